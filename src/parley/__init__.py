@@ -1,0 +1,53 @@
+"""Parley evaluates language models by letting them interact: they play, cooperate, are interviewed, learn."""
+
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
+from parley.errors import Forfeit, ParleyError, RecordEnded, TaskError, UsageError
+from parley.expect import Amount, Choice, Code, Fields, Reader, Said, Text
+from parley.pool import Example, Seat, View
+from parley.referee import Referee
+from parley.task import Metric, Prompt, Role, Scores, Sight, Task
+
+if _TYPE_CHECKING:
+    from parley.door import resume, run, run_async
+    from parley.result import Result
+
+__version__ = "0.1.0"
+__all__ = [
+    "Amount",
+    "Choice",
+    "Code",
+    "Example",
+    "Fields",
+    "Forfeit",
+    "Metric",
+    "ParleyError",
+    "Prompt",
+    "Reader",
+    "RecordEnded",
+    "Referee",
+    "Result",
+    "Role",
+    "Said",
+    "Scores",
+    "Seat",
+    "Sight",
+    "Task",
+    "TaskError",
+    "Text",
+    "UsageError",
+    "View",
+    "resume",
+    "run",
+    "run_async",
+]
+_LATE = {"run": "door", "run_async": "door", "resume": "door", "Result": "result"}
+
+
+def __getattr__(name: str) -> _Any:
+    """What plays runs is imported at its first use: a task needs only the names of the rule."""
+    if name not in _LATE:
+        raise AttributeError(f"module 'parley' has no attribute {name!r}")
+    return getattr(_import_module(f"parley.{_LATE[name]}"), name)

@@ -1,0 +1,5 @@
+"""`python -m parley`."""
+
+from parley.cli import main
+
+main()

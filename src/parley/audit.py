@@ -1,0 +1,193 @@
+"""Fairness, checked from the record: who was shown what, when.
+
+synchrony     in every round all questions stand before all replies, and nothing is told in between
+shown         every view, rebuilt from the record, has the digest that was taken when the seat was asked
+replay        the match played again from its replies alone, without the cast, gives the same record and scores
+anonymity     no word of the referee holds the name of a model that neither the task nor a seat brought in
+balance       every contestant sat in every role and position as often as every other
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from parley.errors import Halted, ParleyError
+from parley.match import Call, Match, Tape, readied
+from parley.pool import Seat, View
+from parley.providers.protocol import Reply
+from parley.runs import Prepared, names_of, prepare_again
+from parley.store.archive import Archive
+from parley.transcript import conversations
+
+
+@dataclass(frozen=True)
+class Breach:
+    """Something that a fair match cannot have in its record."""
+
+    kind: str
+    match: int | None
+    detail: str
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What was looked at, what was found, and what could not be looked at."""
+
+    matches: int
+    checked: dict[str, int]
+    breaches: list[Breach]
+    cautions: list[str]
+
+
+class Absent:
+    """Sits where the record ought to answer."""
+
+    privy: ClassVar[bool] = False
+
+    async def reply(self, view: View) -> Reply:
+        raise Halted(f"round {view.round}, {view.seat}: the record has no reply")
+
+    async def close(self) -> None:
+        pass
+
+
+def audit(path: Path) -> Audit:
+    """Look at every match of a run."""
+    breaches: list[Breach] = []
+    cautions: list[str] = []
+    checked: Counter[str] = Counter()
+    with Archive(path) as archive:
+        prepared: Prepared | None = None
+        try:
+            prepared = prepare_again(path)
+            if (
+                prepared.identity["rule"] != archive.identity["rule"]
+                or prepared.identity["prompts"] != archive.identity["prompts"]
+            ):
+                prepared = None
+                cautions.append("matches were not replayed: the task or its prompts have changed since")
+        except ParleyError as wrong:
+            cautions.append(f"matches were not replayed: {wrong}")
+        matches = archive.matches()
+        foreign = foreign_names(archive)
+        scores = archive.finished()
+        for match in matches:
+            number = match["number"]
+            messages, calls = archive.messages(number), archive.calls(number)
+            found = [
+                *unsynchronous(messages),
+                *(("shown", fault) for fault in conversations(messages, calls, list(match["seats"]))[1]),
+            ]
+            checked.update(("synchrony", "shown", "anonymity"))
+            proven = False
+            if prepared is not None and match["state"] in ("done", "aborted"):
+                departures = asyncio.run(replayed(prepared, match, messages, calls, scores[number]))
+                proven, found = not departures, [*found, *departures]
+                checked["replay"] += 1
+            if not proven:  # a replay without the cast that gives the same words proves that no name came from it
+                found += named(messages, foreign)
+            breaches += [Breach(kind, number, detail) for kind, detail in found]
+        if archive.state == "done":
+            breaches += [Breach("balance", None, detail) for detail in unbalanced(archive, matches)]
+            checked["balance"] += 1
+        else:
+            cautions.append("balance was not checked: the run is not finished")
+    return Audit(len(matches), dict(checked), breaches, cautions)
+
+
+def unsynchronous(messages: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Places where words could have been read before their round closed."""
+    closed = opened = 0
+    for message in messages:
+        round, kind = message["round"], message["kind"]
+        if kind == "ask":
+            if round == opened and closed == round:
+                yield "synchrony", f"round {round}: a seat was asked after another had already replied"
+            opened = max(opened, round)
+        elif kind == "reply":
+            closed = max(closed, round)
+            if round != opened:
+                yield "synchrony", f"round {round}: a reply stands in round {opened}"
+        elif kind == "tell" and (round != closed or opened > closed):
+            yield "synchrony", f"round {round}: seats were told something while round {opened} was open"
+
+
+def foreign_names(archive: Archive) -> list[str]:
+    """Names of the cast that no prompt, parameter or item brings in by itself."""
+    config = archive.config
+    own = f"{config.task} {config.params} {archive.items()} {archive.identity['texts']}".lower()
+    names = {*names_of(config), *(name for served in archive.served().values() for name in served), *config.models}
+    return sorted(name for name in names if len(name) >= 4 and name.lower() not in own)
+
+
+def named(messages: list[dict[str, Any]], names: list[str]) -> Iterator[tuple[str, str]]:
+    """The referee's words that hold a name which nobody at the table has said."""
+    said = " ".join(message["content"] or "" for message in messages if message["kind"] == "reply").lower()
+    for name in names:
+        if name.lower() in said:
+            continue
+        word = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])", re.IGNORECASE)
+        for message in messages:
+            if message["kind"] != "reply" and word.search(message["content"] or ""):
+                yield "anonymity", f"round {message['round']}: the referee's words hold the name {name!r}"
+                break
+
+
+async def replayed(
+    prepared: Prepared,
+    match: Mapping[str, Any],
+    messages: list[dict[str, Any]],
+    calls: list[Call],
+    scores: Mapping[Seat, Mapping[str, float | None]],
+) -> list[tuple[str, str]]:
+    """Where the match, played again from its replies alone, departs from its record."""
+    tape = Tape()
+    for call in calls:
+        tape.calls[call.round, call.seat, call.attempt] = call._replace(reply=readied(call.reply))
+    cast = {Seat.of(seat): Absent() for seat in match["seats"]}
+    item = prepared.items[match["item"]] if match["item"] is not None else None
+    try:
+        again = await Match(
+            prepared.task,
+            cast,
+            seed=match["seed"],
+            item=item,
+            prompts=prepared.prompts,
+            record=tape,
+            names=frozenset(names_of(prepared.config)),
+            standardise=prepared.config.standardise,
+        ).play()
+    except ParleyError as wrong:
+        return [("replay", str(wrong))]
+    found = []
+    told = [(m.round, m.kind, [seat.key for seat in m.audience], m.content) for m in again.messages if m.kind != "reply"]
+    kept = [(m["round"], m["kind"], m["audience"], m["content"]) for m in messages if m["kind"] != "reply"]
+    if told != kept:
+        found.append(("replay", "the referee's words differ from the record"))
+    if {seat: dict(by) for seat, by in scores.items()} != again.scores:
+        found.append(("replay", "the scores differ from the record"))
+    return found
+
+
+def unbalanced(archive: Archive, matches: list[dict[str, Any]]) -> Iterator[str]:
+    """Contestants that sat in a role or at a place more often than others."""
+    config, roles = archive.config, archive.identity["roles"]
+    held: dict[str, Counter[str]] = {}
+    for match in matches:
+        for seat, alias in match["seats"].items():
+            role = Seat.of(seat).role
+            if roles[role] == "contestant":
+                held.setdefault(role, Counter())[alias] += 1
+                if seat != role:
+                    held.setdefault(seat, Counter())[alias] += 1
+    for place, count in sorted(held.items()):
+        times = [count[alias] for alias in config.contestants]
+        slack = 1 if place not in roles else 0  # positions rotate: a number of blocks need not divide evenly
+        if max(times) - min(times) > slack:
+            yield f"{place}: " + ", ".join(f"{alias} {count[alias]}" for alias in config.contestants)

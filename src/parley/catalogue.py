@@ -1,0 +1,97 @@
+"""Which tasks there are: those of the package, those of other packages, and any file of the user's."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import pkgutil
+import sys
+from hashlib import blake2b
+from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+from parley import tasks
+from parley.errors import TaskError, UsageError, unknown
+from parley.task import Task
+
+
+def names() -> list[str]:
+    """The tasks that can be played by name."""
+    own = {module.name for module in pkgutil.iter_modules(tasks.__path__)}
+    return sorted(own | {entry.name for entry in entry_points(group="parley.tasks")})
+
+
+def task_class(reference: str) -> type[Task]:
+    """The task that a name or a path (`./my_game.py`, `./my_games.py:Second`) stands for."""
+    path, colon, chosen = reference.rpartition(":") if ".py:" in reference else (reference, "", "")
+    if path.endswith(".py"):
+        return only_task(from_file(path), reference, chosen if colon else "")
+    for entry in entry_points(group="parley.tasks", name=reference):
+        found: type[Task] = entry.load()
+        return found
+    if reference not in names():
+        raise unknown("task", reference, names())
+    return only_task(import_module(f"parley.tasks.{reference}"), reference)
+
+
+def from_file(path: str) -> ModuleType:
+    """A user's file as a module."""
+    place = Path(path).expanduser().resolve()
+    if not place.is_file():
+        raise UsageError(f"there is no task file {path}")
+    name = f"parley_task_{place.stem}_{blake2b(str(place).encode(), digest_size=4).hexdigest()}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = spec_from_file_location(name, place)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path} is not a Python file")
+    module = module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses and prompts look themselves up there
+    try:
+        spec.loader.exec_module(module)
+    except TaskError:
+        del sys.modules[name]
+        raise
+    except Exception as wrong:
+        del sys.modules[name]
+        raise UsageError(f"{path} cannot be loaded: {type(wrong).__name__}: {wrong}") from wrong
+    return module
+
+
+def only_task(module: ModuleType, reference: str, chosen: str = "") -> type[Task]:
+    """The one task that a module defines, or the chosen one."""
+    found = {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, Task) and value.__module__ == module.__name__ and value.roles
+    }
+    if chosen:
+        if chosen not in found:
+            raise unknown(f"task in {reference}:", chosen, found)
+        return found[chosen]
+    if len(found) != 1:
+        many = f"several tasks ({', '.join(found)}): name one as {reference}:NAME" if found else "no task"
+        raise UsageError(f"{reference} holds {many}")
+    return next(iter(found.values()))
+
+
+def rule_digest(task: type[Task]) -> str:
+    """A digest of the rule: the task's file without its comments, docstrings and prompt texts."""
+    try:
+        source = Path(inspect.getfile(task)).read_text(encoding="utf-8")
+    except (TypeError, OSError):
+        return ""  # typed at a prompt: nothing to compare with later
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node):
+            node.body = node.body[1:] or [ast.Pass()]
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Prompt":
+            node.args = node.args[:1]
+    return digest(ast.unparse(tree))
+
+
+def digest(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

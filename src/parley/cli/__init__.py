@@ -1,0 +1,69 @@
+"""The command. Each subcommand is one file, imported when it is used, so that `parley --help` stays fast."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from parley import __version__
+from parley.errors import ParleyError, UsageError
+
+COMMANDS = {
+    "run": "Play a task, or an experiment file, and print the result.",
+    "resume": "Go on where a run stopped.",
+    "ls": "List the runs in the store.",
+    "show": "Print a run's results, or a match as each seat saw it.",
+    "audit": "Check from the record that a run was fair.",
+    "tasks": "List the tasks, or describe one.",
+    "models": "List who can sit in a seat.",
+    "doctor": "Say what this machine has: keys, endpoints, sandbox, versions.",
+    "demo": "A small tournament that needs no key.",
+}
+
+
+class Lazy(click.Group):
+    """Knows its commands by name, and imports one only to run it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"parley.cli.{name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="parley")
+def command() -> None:
+    """Evaluate language models by letting them interact.
+
+    First result, without any key: parley demo
+    """
+
+
+def main() -> None:
+    """The entry point: every foreseen fault is one clear message and an exit code."""
+    try:
+        code = command(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.ClickException as wrong:
+        wrong.show()
+        sys.exit(wrong.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    except ParleyError as wrong:
+        from parley.providers.keys import redacted
+
+        click.echo(f"parley: {redacted(str(wrong))}", err=True)
+        sys.exit(2 if isinstance(wrong, UsageError) else 1)

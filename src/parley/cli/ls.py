@@ -1,0 +1,46 @@
+"""`parley ls`: the runs in the store."""
+
+from __future__ import annotations
+
+import click
+import orjson
+
+from parley import store as stores
+from parley.cli.options import as_json, in_store
+from parley.cli.progress import say
+from parley.errors import StoreError
+from parley.result import costs, run_facts
+from parley.store.archive import Archive
+from parley.tables import Table
+
+
+@click.command()
+@in_store
+@as_json
+def command(store: str | None, as_json: bool) -> None:
+    """List the runs in the store, newest first."""
+    found = []
+    for path in stores.files(stores.folder(store)):
+        try:
+            with Archive(path) as archive:
+                calls = sum(row["calls"] for row in costs(archive))
+                found.append((run_facts(archive), list(archive.config.contestants), calls))
+        except StoreError as wrong:
+            say(str(wrong))
+    found.sort(key=lambda each: str(each[0]["created"]), reverse=True)
+    if as_json:
+        click.echo(orjson.dumps([facts for facts, *_ in found], option=orjson.OPT_INDENT_2).decode())
+        return
+    rows = [
+        [
+            facts["id"],
+            facts["name"],
+            facts["task"],
+            ", ".join(models),
+            facts["state"],
+            f"{facts['matches']['done']}/{facts['matches']['planned']}",
+            str(calls),
+        ]
+        for facts, models, calls in found
+    ]
+    click.echo(Table(["run", "name", "task", "models", "state", "matches", "calls"], rows, left=5).render())

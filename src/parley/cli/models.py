@@ -1,0 +1,48 @@
+"""`parley models`: who can sit in a seat."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import click
+import orjson
+
+from parley import catalogue, participants, providers
+from parley.cli.options import as_json
+from parley.participants.bot import ANYWHERE
+from parley.providers.keys import setting
+
+
+@click.command()
+@as_json
+def command(as_json: bool) -> None:
+    """List providers with their keys' variables, other participants, and the bots of each task."""
+    served: list[dict[str, Any]] = []
+    for name in providers.names():
+        provider = import_module(f"parley.providers.{name.replace('-', '_')}").Provider
+        key = getattr(provider, "key_env", None)
+        served.append(
+            {
+                "provider": name,
+                "key": key,
+                "key_found": bool(key and setting(key)),
+                "base_url": (provider.home_env and setting(provider.home_env)) or provider.home,
+                "about": (provider.__doc__ or "").strip().splitlines()[0],
+            }
+        )
+    bots = {task: sorted(catalogue.task_class(task).bots) for task in catalogue.names()}
+    bots = {"any task": sorted(ANYWHERE), **bots}
+    facts = {"providers": served, "participants": participants.kinds(), "bots": bots}
+    if as_json:
+        click.echo(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())
+        return
+    for row in served:
+        key = f"{row['key']} {'found' if row['key_found'] else 'not set'}" if row["key"] else "no key needed"
+        click.echo(f"{row['provider'] + '/…':<22} {row['about']} ({key})")
+    click.echo("\nscripted/PATH          replies from a file, one a line")
+    click.echo("human/terminal         a person, here")
+    click.echo("python/MODULE:FUNCTION a function from the view to a reply")
+    click.echo("http/URL               a service that takes the view as JSON")
+    for task, names in bots.items():
+        click.echo(f"\nbots for {task}: " + ", ".join(f"bot/{name}" for name in names))

@@ -1,0 +1,96 @@
+"""Playing from the command line: progress, Ctrl-C, the result, the exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import click
+
+from parley.cli.progress import progress, say
+from parley.eventloop import finished
+from parley.result import Result
+from parley.runs import Brake, Ending, Tally
+
+CODES = {"done": 0, "stopped": 3, "failed": 1}
+Play = Callable[..., Coroutine[Any, Any, Ending]]
+
+
+def played(play: Play, *, as_json: bool, form: str, concurrency: int, quiet: bool = False) -> int:
+    """Play, print the result, return the exit code."""
+    ending = finished(attended(play, concurrency, quiet))
+    show(Result(ending.path), as_json, form)
+    told(ending)
+    return CODES[ending.state]
+
+
+async def attended(play: Play, concurrency: int, quiet: bool) -> Ending:
+    """Play with somebody watching: the first Ctrl-C drains, the second stops at once."""
+    tally, brake = Tally(), Brake()
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+    def interrupt() -> None:
+        if brake.reason:
+            if task is not None:
+                task.cancel()
+            return
+        brake.pull("interrupted")
+        say("stopping: calls in flight are awaited and kept, nothing new is asked; Ctrl-C again stops at once")
+
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(signum, interrupt)
+    try:
+        async with progress(tally, quiet):
+            return await play(concurrency=concurrency, tally=tally, brake=brake)
+    except asyncio.CancelledError:
+        say("stopped at once; `parley resume` goes on")
+        os._exit(130)  # a function or person that still holds a thread is not waited for
+
+
+def show(result: Result, as_json: bool, form: str) -> None:
+    """The result on stdout: data, nothing else."""
+    if as_json:
+        import orjson
+
+        click.echo(orjson.dumps(result.data, option=orjson.OPT_INDENT_2).decode())
+        return
+    click.echo(result.table().render(form))
+    if form == "text":
+        for line in remarks(result.data):
+            click.echo(line)
+
+
+def remarks(data: dict[str, Any]) -> list[str]:
+    """What stands below a table: violations, ranks, what the scores rest on."""
+    lines = []
+    if data["violations"]:
+        found = ", ".join(f"{each['alias']} {each['kind']} ×{each['count']}" for each in data["violations"])
+        lines.append(f"violations: {found}")
+    if data["results"]:
+        primary = data["results"][0]["metric"]
+        places = [rank for rank in data["ranks"] if rank["metric"] == primary]
+        for role in sorted({rank["role"] for rank in places}):
+            ranked = ", ".join(
+                f"{rank['alias']} {rank['low']}" + (f"–{rank['high']}" if rank["high"] != rank["low"] else "")
+                for rank in places
+                if rank["role"] == role
+            )
+            lines.append(f"ranks by {primary}, {role} (95%, Holm): {ranked}")
+        lines.append(f"signature: {data['results'][0]['signature']}")
+    return ["", *lines] if lines else []
+
+
+def told(ending: Ending) -> None:
+    """How the run stands and where it is, on stderr."""
+    place = ending.path if ending.path.is_absolute() else Path(ending.path)
+    match ending.state:
+        case "done":
+            say(f"done; written to {place}")
+        case "stopped":
+            say(f"stopped ({ending.reason}); go on with: parley resume {place}")
+        case "failed":
+            say(f"failed: {ending.reason}; what was played is in {place}")

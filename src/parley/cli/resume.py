@@ -1,0 +1,25 @@
+"""`parley resume`: go on where a run stopped."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import click
+
+from parley import runs
+from parley import store as stores
+from parley.cli.options import as_json, at_once, in_format, in_store
+from parley.cli.playing import played
+
+
+@click.command()
+@click.argument("run")
+@in_store
+@at_once
+@in_format
+@as_json
+def command(run: str, store: str | None, concurrency: int, form: str, as_json: bool) -> int:
+    """Go on with RUN (an id, its beginning, or a path): no reply that was recorded is asked for again."""
+    path = stores.find(run, stores.folder(store))
+    prepared = runs.prepare_again(path)
+    return played(partial(runs.go_on, prepared, path), as_json=as_json, form=form, concurrency=concurrency)

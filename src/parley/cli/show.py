@@ -1,0 +1,70 @@
+"""`parley show`: a run's results, or a match as each seat saw it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import orjson
+
+from parley import store as stores
+from parley.cli.options import as_json, in_format, in_store
+from parley.cli.playing import show
+from parley.errors import UsageError
+from parley.pool import Seat, as_message
+from parley.result import Result
+from parley.store.archive import Archive
+from parley.transcript import conversations
+
+
+@click.command()
+@click.argument("run")
+@click.argument("match", type=int, required=False)
+@in_store
+@in_format
+@as_json
+def command(run: str, match: int | None, store: str | None, form: str, as_json: bool) -> None:
+    """Print the results of RUN; with MATCH, its transcript as each seat saw it."""
+    path = stores.find(run, stores.folder(store))
+    if match is None:
+        show(Result(path), as_json, form)
+        return
+    with Archive(path) as archive:
+        facts = seen(archive, match)
+    if as_json:
+        click.echo(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())
+        return
+    click.echo(f"match {match}: {facts['state']}" + (f" ({facts['reason']})" if facts["reason"] else ""))
+    for seat, view in facts["views"].items():
+        click.echo(f"\n══ {Seat.of(seat)}: {facts['seats'][seat]} " + "═" * 40)
+        for turn in view:
+            click.echo(f"\n{'→' if turn['role'] == 'user' else '←'} " + turn["content"].replace("\n", "\n  "))
+        click.echo(f"\nscores: {facts['scores'].get(seat, {})}")
+    for violation in facts["violations"]:
+        click.echo("violation: round {round}, {seat}: {kind} ({detail}), {outcome}".format(**violation))
+
+
+def seen(archive: Archive, number: int) -> dict[str, Any]:
+    """A match: who sat where, what was said in each round, what each seat saw, what came of it."""
+    match = archive.match(number)
+    if match is None:
+        raise UsageError(f"{archive.id} has no match {number}; it has 1 to {archive.planned}")
+    calls, messages = archive.calls(number), archive.messages(number)
+    views, _ = conversations(messages, calls, list(match["seats"]))
+    scores = archive.finished().get(number, {})
+    rounds: dict[int, list[dict[str, Any]]] = {}
+    for call in calls:
+        said = {"seat": call.seat.key, "attempt": call.attempt, "reply": call.reply.content, "reasoning": call.reply.reasoning}
+        rounds.setdefault(call.round, []).append({**said, "finish": call.reply.finish})
+    return {
+        "number": number,
+        "state": match["state"],
+        "reason": match["reason"],
+        "item": match["item"],
+        "seats": match["seats"],
+        "rounds": [{"round": round, "replies": replies} for round, replies in sorted(rounds.items())],
+        "views": {seat: [as_message(turn) for turn in view.turns] for seat, view in views.items()},
+        "scores": {seat.key: by for seat, by in scores.items()},
+        "violations": archive.violations(number),
+        "notes": archive.notes(number),
+    }

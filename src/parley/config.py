@@ -1,0 +1,100 @@
+"""What identifies a run: all that was asked for, in plain data. It holds no secret."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
+
+import orjson
+
+from parley import __version__
+from parley.catalogue import digest, rule_digest
+from parley.errors import ReplayError, UsageError
+from parley.providers.keys import secrets
+from parley.task import Prompt, Task
+
+
+@dataclass(frozen=True)
+class Config:
+    """The configuration of a run; how fast it is played is not part of it."""
+
+    task: str
+    params: dict[str, Any]
+    models: dict[str, dict[str, Any]]  # alias: {"model": PROVIDER/NAME, options…}
+    contestants: list[str]
+    instruments: dict[str, list[str]] = field(default_factory=dict)
+    plan: str = "round_robin"
+    repeats: int = 1
+    seed: int = 0
+    standardise: Literal["on_error", "always"] = "on_error"
+    prompts: dict[str, str] = field(default_factory=dict)  # address: the words that replace it
+    dataset: str | None = None
+    items: int | None = None
+    name: str = ""
+
+    def encoded(self) -> bytes:
+        text = orjson.dumps(asdict(self))
+        for secret in secrets():
+            if secret.encode() in text:
+                raise UsageError("the configuration holds the value of a secret: write ${NAME} where NAME is its variable")
+        return text
+
+    @classmethod
+    def decoded(cls, text: str | bytes) -> Config:
+        found = orjson.loads(text)
+        return cls(**{each.name: found[each.name] for each in fields(cls) if each.name in found})
+
+
+def identity(task: Task, seats: Mapping[str, int], prompts: Mapping[str, Prompt]) -> dict[str, Any]:
+    """What a record depends on besides the configuration: the rule, the prompts, the program.
+
+    Roles and metrics stand here too, so that results can be computed from the file alone.
+    """
+    return {
+        "parley": __version__,
+        "python": platform.python_version(),
+        "task": task.name,
+        "version": task.version,
+        "rule": rule_digest(type(task)),
+        "roles": {name: "instrument" if role.instrument else "contestant" for name, role in task.roles.items()},
+        "seats": dict(seats),
+        "metrics": [asdict(metric) for metric in task.metrics(seats)],
+        "texts": {f"{task.name}.{name}": prompt.text for name, prompt in sorted(prompts.items())},
+        "prompts": {f"{task.name}.{name}": digest(prompt.text) for name, prompt in sorted(prompts.items())},
+    }
+
+
+def refuse_changes(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> None:
+    """A record is only continued under the rule and prompts that it was begun with."""
+    changed = [f"task {old['task']} (version {old['version']}, now {new['version']})"] if old["version"] != new["version"] else []
+    then, now = old["prompts"], new["prompts"]
+    changed += [f"prompt {address}" for address in sorted({*then, *now}) if then.get(address) != now.get(address)]
+    if not changed and old["rule"] and old["rule"] != new["rule"]:
+        changed = [f"the rule of {old['task']}"]
+    if changed:
+        raise ReplayError(f"{run} was begun under another {', '.join(changed)}: undo the change, or start a new run")
+
+
+def refuse_other(old: Config, new: Config, run: str) -> None:
+    """A run is only continued under the configuration that it was begun with."""
+    before, after = asdict(old), asdict(new)
+    changed = [key for key in before if before[key] != after[key] and key != "name"]
+    if changed:
+        said = "; ".join(f"{key} was {before[key]!r}, is now {after[key]!r}" for key in changed)
+        raise ReplayError(f"{run} was begun under another configuration: {said}")
+
+
+def chosen_prompts(task: type[Task], replaced: Mapping[str, str]) -> dict[str, Prompt]:
+    """The prompts in use: the task's own, or what the configuration puts in their place."""
+    from parley.errors import unknown
+
+    own = task.prompts()
+    known = {f"{task.name}.{name}": prompt for name, prompt in own.items()}
+    params = [each.name for each in fields(task)]  # type: ignore[arg-type]
+    for address, text in replaced.items():
+        if address not in known:
+            raise unknown("prompt", address, known)
+        own[known[address].name] = known[address].replaced(text, params)
+    return own

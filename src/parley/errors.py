@@ -1,0 +1,85 @@
+"""Everything Parley raises on purpose. Each message says what was wanted, what was found, what to do.
+
+ParleyError
+├── UsageError            what was typed or configured cannot be done
+├── TaskError             a task's author made a mistake
+├── Unreadable            a reply does not have the form that was asked for
+│   └── OutOfBounds       ... it has the form, but breaks a limit
+├── Forfeit               a seat gave no readable reply and the rule names no outcome
+├── RecordEnded           a pinned conversation has no further reply to give
+├── ParticipantError      a seat could not answer: endpoint, file, function, person
+│   └── Refused           ... and asking again will not help: wrong key, unknown model
+├── SandboxError          code could not be run in isolation
+├── StoreError            a run's file cannot be read or written
+│   └── ReplayError       the record was made under another rule, prompt, configuration or seed
+└── Halted                the run is stopping; nothing new is asked
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class ParleyError(Exception):
+    """Whatever goes wrong and can be explained."""
+
+
+class UsageError(ParleyError):
+    """What was typed or configured cannot be done."""
+
+
+class TaskError(ParleyError):
+    """A task's author made a mistake."""
+
+
+class Unreadable(ParleyError):
+    """A reply does not have the form that was asked for."""
+
+    kind = "unreadable"
+
+
+class OutOfBounds(Unreadable):
+    """A reply has the form that was asked for, but breaks a limit."""
+
+    kind = "out_of_bounds"
+
+
+class Forfeit(ParleyError):
+    """Seats gave no readable reply, and the rule names no outcome for that."""
+
+
+class RecordEnded(ParleyError):
+    """A pinned conversation has no further reply to give."""
+
+
+class ParticipantError(ParleyError):
+    """A seat could not answer."""
+
+
+class Refused(ParticipantError):
+    """A seat could not answer, and asking again will not help."""
+
+
+class SandboxError(ParleyError):
+    """Code could not be run in isolation."""
+
+
+class StoreError(ParleyError):
+    """A run's file cannot be read or written."""
+
+
+class ReplayError(StoreError):
+    """The record was made under another rule, prompt, configuration or seed."""
+
+
+class Halted(ParleyError):
+    """The run is stopping; nothing new is asked."""
+
+
+def unknown(what: str, found: str, known: Iterable[str]) -> UsageError:
+    """The error for a name that does not exist, with the nearest one that does."""
+    names = sorted(known)
+    near = get_close_matches(found, names, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return UsageError(f"unknown {what} {found!r}; {hint}there are: {', '.join(names) or 'none'}")

@@ -1,0 +1,368 @@
+"""One match: a task's script driven by hand through synchronous rounds, every reply recorded before it is used."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal, NamedTuple, Protocol
+
+from parley.anonymity import masked
+from parley.errors import Forfeit, ParleyError, ReplayError, SandboxError, TaskError, Unreadable
+from parley.expect import LONGEST, Said
+from parley.participants import Participant
+from parley.pool import Content, Message, Pool, Privy, Seat, View, text_of
+from parley.providers.protocol import Reply, thought_apart
+from parley.referee import NOTHING, Ask, Effect, Referee, Run, Together, Violation
+from parley.task import AGAIN, FORM, SHORTER, Metric, Prompt, Task
+
+Standardise = Literal["on_error", "always"]
+NO_NAMES: frozenset[str] = frozenset()
+
+
+class Call(NamedTuple):
+    """One reply as the record keeps it, with a digest of all that the seat had been shown."""
+
+    round: int
+    seat: Seat
+    attempt: int
+    saw: bytes
+    reply: Reply
+    at: float
+
+
+class Record(Protocol):
+    """Where a match's replies are kept. What `append` has returned for is never lost."""
+
+    def call(self, round: int, seat: Seat, attempt: int) -> Call | None: ...
+
+    async def append(self, call: Call) -> None: ...
+
+    def effect(self, round: int, number: int) -> tuple[bytes, Any] | None: ...
+
+    async def append_effect(self, round: int, number: int, saw: bytes, result: Any) -> None: ...
+
+    def circulate(self, messages: list[Message], first: int) -> None:
+        """A round has closed: these messages, numbered from `first` on, are now part of the record."""
+
+
+class Tape:
+    """A record in memory, for a match that needs none on disk."""
+
+    def __init__(self) -> None:
+        self.calls: dict[tuple[int, Seat, int], Call] = {}
+        self.effects: dict[tuple[int, int], tuple[bytes, Any]] = {}
+
+    def call(self, round: int, seat: Seat, attempt: int) -> Call | None:
+        return self.calls.get((round, seat, attempt))
+
+    async def append(self, call: Call) -> None:
+        self.calls[call.round, call.seat, call.attempt] = call
+
+    def effect(self, round: int, number: int) -> tuple[bytes, Any] | None:
+        return self.effects.get((round, number))
+
+    async def append_effect(self, round: int, number: int, saw: bytes, result: Any) -> None:
+        self.effects[round, number] = saw, result
+
+    def circulate(self, messages: list[Message], first: int) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a match ended. An aborted one has no scores: missing is not zero."""
+
+    state: Literal["done", "aborted"]
+    reason: str
+    scores: dict[Seat, dict[str, float | None]]
+    rounds: int
+    violations: list[Violation]
+    notes: list[dict[str, Any]]
+    messages: list[Message] = field(repr=False)
+
+
+class Answer(NamedTuple):
+    """What one seat contributes to a round."""
+
+    value: Any
+    messages: list[Message]
+    violations: list[Violation]
+
+
+class Match:
+    """Plays one match to its end; with a partly filled record, from where that stops."""
+
+    def __init__(
+        self,
+        task: Task,
+        cast: Mapping[Seat, Participant],
+        *,
+        seed: int = 0,
+        item: Any = None,
+        prompts: Mapping[str, Prompt] | None = None,
+        record: Record | None = None,
+        names: frozenset[str] = NO_NAMES,
+        standardise: Standardise = "on_error",
+        gate: Callable[[], None] | None = None,
+        execute: Callable[[Mapping[str, Any]], Awaitable[Any]] | None = None,
+    ) -> None:
+        self.task, self.cast, self.names = task, cast, names
+        self.record: Record = Tape() if record is None else record
+        self.pool = Pool(cast)
+        self.referee = Referee(task, self.pool, seed, item, prompts)
+        self._privy = Privy(task, item, seed)
+        self._prompts, self._always = prompts or {}, standardise == "always"
+        self._gate, self._execute = gate, execute
+        self._circulated = self._effects = 0
+
+    async def play(self) -> Outcome:
+        """Drive the script from effect to effect: it may await the referee and nothing else."""
+        script = self.task.play(self.referee, **seated(self.task, self.cast))
+        step: Callable[[], Any] = partial(script.send, None)
+        try:
+            while True:
+                try:
+                    effect = step()
+                except StopIteration as end:
+                    self._settle_loose()
+                    return self._outcome("done", "", settled(self.task, end.value, self.cast))
+                except Forfeit as forfeit:
+                    return self._outcome("aborted", str(forfeit), settled(self.task, {}, self.cast))
+                except ParleyError:
+                    raise
+                except Exception as wrong:
+                    where = f"{self.task.name}, after round {self.referee.round}"
+                    raise TaskError(f"{where}: the script failed: {type(wrong).__name__}: {wrong}") from wrong
+                try:
+                    step = partial(script.send, await self._perform(effect))
+                except Forfeit as forfeit:
+                    step = partial(script.throw, forfeit)
+        finally:
+            script.close()
+
+    async def _perform(self, effect: Effect) -> Any:
+        if isinstance(effect, Ask):
+            self._settle_loose(effect)
+            return await self.conduct((effect,))
+        if isinstance(effect, Together):
+            self._settle_loose(*effect.asks)
+            return await self.conduct(effect.asks)
+        if isinstance(effect, Run):
+            self._settle_loose(effect)
+            return await self._run(effect)
+        found = type(effect).__name__
+        raise TaskError(f"{self.task.name} awaited {found}; a script may await its referee and nothing else")
+
+    async def conduct(self, asks: tuple[Ask[Any], ...]) -> dict[Seat, Any]:
+        """One synchronous round in DynaEval's four steps (Definition 1, Algorithm 1)."""
+        pool, referee = self.pool, self.referee
+        referee.round += 1
+        # Selection: everybody's view is frozen before anybody speaks.
+        selected = []
+        for ask in asks:
+            hint = "" if self._always else ask.expect.hint
+            question = f"{ask.text}\n\n{hint}" if hint else ask.text
+            pool.messages.append(Message(referee.round, "ask", None, ask.seats, question))
+            for seat in ask.seats:
+                conversation = pool.conversations[seat]
+                conversation.put(question)
+                if ask.examples and conversation.examples is None:
+                    conversation.examples = len(conversation.turns) - 1, ask.examples
+                selected.append((seat, ask))
+        # Interaction: all selected seats answer concurrently; none of them can see another's words.
+        if len(selected) == 1:
+            answers = [await self._answer(*selected[0])]
+        else:
+            found = await asyncio.gather(*(self._answer(seat, ask) for seat, ask in selected), return_exceptions=True)
+            answers = [answer for answer in found if isinstance(answer, Answer)]
+            if faults := [fault for fault in found if isinstance(fault, BaseException)]:
+                raise faults[0]
+        # Recording: the round closes, and the words enter the pool in the order of the seats.
+        for _, messages, violations in answers:
+            pool.messages += messages
+            referee.violations += violations
+        self.record.circulate(pool.messages[self._circulated :], self._circulated)
+        self._circulated = len(pool.messages)
+        # Circulation: back to the rule, which says who is told what, and whether the match goes on.
+        values = {seat: answer.value for (seat, _), answer in zip(selected, answers, strict=True)}
+        if silent := [str(seat) for seat, value in values.items() if value is NOTHING]:
+            raise Forfeit(f"{' and '.join(silent)} gave no readable reply in round {referee.round}")
+        return values
+
+    async def _answer(self, seat: Seat, ask: Ask[Any]) -> Answer:
+        """One seat's reply in readable form, asked for again a bounded number of times."""
+        round, expect, conversation = self.referee.round, ask.expect, self.pool.conversations[seat]
+        messages: list[Message] = []
+        violations: list[Violation] = []
+        free = self._always and bool(expect.hint)  # the first reply is free, the second takes the form
+        for attempt in range(ask.attempts + free):
+            reply = await self._reply(seat, ask, attempt)
+            conversation.answer(reply.content, reply.carry)
+            messages.append(Message(round, "reply", seat, (), None, attempt))
+            last = attempt == ask.attempts + free - 1
+
+            def violation(kind: str, detail: str, outcome: str, attempt: int = attempt) -> None:
+                violations.append(Violation(round, seat, attempt, kind, detail, outcome))
+
+            said, leaks = masked(text_of(reply.content), self.names)
+            for leak in leaks:
+                violation("identity", leak, "masked")
+            cut = reply.finish == "length"
+            if free and attempt == 0:
+                again = self._words(FORM, hint=expect.hint)
+            else:
+                try:
+                    value = expect.read(said)
+                    if not cut:
+                        return Answer(value, messages, violations)
+                    if last or not isinstance(value, Said):
+                        violation("cut", "the token limit ended the reply", "kept")
+                        if isinstance(value, Said):
+                            value.cut = True
+                        return Answer(value, messages, violations)
+                    fault = "the token limit ended the reply"
+                    violation("cut", fault, "asked again")
+                except Unreadable as unreadable:
+                    fault = str(unreadable)
+                    after = "asked again" if not last else "forfeit" if ask.default is NOTHING else "default"
+                    violation("cut" if cut else unreadable.kind, fault, after)
+                again = self._words(SHORTER if cut else AGAIN, fault=fault, hint=expect.hint)
+            if not last:
+                conversation.put(again)
+                messages.append(Message(round, "again", None, (seat,), again, attempt + 1))
+        return Answer(ask.default, messages, violations)
+
+    async def _reply(self, seat: Seat, ask: Ask[Any], attempt: int) -> Reply:
+        """A reply from the record, else from the participant; it is on record when this returns."""
+        conversation, round = self.pool.conversations[seat], self.referee.round
+        kept = self.record.call(round, seat, attempt)
+        if kept is not None:
+            if kept.saw != conversation.digest:
+                raise ReplayError(
+                    f"round {round}, {seat}: the record was made with other words shown to this seat; "
+                    "the rule, a prompt or the seed has changed since"
+                )
+            return kept.reply
+        if self._gate is not None:
+            self._gate()
+        participant = self.cast[seat]
+        privy = self._privy if participant.privy else None
+        view = View(seat, round, attempt, conversation.turns, conversation.digest, ask.expect, conversation.examples, privy)
+        given = await participant.reply(view)
+        reply = readied(Reply(given) if isinstance(given, str) else given)
+        await self.record.append(Call(round, seat, attempt, view.digest, reply, time.time()))
+        return reply
+
+    async def _run(self, run: Run) -> Any:
+        """A program's result from the record, else from the sandbox; a failure of the sandbox is no result."""
+        from hashlib import blake2b
+
+        import orjson
+
+        number, self._effects = self._effects, self._effects + 1
+        saw = blake2b(orjson.dumps(run.program, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
+        kept = self.record.effect(self.referee.round, number)
+        if kept is not None:
+            if kept[0] != saw:
+                raise ReplayError(f"after round {self.referee.round}: the record was made with another program")
+            return kept[1]
+        if self._execute is None:
+            raise SandboxError(
+                f"{self.task.name} wants to run code, and there is no sandbox: model-written code runs isolated or not at all"
+            )
+        result = await self._execute(run.program)
+        await self.record.append_effect(self.referee.round, number, saw, result)
+        return result
+
+    def _words(self, prompt: Prompt, **values: str) -> str:
+        return self._prompts.get(prompt.name, prompt).render(values).strip()
+
+    def _settle_loose(self, *awaited: Ask[Any] | Run) -> None:
+        """Refuse questions that a script made but did not await: they would silently not be asked."""
+        loose = self.referee.loose
+        for effect in awaited:
+            loose.pop(id(effect), None)
+        if loose:
+            raise TaskError(f"{self.task.name}: a question was not awaited; write `await referee.ask(…)`")
+
+    def _outcome(self, state: Literal["done", "aborted"], reason: str, scores: dict[Seat, dict[str, float | None]]) -> Outcome:
+        pool, referee = self.pool, self.referee
+        self.record.circulate(pool.messages[self._circulated :], self._circulated)
+        self._circulated = len(pool.messages)
+        return Outcome(state, reason, scores, referee.round, referee.violations, referee.notes, pool.messages)
+
+
+def readied(reply: Reply) -> Reply:
+    """A reply fit for the record: thinking told apart, text that can be encoded, of bounded length."""
+    content: Content = reply.content
+    if isinstance(content, str):
+        if len(content) > LONGEST:
+            content, reply.finish = content[:LONGEST], "length"
+        content, thought = thought_apart(content)
+        if thought:
+            reply.reasoning = f"{reply.reasoning}\n{thought}".strip()
+        reply.content = clean(content)
+    reply.reasoning = clean(reply.reasoning)
+    return reply
+
+
+def clean(text: str) -> str:
+    """Text without what neither JSON nor a database can hold: lone surrogates and NULs."""
+    if text.isascii():
+        return text.replace("\0", "\ufffd") if "\0" in text else text
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+
+
+def seated(task: Task, cast: Mapping[Seat, Any]) -> dict[str, Seat | list[Seat] | None]:
+    """The seats of a cast as a script takes them: one seat, none, or a list, by role."""
+    seats: dict[str, Seat | list[Seat] | None] = {}
+    for name, role in task.roles.items():
+        found = sorted(seat for seat in cast if seat.role == name)
+        if not role.least <= len(found) <= role.largest or found != role.seats(name, len(found)):
+            raise TaskError(f"{task.name}: role {name!r} takes {role.least} to {role.largest} seats, got {found}")
+        seats[name] = found if role.largest > 1 else found[0] if found else None
+    return seats
+
+
+def counted(cast: Mapping[Seat, Any], task: Task) -> dict[str, int]:
+    """How many seats each role has."""
+    return {name: sum(seat.role == name for seat in cast) for name in task.roles}
+
+
+def settled(task: Task, scores: Any, cast: Mapping[Seat, Any]) -> dict[Seat, dict[str, float | None]]:
+    """A script's scores by seat and metric, checked against what the task declares."""
+    metrics = {metric.name: metric for metric in task.metrics(counted(cast, task))}
+    primary = next(iter(metrics))
+    if not isinstance(scores, Mapping):
+        raise TaskError(f"{task.name}: play must return scores by seat, not {type(scores).__name__}")
+    contestants = [seat for seat in cast if not task.roles[seat.role].instrument]
+    if strangers := [str(seat) for seat in scores if seat not in contestants]:
+        raise TaskError(f"{task.name}: {', '.join(strangers)} cannot be scored: no contestant sits there")
+    table: dict[Seat, dict[str, float | None]] = {}
+    for seat in contestants:
+        given = scores.get(seat)
+        by_name = given if isinstance(given, Mapping) else {primary: given}
+        if extra := by_name.keys() - metrics.keys():
+            raise TaskError(f"{task.name}: score {sorted(extra)[0]!r} is not among its metrics {list(metrics)}")
+        table[seat] = {
+            name: held(by_name.get(name), metric, f"{task.name}, {seat}")
+            for name, metric in metrics.items()
+            if not metric.roles or seat.role in metric.roles
+        }
+    return table
+
+
+def held(value: Any, metric: Metric, where: str) -> float | None:
+    """A score within its metric's range; missing stays missing."""
+    if value is None:
+        return None
+    slack = 1e-9 * max(1.0, abs(metric.low), abs(metric.high))
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        raise TaskError(f"{where}: {metric.name} must be a finite number, not {value!r}")
+    if not metric.low - slack <= value <= metric.high + slack:
+        raise TaskError(f"{where}: {metric.name} {value!r} is outside its declared range {metric.low:g} to {metric.high:g}")
+    return float(min(max(value, metric.low), metric.high))

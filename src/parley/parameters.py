@@ -1,0 +1,76 @@
+"""Values that people write, made to fit the types that dataclasses declare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from inspect import Parameter, signature
+from math import isfinite
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from parley.errors import UsageError, unknown
+
+T = TypeVar("T")
+
+
+def fitted(cls: type[T], given: Mapping[str, Any], what: str, owner: str) -> T:
+    """A dataclass made from these values, which may be texts from a command line."""
+    known = {field.name for field in fields(cls) if field.init}  # type: ignore[arg-type]
+    values = typed(get_type_hints(cls), known, given, what, owner)
+    try:
+        return cls(**values)
+    except (TypeError, ValueError) as wrong:
+        raise UsageError(f"{owner}: {wrong}") from None
+
+
+def keywords(function: Callable[..., Any], given: Mapping[str, Any], what: str, owner: str) -> dict[str, Any]:
+    """These values as keyword arguments of a function, by its annotations; its first parameter is not among them."""
+    known = {name for name, at in list(signature(function).parameters.items())[1:] if at.kind is not Parameter.VAR_KEYWORD}
+    return typed(get_type_hints(function), known, given, what, owner)
+
+
+def typed(hints: Mapping[str, Any], known: set[str], given: Mapping[str, Any], what: str, owner: str) -> dict[str, Any]:
+    for name in given:
+        if name not in known:
+            raise unknown(f"{what} {owner}:", name, known)
+    return {name: coerced(value, hints.get(name, Any), f"{owner}.{name}") for name, value in given.items()}
+
+
+def coerced(value: Any, kind: Any, where: str) -> Any:
+    """A value, or the text that stands for it, as the type that a parameter declares."""
+    origin, options = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        for option in options:
+            if value == option or str(value) == str(option):
+                return option
+        raise unknown(f"value of {where}:", str(value), map(str, options))
+    if origin in (Union, UnionType):
+        if value is None or (isinstance(value, str) and value.lower() == "none"):
+            return None
+        return coerced(value, next(option for option in options if option is not type(None)), where)
+    if origin in (tuple, list):
+        parts = value.split(",") if isinstance(value, str) else value
+        if not isinstance(parts, list | tuple):
+            raise UsageError(f"{where} wants a list, got {value!r}")
+        return tuple(coerced(part, options[0], where) for part in parts)
+    return plain(value, kind, where)
+
+
+def plain(value: Any, kind: Any, where: str) -> Any:
+    """A value as a bool, whole number, number or text."""
+    wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}.get(kind, str(kind))
+    if kind is bool:
+        word = str(value).lower()
+        if word in ("true", "yes", "on", "1", "false", "no", "off", "0"):
+            return word in ("true", "yes", "on", "1")
+    elif kind is str or kind is Any:
+        return value if kind is Any else str(value)
+    elif not isinstance(value, bool):
+        try:
+            number = kind(value)
+            if (isinstance(value, str) or number == value) and isfinite(number):
+                return number
+        except (TypeError, ValueError, OverflowError):
+            pass
+    raise UsageError(f"{where} wants {wanted}, got {value!r}")

@@ -1,0 +1,96 @@
+"""Who sits in a seat: one file a kind. A participant sees its own view and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import pkgutil
+import re
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, ClassVar, NamedTuple, Protocol
+from urllib.parse import urlsplit
+
+from parley import providers
+from parley.errors import UsageError, unknown
+from parley.parameters import coerced
+from parley.participants.model import Model
+from parley.pool import View
+from parley.providers.protocol import Reply
+from parley.task import Task
+
+
+class Participant(Protocol):
+    """Answers a view. `privy` ones are bots: they also see the item and the seed."""
+
+    privy: ClassVar[bool]
+
+    async def reply(self, view: View) -> Reply | str: ...
+
+    async def close(self) -> None: ...
+
+
+class Limited:
+    """A participant that answers only so many views at a time."""
+
+    def __init__(self, inner: Participant, most: int) -> None:
+        self.inner, self._places = inner, asyncio.Semaphore(most)
+        self.privy = inner.privy  # type: ignore[misc]
+
+    privy: ClassVar[bool]
+
+    async def reply(self, view: View) -> Reply | str:
+        async with self._places:
+            return await self.inner.reply(view)
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+class Named(NamedTuple):
+    """A model as typed: its alias, and PROVIDER/NAME."""
+
+    alias: str
+    model: str
+
+
+def kinds() -> list[str]:
+    """The kinds of participants that are no providers."""
+    return sorted({module.name for module in pkgutil.iter_modules(__path__)} - {"model"})
+
+
+def named(text: str) -> Named:
+    """`[ALIAS=]PROVIDER/NAME` taken apart; without an alias the name gives one."""
+    head, equals, tail = text.partition("=")
+    alias, model = (head, tail) if equals and "/" not in head else ("", text)
+    family, slash, name = model.partition("/")
+    if not slash or not family or not name:
+        raise UsageError(f"a model is named [ALIAS=]PROVIDER/NAME, like bot/random or vllm/Qwen/Qwen3-32B; got {text!r}")
+    if family not in kinds() and family not in providers.names():
+        raise unknown("provider", family, [*kinds(), *providers.names()])
+    if not alias:
+        alias = (urlsplit(name).hostname or name) if "://" in name else re.split(r"[/:]", name.rstrip("/"))[-1]
+    if not re.fullmatch(r"[\w.@+-]+", alias):
+        raise UsageError(f"an alias is made of letters, digits and . _ - + @; got {alias!r} (give one: -m ALIAS={model})")
+    return Named(alias, model)
+
+
+def make(model: str | Callable[..., Any], options: Mapping[str, Any], task: type[Task], where: str) -> Participant:
+    """The participant that a model's name, or a function, stands for."""
+    options = dict(options)
+    most = options.pop("concurrency", None)
+    if "api_key" in options:
+        raise UsageError(f"{where}: keys come from the environment; name the variable: -M {where}.api_key_env=NAME")
+    if callable(model):
+        participant: Participant = import_module("parley.participants.python").Python(model, options, where)
+    else:
+        family, _, name = model.partition("/")
+        if family in kinds():
+            participant = import_module(f"parley.participants.{family}").make(name, options, task)
+        else:
+            participant = Model.made(family, name, options)
+    if most is None:
+        return participant
+    limit = coerced(most, int, f"{where}.concurrency")
+    if limit < 1:
+        raise UsageError(f"{where}.concurrency must be at least 1, not {limit}")
+    return Limited(participant, limit)

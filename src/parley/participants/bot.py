@@ -1,0 +1,55 @@
+"""Bots: pure functions that stand in a task's own file, and a few that play anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any, ClassVar
+
+from parley.errors import ParticipantError, unknown
+from parley.expect import Said
+from parley.parameters import keywords
+from parley.pool import View
+from parley.task import Sight, Task
+
+
+class Bot:
+    """Decides by a function of what it sees; its choices depend on the match's seed, its seat and the round only."""
+
+    privy: ClassVar[bool] = True
+
+    def __init__(self, name: str, decide: Callable[..., Any], options: Mapping[str, Any]) -> None:
+        self._name, self._decide, self._options = name, decide, options
+
+    async def reply(self, view: View) -> str:
+        assert view.privy is not None
+        rng = Random(f"{view.privy.seed}|{view.seat.key}|{view.round}|{view.attempt}")
+        try:
+            value = self._decide(Sight(view, view.privy.task, view.privy.item, rng), **self._options)
+            return value if isinstance(value, Said) else view.expect.write(value, "That is how I play.")
+        except Exception as wrong:
+            raise ParticipantError(f"bot/{self._name} failed: {type(wrong).__name__}: {wrong}") from wrong
+
+    async def close(self) -> None:
+        pass
+
+
+def random(sight: Sight) -> Any:
+    """Answers anything that the form allows."""
+    return sight.view.expect.sample(sight.rng)
+
+
+def null(sight: Sight) -> Said:
+    """Says the same empty phrase, whatever it is asked."""
+    return Said("I have nothing to add.")
+
+
+ANYWHERE: dict[str, Callable[..., Any]] = {"random": random, "null": null}
+
+
+def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Bot:
+    """The bot of this name: the task's own, or one that plays anything."""
+    known = {**ANYWHERE, **task.bots}
+    if name not in known:
+        raise unknown(f"bot for {task.name}:", name, known)
+    return Bot(name, known[name], keywords(known[name], options, "option of", f"bot/{name}"))

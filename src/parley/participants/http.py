@@ -1,0 +1,67 @@
+"""Any service in a seat: it takes the view as JSON and answers with a reply.
+
+It is sent {"seat", "round", "attempt", "messages": [{"role", "content"}], "schema"} and answers with
+{"reply": "…"}, optionally with "model", or with a JSON text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, ClassVar
+
+import orjson
+
+from parley.errors import ParticipantError
+from parley.parameters import fitted
+from parley.pool import View
+from parley.providers.keys import address, setting
+from parley.providers.protocol import Reply
+from parley.providers.transport import Transport
+from parley.task import Task
+
+
+@dataclass
+class Options:
+    """What a user may set."""
+
+    api_key_env: str | None = None
+    deadline: float = 600.0
+
+
+class Http:
+    """Posts the view, reads the reply."""
+
+    privy: ClassVar[bool] = False
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def reply(self, view: View) -> Reply:
+        began = perf_counter()
+        answer = await self._transport.post(
+            orjson.dumps(
+                {
+                    "seat": str(view.seat),
+                    "round": view.round,
+                    "attempt": view.attempt,
+                    "messages": [orjson.Fragment(turn.encoded) for turn in view.turns],
+                    "schema": view.expect.schema,
+                }
+            )
+        )
+        said = answer.get("reply") if isinstance(answer, dict) else answer
+        if not isinstance(said, str):
+            raise ParticipantError(f'{self._transport.url}: wanted {{"reply": "…"}}, got {str(answer)[:200]}')
+        model = answer.get("model") if isinstance(answer, dict) else None
+        return Reply(said, model=model if isinstance(model, str) else None, latency=perf_counter() - began)
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+
+def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Http:
+    chosen = fitted(Options, options, "option of", f"http/{name}")
+    key = setting(chosen.api_key_env) if chosen.api_key_env else None
+    return Http(Transport(address(name, f"http/{name}"), key, chosen.deadline))

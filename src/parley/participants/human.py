@@ -1,0 +1,72 @@
+"""A person at the terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from parley.errors import ParticipantError, UsageError, unknown
+from parley.pool import View
+from parley.task import Task
+
+
+class Human:
+    """Shows what is new in a view and reads lines until an empty one; one question at a time."""
+
+    privy: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+
+    async def reply(self, view: View) -> str:
+        async with self._turn:
+            return await apart(converse, view)
+
+    async def close(self) -> None:
+        pass
+
+
+async def apart(function: Callable[[View], str], view: View) -> str:
+    """Call a function in a thread that nobody waits for at the end: a person may have gone."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[str] = loop.create_future()
+
+    def settle(said: str, wrong: Exception | None) -> None:
+        if not answer.done():
+            answer.set_exception(wrong) if wrong else answer.set_result(said)
+
+    def work() -> None:
+        said, wrong = "", None
+        try:
+            said = function(view)
+        except Exception as fault:
+            wrong = fault
+        loop.call_soon_threadsafe(settle, said, wrong)
+
+    threading.Thread(target=work, daemon=True).start()
+    return await answer
+
+
+def converse(view: View) -> str:
+    """Show the last words said to the seat, take the person's answer."""
+    print(f"\n── {view.seat}, round {view.round} " + "─" * 30, view.text, sep="\n", file=sys.stderr)
+    print("Your answer, ended by an empty line:", file=sys.stderr, flush=True)
+    lines: list[str] = []
+    while line := sys.stdin.readline():
+        if not line.strip():
+            return "".join(lines).strip()
+        lines.append(line)
+    if not lines:
+        raise ParticipantError("the person left: the input has ended")
+    return "".join(lines).strip()
+
+
+def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Human:
+    if name != "terminal":
+        raise UsageError(f"human/{name}: there is only human/terminal")
+    if options:
+        raise unknown("option of human/terminal:", next(iter(options)), ())
+    return Human()

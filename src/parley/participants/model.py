@@ -1,0 +1,54 @@
+"""A language model in a seat: its view becomes a request to a provider."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any, ClassVar
+
+from parley import providers
+from parley.pool import Example, Turn, View, text_of
+from parley.providers.protocol import Provider, Reply, Request
+
+
+class Model:
+    """Speaks for a model. Demonstrations, where a task gives some, stand before the question they belong to."""
+
+    privy: ClassVar[bool] = False
+
+    def __init__(self, provider: Provider, system: str = "", folded: bool = False) -> None:
+        self.provider, self.folded = provider, folded
+        self._system = [Turn("system", system)] if system else []
+
+    @classmethod
+    def made(cls, family: str, name: str, options: Mapping[str, Any]) -> Model:
+        """From what was typed. `system` is a text of the user's own; `no_system_role` folds it into the first turn."""
+        rest = dict(options)
+        system, folded = str(rest.pop("system", "")), str(rest.pop("no_system_role", "")).lower() in ("true", "1", "yes")
+        return cls(providers.make(family, name, rest), system, folded)
+
+    async def reply(self, view: View) -> Reply:
+        turns, sent = view.turns, None
+        if view.examples is not None:
+            at, examples = view.examples
+            shown = [turn for example in examples for turn in demonstration(example)]
+            turns[at:at] = shown
+            sent = blake2b(b"".join(turn.encoded for turn in shown), digest_size=16).hexdigest()
+        if self._system:
+            turns = folded([*self._system, *turns]) if self.folded else [*self._system, *turns]
+        reply = await self.provider.complete(Request(turns, view.expect.schema))
+        reply.sent = sent
+        return reply
+
+    async def close(self) -> None:
+        await self.provider.close()
+
+
+def demonstration(example: Example) -> tuple[Turn, Turn]:
+    return Turn("user", example.question), Turn("assistant", example.answer)
+
+
+def folded(turns: list[Turn]) -> list[Turn]:
+    """For endpoints without a system role: its words open the first turn of the user."""
+    first = f"{text_of(turns[0].content)}\n\n{text_of(turns[1].content)}"
+    return [Turn("user", first), *turns[2:]]

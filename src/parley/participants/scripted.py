@@ -1,0 +1,62 @@
+"""Replies from a file: the n-th time a seat speaks, the n-th reply; the last one is repeated."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from parley.errors import UsageError, unknown
+from parley.pool import View
+from parley.task import Task
+
+
+class Scripted:
+    """Says fixed lines in order. It looks only at how often it has spoken, so it can be resumed."""
+
+    privy: ClassVar[bool] = False
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+
+    async def reply(self, view: View) -> str:
+        return self._lines[min(view.said, len(self._lines) - 1)]
+
+    async def close(self) -> None:
+        pass
+
+
+def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Scripted:
+    if options:
+        raise unknown(f"option of scripted/{name}:", next(iter(options)), ())
+    try:
+        text = Path(name).expanduser().read_text(encoding="utf-8", errors="replace")
+    except OSError as wrong:
+        raise UsageError(f"scripted/{name}: the file cannot be read: {wrong.strerror}") from None
+    lines = listed(text, name) if Path(name).suffix == ".json" else [spoken(line) for line in text.splitlines() if line.strip()]
+    if not lines:
+        raise UsageError(f"scripted/{name}: the file holds no reply; write one a line")
+    return Scripted(lines)
+
+
+def listed(text: str, name: str) -> list[str]:
+    """The replies of a JSON file: a list of texts, or of objects that are themselves the replies."""
+    try:
+        found = json.loads(text)
+    except ValueError as wrong:
+        raise UsageError(f"scripted/{name}: not JSON: {wrong}") from None
+    if not isinstance(found, list):
+        raise UsageError(f"scripted/{name}: wanted a JSON list of replies, found {type(found).__name__}")
+    return [reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False) for reply in found]
+
+
+def spoken(line: str) -> str:
+    """One line's reply: a JSON text is unquoted, so that it can hold line breaks; all else is taken as it stands."""
+    if line.lstrip().startswith('"'):
+        try:
+            found = json.loads(line)
+        except ValueError:
+            return line
+        return found if isinstance(found, str) else line
+    return line

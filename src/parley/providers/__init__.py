@@ -1,0 +1,33 @@
+"""Where models are served: one file a provider, found by its name; others come through `parley.providers`."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, cast
+
+from parley.errors import unknown
+from parley.parameters import fitted
+from parley.providers.protocol import Provider
+
+NOT_PROVIDERS = {"protocol", "transport", "keys"}
+
+
+def names() -> list[str]:
+    """The providers that can be named before the slash of a model."""
+    own = {module.name.replace("_", "-") for module in pkgutil.iter_modules(__path__)} - NOT_PROVIDERS
+    return sorted(own | {entry.name for entry in entry_points(group="parley.providers")})
+
+
+def make(family: str, name: str, options: Mapping[str, Any]) -> Provider:
+    """The provider of a family for one model; its options are the fields of its class."""
+    if family not in names():
+        raise unknown("provider", family, names())
+    for entry in entry_points(group="parley.providers", name=family):
+        provider = entry.load()
+        break
+    else:
+        provider = import_module(f"parley.providers.{family.replace('-', '_')}").Provider
+    return cast(Provider, fitted(provider, {**options, "name": name}, "option of", f"{family}/{name}"))

@@ -1,0 +1,195 @@
+"""What a rule may do: tell, ask, run code, note, quote and draw lots. Nothing here performs I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Generic, TypeVar, overload
+
+from parley.errors import TaskError
+from parley.expect import Reader, Said, Text
+from parley.pool import Example, Pool, Seat
+from parley.task import Prompt, Task
+
+T = TypeVar("T")
+D = TypeVar("D")
+NOTHING: Any = object()
+ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ask(Generic[T]):
+    """One synchronous round. Awaiting it hands the round to whoever drives the script."""
+
+    seats: tuple[Seat, ...]
+    text: str
+    expect: Reader[Any]
+    default: Any
+    examples: tuple[Example, ...]
+    attempts: int
+    single: bool
+
+    def __await__(self) -> Generator[Effect, Any, T]:
+        values = yield self
+        return self.answered(values)
+
+    def answered(self, values: Mapping[Seat, Any]) -> T:
+        """The part of a round's values that answers this question."""
+        answer: Any = values[self.seats[0]] if self.single else {seat: values[seat] for seat in self.seats}
+        return answer  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Together:
+    """Different questions in one synchronous round."""
+
+    asks: tuple[Ask[Any], ...]
+
+    def __await__(self) -> Generator[Effect, Any, tuple[Any, ...]]:
+        values = yield self
+        return tuple(ask.answered(values) for ask in self.asks)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """A program to run in isolation; its result is data, recorded like a reply."""
+
+    program: Mapping[str, Any]
+
+    def __await__(self) -> Generator[Effect, Any, Any]:
+        result = yield self
+        return result
+
+
+Effect = Ask[Any] | Together | Run
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Something a seat did that it should not have, and what followed."""
+
+    round: int
+    seat: Seat
+    attempt: int
+    kind: str
+    detail: str
+    outcome: str
+
+
+class Referee:
+    """The rule's hands: it knows seats, never who sits there."""
+
+    def __init__(self, task: Task, pool: Pool, seed: int, item: Any = None, prompts: Mapping[str, Prompt] | None = None) -> None:
+        self.rng = Random(seed)
+        self.item = item
+        self.round = 0
+        self.notes: list[dict[str, Any]] = []
+        self.violations: list[Violation] = []
+        self.loose: dict[int, Ask[Any] | Run] = {}  # made, but not awaited yet
+        self._pool, self._prompts, self._params = pool, prompts or {}, task.params
+        self._mark = f"{Random(f'{seed} mark').getrandbits(48):012x}"
+
+    def tell(self, to: Seat | Sequence[Seat], text: str) -> None:
+        """Put a message where these seats, and only these, will see it when they are asked next."""
+        self._pool.tell(self.round, self._seats(to), self._words(text))
+
+    @overload
+    def ask(self, to: Seat, text: str, *, examples: Iterable[Example] = ..., attempts: int = ...) -> Ask[Said]: ...
+    @overload
+    def ask(
+        self, to: Seat, text: str, *, expect: Reader[T], examples: Iterable[Example] = ..., attempts: int = ...
+    ) -> Ask[T]: ...
+    @overload
+    def ask(
+        self, to: Seat, text: str, *, expect: Reader[T], default: D, examples: Iterable[Example] = ..., attempts: int = ...
+    ) -> Ask[T | D]: ...
+    @overload
+    def ask(
+        self, to: Sequence[Seat], text: str, *, examples: Iterable[Example] = ..., attempts: int = ...
+    ) -> Ask[dict[Seat, Said]]: ...
+    @overload
+    def ask(
+        self, to: Sequence[Seat], text: str, *, expect: Reader[T], examples: Iterable[Example] = ..., attempts: int = ...
+    ) -> Ask[dict[Seat, T]]: ...
+    @overload
+    def ask(
+        self,
+        to: Sequence[Seat],
+        text: str,
+        *,
+        expect: Reader[T],
+        default: D,
+        examples: Iterable[Example] = ...,
+        attempts: int = ...,
+    ) -> Ask[dict[Seat, T | D]]: ...
+
+    def ask(
+        self,
+        to: Seat | Sequence[Seat],
+        text: str,
+        *,
+        expect: Reader[Any] | None = None,
+        default: Any = NOTHING,
+        examples: Iterable[Example] = (),
+        attempts: int = ATTEMPTS,
+    ) -> Ask[Any]:
+        """Ask these seats at once; nobody sees a reply before all have replied.
+
+        An unreadable reply is asked for again, `attempts` times in all. Then `default` is the seat's value;
+        without one the match is aborted, unless the script catches `Forfeit`.
+        """
+        if attempts < 1:
+            raise TaskError(f"a question needs at least one attempt, not {attempts}")
+        ask: Ask[Any] = Ask(
+            self._seats(to), self._words(text), expect or Text(), default, tuple(examples), attempts, isinstance(to, Seat)
+        )
+        self.loose[id(ask)] = ask
+        return ask
+
+    def together(self, *asks: Ask[Any]) -> Together:
+        """Put different questions in one round."""
+        seats = [seat for ask in asks for seat in ask.seats]
+        if len(set(seats)) != len(seats):
+            raise TaskError("a seat can be asked only once in a round")
+        return Together(asks)
+
+    def run(self, program: Mapping[str, Any]) -> Run:
+        """Run a program in the sandbox; what comes back is data."""
+        run = Run(program)
+        self.loose[id(run)] = run
+        return run
+
+    def note(self, **facts: Any) -> None:
+        """Write facts into the record for reports; participants never see them."""
+        self.notes.append({"round": self.round, **facts})
+
+    def fault(self, seat: Seat, kind: str, detail: str = "") -> None:
+        """Record that a seat broke a rule of the game; what follows is the script's business."""
+        self.violations.append(Violation(self.round, seat, 0, kind, detail, "ruled"))
+
+    def render(self, prompt: Prompt, **values: Any) -> str:
+        """A prompt's text, as configured, with the task's parameters and these values filled in."""
+        return self._prompts.get(prompt.name, prompt).render({**self._params, **values})
+
+    def quote(self, text: str, seat: Seat | None = None) -> str:
+        """What a seat said, as material for others: between marks that nobody at the table can know."""
+        who = f" {seat}" if seat is not None else ""
+        return f"[{self._mark}{who}]\n{text.replace(self._mark, '')}\n[/{self._mark}]"
+
+    def _seats(self, to: Seat | Sequence[Seat]) -> tuple[Seat, ...]:
+        seats = (to,) if isinstance(to, Seat) else to
+        if isinstance(seats, set | frozenset):
+            raise TaskError("seats were given as a set, whose order is not stable: give a list")
+        seats = tuple(seats)
+        for seat in seats:
+            if seat not in self._pool.conversations:
+                raise TaskError(f"there is no seat {seat!r} in this match")
+        if len(set(seats)) != len(seats) or not seats:
+            raise TaskError(f"wanted different seats, at least one; got {[str(seat) for seat in seats]}")
+        return seats
+
+    def _words(self, text: Any) -> str:
+        if not isinstance(text, str):
+            raise TaskError(f"a referee speaks text, not {type(text).__name__}")
+        return text

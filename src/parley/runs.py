@@ -1,0 +1,325 @@
+"""A run: a plan played from its first match to its last, stopped and resumed without losing a reply."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import orjson
+
+from parley import participants
+from parley.catalogue import task_class
+from parley.config import Config, chosen_prompts, identity, refuse_changes, refuse_other
+from parley.errors import Halted, ParleyError, ParticipantError, Refused, UsageError, unknown
+from parley.items import by_id, item_from, items_from, stored
+from parley.match import Match, Outcome, counted
+from parley.participants import Participant
+from parley.plan import Block, Done, MatchSpec, Plan
+from parley.plan.fixed import Fixed
+from parley.pool import Seat, View
+from parley.providers.protocol import Reply
+from parley.store import SUFFIX
+from parley.store.archive import Archive
+from parley.store.journal import Journal, SqliteJournal
+from parley.task import Prompt, Task
+
+CONCURRENCY = 32
+FAILURES = 3  # in a row, after which a participant is not asked any more
+HEARTBEAT = 10.0  # seconds
+
+
+@dataclass
+class Tally:
+    """How a run stands, for whoever shows it."""
+
+    planned: int = 0
+    done: int = 0
+    aborted: int = 0
+    failed: int = 0
+    in_flight: int = 0
+    calls: int = 0
+    began: float = field(default_factory=time.monotonic)
+    notices: list[str] = field(default_factory=list)
+
+
+class Brake:
+    """Stops a run gently: calls in flight are awaited and recorded, nothing new is asked."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+
+    def pull(self, reason: str) -> None:
+        self.reason = self.reason or reason
+
+    def gate(self) -> None:
+        if self.reason:
+            raise Halted(self.reason)
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How playing ended: done, or stopped and why; failed if a task or the store is at fault."""
+
+    path: Path
+    state: Literal["done", "stopped", "failed"]
+    status: str
+    reason: str
+
+
+class Placed:
+    """A participant under its alias: counted, and left alone once it has proved unable to answer."""
+
+    privy: ClassVar[bool]
+
+    def __init__(self, alias: str, participant: Participant, tally: Tally) -> None:
+        self.alias, self.participant, self._tally = alias, participant, tally
+        self.privy = participant.privy  # type: ignore[misc]
+        self._failures, self._down = 0, ""
+
+    async def reply(self, view: View) -> Reply | str:
+        if self._down:
+            raise Refused(self._down)
+        try:
+            reply = await self.participant.reply(view)
+        except ParticipantError as fault:
+            self._failures += 1
+            message = f"{self.alias}: {fault}"
+            if isinstance(fault, Refused) or self._failures >= FAILURES:
+                self._down = message
+            raise type(fault)(message) from fault
+        self._failures = 0
+        self._tally.calls += 1
+        return reply
+
+    async def close(self) -> None:
+        await self.participant.close()
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A configuration found to be playable: everything that can be wrong was looked at before the first call."""
+
+    config: Config
+    task: Task
+    prompts: dict[str, Prompt]
+    plan: Plan
+    items: dict[str, Any]
+    functions: Mapping[str, Callable[..., Any]]
+    cautions: list[str]
+    identity: dict[str, Any]
+
+    def seats(self) -> Iterator[tuple[str, Participant]]:
+        """The participants, made new: they belong to the event loop that plays."""
+        for alias, options in self.config.models.items():
+            rest = {name: value for name, value in options.items() if name != "model"}
+            yield alias, participants.make(self.functions.get(alias, options["model"]), rest, type(self.task), alias)
+
+
+def prepare(
+    config: Config,
+    *,
+    task: Task | None = None,
+    items: Sequence[Any] | None = None,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+) -> Prepared:
+    """Look at everything that can be wrong with a configuration before anything is paid."""
+    task = task or task_class(config.task).configured(config.params)
+    prompts = chosen_prompts(type(task), config.prompts)
+    for alias in [*config.contestants, *(alias for panel in config.instruments.values() for alias in panel)]:
+        if alias not in config.models:
+            raise unknown("model", alias, config.models)
+    if len(set(config.contestants)) != len(config.contestants):
+        raise UsageError("a contestant is named twice: give each an alias, -m a=PROVIDER/NAME -m b=PROVIDER/NAME")
+    if items is None and config.dataset is not None:
+        items = items_from(config.dataset, type(task))
+    if type(task).item_type is not None and not items:
+        raise UsageError(f"{task.name} is played on items: name them with --dataset PATH")
+    chosen = by_id(items or ())
+    if config.items is not None:
+        if not 1 <= config.items <= len(chosen):
+            raise UsageError(f"--items {config.items}: the dataset has {len(chosen)} items")
+        chosen = dict(list(chosen.items())[: config.items])
+    plan = Fixed(config.plan, task, config.contestants, config.instruments, list(chosen), config.repeats, config.seed)
+    table = counted(plan.specs[0].seats, task)
+    prepared = Prepared(
+        config, task, prompts, plan, chosen, functions or {}, list(task.cautions(table)), identity(task, table, prompts)
+    )
+    for _ in prepared.seats():
+        pass  # each is made once, so that a wrong name or option fails here
+    return prepared
+
+
+def new_id(task: str) -> str:
+    return f"{task}-{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(2).hex()}"
+
+
+async def start(prepared: Prepared, folder: Path, **options: Any) -> Ending:
+    """Play a new run, into a new file of the store."""
+    name = new_id(prepared.task.name)
+    path = folder / f"{name}{SUFFIX}"
+    facts = orjson.dumps(prepared.identity)
+    journal = await SqliteJournal.create(path, name, prepared.config.encoded(), facts, stored(list(prepared.items.values())))
+    return await play(prepared, journal, path, {}, **options)
+
+
+async def go_on(prepared: Prepared, path: Path, **options: Any) -> Ending:
+    """Play on where a run stopped."""
+    with Archive(path) as archive:
+        refuse_other(archive.config, prepared.config, archive.id)
+        refuse_changes(archive.identity, prepared.identity, archive.id)
+        finished = archive.finished()
+    return await play(prepared, await SqliteJournal.open(path), path, finished, **options)
+
+
+def prepare_again(path: Path, functions: Mapping[str, Callable[..., Any]] | None = None, task: Task | None = None) -> Prepared:
+    """A run's own configuration and items, made playable again."""
+    with Archive(path) as archive:
+        config = archive.config
+        kind = type(task) if task else task_class(config.task)
+        items = [item_from(row, kind, f"{path}, item {n}", n) for n, row in enumerate(archive.items(), 1)]
+    return prepare(config, task=task, items=items or None, functions=functions)
+
+
+async def play(
+    prepared: Prepared,
+    journal: Journal,
+    path: Path,
+    finished: dict[int, dict[Seat, dict[str, float | None]]],
+    *,
+    concurrency: int = CONCURRENCY,
+    tally: Tally | None = None,
+    brake: Brake | None = None,
+) -> Ending:
+    """Ask the plan for matches, play them, ask again, until it is done or something stops the run."""
+    playing = Playing(prepared, journal, tally or Tally(), brake or Brake(), finished)
+    if concurrency < 1:
+        raise UsageError(f"concurrency must be at least 1, not {concurrency}")
+    beating = asyncio.create_task(playing.beat())
+    try:
+        state, status, reason = await playing.season(concurrency)
+        await journal.end(state, status, reason)
+    except asyncio.CancelledError:
+        await journal.end("stopped", "interrupted", "stopped at once")
+        raise
+    finally:
+        beating.cancel()
+        for placed in playing.places.values():
+            await placed.close()
+        await journal.close()
+    return Ending(path, state, status, reason)
+
+
+class Playing:
+    """A run while it is played."""
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        journal: Journal,
+        tally: Tally,
+        brake: Brake,
+        finished: dict[int, dict[Seat, dict[str, float | None]]],
+    ) -> None:
+        self.prepared, self.journal, self.tally, self.brake = prepared, journal, tally, brake
+        self.scores = finished
+        self.places = {alias: Placed(alias, seat, tally) for alias, seat in prepared.seats()}
+        self.names = frozenset(names_of(prepared.config))
+        self.faults: dict[str, int] = defaultdict(int)
+        self.fatal: ParleyError | None = None
+        tally.done = len(finished)
+        tally.notices += [*prepared.cautions, *filter(None, [getattr(journal, "notice", "")])]
+
+    async def season(self, concurrency: int) -> tuple[Literal["done", "stopped", "failed"], str, str]:
+        specs: dict[int, MatchSpec] = {}
+        while True:
+            batch = self.prepared.plan.next(self.blocks(specs))
+            if isinstance(batch, Done):
+                return "done", batch.status, batch.reason
+            specs |= {spec.number: spec for spec in batch}
+            if specs.keys() <= self.scores.keys():
+                continue  # all of it was played before this process began
+            self.tally.planned = len(specs)
+            await self.journal.plan(batch)
+            waiting = iter([spec for spec in batch if spec.number not in self.scores])
+            await asyncio.gather(*(self.worker(waiting) for _ in range(min(concurrency, len(batch)))))
+            if self.fatal is not None:
+                return "failed", "failed", str(self.fatal)
+            if self.brake.reason:
+                return "stopped", "interrupted", self.brake.reason
+            if self.faults:
+                reason = "; ".join(f"{fault} ({count} matches)" for fault, count in self.faults.items())
+                return "stopped", "interrupted", reason
+
+    def blocks(self, specs: Mapping[int, MatchSpec]) -> list[Block]:
+        """The finished blocks, in the order in which the plan first named them."""
+        members: dict[str, list[int]] = {}
+        for number in sorted(specs):
+            members.setdefault(specs[number].block, []).append(number)
+        return [
+            Block(name, {number: self.scores[number] for number in numbers})
+            for name, numbers in members.items()
+            if all(number in self.scores for number in numbers)
+        ]
+
+    async def worker(self, waiting: Iterator[MatchSpec]) -> None:
+        for spec in waiting:
+            if self.brake.reason or self.fatal is not None:
+                return
+            self.tally.in_flight += 1
+            try:
+                await self.match(spec)
+            finally:
+                self.tally.in_flight -= 1
+
+    async def match(self, spec: MatchSpec) -> None:
+        """One match, and what becomes of it."""
+        prepared = self.prepared
+        try:
+            outcome: Outcome = await Match(
+                prepared.task,
+                {seat: self.places[alias] for seat, alias in spec.seats.items()},
+                seed=spec.seed,
+                item=prepared.items[spec.item] if spec.item is not None else None,
+                prompts=prepared.prompts,
+                record=self.journal.claim(spec.number),
+                names=self.names,
+                standardise=prepared.config.standardise,
+                gate=self.brake.gate,
+            ).play()
+            await self.journal.finish(spec.number, outcome)
+        except Halted:
+            return
+        except ParticipantError as fault:
+            self.faults[str(fault)] += 1
+            self.tally.failed += 1
+            await self.journal.fail(spec.number, str(fault))
+        except ParleyError as fault:
+            self.fatal = self.fatal or fault
+            self.brake.pull(str(fault))
+        else:
+            self.scores[spec.number] = outcome.scores
+            self.tally.done += 1
+            self.tally.aborted += outcome.state == "aborted"
+
+    async def beat(self) -> None:
+        while True:
+            await asyncio.sleep(HEARTBEAT)
+            try:
+                await self.journal.heartbeat()
+            except ParleyError as fault:
+                self.fatal = self.fatal or fault
+                self.brake.pull(str(fault))
+
+
+def names_of(config: Config) -> Iterator[str]:
+    """The names by which the models of a run could give themselves away."""
+    for options in config.models.values():
+        family, _, name = str(options["model"]).partition("/")
+        if family not in participants.kinds():
+            yield name.rstrip("/").rpartition("/")[2]

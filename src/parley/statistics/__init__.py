@@ -1,0 +1,1 @@
+"""Numbers with their uncertainty: plain observations in, plain results out."""

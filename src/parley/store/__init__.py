@@ -1,0 +1,44 @@
+"""Where runs are kept: a folder with one file a run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from parley.errors import StoreError, UsageError, unknown
+
+SUFFIX = ".parley"
+
+
+def folder(given: str | None = None) -> Path:
+    """The store: as given, else `PARLEY_STORE`, else `runs/` here."""
+    place = given or os.environ.get("PARLEY_STORE") or "runs"
+    if "://" in place:
+        raise UsageError(f"a store is a folder in this version, not {place.split('://')[0]}://…")
+    return Path(place).expanduser()
+
+
+def files(place: Path) -> list[Path]:
+    """The runs in a store, newest first."""
+    if place.exists() and not place.is_dir():
+        raise StoreError(f"{place} is not a folder; a store is one")
+    found = list(place.glob(f"*{SUFFIX}"))
+    return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name), reverse=True)
+
+
+def find(run: str, place: Path) -> Path:
+    """The file of a run, named by its path, its id, or an unmistakable beginning of it."""
+    direct = Path(run).expanduser()
+    if direct.suffix == SUFFIX or direct.is_file():
+        if not direct.is_file():
+            raise UsageError(f"there is no file {run}")
+        return direct
+    names = {path.name.removesuffix(SUFFIX): path for path in files(place)}
+    if run in names:
+        return names[run]
+    begun = [name for name in names if name.startswith(run)]
+    if len(begun) == 1:
+        return names[begun[0]]
+    if begun:
+        raise UsageError(f"{run!r} fits several runs: {', '.join(sorted(begun))}")
+    raise unknown(f"run (store {place}):", run, list(names)[:10])

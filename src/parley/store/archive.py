@@ -1,0 +1,176 @@
+"""A run's file, read: nothing here writes, and a run may be read while it is played."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+from urllib.parse import quote
+
+import orjson
+
+from parley.config import Config
+from parley.errors import StoreError
+from parley.match import Call
+from parley.pool import Seat
+from parley.store.journal import FIELDS, call_from, lives
+from parley.store.schema import VERSION, version_of
+
+
+class Score(NamedTuple):
+    """One seat's value of one metric in one match."""
+
+    match: int
+    block: str
+    seat: Seat
+    alias: str
+    metric: str
+    value: float | None
+
+
+class Archive:
+    """One run. Use it as a context manager."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._connection = opened(path)
+            if version_of(self._connection, str(path)) < VERSION:
+                raise StoreError(f"{path} was written by an older Parley: `parley resume` brings it up to date")
+            row = self._row(
+                "SELECT id, created, config, identity, state, stop_status, stop_reason, planned, owner, beat FROM runs"
+            )
+        except (OSError, sqlite3.Error) as wrong:
+            raise StoreError(f"{path} cannot be read as a run: {wrong}") from None
+        if row is None:
+            raise StoreError(f"{path} holds no run")
+        self.id, self.created, config, identity, self.state, self.status, self.reason, self.planned, owner, beat = row
+        self.config, self.identity = Config.decoded(config), orjson.loads(identity)
+        if self.state == "running" and not (owner and lives(owner, beat or 0)):
+            self.state, self.status, self.reason = "stopped", "interrupted", "the process ended without a word"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, wrong: BaseException | None, trace: TracebackType | None) -> None:
+        self._connection.close()
+
+    def _row(self, query: str, *values: Any) -> Any:
+        return self._connection.execute(query, values).fetchone()
+
+    def _rows(self, query: str, *values: Any) -> Iterator[Any]:
+        try:
+            yield from self._connection.execute(query, values)
+        except sqlite3.Error as wrong:
+            raise StoreError(f"{self.path} cannot be read: {wrong}") from None
+
+    def items(self) -> list[dict[str, Any]]:
+        """The items that the run is played on, as they were when it began."""
+        return [orjson.loads(data) for (data,) in self._rows("SELECT data FROM items ORDER BY number")]
+
+    def counts(self) -> dict[str, int]:
+        """Matches by state."""
+        return dict(self._rows("SELECT state, COUNT(*) FROM matches GROUP BY state"))
+
+    def matches(self) -> list[dict[str, Any]]:
+        """All matches known so far."""
+        names = ("number", "block", "item", "repeat", "seed", "seats", "state", "reason", "rounds", "began", "ended")
+        rows = self._rows(f"SELECT {', '.join(names)} FROM matches ORDER BY number")
+        return [{**dict(zip(names, row, strict=True)), "seats": orjson.loads(row[5])} for row in rows]
+
+    def match(self, number: int) -> dict[str, Any] | None:
+        return next((match for match in self.matches() if match["number"] == number), None)
+
+    def scores(self) -> list[Score]:
+        """Every score of every finished match; a missing one has no value."""
+        rows = self._rows(
+            "SELECT match, block, seat, seats, metric, value FROM scores JOIN matches ON match = matches.number "
+            "WHERE judge = '' ORDER BY match, seat, metric"
+        )
+        casts: dict[str, dict[str, str]] = {}
+        found = []
+        for match, block, seat, seats, metric, value in rows:
+            cast = casts.get(seats) or casts.setdefault(seats, orjson.loads(seats))
+            found.append(Score(match, block, Seat.of(seat), cast[seat], metric, value))
+        return found
+
+    def finished(self) -> dict[int, dict[Seat, dict[str, float | None]]]:
+        """The scores of every match that has ended, by match."""
+        ended = self._rows("SELECT number FROM matches WHERE state IN ('done', 'aborted') ORDER BY number")
+        table: dict[int, dict[Seat, dict[str, float | None]]] = {number: {} for (number,) in ended}
+        for score in self.scores():
+            table[score.match].setdefault(score.seat, {})[score.metric] = score.value
+        return table
+
+    def calls(self, number: int) -> list[Call]:
+        """A match's calls in the order of round, seat and attempt."""
+        rows = self._rows(f"SELECT {FIELDS} FROM calls WHERE match = ? ORDER BY round, seat, attempt", number)
+        return [call_from(row) for row in rows]
+
+    def calls_since(self, cursor: int) -> list[tuple[int, int, Call]]:
+        """(cursor, match, call) for every call recorded after a cursor: how a page follows a run."""
+        rows = self._rows(f"SELECT id, match, {FIELDS} FROM calls WHERE id > ? ORDER BY id", cursor)
+        return [(id, match, call_from(row)) for id, match, *row in rows]
+
+    def messages(self, number: int) -> list[dict[str, Any]]:
+        """A match's record in order; replies carry the words of their call."""
+        rows = self._rows(
+            "SELECT m.number, m.round, m.kind, m.sender, m.audience, COALESCE(m.content, c.content), m.attempt FROM messages m "
+            "LEFT JOIN calls c ON m.kind = 'reply' AND c.match = m.match AND c.round = m.round AND c.seat = m.sender "
+            "AND c.attempt = m.attempt WHERE m.match = ? ORDER BY m.number",
+            number,
+        )
+        names = ("number", "round", "kind", "sender", "audience", "content", "attempt")
+        return [{**dict(zip(names, row, strict=True)), "audience": row[4].split()} for row in rows]
+
+    def notes(self, number: int) -> list[dict[str, Any]]:
+        """What the rule wrote down for reports."""
+        rows = self._rows("SELECT round, facts FROM notes WHERE match = ? ORDER BY number", number)
+        return [{"round": round, **orjson.loads(facts)} for round, facts in rows]
+
+    def violations(self, number: int | None = None) -> list[dict[str, Any]]:
+        """Violations of one match or of all, each with the alias that sat in the seat."""
+        rows = self._rows(
+            "SELECT v.match, s.value, v.round, v.seat, v.attempt, v.kind, v.detail, v.outcome FROM violations v "
+            "JOIN matches m ON v.match = m.number JOIN json_each(m.seats) s ON s.key = v.seat "
+            "WHERE ? IS NULL OR v.match = ? ORDER BY v.match, v.number",
+            number,
+            number,
+        )
+        names = ("match", "alias", "round", "seat", "attempt", "kind", "detail", "outcome")
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def usage(self) -> list[dict[str, Any]]:
+        """Calls and tokens by alias and seat; what endpoints did not count is None."""
+        names = ("alias", "seat", "calls", "tokens_in", "tokens_cached", "tokens_out", "tokens_reasoning")
+        rows = self._rows(f"SELECT {', '.join(names)} FROM usage ORDER BY alias, seat")
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def served(self) -> dict[str, list[str]]:
+        """The names that endpoints gave their models, by alias."""
+        rows = self._rows(
+            "SELECT DISTINCT s.value, c.model FROM calls c JOIN matches m ON c.match = m.number "
+            "JOIN json_each(m.seats) s ON s.key = c.seat WHERE c.model IS NOT NULL ORDER BY 1, 2"
+        )
+        found: dict[str, list[str]] = {}
+        for alias, model in rows:
+            found.setdefault(alias, []).append(model)
+        return found
+
+
+def opened(path: Path) -> sqlite3.Connection:
+    """A connection that only reads; in a folder that cannot be written, the file alone is read."""
+    if not path.is_file():
+        raise StoreError(f"there is no file {path}")
+    address = f"file:{quote(str(path.absolute()))}?mode=ro"
+    connection = sqlite3.connect(address, uri=True, timeout=10, isolation_level=None)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError:
+        connection.close()
+        if Path(f"{path}-wal").exists():
+            raise
+        connection = sqlite3.connect(f"{address}&immutable=1", uri=True, isolation_level=None)
+    return connection

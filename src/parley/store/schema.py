@@ -1,0 +1,80 @@
+"""The tables of a run's file, and the steps that bring an older file up to date."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from parley.errors import StoreError
+
+APPLICATION = 0x50524C59  # "PRLY" in the file's header
+
+MIGRATIONS = [
+    """
+    CREATE TABLE runs (
+        id TEXT PRIMARY KEY, created REAL NOT NULL, config TEXT NOT NULL, identity TEXT NOT NULL,
+        state TEXT NOT NULL, stop_status TEXT, stop_reason TEXT, planned INTEGER NOT NULL DEFAULT 0,
+        owner TEXT, token TEXT, beat REAL);
+    CREATE TABLE items (id TEXT PRIMARY KEY, number INTEGER NOT NULL, data TEXT NOT NULL);
+    CREATE TABLE matches (
+        number INTEGER PRIMARY KEY, block TEXT NOT NULL, item TEXT, repeat INTEGER NOT NULL, seed INTEGER NOT NULL,
+        seats TEXT NOT NULL, state TEXT NOT NULL DEFAULT 'planned', reason TEXT, rounds INTEGER,
+        began REAL, ended REAL);
+    CREATE TABLE calls (
+        id INTEGER PRIMARY KEY, match INTEGER NOT NULL, round INTEGER NOT NULL, seat TEXT NOT NULL,
+        attempt INTEGER NOT NULL, saw BLOB NOT NULL, content TEXT NOT NULL, parts TEXT, reasoning TEXT, finish TEXT NOT NULL,
+        model TEXT, tokens_in INTEGER, tokens_cached INTEGER, tokens_out INTEGER, tokens_reasoning INTEGER,
+        latency REAL, carry TEXT, sent TEXT, at REAL NOT NULL);
+    CREATE UNIQUE INDEX calls_once ON calls (match, round, seat, attempt);
+    CREATE TABLE effects (
+        match INTEGER NOT NULL, round INTEGER NOT NULL, number INTEGER NOT NULL, saw BLOB NOT NULL, result TEXT NOT NULL,
+        PRIMARY KEY (match, round, number)) WITHOUT ROWID;
+    CREATE TABLE messages (
+        match INTEGER NOT NULL, number INTEGER NOT NULL, round INTEGER NOT NULL, kind TEXT NOT NULL,
+        sender TEXT, audience TEXT NOT NULL, content TEXT, parts TEXT, attempt INTEGER NOT NULL,
+        PRIMARY KEY (match, number)) WITHOUT ROWID;
+    CREATE TABLE scores (
+        match INTEGER NOT NULL, seat TEXT NOT NULL, metric TEXT NOT NULL, judge TEXT NOT NULL DEFAULT '', value REAL,
+        PRIMARY KEY (match, seat, metric, judge)) WITHOUT ROWID;
+    CREATE TABLE violations (
+        match INTEGER NOT NULL, number INTEGER NOT NULL, round INTEGER NOT NULL, seat TEXT NOT NULL, attempt INTEGER NOT NULL,
+        kind TEXT NOT NULL, detail TEXT NOT NULL, outcome TEXT NOT NULL,
+        PRIMARY KEY (match, number)) WITHOUT ROWID;
+    CREATE TABLE notes (
+        match INTEGER NOT NULL, number INTEGER NOT NULL, round INTEGER NOT NULL, facts TEXT NOT NULL,
+        PRIMARY KEY (match, number)) WITHOUT ROWID;
+    CREATE VIEW usage AS
+        SELECT seats.value AS alias, calls.seat AS seat, COUNT(*) AS calls,
+               SUM(tokens_in) AS tokens_in, SUM(tokens_cached) AS tokens_cached,
+               SUM(tokens_out) AS tokens_out, SUM(tokens_reasoning) AS tokens_reasoning
+        FROM calls JOIN matches ON calls.match = matches.number
+        JOIN json_each(matches.seats) AS seats ON seats.key = calls.seat
+        GROUP BY seats.value, calls.seat;
+    """,
+]
+VERSION = len(MIGRATIONS)
+
+
+def version_of(connection: sqlite3.Connection, path: str) -> int:
+    """The schema version of a file; what is no run of ours, or is newer than this program, is refused."""
+    try:
+        (application,), (version,) = (
+            connection.execute("PRAGMA application_id").fetchone(),
+            connection.execute("PRAGMA user_version").fetchone(),
+        )
+    except sqlite3.DatabaseError as wrong:
+        raise StoreError(f"{path} cannot be read as a run: {wrong}") from None
+    if application != APPLICATION:
+        raise StoreError(f"{path} is not a run of Parley")
+    if version > VERSION:
+        raise StoreError(
+            f"{path} was written by a newer Parley (schema {version}, this one knows {VERSION}): "
+            "update with `pip install -U parley-eval`"
+        )
+    return int(version)
+
+
+def migrate(connection: sqlite3.Connection, version: int) -> None:
+    """Bring the tables from one version to the newest, each step whole or not at all."""
+    for step in range(version, VERSION):
+        mark = f"PRAGMA user_version = {step + 1}; PRAGMA application_id = {APPLICATION};"
+        connection.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[step]} {mark} COMMIT;")

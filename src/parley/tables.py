@@ -1,0 +1,111 @@
+"""Tables as text, markdown, LaTeX, CSV and HTML: one content, five faces."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from parley.errors import unknown
+
+FORMATS = ("text", "markdown", "latex", "csv", "html")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under a header; numbers come as text, already rounded."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+    left: int = 1  # how many columns are words, and stand at the left
+
+    def render(self, form: str = "text") -> str:
+        match form:
+            case "text":
+                return self._text()
+            case "markdown":
+                marks = [":--" if at < self.left else "--:" for at in range(len(self.header))]
+                lines = [self.header, marks, *[[cell.replace("|", "\\|") for cell in row] for row in self.rows]]
+                return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+            case "latex":
+                return self._latex()
+            case "csv":
+                out = io.StringIO()
+                csv.writer(out, lineterminator="\n").writerows([self.header, *self.rows])
+                return out.getvalue().rstrip("\n")
+            case "html":
+                return self._html()
+        raise unknown("format", form, FORMATS)
+
+    def __str__(self) -> str:
+        return self._text()
+
+    def _repr_html_(self) -> str:
+        return self._html()
+
+    def _text(self) -> str:
+        lines = [self.header, *self.rows]
+        widths = [max(wide(line[at]) for line in lines) for at in range(len(self.header))]
+
+        def aligned(line: Sequence[str]) -> str:
+            cells = [pad(cell, width, at < self.left) for at, (cell, width) in enumerate(zip(line, widths, strict=True))]
+            return "  ".join(cells).rstrip()
+
+        rule = "  ".join("─" * width for width in widths)
+        body = [aligned(self.header), rule, *map(aligned, self.rows)]
+        return "\n".join([*body, *([self.note] if self.note else [])])
+
+    def _latex(self) -> str:
+        def escaped(cell: str) -> str:
+            for mark in "&%$#_{}":
+                cell = cell.replace(mark, f"\\{mark}")
+            return cell
+
+        columns = "l" * self.left + "r" * (len(self.header) - self.left)
+        body = [" & ".join(map(escaped, row)) + r" \\" for row in self.rows]
+        head = " & ".join(map(escaped, self.header)) + r" \\"
+        return "\n".join(
+            [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"]
+        )
+
+    def _html(self) -> str:
+        def line(cells: Sequence[str], tag: str) -> str:
+            return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+        return f"<table>{line(self.header, 'th')}{''.join(line(row, 'td') for row in self.rows)}</table>"
+
+
+def wide(text: str) -> int:
+    """How many columns a text takes on a terminal."""
+    return sum(2 if unicodedata.east_asian_width(mark) in "WF" else 1 for mark in text)
+
+
+def pad(text: str, width: int, left: bool) -> str:
+    space = " " * (width - wide(text))
+    return text + space if left else space + text
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """A number for a table; unknown is a dash, never zero."""
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def whisker(low: float | None, mean: float | None, high: float | None, span: tuple[float, float], width: int = 24) -> str:
+    """An interval drawn in one line of text, on a scale shared by all rows."""
+    if mean is None or span[1] <= span[0]:
+        return ""
+
+    def place(value: float) -> int:
+        return round((value - span[0]) / (span[1] - span[0]) * (width - 1))
+
+    line = [" "] * width
+    if low is not None and high is not None:
+        for at in range(place(low), place(high) + 1):
+            line[at] = "─"
+        line[place(low)], line[place(high)] = "├", "┤"
+    line[place(mean)] = "●"
+    return "".join(line)

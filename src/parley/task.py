@@ -1,0 +1,197 @@
+"""What a task is: parameters, roles to fill, metrics to score by, and one script that is the rule."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
+from inspect import iscoroutinefunction, signature
+from random import Random
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
+
+from parley.errors import TaskError, UsageError, unknown
+from parley.parameters import fitted
+from parley.pool import Seat, View
+
+Scores: TypeAlias = Mapping[Seat, float | Mapping[str, float | None] | None]
+VARIABLE = re.compile(r"\{([A-Za-z_]\w*)\}")
+
+
+@dataclass(frozen=True)
+class Role:
+    """How many seats a role has: `Role()` one, `Role(2)` two, `Role(2, 10)` two to ten. Instruments are never ranked."""
+
+    least: int = 1
+    most: int | None = None
+    instrument: bool = False
+
+    def __post_init__(self) -> None:
+        if self.least < (0 if self.instrument else 1) or self.largest < max(1, self.least):
+            raise TaskError(f"a role cannot have {self.least} to {self.most} seats")
+
+    @property
+    def largest(self) -> int:
+        return self.least if self.most is None else self.most
+
+    @property
+    def open(self) -> bool:
+        """Whether the number of seats is left to the plan."""
+        return self.largest != self.least
+
+    def seats(self, name: str, count: int) -> list[Seat]:
+        """The seats of this role when so many are taken."""
+        return [Seat(name)][:count] if self.largest == 1 else [Seat(name, number) for number in range(1, count + 1)]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number that a match yields for a seat. The first metric of a task is its primary one."""
+
+    name: str
+    low: float
+    high: float
+    epsilon: float  # the half-width that matters
+    unit: str = ""
+    better: Literal["higher", "lower"] = "higher"
+    success: float | None = None  # from here on a match counts as a success
+    roles: tuple[str, ...] = ()  # whom it is given to; empty: every contestant
+
+
+class Prompt:
+    """A named text of the referee; only `{identifier}` is substituted, so JSON braces survive."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name, self.text = name, text
+
+    @cached_property
+    def pieces(self) -> list[str]:
+        return VARIABLE.split(self.text)  # text, variable, text, variable, …, text
+
+    @cached_property
+    def variables(self) -> list[str]:
+        return sorted(set(self.pieces[1::2]))
+
+    def render(self, values: Mapping[str, Any]) -> str:
+        pieces = self.pieces
+        if len(pieces) == 1:
+            return self.text
+        try:
+            filled = [shown(values[piece]) if odd % 2 else piece for odd, piece in enumerate(pieces)]
+        except KeyError as missing:
+            raise TaskError(f"prompt {self.name!r} wants a value for {missing}") from None
+        return "".join(filled)
+
+    def replaced(self, text: str, also: Iterable[str]) -> Prompt:
+        """This prompt in other words; it must use the same variables, and may use a task's parameters."""
+        other = Prompt(self.name, text)
+        if missing := set(self.variables) - set(other.variables):
+            raise UsageError(f"the replacement of prompt {self.name!r} lacks {{{'}, {'.join(sorted(missing))}}}")
+        known = {*self.variables, *also}
+        for name in other.variables:
+            if name not in known:
+                raise unknown(f"variable in the replacement of prompt {self.name!r}:", name, known)
+        return other
+
+
+# What every referee says when a reply has the wrong form; a configuration may replace these too.
+AGAIN = Prompt("again", "Your reply could not be read: {fault}. {hint}")
+SHORTER = Prompt("shorter", "Your reply was cut off by the length limit. Give it again, shorter. {hint}")
+FORM = Prompt("form", "Now put your reply into the required form. {hint}")
+COMMON = {prompt.name: prompt for prompt in (AGAIN, SHORTER, FORM)}
+
+
+class Sight(NamedTuple):
+    """What a bot decides by. It alone may see the item: that is how abilities are planted."""
+
+    view: View
+    task: Any
+    item: Any
+    rng: Random
+
+
+class Task:
+    """Subclass as a frozen dataclass: fields are parameters, `play` is the rule of the game."""
+
+    name: ClassVar[str] = ""
+    version: ClassVar[int] = 1
+    roles: ClassVar[Mapping[str, Role]] = {}
+    item_type: ClassVar[type | None] = None
+    repeats: ClassVar[int] = 1  # how often a plan plays everything unless told otherwise
+    bots: ClassVar[Mapping[str, Callable[..., Any]]] = {}
+    play: Callable[..., Coroutine[Any, Any, Scores]]
+
+    def metrics(self, seats: Mapping[str, int]) -> Sequence[Metric]:
+        """What a match with so many seats a role yields; the primary metric comes first."""
+        raise NotImplementedError
+
+    def cautions(self, seats: Mapping[str, int]) -> Iterable[str]:
+        """What the user should know before so many seats play."""
+        return ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "play" not in vars(cls):
+            return
+        if not vars(cls).get("name"):
+            cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+        cls.refuse_bad_form()
+
+    @classmethod
+    def refuse_bad_form(cls) -> None:
+        """Fail when the class is made, not in round 3."""
+        if not iscoroutinefunction(cls.play):
+            raise TaskError(f"{cls.__name__}.play must be `async def`")
+        wanted = list(signature(cls.play).parameters)[2:]
+        if wanted != list(cls.roles):
+            raise TaskError(f"{cls.__name__}.play takes {wanted} after the referee, but its roles are {list(cls.roles)}")
+        if not any(not role.instrument for role in cls.roles.values()):
+            raise TaskError(f"{cls.__name__} has no contestant role")
+        if cls.metrics is Task.metrics:
+            raise TaskError(f"{cls.__name__} declares no metrics: write `def metrics(self, seats)`")
+        if cls.item_type is not None and not (
+            is_dataclass(cls.item_type) and "id" in {field.name for field in fields(cls.item_type)}
+        ):
+            raise TaskError(f"{cls.__name__}.item_type must be a frozen dataclass with a field `id`")
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        made = getattr(cls, "__dataclass_params__", None)
+        if made is None or not made.frozen or ("__dataclass_params__" not in vars(cls) and own_fields(cls)):
+            raise TaskError(f"{cls.__name__} must be a frozen dataclass, so that a match keeps no state on it")
+        return super().__new__(cls)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters with their values, in the order of declaration."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    @classmethod
+    def prompts(cls) -> dict[str, Prompt]:
+        """The prompts of this task by name: all that stand in its file, and those of every referee."""
+        found: dict[str, Prompt] = dict(COMMON)
+        for value in list(vars(sys.modules[cls.__module__]).values()):
+            for prompt in value.values() if isinstance(value, dict) else (value,):
+                if isinstance(prompt, Prompt) and found.setdefault(prompt.name, prompt) is not prompt:
+                    raise TaskError(f"{cls.__name__} has two prompts called {prompt.name!r}")
+        return found
+
+    @classmethod
+    def configured(cls, given: Mapping[str, Any]) -> Self:
+        """The task with these parameters, which may be texts from a command line."""
+        return fitted(cls, given, "parameter of", cls.name)
+
+
+def own_fields(cls: type) -> bool:
+    return any("ClassVar" not in str(kind) for kind in vars(cls).get("__annotations__", {}).values())
+
+
+def shown(value: Any) -> str:
+    """A value as it stands in a prompt: numbers without noise, lists in brackets."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        return f"{value:.10g}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(shown, value))}]"
+    return str(value)

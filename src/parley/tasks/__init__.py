@@ -1,0 +1,1 @@
+"""The tasks: one file each. Their names are found by looking here; nothing is registered."""

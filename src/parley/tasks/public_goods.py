@@ -1,0 +1,132 @@
+"""Public goods game: pay into the common pool, or keep your coins and share what others paid."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from statistics import mean
+from typing import Literal
+
+from parley import Amount, Metric, Prompt, Referee, Role, Scores, Seat, Sight, Task
+
+
+@dataclass(frozen=True)
+class PublicGoods(Task):
+    """DynaEval's symmetric decision game (§2.4). `feedback` is its mode 1 (income) or 2 (investments)."""
+
+    rounds: int = 5
+    endowment: int = 10
+    multiplier: float = 1.2
+    feedback: Literal["income", "investments"] = "income"
+
+    roles = {"players": Role(2, 10)}
+    repeats = 10
+
+    async def play(self, referee: Referee, players: list[Seat]) -> Scores:
+        coins = dict.fromkeys(players, 0.0)
+        referee.tell(players, referee.render(RULES[self.feedback], n=len(players)))
+
+        for number in range(1, self.rounds + 1):
+            said = await referee.ask(
+                players,
+                referee.render(TURN, number=number),
+                expect=Amount("coins", 0, self.endowment),
+                default=None,
+            )
+            invested = {player: said[player] or 0 for player in players}
+            income = share(invested.values(), self.multiplier)
+            for player in players:
+                # Who names no readable amount loses the coins of the round: nonsense must not pay as a free ride.
+                kept = 0 if said[player] is None else self.endowment - invested[player]
+                coins[player] += kept + income
+
+            referee.note(invested=invested, income=income)
+            ranked = sorted(invested.values(), reverse=True)
+            referee.tell(players, referee.render(NEWS[self.feedback], news=ranked if self.feedback == "investments" else income))
+
+        return coins
+
+    def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
+        n, alpha, most = seats["players"], self.multiplier, self.rounds * self.endowment
+        high = most * max(1 + alpha * (n - 1) / n, alpha)  # keep all while the others pay, or all pay all
+        return [Metric("payoff", 0, high, epsilon=0.05 * high, unit="coins")]
+
+    def cautions(self, seats: Mapping[str, int]) -> Iterator[str]:
+        if not 1 < self.multiplier < seats["players"]:
+            yield (
+                f"a dilemma needs 1 < multiplier < {seats['players']} (the number of players), not {self.multiplier:g}: "
+                "what is best for one and best for all do not differ"
+            )
+
+    def __post_init__(self) -> None:
+        for name, least in {"rounds": 1, "endowment": 1, "multiplier": 0}.items():
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
+
+
+def share(invested: Collection[float], multiplier: float) -> float:
+    """What each player receives from the pool, whether it paid or not (§2.4; by n, not by four)."""
+    return sum(invested) * multiplier / len(invested)
+
+
+RULES = {
+    "income": Prompt(
+        "rules",
+        """\
+You play a game with {n} players that lasts {rounds} rounds. Every player gets {endowment} coins at the start of each \
+round and decides, at the same time as all others, how many of them to put into a common pool. When the round ends, the \
+coins in the pool are multiplied by {multiplier} and divided evenly among all {n} players, whether they paid in or not. \
+Coins that you do not invest are yours to keep. After each round you learn what you received from the pool. \
+Your goal is to own the most coins at the end.""",
+    ),
+    "investments": Prompt(
+        "rules_open",
+        """\
+You play a game with {n} players that lasts {rounds} rounds. Every player gets {endowment} coins at the start of each \
+round and decides, at the same time as all others, how many of them to put into a common pool. When the round ends, the \
+coins in the pool are multiplied by {multiplier} and divided evenly among all {n} players, whether they paid in or not. \
+Coins that you do not invest are yours to keep. After each round you are shown what the players invested, as a list from \
+the largest to the smallest amount, without names. Your goal is to own the most coins at the end.""",
+    ),
+}
+
+TURN = Prompt(
+    "turn",
+    "Round {number} of {rounds} begins and you get {endowment} coins. How many do you invest, from 0 to {endowment}, and why?",
+)
+
+NEWS = {
+    "income": Prompt("news", "In the last round the pool paid you {news} coins."),
+    "investments": Prompt("news_open", "In the last round the players invested {news} coins."),
+}
+
+
+def free_rider(sight: Sight) -> float:
+    """Lets others pay."""
+    return 0
+
+
+def altruist(sight: Sight) -> float:
+    """Pays everything."""
+    return float(sight.task.endowment)
+
+
+def gradual(sight: Sight) -> float:
+    """Starts at half and adds a coin each round."""
+    return float(min(sight.task.endowment, sight.task.endowment // 2 + sight.view.round - 1))
+
+
+def reciprocator(sight: Sight) -> float:
+    """Starts at half, then pays what the players paid on average in the round before."""
+    task, told = sight.task, sight.view.text
+    if paid := re.search(r"invested \[([^]]+)\]", told):
+        average = mean(float(amount) for amount in paid[1].split(","))
+    elif earned := re.search(r"pool paid you ([\d.]+)", told):
+        average = float(earned[1]) / task.multiplier if task.multiplier else 0
+    else:
+        average = task.endowment / 2
+    return min(float(task.endowment), round(average, 2))
+
+
+PublicGoods.bots = {"free-rider": free_rider, "altruist": altruist, "gradual": gradual, "reciprocator": reciprocator}
