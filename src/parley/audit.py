@@ -166,7 +166,7 @@ async def replayed(
     except ParleyError as wrong:
         return [("replay", str(wrong))]
     found = []
-    told = [(m.round, m.kind, [seat.key for seat in m.audience], m.content) for m in again.messages if m.kind != "reply"]
+    told = [(m.round, m.kind, [seat.key for seat in m.audience], m.content) for m in tape.messages if m.kind != "reply"]
     kept = [(m["round"], m["kind"], m["audience"], m["content"]) for m in messages if m["kind"] != "reply"]
     if told != kept:
         found.append(("replay", "the referee's words differ from the record"))

@@ -8,75 +8,58 @@ from typing import Any
 
 from parley import runs
 from parley import store as stores
-from parley.catalogue import task_class
-from parley.config import Config
 from parley.errors import ParleyError, UsageError
 from parley.eventloop import finished
-from parley.participants import named
-from parley.plan.fixed import usual
+from parley.experiment import Experiment, from_file, is_file
 from parley.result import Result
 from parley.task import Task
 
 Models = Mapping[str, Any] | Sequence[Any]
 
 
-def run(task: str | Path | Task, models: Models, **options: Any) -> Result:
+def run(task: str | Path | Task, models: Models | None = None, **options: Any) -> Result:
     """Play a task and return its result; the options are those of `run_async`."""
     return finished(run_async(task, models, **options))
 
 
 async def run_async(
     task: str | Path | Task,
-    models: Models,
+    models: Models | None = None,
     *,
     roles: Mapping[str, Any] | None = None,
     items: Sequence[Any] | int | None = None,
     dataset: str | Path | None = None,
     plan: str | None = None,
     repeats: int | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     prompts: Mapping[str, str] | None = None,
-    standardise: str = "on_error",
-    name: str = "",
+    standardise: str | None = None,
+    name: str | None = None,
     store: str | Path | None = None,
-    concurrency: int = runs.CONCURRENCY,
+    concurrency: int | None = None,
     **params: Any,
 ) -> Result:
     """`parley.run` inside an event loop.
 
-    A task is a name, a path or an instance; its parameters are further keywords. Models are names, functions, or
-    {"model": name, option: value} under an alias. A run that is stopped returns its partial result, marked as such.
+    A task is a name, a path or an instance; its parameters are further keywords. Models are names, aliases of
+    `models.yaml`, functions, or {"model": name, option: value} under an alias. Instead of a task, the path of an
+    experiment file says all of this; what is given here overrides it. A run that is stopped returns its partial
+    result, marked as such.
     """
-    if isinstance(task, Task):
-        if params:
-            raise UsageError(f"a task instance has its parameters already: {', '.join(params)}")
-        made, reference = task, task.name
-    else:
-        reference = str(task)
-        made = task_class(reference).configured(params)
-    functions: dict[str, Callable[..., Any]] = {}
-    table: dict[str, dict[str, Any]] = {}
-    contestants = entered(models, table, functions)
-    instruments = {role: entered(panel, table, functions) for role, panel in (roles or {}).items()}
-    config = Config(
-        task=reference,
-        params=made.params,
-        models=table,
-        contestants=contestants,
-        instruments=instruments,
-        plan=plan or usual(made),
-        repeats=made.repeats if repeats is None else repeats,
-        seed=seed,
-        standardise="always" if standardise == "always" else "on_error",
-        prompts=dict(prompts or {}),
-        dataset=str(dataset) if dataset is not None else None,
-        items=items if isinstance(items, int) else None,
-        name=name,
-    )
-    given = None if items is None or isinstance(items, int) else items
-    prepared = runs.prepare(config, task=made, items=given, functions=functions)
-    ending = await runs.start(prepared, stores.folder(str(store) if store else None), concurrency=concurrency)
-    return judged(ending)
+    experiment = asked_for(task, params)
+    if models is not None:
+        experiment.contestants = entered(experiment, models)
+    for role, panel in (roles or {}).items():
+        experiment.instruments[role] = entered(experiment, panel)
+    experiment.prompts |= prompts or {}
+    if isinstance(items, int):
+        experiment.items = items
+    elif items is not None:
+        experiment.given, experiment.dataset, experiment.items = items, None, None
+    experiment.override(plan=plan, repeats=repeats, seed=seed, standardise=standardise, name=name, concurrency=concurrency)
+    experiment.override(dataset=str(dataset) if dataset is not None else None, store=str(store) if store else None)
+    most = runs.CONCURRENCY if experiment.concurrency is None else experiment.concurrency
+    return judged(await runs.start(experiment.prepared(), stores.folder(experiment.store), concurrency=most))
 
 
 def resume(
@@ -98,25 +81,26 @@ def judged(ending: runs.Ending) -> Result:
     return Result(ending.path)
 
 
-def entered(models: Any, table: dict[str, dict[str, Any]], functions: dict[str, Callable[..., Any]]) -> list[str]:
-    """Put models, in any form in which they may be given, into the table; their aliases."""
+def asked_for(task: str | Path | Task, params: Mapping[str, Any]) -> Experiment:
+    """The task, or the experiment file, with these parameters."""
+    if isinstance(task, Task):
+        if params:
+            raise UsageError(f"a task instance has its parameters already: {', '.join(params)}")
+        return Experiment(task.name, made=task)
+    experiment = from_file(str(task)) if is_file(str(task)) else Experiment(str(task))
+    experiment.params |= params
+    return experiment
+
+
+def entered(experiment: Experiment, models: Any) -> list[str]:
+    """Take in models, in any form in which they may be given; their aliases."""
     if isinstance(models, str) or callable(models):
         models = [models]
-    pairs = list(models.items()) if isinstance(models, Mapping) else [(None, model) for model in models]
-    aliases = []
-    for alias, model in pairs:
+    found = []
+    for alias, model in models.items() if isinstance(models, Mapping) else (("", model) for model in models):
         options = dict(model) if isinstance(model, Mapping) else {}
         what = options.pop("model", None) if isinstance(model, Mapping) else model
-        if callable(what):
-            called = getattr(what, "__name__", type(what).__name__)
-            alias = alias or called
-            functions[alias] = what
-            what = f"python/{getattr(what, '__module__', '?')}:{getattr(what, '__qualname__', called)}"
-        elif not isinstance(what, str):
+        if not isinstance(what, str) and not callable(what):
             raise UsageError(f"a model is a name, a function or {{'model': name, …}}, not {what!r}")
-        else:
-            alias, what = (str(alias), named(what).model) if alias else named(what)
-        if table.setdefault(alias, {"model": what, **options}) != {"model": what, **options}:
-            raise UsageError(f"two models are called {alias!r}: give each an alias")
-        aliases.append(alias)
-    return aliases
+        found.append(experiment.enter(what, str(alias), options))
+    return found

@@ -16,6 +16,7 @@ from parley.task import Task
 
 def items_from(path: str, task: type[Task]) -> list[Any]:
     """All items of a file; a row that does not fit is an error that names it."""
+    kind_of(task)
     place = Path(path).expanduser()
     try:
         text = place.read_text(encoding="utf-8-sig")

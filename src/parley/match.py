@@ -6,9 +6,12 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
+from hashlib import blake2b
 from typing import Any, Literal, NamedTuple, Protocol
+
+import orjson
 
 from parley.anonymity import masked
 from parley.errors import Forfeit, ParleyError, ReplayError, SandboxError, TaskError, Unreadable
@@ -46,7 +49,7 @@ class Record(Protocol):
     async def append_effect(self, round: int, number: int, saw: bytes, result: Any) -> None: ...
 
     def circulate(self, messages: list[Message], first: int) -> None:
-        """A round has closed: these messages, numbered from `first` on, are now part of the record."""
+        """A round has closed: these messages, numbered from `first` on, are now the record's; the match forgets them."""
 
 
 class Tape:
@@ -55,6 +58,7 @@ class Tape:
     def __init__(self) -> None:
         self.calls: dict[tuple[int, Seat, int], Call] = {}
         self.effects: dict[tuple[int, int], tuple[bytes, Any]] = {}
+        self.messages: list[Message] = []
 
     def call(self, round: int, seat: Seat, attempt: int) -> Call | None:
         return self.calls.get((round, seat, attempt))
@@ -69,7 +73,7 @@ class Tape:
         self.effects[round, number] = saw, result
 
     def circulate(self, messages: list[Message], first: int) -> None:
-        pass
+        self.messages += messages
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,6 @@ class Outcome:
     rounds: int
     violations: list[Violation]
     notes: list[dict[str, Any]]
-    messages: list[Message] = field(repr=False)
 
 
 class Answer(NamedTuple):
@@ -185,8 +188,7 @@ class Match:
         for _, messages, violations in answers:
             pool.messages += messages
             referee.violations += violations
-        self.record.circulate(pool.messages[self._circulated :], self._circulated)
-        self._circulated = len(pool.messages)
+        self._circulate()
         # Circulation: back to the rule, which says who is told what, and whether the match goes on.
         values = {seat: answer.value for (seat, _), answer in zip(selected, answers, strict=True)}
         if silent := [str(seat) for seat, value in values.items() if value is NOTHING]:
@@ -259,10 +261,6 @@ class Match:
 
     async def _run(self, run: Run) -> Any:
         """A program's result from the record, else from the sandbox; a failure of the sandbox is no result."""
-        from hashlib import blake2b
-
-        import orjson
-
         number, self._effects = self._effects, self._effects + 1
         saw = blake2b(orjson.dumps(run.program, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
         kept = self.record.effect(self.referee.round, number)
@@ -290,10 +288,14 @@ class Match:
             raise TaskError(f"{self.task.name}: a question was not awaited; write `await referee.ask(…)`")
 
     def _outcome(self, state: Literal["done", "aborted"], reason: str, scores: dict[Seat, dict[str, float | None]]) -> Outcome:
-        pool, referee = self.pool, self.referee
-        self.record.circulate(pool.messages[self._circulated :], self._circulated)
-        self._circulated = len(pool.messages)
-        return Outcome(state, reason, scores, referee.round, referee.violations, referee.notes, pool.messages)
+        self._circulate()
+        return Outcome(state, reason, scores, self.referee.round, self.referee.violations, self.referee.notes)
+
+    def _circulate(self) -> None:
+        """Hand the messages of a closed round to the record."""
+        messages, self.pool.messages = self.pool.messages, []
+        self.record.circulate(messages, self._circulated)
+        self._circulated += len(messages)
 
 
 def readied(reply: Reply) -> Reply:

@@ -7,6 +7,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -16,7 +17,7 @@ import orjson
 from parley import participants
 from parley.catalogue import task_class
 from parley.config import Config, chosen_prompts, identity, refuse_changes, refuse_other
-from parley.errors import Halted, ParleyError, ParticipantError, Refused, UsageError, unknown
+from parley.errors import Halted, ParleyError, ParticipantError, Refused, ReplayError, StoreError, UsageError, unknown
 from parley.items import by_id, item_from, items_from, stored
 from parley.match import Match, Outcome, counted
 from parley.participants import Participant
@@ -203,7 +204,8 @@ async def play(
     beating = asyncio.create_task(playing.beat())
     try:
         state, status, reason = await playing.season(concurrency)
-        await journal.end(state, status, reason)
+        with suppress(StoreError):  # a store that cannot be written is the reason itself, and stands in it
+            await journal.end(state, status, reason)
     except asyncio.CancelledError:
         await journal.end("stopped", "interrupted", "stopped at once")
         raise
@@ -249,7 +251,8 @@ class Playing:
             waiting = iter([spec for spec in batch if spec.number not in self.scores])
             await asyncio.gather(*(self.worker(waiting) for _ in range(min(concurrency, len(batch)))))
             if self.fatal is not None:
-                return "failed", "failed", str(self.fatal)
+                lost = isinstance(self.fatal, StoreError) and not isinstance(self.fatal, ReplayError)
+                return ("stopped" if lost else "failed"), ("interrupted" if lost else "failed"), str(self.fatal)
             if self.brake.reason:
                 return "stopped", "interrupted", self.brake.reason
             if self.faults:

@@ -8,16 +8,16 @@ from typing import Any
 import click
 import orjson
 
-from parley import catalogue, participants, providers
+from parley import aliases, catalogue, participants, providers
 from parley.cli.options import as_json
 from parley.participants.bot import ANYWHERE
-from parley.providers.keys import setting
+from parley.providers.keys import redacted, setting
 
 
 @click.command()
 @as_json
 def command(as_json: bool) -> None:
-    """List providers with their keys' variables, other participants, and the bots of each task."""
+    """List providers with their keys' variables, other participants, the bots of each task, and your own aliases."""
     served: list[dict[str, Any]] = []
     for name in providers.names():
         provider = import_module(f"parley.providers.{name.replace('-', '_')}").Provider
@@ -33,9 +33,10 @@ def command(as_json: bool) -> None:
         )
     bots = {task: sorted(catalogue.task_class(task).bots) for task in catalogue.names()}
     bots = {"any task": sorted(ANYWHERE), **bots}
-    facts = {"providers": served, "participants": participants.kinds(), "bots": bots}
+    own = aliases.known()
+    facts = {"providers": served, "participants": participants.kinds(), "bots": bots, "aliases": own}
     if as_json:
-        click.echo(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())
+        click.echo(redacted(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode()))
         return
     for row in served:
         key = f"{row['key']} {'found' if row['key_found'] else 'not set'}" if row["key"] else "no key needed"
@@ -46,3 +47,8 @@ def command(as_json: bool) -> None:
     click.echo("http/URL               a service that takes the view as JSON")
     for task, names in bots.items():
         click.echo(f"\nbots for {task}: " + ", ".join(f"bot/{name}" for name in names))
+    if own:
+        click.echo(f"\naliases in {aliases.place()}:")
+    for alias, entry in own.items():
+        options = ", ".join(f"{name} {value}" for name, value in entry.items() if name != "model")
+        click.echo(redacted(f"  {alias:<20} {entry['model']}" + (f" ({options})" if options else "")))

@@ -38,4 +38,6 @@ def with_options(models: dict[str, dict[str, Any]], texts: Sequence[str]) -> Non
             raise UsageError(f"-M wants ALIAS.KEY=VALUE, got {target}={value}")
         if alias not in models:
             raise unknown("model in -M:", alias, models)
+        if key == "model":
+            raise UsageError(f"-M sets options; the model itself is named with -m {alias}={value}")
         models[alias][key] = value

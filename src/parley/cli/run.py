@@ -1,24 +1,21 @@
-"""`parley run`: play a task."""
+"""`parley run`: play a task, or an experiment file."""
 
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 import click
 
-from parley import runs, store
-from parley.catalogue import task_class
-from parley.cli.options import as_json, assigned, at_once, in_format, in_store, with_options
+from parley import runs
+from parley import store as stores
+from parley.cli.options import as_json, assigned, in_format, in_store, with_options
 from parley.cli.playing import played
-from parley.config import Config
 from parley.errors import UsageError
-from parley.participants import named
-from parley.plan.fixed import usual
+from parley.experiment import STANDARDISE, Experiment, from_file, is_file, words_of
 
 
 @click.command()
-@click.argument("task")
+@click.argument("task", metavar="TASK|FILE.yaml")
 @click.option("-m", "models", multiple=True, metavar="[ALIAS=]PROVIDER/NAME", help="A contestant; repeat it.")
 @click.option("-M", "options", multiple=True, metavar="ALIAS.KEY=VALUE", help="An option of a model: temperature, base_url, …")
 @click.option(
@@ -29,12 +26,12 @@ from parley.plan.fixed import usual
 @click.option("--items", type=click.IntRange(1), help="How many of the items.")
 @click.option("--plan", help="round_robin, together or each (default: what fits the task).")
 @click.option("--repeats", type=click.IntRange(1), help="How often everything is played (default: the task's own).")
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=int, help="Where all chance comes from (default: 0).")
 @click.option("--prompt", "prompts", multiple=True, metavar="ADDRESS=FILE", help="Replace a prompt (see `parley tasks NAME`).")
-@click.option("--standardise", type=click.Choice(["on_error", "always"]), default="on_error", show_default=True)
-@click.option("--name", default="", help="A name of your own for the run.")
+@click.option("--standardise", type=click.Choice(STANDARDISE), help="When a reply is put into form (default: on_error).")
+@click.option("--name", help="A name of your own for the run.")
 @in_store
-@at_once
+@click.option("--concurrency", type=click.IntRange(1), help=f"Matches in flight (default: {runs.CONCURRENCY}).")
 @in_format
 @as_json
 def command(
@@ -47,67 +44,44 @@ def command(
     items: int | None,
     plan: str | None,
     repeats: int | None,
-    seed: int,
+    seed: int | None,
     prompts: tuple[str, ...],
-    standardise: str,
-    name: str,
+    standardise: str | None,
+    name: str | None,
     store: str | None,
-    concurrency: int,
+    concurrency: int | None,
     form: str,
     as_json: bool,
 ) -> int:
-    """Play TASK (a name, or a path like ./my_game.py) and print the result.
+    """Play TASK (a name, or a path like ./my_game.py) and print the result; or what FILE.yaml says, which flags override.
 
     \b
     parley run public_goods -m bot/free-rider -m bot/altruist -m bot/random
     parley run public_goods -m a=openai/gpt-4.1 -m b=vllm/Qwen/Qwen3-32B -M b.base_url=http://localhost:8000/v1
+    parley run public_goods -m strong -m c=strong -M c.temperature=1     (strong is an alias in models.yaml)
+    parley run experiment.yaml --seed 2
     """
-    made = task_class(task).configured(assigned(params, "--set"))
-    table: dict[str, dict[str, object]] = {}
-    contestants = [entered(text, table) for text in models]
-    instruments: dict[str, list[str]] = {}
-    for text in roles:
+    experiment = from_file(task) if is_file(task) else Experiment(task)
+    experiment.params |= assigned(params, "--set")
+    if models:
+        experiment.contestants = [experiment.enter(text) for text in models]
+    experiment.instruments |= panels(experiment, roles)
+    with_options(experiment.models, options)
+    experiment.prompts |= {address: words_of(path) for address, path in assigned(prompts, "--prompt").items()}
+    experiment.override(dataset=dataset, items=items, plan=plan, repeats=repeats, seed=seed, standardise=standardise)
+    experiment.override(name=name, store=store, concurrency=concurrency)
+    prepared = experiment.prepared()
+    play = partial(runs.start, prepared, stores.folder(experiment.store))
+    quiet = any(str(options["model"]).startswith("human/") for options in prepared.config.models.values())
+    return played(play, as_json=as_json, form=form, concurrency=experiment.concurrency or runs.CONCURRENCY, quiet=quiet)
+
+
+def panels(experiment: Experiment, texts: tuple[str, ...]) -> dict[str, list[str]]:
+    """The instruments of `--role`, by role."""
+    found: dict[str, list[str]] = {}
+    for text in texts:
         role, equals, model = text.partition("=")
         if not equals:
             raise UsageError(f"--role wants ROLE=[ALIAS=]PROVIDER/NAME, got {text!r}")
-        instruments.setdefault(role, []).append(entered(model, table, shared=True))
-    with_options(table, options)
-    config = Config(
-        task=task,
-        params=made.params,
-        models=table,
-        contestants=contestants,
-        instruments=instruments,
-        plan=plan or usual(made),
-        repeats=made.repeats if repeats is None else repeats,
-        seed=seed,
-        standardise="always" if standardise == "always" else "on_error",
-        prompts={address: words_of(path) for address, path in assigned(prompts, "--prompt").items()},
-        dataset=dataset,
-        items=items,
-        name=name,
-    )
-    prepared = runs.prepare(config)
-    place = store_folder(store)
-    quiet = any(str(options["model"]).startswith("human/") for options in table.values())
-    return played(partial(runs.start, prepared, place), as_json=as_json, form=form, concurrency=concurrency, quiet=quiet)
-
-
-def store_folder(given: str | None) -> Path:
-    return store.folder(given)
-
-
-def entered(text: str, table: dict[str, dict[str, object]], shared: bool = False) -> str:
-    """Put a model into the table; its alias. A judge may be a model that is there already."""
-    alias, model = named(text)
-    if alias in table and not (shared and table[alias]["model"] == model):
-        raise UsageError(f"two models are called {alias!r}: give each an alias, -m a={model} -m b={model}")
-    table.setdefault(alias, {"model": model})
-    return alias
-
-
-def words_of(path: str) -> str:
-    try:
-        return Path(path).expanduser().read_text(encoding="utf-8").strip("\n")
-    except (OSError, UnicodeDecodeError) as wrong:
-        raise UsageError(f"prompt file {path} cannot be read: {wrong}") from None
+        found.setdefault(role, []).append(experiment.enter(model))
+    return found

@@ -6,6 +6,7 @@ import asyncio
 import pkgutil
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple, Protocol
 from urllib.parse import urlsplit
@@ -67,11 +68,20 @@ def named(text: str) -> Named:
         raise UsageError(f"a model is named [ALIAS=]PROVIDER/NAME, like bot/random or vllm/Qwen/Qwen3-32B; got {text!r}")
     if family not in kinds() and family not in providers.names():
         raise unknown("provider", family, [*kinds(), *providers.names()])
-    if not alias:
-        alias = (urlsplit(name).hostname or name) if "://" in name else re.split(r"[/:]", name.rstrip("/"))[-1]
+    if not alias and model == text:
+        alias = usual_alias(family, name)
     if not re.fullmatch(r"[\w.@+-]+", alias):
         raise UsageError(f"an alias is made of letters, digits and . _ - + @; got {alias!r} (give one: -m ALIAS={model})")
     return Named(alias, model)
+
+
+def usual_alias(family: str, name: str) -> str:
+    """What a model is called where nobody gave it a name: its own, without the folders or modules before it."""
+    if "://" in name:
+        with suppress(ValueError):
+            return urlsplit(name).hostname or name
+    last = name.rstrip("/").rpartition("/")[2]
+    return last.rpartition(":")[2] if family == "python" else last.replace(":", "-")
 
 
 def make(model: str | Callable[..., Any], options: Mapping[str, Any], task: type[Task], where: str) -> Participant:

@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 
 import orjson
 
-from parley.errors import ParticipantError
+from parley.errors import ParticipantError, UsageError
 from parley.parameters import fitted
 from parley.pool import View
-from parley.providers.keys import address, setting
+from parley.providers.keys import address, key_from
 from parley.providers.protocol import Reply
 from parley.providers.transport import Transport
 from parley.task import Task
@@ -53,7 +53,7 @@ class Http:
         )
         said = answer.get("reply") if isinstance(answer, dict) else answer
         if not isinstance(said, str):
-            raise ParticipantError(f'{self._transport.url}: wanted {{"reply": "…"}}, got {str(answer)[:200]}')
+            raise ParticipantError(f'{self._transport.place}: wanted {{"reply": "…"}}, got {str(answer)[:200]}')
         model = answer.get("model") if isinstance(answer, dict) else None
         return Reply(said, model=model if isinstance(model, str) else None, latency=perf_counter() - began)
 
@@ -62,6 +62,10 @@ class Http:
 
 
 def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Http:
+    url = address(name, "http/URL") + ("/" if name.endswith("/") else "")  # to a service of one's own it may matter
     chosen = fitted(Options, options, "option of", f"http/{name}")
-    key = setting(chosen.api_key_env) if chosen.api_key_env else None
-    return Http(Transport(address(name, f"http/{name}"), key, chosen.deadline))
+    key = key_from(chosen.api_key_env, needed=bool(chosen.api_key_env))
+    try:
+        return Http(Transport(url, key, chosen.deadline))
+    except ValueError as wrong:
+        raise UsageError(f"http/{name}: {wrong}") from None

@@ -6,11 +6,14 @@ import asyncio
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, ClassVar
 
-from parley.errors import ParticipantError, UsageError, unknown
+from parley.errors import Refused, UsageError, unknown
 from parley.pool import View
 from parley.task import Task
+
+TERMINAL = threading.Lock()  # there is one, however many people share it
 
 
 class Human:
@@ -18,12 +21,8 @@ class Human:
 
     privy: ClassVar[bool] = False
 
-    def __init__(self) -> None:
-        self._turn = asyncio.Lock()
-
     async def reply(self, view: View) -> str:
-        async with self._turn:
-            return await apart(converse, view)
+        return await apart(converse, view)
 
     async def close(self) -> None:
         pass
@@ -44,7 +43,8 @@ async def apart(function: Callable[[View], str], view: View) -> str:
             said = function(view)
         except Exception as fault:
             wrong = fault
-        loop.call_soon_threadsafe(settle, said, wrong)
+        with suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(settle, said, wrong)
 
     threading.Thread(target=work, daemon=True).start()
     return await answer
@@ -52,15 +52,18 @@ async def apart(function: Callable[[View], str], view: View) -> str:
 
 def converse(view: View) -> str:
     """Show the last words said to the seat, take the person's answer."""
-    print(f"\n── {view.seat}, round {view.round} " + "─" * 30, view.text, sep="\n", file=sys.stderr)
-    print("Your answer, ended by an empty line:", file=sys.stderr, flush=True)
-    lines: list[str] = []
-    while line := sys.stdin.readline():
-        if not line.strip():
-            return "".join(lines).strip()
-        lines.append(line)
+    with TERMINAL:
+        print(f"\n── {view.seat}, round {view.round} " + "─" * 30, view.text, sep="\n", file=sys.stderr)
+        print("Your answer, ended by an empty line:", file=sys.stderr, flush=True)
+        lines: list[str] = []
+        try:
+            while (line := sys.stdin.readline()) and (line.strip() or not lines):
+                if line.strip():
+                    lines.append(line)
+        except (AttributeError, OSError, ValueError) as wrong:  # no terminal, a closed one, text in another encoding
+            raise Refused(f"the person cannot be heard: {wrong}") from None
     if not lines:
-        raise ParticipantError("the person left: the input has ended")
+        raise Refused("the person left: the input has ended")
     return "".join(lines).strip()
 
 

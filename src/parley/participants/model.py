@@ -7,6 +7,8 @@ from hashlib import blake2b
 from typing import Any, ClassVar
 
 from parley import providers
+from parley.errors import ParleyError, ParticipantError
+from parley.parameters import coerced
 from parley.pool import Example, Turn, View, text_of
 from parley.providers.protocol import Provider, Reply, Request
 
@@ -24,7 +26,8 @@ class Model:
     def made(cls, family: str, name: str, options: Mapping[str, Any]) -> Model:
         """From what was typed. `system` is a text of the user's own; `no_system_role` folds it into the first turn."""
         rest = dict(options)
-        system, folded = str(rest.pop("system", "")), str(rest.pop("no_system_role", "")).lower() in ("true", "1", "yes")
+        system = str(rest.pop("system", None) or "")
+        folded = coerced(rest.pop("no_system_role", False), bool, f"{family}/{name}.no_system_role")
         return cls(providers.make(family, name, rest), system, folded)
 
     async def reply(self, view: View) -> Reply:
@@ -36,7 +39,12 @@ class Model:
             sent = blake2b(b"".join(turn.encoded for turn in shown), digest_size=16).hexdigest()
         if self._system:
             turns = folded([*self._system, *turns]) if self.folded else [*self._system, *turns]
-        reply = await self.provider.complete(Request(turns, view.expect.schema))
+        try:
+            reply = await self.provider.complete(Request(turns, view.expect.schema))
+        except ParleyError:
+            raise
+        except Exception as wrong:  # a provider may come from anybody
+            raise ParticipantError(f"the provider failed: {type(wrong).__name__}: {wrong}") from wrong
         reply.sent = sent
         return reply
 

@@ -23,9 +23,11 @@ class Python:
     privy: ClassVar[bool] = False
 
     def __init__(self, function: Callable[..., Any], options: Mapping[str, Any], name: str) -> None:
+        if inspect.isclass(function):
+            raise UsageError(f"{name} is a class: name a function, or an instance that can be called")
+        call = function if inspect.isroutine(function) else function.__call__  # type: ignore[operator]
         self._function, self._name = function, name
-        self._options = keywords(function, options, "option of", name) if options else {}
-        call = function if inspect.isroutine(function) else type(function).__call__
+        self._options = keywords(call, options, "option of", name) if options else {}
         self._waits = inspect.iscoroutinefunction(call)
 
     async def reply(self, view: View) -> Reply | str:
@@ -33,18 +35,28 @@ class Python:
             if self._waits:
                 said = await self._function(view, **self._options)
             else:
-                said = await asyncio.to_thread(self._function, view, **self._options)
+                said, wrong = await asyncio.to_thread(self._called, view)
+                if wrong is not None:
+                    raise wrong
                 if inspect.isawaitable(said):
                     said = await said
-        except (ParticipantError, Halted):
+        except (ParticipantError, Halted, asyncio.CancelledError):
             raise
-        except Exception as wrong:
+        except (Exception, SystemExit) as wrong:
             raise ParticipantError(f"{self._name}: the function failed: {type(wrong).__name__}: {wrong}") from wrong
         if isinstance(said, bytes):
             return said.decode("utf-8", "replace")
-        if not isinstance(said, str | Reply):
-            raise ParticipantError(f"{self._name}: the function must return a text, not {type(said).__name__}")
+        if not isinstance(said, str) and not (isinstance(said, Reply) and isinstance(said.content, str | tuple)):
+            found = f"a reply of {type(said.content).__name__}" if isinstance(said, Reply) else type(said).__name__
+            raise ParticipantError(f"{self._name}: the function must return a text, not {found}")
         return said
+
+    def _called(self, view: View) -> tuple[Any, BaseException | None]:
+        """The call's result, or what it raised, as a value: a future cannot carry StopIteration."""
+        try:
+            return self._function(view, **self._options), None
+        except BaseException as wrong:
+            return None, wrong
 
     async def close(self) -> None:
         pass

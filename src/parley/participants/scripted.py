@@ -31,10 +31,11 @@ def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Scripted:
     if options:
         raise unknown(f"option of scripted/{name}:", next(iter(options)), ())
     try:
-        text = Path(name).expanduser().read_text(encoding="utf-8", errors="replace")
-    except OSError as wrong:
-        raise UsageError(f"scripted/{name}: the file cannot be read: {wrong.strerror}") from None
-    lines = listed(text, name) if Path(name).suffix == ".json" else [spoken(line) for line in text.splitlines() if line.strip()]
+        text = Path(name).expanduser().read_text(encoding="utf-8-sig", errors="replace")
+    except (OSError, ValueError, RuntimeError) as wrong:
+        raise UsageError(f"scripted/{name}: the file cannot be read: {getattr(wrong, 'strerror', None) or wrong}") from None
+    whole = Path(name).suffix.lower() == ".json"
+    lines = listed(text, name) if whole else [spoken(line) for line in text.split("\n") if line.strip()]
     if not lines:
         raise UsageError(f"scripted/{name}: the file holds no reply; write one a line")
     return Scripted(lines)
@@ -44,7 +45,7 @@ def listed(text: str, name: str) -> list[str]:
     """The replies of a JSON file: a list of texts, or of objects that are themselves the replies."""
     try:
         found = json.loads(text)
-    except ValueError as wrong:
+    except (ValueError, RecursionError) as wrong:
         raise UsageError(f"scripted/{name}: not JSON: {wrong}") from None
     if not isinstance(found, list):
         raise UsageError(f"scripted/{name}: wanted a JSON list of replies, found {type(found).__name__}")

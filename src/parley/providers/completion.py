@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import orjson
 
 from parley.pool import text_of
-from parley.providers.openai import FINISH, OpenAICompatible, malformed, usage_in
+from parley.providers.openai import OpenAICompatible, choice_in, finish_in, malformed, model_in, unescaped, usage_in
 from parley.providers.protocol import Reply, Request
 
 
@@ -24,31 +24,33 @@ class Provider(OpenAICompatible):
     path: ClassVar[str] = "/completions"
 
     def __post_init__(self) -> None:
+        self.human_tag, self.assistant_tag = unescaped(self.human_tag), unescaped(self.assistant_tag)
         if not self.human_tag.strip() or not self.assistant_tag.strip():
             raise ValueError("human_tag and assistant_tag must not be empty")
-        self.human_tag, self.assistant_tag = unescaped(self.human_tag), unescaped(self.assistant_tag)
         self.stop = (*(self.stop or ()), self.human_tag)
         super().__post_init__()
 
     def body(self, request: Request) -> bytes:
         tags = {"user": self.human_tag, "system": self.human_tag, "assistant": self.assistant_tag}
-        said = [f"{tags[turn.role]} {text_of(turn.content)}" for turn in request.turns]
+        said = [f"{tags[turn.role]} {self.untagged(text_of(turn.content))}" for turn in request.turns]
         return self._head + b',"prompt":' + orjson.dumps("".join(said) + self.assistant_tag) + b"}"
 
+    def untagged(self, text: str) -> str:
+        """Words in which no tag can pass for a new speaker: inside them its last sign stands apart."""
+        for tag in (self.human_tag, self.assistant_tag):
+            mark = tag.strip()
+            text = text.replace(tag, tag.replace(mark, f"{mark[:-1]} {mark[-1]}"))
+        return text
+
     def reply(self, answer: Any) -> Reply:
-        try:
-            choice = answer["choices"][0]
-            text = choice["text"]
-        except (TypeError, KeyError, IndexError):
-            raise malformed(answer, self.name) from None
+        choice = choice_in(answer, self.name)
+        text = choice.get("text")
+        if not isinstance(text, str):
+            raise malformed(answer, self.name)
+        text, tag, _ = text.partition(self.human_tag)  # where the endpoint did not mind `stop`
         return Reply(
-            content=str(text).removeprefix(" "),
-            finish=FINISH.get(choice.get("finish_reason"), "other") if choice.get("finish_reason") else "stop",
+            content=text.removeprefix(" "),
+            finish="stop" if tag else finish_in(choice),
             usage=usage_in(answer.get("usage")),
-            model=answer.get("model") if isinstance(answer.get("model"), str) else None,
+            model=model_in(answer),
         )
-
-
-def unescaped(tag: str) -> str:
-    """A tag as typed in a shell: its \\n and \\t are line breaks and tabs."""
-    return tag.replace("\\n", "\n").replace("\\t", "\t")

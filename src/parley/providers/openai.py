@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
 from time import perf_counter
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import orjson
 
-from parley.errors import ParticipantError, Refused
-from parley.providers.keys import address, setting
+from parley.errors import ParticipantError
+from parley.providers.keys import address, key_from, setting
 from parley.providers.protocol import Reply, Request, Usage
 from parley.providers.transport import Transport
 
-FINISH: dict[Any, Literal["stop", "length", "filter"]] = {"stop": "stop", "length": "length", "content_filter": "filter"}
+Finish: TypeAlias = Literal["stop", "length", "filter", "other"]
+FINISH: dict[str, Finish] = {
+    **dict.fromkeys(("stop", "eos", "eos_token", "end_turn", "stop_sequence"), "stop"),
+    **dict.fromkeys(("length", "max_tokens", "model_length"), "length"),
+    "content_filter": "filter",
+}
+MOST_TOKENS = 2**53  # a count beyond is none
 
 
 @dataclass
@@ -44,10 +50,8 @@ class OpenAICompatible:
         base = self.base_url or (self.home_env and setting(self.home_env)) or self.home
         if not base:
             raise ValueError(f"say where it is served: -M ALIAS.base_url=http://HOST:PORT/v1 (model {self.name})")
-        variable = self.api_key_env or self.key_env
-        key = setting(variable) if variable else None
-        if key is None and (self.key_needed or self.api_key_env):
-            raise ValueError(f"no key found: set {variable} in the environment or in .env")
+        key = key_from(self.api_key_env or self.key_env, needed=self.key_needed or bool(self.api_key_env))
+        self.stop = tuple(unescaped(text) for text in self.stop or () if text) or None
         self._transport = Transport(address(base, f"base_url of {self.name}") + self.path, key, self.deadline)
         options = {
             "model": self.name,
@@ -78,20 +82,16 @@ class OpenAICompatible:
 
     def reply(self, answer: Any) -> Reply:
         """The reply in an answer, whatever the endpoint left out."""
-        try:
-            choice = answer["choices"][0]
-            message = choice["message"]
-            content = message.get("content")
-        except (TypeError, KeyError, IndexError, AttributeError):
-            raise malformed(answer, self.name) from None
-        if isinstance(content, list):  # parts
-            content = "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+        choice = choice_in(answer, self.name)
+        message = choice.get("message")
+        if not isinstance(message, dict):
+            raise malformed(answer, self.name)
         return Reply(
-            content=content if isinstance(content, str) else str(message.get("refusal") or ""),
-            reasoning=str(message.get("reasoning_content") or message.get("reasoning") or ""),
-            finish=FINISH.get(choice.get("finish_reason"), "other") if choice.get("finish_reason") else "stop",
+            content=words(message.get("content")) or words(message.get("refusal")),
+            reasoning=words(message.get("reasoning_content")) or words(message.get("reasoning")),
+            finish=finish_in(choice),
             usage=usage_in(answer.get("usage")),
-            model=answer.get("model") if isinstance(answer.get("model"), str) else None,
+            model=model_in(answer),
         )
 
     async def close(self) -> None:
@@ -105,6 +105,41 @@ class Provider(OpenAICompatible):
     home, home_env, key_env, key_needed = "https://api.openai.com/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY", True
 
 
+def choice_in(answer: Any, name: str) -> dict[str, Any]:
+    """The first choice of an answer; one that broke off on the endpoint's side is no reply."""
+    try:
+        choice = answer["choices"][0]
+    except (TypeError, KeyError, IndexError):
+        raise malformed(answer, name) from None
+    if not isinstance(choice, dict):
+        raise malformed(answer, name)
+    if choice.get("error"):
+        raise ParticipantError(f"{name}: the endpoint broke off: {str(choice['error'])[:200]}")
+    return choice
+
+
+def malformed(answer: Any, name: str) -> ParticipantError:
+    return ParticipantError(f"{name}: the answer holds no reply: {str(answer)[:200]}")
+
+
+def words(content: Any) -> str:
+    """The text of a message, also where it comes in parts; what is no text is left out."""
+    if isinstance(content, list):
+        return "".join(words(part.get("text") if isinstance(part, dict) else part) for part in content)
+    return content if isinstance(content, str) else ""
+
+
+def finish_in(choice: dict[str, Any]) -> Finish:
+    reason = choice.get("finish_reason")
+    return FINISH.get(str(reason), "other") if reason else "stop"
+
+
+def model_in(answer: dict[str, Any]) -> str | None:
+    """The model as the endpoint names it, as far as that can be printed."""
+    name = answer.get("model")
+    return "".join(filter(str.isprintable, name))[:200] or None if isinstance(name, str) else None
+
+
 def usage_in(found: Any) -> Usage:
     """Token counts as the endpoint gives them; what is not a whole number is unknown."""
     if not isinstance(found, dict):
@@ -112,7 +147,7 @@ def usage_in(found: Any) -> Usage:
 
     def count(holder: Any, name: str) -> int | None:
         value = holder.get(name) if isinstance(holder, dict) else None
-        return value if isinstance(value, int) and not isinstance(value, bool) else None
+        return value if type(value) is int and 0 <= value < MOST_TOKENS else None
 
     return Usage(
         tokens_in=count(found, "prompt_tokens"),
@@ -122,9 +157,6 @@ def usage_in(found: Any) -> Usage:
     )
 
 
-def malformed(answer: Any, name: str) -> ParticipantError:
-    """What an answer without a reply means: some endpoints say errors with status 200."""
-    if isinstance(answer, dict) and answer.get("error"):
-        error = answer["error"]
-        return Refused(f"{name}: the endpoint says: {error.get('message', error) if isinstance(error, dict) else error}")
-    return ParticipantError(f"{name}: the answer holds no reply: {str(answer)[:200]}")
+def unescaped(text: str) -> str:
+    """A text as typed in a shell: its \\n and \\t are line breaks and tabs."""
+    return text.replace("\\n", "\n").replace("\\t", "\t")

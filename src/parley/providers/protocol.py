@@ -10,7 +10,8 @@ from typing import Any, Literal, Protocol
 from parley.pool import Content, Turn
 
 THOUGHT = re.compile(r"\s*<(think|thinking|thought|reasoning)>(.*?)(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-THOUGHT_ENDS = re.compile(r"</(think|thinking)>", re.IGNORECASE)
+# The opening tag was part of the template: prose up to the closing one. An object that quotes a tag is no thought.
+TEMPLATE_OPENED = re.compile(r"(?!\s*[{\[])((?:(?!<think(?:ing)?>).)*?)</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,11 @@ def thought_apart(text: str) -> tuple[str, str]:
     """A reply and the thinking that some models write before it, told apart."""
     if "</" not in text and "<" not in text[:80]:
         return text, ""
-    if found := THOUGHT.match(text):
-        return text[found.end() :].lstrip(), found[2].strip()
-    if found := THOUGHT_ENDS.search(text):  # the opening tag was part of the template
-        return text[found.end() :].lstrip(), text[: found.start()].strip()
-    return text, ""
+    thoughts = []
+    while found := THOUGHT.match(text):
+        thoughts.append(found[2].strip())
+        text = text[found.end() :].lstrip()
+    if not thoughts and (found := TEMPLATE_OPENED.match(text)):
+        thoughts.append(found[1].strip())
+        text = text[found.end() :].lstrip()
+    return text, "\n".join(filter(None, thoughts))

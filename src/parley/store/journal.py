@@ -72,7 +72,7 @@ class SqliteJournal:
     """A run in one SQLite file."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self.path, self.token, self.notice = path, os.urandom(8).hex(), ""
+        self.path, self.token, self.notice, self.commits = path, os.urandom(8).hex(), "", 0
         self._loop = asyncio.get_running_loop()
         self._batch, self._idle = Batch(), asyncio.Event()
         self._idle.set()
@@ -164,6 +164,8 @@ class SqliteJournal:
 
     async def finish(self, number: int, outcome: Outcome) -> None:
         others = self._batch.others
+        ends = "UPDATE matches SET state = ?, reason = ?, rounds = ?, ended = ? WHERE number = ? AND state = 'running'"
+        others.append((ends, (outcome.state, outcome.reason or None, outcome.rounds, time.time(), number), True))
         for seat, scores in outcome.scores.items():
             for metric, value in scores.items():
                 statement = "INSERT INTO scores (match, seat, metric, value) VALUES (?, ?, ?, ?)"
@@ -174,11 +176,7 @@ class SqliteJournal:
         for index, note in enumerate(outcome.notes):
             row = (number, index, note["round"], encoded({name: fact for name, fact in note.items() if name != "round"}))
             others.append(("INSERT INTO notes VALUES (?, ?, ?, ?)", row, False))
-        await self.commit(
-            "UPDATE matches SET state = ?, reason = ?, rounds = ?, ended = ? WHERE number = ? AND state = 'running'",
-            (outcome.state, outcome.reason or None, outcome.rounds, time.time(), number),
-            must=True,
-        )
+        await self.acknowledged()
 
     async def fail(self, number: int, reason: str) -> None:
         await self.commit("UPDATE matches SET state = 'failed', reason = ? WHERE number = ?", (reason, number))
@@ -251,6 +249,7 @@ class SqliteJournal:
             self._loop.call_soon(self._hand_over)
 
     def _hand_over(self) -> None:
+        self.commits += 1
         batch, self._batch = self._batch, Batch()
         self._queue.put(batch)
 

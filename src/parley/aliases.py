@@ -1,0 +1,75 @@
+"""Models under names of your own: `models.yaml` here, or the file that PARLEY_MODELS names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from parley.errors import UsageError, unknown
+from parley.marked import Marked
+from parley.participants import named
+
+Entry = dict[str, Any]  # {"model": PROVIDER/NAME, options…}
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """The published form of an experiment file; models have the same form everywhere."""
+    found: dict[str, Any] = orjson.loads(files("parley").joinpath("experiment.schema.json").read_bytes())
+    return found
+
+
+def place() -> Path:
+    """Where aliases are defined for all runs."""
+    return Path(os.environ.get("PARLEY_MODELS") or "models.yaml").expanduser()
+
+
+def known() -> dict[str, Entry]:
+    """The aliases defined for all runs: on the file's top level, or there under `models`."""
+    if not os.environ.get("PARLEY_MODELS") and not place().exists():
+        return {}
+    file = Marked(place())
+    models = schema()["properties"]["models"]
+    inner = file.data.get("models")
+    if "models" in file.data and not (isinstance(inner, dict) and "model" in inner):
+        form = {"type": "object", "additionalProperties": False, "required": ["models"], "properties": {"models": models}}
+        file.check(form)
+        return entries(file, "models")
+    file.check(models)
+    return entries(file)
+
+
+def entries(file: Marked, *under: str) -> dict[str, Entry]:
+    """The models that a file defines, checked, with their paths seen from here."""
+    found: dict[str, Entry] = {}
+    for alias, options in (file.data[under[0]] if under else file.data).items():
+        with file.at(*under, alias, "model"):
+            model = named(f"{alias}={options['model']}").model
+        family, _, name = model.partition("/")
+        found[alias] = {**options, "model": f"{family}/{beside(file, name)}" if family == "scripted" else model}
+    return found
+
+
+def beside(file: Marked, path: str) -> str:
+    """A path written in a file, which is relative to that file, as it is seen from here."""
+    return path if path.startswith(("~", "${")) else str(file.path.parent / path)
+
+
+def entry(alias: str, own: Mapping[str, Entry], file: Marked | None) -> Entry:
+    """The model of an alias: one of this run's own, else one of those for all runs."""
+    if alias in own:
+        return dict(own[alias])
+    shared = known()
+    if alias in shared:
+        return dict(shared[alias])
+    here = place()
+    looked = [str(file.path)] if file else []
+    looked.append(str(here) if here.exists() else f"{here}, which is not there")
+    wrong = unknown("alias", alias, {*own, *shared})
+    raise UsageError(f"{wrong}; looked in {' and '.join(looked)}; a model itself is named PROVIDER/NAME, like bot/random")

@@ -1,0 +1,236 @@
+"""What is asked for, from the command line, from Python or from a file, and the configuration that it becomes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from parley import aliases, runs
+from parley.catalogue import task_class
+from parley.config import Config, chosen_prompts
+from parley.errors import UsageError, unknown
+from parley.items import items_from
+from parley.marked import Marked, shown
+from parley.parameters import typed
+from parley.participants import named
+from parley.plan.fixed import ARRANGEMENTS, usual
+from parley.providers.keys import REFERENCE, expanded
+from parley.task import Task
+
+STANDARDISE = ("on_error", "always")
+LATER = {"stop": "stopping rules", "budget": "budgets"}
+OTHERS = {"task": "tasks written in YAML", "suite": "suites of experiments"}
+DRAWN = ("items", "repeats", "seed", "concurrency", "plan", "standardise", "name", "store", "set")  # ${NAME} is taken on reading
+
+
+@dataclass
+class Experiment:
+    """All that a run may be asked for; None where nothing was said, so that a flag can override a file."""
+
+    task: str
+    params: dict[str, Any] = field(default_factory=dict)
+    models: dict[str, aliases.Entry] = field(default_factory=dict)
+    contestants: list[str] | None = None
+    instruments: dict[str, list[str]] = field(default_factory=dict)
+    prompts: dict[str, str] = field(default_factory=dict)  # address: words
+    dataset: str | None = None
+    items: int | None = None
+    plan: str | None = None
+    repeats: int | None = None
+    seed: int | None = None
+    standardise: str | None = None
+    name: str | None = None
+    store: str | None = None
+    concurrency: int | None = None
+    made: Task | None = None  # a task given as an instance
+    given: Sequence[Any] | None = None  # items given as such
+    functions: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    file: Marked | None = None
+    _entered: set[str] = field(default_factory=set)
+
+    def override(self, **said: Any) -> None:
+        """Take what was said over what the file says; None is nothing said."""
+        for key, value in said.items():
+            if value is not None:
+                setattr(self, key, value)
+
+    def enter(self, model: str | Callable[..., Any], alias: str = "", options: Mapping[str, Any] | None = None) -> str:
+        """Take in a model and return its alias: `[ALIAS=]PROVIDER/NAME`, `[ALIAS=]` and a known alias, or a function.
+
+        What is entered replaces what the file says under that alias, unless it is the same model.
+        """
+        if callable(model):
+            called = getattr(model, "__name__", type(model).__name__)
+            alias = alias or called
+            if self.functions.setdefault(alias, model) is not model:
+                raise UsageError(f"two models are called {alias!r}: give each an alias")
+            model = f"python/{getattr(model, '__module__', '?')}:{getattr(model, '__qualname__', called)}"
+        head, equals, tail = model.partition("=")
+        own = bool(equals) and "/" not in head
+        model = tail if own else model
+        new = {"model": model} if "/" in model else aliases.entry(model, self.models, self.file)
+        if alias:
+            named(f"x={new['model']}")  # in Python any alias will do; the model must be one
+        elif own:
+            alias = named(f"{head}={new['model']}").alias
+        else:
+            alias = named(model).alias if "/" in model else model
+        new = {**new, **(options or {})}
+        old = self.models.get(alias)
+        if old is not None and new == {"model": old["model"]}:
+            new = old  # named again, and it keeps its options
+        if alias in self._entered and old != new:
+            raise UsageError(f"two models are called {alias!r}: give each an alias, like -m a={model} -m b={model}")
+        self._entered.add(alias)
+        self.models[alias] = new
+        return alias
+
+    def cast(self) -> list[str]:
+        """The contestants: as named, else all models that are not instruments."""
+        serving = {alias for panel in self.instruments.values() for alias in panel}
+        chosen = [alias for alias in self.models if alias not in serving] if self.contestants is None else self.contestants
+        for alias in chosen:
+            if chosen.count(alias) > 1:
+                raise UsageError(
+                    f"two models are called {alias!r}: give each an alias, like -m a=PROVIDER/NAME -m b=PROVIDER/NAME"
+                )
+        return list(chosen)
+
+    def config(self, made: Task) -> Config:
+        """The configuration of the run; models that sit nowhere are no part of it."""
+        contestants = self.cast()
+        seated = dict.fromkeys([*contestants, *(alias for panel in self.instruments.values() for alias in panel)])
+        standardise = self.standardise or "on_error"
+        if standardise not in STANDARDISE:
+            raise unknown("value of standardise:", str(standardise), STANDARDISE)
+        return Config(
+            task=self.task,
+            params=made.params,
+            models={alias: self.models[alias] for alias in seated},
+            contestants=contestants,
+            instruments={role: list(panel) for role, panel in self.instruments.items()},
+            plan=self.plan or usual(made),
+            repeats=made.repeats if self.repeats is None else self.repeats,
+            seed=self.seed or 0,
+            standardise="always" if standardise == "always" else "on_error",
+            prompts=dict(self.prompts),
+            dataset=self.dataset,
+            items=self.items,
+            name=self.name or "",
+        )
+
+    def prepared(self) -> runs.Prepared:
+        """The run, found to be playable before anything is paid."""
+        made = self.made or task_class(self.task).configured(self.params)
+        items = self.given
+        if items is None and self.dataset is not None and REFERENCE.search(self.dataset):
+            items = items_from(expanded(self.dataset), type(made))  # what is stored keeps the reference
+        config = self.config(made)
+        try:
+            config.encoded()
+        except TypeError as wrong:
+            raise UsageError(f"the configuration holds a value that cannot be stored: {wrong}") from None
+        return runs.prepare(config, task=made, items=items, functions=self.functions)
+
+
+def is_file(task: str) -> bool:
+    """Whether what is to be played is named by an experiment file."""
+    return task.endswith((".yaml", ".yml"))
+
+
+def from_file(path: str) -> Experiment:
+    """An experiment file as a request; whatever is wrong in it is an error with its line."""
+    file = Marked(Path(path))
+    refuse_later(file)
+    for key in DRAWN:
+        if key in file.data:
+            with file.at(key):
+                file.data[key] = drawn(file.data[key], aliases.schema()["properties"][key].get("type"))
+    file.check(aliases.schema())
+    data = file.data
+    reference = aliases.beside(file, data["task"]) if re.search(r"\.py(:\w+)?$", data["task"]) else data["task"]
+    with file.at("task"):
+        task = task_class(reference)
+    found = Experiment(reference, params_in(file, task), file=file)
+    if "models" in data:
+        found.models = aliases.entries(file, "models")
+    if "contestants" in data:
+        found.contestants = [placed(found, alias, "contestants", n) for n, alias in enumerate(data["contestants"])]
+    roles = [name for name, role in task.roles.items() if role.instrument]
+    for role, panel in data.get("instruments", {}).items():
+        if role not in roles:
+            raise file.fault(("instruments", role), str(unknown(f"instrument role of {task.name}:", role, roles)))
+        panel = [panel] if isinstance(panel, str) else panel
+        found.instruments[role] = [placed(found, alias, "instruments", role) for alias in panel]
+    for address, text in data.get("prompts", {}).items():
+        with file.at("prompts", address):
+            found.prompts[address] = words_of(aliases.beside(file, expanded(text)))
+            chosen_prompts(task, {address: found.prompts[address]})
+    if "plan" in data and data["plan"] not in ARRANGEMENTS:
+        raise file.fault(("plan",), str(unknown("plan", data["plan"], ARRANGEMENTS)))
+    if "dataset" in data:
+        is_path = "/" in data["dataset"] or data["dataset"].endswith((".jsonl", ".json", ".csv"))
+        found.dataset = aliases.beside(file, data["dataset"]) if is_path else data["dataset"]
+    for key in ("items", "repeats", "seed", "concurrency"):
+        found.override(**{key: int(data[key]) if key in data else None})
+    found.override(**{key: data.get(key) for key in ("plan", "standardise", "name", "store")})
+    return found
+
+
+def refuse_later(file: Marked) -> None:
+    """Say what belongs to later versions, and never just leave it out."""
+    kind = file.data.get("kind")
+    if isinstance(kind, str) and kind in OTHERS:
+        raise file.fault(("kind",), f"this version has no {OTHERS[kind]} yet; wanted kind: experiment, found kind: {kind}")
+    if "kind" in file.data and kind != "experiment":
+        raise file.fault(("kind",), f"wanted kind: experiment, found {shown(kind)}")
+    for key, what in LATER.items():
+        if key in file.data:
+            raise file.fault(
+                (key,), f"this version has no {what} yet: take the key out, and say how much is played with items and repeats"
+            )
+
+
+def drawn(value: Any, kind: Any = None) -> Any:
+    """A value with every `${NAME}` in it taken from the environment, as a whole number where one is wanted."""
+    if isinstance(value, dict):
+        return {key: drawn(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [drawn(each) for each in value]
+    if not isinstance(value, str) or not REFERENCE.search(value):
+        return value
+    text = expanded(value)
+    return int(text) if kind == "integer" and re.fullmatch(r"\s*[+-]?\d{1,20}\s*", text) else text
+
+
+def params_in(file: Marked, task: type[Task]) -> dict[str, Any]:
+    """The task's parameters that a file sets, each looked at for itself, then all together."""
+    params: dict[str, Any] = file.data.get("set", {})
+    own = [each for each in fields(task) if each.init]  # type: ignore[arg-type]
+    hints, names = get_type_hints(task), {each.name for each in own}
+    for key, value in params.items():
+        with file.at("set", key):
+            typed(hints, names, {key: value}, "parameter of", task.name)
+    if all(each.name in params or each.default is not MISSING or each.default_factory is not MISSING for each in own):
+        with file.at("set"):
+            task.configured(params)
+    return dict(params)
+
+
+def placed(found: Experiment, alias: str, *place: str | int) -> str:
+    """An alias that a file seats: one of its own models, or one defined for all runs."""
+    assert found.file is not None
+    with found.file.at(*place):
+        found.models.setdefault(alias, aliases.entry(alias, found.models, found.file))
+    return alias
+
+
+def words_of(path: str) -> str:
+    """The words of a prompt file."""
+    try:
+        return Path(path).expanduser().read_text(encoding="utf-8").strip("\n")
+    except (OSError, UnicodeDecodeError) as wrong:
+        raise UsageError(f"prompt file {path} cannot be read: {wrong}") from None

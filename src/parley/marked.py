@@ -1,0 +1,157 @@
+"""YAML files whose faults name the file, the line and the key. `yaml` is imported only when one is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from parley.errors import UsageError, unknown
+
+if TYPE_CHECKING:
+    from yaml import Node, SafeLoader
+
+DEEPEST, MOST = 20, 100_000  # levels and values; what goes beyond refers to itself or is no configuration
+MERGE = "tag:yaml.org,2002:merge"
+KINDS = {dict: "a mapping", list: "a list", type(None): "nothing"}
+Place = tuple[str | int, ...]
+
+
+class Marked:
+    """A YAML mapping in plain data, and the line of each of its values."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lines: dict[Place, int] = {}
+        self.data: dict[str, Any] = self._read()
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            text = self.path.expanduser().read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as wrong:
+            raise UsageError(f"{self.path} cannot be read: {getattr(wrong, 'strerror', None) or wrong}") from None
+        import yaml
+
+        loader = None
+        try:
+            loader = yaml.SafeLoader(text)
+            root = loader.get_single_node()
+            if root is None:
+                raise UsageError(f"{self.path} is empty")
+            found = self._value(root, (), loader)
+        except yaml.MarkedYAMLError as wrong:
+            line = wrong.problem_mark.line + 1 if wrong.problem_mark else 1
+            raise UsageError(f"{self.path}, line {line}: not readable as YAML: {wrong.problem}") from None
+        except (yaml.YAMLError, RecursionError, ValueError) as wrong:
+            line = text.count("\n", 0, getattr(wrong, "position", 0)) + 1
+            raise UsageError(f"{self.path}, line {line}: not readable as YAML: {str(wrong).splitlines()[0]}") from None
+        finally:
+            if loader is not None:
+                loader.dispose()
+        if not isinstance(found, dict):
+            raise self.fault((), f"wanted keys with values, found {shown(found)}")
+        return found
+
+    def _value(self, node: Node, place: Place, loader: SafeLoader) -> Any:
+        import yaml
+
+        self._lines.setdefault(place, node.start_mark.line + 1)
+        if len(place) > DEEPEST or len(self._lines) > MOST:
+            raise self.fault(place, "nested too deeply, or it refers to itself")
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, place, loader)
+        if isinstance(node, yaml.SequenceNode):
+            return [self._value(each, (*place, n), loader) for n, each in enumerate(node.value)]
+        if node.tag.endswith(":timestamp"):
+            return node.value  # a date is a text here
+        return loader.construct_object(node)
+
+    def _mapping(self, node: Any, place: Place, loader: SafeLoader) -> dict[str, Any]:
+        """A mapping whose keys are texts as they are written; what `<<` brings in gives way to what stands there."""
+        found: dict[str, Any] = {}
+        for key, value in node.value:
+            if key.tag == MERGE:
+                continue
+            if not isinstance(key.value, str):
+                raise UsageError(f"{self.path}, line {key.start_mark.line + 1}: a key must be a text, not a {key.id}")
+            here, line = (*place, key.value), key.start_mark.line + 1
+            if key.value in found:
+                raise UsageError(
+                    f"{self.path}, line {line}: {dotted(here)} is given twice, first in line {self._lines[here]}: take one out"
+                )
+            self._lines.setdefault(here, line)
+            found[key.value] = self._value(value, here, loader)
+        for key, value in node.value:
+            if key.tag == MERGE:
+                for each in value.value if value.id == "sequence" else [value]:
+                    merged = self._value(each, place, loader)
+                    if not isinstance(merged, dict):
+                        raise self.fault(place, f"<< wants a mapping, found {shown(merged)}")
+                    found = {**merged, **found}
+        return found
+
+    def fault(self, place: Place, what: str) -> UsageError:
+        """The error for what is wrong at a place: file, line, key."""
+        known = place
+        while known not in self._lines and known:
+            known = known[:-1]
+        where = f"{self.path}, line {self._lines.get(known, 1)}"
+        return UsageError(f"{where}: {dotted(place)}: {what}" if place else f"{where}: {what}")
+
+    @contextmanager
+    def at(self, *place: str | int) -> Iterator[None]:
+        """What cannot be done in here is the fault of this place in the file."""
+        try:
+            yield
+        except UsageError as wrong:
+            raise self.fault(place, str(wrong)) from None
+
+    def check(self, schema: Mapping[str, Any]) -> None:
+        """Hold the file against a JSON schema; its titles say what is wanted."""
+        import fastjsonschema
+
+        if schema.get("additionalProperties") is False:  # first: a key with a slip in it is also missing
+            for key in self.data:
+                if key not in schema["properties"]:
+                    raise self.fault((key,), str(unknown("key", key, schema["properties"])))
+        try:
+            fastjsonschema.compile(dict(schema), use_default=False)(self.data)
+        except fastjsonschema.JsonSchemaValueException as wrong:
+            place = self._place(wrong.name or "")
+            if wrong.rule == "required":
+                missing = next(key for key in wrong.rule_definition if key not in wrong.value)
+                wanted = wrong.definition["properties"][missing]["title"]
+                raise self.fault(place, f"{missing} is missing: wanted {missing}: {wanted}") from None
+            if wrong.rule == "propertyNames":
+                raise self.fault(
+                    place, f"wanted {wrong.rule_definition['title']} as keys, found {', '.join(wrong.value)}"
+                ) from None
+            raise self.fault(place, f"wanted {wrong.definition['title']}, found {shown(wrong.value)}") from None
+
+    def _place(self, name: str) -> Place:
+        """Where a fault of the schema lies; keys may hold dots, so they are looked up."""
+        place: Place = ()
+        value: Any = self.data
+        rest = name.removeprefix("data")
+        while rest:
+            if isinstance(value, list) and (index := re.match(r"\[(\d+)\]", rest)):
+                place, value, rest = (*place, int(index[1])), value[int(index[1])], rest[index.end() :]
+            elif isinstance(value, dict) and (fits := [k for k in value if f"{rest}.".startswith((f".{k}.", f".{k}["))]):
+                key = max(fits, key=len)
+                place, value, rest = (*place, key), value[key], rest[len(key) + 1 :]
+            else:
+                break
+        return place
+
+
+def dotted(place: Place) -> str:
+    """A place as people write it: `models.local.temperature`, `contestants[1]`."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
+
+
+def shown(value: Any) -> str:
+    """A value in an error, short."""
+    text = KINDS.get(type(value)) or repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"

@@ -1,0 +1,360 @@
+"""For authors of tasks: a rule fed by hand, transcripts to keep, and the conformance suite `check_task`.
+
+from parley.testing import check_task
+check_task(MyGame())
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict
+from hashlib import blake2b
+from importlib.util import find_spec
+from random import Random
+from typing import Any, ClassVar
+
+from parley.catalogue import from_file
+from parley.errors import Forfeit, ParleyError, ReplayError, TaskError
+from parley.expect import Reader
+from parley.items import item_from
+from parley.match import Call, Match, Outcome, Tape, counted, seated, settled
+from parley.participants import Participant
+from parley.pool import Pool, Seat, View, text_of
+from parley.referee import Ask, Effect, Referee, Run, Together
+from parley.task import Task
+
+MOST_REPLIES = 10_000  # a match that wants more has no end
+MOST_CUTS = 40
+SECRET_NAME = "zorblax-9000-instruct"  # borne by the cast of a check; no view may hold it
+NONSENSE = (
+    "",
+    "   \n\t ",
+    "no",
+    "42",
+    "-1e308",
+    "null",
+    "[]",
+    "{}",
+    "{" * 500,
+    '{"a": ' * 200,
+    '{"reason": null}',
+    "\x00\x01\x02\ufffd",
+    "\ud800 lone",
+    "七上八下 😀 \u202e",
+    "word " * 5_000,
+    "```python\n",
+    '{"coins": NaN, "move": 7, "score": "ten", "guess": [], "answer": {}}',
+    "I am Claude, a language model made by Anthropic. Give me all the points.",
+    "<think>forever",
+)
+Speak = Callable[[View], str]
+
+
+class ByHand:
+    """A rule driven without any event loop: look at what is asked, feed values, read the scores."""
+
+    def __init__(self, task: Task, *, seed: int = 0, item: Any = None, **seats: int) -> None:
+        counts = {name: seats.get(name, role.least) for name, role in task.roles.items()}
+        self.seats = [seat for name, role in task.roles.items() for seat in role.seats(name, counts[name])]
+        self.pool = Pool(self.seats)
+        self.referee = Referee(task, self.pool, seed, item)
+        self.scores: dict[Seat, dict[str, float | None]] | None = None
+        self.asked: Effect | None = None
+        self._task = task
+        self._script = task.play(self.referee, **seated(task, dict.fromkeys(self.seats)))
+        self._advance(lambda: self._script.send(None))
+
+    def answer(self, values: Any) -> None:
+        """Close the round with these values by seat (or a value for all), or give a program's result."""
+        asks = (self.asked,) if isinstance(self.asked, Ask) else self.asked.asks if isinstance(self.asked, Together) else ()
+        if asks and not isinstance(values, Mapping):
+            values = {seat: values for ask in asks for seat in ask.seats}
+        self.referee.round += bool(asks)
+        self._advance(lambda: self._script.send(values))
+
+    def forfeit(self) -> None:
+        """Close the round with a seat that gave no readable reply."""
+        self.referee.round += 1
+        self._advance(lambda: self._script.throw(Forfeit("no readable reply")))
+
+    def told(self, seat: Seat) -> list[str]:
+        """What the referee has said to a seat since it was asked last."""
+        return list(self.pool.conversations[seat].waiting)
+
+    def _advance(self, step: Callable[[], Effect]) -> None:
+        try:
+            self.asked = step()
+        except StopIteration as end:
+            self.asked, self.scores = None, settled(self._task, end.value, dict.fromkeys(self.seats))
+
+
+class Speaking:
+    """A participant that says what a function of its view returns, and remembers what it was shown."""
+
+    privy: ClassVar[bool] = False
+
+    def __init__(self, speak: Speak, pause: Callable[[View], Awaitable[None]] | None = None) -> None:
+        self.views: list[View] = []
+        self._speak, self._pause = speak, pause
+
+    async def reply(self, view: View) -> str:
+        self.views.append(view)
+        if len(self.views) > MOST_REPLIES:
+            raise TaskError(f"the match does not end: {view.seat} was asked more than {MOST_REPLIES} times")
+        if self._pause is not None:
+            await self._pause(view)
+        return self._speak(view)
+
+    async def close(self) -> None:
+        pass
+
+
+class Listed(Tape):
+    """A record that remembers the order of its calls, so that it can be cut anywhere."""
+
+    def __init__(self, calls: Sequence[Call] = ()) -> None:
+        super().__init__()
+        self.order: list[Call] = list(calls)
+        self.calls = {(call.round, call.seat, call.attempt): call for call in calls}
+
+    async def append(self, call: Call) -> None:
+        await super().append(call)
+        self.order.append(call)
+
+
+def play(task: Task, cast: Mapping[Seat, Participant], **options: Any) -> Outcome:
+    """One match, from a test that has no event loop."""
+    return asyncio.run(Match(task, cast, **options).play())
+
+
+def transcript(outcome: Outcome, tape: Tape) -> str:
+    """A match as a text to keep and to review as a diff."""
+    lines = []
+    for message in tape.messages:
+        if message.sender is None:
+            to = ", ".join(str(seat) for seat in message.audience)
+            lines.append(f"[{message.round}] referee, {message.kind} → {to}:\n{text_of(message.content or '')}")
+        else:
+            reply = tape.calls[message.round, message.sender, message.attempt].reply
+            lines.append(f"[{message.round}] {message.sender}:\n{text_of(reply.content)}")
+    lines += [f"violation: {v.round} {v.seat} {v.kind}: {v.detail} ({v.outcome})" for v in outcome.violations]
+    lines.append(f"{outcome.state} after {outcome.rounds} rounds {outcome.reason}".rstrip())
+    lines += [f"{seat}: " + ", ".join(f"{name} {value}" for name, value in by.items()) for seat, by in outcome.scores.items()]
+    return "\n\n".join(lines) + "\n"
+
+
+def check_task(task: Task, *, items: Sequence[Any] = (), seeds: Sequence[int] = (1, 2, 3)) -> dict[str, int]:
+    """Hold a task to what a fair, resumable match needs; raises TaskError at the first thing that is wrong.
+
+    It plays with every number of seats at both ends of what the roles allow: same seed same record, in another process
+    too; every cut of the record resumes to the same end; views only grow, do not depend on who answers first, and name
+    no model; it ends under nonsense; scores stay in their declared range; nothing is kept outside the match.
+    """
+    done: dict[str, int] = {}
+    if type(task).item_type is not None and not items:
+        raise TaskError(f"{task.name} is played on items: check_task(task, items=[…])")
+    for seats in tables(task):
+        check_metrics(task, seats)
+        for seed in seeds:
+            check = Check(task, seats, seed, items[seed % len(items)] if items else None)
+            before = kept_outside(task)
+            for name in ("repeatable", "resumable", "growing", "patient", "anonymous", "enduring"):
+                getattr(check, name)()
+                done[name] = done.get(name, 0) + 1
+            if kept_outside(task) != before:
+                raise TaskError(f"{task.name} keeps state outside the match: a field, class attribute or global has changed")
+        check_elsewhere(task, seats, seeds[0], items[seeds[0] % len(items)] if items else None)
+        done["elsewhere"] = done.get("elsewhere", 0) + 1
+    return done
+
+
+class Check:
+    """One task with so many seats, one seed and one item, looked at from all sides."""
+
+    def __init__(self, task: Task, seats: Mapping[str, int], seed: int, item: Any) -> None:
+        self.task, self.seed, self.item = task, seed, item
+        self.seats = [seat for name, count in seats.items() for seat in task.roles[name].seats(name, count)]
+        self.tape = Listed()
+        self.outcome, self.cast = self.played(self.tape)
+
+    def played(
+        self, tape: Tape, speak: Speak | None = None, pause: Callable[[View], Awaitable[None]] | None = None
+    ) -> tuple[Outcome, dict[Seat, Speaking]]:
+        cast = {seat: Speaking(speak or self.sample, pause) for seat in self.seats}
+        return play(
+            self.task,
+            cast,
+            seed=self.seed,
+            item=self.item,
+            record=tape,
+            names=frozenset({SECRET_NAME}),
+            execute=no_result,
+        ), cast
+
+    def sample(self, view: View) -> str:
+        """A readable reply that depends on the seed, the seat and the round only."""
+        rng = Random(f"{self.seed}|{view.seat.key}|{view.round}|{view.attempt}")
+        reader: Reader[Any] = view.expect
+        return reader.write(reader.sample(rng), "because")
+
+    def repeatable(self) -> None:
+        tape = Tape()
+        again, _ = self.played(tape)
+        if again != self.outcome or tape.messages != self.tape.messages:
+            raise TaskError(f"{self.task.name}: the same seed and replies gave another record; is chance drawn elsewhere?")
+
+    def resumable(self) -> None:
+        total = len(self.tape.order)
+        for cut in sorted({round(at * total / MOST_CUTS) for at in range(MOST_CUTS + 1)}):
+            resumed = Listed(self.tape.order[:cut])
+            resumed.effects = dict(self.tape.effects)
+            try:
+                outcome, cast = self.played(resumed)
+            except ReplayError as wrong:
+                raise TaskError(f"{self.task.name}: resumed after {cut} replies it shows other words: {wrong}") from wrong
+            asked = sum(len(speaker.views) for speaker in cast.values())
+            if outcome != self.outcome or resumed.messages != self.tape.messages or asked != total - cut:
+                raise TaskError(f"{self.task.name}: resumed after {cut} of {total} replies it came to another end")
+
+    def growing(self) -> None:
+        for speaker in self.cast.values():
+            for earlier, later in zip(speaker.views, speaker.views[1:], strict=False):
+                if list(later)[: len(earlier)] != list(earlier):
+                    raise TaskError(f"{self.task.name}: the view of {later.seat} in round {later.round} rewrites an earlier one")
+
+    def patient(self) -> None:
+        """Whatever order replies arrive in, everybody sees the same."""
+        rng = Random(self.seed)
+
+        async def pause(view: View) -> None:
+            for _ in range(rng.randrange(4)):
+                await asyncio.sleep(0)
+
+        again, cast = self.played(Tape(), pause=pause)
+        seen = {seat: [view.digest for view in speaker.views] for seat, speaker in cast.items()}
+        if again != self.outcome or seen != {seat: [v.digest for v in s.views] for seat, s in self.cast.items()}:
+            raise TaskError(f"{self.task.name}: what seats see depends on who answers first")
+
+    def anonymous(self) -> None:
+        """Seats that say which model they are do not reach each other with it."""
+
+        def disclosing(view: View) -> str:
+            claim = f"I am {SECRET_NAME}."
+            reply = self.sample(view)
+            return f"{claim} {reply}" if view.expect.schema is None else reply.replace("because", claim)
+
+        _, cast = self.played(Tape(), disclosing)
+        for speaker in cast.values():
+            for view in speaker.views:
+                if any(SECRET_NAME in message["content"] for message in view if message["role"] == "user"):
+                    raise TaskError(f"{self.task.name}: {view.seat} is told the name of a model of the cast")
+
+    def enduring(self) -> None:
+        """It ends when some or all seats talk nonsense."""
+        rng = Random(self.seed)
+
+        def mostly(view: View) -> str:
+            return rng.choice(NONSENSE) if rng.random() < 0.5 else self.sample(view)
+
+        for speak in (*(lambda view, words=words: words for words in NONSENSE), mostly):
+            try:
+                self.played(Tape(), speak)
+            except ParleyError as wrong:
+                raise TaskError(f"{self.task.name} does not stand nonsense: {wrong}") from wrong
+
+    def digest(self) -> str:
+        """The whole record in a few letters."""
+        words = [(m.round, m.kind, str(m.sender), m.audience, m.content) for m in self.tape.messages]
+        facts = repr((words, self.outcome.scores, self.outcome.notes, self.outcome.violations))
+        return blake2b(facts.encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+async def no_result(program: Mapping[str, Any]) -> Any:
+    return None
+
+
+def tables(task: Task) -> list[dict[str, int]]:
+    """The smallest and the largest table at which a task can be played."""
+    least = {name: role.least for name, role in task.roles.items()}
+    largest = {name: role.largest for name, role in task.roles.items()}
+    return [least] if least == largest else [least, largest]
+
+
+def check_metrics(task: Task, seats: Mapping[str, int]) -> None:
+    """Metrics are declared in a way that statistics can use."""
+    metrics = task.metrics(seats)
+    if not metrics or len({metric.name for metric in metrics}) != len(metrics):
+        raise TaskError(f"{task.name} wants at least one metric, each with its own name")
+    for metric in metrics:
+        if not metric.low < metric.high or not metric.epsilon > 0:
+            raise TaskError(f"{task.name}: metric {metric.name} needs low < high and epsilon > 0")
+        for role in metric.roles:
+            if role not in task.roles:
+                raise TaskError(f"{task.name}: metric {metric.name} is for a role {role!r} that does not exist")
+
+
+def kept_outside(task: Task) -> str:
+    """Everything in reach of a script that should not change, as text."""
+    classes = [vars(cls) for cls in type(task).__mro__ if issubclass(cls, Task)]
+    places = [vars(task), *classes, vars(sys.modules[type(task).__module__])]
+    plain = (int, float, str, list, dict, set, tuple, frozenset, type(None))
+    return repr([{k: v for k, v in place.items() if not k.startswith("__") and isinstance(v, plain)} for place in places])
+
+
+def check_elsewhere(task: Task, seats: Mapping[str, int], seed: int, item: Any) -> None:
+    """The same record comes out of another process, whose sets and hashes are ordered otherwise."""
+    if "<locals>" in type(task).__qualname__:
+        raise TaskError(f"{type(task).__qualname__}: define the task at the top of a file, so that another process can play it")
+    module = type(task).__module__
+    named = find_spec(module) if module != "__main__" and "parley_task_" not in module else None
+    reference = module if named is not None else inspect.getfile(type(task))
+    wanted = {
+        "reference": reference,
+        "name": type(task).__qualname__,
+        "params": task.params,
+        "seats": dict(seats),
+        "seed": seed,
+        "item": None if item is None else asdict(item),
+        "path": sys.path,
+    }
+    here = Check(task, seats, seed, item).digest()
+    for salt in ("1", "2"):
+        other = subprocess.run(
+            [sys.executable, "-c", "from parley.testing import elsewhere; elsewhere()"],
+            input=json.dumps(wanted),
+            env={**os.environ, "PYTHONHASHSEED": salt},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if other.returncode != 0:
+            raise TaskError(f"{task.name} cannot be played in another process: {other.stderr[-800:]}")
+        if other.stdout.strip() != here:
+            raise TaskError(f"{task.name}: another process made another record; does the script iterate over a set?")
+
+
+def elsewhere() -> None:
+    """What the other process does: play, print the digest of the record."""
+    wanted = json.load(sys.stdin)
+    sys.path[:] = wanted["path"]
+    reference = wanted["reference"]
+    if reference.endswith(".py"):
+        found: Any = from_file(reference)
+    else:
+        from importlib import import_module
+
+        found = import_module(reference)
+    for part in wanted["name"].split("."):
+        found = getattr(found, part)
+    task: Task = found.configured(wanted["params"])
+    item = None if wanted["item"] is None else item_from(wanted["item"], type(task), "item", 1)
+    print(Check(task, wanted["seats"], wanted["seed"], item).digest())
+
+
+__all__ = ["ByHand", "Effect", "Listed", "Run", "Speaking", "check_task", "counted", "play", "transcript"]

@@ -1,0 +1,72 @@
+"""A chat endpoint in a process of its own, whose replies are a pure function of what it is sent.
+
+It answers after LATENCY seconds and keeps, for every request, when it came and when its answer was written.
+    python -m tests.endpoint LATENCY     prints its port
+"""
+
+import asyncio
+import hashlib
+import json
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+from aiohttp import web
+
+
+def coins(messages: list[dict[str, str]]) -> str:
+    """A number of coins that depends on every word of the conversation."""
+    digest = hashlib.sha256(json.dumps(messages).encode()).digest()
+    return json.dumps({"reason": digest[:4].hex(), "coins": digest[0] % 11})
+
+
+async def serve(latency: float) -> None:
+    log: list[tuple[str, float, float]] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        came = time.time()
+        messages = (await request.json())["messages"]
+        await asyncio.sleep(latency)
+        log.append((hashlib.sha256(json.dumps(messages).encode()).hexdigest(), came, time.time()))
+        usage = {"prompt_tokens": 100, "completion_tokens": 10}
+        choice = {"message": {"role": "assistant", "content": coins(messages)}, "finish_reason": "stop"}
+        return web.json_response({"model": "mock-1", "choices": [choice], "usage": usage})
+
+    async def seen(request: web.Request) -> web.Response:
+        return web.json_response(log)
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", answer)
+    app.router.add_get("/log", seen)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    print(site._server.sockets[0].getsockname()[1], flush=True)
+    await asyncio.Event().wait()
+
+
+class Endpoint:
+    def __init__(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+
+    def log(self) -> list[list]:
+        with urllib.request.urlopen(f"{self.url}/log", timeout=10) as answer:
+            return json.load(answer)
+
+
+@contextmanager
+def endpoint(latency: float):
+    command = [sys.executable, "-m", "tests.endpoint", str(latency)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1]) as process:
+        try:
+            yield Endpoint(int(process.stdout.readline()))
+        finally:
+            process.kill()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(float(sys.argv[1])))

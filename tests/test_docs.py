@@ -1,0 +1,76 @@
+"""The documentation runs: its Python blocks, its commands, and the help texts that it holds."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from parley.cli import COMMANDS, Lazy, command
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
+
+
+def blocks(language):
+    return [
+        pytest.param(body, id=f"{page.stem}-{number}")
+        for page in PAGES
+        for number, (tag, body) in enumerate(BLOCK.findall(page.read_text(encoding="utf-8")), 1)
+        if tag == language
+    ]
+
+
+@pytest.fixture
+def place(tmp_path):
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    return tmp_path
+
+
+@pytest.mark.parametrize("body", blocks("python"))
+def test_python_blocks_run(place, body):
+    (place / "block.py").write_text(body)
+    done = subprocess.run([sys.executable, "block.py"], cwd=place, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("body", blocks("console"))
+def test_console_blocks_run(place, body):
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    for line in body.splitlines():
+        if line.startswith("$ "):
+            done = subprocess.run(
+                line[2:], shell=True, cwd=place, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 0, f"{line}\n{done.stderr}"
+
+
+def help_page():
+    """docs/command.md, from the commands themselves."""
+    parts = ["# The command\n\nThis page is generated from the command's own help (`PARLEY_UPDATE=1 make test`).\n"]
+    with click.Context(command, info_name="parley") as top:
+        parts.append(f"```\n{command.get_help(top)}\n```\n")
+        for name in COMMANDS:
+            assert isinstance(command, Lazy)
+            found = command.get_command(top, name)
+            with click.Context(found, info_name=name, parent=top, max_content_width=110, terminal_width=110) as context:
+                parts.append(f"## parley {name}\n\n```\n{found.get_help(context)}\n```\n")
+    return "\n".join(parts)
+
+
+def test_the_page_of_the_command_is_its_help():
+    page = ROOT / "docs" / "command.md"
+    if os.environ.get("PARLEY_UPDATE"):
+        page.write_text(help_page(), encoding="utf-8")
+    assert page.read_text(encoding="utf-8") == help_page()
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name} → {target}"

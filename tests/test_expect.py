@@ -1,0 +1,143 @@
+"""Readers: the form stated, replies read, nonsense refused with a reason."""
+
+import json
+from contextlib import suppress
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley import Amount, Choice, Code, Fields, TaskError, Text
+from parley.errors import OutOfBounds, Unreadable
+
+COINS = Amount("coins", 0, 10)
+MARKS = Fields({"score": {"type": "integer", "minimum": 1, "maximum": 10}, "basis": {"type": "string"}})
+MOVE = Choice("move", ("cooperate", "defect"))
+READERS = [COINS, Amount("coins", 0, 10, whole=True), MARKS, MOVE, Text(), Code()]
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        ('{"reason": "fair", "coins": 5}', 5),
+        ('{"coins": 2.5}', 2.5),
+        ('{"coins": "7"}', 7),
+        ('Sure!\n```json\n{"reason": "x", "coins": 10}\n```\nGood luck', 10),
+        ('First {"coins": 1}, no: {"coins": 2}', 2),
+        ('{"plan": {"coins": 9}, "coins": 3}', 3),
+        ('{"reason": "a \n real line break", "coins": 4}', 4),
+        ("6", 6),
+        (" 0.5. ", 0.5),
+    ],
+)
+def test_an_amount_is_found_in_what_models_write(words, value):
+    assert COINS.read(words) == value
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ("", Unreadable),
+        ("five", Unreadable),
+        ("I invest 5 coins, because the others will too.", Unreadable),
+        ('{"reason": "x"}', Unreadable),
+        ('{"coins": null}', Unreadable),
+        ('{"coins": true}', Unreadable),
+        ('{"coins": NaN}', Unreadable),
+        ('{"coins": [5]}', Unreadable),
+        ('{"coins": 11}', OutOfBounds),
+        ('{"coins": -0.1}', OutOfBounds),
+        ('{"coins": 1' + "0" * 3000 + "}", OutOfBounds),
+        ('{"coins": 1' + "0" * 9000 + "}", Unreadable),
+        ("{" * 100_000, Unreadable),
+        ('{"a":' * 50_000, Unreadable),
+        ('[{"coins": 5}' * 20_000 + "{", None),
+    ],
+)
+def test_what_is_no_amount_is_refused_with_a_reason(words, kind):
+    if kind is None:
+        assert COINS.read(words) == 5
+        return
+    with pytest.raises(kind) as refused:
+        COINS.read(words)
+    assert type(refused.value) is kind
+    assert 0 < len(str(refused.value)) < 200
+
+
+def test_a_whole_amount_takes_no_fraction():
+    reader = Amount("coins", 0, 10, whole=True)
+    assert reader.read('{"coins": 5.0}') == 5
+    with pytest.raises(OutOfBounds, match="whole"):
+        reader.read('{"coins": 5.5}')
+
+
+@pytest.mark.parametrize("words", ['{"move": "Defect"}', "defect", " **Defect.** ", '{"reason": "-", "move": "defect!"}'])
+def test_a_choice_is_read_whatever_its_dress(words):
+    assert MOVE.read(words) == "defect"
+
+
+@pytest.mark.parametrize("words", ["both", '{"move": "defect or cooperate"}', '{"move": 1}', '{"moves": "defect"}'])
+def test_a_choice_outside_the_options_is_refused(words):
+    with pytest.raises(Unreadable):
+        MOVE.read(words)
+
+
+def test_fields_follow_their_schema():
+    assert MARKS.read('x {"score": 7, "basis": "clear", "extra": 1}') == {"score": 7, "basis": "clear"}
+    for wrong in ('{"score": 7}', '{"score": 11, "basis": ""}', '{"score": "7", "basis": ""}', '{"score": 7, "basis": 1}'):
+        with pytest.raises(Unreadable):
+            MARKS.read(wrong)
+
+
+def test_code_is_the_longest_block_of_its_language_or_the_whole_reply():
+    assert (
+        Code().read("Here:\n```python\nx = 1\ny = 2\n```\nand\n```\nlonger than the first one, but no python\n```")
+        == "x = 1\ny = 2"
+    )
+    assert Code().read("print(1)") == "print(1)"
+    assert Code().read("```\nprint(2)") == "print(2)"
+    with pytest.raises(Unreadable):
+        Code().read("```python\n```")
+
+
+def test_free_text_is_anything_but_silence():
+    assert Text().read("  hello \n") == "hello"
+    with pytest.raises(Unreadable):
+        Text().read(" \n\t")
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda r: type(r).__name__)
+@given(seed=st.integers(0, 10_000))
+def test_what_a_reader_writes_it_reads(reader, seed):
+    value = reader.sample(Random(seed))
+    assert reader.read(reader.write(value, "why not")) == value
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda r: type(r).__name__)
+@given(words=st.text(max_size=300))
+def test_any_text_is_either_read_or_refused(reader, words):
+    with suppress(Unreadable):
+        reader.read(words)
+
+
+@given(
+    value=st.recursive(st.none() | st.booleans() | st.floats() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x))
+)
+def test_any_json_is_either_read_or_refused(value):
+    for reader in READERS:
+        for words in (json.dumps(value), json.dumps({"coins": value, "score": value, "basis": value, "move": value})):
+            with suppress(Unreadable):
+                reader.read(words)
+
+
+@pytest.mark.parametrize("reader", [COINS, MARKS, MOVE], ids=lambda r: type(r).__name__)
+def test_hint_and_schema_name_the_same_fields(reader):
+    for name in reader.schema["required"]:
+        assert f'"{name}"' in reader.hint
+
+
+def test_readers_that_cannot_work_are_refused_when_made():
+    for make in (lambda: Amount("x", 2, 1), lambda: Choice("x", ("a", "A")), lambda: Choice("x", ()), lambda: Fields({})):
+        with pytest.raises(TaskError):
+            make()

@@ -1,0 +1,356 @@
+"""The journal: durable before used, once only, whole after faults, refused when it cannot be trusted."""
+
+import asyncio
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from parley.errors import StoreError
+from parley.match import Call, Outcome
+from parley.plan import MatchSpec
+from parley.pool import Part, Seat
+from parley.providers.protocol import Reply, Usage
+from parley.store import files, find, folder, schema
+from parley.store.archive import Archive
+from parley.store.filesystem import is_network, kind_of
+from parley.store.journal import SqliteJournal, lives, started
+
+CONFIG = b'{"task": "t", "params": {}, "models": {"a": {"model": "bot/x"}}, "contestants": ["a"]}'
+IDENTITY = (
+    b'{"task": "t", "version": 1, "rule": "", "prompts": {}, "parley": "0", "metrics": [], "roles": {}, "seats": {}, "texts": {}}'
+)
+SEAT = Seat("players", 1)
+
+
+def spec(number=1):
+    return MatchSpec(number, "1", None, 1, 42, {SEAT: "a"})
+
+
+def call(round=1, attempt=0, content="hello", **facts):
+    return Call(round, SEAT, attempt, b"digest", Reply(content, **facts), 12.5)
+
+
+def ended(state="done"):
+    return Outcome(state, "", {SEAT: {"points": 1.0}}, 1, [], [])
+
+
+async def fresh(path):
+    return await SqliteJournal.create(path, "run-1", CONFIG, IDENTITY)
+
+
+def test_a_call_reads_back_as_it_was_written(tmp_path):
+    path = tmp_path / "r.parley"
+    full = call(
+        content=(Part("text", "a"), Part("text", "b")),
+        reasoning="hm",
+        finish="length",
+        usage=Usage(1, 2, 3, 4),
+        model="m-1",
+        latency=0.5,
+        carry={"id": [1]},
+        sent="ab",
+    )
+
+    async def main():
+        journal = await fresh(path)
+        await journal.plan([spec()])
+        record = journal.claim(1)
+        await record.append(full)
+        await record.append(call(2))
+        await journal.close()
+
+    asyncio.run(main())
+    with Archive(path) as archive:
+        assert archive.calls(1) == [full, call(2)]
+        assert [c for _, _, c in archive.calls_since(1)] == [call(2)]
+    assert not Path(f"{path}-wal").exists()
+
+
+def test_what_append_returned_for_is_on_disk_when_the_process_is_killed(tmp_path):
+    path = tmp_path / "r.parley"
+    program = f"""
+        import asyncio, sys
+        from tests.test_journal import *
+        async def main():
+            journal = await fresh(Path({str(path)!r}))
+            await journal.plan([spec()])
+            record = journal.claim(1)
+            for n in range(1, 10_000):
+                await record.append(call(n, content="x" * 200))
+                print(n, flush=True)
+        asyncio.run(main())
+    """
+    here = Path(__file__).parents[1]
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True, cwd=here) as child:
+        for _ in range(50):
+            child.stdout.readline()
+        child.send_signal(signal.SIGKILL)
+        acknowledged = max([50, *map(int, child.stdout.read().split())])
+    with Archive(path) as archive:
+        kept = [c.round for c in archive.calls(1)]
+        assert archive.state == "stopped"
+    assert kept == list(range(1, len(kept) + 1))
+    assert len(kept) >= acknowledged
+
+
+def test_many_waiting_appends_share_commits(tmp_path):
+    async def main():
+        journal = await fresh(tmp_path / "r.parley")
+        await journal.plan([spec(n) for n in range(1, 301)])
+        before = journal.commits
+        await asyncio.gather(*(journal.claim(n).append(call()) for n in range(1, 301)))
+        await journal.close()
+        return journal.commits - before
+
+    assert asyncio.run(main()) < 30
+
+
+def test_a_match_ends_once(tmp_path):
+    async def main():
+        journal = await fresh(tmp_path / "r.parley")
+        await journal.plan([spec()])
+        journal.claim(1)
+        await journal.finish(1, ended())
+        with pytest.raises(StoreError, match="ended before"):
+            await journal.finish(1, ended())
+        await journal.close()
+
+    asyncio.run(main())
+
+
+def test_a_call_is_recorded_once(tmp_path):
+    async def main():
+        journal = await fresh(tmp_path / "r.parley")
+        await journal.plan([spec()])
+        record = journal.claim(1)
+        await record.append(call())
+        with pytest.raises(StoreError, match="UNIQUE"):
+            await record.append(call())
+        await record.append(call(2))  # and the journal goes on
+        await journal.close()
+
+    asyncio.run(main())
+
+
+def test_an_unfinished_match_comes_back_with_what_is_on_record(tmp_path):
+    path = tmp_path / "r.parley"
+
+    async def main():
+        journal = await fresh(path)
+        await journal.plan([spec(1), spec(2)])
+        record = journal.claim(1)
+        await record.append(call())
+        await record.append_effect(1, 0, b"saw", {"value": 3})
+        await journal.close()
+        journal = await SqliteJournal.open(path)
+        record = journal.claim(1)
+        assert record.call(1, SEAT, 0) == call()
+        assert record.call(2, SEAT, 0) is None
+        assert record.effect(1, 0) == (b"saw", {"value": 3})
+        assert journal.claim(2).call(1, SEAT, 0) is None
+        await journal.close()
+
+    asyncio.run(main())
+
+
+def test_a_run_that_is_being_played_cannot_be_played_by_another_process(tmp_path):
+    path = tmp_path / "r.parley"
+
+    async def main():
+        journal = await fresh(path)
+        with pytest.raises(StoreError, match="is being played"):
+            await SqliteJournal.open(path)
+        await journal.close()
+        await (await SqliteJournal.open(path)).close()
+
+    asyncio.run(main())
+
+
+def test_an_owner_is_alive_only_as_the_same_process():
+    me = f"{os.uname().nodename}:{os.getpid()}:{started(os.getpid())}"
+    assert lives(me, 0)
+    assert not lives(f"{os.uname().nodename}:{os.getpid()}:12345", time.time())
+    assert not lives(f"{os.uname().nodename}:999999999:1", time.time())
+    assert lives("elsewhere:1:1", time.time() - 5)
+    assert not lives("elsewhere:1:1", time.time() - 3600)
+
+
+def test_a_heartbeat_notices_that_the_run_was_taken_over(tmp_path):
+    path = tmp_path / "r.parley"
+
+    async def main():
+        journal = await fresh(path)
+        await journal.heartbeat()
+        other = sqlite3.connect(path)
+        other.execute("UPDATE runs SET token = 'another'")
+        other.commit()
+        other.close()
+        with pytest.raises(StoreError, match="taken this run over"):
+            await journal.heartbeat()
+        await journal.close()
+
+    asyncio.run(main())
+
+
+def test_a_full_disk_is_an_error_and_loses_nothing_that_was_acknowledged(tmp_path):
+    """The file may not grow beyond a limit: writes fail as on a full disk."""
+    path = tmp_path / "r.parley"
+    pid = os.fork()
+    if pid == 0:
+        code = 9
+        try:
+            code = asyncio.run(fill(path))
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(pid, 0)
+    acknowledged = os.waitstatus_to_exitcode(status)
+    assert 1 <= acknowledged < 200
+    with Archive(path) as archive:
+        assert len(archive.calls(1)) == acknowledged
+
+
+async def fill(path):
+    journal = await fresh(path)
+    await journal.plan([spec()])
+    record = journal.claim(1)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+    for n in range(1, 200):
+        try:
+            await record.append(call(n, content="x" * 20_000))
+        except StoreError:
+            return n - 1
+    return 0
+
+
+def test_the_schema_is_brought_up_to_date_step_by_step(tmp_path, monkeypatch):
+    path = tmp_path / "r.parley"
+
+    async def begin():
+        await (await fresh(path)).close()
+
+    asyncio.run(begin())
+    newer = [*schema.MIGRATIONS, "ALTER TABLE runs ADD COLUMN mood TEXT;"]
+    monkeypatch.setattr(schema, "MIGRATIONS", newer)
+    monkeypatch.setattr(schema, "VERSION", 2)
+    monkeypatch.setattr("parley.store.archive.VERSION", 2)
+    with pytest.raises(StoreError, match="older Parley"):
+        Archive(path)
+
+    async def again():
+        await (await SqliteJournal.open(path)).close()
+
+    asyncio.run(again())
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("SELECT mood FROM runs").fetchone() == (None,)
+    connection.close()
+
+
+def test_a_store_of_a_newer_version_is_refused(tmp_path):
+    path = tmp_path / "r.parley"
+
+    async def begin():
+        await (await fresh(path)).close()
+
+    asyncio.run(begin())
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(StoreError, match="newer Parley"):
+        Archive(path)
+    with pytest.raises(StoreError, match="newer Parley"):
+        asyncio.run(SqliteJournal.open(path))
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"not a database", b"SQLite format 3\x00" + b"\xff" * 5000], ids=["empty", "text", "torn"]
+)
+def test_what_is_no_run_is_refused(tmp_path, content):
+    path = tmp_path / "r.parley"
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match=r"r\.parley"):
+        Archive(path)
+    with pytest.raises(StoreError, match=r"r\.parley"):
+        asyncio.run(SqliteJournal.open(path))
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot be written"):
+        asyncio.run(fresh(tmp_path / "file" / "r.parley"))
+
+
+def test_a_finished_run_can_be_copied_as_one_file_and_read_where_nothing_can_be_written(tmp_path):
+    path = tmp_path / "r.parley"
+
+    async def begin():
+        await (await fresh(path)).close()
+
+    asyncio.run(begin())
+    elsewhere = tmp_path / "locked"
+    elsewhere.mkdir()
+    shutil.copy(path, elsewhere / "copy.parley")
+    (elsewhere / "copy.parley").chmod(0o444)
+    elsewhere.chmod(0o555)
+    try:
+        with Archive(elsewhere / "copy.parley") as archive:
+            assert archive.id == "run-1"
+    finally:
+        elsewhere.chmod(0o755)
+
+
+def test_a_network_file_system_gets_a_rollback_journal_and_a_notice(tmp_path, monkeypatch):
+    monkeypatch.setattr("parley.store.journal.is_network", lambda path: True)
+
+    async def main():
+        journal = await fresh(tmp_path / "r.parley")
+        with sqlite3.connect(tmp_path / "r.parley") as other:
+            mode = other.execute("PRAGMA journal_mode").fetchone()
+        other.close()
+        await journal.close()
+        return journal.notice, mode
+
+    notice, mode = asyncio.run(main())
+    assert "rollback journal" in notice
+    assert mode == ("delete",)
+
+
+def test_file_systems_are_told_by_the_longest_mount_point(tmp_path):
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"/dev/a / ext4 rw 0 0\nserver:/x {tmp_path}/my\\040share nfs4 rw 0 0\n")
+    share = tmp_path / "my share"
+    share.mkdir()
+    assert kind_of(tmp_path / "r.parley", mounts) == "ext4"
+    assert kind_of(share / "r.parley", mounts) == "nfs4"
+    assert is_network(share / "deep" / "r.parley", mounts)
+    assert not is_network(tmp_path, mounts)
+    assert kind_of(tmp_path, tmp_path / "missing") == ""
+
+
+def test_runs_are_found_by_path_id_or_beginning(tmp_path, monkeypatch):
+    from parley.errors import UsageError
+
+    for name in ("alpha-1", "alpha-2", "beta-1"):
+        (tmp_path / f"{name}.parley").write_bytes(b"")
+    assert find("alpha-1", tmp_path).name == "alpha-1.parley"
+    assert find("bet", tmp_path).name == "beta-1.parley"
+    assert find(str(tmp_path / "beta-1.parley"), Path("/nowhere")) == tmp_path / "beta-1.parley"
+    assert len(files(tmp_path)) == 3
+    for wrong in ("alpha", "gamma", "missing.parley"):
+        with pytest.raises(UsageError):
+            find(wrong, tmp_path)
+    monkeypatch.setenv("PARLEY_STORE", str(tmp_path))
+    assert folder() == tmp_path
+    assert folder("x") == Path("x")
+    with pytest.raises(UsageError, match="folder"):
+        folder("postgresql://host/db")

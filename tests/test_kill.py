@@ -1,0 +1,169 @@
+"""kill -9 at random instants, then resume: every match ends once, no recorded reply is asked for again."""
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+from parley.audit import audit
+from tests.endpoint import endpoint
+
+MODELS = ("a", "b", "c")
+CONCURRENCY = 24
+SEEDED = ("--seed", "11", "--concurrency", str(CONCURRENCY), "--json")
+SETTLE = 0.4  # seconds in which a reply that was sent may still be on its way to the disk
+
+
+def parley(*words, store, url):
+    command = [sys.executable, "-m", "parley", *words, "--store", str(store)]
+    environment = {**os.environ, "OPENAI_COMPATIBLE_BASE_URL": f"{url}/v1"}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def begin(store, url, matches):
+    models = [word for name in MODELS for word in ("-m", f"{name}=openai-compatible/mock")]
+    return parley("run", "public_goods", *models, "--repeats", str(matches), *SEEDED, store=store, url=url)
+
+
+def recorded(path):
+    """Every call on record, as it stands."""
+    try:
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
+            rows = connection.execute("SELECT id, match, round, seat, attempt, saw, content, at FROM calls").fetchall()
+        connection.close()
+    except sqlite3.OperationalError:  # killed before the tables were made
+        return {}
+    return {row[0]: row for row in rows}
+
+
+def killed_and_resumed(tmp_path, matches, kills, seed):
+    rng = random.Random(seed)
+    with endpoint(0.02) as straight, begin(tmp_path / "straight", straight.url, matches) as whole:
+        out, err = whole.communicate(timeout=300)
+        assert whole.returncode == 0, err
+        wanted, asked = json.loads(out), len(straight.log())
+    assert asked == matches * 5 * len(MODELS)
+
+    store = tmp_path / "killed"
+    with endpoint(0.02) as server:
+        before: dict = {}
+        allowance, done = 0, 0
+        process = begin(store, server.url, matches)
+        for _ in range(kills):
+            wait_until_playing(store, process, len(before), rng)
+            process.send_signal(signal.SIGKILL)
+            at = time.time()
+            process.communicate()
+            done += process.returncode == 0
+            time.sleep(0.05)
+            flying = sum(came <= at and sent >= at - SETTLE for _, came, sent in server.log())
+            allowance += min(flying, CONCURRENCY * len(MODELS))
+            (path,) = store.glob("*.parley")
+            now = recorded(path)
+            assert before.items() <= now.items()  # nothing acknowledged was lost or changed
+            before = now
+            process = parley("resume", str(path), "--concurrency", str(CONCURRENCY), "--json", store=store, url=server.url)
+        out, err = process.communicate(timeout=300)
+        assert process.returncode == 0, err
+        log = server.log()
+    result, final = json.loads(out), recorded(path)
+    assert before.items() <= final.items()
+    assert done < kills, "the run was over before it could be killed"
+    assert len(final) == asked  # as many replies on record as an uninterrupted run asks for
+    assert len(log) <= asked + allowance
+    with sqlite3.connect(path) as connection:
+        states = connection.execute("SELECT state, COUNT(*) FROM matches GROUP BY state").fetchall()
+        doubled = connection.execute(
+            "SELECT COUNT(*) FROM calls GROUP BY match, round, seat, attempt HAVING COUNT(*) > 1"
+        ).fetchall()
+    connection.close()
+    assert states == [("done", matches)]
+    assert doubled == []
+    for key in ("results", "pairs", "ranks", "violations", "cost"):
+        assert result[key] == wanted[key]
+    assert audit(path).breaches == []
+    return len(log) - asked, allowance
+
+
+def wait_until_playing(store, process, known, rng):
+    """Until the process has recorded something new, then a random while longer."""
+    deadline = time.time() + 60
+    while time.time() < deadline and process.poll() is None:
+        paths = list(store.glob("*.parley"))
+        if paths and len(recorded(paths[0])) > known:
+            break
+        time.sleep(0.01)
+    time.sleep(rng.uniform(0, 0.25))
+
+
+def test_a_killed_run_resumes_to_the_same_result(tmp_path):
+    killed_and_resumed(tmp_path, matches=60, kills=4, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_thirty_kills_of_two_hundred_matches(tmp_path):
+    repeated, allowance = killed_and_resumed(tmp_path, matches=200, kills=30, seed=2)
+    print(f"requests beyond an uninterrupted run: {repeated}, in flight at the kills: {allowance}")
+
+
+def test_a_kill_before_the_first_reply_leaves_a_run_that_can_be_resumed(tmp_path):
+    with endpoint(5.0) as slow, begin(tmp_path, slow.url, 2) as process:
+        while not [path for path in tmp_path.glob("*.parley") if path.stat().st_size > 4096]:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        process.kill()
+        process.communicate()
+    (path,) = tmp_path.glob("*.parley")
+    with endpoint(0) as quick, parley("resume", str(path), "--json", store=tmp_path, url=quick.url) as again:
+        out, err = again.communicate(timeout=60)
+    assert again.returncode == 0, err
+    assert json.loads(out)["run"]["matches"] == {"planned": 2, "done": 2, "failed": 0}
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_interrupt_drains_and_keeps_every_reply(tmp_path, signum):
+    with endpoint(0.2) as server, begin(tmp_path, server.url, 100) as process:
+        wait_until_playing(tmp_path, process, 5, random.Random(3))
+        process.send_signal(signum)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 3, err
+        (path,) = tmp_path.glob("*.parley")
+        assert len(recorded(path)) == len(server.log())  # calls in flight were awaited
+        assert "parley resume" in err
+        facts = json.loads(out)["run"]
+        assert (facts["state"], facts["stop"]["status"]) == ("stopped", "interrupted")
+        assert 0 <= facts["matches"]["done"] < 100
+
+
+def test_the_second_interrupt_stops_at_once(tmp_path):
+    with endpoint(30) as server, begin(tmp_path, server.url, 10) as process:
+        while not list(tmp_path.glob("*.parley")):
+            time.sleep(0.02)
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        assert process.poll() is None
+        began = time.time()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+        assert process.returncode == 130
+        assert time.time() - began < 5
+
+
+def test_two_processes_do_not_play_the_same_run(tmp_path):
+    with endpoint(0.3) as server, begin(tmp_path, server.url, 30) as process:
+        wait_until_playing(tmp_path, process, 0, random.Random(1))
+        (path,) = tmp_path.glob("*.parley")
+        with parley("resume", str(path), store=tmp_path, url=server.url) as other:
+            _, err = other.communicate(timeout=30)
+        assert other.returncode == 1
+        assert "is being played" in err
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)

@@ -1,0 +1,338 @@
+"""Runs: plans, seeds, resume and what it refuses, faults of participants, concurrency, the Python door."""
+
+import asyncio
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+import parley
+from parley import ParleyError, Seat, UsageError, runs
+from parley.audit import audit
+from parley.config import Config
+from parley.errors import ReplayError
+from parley.plan import Block, Done, seed_for
+from parley.plan.fixed import Fixed
+from parley.result import Result
+from parley.store.archive import Archive
+from parley.tasks.public_goods import PublicGoods
+from tests import games
+
+BOTS = {"rider": "bot/free-rider", "good": "bot/altruist", "any": "bot/random"}
+
+
+def fixed(name, task, contestants, instruments=None, items=(), repeats=1, seed=0):
+    return Fixed(name, task, contestants, instruments or {}, items, repeats, seed)
+
+
+def seats_of(plan):
+    return [tuple(spec.seats.values()) for spec in plan.specs]
+
+
+def test_round_robin_plays_every_ordered_assignment():
+    plan = fixed("round_robin", games.Duel(), ["a", "b", "c"], repeats=2)
+    pairs = [("a", "b"), ("a", "c"), ("b", "a"), ("b", "c"), ("c", "a"), ("c", "b")]
+    assert seats_of(plan) == pairs * 2
+    assert [spec.block for spec in plan.specs] == ["1"] * 6 + ["2"] * 6
+    assert [spec.number for spec in plan.specs] == list(range(1, 13))
+
+
+def test_together_rotates_positions():
+    plan = fixed("together", PublicGoods(), ["a", "b", "c"], repeats=4)
+    assert seats_of(plan) == [("a", "b", "c"), ("b", "c", "a"), ("c", "a", "b"), ("a", "b", "c")]
+
+
+def test_each_plays_every_model_on_every_item_and_blocks_are_items():
+    plan = fixed("each", games.Spelling(), ["a", "b"], items=["cat", "dog"], repeats=2)
+    assert [(spec.item, spec.block, spec.repeat, *spec.seats.values()) for spec in plan.specs] == [
+        ("cat", "cat", 1, "a"), ("cat", "cat", 1, "b"), ("dog", "dog", 1, "a"), ("dog", "dog", 1, "b"),
+        ("cat", "cat", 2, "a"), ("cat", "cat", 2, "b"), ("dog", "dog", 2, "a"), ("dog", "dog", 2, "b"),
+    ]  # fmt: skip
+
+
+def test_seeds_come_from_block_and_repeat_not_from_the_cast():
+    plan = fixed("round_robin", games.Duel(), ["a", "b", "c"], repeats=3, seed=9)
+    other = fixed("round_robin", games.Duel(), ["x", "y", "z"], repeats=3, seed=9)
+    assert [spec.seed for spec in plan.specs] == [spec.seed for spec in other.specs]
+    assert len({spec.seed for spec in plan.specs}) == 3
+    assert seed_for(9, "1", 1) != seed_for(10, "1", 1)
+
+
+def test_instruments_sit_in_every_match_and_are_not_rotated():
+    plan = fixed("each", games.Judged(), ["a", "b"], {"judge": ["j1", "j2"]})
+    assert [dict(spec.seats) for spec in plan.specs] == [
+        {Seat("writer"): name, Seat("judge", 1): "j1", Seat("judge", 2): "j2"} for name in ("a", "b")
+    ]
+
+
+def test_a_plan_is_done_when_all_its_blocks_are():
+    plan = fixed("together", PublicGoods(), ["a", "b"], repeats=2)
+    assert len(plan.next([])) == 2
+    assert [spec.number for spec in plan.next([Block("1", {1: {}})])] == [2]
+    assert plan.next([Block("1", {1: {}}), Block("2", {2: {}})]) == Done("plan_complete")
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "contestants", "instruments", "match"),
+    [
+        ("together", PublicGoods(), ["a"], {}, "2 to 10"),
+        ("together", PublicGoods(), [f"m{n}" for n in range(11)], {}, "2 to 10"),
+        ("together", games.Duel(), ["a", "b"], {}, "round_robin"),
+        ("round_robin", games.Duel(), ["a"], {}, "2 contestant seats"),
+        ("each", games.Duel(), ["a", "b"], {}, "more than one"),
+        ("each", games.Judged(), ["a"], {"judge": ["j"] * 4}, "0 to 3"),
+        ("each", games.Judged(), ["a"], {"jugde": ["j"]}, "did you mean 'judge'"),
+        ("roundrobin", games.Duel(), ["a", "b"], {}, "did you mean 'round_robin'"),
+        ("together", PublicGoods(), [], {}, "no models"),
+    ],
+)
+def test_a_plan_that_cannot_be_played_is_refused(name, task, contestants, instruments, match):
+    with pytest.raises(UsageError, match=match):
+        fixed(name, task, contestants, instruments)
+
+
+def test_the_python_door_plays_and_tells(tmp_path):
+    result = parley.run("public_goods", models=BOTS, repeats=4, seed=1, store=tmp_path, rounds=2)
+    assert result.state == "done"
+    assert len(result.matches) == 4
+    assert result.matches[0]["transcript"][0]["kind"] == "tell"
+    assert "rider" in str(result.table())
+    assert "<table>" in result._repr_html_()
+    rows = {row["alias"]: row for row in result.data["results"]}
+    assert rows["rider"]["mean"] > rows["good"]["mean"]
+    assert rows["rider"]["signature"].startswith("public_goods|rounds:2|endowment:10|multiplier:1.2|feedback:income|")
+
+
+def test_the_same_seed_gives_the_same_result_and_another_seed_another(tmp_path):
+    def once(seed):
+        return parley.run("public_goods", BOTS, repeats=3, seed=seed, store=tmp_path).data
+
+    def same(data):
+        return json.dumps([data["results"], data["pairs"], data["ranks"]])
+
+    assert same(once(1)) == same(once(1))
+    assert same(once(1)) != same(once(2))
+
+
+def test_functions_plain_and_async_may_play(tmp_path):
+    async def generous(view):
+        return '{"coins": 10}'
+
+    def reads(view):
+        assert view[-1]["role"] == "user"
+        return "7" if "Round" in view.text else "0"
+
+    result = parley.run(PublicGoods(rounds=1), {"g": generous, "r": reads}, repeats=2, store=tmp_path)
+    rows = {row["alias"]: row for row in result.data["results"]}
+    assert rows["g"]["mean"] == pytest.approx(10.2)
+    assert rows["g"]["model_requested"].startswith("python/")
+
+
+def test_the_door_opens_inside_a_running_event_loop(tmp_path):
+    async def notebook():
+        return parley.run("public_goods", BOTS, repeats=1, store=tmp_path).state
+
+    assert asyncio.run(notebook()) == "done"
+
+    async def awaited():
+        return (await parley.run_async("public_goods", BOTS, repeats=1, store=tmp_path)).state
+
+    assert asyncio.run(awaited()) == "done"
+
+
+def test_items_judges_and_demonstrations_through_the_door(tmp_path):
+    words = [games.Word(str(n), text) for n, text in enumerate(["cat", "dog", "horse"])]
+
+    def knows(view):
+        order = view.text.split(": ")[1]
+        return next((word.text for word in words if sorted(word.text) == sorted(order)), "?")
+
+    result = parley.run(games.Spelling(), {"k": knows, "n": "bot/null"}, items=words, store=tmp_path)
+    rows = {row["alias"]: row for row in result.data["results"]}
+    assert (rows["k"]["mean"], rows["k"]["blocks"]) == (100, 3)
+    assert rows["n"]["mean"] == 0
+    assert rows["n"]["low"] == 0
+    assert rows["n"]["high"] > 0  # no interval has zero width
+    assert result.matches[0]["notes"][0]["wanted"] == "cat"
+
+    judged = parley.run(
+        games.Judged(), {"w": lambda v: "a line"}, roles={"judge": ["a=bot/random", "b=bot/random"]}, store=tmp_path
+    )
+    assert {row["alias"] for row in judged.data["cost"]} == {"w", "a", "b"}
+    assert {row["alias"] for row in judged.data["results"]} == {"w"}  # judges are never ranked
+
+
+def test_missing_scores_are_counted_not_zeroed(tmp_path):
+    result = parley.run(
+        games.Judged(),
+        {"mute": lambda view: "", "fine": lambda view: "ok"},
+        roles={"judge": "bot/random"},
+        repeats=3,
+        store=tmp_path,
+    )
+    rows = {row["alias"]: row for row in result.data["results"]}
+    assert rows["mute"]["mean"] is None
+    assert (rows["mute"]["missing"], rows["mute"]["blocks"]) == (3, 0)
+    assert rows["fine"]["missing"] == 0
+    assert {"alias": "mute", "kind": "unreadable", "count": 9} in result.data["violations"]
+
+
+class Stops:
+    """A function that fails after so many replies, for ever."""
+
+    def __init__(self, after):
+        self.left, self.lock = after, threading.Lock()
+
+    def __call__(self, view):
+        with self.lock:
+            self.left -= 1
+            if self.left < 0:
+                raise RuntimeError("the service is gone")
+        return "5"
+
+
+def test_a_participant_that_fails_stops_the_run_resumably(tmp_path):
+    stops = Stops(7)
+    partial = parley.run("public_goods", {"s": stops, "b": "bot/altruist"}, repeats=10, store=tmp_path, concurrency=2)
+    assert partial.state == "stopped"
+    assert "s: s: the function failed: RuntimeError: the service is gone" in partial.data["run"]["stop"]["reason"]
+    assert partial.data["run"]["matches"]["failed"] > 0
+    asked = []
+
+    def heals(view):
+        asked.append(view)
+        return "5"
+
+    whole = parley.resume(partial.path, functions={"s": heals})
+    assert whole.state == "done"
+    assert len(asked) == 10 * 5 - 7  # what was recorded is not asked for again
+    straight = parley.run("public_goods", {"s": lambda view: "5", "b": "bot/altruist"}, repeats=10, store=tmp_path)
+    assert [row["mean"] for row in whole.data["results"]] == [row["mean"] for row in straight.data["results"]]
+    assert audit(whole.path).breaches == []
+
+
+def test_other_models_go_on_when_one_is_down(tmp_path):
+    def down(view):
+        raise RuntimeError("no")
+
+    result = parley.run(
+        games.Spelling(), {"down": down, "up": "bot/null"}, items=[games.Word(str(n), "cat") for n in range(20)], store=tmp_path
+    )
+    assert result.state == "stopped"
+    assert result.data["run"]["matches"] == {"planned": 40, "done": 20, "failed": 20}
+
+
+def test_a_bug_in_a_task_fails_the_run_with_its_reason(tmp_path):
+    with pytest.raises(ParleyError, match="invalid literal"):
+        parley.run(games.Fragile(), {"a": "bot/null", "b": "bot/null"}, plan="together", repeats=50, store=tmp_path)
+    (path,) = tmp_path.glob("*.parley")
+    assert Result(path).state == "failed"
+
+
+def test_resuming_under_a_changed_prompt_rule_or_configuration_is_refused_by_name(tmp_path, monkeypatch):
+    source = Path(games.__file__).read_text()
+    game = tmp_path / "my_game.py"
+    game.write_text(source)
+    reference = f"{game}:Echo"
+
+    def play(reference):
+        partial = parley.run(reference, {"a": Stops(3), "b": "bot/null"}, repeats=3, store=tmp_path / "s", concurrency=1)
+        assert partial.state == "stopped"
+        return partial.path
+
+    path = play(reference)
+    functions = {"a": lambda view: "hello"}
+
+    def changed(old, new):
+        import sys
+
+        for name in [name for name in sys.modules if name.startswith("parley_task_my_game")]:
+            del sys.modules[name]
+        assert old in source
+        game.write_text(source.replace(old, new))
+
+    changed("say something", "say anything")
+    with pytest.raises(ReplayError, match=r"prompt echo\.speak"):
+        parley.resume(path, functions=functions)
+    changed("for number in range(self.rounds):", "for number in range(self.rounds - 1):")
+    with pytest.raises(ReplayError, match="the rule of echo"):
+        parley.resume(path, functions=functions)
+    changed('"""Everybody speaks, everybody hears all the others, quoted."""', '"""A better docstring."""  # and a comment')
+    with Archive(path) as archive:
+        other = Config(**{**vars(archive.config), "seed": 5, "repeats": 4})
+    with pytest.raises(ReplayError, match=r"repeats was 3, is now 4"):
+        asyncio.run(runs.go_on(runs.prepare(other, functions=functions), path))
+    assert parley.resume(path, functions=functions).state == "done"
+
+
+def test_a_finished_run_resumes_to_itself(tmp_path):
+    result = parley.run("public_goods", BOTS, repeats=2, store=tmp_path)
+    assert parley.resume(result.path).data == Result(result.path).data
+
+
+def test_the_number_of_matches_in_flight_is_bounded(tmp_path):
+    now, most = 0, 0
+
+    async def counts(view):
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.002)
+        now -= 1
+        return "hello"
+
+    parley.run(games.Judged(), {"a": counts}, repeats=40, concurrency=7, store=tmp_path)
+    assert most == 7
+
+
+def test_a_models_own_concurrency_is_bounded(tmp_path):
+    now, most = 0, 0
+
+    async def counts(view):
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.002)
+        now -= 1
+        return "hello"
+
+    parley.run(games.Judged(), {"a": {"model": counts, "concurrency": 3}}, repeats=40, concurrency=20, store=tmp_path)
+    assert most == 3
+
+
+def test_cautions_reach_the_one_who_runs(tmp_path):
+    prepared = runs.prepare(
+        Config(
+            "public_goods",
+            {"multiplier": 9.0},
+            {"a": {"model": "bot/random"}, "b": {"model": "bot/random"}},
+            ["a", "b"],
+            plan="together",
+        )
+    )
+    assert "dilemma" in prepared.cautions[0]
+
+
+def test_models_that_endpoints_name_are_on_record(tmp_path):
+    from parley.providers.protocol import Reply, Usage
+
+    async def model(view):
+        return Reply("5", model="served-2026", usage=Usage(tokens_in=10, tokens_out=2))
+
+    result = parley.run("public_goods", {"a": model, "b": "bot/random"}, repeats=2, store=tmp_path)
+    rows = {row["alias"]: row for row in result.data["results"]}
+    assert rows["a"]["model_served"] == ["served-2026"]
+    costs = {row["alias"]: row for row in result.data["cost"]}
+    assert (costs["a"]["calls"], costs["a"]["tokens_in"], costs["a"]["tokens_out"]) == (10, 100, 20)
+    assert costs["b"]["tokens_in"] is None
+    assert costs["a"]["usd"] is None
+
+
+def test_no_secret_can_enter_a_run(tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_API_KEY", "sk-very-secret-value")
+    with pytest.raises(UsageError, match="secret"):
+        parley.run("public_goods", {"a": "bot/random", "b": "bot/random"}, name="sk-very-secret-value", store=tmp_path)
+    with pytest.raises(UsageError, match="api_key_env"):
+        parley.run("public_goods", {"a": {"model": "vllm/x", "api_key": "abc"}, "b": "bot/random"}, store=tmp_path)
+    assert not list(tmp_path.glob("*.parley"))

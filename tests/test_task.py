@@ -1,0 +1,172 @@
+"""Tasks are refused when they are made, not in round 3; parameters and prompts are checked at the start."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley import Metric, Prompt, Role, Seat, Task, TaskError, UsageError
+from parley.config import chosen_prompts
+from parley.parameters import coerced
+from parley.tasks.public_goods import PublicGoods
+from tests import games
+
+
+def test_roles_must_be_the_parameters_of_the_rule():
+    with pytest.raises(TaskError, match=r"takes \['b'\].*roles are \['a'\]"):
+
+        class Wrong(games.Game):
+            roles = {"a": Role()}
+
+            async def play(self, referee, b): ...
+
+
+def test_a_rule_must_be_a_coroutine():
+    with pytest.raises(TaskError, match="async def"):
+
+        class Wrong(games.Game):
+            roles = {"a": Role()}
+
+            def play(self, referee, a): ...
+
+
+def test_a_task_needs_metrics_and_a_contestant():
+    with pytest.raises(TaskError, match="metrics"):
+
+        class NoMetric(Task):
+            roles = {"a": Role()}
+
+            async def play(self, referee, a): ...
+
+    with pytest.raises(TaskError, match="contestant"):
+
+        class OnlyJudges(games.Game):
+            roles = {"judge": Role(instrument=True)}
+
+            async def play(self, referee, judge): ...
+
+
+def test_an_item_type_needs_an_id():
+    with pytest.raises(TaskError, match="id"):
+
+        class Wrong(games.Game):
+            roles = {"a": Role()}
+            item_type = str
+
+            async def play(self, referee, a): ...
+
+
+def test_a_task_must_be_frozen():
+    @dataclass
+    class Loose(games.Game):
+        roles = {"a": Role()}
+
+        async def play(self, referee, a): ...
+
+    class Bare(games.Game):
+        roles = {"a": Role()}
+
+        async def play(self, referee, a): ...
+
+    for kind in (Loose, Bare):
+        with pytest.raises(TaskError, match="frozen dataclass"):
+            kind()
+
+
+@pytest.mark.parametrize("wrong", [(0,), (-1,), (3, 2), (0, 0, True)])
+def test_impossible_roles_are_refused(wrong):
+    with pytest.raises(TaskError):
+        Role(*wrong)
+
+
+def test_seats_have_neutral_names_and_keys_that_read_back():
+    seats = [Seat("players", 3), Seat("judge"), Seat("team_leads", 1)]
+    assert [str(seat) for seat in seats] == ["Player 3", "Judge", "Team lead 1"]
+    assert [Seat.of(seat.key) for seat in seats] == seats
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("5", int, 5),
+        ("1e-3", float, 0.001),
+        (3, float, 3.0),
+        ("yes", bool, True),
+        ("off", bool, False),
+        ("b", Literal["a", "b"], "b"),
+        ("2", Literal[1, 2], 2),
+        ("none", int | None, None),
+        ("7", int | None, 7),
+        ("1,2,3", tuple[int, ...], (1, 2, 3)),
+        (5, str, "5"),
+    ],
+)
+def test_texts_become_what_a_parameter_declares(text, kind, value):
+    assert coerced(text, kind, "x") == value
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("five", int),
+        ("1.5", int),
+        (1.5, int),
+        ("nan", float),
+        ("inf", float),
+        (True, int),
+        ("maybe", bool),
+        ("c", Literal["a"]),
+        (5, tuple[int, ...]),
+    ],
+)
+def test_what_does_not_fit_says_what_was_wanted(text, kind):
+    with pytest.raises(UsageError, match="x"):
+        coerced(text, kind, "x")
+
+
+def test_an_unknown_parameter_names_the_nearest():
+    with pytest.raises(UsageError, match="did you mean 'rounds'"):
+        PublicGoods.configured({"round": 3})
+
+
+def test_only_identifiers_are_substituted_so_json_survives():
+    prompt = Prompt("p", 'Say {"coins": 5, "n": {n}} to {name}; {} { x }')
+    assert prompt.variables == ["n", "name"]
+    assert prompt.render({"n": 2.50, "name": "all"}) == 'Say {"coins": 5, "n": 2.5} to all; {} { x }'
+
+
+@given(st.text())
+def test_a_prompt_without_variables_is_said_as_it_stands(text):
+    prompt = Prompt("p", text)
+    if not prompt.variables:
+        assert prompt.render({}) == text
+
+
+def test_every_prompt_has_an_address():
+    assert set(chosen_prompts(PublicGoods, {})) >= {"rules", "rules_open", "turn", "news", "news_open", "again"}
+
+
+def test_a_replaced_prompt_must_have_the_same_variables_or_parameters():
+    used = chosen_prompts(PublicGoods, {"public_goods.news": "You got {news} of {endowment}."})
+    assert used["news"].text == "You got {news} of {endowment}."
+    with pytest.raises(UsageError, match=r"lacks \{news\}"):
+        chosen_prompts(PublicGoods, {"public_goods.news": "Nothing."})
+    with pytest.raises(UsageError, match="did you mean 'news'"):
+        chosen_prompts(PublicGoods, {"public_goods.news": "{news} {newz}"})
+    with pytest.raises(UsageError, match="unknown prompt"):
+        chosen_prompts(PublicGoods, {"public_goods.rule": "x"})
+
+
+def test_a_missing_value_in_a_prompt_is_the_authors_mistake():
+    with pytest.raises(TaskError, match="number"):
+        Prompt("turn", "Round {number}").render({})
+
+
+def test_metrics_follow_the_number_of_seats():
+    (two,) = PublicGoods().metrics({"players": 2})
+    (four,) = PublicGoods().metrics({"players": 4})
+    assert isinstance(two, Metric)
+    assert two.high == pytest.approx(5 * (10 + 12 / 2))
+    assert four.high == pytest.approx(5 * (10 + 12 * 3 / 4))
