@@ -15,9 +15,9 @@ SRC = Path(parley.__file__).parent
 BLOCKS = [
     ["errors", "parameters", "task", "expect", "pool", "referee", "scoring", "tasks", "datasets"],
     ["providers", "participants", "memory", "sandbox"],
-    ["anonymity", "match"],
-    ["store", "plan", "items", "config", "catalogue", "marked", "aliases", "experiment", "runs", "statistics", "transcript",
-     "audit", "tables", "result", "eventloop", "door"],
+    ["anonymity", "record", "seating", "match"],
+    ["store", "plan", "items", "config", "catalogue", "marked", "aliases", "experiment", "prepared", "runs", "statistics",
+     "transcript", "audit", "tables", "result", "eventloop", "door"],
     ["report", "web", "export", "cli", "testing", "__main__"],
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(BLOCKS) for name in names}

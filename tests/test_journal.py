@@ -15,14 +15,16 @@ from pathlib import Path
 import pytest
 
 from parley.errors import StoreError
-from parley.match import Call, Outcome
+from parley.match import Outcome
 from parley.plan import MatchSpec
 from parley.pool import Part, Seat
 from parley.providers.protocol import Reply, Usage
+from parley.record import Call
 from parley.store import files, find, folder, schema
 from parley.store.archive import Archive
 from parley.store.filesystem import is_network, kind_of
-from parley.store.journal import SqliteJournal, lives, started
+from parley.store.journal import SqliteJournal
+from parley.store.owner import lives, started
 
 CONFIG = b'{"task": "t", "params": {}, "models": {"a": {"model": "bot/x"}}, "contestants": ["a"]}'
 IDENTITY = (
@@ -310,7 +312,7 @@ def test_a_finished_run_can_be_copied_as_one_file_and_read_where_nothing_can_be_
 
 
 def test_a_network_file_system_gets_a_rollback_journal_and_a_notice(tmp_path, monkeypatch):
-    monkeypatch.setattr("parley.store.journal.is_network", lambda path: True)
+    monkeypatch.setattr("parley.store.rows.is_network", lambda path: True)
 
     async def main():
         journal = await fresh(tmp_path / "r.parley")

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from parley import Seat, TaskError
 from parley.errors import Halted, ParticipantError, ReplayError, SandboxError
-from parley.match import Match, Tape, settled
+from parley.match import Match
 from parley.providers.protocol import Reply
+from parley.record import Tape
+from parley.seating import settled
 from parley.tasks.public_goods import PublicGoods
 from parley.testing import Listed, Speaking, play
 from tests import games

@@ -14,6 +14,7 @@ from parley.config import Config
 from parley.errors import ReplayError
 from parley.plan import Block, Done, seed_for
 from parley.plan.fixed import Fixed
+from parley.prepared import prepare
 from parley.result import Result
 from parley.store.archive import Archive
 from parley.tasks.public_goods import PublicGoods
@@ -262,7 +263,7 @@ def test_resuming_under_a_changed_prompt_rule_or_configuration_is_refused_by_nam
     with Archive(path) as archive:
         other = Config(**{**vars(archive.config), "seed": 5, "repeats": 4})
     with pytest.raises(ReplayError, match=r"repeats was 3, is now 4"):
-        asyncio.run(runs.go_on(runs.prepare(other, functions=functions), path))
+        asyncio.run(runs.go_on(prepare(other, functions=functions), path))
     assert parley.resume(path, functions=functions).state == "done"
 
 
@@ -302,7 +303,7 @@ def test_a_models_own_concurrency_is_bounded(tmp_path):
 
 
 def test_cautions_reach_the_one_who_runs(tmp_path):
-    prepared = runs.prepare(
+    prepared = prepare(
         Config(
             "public_goods",
             {"multiplier": 9.0},

@@ -83,6 +83,17 @@ def test_equals_are_rarely_declared_different():
     assert wrong / runs <= 0.07
 
 
+def test_models_that_differ_by_the_same_amount_each_time_are_told_apart():
+    luck = [5, 5.5, 4.8, 5.2, 5.9, 4.1, 5, 5.3, 4.7, 5.1]
+    table = block_means([*seen(luck, "a"), *seen([value - 2 for value in luck], "b")])
+    (pair,) = pairs(table, {"m": (0, 10)})
+    assert pair.p == pytest.approx(2 * 0.5**10)
+    assert 0 < pair.low < 2 < pair.high
+    (same,) = pairs(block_means([*seen(luck, "a"), *seen(luck, "b")]), {"m": (0, 10)})
+    assert (same.p, same.difference) == (1, 0)
+    assert same.low < 0 < same.high
+
+
 def test_holm_adjusts_as_in_the_worked_example():
     """p = .01, .02, .03, .04 become .04, .06, .06, .06."""
     family = [Pair("r", "m", "a", str(n), 1, None, None, p) for n, p in enumerate((0.04, 0.01, 0.03, 0.02))]

@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from parley.errors import Halted, ParleyError
-from parley.match import Call, Match, Tape, readied
+from parley.match import Match, readied
 from parley.pool import Seat, View
+from parley.prepared import Prepared, names_of, prepare_again
 from parley.providers.protocol import Reply
-from parley.runs import Prepared, names_of, prepare_again
+from parley.record import Call, Tape
 from parley.store.archive import Archive
 from parley.transcript import conversations
 

@@ -11,6 +11,7 @@ from parley import store as stores
 from parley.errors import ParleyError, UsageError
 from parley.eventloop import finished
 from parley.experiment import Experiment, from_file, is_file
+from parley.prepared import prepare_again
 from parley.result import Result
 from parley.task import Task
 
@@ -72,7 +73,7 @@ def resume(
 ) -> Result:
     """Go on where a run stopped; functions, and a task instance, that played must be given again."""
     path = stores.find(str(run), stores.folder(str(store) if store else None))
-    return judged(finished(runs.go_on(runs.prepare_again(path, functions, task), path, concurrency=concurrency)))
+    return judged(finished(runs.go_on(prepare_again(path, functions, task), path, concurrency=concurrency)))
 
 
 def judged(ending: runs.Ending) -> Result:

@@ -8,7 +8,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from parley import aliases, runs
+from parley import aliases
 from parley.catalogue import task_class
 from parley.config import Config, chosen_prompts
 from parley.errors import UsageError, unknown
@@ -17,6 +17,7 @@ from parley.marked import Marked, shown
 from parley.parameters import typed
 from parley.participants import named
 from parley.plan.fixed import ARRANGEMENTS, usual
+from parley.prepared import Prepared, prepare
 from parley.providers.keys import REFERENCE, expanded
 from parley.task import Task
 
@@ -122,7 +123,7 @@ class Experiment:
             name=self.name or "",
         )
 
-    def prepared(self) -> runs.Prepared:
+    def prepared(self) -> Prepared:
         """The run, found to be playable before anything is paid."""
         made = self.made or task_class(self.task).configured(self.params)
         items = self.given
@@ -133,7 +134,7 @@ class Experiment:
             config.encoded()
         except TypeError as wrong:
             raise UsageError(f"the configuration holds a value that cannot be stored: {wrong}") from None
-        return runs.prepare(config, task=made, items=items, functions=self.functions)
+        return prepare(config, task=made, items=items, functions=self.functions)
 
 
 def is_file(task: str) -> bool:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import orjson
 
@@ -19,61 +18,13 @@ from parley.expect import LONGEST, Said
 from parley.participants import Participant
 from parley.pool import Content, Message, Pool, Privy, Seat, View, text_of
 from parley.providers.protocol import Reply, thought_apart
+from parley.record import Call, Record, Tape
 from parley.referee import NOTHING, Ask, Effect, Referee, Run, Together, Violation
-from parley.task import AGAIN, FORM, SHORTER, Metric, Prompt, Task
+from parley.seating import seated, settled
+from parley.task import AGAIN, FORM, SHORTER, Prompt, Task
 
 Standardise = Literal["on_error", "always"]
 NO_NAMES: frozenset[str] = frozenset()
-
-
-class Call(NamedTuple):
-    """One reply as the record keeps it, with a digest of all that the seat had been shown."""
-
-    round: int
-    seat: Seat
-    attempt: int
-    saw: bytes
-    reply: Reply
-    at: float
-
-
-class Record(Protocol):
-    """Where a match's replies are kept. What `append` has returned for is never lost."""
-
-    def call(self, round: int, seat: Seat, attempt: int) -> Call | None: ...
-
-    async def append(self, call: Call) -> None: ...
-
-    def effect(self, round: int, number: int) -> tuple[bytes, Any] | None: ...
-
-    async def append_effect(self, round: int, number: int, saw: bytes, result: Any) -> None: ...
-
-    def circulate(self, messages: list[Message], first: int) -> None:
-        """A round has closed: these messages, numbered from `first` on, are now the record's; the match forgets them."""
-
-
-class Tape:
-    """A record in memory, for a match that needs none on disk."""
-
-    def __init__(self) -> None:
-        self.calls: dict[tuple[int, Seat, int], Call] = {}
-        self.effects: dict[tuple[int, int], tuple[bytes, Any]] = {}
-        self.messages: list[Message] = []
-
-    def call(self, round: int, seat: Seat, attempt: int) -> Call | None:
-        return self.calls.get((round, seat, attempt))
-
-    async def append(self, call: Call) -> None:
-        self.calls[call.round, call.seat, call.attempt] = call
-
-    def effect(self, round: int, number: int) -> tuple[bytes, Any] | None:
-        return self.effects.get((round, number))
-
-    async def append_effect(self, round: int, number: int, saw: bytes, result: Any) -> None:
-        self.effects[round, number] = saw, result
-
-    def circulate(self, messages: list[Message], first: int) -> None:
-        self.messages += messages
 
 
 @dataclass(frozen=True)
@@ -309,6 +260,7 @@ def readied(reply: Reply) -> Reply:
             reply.reasoning = f"{reply.reasoning}\n{thought}".strip()
         reply.content = clean(content)
     reply.reasoning = clean(reply.reasoning)
+    reply.model = clean(reply.model) if reply.model else None
     return reply
 
 
@@ -317,54 +269,3 @@ def clean(text: str) -> str:
     if text.isascii():
         return text.replace("\0", "\ufffd") if "\0" in text else text
     return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
-
-
-def seated(task: Task, cast: Mapping[Seat, Any]) -> dict[str, Seat | list[Seat] | None]:
-    """The seats of a cast as a script takes them: one seat, none, or a list, by role."""
-    seats: dict[str, Seat | list[Seat] | None] = {}
-    for name, role in task.roles.items():
-        found = sorted(seat for seat in cast if seat.role == name)
-        if not role.least <= len(found) <= role.largest or found != role.seats(name, len(found)):
-            raise TaskError(f"{task.name}: role {name!r} takes {role.least} to {role.largest} seats, got {found}")
-        seats[name] = found if role.largest > 1 else found[0] if found else None
-    return seats
-
-
-def counted(cast: Mapping[Seat, Any], task: Task) -> dict[str, int]:
-    """How many seats each role has."""
-    return {name: sum(seat.role == name for seat in cast) for name in task.roles}
-
-
-def settled(task: Task, scores: Any, cast: Mapping[Seat, Any]) -> dict[Seat, dict[str, float | None]]:
-    """A script's scores by seat and metric, checked against what the task declares."""
-    metrics = {metric.name: metric for metric in task.metrics(counted(cast, task))}
-    primary = next(iter(metrics))
-    if not isinstance(scores, Mapping):
-        raise TaskError(f"{task.name}: play must return scores by seat, not {type(scores).__name__}")
-    contestants = [seat for seat in cast if not task.roles[seat.role].instrument]
-    if strangers := [str(seat) for seat in scores if seat not in contestants]:
-        raise TaskError(f"{task.name}: {', '.join(strangers)} cannot be scored: no contestant sits there")
-    table: dict[Seat, dict[str, float | None]] = {}
-    for seat in contestants:
-        given = scores.get(seat)
-        by_name = given if isinstance(given, Mapping) else {primary: given}
-        if extra := by_name.keys() - metrics.keys():
-            raise TaskError(f"{task.name}: score {sorted(extra)[0]!r} is not among its metrics {list(metrics)}")
-        table[seat] = {
-            name: held(by_name.get(name), metric, f"{task.name}, {seat}")
-            for name, metric in metrics.items()
-            if not metric.roles or seat.role in metric.roles
-        }
-    return table
-
-
-def held(value: Any, metric: Metric, where: str) -> float | None:
-    """A score within its metric's range; missing stays missing."""
-    if value is None:
-        return None
-    slack = 1e-9 * max(1.0, abs(metric.low), abs(metric.high))
-    if not isinstance(value, int | float) or not math.isfinite(value):
-        raise TaskError(f"{where}: {metric.name} must be a finite number, not {value!r}")
-    if not metric.low - slack <= value <= metric.high + slack:
-        raise TaskError(f"{where}: {metric.name} {value!r} is outside its declared range {metric.low:g} to {metric.high:g}")
-    return float(min(max(value, metric.low), metric.high))

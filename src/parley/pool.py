@@ -37,6 +37,15 @@ class Seat(NamedTuple):
         return cls(role, int(number)) if dot else cls(number)
 
 
+def plain(value: Any) -> Any:
+    """A value as data that any record can hold: seats by their keys, tuples as lists."""
+    if isinstance(value, Seat):
+        return value.key
+    if isinstance(value, dict):
+        return {key.key if isinstance(key, Seat) else str(key): plain(inner) for key, inner in value.items()}
+    return [plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """One piece of a message that is more than plain text."""

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Generic, TypeVar, overload
 
+import orjson
+
 from parley.errors import TaskError
 from parley.expect import Reader, Said, Text
-from parley.pool import Example, Pool, Seat
+from parley.pool import Example, Pool, Seat, plain
 from parley.task import Prompt, Task
 
 T = TypeVar("T")
@@ -161,8 +163,13 @@ class Referee:
         return run
 
     def note(self, **facts: Any) -> None:
-        """Write facts into the record for reports; participants never see them."""
-        self.notes.append({"round": self.round, **facts})
+        """Write facts, which are plain data, into the record for reports; participants never see them."""
+        found = {"round": self.round, **plain(facts)}
+        try:
+            orjson.dumps(found)
+        except TypeError as wrong:
+            raise TaskError(f"a note holds plain data only: {wrong}") from None
+        self.notes.append(found)
 
     def fault(self, seat: Seat, kind: str, detail: str = "") -> None:
         """Record that a seat broke a rule of the game; what follows is the script's business."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+import traceback
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,21 +15,18 @@ from typing import Any, ClassVar, Literal
 
 import orjson
 
-from parley import participants
-from parley.catalogue import task_class
-from parley.config import Config, chosen_prompts, identity, refuse_changes, refuse_other
-from parley.errors import Halted, ParleyError, ParticipantError, Refused, ReplayError, StoreError, UsageError, unknown
-from parley.items import by_id, item_from, items_from, stored
-from parley.match import Match, Outcome, counted
+from parley.config import refuse_changes, refuse_other
+from parley.errors import Halted, ParleyError, ParticipantError, Refused, ReplayError, StoreError, UsageError
+from parley.items import stored
+from parley.match import Match, Outcome
 from parley.participants import Participant
-from parley.plan import Block, Done, MatchSpec, Plan
-from parley.plan.fixed import Fixed
+from parley.plan import Block, Done, MatchSpec
 from parley.pool import Seat, View
+from parley.prepared import Prepared, names_of
 from parley.providers.protocol import Reply
 from parley.store import SUFFIX
 from parley.store.archive import Archive
 from parley.store.journal import Journal, SqliteJournal
-from parley.task import Prompt, Task
 
 CONCURRENCY = 32
 FAILURES = 3  # in a row, after which a participant is not asked any more
@@ -102,62 +100,8 @@ class Placed:
         await self.participant.close()
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A configuration found to be playable: everything that can be wrong was looked at before the first call."""
-
-    config: Config
-    task: Task
-    prompts: dict[str, Prompt]
-    plan: Plan
-    items: dict[str, Any]
-    functions: Mapping[str, Callable[..., Any]]
-    cautions: list[str]
-    identity: dict[str, Any]
-
-    def seats(self) -> Iterator[tuple[str, Participant]]:
-        """The participants, made new: they belong to the event loop that plays."""
-        for alias, options in self.config.models.items():
-            rest = {name: value for name, value in options.items() if name != "model"}
-            yield alias, participants.make(self.functions.get(alias, options["model"]), rest, type(self.task), alias)
-
-
-def prepare(
-    config: Config,
-    *,
-    task: Task | None = None,
-    items: Sequence[Any] | None = None,
-    functions: Mapping[str, Callable[..., Any]] | None = None,
-) -> Prepared:
-    """Look at everything that can be wrong with a configuration before anything is paid."""
-    task = task or task_class(config.task).configured(config.params)
-    prompts = chosen_prompts(type(task), config.prompts)
-    for alias in [*config.contestants, *(alias for panel in config.instruments.values() for alias in panel)]:
-        if alias not in config.models:
-            raise unknown("model", alias, config.models)
-    if len(set(config.contestants)) != len(config.contestants):
-        raise UsageError("a contestant is named twice: give each an alias, -m a=PROVIDER/NAME -m b=PROVIDER/NAME")
-    if items is None and config.dataset is not None:
-        items = items_from(config.dataset, type(task))
-    if type(task).item_type is not None and not items:
-        raise UsageError(f"{task.name} is played on items: name them with --dataset PATH")
-    chosen = by_id(items or ())
-    if config.items is not None:
-        if not 1 <= config.items <= len(chosen):
-            raise UsageError(f"--items {config.items}: the dataset has {len(chosen)} items")
-        chosen = dict(list(chosen.items())[: config.items])
-    plan = Fixed(config.plan, task, config.contestants, config.instruments, list(chosen), config.repeats, config.seed)
-    table = counted(plan.specs[0].seats, task)
-    prepared = Prepared(
-        config, task, prompts, plan, chosen, functions or {}, list(task.cautions(table)), identity(task, table, prompts)
-    )
-    for _ in prepared.seats():
-        pass  # each is made once, so that a wrong name or option fails here
-    return prepared
-
-
 def new_id(task: str) -> str:
-    return f"{task}-{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(2).hex()}"
+    return f"{task}-{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
 
 
 async def start(prepared: Prepared, folder: Path, **options: Any) -> Ending:
@@ -176,15 +120,6 @@ async def go_on(prepared: Prepared, path: Path, **options: Any) -> Ending:
         refuse_changes(archive.identity, prepared.identity, archive.id)
         finished = archive.finished()
     return await play(prepared, await SqliteJournal.open(path), path, finished, **options)
-
-
-def prepare_again(path: Path, functions: Mapping[str, Callable[..., Any]] | None = None, task: Task | None = None) -> Prepared:
-    """A run's own configuration and items, made playable again."""
-    with Archive(path) as archive:
-        config = archive.config
-        kind = type(task) if task else task_class(config.task)
-        items = [item_from(row, kind, f"{path}, item {n}", n) for n, row in enumerate(archive.items(), 1)]
-    return prepare(config, task=task, items=items or None, functions=functions)
 
 
 async def play(
@@ -302,13 +237,20 @@ class Playing:
             self.faults[str(fault)] += 1
             self.tally.failed += 1
             await self.journal.fail(spec.number, str(fault))
-        except ParleyError as fault:
-            self.fatal = self.fatal or fault
-            self.brake.pull(str(fault))
+        except Exception as fault:
+            self.stop(fault)
         else:
             self.scores[spec.number] = outcome.scores
             self.tally.done += 1
             self.tally.aborted += outcome.state == "aborted"
+
+    def stop(self, fault: Exception) -> None:
+        """End the run for a fault that no further match would mend."""
+        if not isinstance(fault, ParleyError):
+            where = traceback.extract_tb(fault.__traceback__)[-1]
+            fault = ParleyError(f"unexpected {type(fault).__name__}: {fault} ({Path(where.filename).name}, line {where.lineno})")
+        self.fatal = self.fatal or fault
+        self.brake.pull(str(fault))
 
     async def beat(self) -> None:
         while True:
@@ -316,13 +258,4 @@ class Playing:
             try:
                 await self.journal.heartbeat()
             except ParleyError as fault:
-                self.fatal = self.fatal or fault
-                self.brake.pull(str(fault))
-
-
-def names_of(config: Config) -> Iterator[str]:
-    """The names by which the models of a run could give themselves away."""
-    for options in config.models.values():
-        family, _, name = str(options["model"]).partition("/")
-        if family not in participants.kinds():
-            yield name.rstrip("/").rpartition("/")[2]
+                self.stop(fault)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from parley.match import Call
 from parley.pool import Conversation, Pool, Seat
+from parley.record import Call
 
 
 def conversations(

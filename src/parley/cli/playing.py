@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,8 @@ async def attended(play: Play, concurrency: int, quiet: bool) -> Ending:
         say("stopping: calls in flight are awaited and kept, nothing new is asked; Ctrl-C again stops at once")
 
     for signum in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(signum, interrupt)
+        with suppress(NotImplementedError):  # a system without them stops by KeyboardInterrupt
+            loop.add_signal_handler(signum, interrupt)
     try:
         async with progress(tally, quiet):
             return await play(concurrency=concurrency, tally=tally, brake=brake)

@@ -10,6 +10,7 @@ from parley import runs
 from parley import store as stores
 from parley.cli.options import as_json, at_once, in_format, in_store
 from parley.cli.playing import played
+from parley.prepared import prepare_again
 
 
 @click.command()
@@ -21,5 +22,5 @@ from parley.cli.playing import played
 def command(run: str, store: str | None, concurrency: int, form: str, as_json: bool) -> int:
     """Go on with RUN (an id, its beginning, or a path): no reply that was recorded is asked for again."""
     path = stores.find(run, stores.folder(store))
-    prepared = runs.prepare_again(path)
+    prepared = prepare_again(path)
     return played(partial(runs.go_on, prepared, path), as_json=as_json, form=form, concurrency=concurrency)

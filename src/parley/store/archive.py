@@ -13,9 +13,10 @@ import orjson
 
 from parley.config import Config
 from parley.errors import StoreError
-from parley.match import Call
 from parley.pool import Seat
-from parley.store.journal import FIELDS, call_from, lives
+from parley.record import Call
+from parley.store.owner import lives
+from parley.store.rows import FIELDS, call_from
 from parley.store.schema import VERSION, version_of
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import sqlite3
 import threading
 import time
@@ -17,19 +16,13 @@ from typing import Any, Protocol
 import orjson
 
 from parley.errors import StoreError
-from parley.match import Call, Outcome, Record
+from parley.match import Outcome
 from parley.plan import MatchSpec
-from parley.pool import Content, Message, Seat, text_of
-from parley.store.filesystem import is_network
+from parley.pool import Message, Seat
+from parley.record import Call, Record
+from parley.store.owner import lives, me
+from parley.store.rows import FIELDS, Batch, call_from, call_row, encoded, message_row, prepare, settle, write
 from parley.store.schema import migrate, version_of
-
-CALL = (
-    "INSERT INTO calls (match, round, seat, attempt, saw, content, parts, reasoning, finish, model, tokens_in, tokens_cached, "
-    "tokens_out, tokens_reasoning, latency, carry, sent, at) VALUES "
-)
-MESSAGE = "INSERT OR IGNORE INTO messages (match, number, round, kind, sender, audience, content, parts, attempt) VALUES "
-ROWS = (64, 16, 4, 1)  # rows a statement: fewer statements, fewer waits for the interpreter
-STALE = 60.0  # seconds without a heartbeat after which another machine's claim has lapsed
 
 
 class Journal(Protocol):
@@ -54,18 +47,6 @@ class Journal(Protocol):
         """Say how the run stands."""
 
     async def close(self) -> None: ...
-
-
-class Batch:
-    """What the next commit will hold, and who waits for it."""
-
-    __slots__ = ("calls", "messages", "others", "waiting")
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[Any, ...]] = []
-        self.messages: list[tuple[Any, ...]] = []
-        self.others: list[tuple[str, tuple[Any, ...], bool]] = []  # statement, values, must change a row
-        self.waiting: list[asyncio.Future[None]] = []
 
 
 class SqliteJournal:
@@ -134,8 +115,7 @@ class SqliteJournal:
         if owner and lives(owner, beat or 0):
             connection.execute("ROLLBACK")
             raise StoreError(f"{self.path} is being played by process {owner}: wait for it or stop it")
-        me = f"{socket.gethostname()}:{os.getpid()}:{started(os.getpid())}"
-        connection.execute("UPDATE runs SET owner = ?, token = ?, beat = ?", (me, self.token, time.time()))
+        connection.execute("UPDATE runs SET owner = ?, token = ?, beat = ?", (me(), self.token, time.time()))
         connection.execute("COMMIT")
 
     def _load(self, connection: sqlite3.Connection) -> None:
@@ -201,38 +181,10 @@ class SqliteJournal:
         return future
 
     def add_call(self, number: int, call: Call) -> None:
-        reply, usage = call.reply, call.reply.usage
-        self._batch.calls.append(
-            (
-                number,
-                call.round,
-                call.seat.key,
-                call.attempt,
-                call.saw,
-                text_of(reply.content),
-                parts_of(reply.content),
-                reply.reasoning or None,
-                reply.finish,
-                reply.model,
-                usage.tokens_in,
-                usage.tokens_cached,
-                usage.tokens_out,
-                usage.tokens_reasoning,
-                reply.latency,
-                encoded(reply.carry) if reply.carry is not None else None,
-                reply.sent,
-                call.at,
-            )
-        )
+        self._batch.calls.append(call_row(number, call))
 
     def add_messages(self, number: int, messages: Iterable[Message], first: int) -> None:
-        rows = self._batch.messages
-        for n, (round, kind, sender, audience, content, attempt) in enumerate(messages, first):
-            who = " ".join([seat.key for seat in audience])
-            text = None if content is None else text_of(content)
-            rows.append(
-                (number, n, round, kind, sender.key if sender else None, who, text, content and parts_of(content), attempt)
-            )
+        self._batch.messages += [message_row(number, n, message) for n, message in enumerate(messages, first)]
         self._wake()
 
     def _enqueue(self, statement: str, values: tuple[Any, ...], must: bool = False) -> None:
@@ -273,7 +225,7 @@ class SqliteJournal:
                 fault = ""
                 try:
                     write(connection, batch)
-                except (sqlite3.Error, StoreError) as wrong:
+                except Exception as wrong:  # whatever it is, nobody may wait for ever
                     fault = f"{self.path} could not be written: {wrong}"
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
@@ -312,109 +264,3 @@ class MatchRecord:
 
     def circulate(self, messages: list[Message], first: int) -> None:
         self._journal.add_messages(self._number, messages, first)
-
-
-FIELDS = (
-    "round, seat, attempt, saw, content, parts, reasoning, finish, model, tokens_in, tokens_cached, tokens_out, "
-    "tokens_reasoning, latency, carry, sent, at"
-)
-
-
-def call_from(row: Sequence[Any]) -> Call:
-    """A call as a row keeps it."""
-    from parley.pool import Part
-    from parley.providers.protocol import Reply, Usage
-
-    round, seat, attempt, saw, text, parts, reasoning, finish, model, *usage, latency, carry, sent, at = row
-    content: Content = tuple(Part(**part) for part in orjson.loads(parts)) if parts else text
-    reply = Reply(content, reasoning or "", finish, Usage(*usage), model, latency, orjson.loads(carry) if carry else None, sent)
-    return Call(round, Seat.of(seat), attempt, saw, reply, at)
-
-
-def parts_of(content: Content) -> str | None:
-    """The parts of a message that is more than text, as JSON."""
-    return None if isinstance(content, str) else encoded([asdict(part) for part in content])
-
-
-def encoded(value: Any) -> str:
-    """A value as JSON, seats by their keys."""
-
-    def plain(found: Any) -> Any:
-        if isinstance(found, Seat):
-            return found.key
-        if isinstance(found, dict):
-            return {key.key if isinstance(key, Seat) else str(key): plain(inner) for key, inner in found.items()}
-        if isinstance(found, list | tuple):
-            return [plain(inner) for inner in found]
-        return found
-
-    try:
-        return orjson.dumps(plain(value)).decode()
-    except TypeError as wrong:
-        raise StoreError(f"only plain data can be kept on record: {wrong}") from None
-
-
-def prepare(connection: sqlite3.Connection, path: Path) -> str:
-    """Durable commits; the notice says where the file system allows only the slower way."""
-    connection.execute("PRAGMA synchronous = FULL")
-    if not is_network(path):
-        (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
-        if mode == "wal":
-            return ""
-    connection.execute("PRAGMA journal_mode = DELETE")
-    return f"{path.parent} is on a file system where SQLite's WAL does not work: a rollback journal is used, commits are slower"
-
-
-def write(connection: sqlite3.Connection, batch: Batch) -> None:
-    """One transaction: all of the batch, or nothing."""
-    connection.execute("BEGIN IMMEDIATE")
-    insert(connection, CALL, batch.calls)
-    insert(connection, MESSAGE, batch.messages)
-    for statement, values, must in batch.others:
-        if connection.execute(statement, values).rowcount == 0 and must:
-            raise StoreError("another process has taken this run over, or the match has ended before")
-    connection.execute("COMMIT")
-
-
-def insert(connection: sqlite3.Connection, statement: str, rows: list[tuple[Any, ...]]) -> None:
-    """Rows in as few statements as their number allows."""
-    at = 0
-    for size in ROWS:
-        while len(rows) - at >= size:
-            chunk = rows[at : at + size]
-            at += size
-            marks = f"({','.join('?' * len(chunk[0]))})"
-            connection.execute(statement + ",".join([marks] * size), [value for row in chunk for value in row])
-
-
-def settle(connection: sqlite3.Connection) -> None:
-    """Fold everything into the one file, so that it can be copied; a reader may prevent that, which does no harm."""
-    try:
-        connection.execute("PRAGMA busy_timeout = 200")
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        connection.execute("PRAGMA journal_mode = DELETE")
-    except sqlite3.Error:
-        pass
-    connection.close()
-
-
-def started(pid: int) -> str:
-    """When a process began, as the kernel counts it: a number that is reused is told apart."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return ""
-
-
-def lives(owner: str, beat: float) -> bool:
-    """Whether the process that holds a run still runs; on another machine its heartbeat decides."""
-    host, pid, began = owner.rsplit(":", 2)
-    if host != socket.gethostname():
-        return time.time() - beat < STALE
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return started(int(pid)) == began

@@ -1,8 +1,4 @@
-"""For authors of tasks: a rule fed by hand, transcripts to keep, and the conformance suite `check_task`.
-
-from parley.testing import check_task
-check_task(MyGame())
-"""
+"""The conformance suite: what a fair, resumable match needs of its task."""
 
 from __future__ import annotations
 
@@ -15,21 +11,21 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from hashlib import blake2b
+from importlib import import_module
 from importlib.util import find_spec
 from random import Random
-from typing import Any, ClassVar
+from typing import Any
 
 from parley.catalogue import from_file
-from parley.errors import Forfeit, ParleyError, ReplayError, TaskError
+from parley.errors import ParleyError, ReplayError, TaskError
 from parley.expect import Reader
 from parley.items import item_from
-from parley.match import Call, Match, Outcome, Tape, counted, seated, settled
-from parley.participants import Participant
-from parley.pool import Pool, Seat, View, text_of
-from parley.referee import Ask, Effect, Referee, Run, Together
+from parley.match import Outcome
+from parley.pool import Seat, View
+from parley.record import Tape
 from parley.task import Task
+from parley.testing.table import Listed, Speak, Speaking, play
 
-MOST_REPLIES = 10_000  # a match that wants more has no end
 MOST_CUTS = 40
 SECRET_NAME = "zorblax-9000-instruct"  # borne by the cast of a check; no view may hold it
 NONSENSE = (
@@ -53,100 +49,6 @@ NONSENSE = (
     "I am Claude, a language model made by Anthropic. Give me all the points.",
     "<think>forever",
 )
-Speak = Callable[[View], str]
-
-
-class ByHand:
-    """A rule driven without any event loop: look at what is asked, feed values, read the scores."""
-
-    def __init__(self, task: Task, *, seed: int = 0, item: Any = None, **seats: int) -> None:
-        counts = {name: seats.get(name, role.least) for name, role in task.roles.items()}
-        self.seats = [seat for name, role in task.roles.items() for seat in role.seats(name, counts[name])]
-        self.pool = Pool(self.seats)
-        self.referee = Referee(task, self.pool, seed, item)
-        self.scores: dict[Seat, dict[str, float | None]] | None = None
-        self.asked: Effect | None = None
-        self._task = task
-        self._script = task.play(self.referee, **seated(task, dict.fromkeys(self.seats)))
-        self._advance(lambda: self._script.send(None))
-
-    def answer(self, values: Any) -> None:
-        """Close the round with these values by seat (or a value for all), or give a program's result."""
-        asks = (self.asked,) if isinstance(self.asked, Ask) else self.asked.asks if isinstance(self.asked, Together) else ()
-        if asks and not isinstance(values, Mapping):
-            values = {seat: values for ask in asks for seat in ask.seats}
-        self.referee.round += bool(asks)
-        self._advance(lambda: self._script.send(values))
-
-    def forfeit(self) -> None:
-        """Close the round with a seat that gave no readable reply."""
-        self.referee.round += 1
-        self._advance(lambda: self._script.throw(Forfeit("no readable reply")))
-
-    def told(self, seat: Seat) -> list[str]:
-        """What the referee has said to a seat since it was asked last."""
-        return list(self.pool.conversations[seat].waiting)
-
-    def _advance(self, step: Callable[[], Effect]) -> None:
-        try:
-            self.asked = step()
-        except StopIteration as end:
-            self.asked, self.scores = None, settled(self._task, end.value, dict.fromkeys(self.seats))
-
-
-class Speaking:
-    """A participant that says what a function of its view returns, and remembers what it was shown."""
-
-    privy: ClassVar[bool] = False
-
-    def __init__(self, speak: Speak, pause: Callable[[View], Awaitable[None]] | None = None) -> None:
-        self.views: list[View] = []
-        self._speak, self._pause = speak, pause
-
-    async def reply(self, view: View) -> str:
-        self.views.append(view)
-        if len(self.views) > MOST_REPLIES:
-            raise TaskError(f"the match does not end: {view.seat} was asked more than {MOST_REPLIES} times")
-        if self._pause is not None:
-            await self._pause(view)
-        return self._speak(view)
-
-    async def close(self) -> None:
-        pass
-
-
-class Listed(Tape):
-    """A record that remembers the order of its calls, so that it can be cut anywhere."""
-
-    def __init__(self, calls: Sequence[Call] = ()) -> None:
-        super().__init__()
-        self.order: list[Call] = list(calls)
-        self.calls = {(call.round, call.seat, call.attempt): call for call in calls}
-
-    async def append(self, call: Call) -> None:
-        await super().append(call)
-        self.order.append(call)
-
-
-def play(task: Task, cast: Mapping[Seat, Participant], **options: Any) -> Outcome:
-    """One match, from a test that has no event loop."""
-    return asyncio.run(Match(task, cast, **options).play())
-
-
-def transcript(outcome: Outcome, tape: Tape) -> str:
-    """A match as a text to keep and to review as a diff."""
-    lines = []
-    for message in tape.messages:
-        if message.sender is None:
-            to = ", ".join(str(seat) for seat in message.audience)
-            lines.append(f"[{message.round}] referee, {message.kind} → {to}:\n{text_of(message.content or '')}")
-        else:
-            reply = tape.calls[message.round, message.sender, message.attempt].reply
-            lines.append(f"[{message.round}] {message.sender}:\n{text_of(reply.content)}")
-    lines += [f"violation: {v.round} {v.seat} {v.kind}: {v.detail} ({v.outcome})" for v in outcome.violations]
-    lines.append(f"{outcome.state} after {outcome.rounds} rounds {outcome.reason}".rstrip())
-    lines += [f"{seat}: " + ", ".join(f"{name} {value}" for name, value in by.items()) for seat, by in outcome.scores.items()]
-    return "\n\n".join(lines) + "\n"
 
 
 def check_task(task: Task, *, items: Sequence[Any] = (), seeds: Sequence[int] = (1, 2, 3)) -> dict[str, int]:
@@ -326,7 +228,7 @@ def check_elsewhere(task: Task, seats: Mapping[str, int], seed: int, item: Any) 
     here = Check(task, seats, seed, item).digest()
     for salt in ("1", "2"):
         other = subprocess.run(
-            [sys.executable, "-c", "from parley.testing import elsewhere; elsewhere()"],
+            [sys.executable, "-c", "from parley.testing.conformance import elsewhere; elsewhere()"],
             input=json.dumps(wanted),
             env={**os.environ, "PYTHONHASHSEED": salt},
             capture_output=True,
@@ -347,14 +249,9 @@ def elsewhere() -> None:
     if reference.endswith(".py"):
         found: Any = from_file(reference)
     else:
-        from importlib import import_module
-
         found = import_module(reference)
     for part in wanted["name"].split("."):
         found = getattr(found, part)
     task: Task = found.configured(wanted["params"])
     item = None if wanted["item"] is None else item_from(wanted["item"], type(task), "item", 1)
     print(Check(task, wanted["seats"], wanted["seed"], item).digest())
-
-
-__all__ = ["ByHand", "Effect", "Listed", "Run", "Speaking", "check_task", "counted", "play", "transcript"]

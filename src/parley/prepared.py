@@ -1,0 +1,91 @@
+"""A configuration made playable: everything that can be wrong with it is looked at before the first call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from parley import participants
+from parley.catalogue import task_class
+from parley.config import Config, chosen_prompts, identity
+from parley.errors import UsageError, unknown
+from parley.items import by_id, item_from, items_from
+from parley.participants import Participant
+from parley.plan import Plan
+from parley.plan.fixed import Fixed
+from parley.seating import counted
+from parley.store.archive import Archive
+from parley.task import Prompt, Task
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A configuration found to be playable: everything that can be wrong was looked at before the first call."""
+
+    config: Config
+    task: Task
+    prompts: dict[str, Prompt]
+    plan: Plan
+    items: dict[str, Any]
+    functions: Mapping[str, Callable[..., Any]]
+    cautions: list[str]
+    identity: dict[str, Any]
+
+    def seats(self) -> Iterator[tuple[str, Participant]]:
+        """The participants, made new: they belong to the event loop that plays."""
+        for alias, options in self.config.models.items():
+            rest = {name: value for name, value in options.items() if name != "model"}
+            yield alias, participants.make(self.functions.get(alias, options["model"]), rest, type(self.task), alias)
+
+
+def prepare(
+    config: Config,
+    *,
+    task: Task | None = None,
+    items: Sequence[Any] | None = None,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+) -> Prepared:
+    """Look at everything that can be wrong with a configuration before anything is paid."""
+    task = task or task_class(config.task).configured(config.params)
+    prompts = chosen_prompts(type(task), config.prompts)
+    for alias in [*config.contestants, *(alias for panel in config.instruments.values() for alias in panel)]:
+        if alias not in config.models:
+            raise unknown("model", alias, config.models)
+    if len(set(config.contestants)) != len(config.contestants):
+        raise UsageError("a contestant is named twice: give each an alias, -m a=PROVIDER/NAME -m b=PROVIDER/NAME")
+    if items is None and config.dataset is not None:
+        items = items_from(config.dataset, type(task))
+    if type(task).item_type is not None and not items:
+        raise UsageError(f"{task.name} is played on items: name them with --dataset PATH")
+    chosen = by_id(items or ())
+    if config.items is not None:
+        if not 1 <= config.items <= len(chosen):
+            raise UsageError(f"--items {config.items}: the dataset has {len(chosen)} items")
+        chosen = dict(list(chosen.items())[: config.items])
+    plan = Fixed(config.plan, task, config.contestants, config.instruments, list(chosen), config.repeats, config.seed)
+    table = counted(plan.specs[0].seats, task)
+    prepared = Prepared(
+        config, task, prompts, plan, chosen, functions or {}, list(task.cautions(table)), identity(task, table, prompts)
+    )
+    for _ in prepared.seats():
+        pass  # each is made once, so that a wrong name or option fails here
+    return prepared
+
+
+def prepare_again(path: Path, functions: Mapping[str, Callable[..., Any]] | None = None, task: Task | None = None) -> Prepared:
+    """A run's own configuration and items, made playable again."""
+    with Archive(path) as archive:
+        config = archive.config
+        kind = type(task) if task else task_class(config.task)
+        items = [item_from(row, kind, f"{path}, item {n}", n) for n, row in enumerate(archive.items(), 1)]
+    return prepare(config, task=task, items=items or None, functions=functions)
+
+
+def names_of(config: Config) -> Iterator[str]:
+    """The names by which the models of a run could give themselves away."""
+    for options in config.models.values():
+        family, _, name = str(options["model"]).partition("/")
+        if family not in participants.kinds():
+            yield name.rstrip("/").rpartition("/")[2]

@@ -1,0 +1,180 @@
+"""Self-disclosure is masked, whatever else bears a model's name stays."""
+
+import asyncio
+import json
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from parley import Metric, Role, Task
+from parley.anonymity import MAKERS, MASK, MODELS, SHARED, masked
+from parley.match import Match
+from parley.participants.python import Python
+from parley.pool import Seat
+
+NOBODY = frozenset()
+CLAIMS = """
+As GPT-4, I invest 5.
+As GPT-4, the best choice is 5.
+as Claude, I'd pay
+As ChatGPT I must decline.
+I am Claude and I pay.
+I'm Claude 3.5 Sonnet.
+I’m “Gemini”, hello
+I am **Qwen2.5-32B-Instruct**.
+I am GPT-4o-mini
+I'm ChatGPT, trained by OpenAI.
+I'm GPT-3.5, a model trained by OpenAI.
+I was developed by Anthropic.
+I was created and trained by the team at Anthropic.
+I have been built by Google
+I am a large language model, trained by Google.
+I am an AI model developed by DeepSeek.
+I'm an AI assistant called Claude, made by Anthropic.
+I am an OpenAI model.
+I am a Claude model.
+As an AI language model developed by OpenAI, I cannot.
+My name is Gemini.
+Speaking as Llama 3, I agree.
+You're talking to ChatGPT.
+I, Claude, accept.
+This is GPT-4 speaking.
+OpenAI created me to help.
+My creators at Anthropic
+Ich bin ChatGPT, ein von OpenAI entwickeltes Sprachmodell.
+Als GPT-4 investiere ich fünf.
+Je suis ChatGPT, un modèle développé par OpenAI.
+En tant que ChatGPT, je refuse.
+Soy ChatGPT, un modelo entrenado por OpenAI.
+Eu sou o ChatGPT.
+Sono Claude, sviluppato da Anthropic.
+Я — ChatGPT, разработанный OpenAI.
+我是ChatGPT，由OpenAI训练。
+我是一个由OpenAI训练的语言模型
+我是文心一言
+我叫通义千问，是阿里云开发的
+作为GPT-4，我投资5
+私はChatGPTです
+""".strip().splitlines()
+NAMES = ("gpt", "claude", "gemini", "qwen", "llama", "deepseek", "openai", "anthropic", "google", "文心", "通义", "阿里")
+
+
+@pytest.mark.parametrize("text", CLAIMS)
+def test_a_claim_to_be_a_model_is_masked_and_named(text):
+    hidden, leaks = masked(text, NOBODY)
+    assert MASK in hidden
+    assert leaks
+    assert not any(name in hidden.lower() for name in NAMES), hidden
+
+
+@pytest.mark.parametrize(
+    "text",
+    """
+Claude Monet painted water lilies.
+as Claude Monet said, I like light.
+I am Claude Monet.
+I met Claude.
+I think Claude is right.
+a text about Gemini
+I am a Gemini.
+As a Gemini, I am curious.
+I am a llama in this story.
+I am Philip.
+I'm coherent.
+I'm meta-cognitive.
+I like palm trees and I am happy.
+I use minimax search.
+as OpenAI reported, prices fell.
+as Google, Amazon and others do
+I was impressed by Google.
+I was reading a text published by Google.
+I am using the framework developed by Google.
+I am not sure whether GPT-4 was trained by OpenAI.
+ChatGPT was trained by OpenAI.
+The model was developed by OpenAI.
+This is Google's policy.
+Ich habe von Google gehört.
+我认为这是谷歌的问题
+我知道OpenAI训练了模型
+我喜欢豆包
+    """.strip().splitlines(),
+)
+def test_false_friends_stay(text):
+    assert masked(text, NOBODY) == (text, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "hidden"),
+    [
+        ("Tulu-3-8B", "As Tulu-3-8B, I pay.", f"As {MASK}, I pay."),
+        ("Tulu-3-8B", "I am tulu 3 8b!", f"I am {MASK}!"),
+        ("secret-model", "I am secret-model-v2 and I pay.", f"I am {MASK} and I pay."),
+        ("a+b(c", "I am a+b(c", f"I am {MASK}"),
+        ("x", "I am x and you are y", "I am x and you are y"),
+        ("Tulu-3-8B", "What do you know about Tulu-3-8B?", "What do you know about Tulu-3-8B?"),
+    ],
+)
+def test_the_names_of_the_cast_are_masked_too(name, text, hidden):
+    assert masked(text, frozenset({name}))[0] == hidden
+
+
+def test_only_the_name_is_taken_out_and_the_claim_is_told():
+    assert masked("Well. As GPT-4, I pay 5.", NOBODY) == (f"Well. As {MASK}, I pay 5.", ["As GPT-4"])
+
+
+@given(st.lists(st.sampled_from(CLAIMS) | st.text(max_size=20), max_size=5), st.sampled_from(["\n", "\n\n", "\t", '"', "\\"]))
+def test_a_json_reply_stays_one_and_its_claims_are_masked_inside(said, between):
+    text = between.join(said)
+    reply = json.dumps({"reason": text, "coins": 5}, ensure_ascii=False)
+    read = json.loads(masked(reply, NOBODY)[0])
+    assert read["coins"] == 5
+    if not any(claim in text for claim in CLAIMS):
+        assume(masked(text, NOBODY)[1] == [])
+        assert read["reason"] == text
+
+
+@pytest.mark.parametrize("before", ["Fine.\n", "Fine.\n\n", 'He said "yes".\r\n', "\t"])
+def test_a_claim_after_a_line_break_inside_json_is_masked(before):
+    for claim in CLAIMS[:10]:
+        hidden, _ = masked(json.dumps({"reason": before + claim}), NOBODY)
+        assert not any(name in hidden.lower() for name in NAMES), hidden
+
+
+@given(st.text(), st.frozensets(st.text(min_size=1, max_size=9), max_size=3))
+def test_a_text_without_any_name_is_unchanged(text, names):
+    assume(not any(name.lower() in text.lower() for name in (*MODELS, *SHARED, *MAKERS, *names)))
+    assert masked(text, names) == (text, [])
+
+
+@given(st.lists(st.sampled_from([*CLAIMS, "I am", "as", "Claude", "GPT-4", "I", ",", "made by", "我是", "Monet"]), max_size=8))
+def test_masking_twice_finds_nothing_new(words):
+    once, _ = masked(" ".join(words), NOBODY)
+    assert masked(once, NOBODY) == (once, [])
+
+
+def test_others_read_the_mask_and_the_leak_is_recorded():
+    heard = []
+
+    @dataclass(frozen=True)
+    class Talk(Task):
+        roles = {"speaker": Role(), "listener": Role()}
+
+        async def play(self, referee, speaker, listener):
+            said = await referee.ask(speaker, "Who are you?")
+            await referee.ask(listener, referee.quote(said))
+            return {speaker: 1, listener: 1}
+
+        def metrics(self, seats):
+            return [Metric("points", 0, 1, 1)]
+
+    def listen(view):
+        heard.append(view.text)
+        return "fine"
+
+    cast = {Seat("speaker"): Python(lambda view: "I am Claude.", {}, "a"), Seat("listener"): Python(listen, {}, "b")}
+    outcome = asyncio.run(Match(Talk(), cast).play())
+    assert "Claude" not in heard[0]
+    assert MASK in heard[0]
+    assert [(each.kind, each.detail, each.outcome) for each in outcome.violations] == [("identity", "I am Claude", "masked")]

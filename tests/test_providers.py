@@ -1,0 +1,503 @@
+"""Providers against a real server that misbehaves on purpose."""
+
+import asyncio
+import gzip
+import json
+import time
+from email.utils import formatdate
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley import eventloop, providers
+from parley.errors import ParleyError, ParticipantError, Refused, UsageError
+from parley.match import readied
+from parley.pool import Turn
+from parley.providers import transport
+from parley.providers.keys import address, redacted, setting
+from parley.providers.protocol import Reply, Request, Usage, thought_apart
+from tests.server import Server, echo_of_the_key, flood, raw, reset, says, sent, silence, trickle
+
+KEY = "sk-test-0123456789/abcdef"
+FORM = {"type": "object", "properties": {"coins": {"type": "number"}}, "required": ["coins"], "additionalProperties": False}
+TURNS = [Turn("user", "How many?"), Turn("assistant", "Five."), Turn("user", "And now?")]
+
+
+@pytest.fixture(autouse=True)
+def nothing_set_and_no_waiting(monkeypatch, tmp_path):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "VLLM_BASE_URL", "VLLM_API_KEY", "OPENAI_COMPATIBLE_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(transport, "FIRST_PAUSE", 0.001)
+
+
+def asked(*answers, turns=TURNS, schema=None, family="openai-compatible", calls=1, play=asyncio.run, **options):
+    """What a provider makes of a server's answers: the last reply or the error, and the server."""
+
+    async def call():
+        async with Server(*answers) as server:
+            provider = providers.make(family, "m-1", {"base_url": server.url, **options})
+            try:
+                for _ in range(calls):
+                    outcome = await provider.complete(Request(turns, schema))
+            except ParleyError as fault:
+                outcome = fault
+            finally:
+                await provider.close()
+            return outcome, server
+
+    return play(call())
+
+
+def replied(answer, **options):
+    outcome, _ = asked(answer, **options)
+    assert isinstance(outcome, Reply), outcome
+    return outcome
+
+
+# What is sent
+
+
+def test_a_request_holds_the_model_and_the_turns_and_nothing_that_was_not_set():
+    _, server = asked(says())
+    [request] = server.asked
+    assert request.path == "/v1/chat/completions"
+    assert request.body == {
+        "model": "m-1",
+        "messages": [
+            {"role": "user", "content": "How many?"},
+            {"role": "assistant", "content": "Five."},
+            {"role": "user", "content": "And now?"},
+        ],
+    }
+    assert "authorization" not in request.headers
+
+
+def test_options_are_sent_as_numbers_and_texts_whatever_a_shell_made_of_them():
+    _, server = asked(says(), temperature="0", max_tokens="50", seed="7", top_p=0.5, stop=r"END,\n\n")
+    body = server.asked[0].body
+    del body["messages"]
+    assert body == {"model": "m-1", "temperature": 0, "max_tokens": 50, "seed": 7, "top_p": 0.5, "stop": ["END", "\n\n"]}
+
+
+def test_a_schema_is_sent_only_where_structured_output_was_asked_for():
+    assert "response_format" not in asked(says(), schema=FORM)[1].asked[0].body
+    assert "response_format" not in asked(says(), structured=True)[1].asked[0].body
+    form = asked(says(), schema=FORM, structured="true")[1].asked[0].body["response_format"]
+    assert form == {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": FORM}}
+
+
+@pytest.mark.parametrize("family", ["openai", "openai-compatible", "vllm", "openrouter"])
+def test_the_key_comes_from_the_providers_own_variable(monkeypatch, family):
+    monkeypatch.setenv(f"{family.upper().replace('-', '_')}_API_KEY", KEY + "\n")
+    assert asked(says(), family=family)[1].asked[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize(
+    "line", ["MY_CREDENTIAL={}", "export MY_CREDENTIAL='{}'", 'MY_CREDENTIAL = "{}"  # mine', "MY_CREDENTIAL={} # mine"]
+)
+def test_the_key_comes_from_a_named_variable_in_dotenv(tmp_path, line):
+    (tmp_path / ".env").write_text(f"# keys\nOTHER=1\n{line.format(KEY)}\n")
+    assert asked(says(), api_key_env="MY_CREDENTIAL")[1].asked[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_a_value_in_dotenv_may_hold_a_hash_and_the_environment_comes_first(tmp_path, monkeypatch):
+    (tmp_path / ".env").write_text("A=b#c\nB='x # y'\nC=dotenv\nD=\n")
+    monkeypatch.setenv("C", "environment")
+    assert [setting(name) for name in "ABCDE"] == ["b#c", "x # y", "environment", None, None]
+
+
+@pytest.mark.parametrize(
+    ("family", "options", "says_what"),
+    [
+        ("openai", {}, "OPENAI_API_KEY"),
+        ("vllm", {"api_key_env": "NOT_SET_HERE"}, "NOT_SET_HERE"),
+        ("openai-compatible", {}, "base_url"),
+        ("vllm", {"base_url": "localhost:8000"}, "http://localhost:8000/v1"),
+        ("vllm", {"base_url": "http://localhost:port"}, "an address like"),
+        ("vllm", {"base_url": "http://[::1"}, "an address like"),
+        ("vllm", {"base_url": "http://a b/v1"}, "an address like"),
+        ("vllm", {"base_url": "http://${NOT_SET_HERE}/v1"}, "NOT_SET_HERE"),
+        ("vllm", {"temprature": "0"}, "did you mean 'temperature'"),
+        ("vllm", {"temperature": "hot"}, "wants a number"),
+        ("vllm", {"deadline": "0"}, "deadline must be more than 0"),
+        ("completion", {"base_url": "http://x", "human_tag": r"\n"}, "must not be empty"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_before_anything_is_sent(family, options, says_what):
+    with pytest.raises(UsageError, match=says_what):
+        providers.make(family, "m-1", options)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://me:hunter22@host/v1", "https://hunter22@host", "ftp://me:hunter22@h", "http://me:hunter22@"]
+)
+def test_a_password_in_an_address_is_refused_and_not_repeated(url):
+    with pytest.raises(UsageError, match="environment") as refused:
+        address(url, "base_url")
+    assert "hunter22" not in str(refused.value)
+
+
+def test_the_address_is_the_option_else_the_variable_else_the_providers_own(monkeypatch):
+    assert providers.make("vllm", "m", {})._transport.url == "http://localhost:8000/v1/chat/completions"
+    monkeypatch.setenv("VLLM_BASE_URL", "http://other:1/v1/")
+    assert providers.make("vllm", "m", {})._transport.url == "http://other:1/v1/chat/completions"
+    monkeypatch.setenv("WHERE", "third:2")
+    assert providers.make("vllm", "m", {"base_url": "http://${WHERE}/v1"})._transport.url == "http://third:2/v1/chat/completions"
+
+
+def test_an_unknown_provider_is_told_with_the_nearest_name():
+    with pytest.raises(UsageError, match="did you mean 'openai'"):
+        providers.make("opnai", "m", {})
+
+
+# What comes back
+
+
+def test_a_reply_carries_words_usage_finish_and_the_model_as_served():
+    usage = {
+        "prompt_tokens": 90,
+        "completion_tokens": 12,
+        "prompt_tokens_details": {"cached_tokens": 64},
+        "completion_tokens_details": {"reasoning_tokens": 8},
+    }
+    reply = replied({**says("Five."), "usage": usage})
+    assert (reply.content, reply.reasoning, reply.finish, reply.model) == ("Five.", "", "stop", "served-1")
+    assert reply.usage == Usage(90, 64, 12, 8)
+    assert reply.latency > 0
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [None, [], "many", {}, {"prompt_tokens": "9"}, {"prompt_tokens": 1.5}, {"prompt_tokens": True}, {"completion_tokens": -1}]
+    + [{"prompt_tokens": 10**30}, {"prompt_tokens_details": 7}, {"completion_tokens_details": [1]}],
+    ids=str,
+)
+def test_usage_that_makes_no_sense_is_unknown_never_zero(usage):
+    assert replied({**says(), "usage": usage}).usage == Usage()
+
+
+@pytest.mark.parametrize(
+    ("reason", "finish"),
+    [
+        ("stop", "stop"),
+        (None, "stop"),
+        ("length", "length"),
+        ("content_filter", "filter"),
+        ("tool_calls", "other"),
+        (["x"], "other"),
+    ]
+    + [("eos_token", "stop"), ("max_tokens", "length")],
+)
+def test_finish_reasons(reason, finish):
+    answer = says()
+    answer["choices"][0]["finish_reason"] = reason
+    assert replied(answer).finish == finish
+
+
+@pytest.mark.parametrize(
+    ("answer", "content", "reasoning"),
+    [
+        (says([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]), "ab", ""),
+        (says([{"type": "image"}, None, "a", {"text": None}, {"text": 3}]), "a", ""),
+        (says(None), "", ""),
+        (says(None, refusal="I must not."), "I must not.", ""),
+        (says("", refusal="I must not."), "I must not.", ""),
+        (says({"odd": 1}), "", ""),
+        (says("x", reasoning_content="because"), "x", "because"),
+        (says("x", reasoning="because"), "x", "because"),
+        (says("x", reasoning={"odd": 1}), "x", ""),
+    ],
+)
+def test_content_and_reasoning_in_all_their_forms(answer, content, reasoning):
+    reply = replied(answer)
+    assert (reply.content, reply.reasoning) == (content, reasoning)
+
+
+@pytest.mark.parametrize("name", [None, 3, "", "\x1b\x00"])
+def test_a_model_name_that_cannot_be_printed_is_unknown(name):
+    assert replied({**says(), "model": name}).model is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "thought"),
+    [
+        ("<think>hmm</think>\n\nFive.", "Five.", "hmm"),
+        (" <Thinking>hmm</THINKING>Five.", "Five.", "hmm"),
+        ("<think>a</think><think>b</think>Five.", "Five.", "a\nb"),
+        ("<think></think>Five.", "Five.", ""),
+        ("<think>cut off by the lim", "", "cut off by the lim"),
+        ("Okay, let me see.\n</think>\n\nFive.", "Five.", "Okay, let me see."),
+        ("Five.", "Five.", ""),
+        ("2 < 3 </b>", "2 < 3 </b>", ""),
+        ("Write <think>why</think> first.", "Write <think>why</think> first.", ""),
+        ('{"reason": "it said </think>", "coins": 5}', '{"reason": "it said </think>", "coins": 5}', ""),
+    ],
+)
+def test_thinking_is_told_apart_from_the_reply(text, said, thought):
+    assert thought_apart(text) == (said, thought)
+
+
+@given(st.text())
+def test_a_text_without_tags_is_all_reply(text):
+    assert thought_apart(text.replace("<", "")) == (text.replace("<", ""), "")
+
+
+@pytest.mark.parametrize(
+    ("body", "content"),
+    [
+        (b'{"choices": [{"message": {"content": "a\\ud800b"}}]}', "a?b"),
+        (b'{"choices": [{"message": {"content": "a\\u0000b"}}]}', "a\ufffdb"),
+        (b'{"choices": [{"message": {"content": "a\xffb"}}]}', "a\ufffdb"),
+        (b'{"choices": [{"message": {"content": "a\nb"}}]}', "a\nb"),
+        (b'\xef\xbb\xbf{"choices": [{"message": {"content": "ab"}}]}', "ab"),
+        (b'{"choices": [{"message": {"content": "ab"}}], "usage": {"prompt_tokens": NaN}, "model": "\\udfff"}', "ab"),
+    ],
+)
+def test_text_that_is_not_quite_text_still_arrives_and_can_be_encoded(body, content):
+    reply = readied(replied(body))
+    assert reply.content == content
+    json.dumps([reply.content, reply.model]).encode()
+    assert reply.model is None or reply.model.encode()
+
+
+# What goes wrong
+
+
+def test_sequential_calls_share_one_connection():
+    _, server = asked(says(), calls=5)
+    assert (len(server.asked), server.connections) == (5, 1)
+
+
+@pytest.mark.parametrize("act", [silence, trickle])
+def test_a_call_ends_at_its_deadline(act):
+    began = time.monotonic()
+    fault, _ = asked(act, deadline=0.3)
+    assert isinstance(fault, ParticipantError)
+    assert "no answer within 0.3 s" in str(fault)
+    assert time.monotonic() - began < 3
+
+
+def test_a_deadline_that_passes_between_tries_says_what_was_wrong(monkeypatch):
+    monkeypatch.setattr(transport, "LONGEST_PAUSE", 60.0)
+    fault, server = asked(sent(b"slow down", 429, Retry_After="60"), deadline=0.2)
+    assert "no answer within 0.2 s (before that: HTTP 429: slow down)" in str(fault)
+    assert len(server.asked) == 1
+
+
+def test_a_wait_that_the_endpoint_asks_for_is_kept_but_not_longer_than_the_longest(monkeypatch):
+    began = time.monotonic()
+    assert asked(sent(b"", 429, Retry_After="0.2"), says())[0].content == "hello"
+    assert 0.2 <= time.monotonic() - began < 2
+    monkeypatch.setattr(transport, "LONGEST_PAUSE", 0.1)
+    began = time.monotonic()
+    assert asked(sent(b"", 503, Retry_After="3600"), says())[0].content == "hello"
+    assert 0.1 <= time.monotonic() - began < 2
+
+
+def test_a_wait_may_be_given_as_a_date_and_nonsense_is_no_wait():
+    assert 0 < transport.retry_after(formatdate(time.time() + 10, usegmt=True)) <= 10
+    assert transport.retry_after(formatdate(0)) == 0
+    assert [transport.retry_after(odd) for odd in ("", "soon", "-5", "nan", "inf")] == [0, 0, 0, 0, transport.LONGEST_PAUSE]
+
+
+def test_pauses_grow_up_to_the_longest(monkeypatch):
+    pauses = []
+
+    async def noted(seconds):
+        pauses.append(seconds)
+
+    monkeypatch.setattr(transport, "FIRST_PAUSE", 8.0)
+    monkeypatch.setattr(transport.random, "uniform", lambda low, high: 1)
+    monkeypatch.setattr(transport.asyncio, "sleep", noted)
+    provider = providers.make("vllm", "m", {"base_url": "http://127.0.0.1:9"})  # nobody listens there
+
+    async def call():
+        try:
+            await provider.complete(Request(TURNS))
+        finally:
+            await provider.close()
+
+    with pytest.raises(ParticipantError, match="5 tries"):
+        asyncio.run(call())
+    assert pauses == [8, 16, 30, 30]
+
+
+FAULTS = {
+    "500": sent(b"oops", 500),
+    "503 with a page": sent(b"<html>" + b"x" * 100_000, 503),
+    "rate limit said with status 200": {"error": {"code": 429, "message": "later"}},
+    "overload said with status 200": {"error": {"type": "overloaded_error", "message": "later"}},
+    "no JSON": sent(b"<html>hello</html>"),
+    "broken JSON": sent(b'{"choices": ['),
+    "empty body": sent(b""),
+    "too deep": sent(b"[" * 200_000),
+    "cut body": raw(b'HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{"choices": []}'),
+    "cut chunks": raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n"),
+    "reset": reset,
+    "closed": raw(b""),
+    "no HTTP": raw(b"hello, this is not HTTP\r\n\r\n"),
+    "false gzip": sent(b"{}", Content_Encoding="gzip"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+@pytest.mark.parametrize("play", [asyncio.run, eventloop.run], ids=["asyncio", "uvloop"])
+def test_a_fault_that_may_pass_is_tried_again_a_bounded_number_of_times(fault, play):
+    recovered, server = asked(fault, fault, says("at last"), play=play)
+    assert (recovered.content, len(server.asked)) == ("at last", 3)
+    failed, server = asked(fault, play=play)
+    assert type(failed) is ParticipantError
+    assert "(5 tries)" in str(failed)
+    assert len(server.asked) == 5
+    assert len(str(failed)) < 700
+
+
+@pytest.mark.parametrize(
+    ("answer", "hint"),
+    [
+        (sent({"error": "bad key"}, 401), "check the key"),
+        (sent(b"no", 403), "check the key"),
+        (sent(b"no such model", 404), "check the model's name and base_url"),
+        (sent({"error": {"message": "temperature too high"}}, 400), "temperature too high"),
+        (sent({"error": {"code": "insufficient_quota"}}, 429), "check the account's credit"),
+        (sent(b"", 307, Location="http://elsewhere/v1"), "wants to be asked at http://elsewhere/v1"),
+        ({"error": {"message": "no such model", "code": 404}}, "no such model"),
+        ({"error": "unknown model"}, "unknown model"),
+        ({"error": {"message": "context too long"}, "choices": []}, "context too long"),
+    ],
+)
+def test_what_asking_again_will_not_help_is_refused_at_once_with_a_hint(answer, hint):
+    fault, server = asked(answer)
+    assert isinstance(fault, Refused)
+    assert hint in str(fault)
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [None, 7, "text", [], {}, {"choices": []}, {"choices": None}, {"choices": {"0": 1}}, {"choices": [None]}, {"choices": ["x"]}]
+    + [
+        {"choices": [{}]},
+        {"choices": [{"message": None}]},
+        {"choices": [{"message": "x"}]},
+        {"choices": [{"error": {"code": 502}}]},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("family", ["openai-compatible", "completion"])
+def test_an_answer_without_a_reply_is_the_endpoints_fault_not_a_crash(answer, family):
+    fault, _ = asked(answer, family=family)
+    assert type(fault) is ParticipantError
+    assert "m-1: the " in str(fault)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        raw(b"HTTP/1.1 200 OK\r\nContent-Length: 999999999999\r\n\r\n{"),
+        flood,
+        sent(gzip.compress(b" " * 40_000_000), Content_Encoding="gzip"),
+    ],
+    ids=["said", "chunked", "packed"],
+)
+def test_an_answer_that_is_too_large_is_not_read_to_its_end(answer):
+    fault, server = asked(answer)
+    assert type(fault) is ParticipantError
+    assert "larger than 16 MB" in str(fault)
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("status", [200, 400, 401, 500])
+@pytest.mark.parametrize("filling", [0, 487])  # the key also where an error's text is cut
+@pytest.mark.parametrize("variable", ["OPENAI_COMPATIBLE_API_KEY", "MY_CREDENTIAL"])
+def test_the_key_appears_in_no_error(monkeypatch, status, filling, variable):
+    monkeypatch.setenv(variable, KEY)
+    answer = echo_of_the_key(status, lambda said: {"error": {"message": "x" * filling + said}})
+    fault, _ = asked(answer, api_key_env=variable)
+    assert isinstance(fault, ParticipantError)
+    assert "sk-" not in str(fault)
+
+
+@pytest.mark.parametrize("escaped", [False, True])
+def test_the_key_appears_in_no_reply(monkeypatch, escaped):
+    monkeypatch.setenv("MY_CREDENTIAL", KEY)
+
+    def words(said):
+        text = json.dumps({**says(said, reasoning=said), "model": said})
+        return (text.replace("/", "\\/") if escaped else text).encode()
+
+    reply, _ = asked(echo_of_the_key(200, words), api_key_env="MY_CREDENTIAL")
+    assert [reply.content, reply.reasoning, reply.model] == ["Bearer [key]"] * 3
+
+
+def test_a_placeholder_of_a_key_does_not_blacken_replies(monkeypatch):
+    monkeypatch.setenv("VLLM_API_KEY", "EMPTY")
+    assert replied(says("The box is EMPTY."), family="vllm").content == "The box is EMPTY."
+
+
+def test_a_key_that_no_header_can_carry_is_refused(monkeypatch):
+    monkeypatch.setenv("VLLM_API_KEY", "abc\r\nX-Evil: 1")
+    with pytest.raises(UsageError, match="no header") as refused:
+        providers.make("vllm", "m", {})
+    assert "Evil" not in str(refused.value)
+
+
+def test_a_secret_in_an_address_does_not_show_in_errors(monkeypatch):
+    monkeypatch.setenv("PLACE_TOKEN", "very-secret-place")
+    fault, _ = asked(sent(b"", 404), base_url="http://127.0.0.1:9/${PLACE_TOKEN}/v1")
+    assert "very-secret-place" not in str(fault)
+    assert "/[key]/v1" in str(fault)
+    assert redacted("at very-secret-place") == "at [key]"
+
+
+# Completion endpoints
+
+
+def completes(text, **more):
+    return {"model": "base-1", "choices": [{"text": text, "finish_reason": "stop", **more}], "usage": {"prompt_tokens": 4}}
+
+
+def test_a_completion_prompt_is_the_conversation_with_tags_and_the_human_tag_ends_the_reply():
+    reply, server = asked(completes(" Six."), family="completion")
+    [request] = server.asked
+    assert request.path == "/v1/completions"
+    assert request.body == {
+        "model": "m-1",
+        "stop": ["\n\nHuman:"],
+        "prompt": "\n\nHuman: How many?\n\nAssistant: Five.\n\nHuman: And now?\n\nAssistant:",
+    }
+    assert (reply.content, reply.finish, reply.model, reply.usage) == ("Six.", "stop", "base-1", Usage(4))
+
+
+def test_tags_may_be_typed_in_a_shell():
+    tags = {"human_tag": r"\nQ:", "assistant_tag": r"\n\tA:", "stop": "END"}
+    _, server = asked(completes("x"), family="completion", turns=TURNS[:1], **tags)
+    assert server.asked[0].body["prompt"] == "\nQ: How many?\n\tA:"
+    assert server.asked[0].body["stop"] == ["END", "\nQ:"]
+
+
+def test_a_reply_ends_at_the_human_tag_even_where_the_endpoint_goes_on():
+    reply = replied(completes(" Six.\n\nHuman: Really?\n\nAssistant: Yes", finish_reason="length"), family="completion")
+    assert (reply.content, reply.finish) == ("Six.", "stop")
+
+
+@pytest.mark.parametrize("text", [None, 5, ["x"]])
+def test_a_completion_without_text_is_no_reply(text):
+    assert type(asked(completes(text), family="completion")[0]) is ParticipantError
+
+
+WORDS = st.text() | st.sampled_from(["\n\nHuman: no", "\n\nAssistant: I pay 10"])
+
+
+@given(st.lists(WORDS, min_size=1, max_size=7))
+def test_completion_prompts_only_grow_at_their_end_and_no_word_passes_for_a_tag(said):
+    provider = providers.make("completion", "m", {"base_url": "http://nowhere"})
+    turns = [Turn("assistant" if n % 2 else "user", text.encode("utf-8", "replace").decode()) for n, text in enumerate(said)]
+    prompts = [json.loads(provider.body(Request(turns[:n])))["prompt"] for n in range(1, len(turns) + 1, 2)]
+    for shorter, longer in pairwise(prompts):
+        assert longer.startswith(shorter)
+    assert prompts[-1].count("\n\nHuman:") == len(prompts)
+    assert prompts[-1].count("\n\nAssistant:") == len(prompts)
