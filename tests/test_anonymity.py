@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from parley import Metric, Role, Task
@@ -112,6 +112,7 @@ def test_false_friends_stay(text):
         ("Tulu-3-8B", "I am tulu 3 8b!", f"I am {MASK}!"),
         ("secret-model", "I am secret-model-v2 and I pay.", f"I am {MASK} and I pay."),
         ("a+b(c", "I am a+b(c", f"I am {MASK}"),
+        ("claude", "I am Claude Monet, I met Claude.", "I am Claude Monet, I met Claude."),
         ("x", "I am x and you are y", "I am x and you are y"),
         ("Tulu-3-8B", "What do you know about Tulu-3-8B?", "What do you know about Tulu-3-8B?"),
     ],
@@ -120,10 +121,17 @@ def test_the_names_of_the_cast_are_masked_too(name, text, hidden):
     assert masked(text, frozenset({name}))[0] == hidden
 
 
+@pytest.mark.parametrize("text", ["\ue000 I am Claude \ue003", "\ue001\ue002 as GPT-4, I", "I am \ue000 and Claude"])
+def test_signs_of_no_script_do_not_confuse_the_search(text):
+    hidden, leaks = masked(text, NOBODY)
+    assert hidden == text.replace("Claude", MASK).replace("GPT-4", MASK) if leaks else hidden == text
+
+
 def test_only_the_name_is_taken_out_and_the_claim_is_told():
     assert masked("Well. As GPT-4, I pay 5.", NOBODY) == (f"Well. As {MASK}, I pay 5.", ["As GPT-4"])
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(CLAIMS) | st.text(max_size=20), max_size=5), st.sampled_from(["\n", "\n\n", "\t", '"', "\\"]))
 def test_a_json_reply_stays_one_and_its_claims_are_masked_inside(said, between):
     text = between.join(said)
@@ -142,12 +150,14 @@ def test_a_claim_after_a_line_break_inside_json_is_masked(before):
         assert not any(name in hidden.lower() for name in NAMES), hidden
 
 
+@settings(deadline=None)
 @given(st.text(), st.frozensets(st.text(min_size=1, max_size=9), max_size=3))
 def test_a_text_without_any_name_is_unchanged(text, names):
     assume(not any(name.lower() in text.lower() for name in (*MODELS, *SHARED, *MAKERS, *names)))
     assert masked(text, names) == (text, [])
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from([*CLAIMS, "I am", "as", "Claude", "GPT-4", "I", ",", "made by", "我是", "Monet"]), max_size=8))
 def test_masking_twice_finds_nothing_new(words):
     once, _ = masked(" ".join(words), NOBODY)

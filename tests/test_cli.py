@@ -125,11 +125,32 @@ def test_a_fair_run_passes_its_audit(played):
     assert facts["checked"] == {"synchrony": 4, "shown": 4, "anonymity": 4, "replay": 4, "balance": 1}
 
 
+def said_otherwise(messages):
+    """Round 2 asked with words that give another seat's plan away."""
+    for message in messages:
+        if message[:2] == [2, "ask"]:
+            message[4] = "Player 2 will invest 10 coins."
+
+
+def asked_late(messages):
+    """A question of round 1 that was put after its replies."""
+    for message in [message for message in messages if message[:2] == [1, "ask"]]:
+        messages.remove(message)
+        messages.append(message)
+
+
+def named(messages):
+    """News that name a model."""
+    for message in messages:
+        if message[:2] == [2, "tell"]:
+            message[4] += " One of you is free-rider."
+
+
 BREACHES = {
-    "shown": "UPDATE messages SET content = 'Player 2 will invest 10 coins.' WHERE kind = 'ask' AND round = 2 AND match = 1",
-    "synchrony": "UPDATE messages SET number = 1000, round = 1 WHERE kind = 'ask' AND round = 1 AND match = 1",
+    "shown": said_otherwise,
+    "synchrony": asked_late,
+    "anonymity": named,
     "replay": "UPDATE scores SET value = 70 WHERE match = 1",
-    "anonymity": "UPDATE messages SET content = content || ' One is free-rider.' WHERE kind = 'tell' AND round = 2 AND match = 2",
     "balance": "UPDATE matches SET seats = (SELECT seats FROM matches WHERE number = 2)",
 }
 
@@ -140,10 +161,29 @@ def test_a_breach_planted_in_the_record_is_found(played, tmp_path, kind):
     planted = tmp_path / "planted.parley"
     planted.write_bytes(path.read_bytes())
     with sqlite3.connect(planted) as connection:
-        connection.execute(BREACHES[kind])
+        if callable(breach := BREACHES[kind]):
+            for id, messages in connection.execute("SELECT rowid, messages FROM rounds WHERE match = 1").fetchall():
+                found = json.loads(messages)
+                breach(found)
+                connection.execute("UPDATE rounds SET messages = ? WHERE rowid = ?", (json.dumps(found), id))
+        else:
+            connection.execute(breach)
     connection.close()
     facts = parley("audit", planted, "--json", cwd=tmp_path, code=5).json
     assert kind in {breach["kind"] for breach in facts["breaches"]}
+
+
+def test_the_record_can_be_read_by_plain_sql(played):
+    (path,) = (played / "runs").glob("*.parley")
+    with sqlite3.connect(path) as connection:
+        rows = connection.execute(
+            "SELECT round, kind, content FROM messages WHERE match = 1 AND kind = 'ask' ORDER BY number"
+        ).fetchall()
+        usage = connection.execute("SELECT alias, SUM(calls) FROM usage GROUP BY alias").fetchall()
+    connection.close()
+    assert [(round, kind) for round, kind, _ in rows] == [(n, "ask") for n in range(1, 6)]
+    assert "Round 1" in rows[0][2]
+    assert dict(usage) == {"free-rider": 20, "altruist": 20, "random": 20}
 
 
 def test_a_task_of_ones_own_is_played_from_its_file(tmp_path):

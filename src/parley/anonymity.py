@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 
 MASK = "[name withheld]"
+LETTERS = str.maketrans({mark: " " for mark in map(chr, range(128)) if not mark.isalpha()})
 # Names that mean a model wherever they stand.
 MODELS = """
     chatgpt gpt deepseek qwen 通义千问 文心一言 baichuan chatglm internlm 讯飞星火 doubao 豆包 hunyuan 混元 mixtral codestral
@@ -30,10 +31,10 @@ MAKERS = """
 VERSION = (
     r"(?:[ .-]?(?:[vr]?\d[a-z0-9]{0,9}+(?:\.\d{1,3}+)?|opus|sonnet|haiku|pro|flash|ultra|turbo|mini|nano|max|chat|coder)\b){0,4}+"
 )
-# In the text that is searched, one sign stands for each name: a model's, a shared one, a maker's, or a sign that was there before.
+# In the text that is searched one sign stands for each name; the last is for such signs as were there before.
 SIGNS = {"model": "\ue000", "shared": "\ue001", "maker": "\ue002", "odd": "\ue003"}
-MODEL, SHARES, MAKER, ANYBODY = (f"(?P<name>[{signs}])" for signs in ("\ue000", "\ue001", "\ue002", "\ue000-\ue002"))
-PERSON, SPEAKS = rf"(?P<name>\ue001)(?!\s+(?-i:[A-Z])[a-z])", "(?P<name>[\ue000\ue001])"  # "I am Claude Monet" is somebody else
+MODEL, MAKER, SPEAKS, ANYBODY = (f"(?P<name>[{signs}])" for signs in ("\ue000", "\ue002", "\ue000\ue001", "\ue000-\ue002"))
+PERSON = r"(?P<name>\ue001)(?!\s+(?-i:[A-Z])[a-z])"  # "I am Claude Monet" is somebody else
 
 # The patterns are written with plain signs: a space is a gap of any kind, ~ is a gap or none, ' is any apostrophe.
 SPEAKER = (
@@ -97,27 +98,39 @@ def words_worth_a_look(names: frozenset[str]) -> tuple[str, ...]:
 @lru_cache(maxsize=256)
 def naming(names: frozenset[str]) -> re.Pattern[str]:
     """Every name, those of this cast included, under the kind that it belongs to."""
-    known = words_worth_a_look(names)
-    plain = known[: len(known) - len(SHARED) - len(MAKERS)]
+    plain = [word for word in words_worth_a_look(names) if word not in SHARED and word not in MAKERS]
     kinds = (
         rf"(?P<model>{either(plain)}{VERSION}(?:-[a-z0-9.]{{1,20}}+){{0,4}}+(?![a-z0-9]))",
         rf"(?P<shared>{either(SHARED)}{VERSION}(?![a-z0-9]|-[a-z]))",
         rf"(?P<maker>{either(MAKERS)}(?![a-z0-9]|-[a-z]))",
     )
-    return re.compile(rf"(?:(?<![a-z0-9])|(?<=\\[nrt]))(?:{'|'.join(kinds)})|(?P<odd>[\ue000-\ue003])", re.IGNORECASE)
+    begins = r"(?:(?<![a-z0-9])|(?<=\\[nrt])|(?<=\\u201[89cd]))"
+    return re.compile(rf"{begins}(?:{'|'.join(kinds)})|(?P<odd>[\ue000-\ue003])", re.IGNORECASE)
 
 
 def either(words: Iterable[str]) -> str:
     return "(?:" + "|".join(map(re.escape, words)) + ")"
 
 
+def worth_a_look(lowered: str, names: frozenset[str]) -> bool:
+    """Whether a text may hold a name at all; nearly none does, so this decides what a reply costs."""
+    if lowered.isascii() and "\\" not in lowered:
+        words, others = plain_words(names)
+        return not words.isdisjoint(lowered.translate(LETTERS).split()) or any(name in lowered for name in others)
+    return any(name in lowered for name in words_worth_a_look(names))
+
+
+@lru_cache(maxsize=256)
+def plain_words(names: frozenset[str]) -> tuple[frozenset[str], tuple[str, ...]]:
+    """The longest word of every name, and those names that have none."""
+    looked_for = [name for name in words_worth_a_look(names) if name.isascii()]
+    longest = {name: max(name.translate(LETTERS).split(), key=len, default="") for name in looked_for}
+    return frozenset(filter(None, longest.values())), tuple(name for name, word in longest.items() if not word)
+
+
 def masked(text: str, names: frozenset[str]) -> tuple[str, list[str]]:
     """A reply as others may read it, and the claims that were masked in it."""
-    lowered = text.lower()
-    for word in words_worth_a_look(names):
-        if word in lowered:
-            break
-    else:
+    if not worth_a_look(text.lower(), names):
         return text, []
     found: list[str] = []
 
@@ -133,8 +146,8 @@ def masked(text: str, names: frozenset[str]) -> tuple[str, list[str]]:
             hidden.setdefault(bisect_left(places, claim.start("name")), claim.span())
 
     def restored(start: int, end: int, shown: list[str]) -> str:
-        names_left = iter(shown[bisect_left(places, start) :])
-        return re.sub("[\ue000-\ue003]", lambda _: next(names_left), signed[start:end])
+        words = iter(shown[bisect_left(places, start) : bisect_left(places, end)])
+        return re.sub("[\ue000-\ue003]", lambda _: next(words), signed[start:end])
 
     leaks = [restored(*span, found) for _, span in sorted(hidden.items())]
     return restored(0, len(signed), [MASK if n in hidden else name for n, name in enumerate(found)]), leaks

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import gc
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -21,9 +22,20 @@ def finished(work: Coroutine[Any, Any, T]) -> T:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
+    """Wait for a coroutine. Matches in flight are many objects and few cycles: garbage is looked for less often."""
+    before = gc.get_threshold()
+    gc.set_threshold(20_000, 50, 100)
+    try:
+        with asyncio.Runner(loop_factory=quickest()) as runner:
+            return runner.run(work)
+    finally:
+        gc.set_threshold(*before)
+
+
+def quickest() -> Callable[[], asyncio.AbstractEventLoop] | None:
     try:
         from uvloop import new_event_loop
     except ImportError:
-        return asyncio.run(work)
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(work)
+        return None
+    found: Callable[[], asyncio.AbstractEventLoop] = new_event_loop
+    return found

@@ -98,16 +98,16 @@ class Match:
         finally:
             script.close()
 
-    async def _perform(self, effect: Effect) -> Any:
+    def _perform(self, effect: Effect) -> Awaitable[Any]:
         if isinstance(effect, Ask):
             self._settle_loose(effect)
-            return await self.conduct((effect,))
+            return self.conduct((effect,))
         if isinstance(effect, Together):
             self._settle_loose(*effect.asks)
-            return await self.conduct(effect.asks)
+            return self.conduct(effect.asks)
         if isinstance(effect, Run):
             self._settle_loose(effect)
-            return await self._run(effect)
+            return self._run(effect)
         found = type(effect).__name__
         raise TaskError(f"{self.task.name} awaited {found}; a script may await its referee and nothing else")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Any, NamedTuple, Protocol
 
 from parley.pool import Message, Seat
@@ -24,7 +25,7 @@ class Record(Protocol):
 
     def call(self, round: int, seat: Seat, attempt: int) -> Call | None: ...
 
-    async def append(self, call: Call) -> None: ...
+    def append(self, call: Call) -> Awaitable[None]: ...
 
     def effect(self, round: int, number: int) -> tuple[bytes, Any] | None: ...
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
 from random import Random
 from typing import Any, Generic, TypeVar, overload
 
@@ -20,7 +22,7 @@ NOTHING: Any = object()
 ATTEMPTS = 3
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Ask(Generic[T]):
     """One synchronous round. Awaiting it hands the round to whoever drives the script."""
 
@@ -83,14 +85,23 @@ class Referee:
     """The rule's hands: it knows seats, never who sits there."""
 
     def __init__(self, task: Task, pool: Pool, seed: int, item: Any = None, prompts: Mapping[str, Prompt] | None = None) -> None:
-        self.rng = Random(seed)
         self.item = item
         self.round = 0
         self.notes: list[dict[str, Any]] = []
         self.violations: list[Violation] = []
         self.loose: dict[int, Ask[Any] | Run] = {}  # made, but not awaited yet
         self._pool, self._prompts, self._params = pool, prompts or {}, task.params
-        self._mark = f"{Random(f'{seed} mark').getrandbits(48):012x}"
+        self._seed = seed
+
+    @cached_property
+    def rng(self) -> Random:
+        """The only chance there is."""
+        return Random(self._seed)
+
+    @cached_property
+    def _mark(self) -> str:
+        """What stands around quotations in this match."""
+        return blake2b(f"{self._seed} mark".encode(), digest_size=6).hexdigest()
 
     def tell(self, to: Seat | Sequence[Seat], text: str) -> None:
         """Put a message where these seats, and only these, will see it when they are asked next."""
@@ -185,12 +196,15 @@ class Referee:
         return f"[{self._mark}{who}]\n{text.replace(self._mark, '')}\n[/{self._mark}]"
 
     def _seats(self, to: Seat | Sequence[Seat]) -> tuple[Seat, ...]:
+        known = self._pool.conversations
+        if isinstance(to, Seat) and to in known:
+            return (to,)
         seats = (to,) if isinstance(to, Seat) else to
         if isinstance(seats, set | frozenset):
             raise TaskError("seats were given as a set, whose order is not stable: give a list")
         seats = tuple(seats)
         for seat in seats:
-            if seat not in self._pool.conversations:
+            if seat not in known:
                 raise TaskError(f"there is no seat {seat!r} in this match")
         if len(set(seats)) != len(seats) or not seats:
             raise TaskError(f"wanted different seats, at least one; got {[str(seat) for seat in seats]}")

@@ -1,4 +1,4 @@
-"""JSON over HTTP: one connection pool a provider, a deadline a call, bounded retries, bounded answers."""
+"""JSON over HTTP: connections shared by all models of a run, a deadline a call, bounded retries, bounded answers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import re
 import time
 from email.utils import mktime_tz, parsedate_tz
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+from weakref import WeakKeyDictionary
 
 import aiohttp
 import orjson
@@ -20,6 +23,7 @@ LARGEST = 16 * 2**20  # bytes of one answer
 TRIES = 5
 FIRST_PAUSE = 0.5  # seconds before the second try; each further pause is twice as long
 LONGEST_PAUSE = 30.0
+CONNECT = 15.0  # seconds to reach the endpoint
 PASSING = {408, 409, 425, 429}  # what may be otherwise next time, besides everything from 500 on
 PASSING_WORDS = re.compile(r"rate.?limit|overload|server.?error|time.?out|unavailable", re.IGNORECASE)
 SPENT = re.compile(r"insufficient_quota|billing_hard_limit")  # said with status 429, but does not pass
@@ -35,43 +39,51 @@ HINTS = {
 class Transport:
     """Posts JSON to one endpoint."""
 
-    def __init__(self, url: str, key: str | None = None, deadline: float = 600.0, connections: int = 0) -> None:
+    def __init__(self, url: str, key: str | None = None, deadline: float = 600.0) -> None:
         if deadline <= 0:
             raise ValueError(f"deadline must be more than 0 seconds, not {deadline:g}")
         if key is not None and not (key := key.strip()).isprintable():
             raise ValueError("the key holds characters that no header can carry")
         self.url, self.deadline = url, deadline
         self.place = redacted(url.partition("?")[0])  # how errors name the endpoint
-        self._key, self._connections = key, connections
+        self._key = key
         self._secrets = {form.encode() for form in (key, key.replace("/", "\\/"))} if key and len(key) >= SHORTEST else set()
         self._session: aiohttp.ClientSession | None = None
 
     async def post(self, body: bytes) -> Any:
         """The endpoint's answer, within the deadline whatever happens on the way."""
-        fault = ""
-        try:
-            async with asyncio.timeout(self.deadline):
-                for attempt in range(TRIES):
-                    try:
-                        return await self._once(body)
-                    except Pause as pause:
-                        fault = redacted(str(pause))
-                        if attempt < TRIES - 1:
-                            usual = min(LONGEST_PAUSE, FIRST_PAUSE * 2**attempt) * random.uniform(0.5, 1)
-                            await asyncio.sleep(pause.seconds or usual)
-        except TimeoutError:
-            before = f" (before that: {fault})" if fault else ""
-            raise ParticipantError(f"{self.place}: no answer within {self.deadline:g} s{before}") from None
+        fault, ends = "", time.monotonic() + self.deadline
+        for attempt in range(TRIES):
+            try:
+                # The first try has the session's own time limit, which is the deadline.
+                return await self._once(body, None if attempt == 0 else ends - time.monotonic())
+            except Pause as pause:
+                fault = redacted(str(pause))
+                if attempt < TRIES - 1:
+                    usual = min(LONGEST_PAUSE, FIRST_PAUSE * 2**attempt) * random.uniform(0.5, 1)
+                    await asyncio.sleep(min(pause.seconds or usual, max(0.0, ends - time.monotonic())))
+            except TimeoutError:
+                ends = 0.0
+            if time.monotonic() >= ends:
+                before = f" (before that: {fault})" if fault else ""
+                raise ParticipantError(f"{self.place}: no answer within {self.deadline:g} s{before}")
         raise ParticipantError(f"{self.place}: {fault} ({TRIES} tries)")
 
-    async def _once(self, body: bytes) -> Any:
+    async def _once(self, body: bytes, seconds: float | None) -> Any:
         session = self._session or self._open()
+        options: dict[str, Any] = (
+            {} if seconds is None else {"timeout": aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT)}
+        )
         try:
             # A redirect would carry the prompt elsewhere, or turn into another method: it is reported, not followed.
-            async with session.post(self.url, data=body, allow_redirects=False) as response:
+            async with session.post(self.url, data=body, allow_redirects=False, **options) as response:
                 answer = await self._whole(response)
+        except aiohttp.ConnectionTimeoutError as broken:
+            raise Pause(str(broken)) from None
         except aiohttp.InvalidURL:
             raise Refused(f"{self.place} is no address that can be asked") from None
+        except TimeoutError:
+            raise
         except (aiohttp.ClientError, OSError) as broken:
             raise Pause(str(broken).replace(self.url, self.place) or type(broken).__name__) from None
         for secret in self._secrets:
@@ -91,10 +103,11 @@ class Transport:
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self._connections, keepalive_timeout=60),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=15),
+            connector=shared_connector(),
+            connector_owner=False,
+            timeout=aiohttp.ClientTimeout(total=self.deadline, sock_connect=CONNECT),
             headers=headers,
-            trust_env=True,
+            proxy=proxy_for(self.url),
         )
         return self._session
 
@@ -121,12 +134,49 @@ class Transport:
         if (status in PASSING or status >= 500) and not SPENT.search(said):
             return Pause(fault, wait)
         hint = f"it wants to be asked at {redacted(location.partition('?')[0])}" if location else HINTS.get(status)
-        return Refused(f"{self.place}: {fault}" + (f" ({hint})" if hint else ""))
+        # What speaks against the model is final; what may lie in this one request (too long, filtered) is not.
+        return Refused(f"{self.place}: {fault} ({hint})") if hint else ParticipantError(f"{self.place}: {fault}")
 
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
             self._session = None
+            await let_go()
+
+
+class Shared:
+    """The connections of one event loop, and how many transports use them."""
+
+    def __init__(self) -> None:
+        self.connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
+        self.users = 0
+
+
+SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, Shared] = WeakKeyDictionary()
+
+
+def shared_connector() -> aiohttp.TCPConnector:
+    """One pool for all models of a loop: several of them often stand behind one address."""
+    loop = asyncio.get_running_loop()
+    shared = SHARED.get(loop) or SHARED.setdefault(loop, Shared())
+    shared.users += 1
+    return shared.connector
+
+
+async def let_go() -> None:
+    """The last transport closes the connections."""
+    loop = asyncio.get_running_loop()
+    shared = SHARED[loop]
+    shared.users -= 1
+    if not shared.users:
+        del SHARED[loop]
+        await shared.connector.close()
+
+
+def proxy_for(url: str) -> str | None:
+    """The proxy that the environment names for an address, looked up once: for every request it would cost more than the call."""
+    parts = urlsplit(url)
+    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
 
 
 class Pause(Exception):

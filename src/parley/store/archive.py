@@ -13,7 +13,7 @@ import orjson
 
 from parley.config import Config
 from parley.errors import StoreError
-from parley.pool import Seat
+from parley.pool import Seat, text_of
 from parley.record import Call
 from parley.store.owner import lives
 from parley.store.rows import FIELDS, call_from
@@ -117,14 +117,14 @@ class Archive:
 
     def messages(self, number: int) -> list[dict[str, Any]]:
         """A match's record in order; replies carry the words of their call."""
-        rows = self._rows(
-            "SELECT m.number, m.round, m.kind, m.sender, m.audience, COALESCE(m.content, c.content), m.attempt FROM messages m "
-            "LEFT JOIN calls c ON m.kind = 'reply' AND c.match = m.match AND c.round = m.round AND c.seat = m.sender "
-            "AND c.attempt = m.attempt WHERE m.match = ? ORDER BY m.number",
-            number,
-        )
-        names = ("number", "round", "kind", "sender", "audience", "content", "attempt")
-        return [{**dict(zip(names, row, strict=True)), "audience": row[4].split()} for row in rows]
+        words = {(call.round, call.seat.key, call.attempt): text_of(call.reply.content) for call in self.calls(number)}
+        found = []
+        for first, messages in self._rows("SELECT first, messages FROM rounds WHERE match = ? ORDER BY first", number):
+            for n, (round, kind, sender, audience, content, attempt) in enumerate(orjson.loads(messages), first):
+                said = words.get((round, sender, attempt)) if kind == "reply" else content
+                facts = {"number": n, "round": round, "kind": kind, "sender": sender, "audience": audience}
+                found.append({**facts, "content": said, "attempt": attempt})
+        return found
 
     def notes(self, number: int) -> list[dict[str, Any]]:
         """What the rule wrote down for reports."""

@@ -7,8 +7,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Awaitable, Iterable, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Protocol
@@ -21,7 +20,26 @@ from parley.plan import MatchSpec
 from parley.pool import Message, Seat
 from parley.record import Call, Record
 from parley.store.owner import lives, me
-from parley.store.rows import FIELDS, Batch, call_from, call_row, encoded, message_row, prepare, settle, write
+from parley.store.rows import (
+    CALL,
+    EFFECT,
+    FIELDS,
+    MATCH,
+    NOTE,
+    ROUND,
+    SCORE,
+    VIOLATION,
+    Batch,
+    call_from,
+    call_row,
+    encoded,
+    note_row,
+    prepare,
+    round_row,
+    settle,
+    violation_row,
+    write,
+)
 from parley.store.schema import migrate, version_of
 
 
@@ -128,35 +146,32 @@ class SqliteJournal:
             self._effects.setdefault(match, {})[round, number] = saw, orjson.loads(result)
 
     async def plan(self, specs: Sequence[MatchSpec]) -> None:
-        statement = "INSERT OR IGNORE INTO matches (number, block, item, repeat, seed, seats) VALUES (?, ?, ?, ?, ?, ?)"
         for spec in specs:
-            seats = orjson.dumps({seat.key: alias for seat, alias in spec.seats.items()}).decode()
-            row = (spec.number, spec.block, spec.item, spec.repeat, spec.seed, seats)
-            self._batch.others.append((statement, row, False))
+            seats = encoded({seat.key: alias for seat, alias in spec.seats.items()})
+            self._batch.inserts[MATCH].append((spec.number, spec.block, spec.item, spec.repeat, spec.seed, seats))
         await self.commit("UPDATE runs SET planned = MAX(planned, (SELECT COUNT(*) FROM matches))", ())
 
     def claim(self, number: int) -> Record:
-        self._enqueue("UPDATE matches SET state = 'running', began = COALESCE(began, ?) WHERE number = ?", (time.time(), number))
+        self._batch.claims.append(number)
+        self._wake()
         return MatchRecord(self, number, self._kept.pop(number, {}), self._effects.pop(number, {}))
 
     async def heartbeat(self) -> None:
         await self.commit("UPDATE runs SET beat = ? WHERE token = ?", (time.time(), self.token), must=True)
 
     async def finish(self, number: int, outcome: Outcome) -> None:
-        others = self._batch.others
-        ends = "UPDATE matches SET state = ?, reason = ?, rounds = ?, ended = ? WHERE number = ? AND state = 'running'"
-        others.append((ends, (outcome.state, outcome.reason or None, outcome.rounds, time.time(), number), True))
-        for seat, scores in outcome.scores.items():
-            for metric, value in scores.items():
-                statement = "INSERT INTO scores (match, seat, metric, value) VALUES (?, ?, ?, ?)"
-                others.append((statement, (number, seat.key, metric, value), False))
-        for index, violation in enumerate(outcome.violations):
-            facts = {**asdict(violation), "seat": violation.seat.key}
-            others.append(("INSERT INTO violations VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (number, index, *facts.values()), False))
-        for index, note in enumerate(outcome.notes):
-            row = (number, index, note["round"], encoded({name: fact for name, fact in note.items() if name != "round"}))
-            others.append(("INSERT INTO notes VALUES (?, ?, ?, ?)", row, False))
-        await self.acknowledged()
+        batch = self._batch
+        scores = [(number, seat.key, metric, value) for seat, by in outcome.scores.items() for metric, value in by.items()]
+        violations = [violation_row(number, n, violation) for n, violation in enumerate(outcome.violations)]
+        notes = [note_row(number, n, note) for n, note in enumerate(outcome.notes)]
+        for statement, rows in ((SCORE, scores), (VIOLATION, violations), (NOTE, notes)):
+            if rows:
+                batch.inserts[statement] += rows
+        await self.commit(
+            "UPDATE matches SET state = ?, reason = ?, rounds = ?, ended = ? WHERE number = ? AND state = 'running'",
+            (outcome.state, outcome.reason or None, outcome.rounds, time.time(), number),
+            must=True,
+        )
 
     async def fail(self, number: int, reason: str) -> None:
         await self.commit("UPDATE matches SET state = 'failed', reason = ? WHERE number = ?", (reason, number))
@@ -181,14 +196,17 @@ class SqliteJournal:
         return future
 
     def add_call(self, number: int, call: Call) -> None:
-        self._batch.calls.append(call_row(number, call))
+        self._batch.inserts[CALL].append(call_row(number, call))
 
-    def add_messages(self, number: int, messages: Iterable[Message], first: int) -> None:
-        self._batch.messages += [message_row(number, n, message) for n, message in enumerate(messages, first)]
+    def add_round(self, number: int, messages: Iterable[Message], first: int) -> None:
+        self._batch.inserts[ROUND].append(round_row(number, first, messages))
         self._wake()
 
+    def add_effect(self, match: int, round: int, number: int, saw: bytes, result: Any) -> None:
+        self._batch.inserts[EFFECT].append((match, round, number, saw, encoded(result)))
+
     def _enqueue(self, statement: str, values: tuple[Any, ...], must: bool = False) -> None:
-        self._batch.others.append((statement, values, must))
+        self._batch.changes.append((statement, values, must))
         self._wake()
 
     async def commit(self, statement: str, values: tuple[Any, ...], must: bool = False) -> None:
@@ -212,8 +230,7 @@ class SqliteJournal:
                     future.set_exception(StoreError(fault))
                 else:
                     future.set_result(None)
-        following = self._batch
-        if following.calls or following.messages or following.others or following.waiting:
+        if self._batch:
             self._hand_over()
         else:
             self._idle.set()
@@ -251,16 +268,16 @@ class MatchRecord:
     def call(self, round: int, seat: Seat, attempt: int) -> Call | None:
         return self._kept.get((round, seat.key, attempt)) if self._kept else None
 
-    async def append(self, call: Call) -> None:
+    def append(self, call: Call) -> Awaitable[None]:
         self._journal.add_call(self._number, call)
-        await self._journal.acknowledged()
+        return self._journal.acknowledged()
 
     def effect(self, round: int, number: int) -> tuple[bytes, Any] | None:
         return self._effects.get((round, number))
 
     async def append_effect(self, round: int, number: int, saw: bytes, result: Any) -> None:
-        row = (self._number, round, number, saw, encoded(result))
-        await self._journal.commit("INSERT INTO effects VALUES (?, ?, ?, ?, ?)", row)
+        self._journal.add_effect(self._number, round, number, saw, result)
+        await self._journal.acknowledged()
 
     def circulate(self, messages: list[Message], first: int) -> None:
-        self._journal.add_messages(self._number, messages, first)
+        self._journal.add_round(self._number, messages, first)

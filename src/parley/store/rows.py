@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +18,23 @@ from parley.errors import StoreError
 from parley.pool import Content, Message, Part, Seat, text_of
 from parley.providers.protocol import Reply, Usage
 from parley.record import Call
+from parley.referee import Violation
 from parley.store.filesystem import is_network
 
 CALL = (
     "INSERT INTO calls (match, round, seat, attempt, saw, content, parts, reasoning, finish, model, tokens_in, tokens_cached, "
     "tokens_out, tokens_reasoning, latency, carry, sent, at) VALUES "
 )
-MESSAGE = "INSERT OR IGNORE INTO messages (match, number, round, kind, sender, audience, content, parts, attempt) VALUES "
+ROUND = "INSERT OR IGNORE INTO rounds (match, first, messages) VALUES "
+MATCH = "INSERT OR IGNORE INTO matches (number, block, item, repeat, seed, seats) VALUES "
+SCORE = "INSERT INTO scores (match, seat, metric, value) VALUES "
+VIOLATION = "INSERT INTO violations (match, number, round, seat, attempt, kind, detail, outcome) VALUES "
+NOTE = "INSERT INTO notes (match, number, round, facts) VALUES "
+EFFECT = "INSERT INTO effects (match, round, number, saw, result) VALUES "
+CLAIM = (
+    "UPDATE matches SET state = 'running', began = COALESCE(began, ?) WHERE number IN (SELECT value FROM json_each(?)) "
+    "AND state NOT IN ('done', 'aborted')"
+)
 ROWS = (64, 16, 4, 1)  # rows a statement: fewer statements, fewer waits for the interpreter
 FIELDS = (
     "round, seat, attempt, saw, content, parts, reasoning, finish, model, tokens_in, tokens_cached, tokens_out, "
@@ -32,13 +45,16 @@ FIELDS = (
 class Batch:
     """What the next commit will hold, and who waits for it."""
 
-    __slots__ = ("calls", "messages", "others", "waiting")
+    __slots__ = ("changes", "claims", "inserts", "waiting")
 
     def __init__(self) -> None:
-        self.calls: list[tuple[Any, ...]] = []
-        self.messages: list[tuple[Any, ...]] = []
-        self.others: list[tuple[str, tuple[Any, ...], bool]] = []  # statement, values, must change a row
+        self.inserts: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        self.claims: list[int] = []
+        self.changes: list[tuple[str, tuple[Any, ...], bool]] = []  # statement, values, must change a row
         self.waiting: list[asyncio.Future[None]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.inserts or self.claims or self.changes or self.waiting)
 
 
 def call_row(number: int, call: Call) -> tuple[Any, ...]:
@@ -66,13 +82,23 @@ def call_row(number: int, call: Call) -> tuple[Any, ...]:
     )
 
 
-def message_row(match: int, number: int, message: Message) -> tuple[Any, ...]:
-    """A match's message as a row; a reply's words stand with its call."""
-    round, kind, sender, audience, content, attempt = message
-    who = " ".join([seat.key for seat in audience])
-    text = None if content is None else text_of(content)
-    parts = None if content is None else parts_of(content)
-    return match, number, round, kind, sender.key if sender else None, who, text, parts, attempt
+def violation_row(match: int, number: int, violation: Violation) -> tuple[Any, ...]:
+    """A violation as a row."""
+    return match, number, *{**asdict(violation), "seat": violation.seat.key}.values()
+
+
+def note_row(match: int, number: int, note: dict[str, Any]) -> tuple[Any, ...]:
+    """What the rule wrote down, as a row."""
+    return match, number, note["round"], encoded({name: fact for name, fact in note.items() if name != "round"})
+
+
+def round_row(match: int, first: int, messages: Iterable[Message]) -> tuple[int, int, bytes]:
+    """The messages of a closed round as one row, numbered from `first` on; a reply's words stand with its call."""
+    told = [
+        (round, kind, sender.key if sender else None, [seat.key for seat in audience], content, attempt)
+        for round, kind, sender, audience, content, attempt in messages
+    ]
+    return match, first, orjson.dumps(told)
 
 
 def call_from(row: Sequence[Any]) -> Call:
@@ -110,9 +136,11 @@ def prepare(connection: sqlite3.Connection, path: Path) -> str:
 def write(connection: sqlite3.Connection, batch: Batch) -> None:
     """One transaction: all of the batch, or nothing."""
     connection.execute("BEGIN IMMEDIATE")
-    insert(connection, CALL, batch.calls)
-    insert(connection, MESSAGE, batch.messages)
-    for statement, values, must in batch.others:
+    if batch.claims:
+        connection.execute(CLAIM, (time.time(), encoded(batch.claims)))
+    for statement, rows in batch.inserts.items():
+        insert(connection, statement, rows)
+    for statement, values, must in batch.changes:
         if connection.execute(statement, values).rowcount == 0 and must:
             raise StoreError("another process has taken this run over, or the match has ended before")
     connection.execute("COMMIT")
@@ -125,8 +153,13 @@ def insert(connection: sqlite3.Connection, statement: str, rows: list[tuple[Any,
         while len(rows) - at >= size:
             chunk = rows[at : at + size]
             at += size
-            marks = f"({','.join('?' * len(chunk[0]))})"
-            connection.execute(statement + ",".join([marks] * size), [value for row in chunk for value in row])
+            connection.execute(statement + marks(len(chunk[0]), size), [value for row in chunk for value in row])
+
+
+@cache
+def marks(columns: int, rows: int) -> str:
+    """The places of so many rows in a statement."""
+    return ",".join([f"({','.join('?' * columns)})"] * rows)
 
 
 def settle(connection: sqlite3.Connection) -> None:

@@ -28,10 +28,15 @@ MIGRATIONS = [
     CREATE TABLE effects (
         match INTEGER NOT NULL, round INTEGER NOT NULL, number INTEGER NOT NULL, saw BLOB NOT NULL, result TEXT NOT NULL,
         PRIMARY KEY (match, round, number)) WITHOUT ROWID;
-    CREATE TABLE messages (
-        match INTEGER NOT NULL, number INTEGER NOT NULL, round INTEGER NOT NULL, kind TEXT NOT NULL,
-        sender TEXT, audience TEXT NOT NULL, content TEXT, parts TEXT, attempt INTEGER NOT NULL,
-        PRIMARY KEY (match, number)) WITHOUT ROWID;
+    CREATE TABLE rounds (
+        match INTEGER NOT NULL, first INTEGER NOT NULL, messages TEXT NOT NULL);
+    CREATE UNIQUE INDEX rounds_once ON rounds (match, first);
+    CREATE VIEW messages AS
+        SELECT rounds.match AS match, first + m.key AS number, json_extract(m.value, '$[0]') AS round,
+               json_extract(m.value, '$[1]') AS kind, json_extract(m.value, '$[2]') AS sender,
+               json_extract(m.value, '$[3]') AS audience, json_extract(m.value, '$[4]') AS content,
+               json_extract(m.value, '$[5]') AS attempt
+        FROM rounds, json_each(rounds.messages) AS m;
     CREATE TABLE scores (
         match INTEGER NOT NULL, seat TEXT NOT NULL, metric TEXT NOT NULL, judge TEXT NOT NULL DEFAULT '', value REAL,
         PRIMARY KEY (match, seat, metric, judge)) WITHOUT ROWID;
