@@ -122,7 +122,7 @@ def test_a_match_ends_once(tmp_path):
         await journal.plan([spec()])
         journal.claim(1)
         await journal.finish(1, ended())
-        with pytest.raises(StoreError, match="ended before|UNIQUE"):
+        with pytest.raises(StoreError, match=r"ended before|UNIQUE"):
             await journal.finish(1, ended())
         await journal.close()
 
