@@ -52,7 +52,7 @@ def test_console_blocks_run(place, body):
 def help_page():
     """docs/command.md, from the commands themselves."""
     parts = ["# The command\n\nThis page is generated from the command's own help (`PARLEY_UPDATE=1 make test`).\n"]
-    with click.Context(command, info_name="parley", max_content_width=110, terminal_width=110) as top:
+    with click.Context(command, info_name="parley", terminal_width=110, **command.context_settings) as top:
         parts.append(f"```\n{command.get_help(top)}\n```\n")
         for name in COMMANDS:
             assert isinstance(command, Lazy)

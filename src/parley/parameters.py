@@ -27,7 +27,11 @@ def fitted(cls: type[T], given: Mapping[str, Any], what: str, owner: str) -> T:
 def keywords(function: Callable[..., Any], given: Mapping[str, Any], what: str, owner: str) -> dict[str, Any]:
     """These values as keyword arguments of a function, by its annotations; its first parameter is not among them."""
     known = {name for name, at in list(signature(function).parameters.items())[1:] if at.kind is not Parameter.VAR_KEYWORD}
-    return typed(get_type_hints(function), known, given, what, owner)
+    try:
+        hints = get_type_hints(function)
+    except (TypeError, NameError):  # a partial, or annotations that name what is not there: values stay as given
+        hints = {}
+    return typed(hints, known, given, what, owner)
 
 
 def typed(hints: Mapping[str, Any], known: set[str], given: Mapping[str, Any], what: str, owner: str) -> dict[str, Any]:

@@ -33,6 +33,11 @@ class Prepared:
     cautions: list[str]
     identity: dict[str, Any]
 
+    @property
+    def attended(self) -> bool:
+        """Whether a person plays: one match at a time then, and the terminal is theirs."""
+        return any(str(options["model"]).startswith("human/") for options in self.config.models.values())
+
     def seats(self) -> Iterator[tuple[str, Participant]]:
         """The participants, made new: they belong to the event loop that plays."""
         for alias, options in self.config.models.items():

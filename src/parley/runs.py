@@ -104,50 +104,58 @@ def new_id(task: str) -> str:
     return f"{task}-{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
 
 
-async def start(prepared: Prepared, folder: Path, **options: Any) -> Ending:
+async def start(prepared: Prepared, folder: Path, *, concurrency: int = CONCURRENCY, **watching: Any) -> Ending:
     """Play a new run, into a new file of the store."""
+    refuse_none(concurrency)
     name = new_id(prepared.task.name)
     path = folder / f"{name}{SUFFIX}"
-    facts = orjson.dumps(prepared.identity)
-    journal = await SqliteJournal.create(path, name, prepared.config.encoded(), facts, stored(list(prepared.items.values())))
-    return await play(prepared, journal, path, {}, **options)
+    facts, items = orjson.dumps(prepared.identity), stored(list(prepared.items.values()))
+    journal = await SqliteJournal.create(path, name, prepared.config.encoded(), facts, items)
+    return await play(prepared, journal, path, concurrency, **watching)
 
 
-async def go_on(prepared: Prepared, path: Path, **options: Any) -> Ending:
+async def go_on(prepared: Prepared, path: Path, *, concurrency: int = CONCURRENCY, **watching: Any) -> Ending:
     """Play on where a run stopped."""
+    refuse_none(concurrency)
     with Archive(path) as archive:
         refuse_other(archive.config, prepared.config, archive.id)
         refuse_changes(archive.identity, prepared.identity, archive.id)
-        finished = archive.finished()
-    return await play(prepared, await SqliteJournal.open(path), path, finished, **options)
+    return await play(prepared, await SqliteJournal.open(path), path, concurrency, **watching)
+
+
+def refuse_none(concurrency: int) -> None:
+    if concurrency < 1:
+        raise UsageError(f"concurrency must be at least 1, not {concurrency}")
 
 
 async def play(
     prepared: Prepared,
     journal: Journal,
     path: Path,
-    finished: dict[int, dict[Seat, dict[str, float | None]]],
+    concurrency: int,
     *,
-    concurrency: int = CONCURRENCY,
     tally: Tally | None = None,
     brake: Brake | None = None,
 ) -> Ending:
     """Ask the plan for matches, play them, ask again, until it is done or something stops the run."""
-    playing = Playing(prepared, journal, tally or Tally(), brake or Brake(), finished)
-    if concurrency < 1:
-        raise UsageError(f"concurrency must be at least 1, not {concurrency}")
-    beating = asyncio.create_task(playing.beat())
+    places: list[Placed] = []
+    beating: asyncio.Task[None] | None = None
     try:
-        state, status, reason = await playing.season(concurrency)
+        with Archive(path) as archive:
+            finished = archive.finished()
+        playing = Playing(prepared, journal, tally or Tally(), brake or Brake(), finished)
+        places, beating = list(playing.places.values()), asyncio.create_task(playing.beat())
+        state, status, reason = await playing.season(1 if prepared.attended else concurrency)
         with suppress(StoreError):  # a store that cannot be written is the reason itself, and stands in it
             await journal.end(state, status, reason)
     except asyncio.CancelledError:
-        await journal.end("stopped", "interrupted", "stopped at once")
+        with suppress(StoreError):
+            await journal.end("stopped", "interrupted", "stopped at once")
         raise
     finally:
-        beating.cancel()
-        for placed in playing.places.values():
-            await placed.close()
+        if beating is not None:
+            beating.cancel()
+        await asyncio.gather(*(placed.close() for placed in places), return_exceptions=True)
         await journal.close()
     return Ending(path, state, status, reason)
 

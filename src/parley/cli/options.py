@@ -23,7 +23,7 @@ def assigned(texts: Sequence[str], what: str) -> dict[str, str]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key:
-            raise UsageError(f"{what} wants KEY=VALUE, got {text!r}")
+            raise UsageError(f"{what} wants KEY=VALUE, got {text!r}" if not equals else f"{what} wants KEY=VALUE, got no key")
         if key in found:
             raise UsageError(f"{what} {key} is given twice")
         found[key] = value
@@ -35,7 +35,7 @@ def with_options(models: dict[str, dict[str, Any]], texts: Sequence[str]) -> Non
     for target, value in assigned(texts, "-M").items():
         alias, dot, key = target.rpartition(".")
         if not dot:
-            raise UsageError(f"-M wants ALIAS.KEY=VALUE, got {target}={value}")
+            raise UsageError(f"-M wants ALIAS.KEY=VALUE, got {target}=…")
         if alias not in models:
             raise unknown("model in -M:", alias, models)
         if key == "model":

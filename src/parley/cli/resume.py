@@ -23,4 +23,6 @@ def command(run: str, store: str | None, concurrency: int, form: str, as_json: b
     """Go on with RUN (an id, its beginning, or a path): no reply that was recorded is asked for again."""
     path = stores.find(run, stores.folder(store))
     prepared = prepare_again(path)
-    return played(partial(runs.go_on, prepared, path), as_json=as_json, form=form, concurrency=concurrency)
+    return played(
+        partial(runs.go_on, prepared, path), as_json=as_json, form=form, concurrency=concurrency, quiet=prepared.attended
+    )

@@ -72,8 +72,8 @@ def command(
     experiment.override(name=name, store=store, concurrency=concurrency)
     prepared = experiment.prepared()
     play = partial(runs.start, prepared, stores.folder(experiment.store))
-    quiet = any(str(options["model"]).startswith("human/") for options in prepared.config.models.values())
-    return played(play, as_json=as_json, form=form, concurrency=experiment.concurrency or runs.CONCURRENCY, quiet=quiet)
+    most = experiment.concurrency or runs.CONCURRENCY
+    return played(play, as_json=as_json, form=form, concurrency=most, quiet=prepared.attended)
 
 
 def panels(experiment: Experiment, texts: tuple[str, ...]) -> dict[str, list[str]]:

@@ -16,6 +16,7 @@ from parley.errors import UsageError, unknown
 from parley.parameters import coerced
 from parley.participants.model import Model
 from parley.pool import View
+from parley.providers.keys import expanded
 from parley.providers.protocol import Reply
 from parley.task import Task
 
@@ -86,14 +87,14 @@ def usual_alias(family: str, name: str) -> str:
 
 def make(model: str | Callable[..., Any], options: Mapping[str, Any], task: type[Task], where: str) -> Participant:
     """The participant that a model's name, or a function, stands for."""
-    options = dict(options)
+    options = {key: expanded(value) if isinstance(value, str) else value for key, value in options.items()}
     most = options.pop("concurrency", None)
     if "api_key" in options:
         raise UsageError(f"{where}: keys come from the environment; name the variable: -M {where}.api_key_env=NAME")
     if callable(model):
         participant: Participant = import_module("parley.participants.python").Python(model, options, where)
     else:
-        family, _, name = model.partition("/")
+        family, _, name = expanded(model).partition("/")
         if family in kinds():
             participant = import_module(f"parley.participants.{family}").make(name, options, task)
         else:
