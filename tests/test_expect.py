@@ -14,7 +14,7 @@ from parley.errors import OutOfBounds, Unreadable
 COINS = Amount("coins", 0, 10)
 MARKS = Fields({"score": {"type": "integer", "minimum": 1, "maximum": 10}, "basis": {"type": "string"}})
 MOVE = Choice("move", ("cooperate", "defect"))
-READERS = [COINS, Amount("coins", 0, 10, whole=True), MARKS, MOVE, Text(), Code()]
+READERS = [COINS, Amount("coins", 0, 10, whole=True), Amount("share", 0.1, 0.9), MARKS, MOVE, Text(), Code()]
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,8 @@ READERS = [COINS, Amount("coins", 0, 10, whole=True), MARKS, MOVE, Text(), Code(
         ('Sure!\n```json\n{"reason": "x", "coins": 10}\n```\nGood luck', 10),
         ('First {"coins": 1}, no: {"coins": 2}', 2),
         ('{"plan": {"coins": 9}, "coins": 3}', 3),
+        ('Sure: {"plan": {"coins": 9}, "coins": 3} is it.', 3),
+        ('{"answer": {"coins": 6}}', 6),
         ('{"reason": "a \n real line break", "coins": 4}', 4),
         ("6", 6),
         (" 0.5. ", 0.5),
@@ -77,10 +79,21 @@ def test_a_choice_is_read_whatever_its_dress(words):
     assert MOVE.read(words) == "defect"
 
 
-@pytest.mark.parametrize("words", ["both", '{"move": "defect or cooperate"}', '{"move": 1}', '{"moves": "defect"}'])
-def test_a_choice_outside_the_options_is_refused(words):
-    with pytest.raises(Unreadable):
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ("", Unreadable),
+        ("both", Unreadable),
+        ("I would rather defect.", Unreadable),
+        ('{"move": 1}', Unreadable),
+        ('{"moves": "defect"}', Unreadable),
+        ('{"move": "defect or cooperate"}', OutOfBounds),
+    ],
+)
+def test_a_choice_outside_the_options_is_refused_as_what_it_is(words, kind):
+    with pytest.raises(Unreadable) as refused:
         MOVE.read(words)
+    assert type(refused.value) is kind
 
 
 def test_fields_follow_their_schema():
@@ -138,6 +151,12 @@ def test_hint_and_schema_name_the_same_fields(reader):
 
 
 def test_readers_that_cannot_work_are_refused_when_made():
-    for make in (lambda: Amount("x", 2, 1), lambda: Choice("x", ("a", "A")), lambda: Choice("x", ()), lambda: Fields({})):
+    for make in (
+        lambda: Amount("x", 2, 1),
+        lambda: Amount("x", 0.1, 0.9, whole=True),
+        lambda: Choice("x", ("a", "A")),
+        lambda: Choice("x", ()),
+        lambda: Fields({}),
+    ):
         with pytest.raises(TaskError):
             make()

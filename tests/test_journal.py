@@ -129,18 +129,25 @@ def test_a_match_ends_once(tmp_path):
     asyncio.run(main())
 
 
-def test_a_call_is_recorded_once(tmp_path):
+def test_a_call_is_recorded_once_and_a_journal_that_failed_takes_nothing_more(tmp_path):
+    """A record with a hole in it would be worse than none: also what nobody waits for may not be lost unseen."""
+
     async def main():
         journal = await fresh(tmp_path / "r.parley")
-        await journal.plan([spec()])
+        await journal.plan([spec(1), spec(2)])
         record = journal.claim(1)
         await record.append(call())
+        journal.add_call(1, call())  # nobody waits for this one
+        journal.claim(2)
         with pytest.raises(StoreError, match="UNIQUE"):
-            await record.append(call())
-        await record.append(call(2))  # and the journal goes on
+            await record.append(call(2))
+        with pytest.raises(StoreError, match="UNIQUE"):
+            await journal.finish(1, ended())
         await journal.close()
 
     asyncio.run(main())
+    with Archive(tmp_path / "r.parley") as archive:
+        assert archive.calls(1) == [call()]
 
 
 def test_an_unfinished_match_comes_back_with_what_is_on_record(tmp_path):
@@ -198,6 +205,8 @@ def test_a_heartbeat_notices_that_the_run_was_taken_over(tmp_path):
         other.close()
         with pytest.raises(StoreError, match="taken this run over"):
             await journal.heartbeat()
+        with pytest.raises(StoreError, match="taken this run over"):
+            await journal.end("done", "plan_complete", "")
         await journal.close()
 
     asyncio.run(main())
@@ -206,15 +215,10 @@ def test_a_heartbeat_notices_that_the_run_was_taken_over(tmp_path):
 def test_a_full_disk_is_an_error_and_loses_nothing_that_was_acknowledged(tmp_path):
     """The file may not grow beyond a limit: writes fail as on a full disk."""
     path = tmp_path / "r.parley"
-    pid = os.fork()
-    if pid == 0:
-        code = 9
-        try:
-            code = asyncio.run(fill(path))
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(pid, 0)
-    acknowledged = os.waitstatus_to_exitcode(status)
+    program = f"from tests.test_journal import *; print(asyncio.run(fill(Path({str(path)!r}))))"
+    here = Path(__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", program], cwd=here, capture_output=True, text=True, check=True)
+    acknowledged = int(done.stdout)
     assert 1 <= acknowledged < 200
     with Archive(path) as archive:
         assert len(archive.calls(1)) == acknowledged

@@ -245,8 +245,6 @@ def test_a_function_that_gives_no_text_is_a_fault_of_the_participant(function, s
         ("python/players:Player", {}, "is a class"),
         ("python/players:play", {"coin": "1"}, "did you mean 'coins'"),
         ("python/players:play", {"api_key": "x"}, "api_key_env"),
-        ("python/players:play", {"concurrency": "0"}, "at least 1"),
-        ("python/players:play", {"concurrency": "many"}, "a whole number"),
     ],
 )
 def test_a_function_that_cannot_be_used_is_told_at_the_start(tmp_path, monkeypatch, model, options, says_what):
@@ -538,3 +536,11 @@ def test_people_who_share_a_terminal_are_asked_one_after_the_other(monkeypatch):
 
 def test_the_provider_and_participant_names_do_not_overlap():
     assert not set(participants.kinds()) & set(providers.names())
+
+
+@pytest.mark.parametrize(("given", "said"), [("0", "at least 1"), ("many", "a whole number"), (-3, "at least 1")])
+def test_a_limit_that_is_none_is_refused(given, said):
+    with pytest.raises(UsageError, match=said):
+        participants.most_at_once({"concurrency": given}, "a")
+    assert participants.most_at_once({}, "a") is None
+    assert participants.most_at_once({"concurrency": "4"}, "a") == 4

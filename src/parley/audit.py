@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from parley.errors import Halted, ParleyError
 from parley.match import Match, readied
@@ -49,7 +49,7 @@ class Audit:
 class Absent:
     """Sits where the record ought to answer."""
 
-    privy: ClassVar[bool] = False
+    privy: bool = False
 
     async def reply(self, view: View) -> Reply:
         raise Halted(f"round {view.round}, {view.seat}: the record has no reply")
@@ -66,7 +66,7 @@ def audit(path: Path) -> Audit:
     with Archive(path) as archive:
         prepared: Prepared | None = None
         try:
-            prepared = prepare_again(path)
+            prepared = prepare_again(path, seated=False)
             if (
                 prepared.identity["rule"] != archive.identity["rule"]
                 or prepared.identity["prompts"] != archive.identity["prompts"]
@@ -77,7 +77,6 @@ def audit(path: Path) -> Audit:
             cautions.append(f"matches were not replayed: {wrong}")
         matches = archive.matches()
         foreign = foreign_names(archive)
-        scores = archive.finished()
         for match in matches:
             number = match["number"]
             messages, calls = archive.messages(number), archive.calls(number)
@@ -88,7 +87,7 @@ def audit(path: Path) -> Audit:
             checked.update(("synchrony", "shown", "anonymity"))
             proven = False
             if prepared is not None and match["state"] in ("done", "aborted"):
-                departures = asyncio.run(replayed(prepared, match, messages, calls, scores[number]))
+                departures = asyncio.run(replayed(prepared, archive, match, messages, calls))
                 proven, found = not departures, [*found, *departures]
                 checked["replay"] += 1
             if not proven:  # a replay without the cast that gives the same words proves that no name came from it
@@ -141,16 +140,14 @@ def named(messages: list[dict[str, Any]], names: list[str]) -> Iterator[tuple[st
 
 
 async def replayed(
-    prepared: Prepared,
-    match: Mapping[str, Any],
-    messages: list[dict[str, Any]],
-    calls: list[Call],
-    scores: Mapping[Seat, Mapping[str, float | None]],
+    prepared: Prepared, archive: Archive, match: Mapping[str, Any], messages: list[dict[str, Any]], calls: list[Call]
 ) -> list[tuple[str, str]]:
     """Where the match, played again from its replies alone, departs from its record."""
     tape = Tape()
     for call in calls:
         tape.calls[call.round, call.seat, call.attempt] = call._replace(reply=readied(call.reply))
+    tape.effects = archive.effects(match["number"])
+    scores = archive.scores_of(match["number"])
     cast = {Seat.of(seat): Absent() for seat in match["seats"]}
     item = prepared.items[match["item"]] if match["item"] is not None else None
     try:
@@ -171,7 +168,7 @@ async def replayed(
     kept = [(m["round"], m["kind"], m["audience"], m["content"]) for m in messages if m["kind"] != "reply"]
     if told != kept:
         found.append(("replay", "the referee's words differ from the record"))
-    if {seat: dict(by) for seat, by in scores.items()} != again.scores:
+    if scores != again.scores:
         found.append(("replay", "the scores differ from the record"))
     return found
 

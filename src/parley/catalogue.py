@@ -79,7 +79,7 @@ def only_task(module: ModuleType, reference: str, chosen: str = "") -> type[Task
 
 
 def rule_digest(task: type[Task]) -> str:
-    """A digest of the rule: the task's file without its comments, docstrings and prompt texts."""
+    """A digest of the rule: the task's file without its comments and docstrings."""
     try:
         source = Path(inspect.getfile(task)).read_text(encoding="utf-8")
     except (TypeError, OSError):
@@ -88,8 +88,6 @@ def rule_digest(task: type[Task]) -> str:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node):
             node.body = node.body[1:] or [ast.Pass()]
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Prompt":
-            node.args = node.args[:1]
     return digest(ast.unparse(tree))
 
 

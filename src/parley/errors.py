@@ -8,7 +8,8 @@ ParleyError
 ├── Forfeit               a seat gave no readable reply and the rule names no outcome
 ├── RecordEnded           a pinned conversation has no further reply to give
 ├── ParticipantError      a seat could not answer: endpoint, file, function, person
-│   └── Refused           ... and asking again will not help: wrong key, unknown model
+│   ├── Refused           ... and asking again will not help: wrong key, unknown model
+│   └── Rejected          ... this time: the request is at fault, others may go through
 ├── SandboxError          code could not be run in isolation
 ├── StoreError            a run's file cannot be read or written
 │   └── ReplayError       the record was made under another rule, prompt, configuration or seed
@@ -59,6 +60,10 @@ class ParticipantError(ParleyError):
 
 class Refused(ParticipantError):
     """A seat could not answer, and asking again will not help."""
+
+
+class Rejected(ParticipantError):
+    """A seat could not answer this time: the request is at fault, others may go through."""
 
 
 class SandboxError(ParleyError):

@@ -18,7 +18,7 @@ from parley.errors import OutOfBounds, TaskError, Unreadable
 T_co = TypeVar("T_co", covariant=True)
 FENCE = re.compile(r"```[ \t]*([\w+-]*)[^\n]*\n(.*?)(?:```|\Z)", re.DOTALL)
 CANDIDATES = 64  # how many opening braces are tried before a reply counts as unreadable
-LONGEST = 1_000_000  # characters of one reply that are looked at and kept
+LONGEST = 200_000  # characters of one reply that are looked at and kept
 
 
 class Reader(Protocol[T_co]):
@@ -75,8 +75,8 @@ class Amount:
     whole: bool = False
 
     def __post_init__(self) -> None:
-        if not self.least <= self.most:
-            raise TaskError(f"Amount {self.name!r}: least {self.least} is more than most {self.most}")
+        if not self.least <= self.most or (self.whole and math.ceil(self.least) > math.floor(self.most)):
+            raise TaskError(f"Amount {self.name!r}: nothing lies from {self.least} to {self.most}")
 
     @cached_property
     def hint(self) -> str:
@@ -91,7 +91,7 @@ class Amount:
     def read(self, text: str) -> float:
         value = number_in(text) if bare(text) else number_in(object_in(text, {self.name})[self.name])
         if value is None:
-            raise Unreadable(f"{self.name} is not a number")
+            raise Unreadable("no number and no JSON object found" if bare(text) else f"{self.name} is not a number")
         if not self.least <= value <= self.most:
             raise OutOfBounds(f"{self.name} must be from {self.least:g} to {self.most:g}, not {clip(value)}")
         if self.whole and value != int(value):
@@ -102,8 +102,9 @@ class Amount:
         return orjson.dumps({"reason": reason, self.name: value}).decode()
 
     def sample(self, rng: Random) -> float:
-        whole = self.whole or rng.random() < 0.5
-        return rng.randint(math.ceil(self.least), math.floor(self.most)) if whole else rng.uniform(self.least, self.most)
+        low, high = math.ceil(self.least), math.floor(self.most)
+        whole = self.whole or (low <= high and rng.random() < 0.5)
+        return rng.randint(low, high) if whole else rng.uniform(self.least, self.most)
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,8 @@ class Choice:
         for option in self.options:
             if option.casefold() == word:
                 return option
-        raise OutOfBounds(f"{self.name} must be one of {', '.join(self.options)}, not {clip(said)}")
+        wrong = Unreadable if said is text or not isinstance(said, str) else OutOfBounds
+        raise wrong(f"{self.name} must be one of {', '.join(self.options)}, not {clip(said) or 'nothing'}")
 
     def write(self, value: Any, reason: str = "") -> str:
         return orjson.dumps({"reason": reason, self.name: value}).decode()
@@ -254,29 +256,33 @@ def object_in(text: str, names: set[str]) -> dict[str, Any]:
             return found
     except orjson.JSONDecodeError:
         pass
+    best: tuple[int, int, dict[str, Any]] | None = None
     missing: set[str] | None = None
-    for found in objects_in(text):
-        if names <= found.keys():
-            return found
-        missing = missing or names - found.keys()
+    for start, end, found in objects_in(text):
+        if not names <= found.keys():
+            missing = missing or names - found.keys()
+        elif best is None or (start < best[0] and end >= best[1]):  # the last one, or the larger one that it is part of
+            best = start, end, found
+    if best is not None:
+        return best[2]
     if missing:
         raise Unreadable(f"the JSON object has no {' and no '.join(sorted(missing))}")
     raise Unreadable("no JSON object found")
 
 
-def objects_in(text: str) -> Iterator[dict[str, Any]]:
-    """JSON objects in a reply, the last first; a bounded number of places is tried."""
-    decoder, end = json.JSONDecoder(strict=False), len(text)
+def objects_in(text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    """JSON objects in a reply with their places, the last first; a bounded number of places is tried."""
+    decoder, start = json.JSONDecoder(strict=False), len(text)
     for _ in range(CANDIDATES):
-        end = text.rfind("{", 0, end)
-        if end < 0:
+        start = text.rfind("{", 0, start)
+        if start < 0:
             return
         try:
-            found, _ = decoder.raw_decode(text, end)
+            found, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
             continue
         if isinstance(found, dict):
-            yield found
+            yield start, end, found
 
 
 def clip(value: object, most: int = 80) -> str:

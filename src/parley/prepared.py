@@ -38,11 +38,13 @@ class Prepared:
         """Whether a person plays: one match at a time then, and the terminal is theirs."""
         return any(str(options["model"]).startswith("human/") for options in self.config.models.values())
 
-    def seats(self) -> Iterator[tuple[str, Participant]]:
-        """The participants, made new: they belong to the event loop that plays."""
+    def participants(self) -> Iterator[tuple[str, Participant, int | None]]:
+        """Who plays under which alias, and how much at a time; made new, because they belong to the loop that plays."""
         for alias, options in self.config.models.items():
             rest = {name: value for name, value in options.items() if name != "model"}
-            yield alias, participants.make(self.functions.get(alias, options["model"]), rest, type(self.task), alias)
+            model = self.functions.get(alias, options["model"])
+            most = participants.most_at_once(rest, alias)
+            yield alias, participants.make(model, rest, type(self.task), alias), most
 
 
 def prepare(
@@ -51,8 +53,9 @@ def prepare(
     task: Task | None = None,
     items: Sequence[Any] | None = None,
     functions: Mapping[str, Callable[..., Any]] | None = None,
+    seated: bool = True,
 ) -> Prepared:
-    """Look at everything that can be wrong with a configuration before anything is paid."""
+    """Look at everything that can be wrong before anything is paid; who only reads a run seats nobody, and needs no key."""
     task = task or task_class(config.task).configured(config.params)
     prompts = chosen_prompts(type(task), config.prompts)
     for alias in [*config.contestants, *(alias for panel in config.instruments.values() for alias in panel)]:
@@ -74,18 +77,20 @@ def prepare(
     prepared = Prepared(
         config, task, prompts, plan, chosen, functions or {}, list(task.cautions(table)), identity(task, table, prompts)
     )
-    for _ in prepared.seats():
+    for _ in prepared.participants() if seated else ():
         pass  # each is made once, so that a wrong name or option fails here
     return prepared
 
 
-def prepare_again(path: Path, functions: Mapping[str, Callable[..., Any]] | None = None, task: Task | None = None) -> Prepared:
+def prepare_again(
+    path: Path, functions: Mapping[str, Callable[..., Any]] | None = None, task: Task | None = None, seated: bool = True
+) -> Prepared:
     """A run's own configuration and items, made playable again."""
     with Archive(path) as archive:
         config = archive.config
         kind = type(task) if task else task_class(config.task)
         items = [item_from(row, kind, f"{path}, item {n}", n) for n, row in enumerate(archive.items(), 1)]
-    return prepare(config, task=task, items=items or None, functions=functions)
+    return prepare(config, task=task, items=items or None, functions=functions, seated=seated)
 
 
 def names_of(config: Config) -> Iterator[str]:

@@ -6,17 +6,18 @@ import asyncio
 import os
 import time
 import traceback
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import orjson
 
 from parley.config import refuse_changes, refuse_other
-from parley.errors import Halted, ParleyError, ParticipantError, Refused, ReplayError, StoreError, UsageError
+from parley.errors import Halted, ParleyError, ParticipantError, Refused, Rejected, ReplayError, StoreError, UsageError
+from parley.expect import clip
 from parley.items import stored
 from parley.match import Match, Outcome
 from parley.participants import Participant
@@ -24,6 +25,7 @@ from parley.plan import Block, Done, MatchSpec
 from parley.pool import Seat, View
 from parley.prepared import Prepared, names_of
 from parley.providers.protocol import Reply
+from parley.providers.transport import AGAIN
 from parley.store import SUFFIX
 from parley.store.archive import Archive
 from parley.store.journal import Journal, SqliteJournal
@@ -67,34 +69,39 @@ class Ending:
 
     path: Path
     state: Literal["done", "stopped", "failed"]
-    status: str
+    status: str | None
     reason: str
 
 
 class Placed:
-    """A participant under its alias: counted, and left alone once it has proved unable to answer."""
+    """A participant under its alias: so many calls at a time, and none once it has proved unable to answer."""
 
-    privy: ClassVar[bool]
-
-    def __init__(self, alias: str, participant: Participant, tally: Tally) -> None:
-        self.alias, self.participant, self._tally = alias, participant, tally
-        self.privy = participant.privy  # type: ignore[misc]
+    def __init__(self, alias: str, participant: Participant, most: int | None, tally: Tally, brake: Brake) -> None:
+        self.alias, self.participant, self.privy = alias, participant, participant.privy
+        self._tally, self._brake = tally, brake
+        self._places = asyncio.Semaphore(most) if most else nullcontext()
         self._failures, self._down = 0, ""
 
     async def reply(self, view: View) -> Reply | str:
-        if self._down:
-            raise Refused(self._down)
-        try:
-            reply = await self.participant.reply(view)
-        except ParticipantError as fault:
-            self._failures += 1
-            message = f"{self.alias}: {fault}"
-            if isinstance(fault, Refused) or self._failures >= FAILURES:
-                self._down = message
-            raise type(fault)(message) from fault
-        self._failures = 0
-        self._tally.calls += 1
-        return reply
+        async with self._places:
+            self._brake.gate()  # it may have been pulled while this call waited for its place
+            if self._down:
+                raise Refused(self._down)
+            try:
+                reply = await self.participant.reply(view)
+            except ParticipantError as fault:
+                raise self._failed(fault) from fault
+            self._failures = 0
+            self._tally.calls += 1
+            return reply
+
+    def _failed(self, fault: ParticipantError) -> ParticipantError:
+        """The fault under the alias's name. What speaks against one request does not speak against the model."""
+        message = f"{self.alias}: {fault}"
+        self._failures += not isinstance(fault, Rejected)
+        if isinstance(fault, Refused) or self._failures >= FAILURES:
+            self._down = message
+        return type(fault)(message)
 
     async def close(self) -> None:
         await self.participant.close()
@@ -145,6 +152,7 @@ async def play(
             finished = archive.finished()
         playing = Playing(prepared, journal, tally or Tally(), brake or Brake(), finished)
         places, beating = list(playing.places.values()), asyncio.create_task(playing.beat())
+        AGAIN.set(playing.brake.gate)
         state, status, reason = await playing.season(1 if prepared.attended else concurrency)
         with suppress(StoreError):  # a store that cannot be written is the reason itself, and stands in it
             await journal.end(state, status, reason)
@@ -173,14 +181,14 @@ class Playing:
     ) -> None:
         self.prepared, self.journal, self.tally, self.brake = prepared, journal, tally, brake
         self.scores = finished
-        self.places = {alias: Placed(alias, seat, tally) for alias, seat in prepared.seats()}
+        self.places = {alias: Placed(alias, who, most, tally, brake) for alias, who, most in prepared.participants()}
         self.names = frozenset(names_of(prepared.config))
-        self.faults: dict[str, int] = defaultdict(int)
+        self.faults: Counter[str] = Counter()
         self.fatal: ParleyError | None = None
         tally.done = len(finished)
-        tally.notices += [*prepared.cautions, *filter(None, [getattr(journal, "notice", "")])]
+        tally.notices += [*prepared.cautions, *filter(None, [journal.notice])]
 
-    async def season(self, concurrency: int) -> tuple[Literal["done", "stopped", "failed"], str, str]:
+    async def season(self, concurrency: int) -> tuple[Literal["done", "stopped", "failed"], str | None, str]:
         specs: dict[int, MatchSpec] = {}
         while True:
             batch = self.prepared.plan.next(self.blocks(specs))
@@ -195,12 +203,17 @@ class Playing:
             await asyncio.gather(*(self.worker(waiting) for _ in range(min(concurrency, len(batch)))))
             if self.fatal is not None:
                 lost = isinstance(self.fatal, StoreError) and not isinstance(self.fatal, ReplayError)
-                return ("stopped" if lost else "failed"), ("interrupted" if lost else "failed"), str(self.fatal)
+                return ("stopped" if lost else "failed"), ("interrupted" if lost else None), str(self.fatal)
             if self.brake.reason:
                 return "stopped", "interrupted", self.brake.reason
             if self.faults:
-                reason = "; ".join(f"{fault} ({count} matches)" for fault, count in self.faults.items())
-                return "stopped", "interrupted", reason
+                return "stopped", "interrupted", self.reasons()
+
+    def reasons(self) -> str:
+        """Why matches could not be played, the commonest first."""
+        shown = [f"{clip(fault, 300)} ({count} matches)" for fault, count in self.faults.most_common(3)]
+        rest = len(self.faults) - len(shown)
+        return "; ".join(shown) + (f"; and {rest} more kinds of fault" if rest else "")
 
     def blocks(self, specs: Mapping[int, MatchSpec]) -> list[Block]:
         """The finished blocks, in the order in which the plan first named them."""
@@ -225,32 +238,38 @@ class Playing:
 
     async def match(self, spec: MatchSpec) -> None:
         """One match, and what becomes of it."""
-        prepared = self.prepared
         try:
-            outcome: Outcome = await Match(
-                prepared.task,
-                {seat: self.places[alias] for seat, alias in spec.seats.items()},
-                seed=spec.seed,
-                item=prepared.items[spec.item] if spec.item is not None else None,
-                prompts=prepared.prompts,
-                record=self.journal.claim(spec.number),
-                names=self.names,
-                standardise=prepared.config.standardise,
-                gate=self.brake.gate,
-            ).play()
-            await self.journal.finish(spec.number, outcome)
+            try:
+                outcome = await self.played(spec)
+                await self.journal.finish(spec.number, outcome)
+            except ParticipantError as fault:
+                self.faults[str(fault)] += 1
+                self.tally.failed += 1
+                await self.journal.fail(spec.number, str(fault))
+                return
         except Halted:
             return
-        except ParticipantError as fault:
-            self.faults[str(fault)] += 1
-            self.tally.failed += 1
-            await self.journal.fail(spec.number, str(fault))
         except Exception as fault:
             self.stop(fault)
-        else:
-            self.scores[spec.number] = outcome.scores
-            self.tally.done += 1
-            self.tally.aborted += outcome.state == "aborted"
+            return
+        self.scores[spec.number] = outcome.scores
+        self.tally.done += 1
+        self.tally.aborted += outcome.state == "aborted"
+
+    async def played(self, spec: MatchSpec) -> Outcome:
+        prepared = self.prepared
+        match = Match(
+            prepared.task,
+            {seat: self.places[alias] for seat, alias in spec.seats.items()},
+            seed=spec.seed,
+            item=prepared.items[spec.item] if spec.item is not None else None,
+            prompts=prepared.prompts,
+            record=self.journal.claim(spec.number),
+            names=self.names,
+            standardise=prepared.config.standardise,
+            gate=self.brake.gate,
+        )
+        return await match.play()
 
     def stop(self, fault: Exception) -> None:
         """End the run for a fault that no further match would mend."""

@@ -20,7 +20,6 @@ class Table:
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
-    note: str = ""
     left: int = 1  # how many columns are words, and stand at the left
 
     def render(self, form: str = "text") -> str:
@@ -56,8 +55,7 @@ class Table:
             return "  ".join(cells).rstrip()
 
         rule = "  ".join("─" * width for width in widths)
-        body = [aligned(self.header), rule, *map(aligned, self.rows)]
-        return "\n".join([*body, *([self.note] if self.note else [])])
+        return "\n".join([aligned(self.header), rule, *map(aligned, self.rows)])
 
     def _latex(self) -> str:
         def escaped(cell: str) -> str:

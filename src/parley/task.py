@@ -164,7 +164,7 @@ class Task:
     @property
     def params(self) -> dict[str, Any]:
         """The parameters with their values, in the order of declaration."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.init}  # type: ignore[arg-type]
 
     @classmethod
     def prompts(cls) -> dict[str, Prompt]:

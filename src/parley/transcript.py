@@ -14,18 +14,19 @@ def conversations(
 ) -> tuple[dict[str, Conversation], list[str]]:
     """Every seat's view, rebuilt message by message, and where it differs from what calls say was shown."""
     kept = {(call.round, call.seat.key, call.attempt): call for call in calls}
+    words = {key: call.reply.content for key, call in kept.items()}
     pool = Pool(Seat.of(seat) for seat in seats)
     faults: list[str] = []
 
     def shown(seat: str, round: int, attempt: int) -> None:
-        call = kept.pop((round, seat, attempt), None)
+        call = kept.get((round, seat, attempt))
         if call is not None and call.saw != pool.conversations[Seat.of(seat)].digest:
             faults.append(f"round {round}, {seat}: the seat was shown other words than the record holds")
 
     for message in messages:
         if message["kind"] == "reply":
-            kept.pop((message["round"], message["sender"], message["attempt"]), None)
-            pool.conversations[Seat.of(message["sender"])].answer(message["content"] or "")
+            said = words.get((message["round"], message["sender"], message["attempt"]), "")
+            pool.conversations[Seat.of(message["sender"])].answer(said)
             continue
         for seat in message["audience"]:
             conversation = pool.conversations[Seat.of(seat)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import sqlite3
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -71,7 +70,7 @@ async def endpoints() -> list[dict[str, Any]]:
 
     rows = []
     for name in providers.names():
-        provider = import_module(f"parley.providers.{name.replace('-', '_')}").Provider
+        provider = providers.class_of(name)
         key = provider.key_env
         found = "none" if not key else "found" if setting(key) else "not set"
         base = (provider.home_env and setting(provider.home_env)) or provider.home

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import click
@@ -20,7 +19,7 @@ def command(as_json: bool) -> None:
     """List providers with their keys' variables, other participants, the bots of each task, and your own aliases."""
     served: list[dict[str, Any]] = []
     for name in providers.names():
-        provider = import_module(f"parley.providers.{name.replace('-', '_')}").Provider
+        provider = providers.class_of(name)
         key = getattr(provider, "key_env", None)
         served.append(
             {

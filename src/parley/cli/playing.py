@@ -7,7 +7,6 @@ import os
 import signal
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import click
@@ -88,7 +87,7 @@ def remarks(data: dict[str, Any]) -> list[str]:
 
 def told(ending: Ending) -> None:
     """How the run stands and where it is, on stderr."""
-    place = ending.path if ending.path.is_absolute() else Path(ending.path)
+    place = ending.path
     match ending.state:
         case "done":
             say(f"done; written to {place}")

@@ -51,7 +51,7 @@ def seen(archive: Archive, number: int) -> dict[str, Any]:
         raise UsageError(f"{archive.id} has no match {number}; it has 1 to {archive.planned}")
     calls, messages = archive.calls(number), archive.messages(number)
     views, _ = conversations(messages, calls, list(match["seats"]))
-    scores = archive.finished().get(number, {})
+    scores = archive.scores_of(number)
     rounds: dict[int, list[dict[str, Any]]] = {}
     for call in calls:
         said = {"seat": call.seat.key, "attempt": call.attempt, "reply": call.reply.content, "reasoning": call.reply.reasoning}

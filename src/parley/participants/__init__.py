@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import pkgutil
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from parley import providers
@@ -24,28 +23,11 @@ from parley.task import Task
 class Participant(Protocol):
     """Answers a view. `privy` ones are bots: they also see the item and the seed."""
 
-    privy: ClassVar[bool]
+    privy: bool
 
     async def reply(self, view: View) -> Reply | str: ...
 
     async def close(self) -> None: ...
-
-
-class Limited:
-    """A participant that answers only so many views at a time."""
-
-    def __init__(self, inner: Participant, most: int) -> None:
-        self.inner, self._places = inner, asyncio.Semaphore(most)
-        self.privy = inner.privy  # type: ignore[misc]
-
-    privy: ClassVar[bool]
-
-    async def reply(self, view: View) -> Reply | str:
-        async with self._places:
-            return await self.inner.reply(view)
-
-    async def close(self) -> None:
-        await self.inner.close()
 
 
 class Named(NamedTuple):
@@ -88,7 +70,7 @@ def usual_alias(family: str, name: str) -> str:
 def make(model: str | Callable[..., Any], options: Mapping[str, Any], task: type[Task], where: str) -> Participant:
     """The participant that a model's name, or a function, stands for."""
     options = {key: expanded(value) if isinstance(value, str) else value for key, value in options.items()}
-    most = options.pop("concurrency", None)
+    options.pop("concurrency", None)  # whoever seats the participant sees to that
     if "api_key" in options:
         raise UsageError(f"{where}: keys come from the environment; name the variable: -M {where}.api_key_env=NAME")
     if callable(model):
@@ -99,9 +81,14 @@ def make(model: str | Callable[..., Any], options: Mapping[str, Any], task: type
             participant = import_module(f"parley.participants.{family}").make(name, options, task)
         else:
             participant = Model.made(family, name, options)
-    if most is None:
-        return participant
-    limit = coerced(most, int, f"{where}.concurrency")
+    return participant
+
+
+def most_at_once(options: Mapping[str, Any], where: str) -> int | None:
+    """How many views a participant answers at a time, where its options say so."""
+    if (given := options.get("concurrency")) is None:
+        return None
+    limit: int = coerced(given, int, f"{where}.concurrency")
     if limit < 1:
         raise UsageError(f"{where}.concurrency must be at least 1, not {limit}")
-    return Limited(participant, limit)
+    return limit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import Any, ClassVar
+from typing import Any
 
 from parley.errors import ParticipantError, unknown
 from parley.expect import Said
@@ -16,7 +16,7 @@ from parley.task import Sight, Task
 class Bot:
     """Decides by a function of what it sees; its choices depend on the match's seed, its seat and the round only."""
 
-    privy: ClassVar[bool] = True
+    privy: bool = True
 
     def __init__(self, name: str, decide: Callable[..., Any], options: Mapping[str, Any]) -> None:
         self._name, self._decide, self._options = name, decide, options

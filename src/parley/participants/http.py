@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any
 
 import orjson
 
@@ -33,7 +33,7 @@ class Options:
 class Http:
     """Posts the view, reads the reply."""
 
-    privy: ClassVar[bool] = False
+    privy: bool = False
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import Any
 
 from parley.errors import Refused, UsageError, unknown
 from parley.pool import View
@@ -19,7 +19,7 @@ TERMINAL = threading.Lock()  # there is one, however many people share it
 class Human:
     """Shows what is new in a view and reads lines until an empty one; one question at a time."""
 
-    privy: ClassVar[bool] = False
+    privy: bool = False
 
     async def reply(self, view: View) -> str:
         return await apart(converse, view)

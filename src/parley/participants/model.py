@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import blake2b
-from typing import Any, ClassVar
+from typing import Any
 
 from parley import providers
 from parley.errors import ParleyError, ParticipantError
@@ -16,10 +16,11 @@ from parley.providers.protocol import Provider, Reply, Request
 class Model:
     """Speaks for a model. Demonstrations, where a task gives some, stand before the question they belong to."""
 
-    privy: ClassVar[bool] = False
+    privy: bool = False
 
     def __init__(self, provider: Provider, system: str = "", folded: bool = False) -> None:
-        self.provider, self.folded = provider, folded
+        self.provider = provider
+        self.folded = folded or not getattr(provider, "system_role", True)
         self._system = [Turn("system", system)] if system else []
 
     @classmethod

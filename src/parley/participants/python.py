@@ -8,7 +8,9 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
+
+import orjson
 
 from parley.errors import Halted, ParticipantError, UsageError
 from parley.parameters import keywords
@@ -20,7 +22,7 @@ from parley.task import Task
 class Python:
     """Calls a function with the view; a plain one runs in a thread, so that it may take its time."""
 
-    privy: ClassVar[bool] = False
+    privy: bool = False
 
     def __init__(self, function: Callable[..., Any], options: Mapping[str, Any], name: str) -> None:
         if inspect.isclass(function):
@@ -44,6 +46,8 @@ class Python:
             raise
         except (Exception, SystemExit) as wrong:
             raise ParticipantError(f"{self._name}: the function failed: {type(wrong).__name__}: {wrong}") from wrong
+        if isinstance(said, Mapping):
+            return orjson.dumps(said, default=str).decode()
         if isinstance(said, bytes):
             return said.decode("utf-8", "replace")
         if not isinstance(said, str) and not (isinstance(said, Reply) and isinstance(said.content, str | tuple)):

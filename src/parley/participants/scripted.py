@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from parley.errors import UsageError, unknown
 from parley.pool import View
@@ -15,7 +15,7 @@ from parley.task import Task
 class Scripted:
     """Says fixed lines in order. It looks only at how often it has spoken, so it can be resumed."""
 
-    privy: ClassVar[bool] = False
+    privy: bool = False
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines

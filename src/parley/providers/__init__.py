@@ -21,13 +21,16 @@ def names() -> list[str]:
     return sorted(own | {entry.name for entry in entry_points(group="parley.providers")})
 
 
-def make(family: str, name: str, options: Mapping[str, Any]) -> Provider:
-    """The provider of a family for one model; its options are the fields of its class."""
+def class_of(family: str) -> Any:
+    """The class that serves a family of models."""
     if family not in names():
         raise unknown("provider", family, names())
     for entry in entry_points(group="parley.providers", name=family):
-        provider = entry.load()
-        break
-    else:
-        provider = import_module(f"parley.providers.{family.replace('-', '_')}").Provider
+        return entry.load()
+    return import_module(f"parley.providers.{family.replace('-', '_')}").Provider
+
+
+def make(family: str, name: str, options: Mapping[str, Any]) -> Provider:
+    """The provider of a family for one model; its options are the fields of its class."""
+    provider = class_of(family)
     return cast(Provider, fitted(provider, {**options, "name": name}, "option of", f"{family}/{name}"))

@@ -22,6 +22,7 @@ class Provider(OpenAICompatible):
     home_env: ClassVar[str | None] = "COMPLETION_BASE_URL"
     key_env: ClassVar[str | None] = "COMPLETION_API_KEY"
     path: ClassVar[str] = "/completions"
+    system_role: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         self.human_tag, self.assistant_tag = unescaped(self.human_tag), unescaped(self.assistant_tag)

@@ -7,6 +7,8 @@ import json
 import random
 import re
 import time
+from collections.abc import Callable
+from contextvars import ContextVar
 from email.utils import mktime_tz, parsedate_tz
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,7 +18,7 @@ from weakref import WeakKeyDictionary
 import aiohttp
 import orjson
 
-from parley.errors import ParticipantError, Refused
+from parley.errors import ParticipantError, Refused, Rejected
 from parley.providers.keys import SHORTEST, redacted
 
 LARGEST = 16 * 2**20  # bytes of one answer
@@ -34,6 +36,9 @@ HINTS = {
     404: "check the model's name and base_url",
     429: "check the account's credit",
 }
+
+
+AGAIN: ContextVar[Callable[[], None]] = ContextVar("again", default=lambda: None)  # raises once nothing new may be asked
 
 
 class Transport:
@@ -61,7 +66,7 @@ class Transport:
                 fault = redacted(str(pause))
                 if attempt < TRIES - 1:
                     usual = min(LONGEST_PAUSE, FIRST_PAUSE * 2**attempt) * random.uniform(0.5, 1)
-                    await asyncio.sleep(min(pause.seconds or usual, max(0.0, ends - time.monotonic())))
+                    await patient(min(pause.seconds or usual, max(0.0, ends - time.monotonic())))
             except TimeoutError:
                 ends = 0.0
             if time.monotonic() >= ends:
@@ -135,13 +140,22 @@ class Transport:
             return Pause(fault, wait)
         hint = f"it wants to be asked at {redacted(location.partition('?')[0])}" if location else HINTS.get(status)
         # What speaks against the model is final; what may lie in this one request (too long, filtered) is not.
-        return Refused(f"{self.place}: {fault} ({hint})") if hint else ParticipantError(f"{self.place}: {fault}")
+        return Refused(f"{self.place}: {fault} ({hint})") if hint else Rejected(f"{self.place}: {fault}")
 
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
             self._session = None
             await let_go()
+
+
+async def patient(seconds: float) -> None:
+    """Wait before a further try, unless none is wanted any more."""
+    ends = time.monotonic() + seconds
+    while (rest := ends - time.monotonic()) > 0:
+        await asyncio.sleep(min(rest, 0.5))
+        AGAIN.get()()
+    AGAIN.get()()
 
 
 class Shared:

@@ -153,12 +153,12 @@ def difference(table: Table, metric: str, role: str, a: str, b: str, bounds: tup
     p: float | None = None
     if found.kind == "block t":
         t = fmean(gaps) / (stdev(gaps) / math.sqrt(len(gaps)))
-        p = 2 * (1 - t_cdf(abs(t), len(gaps) - 1))
+        p = 2 * t_cdf(-abs(t), len(gaps) - 1)
     elif found.kind == "bounded":
         mine, others = (interval([one[block] for block in ours if block in theirs], bounds, alpha / 2) for one in (ours, theirs))
         if mine.kind == others.kind == "block t":  # both vary, but always together: the signs of the gaps decide
             found = Interval(mine.low - others.high, mine.high - others.low, "block t")  # type: ignore[operator]
-            p = 1.0 if gaps[0] == 0 else min(1.0, 2 * 0.5 ** len(gaps))
+            p = 1.0 if abs(gaps[0]) < 1e-9 * max(1.0, width) else min(1.0, 2 * 0.5 ** len(gaps))
         else:  # the level at which the interval would just touch zero
             p = min(1.0, 2 * (width / (width + abs(gaps[0]))) ** len(gaps))
     return Pair(role, metric, a, b, fmean(gaps), found.low, found.high, p)

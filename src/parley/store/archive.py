@@ -19,6 +19,8 @@ from parley.store.owner import lives
 from parley.store.rows import FIELDS, call_from
 from parley.store.schema import VERSION, version_of
 
+MATCH_FIELDS = ("number", "block", "item", "repeat", "seed", "seats", "state", "reason", "rounds", "began", "ended")
+
 
 class Score(NamedTuple):
     """One seat's value of one metric in one match."""
@@ -38,15 +40,23 @@ class Archive:
         self.path = path
         try:
             self._connection = opened(path)
+        except (OSError, sqlite3.Error) as wrong:
+            raise StoreError(f"{path} cannot be read as a run: {wrong}") from None
+        try:
             if version_of(self._connection, str(path)) < VERSION:
                 raise StoreError(f"{path} was written by an older Parley: `parley resume` brings it up to date")
+            self._connection.execute("BEGIN")  # one moment of the run, however long it is looked at
             row = self._row(
                 "SELECT id, created, config, identity, state, stop_status, stop_reason, planned, owner, beat FROM runs"
             )
-        except (OSError, sqlite3.Error) as wrong:
+            if row is None:
+                raise StoreError(f"{path} holds no run")
+        except sqlite3.Error as wrong:
+            self._connection.close()
             raise StoreError(f"{path} cannot be read as a run: {wrong}") from None
-        if row is None:
-            raise StoreError(f"{path} holds no run")
+        except StoreError:
+            self._connection.close()
+            raise
         self.id, self.created, config, identity, self.state, self.status, self.reason, self.planned, owner, beat = row
         self.config, self.identity = Config.decoded(config), orjson.loads(identity)
         if self.state == "running" and not (owner and lives(owner, beat or 0)):
@@ -77,12 +87,12 @@ class Archive:
 
     def matches(self) -> list[dict[str, Any]]:
         """All matches known so far."""
-        names = ("number", "block", "item", "repeat", "seed", "seats", "state", "reason", "rounds", "began", "ended")
-        rows = self._rows(f"SELECT {', '.join(names)} FROM matches ORDER BY number")
-        return [{**dict(zip(names, row, strict=True)), "seats": orjson.loads(row[5])} for row in rows]
+        return [match_from(row) for row in self._rows(f"SELECT {', '.join(MATCH_FIELDS)} FROM matches ORDER BY number")]
 
     def match(self, number: int) -> dict[str, Any] | None:
-        return next((match for match in self.matches() if match["number"] == number), None)
+        """One match."""
+        row = self._row(f"SELECT {', '.join(MATCH_FIELDS)} FROM matches WHERE number = ?", number)
+        return None if row is None else match_from(row)
 
     def scores(self) -> list[Score]:
         """Every score of every finished match; a missing one has no value."""
@@ -97,6 +107,14 @@ class Archive:
             found.append(Score(match, block, Seat.of(seat), cast[seat], metric, value))
         return found
 
+    def scores_of(self, number: int) -> dict[Seat, dict[str, float | None]]:
+        """The scores of one match, by seat and metric."""
+        table: dict[Seat, dict[str, float | None]] = {}
+        rows = self._rows("SELECT seat, metric, value FROM scores WHERE match = ? AND judge = '' ORDER BY seat, metric", number)
+        for seat, metric, value in rows:
+            table.setdefault(Seat.of(seat), {})[metric] = value
+        return table
+
     def finished(self) -> dict[int, dict[Seat, dict[str, float | None]]]:
         """The scores of every match that has ended, by match."""
         ended = self._rows("SELECT number FROM matches WHERE state IN ('done', 'aborted') ORDER BY number")
@@ -104,6 +122,11 @@ class Archive:
         for score in self.scores():
             table[score.match].setdefault(score.seat, {})[score.metric] = score.value
         return table
+
+    def effects(self, number: int) -> dict[tuple[int, int], tuple[bytes, Any]]:
+        """A match's programs that were run, by round and number."""
+        rows = self._rows("SELECT round, number, saw, result FROM effects WHERE match = ?", number)
+        return {(round, n): (saw, orjson.loads(result)) for round, n, saw, result in rows}
 
     def calls(self, number: int) -> list[Call]:
         """A match's calls in the order of round, seat and attempt."""
@@ -136,9 +159,9 @@ class Archive:
         rows = self._rows(
             "SELECT v.match, s.value, v.round, v.seat, v.attempt, v.kind, v.detail, v.outcome FROM violations v "
             "JOIN matches m ON v.match = m.number JOIN json_each(m.seats) s ON s.key = v.seat "
-            "WHERE ? IS NULL OR v.match = ? ORDER BY v.match, v.number",
-            number,
-            number,
+            + ("" if number is None else "WHERE v.match = ? ")
+            + "ORDER BY v.match, v.number",
+            *(() if number is None else (number,)),
         )
         names = ("match", "alias", "round", "seat", "attempt", "kind", "detail", "outcome")
         return [dict(zip(names, row, strict=True)) for row in rows]
@@ -159,6 +182,11 @@ class Archive:
         for alias, model in rows:
             found.setdefault(alias, []).append(model)
         return found
+
+
+def match_from(row: Any) -> dict[str, Any]:
+    facts = dict(zip(MATCH_FIELDS, row, strict=True))
+    return {**facts, "seats": orjson.loads(facts["seats"])}
 
 
 def opened(path: Path) -> sqlite3.Connection:

@@ -7,7 +7,8 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Protocol
@@ -46,6 +47,8 @@ from parley.store.schema import migrate, version_of
 class Journal(Protocol):
     """What a run needs of its store, wherever that is kept."""
 
+    notice: str  # what the person should know about the store
+
     async def plan(self, specs: Sequence[MatchSpec]) -> None:
         """Make matches known; those already known stay as they are."""
 
@@ -61,7 +64,7 @@ class Journal(Protocol):
     async def fail(self, number: int, reason: str) -> None:
         """Leave a match unfinished, saying why."""
 
-    async def end(self, state: str, status: str, reason: str) -> None:
+    async def end(self, state: str, status: str | None, reason: str) -> None:
         """Say how the run stands."""
 
     async def close(self) -> None: ...
@@ -72,6 +75,7 @@ class SqliteJournal:
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path, self.token, self.notice, self.commits = path, os.urandom(8).hex(), "", 0
+        self._fault = ""
         self._loop = asyncio.get_running_loop()
         self._batch, self._idle = Batch(), asyncio.Event()
         self._idle.set()
@@ -89,7 +93,8 @@ class SqliteJournal:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists():
                 raise StoreError(f"{path} exists already")
-            connection = sqlite3.connect(path, isolation_level=None)
+            unfinished = path.with_suffix(".new")  # a run that is killed while it is made leaves no half of one
+            connection = sqlite3.connect(unfinished, isolation_level=None)
             try:
                 migrate(connection, 0)
                 connection.execute("BEGIN")
@@ -103,6 +108,7 @@ class SqliteJournal:
                 connection.execute("COMMIT")
             finally:
                 connection.close()
+            unfinished.rename(path)
         except (OSError, sqlite3.Error) as wrong:
             raise StoreError(f"{path} cannot be written: {wrong}") from None
         return await cls.open(path)
@@ -157,7 +163,7 @@ class SqliteJournal:
         return MatchRecord(self, number, self._kept.pop(number, {}), self._effects.pop(number, {}))
 
     async def heartbeat(self) -> None:
-        await self.commit("UPDATE runs SET beat = ? WHERE token = ?", (time.time(), self.token), must=True)
+        await self.commit("UPDATE runs SET beat = ?", (time.time(),))
 
     async def finish(self, number: int, outcome: Outcome) -> None:
         batch = self._batch
@@ -176,14 +182,13 @@ class SqliteJournal:
     async def fail(self, number: int, reason: str) -> None:
         await self.commit("UPDATE matches SET state = 'failed', reason = ? WHERE number = ?", (reason, number))
 
-    async def end(self, state: str, status: str, reason: str) -> None:
+    async def end(self, state: str, status: str | None, reason: str) -> None:
         self._enqueue("UPDATE matches SET state = 'stopped' WHERE state = 'running'", ())
         await self.commit("UPDATE runs SET state = ?, stop_status = ?, stop_reason = ?", (state, status, reason or None))
 
     async def close(self) -> None:
         """Let go of the run; the file is whole by itself afterwards."""
         if self._thread.is_alive():
-            self._enqueue("UPDATE runs SET owner = NULL, token = NULL WHERE token = ?", (self.token,))
             await self._idle.wait()
             self._queue.put(None)
             await asyncio.to_thread(self._thread.join)
@@ -191,16 +196,20 @@ class SqliteJournal:
     def acknowledged(self) -> asyncio.Future[None]:
         """Done when everything that was put into the batch so far is on disk."""
         future: asyncio.Future[None] = self._loop.create_future()
-        self._batch.waiting.append(future)
-        self._wake()
+        if self._fault:
+            future.set_exception(StoreError(self._fault))
+        else:
+            self._batch.waiting.append(future)
+            self._wake()
         return future
 
     def add_call(self, number: int, call: Call) -> None:
         self._batch.inserts[CALL].append(call_row(number, call))
 
-    def add_round(self, number: int, messages: Iterable[Message], first: int) -> None:
-        self._batch.inserts[ROUND].append(round_row(number, first, messages))
-        self._wake()
+    def add_round(self, number: int, messages: Sequence[Message], first: int) -> None:
+        if messages:
+            self._batch.inserts[ROUND].append(round_row(number, first, messages))
+            self._wake()
 
     def add_effect(self, match: int, round: int, number: int, saw: bytes, result: Any) -> None:
         self._batch.inserts[EFFECT].append((match, round, number, saw, encoded(result)))
@@ -224,12 +233,16 @@ class SqliteJournal:
         self._queue.put(batch)
 
     def _acknowledge(self, batch: Batch, fault: str) -> None:
-        for future in batch.waiting:
+        """Tell those who wait. After a fault nothing is written any more: a record with a hole in it would be worse."""
+        self._fault = self._fault or fault
+        for future in [*batch.waiting, *(self._batch.waiting if self._fault else ())]:
             if not future.done():
-                if fault:
-                    future.set_exception(StoreError(fault))
+                if self._fault:
+                    future.set_exception(StoreError(self._fault))
                 else:
                     future.set_result(None)
+        if self._fault:
+            self._batch = Batch()
         if self._batch:
             self._hand_over()
         else:
@@ -241,14 +254,14 @@ class SqliteJournal:
             while (batch := self._queue.get()) is not None:
                 fault = ""
                 try:
-                    write(connection, batch)
+                    write(connection, batch, self.token)
                 except Exception as wrong:  # whatever it is, nobody may wait for ever
                     fault = f"{self.path} could not be written: {wrong}"
-                    if connection.in_transaction:
+                    with suppress(sqlite3.Error):
                         connection.execute("ROLLBACK")
                 self._loop.call_soon_threadsafe(self._acknowledge, batch, fault)
         finally:
-            settle(connection)
+            settle(connection, self.token)
 
 
 class MatchRecord:

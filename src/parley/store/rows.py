@@ -133,16 +133,18 @@ def prepare(connection: sqlite3.Connection, path: Path) -> str:
     return f"{path.parent} is on a file system where SQLite's WAL does not work: a rollback journal is used, commits are slower"
 
 
-def write(connection: sqlite3.Connection, batch: Batch) -> None:
-    """One transaction: all of the batch, or nothing."""
+def write(connection: sqlite3.Connection, batch: Batch, token: str) -> None:
+    """One transaction: all of the batch, or nothing, and nothing if the run is no longer ours."""
     connection.execute("BEGIN IMMEDIATE")
+    if connection.execute("SELECT 1 FROM runs WHERE token = ?", (token,)).fetchone() is None:
+        raise StoreError("another process has taken this run over")
     if batch.claims:
         connection.execute(CLAIM, (time.time(), encoded(batch.claims)))
     for statement, rows in batch.inserts.items():
         insert(connection, statement, rows)
     for statement, values, must in batch.changes:
         if connection.execute(statement, values).rowcount == 0 and must:
-            raise StoreError("another process has taken this run over, or the match has ended before")
+            raise StoreError("the match has ended before")
     connection.execute("COMMIT")
 
 
@@ -162,9 +164,10 @@ def marks(columns: int, rows: int) -> str:
     return ",".join([f"({','.join('?' * columns)})"] * rows)
 
 
-def settle(connection: sqlite3.Connection) -> None:
-    """Fold everything into the one file, so that it can be copied; a reader may prevent that, which does no harm."""
+def settle(connection: sqlite3.Connection, token: str) -> None:
+    """Let go, and fold everything into the one file, so that it can be copied; a reader may prevent that without harm."""
     try:
+        connection.execute("UPDATE runs SET owner = NULL, token = NULL WHERE token = ?", (token,))
         connection.execute("PRAGMA busy_timeout = 200")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.execute("PRAGMA journal_mode = DELETE")

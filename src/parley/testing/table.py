@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from parley.errors import Forfeit, TaskError
 from parley.match import Match, Outcome
@@ -60,7 +60,7 @@ class ByHand:
 class Speaking:
     """A participant that says what a function of its view returns, and remembers what it was shown."""
 
-    privy: ClassVar[bool] = False
+    privy: bool = False
 
     def __init__(self, speak: Speak, pause: Callable[[View], Awaitable[None]] | None = None) -> None:
         self.views: list[View] = []
