@@ -1,5 +1,6 @@
 """The command: what it prints, where, with which exit code, and what it says to wrong input."""
 
+import csv
 import io
 import json
 import re
@@ -13,6 +14,7 @@ import pytest
 
 from parley import catalogue
 from parley.cli import main
+from parley.result import Result
 
 HERE = Path(__file__).parents[1]
 EXAMPLE = str(HERE / "examples" / "prisoners_dilemma.py")
@@ -90,11 +92,54 @@ def test_the_table_shows_mean_interval_and_n(played):
     assert "signature: public_goods|rounds:5" in out
 
 
-@pytest.mark.parametrize(
-    ("form", "mark"), [("markdown", "| model |"), ("latex", r"\begin{tabular}"), ("csv", "model,role,metric")]
-)
-def test_tables_come_in_several_forms(played, form, mark):
-    assert mark in parley("show", "public", "--format", form, cwd=played).out
+@pytest.mark.parametrize(("form", "mark"), [("markdown", "| model |"), ("latex", r"\begin{tabular}"), ("csv", "alias,")])
+def test_tables_come_in_several_forms_each_with_the_signature(played, form, mark):
+    out = parley("show", "public", "--format", form, cwd=played).out
+    assert mark in out
+    assert "public_goods|rounds:5" in out.replace("\\_", "_")
+    assert "●" not in out  # drawings are for the terminal
+
+
+def test_csv_is_for_machines(played):
+    rows = list(csv.DictReader(parley("show", "public", "--format", "csv", cwd=played).out.splitlines()))
+    data = parley("show", "public", "--json", cwd=played).json["results"]
+    assert [float(row["mean"]) for row in rows] == [row["mean"] for row in data]
+    assert [float(row["low"]) for row in rows] == [row["low"] for row in data]
+
+
+@pytest.mark.parametrize("name", ["last", "first", "public_goods", "public"])
+def test_a_run_answers_to_several_names(played, name):
+    assert parley("show", name, "--json", cwd=played).json["run"]["name"] == "first"
+
+
+def test_a_stopped_run_says_why_wherever_it_is_shown(tmp_path):
+    words = (
+        "run",
+        "public_goods",
+        "-m",
+        "a=vllm/x",
+        "-m",
+        "bot/random",
+        "-M",
+        "a.base_url=http://127.0.0.1:9",
+        "-M",
+        "a.deadline=0.2",
+    )
+    parley(*words, "--repeats", 1, cwd=tmp_path, code=3)
+    out = parley("show", "last", cwd=tmp_path).out
+    assert out.startswith("stopped: 0 of 1 matches; a: http://127.0.0.1:9/chat/completions")
+    result = parley_result(tmp_path)
+    assert "stopped: 0 of 1 matches" in repr(result)
+    assert "stopped: 0 of 1 matches" in result._repr_html_()
+
+
+def parley_result(folder):
+    (path,) = (folder / "runs").glob("*.parley")
+    return Result(path)
+
+
+def test_resuming_a_finished_run_says_so(played):
+    assert "nothing is left to play" in parley("resume", "last", cwd=played).err
 
 
 def test_ls_lists_runs_newest_first(played):
@@ -203,6 +248,8 @@ def test_tasks_describes_roles_parameters_metrics_and_prompts(tmp_path):
     assert facts["prompts"]["public_goods.turn"] == ["endowment", "number", "rounds"]
     assert facts["metrics"][0]["unit"] == "coins"
     assert "players" in facts["roles"]
+    assert facts["params"]["feedback"]["type"] == "income or investments"
+    assert "common pool" in parley("tasks", "public_goods", cwd=tmp_path).out  # prompts are shown in full
     assert set(parley("tasks", "--json", cwd=tmp_path).json) == set(catalogue.names())
     assert "bot/tit-for-tat" in parley("tasks", EXAMPLE, cwd=tmp_path).out
 

@@ -210,6 +210,7 @@ def test_a_participant_that_fails_stops_the_run_resumably(tmp_path):
     assert len(asked) == 10 * 5 - 7  # what was recorded is not asked for again
     straight = parley.run("public_goods", {"s": lambda view: "5", "b": "bot/altruist"}, repeats=10, store=tmp_path)
     assert [row["mean"] for row in whole.data["results"]] == [row["mean"] for row in straight.data["results"]]
+    assert audit(whole.path).checked["replay"] == 10
     assert audit(whole.path).breaches == []
 
 
@@ -256,6 +257,9 @@ def test_resuming_under_a_changed_prompt_rule_or_configuration_is_refused_by_nam
     changed("say something", "say anything")
     with pytest.raises(ReplayError, match=r"prompt echo\.speak"):
         parley.resume(path, functions=functions)
+    changed('"Write a line."', '"Write two lines."')  # words that are no prompt of their own
+    with pytest.raises(ReplayError, match="the rule of echo"):
+        parley.resume(path, functions=functions)
     changed("for number in range(self.rounds):", "for number in range(self.rounds - 1):")
     with pytest.raises(ReplayError, match="the rule of echo"):
         parley.resume(path, functions=functions)
@@ -272,7 +276,8 @@ def test_a_finished_run_resumes_to_itself(tmp_path):
     assert parley.resume(result.path).data == Result(result.path).data
 
 
-def test_the_number_of_matches_in_flight_is_bounded(tmp_path):
+@pytest.mark.parametrize(("options", "concurrency", "wanted"), [({}, 7, 7), ({"concurrency": 3}, 20, 3)])
+def test_matches_in_flight_and_a_models_own_calls_are_bounded(tmp_path, options, concurrency, wanted):
     now, most = 0, 0
 
     async def counts(view):
@@ -283,23 +288,9 @@ def test_the_number_of_matches_in_flight_is_bounded(tmp_path):
         now -= 1
         return "hello"
 
-    parley.run(games.Judged(), {"a": counts}, repeats=40, concurrency=7, store=tmp_path)
-    assert most == 7
-
-
-def test_a_models_own_concurrency_is_bounded(tmp_path):
-    now, most = 0, 0
-
-    async def counts(view):
-        nonlocal now, most
-        now += 1
-        most = max(most, now)
-        await asyncio.sleep(0.002)
-        now -= 1
-        return "hello"
-
-    parley.run(games.Judged(), {"a": {"model": counts, "concurrency": 3}}, repeats=40, concurrency=20, store=tmp_path)
-    assert most == 3
+    models = {"a": {"model": counts, **options}}
+    parley.run(games.Judged(), models, repeats=40, concurrency=concurrency, store=tmp_path)
+    assert most == wanted
 
 
 def test_cautions_reach_the_one_who_runs(tmp_path):
@@ -337,3 +328,151 @@ def test_no_secret_can_enter_a_run(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="api_key_env"):
         parley.run("public_goods", {"a": {"model": "vllm/x", "api_key": "abc"}, "b": "bot/random"}, store=tmp_path)
     assert not list(tmp_path.glob("*.parley"))
+
+
+def test_the_first_brake_lets_nothing_new_be_asked_even_by_those_who_wait_for_a_place(tmp_path):
+    asked = []
+
+    async def slow(view):
+        asked.append(view)
+        if len(asked) == 2:
+            brake.pull("enough")
+        await asyncio.sleep(0.01)
+        return "hello"
+
+    brake = runs.Brake()
+    config = Config("judged", {}, {"a": {"model": "python/x:y", "concurrency": 1}}, ["a"], plan="each", repeats=20)
+    prepared = prepare(config, task=games.Judged(), functions={"a": slow})
+    ending = asyncio.run(runs.start(prepared, tmp_path, concurrency=20, brake=brake))
+    assert (ending.state, len(asked)) == ("stopped", 2)
+
+
+def test_requests_that_are_rejected_do_not_speak_against_the_model(tmp_path):
+    from parley.errors import Rejected
+
+    words = [games.Word(str(n), "cat") for n in range(12)]
+    bad = {"0", "1", "2", "5"}
+    seen = []
+
+    def picky(view):
+        seen.append(view)
+        if len(seen) in (1, 2, 3, 6):
+            raise Rejected("filtered")
+        return "cat"
+
+    result = parley.run(games.Spelling(), {"p": picky}, items=words, store=tmp_path, concurrency=1)
+    assert result.data["run"]["matches"] == {"planned": 12, "done": 12 - len(bad), "failed": len(bad)}
+    assert "filtered (4 matches)" in result.data["run"]["stop"]["reason"]
+
+
+def test_an_audit_needs_neither_keys_nor_functions(tmp_path, monkeypatch):
+    result = parley.run("public_goods", {"f": lambda view: "5", "b": "bot/random"}, repeats=2, store=tmp_path)
+    found = audit(result.path)
+    assert (found.breaches, found.checked["replay"], found.cautions) == ([], 2, [])
+
+
+def test_a_run_is_read_as_of_one_moment_while_it_is_played(tmp_path):
+    """Somebody looks at everything, again and again, while matches end."""
+    looked = 0
+
+    async def look(path):
+        nonlocal looked
+        while True:
+            await asyncio.sleep(0)
+            result = Result(path)
+            assert len(result.matches) == 300
+            with Archive(path) as archive:
+                assert set(archive.finished()) == {m["number"] for m in archive.matches() if m["state"] == "done"}
+            looked += 1
+
+    async def main():
+        config = Config("judged", {}, {"a": {"model": "bot/null"}}, ["a"], plan="each", repeats=300)
+        task = asyncio.create_task(runs.start(prepare(config, task=games.Judged()), tmp_path, concurrency=3))
+        while not list(tmp_path.glob("*.parley")):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        watching = asyncio.create_task(look(*tmp_path.glob("*.parley")))
+        ending = await task
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        return ending, watching
+
+    ending, watching = asyncio.run(main())
+    assert ending.state == "done"
+    assert watching.cancelled() or watching.exception() is None
+    assert looked > 0
+
+
+def test_nothing_of_the_cast_reaches_what_is_sent(tmp_path):
+    """Telling names for alias, model and provider, searched for in every request that leaves."""
+    sent = []
+
+    async def watched(view):
+        sent.append(json.dumps([list(view), str(view.seat), view.expect.schema], ensure_ascii=False))
+        return '{"coins": 5, "reason": "-"}'
+
+    watched.__name__ = watched.__qualname__ = "quagmire"
+    watched.__module__ = "bumblebee"
+    models = {"rhubarb": watched, "marzipan": {"model": watched}, "free-rider": "bot/free-rider"}
+    for feedback in ("income", "investments"):
+        parley.run("public_goods", models, repeats=2, store=tmp_path, name="kaleidoscope", feedback=feedback)
+    assert len(sent) == 2 * 2 * 5 * 2
+    for secret in ("rhubarb", "marzipan", "free-rider", "quagmire", "bumblebee", "python/", "bot/", "kaleidoscope"):
+        assert not [words for words in sent if secret in words], secret
+
+
+@pytest.mark.parametrize("wrong", [0, -1])
+def test_a_run_that_cannot_be_played_leaves_no_file(tmp_path, wrong):
+    with pytest.raises(UsageError, match="concurrency"):
+        parley.run("public_goods", BOTS, store=tmp_path, concurrency=wrong)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_signature_tells_judges_items_and_the_field_apart(tmp_path):
+    def signed(task, models, **options):
+        return parley.run(task, models, store=tmp_path, **options).data["results"][0]["signature"]
+
+    lines = {"w": lambda view: "a line"}
+    plain, judged = signed(games.Judged(), lines), signed(games.Judged(), lines, roles={"judge": "bot/random"})
+    assert judged != plain
+    assert "judge:bot/random@" in judged
+    words = [{"id": "1", "text": "cat"}, {"id": "2", "text": "dog"}]
+    one, other = (signed(games.Spelling(), {"n": "bot/null"}, items=rows) for rows in (words, words[:1]))
+    assert one != other
+    assert "items:2@" in one
+    soft = signed("public_goods", {"a": "bot/altruist", "b": "bot/gradual"}, repeats=2)
+    hard = signed("public_goods", {"a": "bot/altruist", "b": "bot/free-rider"}, repeats=2)
+    assert soft != hard
+
+
+def test_items_may_be_plain_rows_and_what_is_no_item_is_refused(tmp_path):
+    result = parley.run(games.Spelling(), {"n": "bot/null"}, items=[{"text": "cat"}, {"text": "dog"}], store=tmp_path)
+    assert result.data["results"][0]["blocks"] == 2
+    for wrong in ([{"word": "cat"}], ["cat"], [5], "words.jsonl"):
+        with pytest.raises(UsageError, match="item"):
+            parley.run(games.Spelling(), {"n": "bot/null"}, items=wrong, store=tmp_path)
+
+
+def test_the_options_of_the_door_can_be_looked_up():
+    import inspect
+
+    assert {"models", "roles", "items", "repeats", "seed", "store", "concurrency"} <= set(
+        inspect.signature(parley.run).parameters
+    )
+
+
+def test_it_is_known_who_keeps_everybody_waiting(tmp_path):
+    tally = runs.Tally()
+    seen = []
+
+    async def slow(view):
+        await asyncio.sleep(0.05)
+        seen.append(tally.slowest())
+        return "hello"
+
+    config = Config("judged", {}, {"snail": {"model": "python/x:y"}}, ["snail"], plan="each", repeats=1)
+    asyncio.run(runs.start(prepare(config, task=games.Judged(), functions={"snail": slow}), tmp_path, tally=tally))
+    ((alias, seconds),) = seen
+    assert alias == "snail"
+    assert seconds >= 0.04
+    assert tally.slowest() is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ import orjson
 
 from parley import __version__
 from parley.catalogue import digest, rule_digest
-from parley.errors import ReplayError, UsageError
+from parley.errors import ReplayError, UsageError, unknown
 from parley.providers.keys import secrets
 from parley.task import Prompt, Task
 
@@ -47,7 +47,9 @@ class Config:
         return cls(**{each.name: found[each.name] for each in fields(cls) if each.name in found})
 
 
-def identity(task: Task, seats: Mapping[str, int], prompts: Mapping[str, Prompt]) -> dict[str, Any]:
+def identity(
+    task: Task, seats: Mapping[str, int], prompts: Mapping[str, Prompt], items: Sequence[tuple[str, bytes]] = ()
+) -> dict[str, Any]:
     """What a record depends on besides the configuration: the rule, the prompts, the program.
 
     Roles and metrics stand here too, so that results can be computed from the file alone.
@@ -61,6 +63,7 @@ def identity(task: Task, seats: Mapping[str, int], prompts: Mapping[str, Prompt]
         "roles": {name: "instrument" if role.instrument else "contestant" for name, role in task.roles.items()},
         "seats": dict(seats),
         "metrics": [asdict(metric) for metric in task.metrics(seats)],
+        "items": f"{len(items)}@{digest(repr(items))[:8]}" if items else None,
         "texts": {f"{task.name}.{name}": prompt.text for name, prompt in sorted(prompts.items())},
         "prompts": {f"{task.name}.{name}": digest(prompt.text) for name, prompt in sorted(prompts.items())},
     }
@@ -88,8 +91,6 @@ def refuse_other(old: Config, new: Config, run: str) -> None:
 
 def chosen_prompts(task: type[Task], replaced: Mapping[str, str]) -> dict[str, Prompt]:
     """The prompts in use: the task's own, or what the configuration puts in their place."""
-    from parley.errors import unknown
-
     own = task.prompts()
     known = {f"{task.name}.{name}": prompt for name, prompt in own.items()}
     params = [each.name for each in fields(task)]  # type: ignore[arg-type]

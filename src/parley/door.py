@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +106,6 @@ def entered(experiment: Experiment, models: Any) -> list[str]:
             raise UsageError(f"a model is a name, a function or {{'model': name, …}}, not {what!r}")
         found.append(experiment.enter(what, str(alias), options))
     return found
+
+
+run.__signature__ = signature(run_async)  # type: ignore[attr-defined]  # so that help() shows the options

@@ -11,7 +11,7 @@ from parley import participants
 from parley.catalogue import task_class
 from parley.config import Config, chosen_prompts, identity
 from parley.errors import UsageError, unknown
-from parley.items import by_id, item_from, items_from
+from parley.items import by_id, item_from, items_from, stored
 from parley.participants import Participant
 from parley.plan import Plan
 from parley.plan.fixed import Fixed
@@ -67,7 +67,7 @@ def prepare(
         items = items_from(config.dataset, type(task))
     if type(task).item_type is not None and not items:
         raise UsageError(f"{task.name} is played on items: name them with --dataset PATH")
-    chosen = by_id(items or ())
+    chosen = by_id(fitting(items or (), type(task)))
     if config.items is not None:
         if not 1 <= config.items <= len(chosen):
             raise UsageError(f"--items {config.items}: the dataset has {len(chosen)} items")
@@ -75,11 +75,29 @@ def prepare(
     plan = Fixed(config.plan, task, config.contestants, config.instruments, list(chosen), config.repeats, config.seed)
     table = counted(plan.specs[0].seats, task)
     prepared = Prepared(
-        config, task, prompts, plan, chosen, functions or {}, list(task.cautions(table)), identity(task, table, prompts)
+        config,
+        task,
+        prompts,
+        plan,
+        chosen,
+        functions or {},
+        list(task.cautions(table)),
+        identity(task, table, prompts, stored(list(chosen.values()))),
     )
     for _ in prepared.participants() if seated else ():
         pass  # each is made once, so that a wrong name or option fails here
     return prepared
+
+
+def fitting(items: Sequence[Any], task: type[Task]) -> list[Any]:
+    """Items as the task knows them; plain rows are taken as from a file."""
+    if isinstance(items, str | bytes | Mapping):
+        raise UsageError("items are a list of the task's items, or of rows with their fields; a file is named by dataset")
+    kind = task.item_type
+    return [
+        item if kind is not None and isinstance(item, kind) else item_from(item, task, f"item {n}", n)
+        for n, item in enumerate(items, 1)
+    ]
 
 
 def prepare_again(
@@ -88,8 +106,7 @@ def prepare_again(
     """A run's own configuration and items, made playable again."""
     with Archive(path) as archive:
         config = archive.config
-        kind = type(task) if task else task_class(config.task)
-        items = [item_from(row, kind, f"{path}, item {n}", n) for n, row in enumerate(archive.items(), 1)]
+        items = archive.items()
     return prepare(config, task=task, items=items or None, functions=functions, seated=seated)
 
 

@@ -47,6 +47,12 @@ class Tally:
     calls: int = 0
     began: float = field(default_factory=time.monotonic)
     notices: list[str] = field(default_factory=list)
+    waiting: dict[str, dict[int, float]] = field(default_factory=dict)  # by alias: since when calls are under way
+
+    def slowest(self) -> tuple[str, float] | None:
+        """Who has been waited for longest, and for how many seconds."""
+        began = [(min(since.values()), alias) for alias, since in self.waiting.items() if since]
+        return (min(began)[1], time.monotonic() - min(began)[0]) if began else None
 
 
 class Brake:
@@ -81,16 +87,20 @@ class Placed:
         self._tally, self._brake = tally, brake
         self._places = asyncio.Semaphore(most) if most else nullcontext()
         self._failures, self._down = 0, ""
+        self._since = tally.waiting.setdefault(alias, {})
 
     async def reply(self, view: View) -> Reply | str:
         async with self._places:
             self._brake.gate()  # it may have been pulled while this call waited for its place
             if self._down:
                 raise Refused(self._down)
+            self._since[id(view)] = time.monotonic()
             try:
                 reply = await self.participant.reply(view)
             except ParticipantError as fault:
                 raise self._failed(fault) from fault
+            finally:
+                del self._since[id(view)]
             self._failures = 0
             self._tally.calls += 1
             return reply

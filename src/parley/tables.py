@@ -21,6 +21,7 @@ class Table:
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     left: int = 1  # how many columns are words, and stand at the left
+    note: str = ""  # lines that belong to the table; every form but CSV carries them
 
     def render(self, form: str = "text") -> str:
         match form:
@@ -29,7 +30,8 @@ class Table:
             case "markdown":
                 marks = [":--" if at < self.left else "--:" for at in range(len(self.header))]
                 lines = [self.header, marks, *[[cell.replace("|", "\\|") for cell in row] for row in self.rows]]
-                return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+                body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+                return body + "".join(f"\n\n{line}" for line in self.note.splitlines())
             case "latex":
                 return self._latex()
             case "csv":
@@ -55,7 +57,7 @@ class Table:
             return "  ".join(cells).rstrip()
 
         rule = "  ".join("─" * width for width in widths)
-        return "\n".join([aligned(self.header), rule, *map(aligned, self.rows)])
+        return "\n".join([aligned(self.header), rule, *map(aligned, self.rows), *([f"\n{self.note}"] if self.note else [])])
 
     def _latex(self) -> str:
         def escaped(cell: str) -> str:
@@ -66,15 +68,16 @@ class Table:
         columns = "l" * self.left + "r" * (len(self.header) - self.left)
         body = [" & ".join(map(escaped, row)) + r" \\" for row in self.rows]
         head = " & ".join(map(escaped, self.header)) + r" \\"
-        return "\n".join(
-            [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"]
-        )
+        notes = [f"% {line}" for line in self.note.splitlines()]
+        table = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"]
+        return "\n".join([*table, *notes])
 
     def _html(self) -> str:
         def line(cells: Sequence[str], tag: str) -> str:
             return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
-        return f"<table>{line(self.header, 'th')}{''.join(line(row, 'td') for row in self.rows)}</table>"
+        notes = "".join(f"<p>{html.escape(line)}</p>" for line in self.note.splitlines())
+        return f"<table>{line(self.header, 'th')}{''.join(line(row, 'td') for row in self.rows)}</table>{notes}"
 
 
 def wide(text: str) -> int:

@@ -27,5 +27,5 @@ def command(store: str | None, as_json: bool) -> int:
     asked = Experiment(task.name, models={name: {"model": f"bot/{name}"} for name in PLAYERS}, name="demo")
     play = partial(runs.start, asked.prepared(), stores.folder(store))
     code = played(play, as_json=as_json, form="text", concurrency=runs.CONCURRENCY)
-    say("see a match as each seat saw it: parley show RUN 1; check that it was fair: parley audit RUN")
+    say("see a match as each seat saw it: parley show last 1; check that it was fair: parley audit last")
     return code

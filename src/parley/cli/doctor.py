@@ -72,7 +72,7 @@ async def endpoints() -> list[dict[str, Any]]:
     for name in providers.names():
         provider = providers.class_of(name)
         key = provider.key_env
-        found = "none" if not key else "found" if setting(key) else "not set"
+        found = "none" if not key else "found" if setting(key) else "not set" if provider.key_needed else "optional"
         base = (provider.home_env and setting(provider.home_env)) or provider.home
         rows.append({"provider": name, "key": found, "base_url": base, "state": "not asked"})
     asked = [row for row in rows if (row["base_url"] and row["key"] != "not set") or row["provider"] in ("vllm", "ollama")]

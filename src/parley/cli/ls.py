@@ -27,6 +27,8 @@ def command(store: str | None, as_json: bool) -> None:
                 found.append((run_facts(archive), list(archive.config.contestants), calls))
         except StoreError as wrong:
             say(str(wrong))
+    if not found:
+        say(f"no runs in {stores.folder(store)}")
     found.sort(key=lambda each: str(each[0]["created"]), reverse=True)
     if as_json:
         click.echo(orjson.dumps([facts for facts, *_ in found], option=orjson.OPT_INDENT_2).decode())
@@ -34,13 +36,14 @@ def command(store: str | None, as_json: bool) -> None:
     rows = [
         [
             facts["id"],
-            facts["name"],
+            facts["name"] or "",
             facts["task"],
             ", ".join(models),
             facts["state"],
             f"{facts['matches']['done']}/{facts['matches']['planned']}",
             str(calls),
+            "–",
         ]
         for facts, models, calls in found
     ]
-    click.echo(Table(["run", "name", "task", "models", "state", "matches", "calls"], rows, left=5).render())
+    click.echo(Table(["run", "name", "task", "models", "state", "matches", "calls", "usd"], rows, left=5).render())

@@ -26,6 +26,7 @@ def command(as_json: bool) -> None:
                 "provider": name,
                 "key": key,
                 "key_found": bool(key and setting(key)),
+                "key_needed": bool(getattr(provider, "key_needed", False)),
                 "base_url": (provider.home_env and setting(provider.home_env)) or provider.home,
                 "about": (provider.__doc__ or "").strip().splitlines()[0],
             }
@@ -38,7 +39,8 @@ def command(as_json: bool) -> None:
         click.echo(redacted(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode()))
         return
     for row in served:
-        key = f"{row['key']} {'found' if row['key_found'] else 'not set'}" if row["key"] else "no key needed"
+        missing = "not set" if row["key_needed"] else "not set, needed only if the server wants one"
+        key = f"{row['key']} {'found' if row['key_found'] else missing}" if row["key"] else "no key needed"
         click.echo(f"{row['provider'] + '/…':<22} {row['about']} ({key})")
     click.echo("\nscripted/PATH          replies from a file, one a line")
     click.echo("human/terminal         a person, here")

@@ -39,7 +39,7 @@ async def attended(play: Play, concurrency: int, quiet: bool) -> Ending:
                 task.cancel()
             return
         brake.pull("interrupted")
-        say("stopping: calls in flight are awaited and kept, nothing new is asked; Ctrl-C again stops at once")
+        say("stopping: calls in flight are awaited and kept, nothing new is asked; Ctrl-C (or TERM) again stops at once")
 
     for signum in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError):  # a system without them stops by KeyboardInterrupt
@@ -59,30 +59,7 @@ def show(result: Result, as_json: bool, form: str) -> None:
 
         click.echo(orjson.dumps(result.data, option=orjson.OPT_INDENT_2).decode())
         return
-    click.echo(result.table().render(form))
-    if form == "text":
-        for line in remarks(result.data):
-            click.echo(line)
-
-
-def remarks(data: dict[str, Any]) -> list[str]:
-    """What stands below a table: violations, ranks, what the scores rest on."""
-    lines = []
-    if data["violations"]:
-        found = ", ".join(f"{each['alias']} {each['kind']} ×{each['count']}" for each in data["violations"])
-        lines.append(f"violations: {found}")
-    if data["results"]:
-        primary = data["results"][0]["metric"]
-        places = [rank for rank in data["ranks"] if rank["metric"] == primary]
-        for role in sorted({rank["role"] for rank in places}):
-            ranked = ", ".join(
-                f"{rank['alias']} {rank['low']}" + (f"–{rank['high']}" if rank["high"] != rank["low"] else "")
-                for rank in places
-                if rank["role"] == role
-            )
-            lines.append(f"ranks by {primary}, {role} (95%, Holm): {ranked}")
-        lines.append(f"signature: {data['results'][0]['signature']}")
-    return ["", *lines] if lines else []
+    click.echo(result.render(form))
 
 
 def told(ending: Ending) -> None:

@@ -12,6 +12,7 @@ from parley.runs import Tally
 
 EVERY = 5.0  # seconds between plain lines
 SOON = 2.0  # what takes less needs no progress
+LONG = 10.0  # a call that takes longer is named
 
 
 @asynccontextmanager
@@ -25,8 +26,7 @@ async def progress(tally: Tally, quiet: bool = False) -> AsyncIterator[None]:
         showing.cancel()
         with suppress(asyncio.CancelledError):
             await showing
-        for notice in tally.notices:
-            say(notice)
+        notices(tally)
 
 
 def say(text: str) -> None:
@@ -34,23 +34,29 @@ def say(text: str) -> None:
     print(f"parley: {text}", file=sys.stderr, flush=True)
 
 
-async def nothing(tally: Tally) -> None:
-    pass
-
-
-async def notices(tally: Tally) -> None:
+def notices(tally: Tally) -> None:
     while tally.notices:
         say(tally.notices.pop(0))
+
+
+def waited_for(tally: Tally) -> str:
+    """Who keeps everybody waiting, once it is long enough to wonder."""
+    slowest = tally.slowest()
+    return f"waiting for {slowest[0]} since {slowest[1]:.0f} s" if slowest and slowest[1] > LONG else ""
+
+
+async def nothing(tally: Tally) -> None:
+    pass
 
 
 async def plain(tally: Tally) -> None:
     await asyncio.sleep(SOON)
     while True:
-        await notices(tally)
+        notices(tally)
         rate = tally.calls / max(time.monotonic() - tally.began, 1e-9)
-        extra = f", {tally.failed} failed" if tally.failed else ""
-        flight = f"{tally.in_flight} in flight, {tally.calls} calls, {rate:.1f} calls/s{extra}"
-        say(f"{tally.done} of {tally.planned} matches, {flight}")
+        parts = [f"{tally.done} of {tally.planned} matches", f"{tally.in_flight} in flight", f"{tally.calls} calls"]
+        parts += [f"{rate:.1f} calls/s", f"{tally.failed} failed" if tally.failed else "", waited_for(tally)]
+        say(", ".join(filter(None, parts)))
         await asyncio.sleep(EVERY)
 
 
@@ -74,7 +80,7 @@ async def live(tally: Tally) -> None:
             while True:
                 while tally.notices:
                     bar.console.print(f"parley: {tally.notices.pop(0)}", highlight=False)
-                failed = f"{tally.failed} failed" if tally.failed else ""
+                failed = ", ".join(filter(None, [f"{tally.failed} failed" if tally.failed else "", waited_for(tally)]))
                 bar.update(line, total=tally.planned or None, completed=tally.done, calls=tally.calls, failed=failed)
                 await asyncio.sleep(0.2)
         finally:

@@ -10,7 +10,9 @@ from parley import runs
 from parley import store as stores
 from parley.cli.options import as_json, at_once, in_format, in_store
 from parley.cli.playing import played
+from parley.cli.progress import say
 from parley.prepared import prepare_again
+from parley.store.archive import Archive
 
 
 @click.command()
@@ -23,6 +25,9 @@ def command(run: str, store: str | None, concurrency: int, form: str, as_json: b
     """Go on with RUN (an id, its beginning, or a path): no reply that was recorded is asked for again."""
     path = stores.find(run, stores.folder(store))
     prepared = prepare_again(path)
+    with Archive(path) as archive:
+        if archive.state == "done":
+            say(f"{archive.id} is done: nothing is left to play")
     return played(
         partial(runs.go_on, prepared, path), as_json=as_json, form=form, concurrency=concurrency, quiet=prepared.attended
     )

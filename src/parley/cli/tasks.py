@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, asdict, fields
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import click
 import orjson
@@ -33,16 +33,26 @@ def command(name: str | None, as_json: bool) -> None:
         click.echo(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())
         return
     click.echo(f"{task.name} (version {task.version}): {summary(task)}\n")
-    for title, rows in facts.items():
-        click.echo(f"{title}:")
-        for key, value in rows.items() if isinstance(rows, dict) else ((row["name"], row) for row in rows):
-            shown = (
-                ", ".join(f"{k} {v}" for k, v in value.items() if v not in (None, "", (), []))
-                if isinstance(value, dict)
-                else value
-            )
-            click.echo(f"  {key:<28} {', '.join(shown) if isinstance(shown, list) else shown}")
-        click.echo()
+    for name, role in facts["roles"].items():
+        click.echo(f"role {name}: {role['seats']} seats" + (", an instrument" if role["instrument"] else ""))
+    for name, param in facts["params"].items():
+        click.echo(f"--set {name}=…  ({param['type']}, default {param['default']})")
+    for metric in facts["metrics"]:
+        unit, seats = f" {metric['unit']}" if metric["unit"] else "", ", ".join(f"{n} {r}" for r, n in least_seats(task).items())
+        click.echo(
+            f"metric {metric['name']}: {metric['low']:g} to {metric['high']:g}{unit}, {metric['better']} is better ({seats})"
+        )
+    for name, about in facts["bots"].items():
+        click.echo(f"{name}: {about}")
+    for address, text in facts["texts"].items():
+        click.echo(f"\nprompt {address}:\n  " + text.replace("\n", "\n  "))
+
+
+def kind_of(hint: Any) -> str:
+    """A parameter's type as people say it."""
+    if get_origin(hint) is Literal:
+        return " or ".join(map(str, get_args(hint)))
+    return str(getattr(hint, "__name__", hint))
 
 
 def summary(task: type[Task]) -> str:
@@ -50,19 +60,23 @@ def summary(task: type[Task]) -> str:
     return lines[0] if lines else ""
 
 
+def least_seats(task: type[Task]) -> dict[str, int]:
+    """The smallest table that a task can be played at."""
+    return {name: max(1, role.least) for name, role in task.roles.items()}
+
+
 def described(task: type[Task]) -> dict[str, Any]:
     """A task in plain data."""
     hints = get_type_hints(task)
     params = {
         each.name: {
-            "type": getattr(hints[each.name], "__name__", str(hints[each.name]).replace("typing.", "")),
+            "type": kind_of(hints[each.name]),
             "default": None if each.default is MISSING else each.default,
         }
         for each in fields(task)  # type: ignore[arg-type]
     }
-    seats = {name: max(1, role.least) for name, role in task.roles.items()}
     try:
-        metrics = [asdict(metric) for metric in task.configured({}).metrics(seats)]
+        metrics = [asdict(metric) for metric in task.configured({}).metrics(least_seats(task))]
     except ParleyError:  # a parameter without a default: ranges are known once it is set
         metrics = []
     return {
@@ -73,5 +87,6 @@ def described(task: type[Task]) -> dict[str, Any]:
         "params": params,
         "metrics": metrics,
         "prompts": {f"{task.name}.{name}": prompt.variables for name, prompt in task.prompts().items()},
+        "texts": {f"{task.name}.{name}": prompt.text for name, prompt in task.prompts().items()},
         "bots": {f"bot/{name}": (bot.__doc__ or "").strip() for name, bot in task.bots.items()},
     }

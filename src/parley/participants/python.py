@@ -78,7 +78,10 @@ def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Python:
         for part in attribute.split("."):
             function = getattr(function, part)
     except Exception as wrong:
-        raise UsageError(f"python/{name} cannot be imported: {type(wrong).__name__}: {wrong}") from None
+        hint = "; a function of a script is given again from Python: parley.resume(RUN, functions={ALIAS: function})"
+        own = module == "__main__" or "<" in attribute
+        fault = f"{type(wrong).__name__}: {wrong}" + (hint if own else "")
+        raise UsageError(f"python/{name} cannot be imported: {fault}") from None
     if not callable(function):
         raise UsageError(f"python/{name} is not a function, but {type(function).__name__}")
     return Python(function, options, f"python/{name}")

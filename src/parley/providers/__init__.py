@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Mapping
+from dataclasses import fields
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, cast
@@ -12,6 +13,7 @@ from parley.errors import unknown
 from parley.parameters import fitted
 from parley.providers.protocol import Provider
 
+COMMON = ("concurrency", "no_system_role", "system")  # what every model takes, whoever serves it
 NOT_PROVIDERS = {"protocol", "transport", "keys"}
 
 
@@ -33,4 +35,8 @@ def class_of(family: str) -> Any:
 def make(family: str, name: str, options: Mapping[str, Any]) -> Provider:
     """The provider of a family for one model; its options are the fields of its class."""
     provider = class_of(family)
+    known = {each.name for each in fields(provider) if each.init and each.name != "name"}
+    for option in options:
+        if option not in known:
+            raise unknown(f"option of {family}/{name}:", option, {*known, *COMMON})
     return cast(Provider, fitted(provider, {**options, "name": name}, "option of", f"{family}/{name}"))

@@ -26,17 +26,31 @@ def files(place: Path) -> list[Path]:
     return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name), reverse=True)
 
 
+def named(path: Path) -> str:
+    """The name that a run was given; what cannot be read has none."""
+    from parley.store.archive import Archive
+
+    try:
+        with Archive(path) as archive:
+            return archive.config.name
+    except StoreError:
+        return ""
+
+
 def find(run: str, place: Path) -> Path:
-    """The file of a run, named by its path, its id, or an unmistakable beginning of it."""
+    """The file of a run: by its path, its id, an unmistakable beginning of that, the name it was given, or `last`."""
     direct = Path(run).expanduser()
     if direct.suffix == SUFFIX or direct.is_file():
         if not direct.is_file():
             raise UsageError(f"there is no file {run}")
         return direct
-    names = {path.name.removesuffix(SUFFIX): path for path in files(place)}
+    known = files(place)
+    if run == "last" and known:
+        return known[0]
+    names = {path.name.removesuffix(SUFFIX): path for path in known}
     if run in names:
         return names[run]
-    begun = [name for name in names if name.startswith(run)]
+    begun = [name for name in names if name.startswith(run)] or [n for n, path in names.items() if named(path) == run]
     if len(begun) == 1:
         return names[begun[0]]
     if begun:

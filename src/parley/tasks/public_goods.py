@@ -13,7 +13,10 @@ from parley import Amount, Metric, Prompt, Referee, Role, Scores, Seat, Sight, T
 
 @dataclass(frozen=True)
 class PublicGoods(Task):
-    """DynaEval's symmetric decision game (§2.4). `feedback` is its mode 1 (income) or 2 (investments)."""
+    """Pay into a common pool that grows, or keep your coins and share what others paid (DynaEval §2.4).
+
+    `feedback` is the paper's mode 1 (income) or 2 (investments).
+    """
 
     rounds: int = 5
     endowment: int = 10

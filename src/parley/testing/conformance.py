@@ -22,6 +22,7 @@ from parley.expect import Reader
 from parley.items import item_from
 from parley.match import Outcome
 from parley.pool import Seat, View
+from parley.prepared import fitting
 from parley.record import Tape
 from parley.task import Task
 from parley.testing.table import Listed, Speak, Speaking, play
@@ -61,6 +62,7 @@ def check_task(task: Task, *, items: Sequence[Any] = (), seeds: Sequence[int] = 
     done: dict[str, int] = {}
     if type(task).item_type is not None and not items:
         raise TaskError(f"{task.name} is played on items: check_task(task, items=[…])")
+    items = fitting(items, type(task))
     for seats in tables(task):
         check_metrics(task, seats)
         for seed in seeds:
