@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import re
 import sqlite3
 import sys
@@ -42,7 +43,7 @@ def parley(*words, cwd, env=None, code=0):
         with pytest.raises(SystemExit) as end:
             main()
     done = Said(end.value.code, out.getvalue(), err.getvalue())
-    assert done.code == code, f"exit {done.code}\n{done.out}\n{done.err}"
+    assert done.code in (0, 1, 2, 3, 5) if code is None else done.code == code, f"exit {done.code}\n{done.out}\n{done.err}"
     return done
 
 
@@ -167,7 +168,7 @@ def test_a_match_is_shown_as_each_seat_saw_it(played):
 def test_a_fair_run_passes_its_audit(played):
     facts = parley("audit", "public", "--json", cwd=played).json
     assert facts["breaches"] == []
-    assert facts["checked"] == {"synchrony": 4, "shown": 4, "anonymity": 4, "replay": 4, "balance": 1}
+    assert facts["checked"] == {"synchrony": 4, "shown": 4, "anonymity": 4, "replay": 4, "plan": 1, "balance": 1}
 
 
 def said_otherwise(messages):
@@ -196,6 +197,15 @@ BREACHES = {
     "synchrony": asked_late,
     "anonymity": named,
     "replay": "UPDATE scores SET value = 70 WHERE match = 1",
+    "replay notes": "DELETE FROM notes",
+    "replay violations": "INSERT INTO violations VALUES (1, 0, 1, 'players.1', 0, 'identity', 'I am Claude', 'masked')",
+    "replay end": "UPDATE matches SET state = 'aborted'",
+    "plan casts": """UPDATE matches SET seats = '{"players.1":"random","players.2":"free-rider","players.3":"altruist"}'""",
+    "plan seeds": "UPDATE matches SET seed = seed + 1 WHERE number = 2",
+    "plan blocks": "UPDATE matches SET block = '1'",
+    "plan missing": "DELETE FROM matches WHERE number = 4",
+    "plan unended": "UPDATE matches SET state = 'stopped' WHERE number = 3",
+    "plan strangers": "INSERT INTO scores (match, seat, metric, value) VALUES (77, 'players.1', 'payoff', 1)",
     "balance": "UPDATE matches SET seats = (SELECT seats FROM matches WHERE number = 2)",
 }
 
@@ -215,7 +225,7 @@ def test_a_breach_planted_in_the_record_is_found(played, tmp_path, kind):
             connection.execute(breach)
     connection.close()
     facts = parley("audit", planted, "--json", cwd=tmp_path, code=5).json
-    assert kind in {breach["kind"] for breach in facts["breaches"]}
+    assert kind.split()[0] in {breach["kind"] for breach in facts["breaches"]}
 
 
 def test_the_record_can_be_read_by_plain_sql(played):
@@ -374,3 +384,38 @@ def test_help_of_every_command_has_an_example_or_a_sentence(tmp_path):
     for name in ("run", "resume", "ls", "show", "audit", "tasks", "models", "doctor", "demo"):
         assert re.search(rf"^  {name} +\S", out, re.MULTILINE)
         assert len(parley(name, "--help", cwd=tmp_path).out) > 100
+
+
+@pytest.mark.parametrize(
+    "tampered",
+    [
+        "UPDATE runs SET config = '{'",
+        "UPDATE runs SET config = '[]'",
+        "UPDATE runs SET identity = 'x'",
+        "UPDATE runs SET owner = 'nonsense', state = 'running'",
+        "UPDATE matches SET seats = 'x'",
+        "UPDATE rounds SET messages = '{{'",
+        "DROP TABLE calls",
+    ],
+)
+def test_a_record_that_was_tampered_with_is_an_error_or_a_breach_and_never_a_crash(played, tmp_path, tampered):
+    (path,) = (played / "runs").glob("*.parley")
+    (tmp_path / "runs").mkdir()
+    planted = tmp_path / "runs" / "planted.parley"
+    planted.write_bytes(path.read_bytes())
+    with sqlite3.connect(planted) as connection:
+        connection.execute(tampered)
+    connection.close()
+    for words in (("audit", planted), ("show", planted), ("show", planted, 1), ("ls",), ("resume", planted)):
+        parley(*words, cwd=tmp_path, code=None)
+
+
+def test_odd_names_of_runs_and_stores_are_no_crash(tmp_path):
+    parley("show", "x" * 5000, cwd=tmp_path, code=2)
+    parley("show", "y" * 300, cwd=tmp_path, code=2)
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "gone.parley").symlink_to(tmp_path / "nowhere")
+    assert parley("ls", "--json", cwd=tmp_path).json == []
+    for name in ("sp ace", "ha#sh", "que?ry", "per%41cent", "quo'te", "ümläut", os.fsdecode(b"bad\xff")):
+        parley("run", "public_goods", *PAIR, "--repeats", 1, "--store", tmp_path / name, cwd=tmp_path)
+        parley("audit", "last", "--store", tmp_path / name, cwd=tmp_path)

@@ -1,6 +1,7 @@
 """Readers: the form stated, replies read, nonsense refused with a reason."""
 
 import json
+import time
 from contextlib import suppress
 from random import Random
 
@@ -160,3 +161,26 @@ def test_readers_that_cannot_work_are_refused_when_made():
     ):
         with pytest.raises(TaskError):
             make()
+
+
+@pytest.mark.parametrize("words", ["```" + "a" * 190_000, "`" * 190_000, "```\n" * 60_000, "``` " * 40_000 + "\n"])
+def test_no_text_keeps_a_reader_of_code_busy(words):
+    began = time.process_time()
+    with suppress(Unreadable):
+        Code().read(words)
+    assert time.process_time() - began < 0.5  # it is linear; a quadratic one takes minutes
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda r: type(r).__name__)
+def test_what_is_nested_too_deeply_is_unreadable(reader):
+    for depth in (60, 900, 100_000):
+        deep = "[" * depth + "]" * depth
+        words = f'{{"coins": {deep}, "score": {deep}, "basis": {deep}, "move": {deep}, "share": {deep}}}'
+        if reader.schema is not None:
+            with pytest.raises(Unreadable):
+                reader.read(words)
+
+
+def test_fenced_blocks_may_stand_anywhere_and_stay_open():
+    assert Code().read("Here it is: ```python\r\nx = 1\r\n``` and that is all") == "x = 1"
+    assert Code().read("```py\nshort = 1\n```\n```text\nsomething much longer than the program\n```") == "short = 1"

@@ -82,7 +82,7 @@ def test_the_rule_layer_touches_no_clock_file_or_network():
 
 def test_the_public_names_are_these():
     assert sorted(parley.__all__) == [
-        "Amount", "Choice", "Code", "Example", "Fields", "Forfeit", "Metric", "ParleyError", "Prompt", "Reader", "RecordEnded",
+        "Amount", "Choice", "Code", "Example", "Fields", "Forfeit", "Metric", "ParleyError", "Prompt", "Reader",
         "Referee", "Result", "Role", "Said", "Scores", "Seat", "Sight", "Task", "TaskError", "Text", "UsageError", "View",
         "resume", "run", "run_async",
     ]  # fmt: skip

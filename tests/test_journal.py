@@ -193,6 +193,41 @@ def test_an_owner_is_alive_only_as_the_same_process():
     assert not lives("elsewhere:1:1", time.time() - 3600)
 
 
+def test_a_killed_process_that_nobody_has_noticed_holds_nothing():
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as child:
+        began = started(child.pid)
+        owner = f"{os.uname().nodename}:{child.pid}:{began}"
+        assert lives(owner, 0)
+        child.kill()
+        while Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+            time.sleep(0.01)
+        assert not lives(owner, time.time())
+    assert not lives("nonsense", 0)
+    assert not lives("elsewhere:1:1", time.time() + 1e9)
+
+
+def test_a_file_that_is_deleted_or_moved_stops_the_run_at_once(tmp_path):
+    async def main(spoil):
+        path = tmp_path / f"{spoil.__name__}.parley"
+        journal = await fresh(path)
+        await journal.plan([spec()])
+        record = journal.claim(1)
+        await record.append(call())
+        spoil(path)
+        with pytest.raises(StoreError, match="moved or deleted"):
+            await record.append(call(2))
+        await journal.close()
+
+    def deleted(path):
+        path.unlink()
+
+    def moved(path):
+        path.rename(path.with_suffix(".elsewhere"))
+
+    asyncio.run(main(deleted))
+    asyncio.run(main(moved))
+
+
 def test_a_heartbeat_notices_that_the_run_was_taken_over(tmp_path):
     path = tmp_path / "r.parley"
 
@@ -333,8 +368,8 @@ def test_a_network_file_system_gets_a_rollback_journal_and_a_notice(tmp_path, mo
 
 def test_file_systems_are_told_by_the_longest_mount_point(tmp_path):
     mounts = tmp_path / "mounts"
-    mounts.write_text(f"/dev/a / ext4 rw 0 0\nserver:/x {tmp_path}/my\\040share nfs4 rw 0 0\n")
-    share = tmp_path / "my share"
+    mounts.write_text(f"/dev/a / ext4 rw 0 0\nserver:/x {tmp_path}/my\\040shäre nfs4 rw 0 0\nodd\n")
+    share = tmp_path / "my shäre"
     share.mkdir()
     assert kind_of(tmp_path / "r.parley", mounts) == "ext4"
     assert kind_of(share / "r.parley", mounts) == "nfs4"

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parley import Seat, TaskError
+from parley import Seat, TaskError, Text
 from parley.errors import Halted, ParticipantError, ReplayError, SandboxError
 from parley.match import Match
 from parley.providers.protocol import Reply
 from parley.record import Tape
 from parley.seating import settled
 from parley.tasks.public_goods import PublicGoods
-from parley.testing import Listed, Speaking, play
+from parley.testing import ByHand, Listed, Speaking, play
 from tests import games
 
 ONE, TWO = Seat("players", 1), Seat("players", 2)
@@ -301,3 +301,44 @@ def test_no_schedule_of_arrivals_shows_a_word_before_its_round_has_closed(data, 
     for speaker in asyncio.run(main()).values():
         for earlier, later in zip(speaker.views, speaker.views[1:], strict=False):
             assert list(later)[: len(earlier)] == list(earlier)  # append-only prompts
+
+
+@pytest.mark.parametrize(
+    "wrong", [SystemExit(7), GeneratorExit(), asyncio.CancelledError(), Halted("x"), ParticipantError("x"), OSError("x")]
+)
+def test_whatever_a_script_raises_it_is_the_tasks_fault(wrong):
+    class Raises(games.Echo):
+        async def play(self, referee, guests):
+            await referee.ask(guests, "Hello.")
+            raise wrong
+
+    with pytest.raises(TaskError, match="the script failed"):
+        play(Raises(), {GUESTS[0]: says("x"), GUESTS[1]: says("y")})
+
+
+def test_a_reader_that_breaks_has_not_read_the_reply():
+    class Broken(Text):
+        def read(self, text):
+            raise RecursionError
+
+    class Asks(games.Judged):
+        async def play(self, referee, writer, judge):
+            await referee.ask(writer, "Hello.", expect=Broken(), default="")
+            return {}
+
+    outcome = play(Asks(), {Seat("writer"): says("x")})
+    assert [v.kind for v in outcome.violations] == ["unreadable"] * 3
+
+
+@pytest.mark.parametrize("facts", [{"round": 1}, {"x": {1, 2}}, {"x": object()}, {"x": "\ud800"}])
+def test_notes_are_plain_data(facts):
+    hand = ByHand(games.Echo())
+    with pytest.raises(TaskError, match="note"):
+        hand.referee.note(**facts)
+
+
+@pytest.mark.parametrize("words", [("", "x"), (None, "x"), ("kind", None), ("kind", ValueError())])
+def test_faults_are_put_into_words(words):
+    hand = ByHand(games.Echo())
+    with pytest.raises(TaskError, match="fault"):
+        hand.referee.fault(GUESTS[0], *words)

@@ -4,7 +4,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from parley.errors import Forfeit, ParleyError, RecordEnded, TaskError, UsageError
+from parley.errors import Forfeit, ParleyError, TaskError, UsageError
 from parley.expect import Amount, Choice, Code, Fields, Reader, Said, Text
 from parley.pool import Example, Seat, View
 from parley.referee import Referee
@@ -26,7 +26,6 @@ __all__ = [
     "ParleyError",
     "Prompt",
     "Reader",
-    "RecordEnded",
     "Referee",
     "Result",
     "Role",

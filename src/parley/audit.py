@@ -4,6 +4,7 @@ synchrony     in every round all questions stand before all replies, and nothing
 shown         every view, rebuilt from the record, has the digest that was taken when the seat was asked
 replay        the match played again from its replies alone, without the cast, gives the same record and scores
 anonymity     no word of the referee holds the name of a model that neither the task nor a seat brought in
+plan          the matches on record are those that the configuration plans, and all of them in a run that is done
 balance       every contestant sat in every role and position as often as every other
 """
 
@@ -18,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from parley.errors import Halted, ParleyError
-from parley.match import Match, readied
+from parley.match import Match
+from parley.plan import Done
 from parley.pool import Seat, View
 from parley.prepared import Prepared, names_of, prepare_again
 from parley.providers.protocol import Reply
@@ -44,6 +46,9 @@ class Audit:
     checked: dict[str, int]
     breaches: list[Breach]
     cautions: list[str]
+
+
+VIOLATION = ("round", "seat", "attempt", "kind", "detail", "outcome")
 
 
 class Absent:
@@ -93,12 +98,35 @@ def audit(path: Path) -> Audit:
             if not proven:  # a replay without the cast that gives the same words proves that no name came from it
                 found += named(messages, foreign)
             breaches += [Breach(kind, number, detail) for kind, detail in found]
+        if prepared is not None:
+            breaches += [Breach("plan", None, detail) for detail in unplanned(prepared, archive, matches)]
+            checked["plan"] += 1
         if archive.state == "done":
             breaches += [Breach("balance", None, detail) for detail in unbalanced(archive, matches)]
             checked["balance"] += 1
         else:
             cautions.append("balance was not checked: the run is not finished")
     return Audit(len(matches), dict(checked), breaches, cautions)
+
+
+def unplanned(prepared: Prepared, archive: Archive, matches: list[dict[str, Any]]) -> Iterator[str]:
+    """Matches on record that are not those which the configuration plans, and ends that do not fit the run's."""
+    planned = prepared.plan.next([])
+    if isinstance(planned, Done):
+        return
+    wanted = {spec.number: spec for spec in planned}
+    for match in matches:
+        spec = wanted.pop(match["number"], None)
+        seats = None if spec is None else {seat.key: alias for seat, alias in spec.seats.items()}
+        facts = None if spec is None else (spec.block, spec.item, spec.repeat, spec.seed, seats)
+        if facts != (match["block"], match["item"], match["repeat"], match["seed"], match["seats"]):
+            yield f"match {match['number']} is not the one that the configuration plans"
+        if archive.state == "done" and match["state"] not in ("done", "aborted"):
+            yield f"match {match['number']} has not ended, but the run is marked as done"
+    if archive.state == "done" and wanted:
+        yield f"{len(wanted)} planned matches are missing"
+    if strangers := archive.strangers():
+        yield f"there are scores of matches that do not exist: {strangers}"
 
 
 def unsynchronous(messages: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
@@ -145,7 +173,7 @@ async def replayed(
     """Where the match, played again from its replies alone, departs from its record."""
     tape = Tape()
     for call in calls:
-        tape.calls[call.round, call.seat, call.attempt] = call._replace(reply=readied(call.reply))
+        tape.calls[call.round, call.seat, call.attempt] = call
     tape.effects = archive.effects(match["number"])
     scores = archive.scores_of(match["number"])
     cast = {Seat.of(seat): Absent() for seat in match["seats"]}
@@ -168,9 +196,15 @@ async def replayed(
     kept = [(m["round"], m["kind"], m["audience"], m["content"]) for m in messages if m["kind"] != "reply"]
     if told != kept:
         found.append(("replay", "the referee's words differ from the record"))
-    if scores != again.scores:
-        found.append(("replay", "the scores differ from the record"))
-    return found
+    kept_violations = [tuple(v[name] for name in VIOLATION) for v in archive.violations(match["number"])]
+    violations = [(v.round, v.seat.key, v.attempt, v.kind, v.detail, v.outcome) for v in again.violations]
+    compared = {
+        "scores": (scores, again.scores),
+        "end": ((match["state"], match["reason"] or "", match["rounds"]), (again.state, again.reason, again.rounds)),
+        "violations": (kept_violations, violations),
+        "notes": (archive.notes(match["number"]), again.notes),
+    }
+    return [*found, *(("replay", f"its {what} differs from the record") for what, (old, new) in compared.items() if old != new)]
 
 
 def unbalanced(archive: Archive, matches: list[dict[str, Any]]) -> Iterator[str]:

@@ -6,7 +6,6 @@ ParleyError
 ├── Unreadable            a reply does not have the form that was asked for
 │   └── OutOfBounds       ... it has the form, but breaks a limit
 ├── Forfeit               a seat gave no readable reply and the rule names no outcome
-├── RecordEnded           a pinned conversation has no further reply to give
 ├── ParticipantError      a seat could not answer: endpoint, file, function, person
 │   ├── Refused           ... and asking again will not help: wrong key, unknown model
 │   └── Rejected          ... this time: the request is at fault, others may go through
@@ -48,10 +47,6 @@ class OutOfBounds(Unreadable):
 
 class Forfeit(ParleyError):
     """Seats gave no readable reply, and the rule names no outcome for that."""
-
-
-class RecordEnded(ParleyError):
-    """A pinned conversation has no further reply to give."""
 
 
 class ParticipantError(ParleyError):

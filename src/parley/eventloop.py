@@ -17,8 +17,20 @@ def finished(work: Coroutine[Any, Any, T]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return run(work)
+    inside: list[asyncio.Task[Any]] = []
+
+    async def cancellable() -> T:
+        inside.append(asyncio.current_task())  # type: ignore[arg-type]
+        return await work
+
     with ThreadPoolExecutor(1) as other:
-        return other.submit(run, work).result()
+        playing = other.submit(run, cancellable())
+        try:
+            return playing.result()
+        except KeyboardInterrupt:
+            for task in inside:
+                task.get_loop().call_soon_threadsafe(task.cancel)
+            raise
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,8 +15,8 @@ import orjson
 from parley.errors import OutOfBounds, TaskError, Unreadable
 
 T_co = TypeVar("T_co", covariant=True)
-FENCE = re.compile(r"```[ \t]*([\w+-]*)[^\n]*\n(.*?)(?:```|\Z)", re.DOTALL)
 CANDIDATES = 64  # how many opening braces are tried before a reply counts as unreadable
+DEEPEST = 50
 LONGEST = 200_000  # characters of one reply that are looked at and kept
 
 
@@ -128,11 +127,13 @@ class Choice:
 
     def read(self, text: str) -> str:
         said = text if bare(text) else object_in(text, {self.name})[self.name]
-        word = str(said).strip(" \t\r\n.,;:!?'\"*_`()[]").casefold()
+        if not isinstance(said, str):
+            raise Unreadable(f"{self.name} must be one of {', '.join(self.options)}")
+        word = said.strip(" \t\r\n.,;:!?'\"*_`()[]").casefold()
         for option in self.options:
             if option.casefold() == word:
                 return option
-        wrong = Unreadable if said is text or not isinstance(said, str) else OutOfBounds
+        wrong = Unreadable if said is text else OutOfBounds
         raise wrong(f"{self.name} must be one of {', '.join(self.options)}, not {clip(said) or 'nothing'}")
 
     def write(self, value: Any, reason: str = "") -> str:
@@ -201,9 +202,9 @@ class Code:
         return f"Put the whole program into one fenced block:\n```{self.language}\n…\n```"
 
     def read(self, text: str) -> Said:
-        blocks = [(found[2], found[1].lower()) for found in FENCE.finditer(text)]
-        named = [body for body, tag in blocks if tag in (self.language, self.language[:2])]
-        code = max(named or [body for body, _ in blocks] or [text], key=len).replace("\r\n", "\n").strip("\n")
+        blocks = fenced(text.replace("\r\n", "\n"))
+        named = [body for tag, body in blocks if tag in (self.language, self.language[:2])]
+        code = max(named or [body for _, body in blocks] or [text], key=len).strip("\n")
         if not code.strip():
             raise Unreadable("the reply holds no program")
         return Said(code)
@@ -213,6 +214,23 @@ class Code:
 
     def sample(self, rng: Random) -> Said:
         return Said(f"answer = {rng.randint(0, 9)}")
+
+
+def fenced(text: str) -> list[tuple[str, str]]:
+    """The fenced blocks of a text with their tags; the last one may be left open. One pass, whatever the text is."""
+    blocks: list[tuple[str, str]] = []
+    tag: str | None = None
+    body: list[str] = []
+    for line in text.split("\n"):
+        before, fence, after = line.partition("```")
+        if tag is None and fence:
+            tag, body = after.strip().partition(" ")[0].lower(), []
+        elif tag is not None and fence:
+            blocks.append((tag, "\n".join([*body, before] if before.strip() else body)))
+            tag = None
+        elif tag is not None:
+            body.append(line)
+    return [*blocks, (tag, "\n".join(body))] if tag is not None and body else blocks
 
 
 def form(fields: Mapping[str, str]) -> str:
@@ -253,7 +271,7 @@ def object_in(text: str, names: set[str]) -> dict[str, Any]:
     try:  # the common case: the reply is the object
         found = orjson.loads(text)
         if isinstance(found, dict) and names <= found.keys():
-            return found
+            return shallow(found)
     except orjson.JSONDecodeError:
         pass
     best: tuple[int, int, dict[str, Any]] | None = None
@@ -264,10 +282,21 @@ def object_in(text: str, names: set[str]) -> dict[str, Any]:
         elif best is None or (start < best[0] and end >= best[1]):  # the last one, or the larger one that it is part of
             best = start, end, found
     if best is not None:
-        return best[2]
+        return shallow(best[2])
     if missing:
         raise Unreadable(f"the JSON object has no {' and no '.join(sorted(missing))}")
     raise Unreadable("no JSON object found")
+
+
+def shallow(found: dict[str, Any]) -> dict[str, Any]:
+    """An object that is nested no deeper than anybody needs: what comes after it may walk through it."""
+    level: list[Any] = [found]
+    for _ in range(DEEPEST):
+        inner = [value for each in level for value in (each.values() if isinstance(each, dict) else each)]
+        level = [value for value in inner if isinstance(value, dict | list)]
+        if not level:
+            return found
+    raise Unreadable(f"the JSON object is nested more than {DEEPEST} levels deep")
 
 
 def objects_in(text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
@@ -289,8 +318,8 @@ def clip(value: object, most: int = 80) -> str:
     """A value as it may stand in a message: short."""
     try:
         words = value if isinstance(value, str) else repr(value)
-    except ValueError:  # a whole number too long to print
-        words = "a number of thousands of digits"
+    except (ValueError, RecursionError):  # a whole number too long to print, a list of lists of lists
+        words = "something that cannot be printed"
     return words if len(words) <= most else words[: most - 1] + "…"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple
 import orjson
 
 from parley.anonymity import masked
-from parley.errors import Forfeit, ParleyError, ReplayError, SandboxError, TaskError, Unreadable
-from parley.expect import LONGEST, Said
+from parley.errors import Forfeit, ReplayError, SandboxError, TaskError, Unreadable
+from parley.expect import LONGEST, Reader, Said
 from parley.participants import Participant
 from parley.pool import Content, Message, Pool, Privy, Seat, View, text_of
 from parley.providers.protocol import Reply, thought_apart
@@ -86,9 +86,9 @@ class Match:
                     return self._outcome("done", "", settled(self.task, end.value, self.cast))
                 except Forfeit as forfeit:
                     return self._outcome("aborted", str(forfeit), settled(self.task, {}, self.cast))
-                except ParleyError:
+                except (TaskError, KeyboardInterrupt):
                     raise
-                except Exception as wrong:
+                except BaseException as wrong:  # whatever a script raises, it is the task that is at fault
                     where = f"{self.task.name}, after round {self.referee.round}"
                     raise TaskError(f"{where}: the script failed: {type(wrong).__name__}: {wrong}") from wrong
                 try:
@@ -169,7 +169,7 @@ class Match:
                 again = self._words(FORM, hint=expect.hint)
             else:
                 try:
-                    value = expect.read(said)
+                    value = read(expect, said)
                     if not cut:
                         return Answer(value, messages, violations)
                     if last or not isinstance(value, Said):
@@ -249,6 +249,16 @@ class Match:
         self._circulated += len(messages)
 
 
+def read(expect: Reader[Any], said: str) -> Any:
+    """What a reader makes of a reply; a reader that breaks has not read it."""
+    try:
+        return expect.read(said)
+    except Unreadable:
+        raise
+    except Exception as wrong:
+        raise Unreadable(f"it cannot be read ({type(wrong).__name__})") from wrong
+
+
 def readied(reply: Reply) -> Reply:
     """A reply fit for the record: thinking told apart, text that can be encoded, of bounded length."""
     content: Content = reply.content
@@ -259,6 +269,8 @@ def readied(reply: Reply) -> Reply:
         if thought:
             reply.reasoning = f"{reply.reasoning}\n{thought}".strip()
         reply.content = clean(content)
+    else:
+        reply.content = tuple(replace(part, text=clean(part.text)) for part in content)
     reply.reasoning = clean(reply.reasoning)
     reply.model = clean(reply.model) if reply.model else None
     return reply

@@ -171,6 +171,8 @@ class Referee:
     def note(self, **facts: Any) -> None:
         """Write facts, which are plain data, into the record for reports; participants never see them."""
         found = {"round": self.round, **plain(facts)}
+        if "round" in facts:
+            raise TaskError("a note has its round already: give the fact another name")
         try:
             orjson.dumps(found)
         except TypeError as wrong:
@@ -179,6 +181,9 @@ class Referee:
 
     def fault(self, seat: Seat, kind: str, detail: str = "") -> None:
         """Record that a seat broke a rule of the game; what follows is the script's business."""
+        if not isinstance(kind, str) or not kind or not isinstance(detail, str):
+            raise TaskError(f"a fault has a kind and a detail in words, not {kind!r} and {detail!r}")
+        detail = detail.encode("utf-8", "replace").decode()
         self.violations.append(Violation(self.round, seat, 0, kind, detail, "ruled"))
 
     def render(self, prompt: Prompt, **values: Any) -> str:

@@ -257,10 +257,9 @@ class Playing:
                 self.tally.failed += 1
                 await self.journal.fail(spec.number, str(fault))
                 return
-        except Halted:
-            return
         except Exception as fault:
-            self.stop(fault)
+            if not (isinstance(fault, Halted) and self.brake.reason):
+                self.stop(fault)
             return
         self.scores[spec.number] = outcome.scores
         self.tally.done += 1

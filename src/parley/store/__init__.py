@@ -22,8 +22,16 @@ def files(place: Path) -> list[Path]:
     """The runs in a store, newest first."""
     if place.exists() and not place.is_dir():
         raise StoreError(f"{place} is not a folder; a store is one")
-    found = list(place.glob(f"*{SUFFIX}"))
+    found = [path for path in place.glob(f"*{SUFFIX}") if path.is_file()]
     return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name), reverse=True)
+
+
+def is_file(path: Path) -> bool:
+    """Whether a path leads to a file; one that no file system takes leads nowhere."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def named(path: Path) -> str:
@@ -39,9 +47,11 @@ def named(path: Path) -> str:
 
 def find(run: str, place: Path) -> Path:
     """The file of a run: by its path, its id, an unmistakable beginning of that, the name it was given, or `last`."""
+    if len(os.fsencode(run)) > 4000:
+        raise UsageError(f"{run[:40]}… is too long for the name of a run")
     direct = Path(run).expanduser()
-    if direct.suffix == SUFFIX or direct.is_file():
-        if not direct.is_file():
+    if direct.suffix == SUFFIX or is_file(direct):
+        if not is_file(direct):
             raise UsageError(f"there is no file {run}")
         return direct
     known = files(place)

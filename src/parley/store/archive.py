@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -58,8 +58,13 @@ class Archive:
             self._connection.close()
             raise
         self.id, self.created, config, identity, self.state, self.status, self.reason, self.planned, owner, beat = row
-        self.config, self.identity = Config.decoded(config), orjson.loads(identity)
-        if self.state == "running" and not (owner and lives(owner, beat or 0)):
+        try:
+            self.config, self.identity = Config.decoded(config), decoded(identity)
+            held = bool(owner) and lives(str(owner), float(beat or 0))
+        except (ValueError, KeyError, TypeError, StoreError) as wrong:
+            self._connection.close()
+            raise StoreError(f"{path} holds a run whose configuration cannot be read: {wrong}") from None
+        if self.state == "running" and not held:
             self.state, self.status, self.reason = "stopped", "interrupted", "the process ended without a word"
 
     def __enter__(self) -> Self:
@@ -67,19 +72,21 @@ class Archive:
 
     def __exit__(self, kind: type[BaseException] | None, wrong: BaseException | None, trace: TracebackType | None) -> None:
         self._connection.close()
+        if type(wrong) is StoreError and str(self.path) not in str(wrong):
+            raise StoreError(f"{self.path}: {wrong}") from None
 
     def _row(self, query: str, *values: Any) -> Any:
         return self._connection.execute(query, values).fetchone()
 
-    def _rows(self, query: str, *values: Any) -> Iterator[Any]:
+    def _rows(self, query: str, *values: Any) -> list[Any]:
         try:
-            yield from self._connection.execute(query, values)
+            return self._connection.execute(query, values).fetchall()
         except sqlite3.Error as wrong:
             raise StoreError(f"{self.path} cannot be read: {wrong}") from None
 
     def items(self) -> list[dict[str, Any]]:
         """The items that the run is played on, as they were when it began."""
-        return [orjson.loads(data) for (data,) in self._rows("SELECT data FROM items ORDER BY number")]
+        return [decoded(data) for (data,) in self._rows("SELECT data FROM items ORDER BY number")]
 
     def counts(self) -> dict[str, int]:
         """Matches by state."""
@@ -103,9 +110,14 @@ class Archive:
         casts: dict[str, dict[str, str]] = {}
         found = []
         for match, block, seat, seats, metric, value in rows:
-            cast = casts.get(seats) or casts.setdefault(seats, orjson.loads(seats))
+            cast = casts.get(seats) or casts.setdefault(seats, decoded(seats))
             found.append(Score(match, block, Seat.of(seat), cast[seat], metric, value))
         return found
+
+    def strangers(self) -> list[int]:
+        """Matches that have scores but are not among the run's."""
+        rows = self._rows("SELECT DISTINCT match FROM scores WHERE match NOT IN (SELECT number FROM matches) ORDER BY match")
+        return [match for (match,) in rows]
 
     def scores_of(self, number: int) -> dict[Seat, dict[str, float | None]]:
         """The scores of one match, by seat and metric."""
@@ -126,7 +138,7 @@ class Archive:
     def effects(self, number: int) -> dict[tuple[int, int], tuple[bytes, Any]]:
         """A match's programs that were run, by round and number."""
         rows = self._rows("SELECT round, number, saw, result FROM effects WHERE match = ?", number)
-        return {(round, n): (saw, orjson.loads(result)) for round, n, saw, result in rows}
+        return {(round, n): (saw, decoded(result)) for round, n, saw, result in rows}
 
     def calls(self, number: int) -> list[Call]:
         """A match's calls in the order of round, seat and attempt."""
@@ -143,7 +155,7 @@ class Archive:
         words = {(call.round, call.seat.key, call.attempt): text_of(call.reply.content) for call in self.calls(number)}
         found = []
         for first, messages in self._rows("SELECT first, messages FROM rounds WHERE match = ? ORDER BY first", number):
-            for n, (round, kind, sender, audience, content, attempt) in enumerate(orjson.loads(messages), first):
+            for n, (round, kind, sender, audience, content, attempt) in enumerate(decoded(messages), first):
                 said = words.get((round, sender, attempt)) if kind == "reply" else content
                 facts = {"number": n, "round": round, "kind": kind, "sender": sender, "audience": audience}
                 found.append({**facts, "content": said, "attempt": attempt})
@@ -152,7 +164,7 @@ class Archive:
     def notes(self, number: int) -> list[dict[str, Any]]:
         """What the rule wrote down for reports."""
         rows = self._rows("SELECT round, facts FROM notes WHERE match = ? ORDER BY number", number)
-        return [{"round": round, **orjson.loads(facts)} for round, facts in rows]
+        return [{"round": round, **decoded(facts)} for round, facts in rows]
 
     def violations(self, number: int | None = None) -> list[dict[str, Any]]:
         """Violations of one match or of all, each with the alias that sat in the seat."""
@@ -184,16 +196,24 @@ class Archive:
         return found
 
 
+def decoded(text: Any) -> Any:
+    """JSON from a record; what is none has been tampered with, or torn."""
+    try:
+        return orjson.loads(text)
+    except (ValueError, TypeError) as wrong:
+        raise StoreError(f"the record holds something that is no JSON: {wrong}") from None
+
+
 def match_from(row: Any) -> dict[str, Any]:
     facts = dict(zip(MATCH_FIELDS, row, strict=True))
-    return {**facts, "seats": orjson.loads(facts["seats"])}
+    return {**facts, "seats": decoded(facts["seats"])}
 
 
 def opened(path: Path) -> sqlite3.Connection:
     """A connection that only reads; in a folder that cannot be written, the file alone is read."""
     if not path.is_file():
         raise StoreError(f"there is no file {path}")
-    address = f"file:{quote(str(path.absolute()))}?mode=ro"
+    address = f"file:{quote(os.fsencode(path.absolute()))}?mode=ro"
     connection = sqlite3.connect(address, uri=True, timeout=10, isolation_level=None)
     try:
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()

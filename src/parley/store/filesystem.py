@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 
 NETWORK = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "lustre", "gluster", "beegfs", "gpfs", "fuse.sshfs", "fuse.s3", "davfs")
@@ -10,14 +12,16 @@ NETWORK = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "lustre", "gluster", "beeg
 def kind_of(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
     """The type of the file system that holds a path; empty where the machine does not tell."""
     try:
-        rows = [line.split() for line in mounts.read_text().splitlines()]
+        rows = [os.fsdecode(line).split(" ") for line in mounts.read_bytes().splitlines()]
     except OSError:
         return ""
     place = path.absolute().resolve()
     found = ("", "")
     for row in rows:
-        point = row[1].encode().decode("unicode_escape")
-        if len(row) > 2 and place.is_relative_to(point) and len(point) >= len(found[0]):
+        if len(row) < 3:
+            continue
+        point = re.sub(r"\\(\d{3})", lambda octal: chr(int(octal[1], 8)), row[1])  # how the kernel writes a space
+        if place.is_relative_to(point) and len(point) >= len(found[0]):
             found = point, row[2]
     return found[1]
 

@@ -76,6 +76,9 @@ class SqliteJournal:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path, self.token, self.notice, self.commits = path, os.urandom(8).hex(), "", 0
         self._fault = ""
+        found = os.stat(path)
+        self._file = found.st_dev, found.st_ino
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._loop = asyncio.get_running_loop()
         self._batch, self._idle = Batch(), asyncio.Event()
         self._idle.set()
@@ -191,7 +194,7 @@ class SqliteJournal:
         if self._thread.is_alive():
             await self._idle.wait()
             self._queue.put(None)
-            await asyncio.to_thread(self._thread.join)
+            await self._ended
 
     def acknowledged(self) -> asyncio.Future[None]:
         """Done when everything that was put into the batch so far is on disk."""
@@ -254,6 +257,8 @@ class SqliteJournal:
             while (batch := self._queue.get()) is not None:
                 fault = ""
                 try:
+                    if not self._there():
+                        raise StoreError("the file has been moved or deleted while it was being written")
                     write(connection, batch, self.token)
                 except Exception as wrong:  # whatever it is, nobody may wait for ever
                     fault = f"{self.path} could not be written: {wrong}"
@@ -261,7 +266,18 @@ class SqliteJournal:
                         connection.execute("ROLLBACK")
                 self._loop.call_soon_threadsafe(self._acknowledge, batch, fault)
         finally:
-            settle(connection, self.token)
+            if self._there():
+                settle(connection, self.token)
+            connection.close()
+            self._loop.call_soon_threadsafe(self._ended.set_result, None)
+
+    def _there(self) -> bool:
+        """Whether the file that is written is still the one under its name."""
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return False
+        return (found.st_dev, found.st_ino) == self._file
 
 
 class MatchRecord:

@@ -16,21 +16,25 @@ def me() -> str:
 
 
 def started(pid: int) -> str:
-    """When a process began, as the kernel counts it: a number that is reused is told apart."""
+    """When a process began, as the kernel counts it, so that a number used again is told apart; empty if it has ended."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
+        facts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
         return ""
+    return "" if facts[0] in "ZX" else facts[19]  # one that was killed may wait for somebody to notice
 
 
 def lives(owner: str, beat: float) -> bool:
     """Whether the process that holds a run still runs; on another machine its heartbeat decides."""
-    host, pid, began = owner.rsplit(":", 2)
+    host, _, rest = owner.partition(":")
+    pid, _, began = rest.partition(":")
     if host != socket.gethostname():
-        return time.time() - beat < STALE
+        return abs(time.time() - beat) < STALE
+    if not pid.isdigit():
+        return False
     try:
         os.kill(int(pid), 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
         pass

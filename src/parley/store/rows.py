@@ -173,4 +173,3 @@ def settle(connection: sqlite3.Connection, token: str) -> None:
         connection.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.Error:
         pass
-    connection.close()
