@@ -92,4 +92,5 @@ def rule_digest(task: type[Task]) -> str:
 
 
 def digest(text: str) -> str:
+    """A few letters that stand for a text."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

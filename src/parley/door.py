@@ -78,6 +78,7 @@ def resume(
 
 
 def judged(ending: runs.Ending) -> Result:
+    """The result of a run that went wrong only for reasons that resuming may mend."""
     if ending.state == "failed":
         raise ParleyError(ending.reason)
     return Result(ending.path)

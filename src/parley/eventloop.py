@@ -45,6 +45,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def quickest() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop where it is installed, else what Python brings."""
     try:
         from uvloop import new_event_loop
     except ImportError:

@@ -26,6 +26,7 @@ def items_from(path: str, task: type[Task]) -> list[Any]:
 
 
 def rows_in(text: str, place: Path) -> Iterator[Any]:
+    """The rows of a file, by its ending."""
     if place.suffix == ".csv":
         yield from csv.DictReader(text.splitlines(keepends=True))
     elif place.suffix == ".json":
@@ -42,6 +43,7 @@ def rows_in(text: str, place: Path) -> Iterator[Any]:
 
 
 def json_in(text: str, where: str) -> Any:
+    """JSON, or an error that says where it is none."""
     try:
         return json.loads(text)
     except ValueError as wrong:
@@ -62,6 +64,7 @@ def item_from(row: Any, task: type[Task], where: str, number: int) -> Any:
 
 
 def kind_of(task: type[Task]) -> Any:
+    """The type of a task's items."""
     if task.item_type is None:
         raise UsageError(f"{task.name} is not played on items, so it takes no dataset")
     return task.item_type

@@ -14,7 +14,7 @@ import orjson
 
 from parley.anonymity import masked
 from parley.errors import Forfeit, ReplayError, SandboxError, TaskError, Unreadable
-from parley.expect import LONGEST, Reader, Said
+from parley.expect import LONGEST, Said
 from parley.participants import Participant
 from parley.pool import Content, Message, Pool, Privy, Seat, View, text_of
 from parley.providers.protocol import Reply, thought_apart
@@ -148,42 +148,26 @@ class Match:
 
     async def _answer(self, seat: Seat, ask: Ask[Any]) -> Answer:
         """One seat's reply in readable form, asked for again a bounded number of times."""
-        round, expect, conversation = self.referee.round, ask.expect, self.pool.conversations[seat]
+        round, hint, conversation = self.referee.round, ask.expect.hint, self.pool.conversations[seat]
         messages: list[Message] = []
         violations: list[Violation] = []
-        free = self._always and bool(expect.hint)  # the first reply is free, the second takes the form
+        free = self._always and bool(hint)  # the first reply is free, the second takes the form
         for attempt in range(ask.attempts + free):
             reply = await self._reply(seat, ask, attempt)
             conversation.answer(reply.content, reply.carry)
             messages.append(Message(round, "reply", seat, (), None, attempt))
-            last = attempt == ask.attempts + free - 1
-
-            def violation(kind: str, detail: str, outcome: str, attempt: int = attempt) -> None:
-                violations.append(Violation(round, seat, attempt, kind, detail, outcome))
-
             said, leaks = masked(text_of(reply.content), self.names)
-            for leak in leaks:
-                violation("identity", leak, "masked")
-            cut = reply.finish == "length"
+            violations += [Violation(round, seat, attempt, "identity", leak, "masked") for leak in leaks]
+            last = attempt == ask.attempts + free - 1
             if free and attempt == 0:
-                again = self._words(FORM, hint=expect.hint)
+                again = self._words(FORM, hint=hint)
             else:
-                try:
-                    value = read(expect, said)
-                    if not cut:
-                        return Answer(value, messages, violations)
-                    if last or not isinstance(value, Said):
-                        violation("cut", "the token limit ended the reply", "kept")
-                        if isinstance(value, Said):
-                            value.cut = True
-                        return Answer(value, messages, violations)
-                    fault = "the token limit ended the reply"
-                    violation("cut", fault, "asked again")
-                except Unreadable as unreadable:
-                    fault = str(unreadable)
-                    after = "asked again" if not last else "forfeit" if ask.default is NOTHING else "default"
-                    violation("cut" if cut else unreadable.kind, fault, after)
-                again = self._words(SHORTER if cut else AGAIN, fault=fault, hint=expect.hint)
+                reading = read(ask, said, reply.finish == "length", last)
+                if reading.kind:
+                    violations.append(Violation(round, seat, attempt, reading.kind, reading.fault, reading.outcome))
+                if reading.settled:
+                    return Answer(reading.value, messages, violations)
+                again = self._words(SHORTER if reading.kind == "cut" else AGAIN, fault=reading.fault, hint=hint)
             if not last:
                 conversation.put(again)
                 messages.append(Message(round, "again", None, (seat,), again, attempt + 1))
@@ -249,14 +233,34 @@ class Match:
         self._circulated += len(messages)
 
 
-def read(expect: Reader[Any], said: str) -> Any:
-    """What a reader makes of a reply; a reader that breaks has not read it."""
+class Reading(NamedTuple):
+    """What was made of one reply: a value that stands, or a fault and what follows from it."""
+
+    value: Any
+    settled: bool
+    kind: str = ""
+    fault: str = ""
+    outcome: str = ""
+
+
+def read(ask: Ask[Any], said: str, cut: bool, last: bool) -> Reading:
+    """Read a reply. Words that the token limit has cut are asked for once more; what can be read all the same is kept."""
     try:
-        return expect.read(said)
-    except Unreadable:
-        raise
-    except Exception as wrong:
-        raise Unreadable(f"it cannot be read ({type(wrong).__name__})") from wrong
+        value = ask.expect.read(said)
+    except Unreadable as unreadable:
+        kind, fault = unreadable.kind, str(unreadable)
+    except Exception as wrong:  # a reader that breaks has not read it
+        kind, fault = Unreadable.kind, f"it cannot be read ({type(wrong).__name__})"
+    else:
+        if not cut:
+            return Reading(value, True)
+        kind, fault = "cut", "the token limit ended the reply"
+        if last or not isinstance(value, Said):
+            if isinstance(value, Said):
+                value.cut = True
+            return Reading(value, True, kind, fault, "kept")
+    outcome = "asked again" if not last else "forfeit" if ask.default is NOTHING else "default"
+    return Reading(ask.default, False, "cut" if cut else kind, fault, outcome)
 
 
 def readied(reply: Reply) -> Reply:

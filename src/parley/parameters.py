@@ -35,6 +35,7 @@ def keywords(function: Callable[..., Any], given: Mapping[str, Any], what: str, 
 
 
 def typed(hints: Mapping[str, Any], known: set[str], given: Mapping[str, Any], what: str, owner: str) -> dict[str, Any]:
+    """Values as the types that their names declare; a name that is not known is an error with the nearest one."""
     for name in given:
         if name not in known:
             raise unknown(f"{what} {owner}:", name, known)

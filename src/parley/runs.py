@@ -118,6 +118,7 @@ class Placed:
 
 
 def new_id(task: str) -> str:
+    """A name for a run that sorts by time and is not given twice."""
     return f"{task}-{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
 
 
@@ -141,6 +142,7 @@ async def go_on(prepared: Prepared, path: Path, *, concurrency: int = CONCURRENC
 
 
 def refuse_none(concurrency: int) -> None:
+    """At least one match must be in flight, or nothing is played."""
     if concurrency < 1:
         raise UsageError(f"concurrency must be at least 1, not {concurrency}")
 

@@ -86,6 +86,7 @@ def wide(text: str) -> int:
 
 
 def pad(text: str, width: int, left: bool) -> str:
+    """A cell filled up to its column's width."""
     space = " " * (width - wide(text))
     return text + space if left else space + text
 

@@ -183,6 +183,7 @@ class Task:
 
 
 def own_fields(cls: type) -> bool:
+    """Whether a class declares parameters of its own."""
     return any("ClassVar" not in str(kind) for kind in vars(cls).get("__annotations__", {}).values())
 
 

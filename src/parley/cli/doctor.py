@@ -42,6 +42,7 @@ def command(store: str | None, as_json: bool) -> int:
 
 
 def examined(store: str | None) -> dict[str, Any]:
+    """Everything that is looked at, in plain data."""
     place = stores.folder(store)
     writable = os.access(place if place.exists() else place.absolute().parent, os.W_OK)
     state = "cannot be written" if not writable else "rollback journal (network)" if is_network(place) else "ready"
@@ -58,6 +59,7 @@ def examined(store: str | None) -> dict[str, Any]:
 
 
 def installed(name: str) -> str | None:
+    """The version of a package, if it is there."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -82,6 +84,7 @@ async def endpoints() -> list[dict[str, Any]]:
 
 
 async def reached(base: str) -> str:
+    """Whether somebody answers at an address."""
     import aiohttp
 
     try:

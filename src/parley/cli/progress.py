@@ -35,6 +35,7 @@ def say(text: str) -> None:
 
 
 def notices(tally: Tally) -> None:
+    """Say what the run has to say, once."""
     while tally.notices:
         say(tally.notices.pop(0))
 
@@ -50,6 +51,7 @@ async def nothing(tally: Tally) -> None:
 
 
 async def plain(tally: Tally) -> None:
+    """A line from time to time, for logs."""
     await asyncio.sleep(SOON)
     while True:
         notices(tally)
@@ -61,6 +63,7 @@ async def plain(tally: Tally) -> None:
 
 
 async def live(tally: Tally) -> None:
+    """A bar that moves, for a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 

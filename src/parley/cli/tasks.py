@@ -56,6 +56,7 @@ def kind_of(hint: Any) -> str:
 
 
 def summary(task: type[Task]) -> str:
+    """What a task is, in its own first line."""
     lines = (task.__doc__ or "").strip().splitlines()
     return lines[0] if lines else ""
 

@@ -86,6 +86,7 @@ class Fixed:
 
 
 def contestant_roles(task: Task) -> dict[str, Role]:
+    """The roles that are rotated and ranked."""
     return {name: role for name, role in task.roles.items() if not role.instrument}
 
 

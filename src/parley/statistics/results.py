@@ -144,6 +144,7 @@ def pairs(table: Table, bounds: Mapping[str, tuple[float, float]], alpha: float 
 
 
 def difference(table: Table, metric: str, role: str, a: str, b: str, bounds: tuple[float, float], alpha: float) -> Pair | None:
+    """Two models compared on the blocks that both played; none if there are none."""
     ours, theirs = table[metric, role, a], table[metric, role, b]
     gaps = [ours[block] - theirs[block] for block in ours if block in theirs]
     if not gaps:

@@ -205,6 +205,7 @@ def decoded(text: Any) -> Any:
 
 
 def match_from(row: Any) -> dict[str, Any]:
+    """A match as a row keeps it."""
     facts = dict(zip(MATCH_FIELDS, row, strict=True))
     return {**facts, "seats": decoded(facts["seats"])}
 

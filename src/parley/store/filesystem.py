@@ -27,4 +27,5 @@ def kind_of(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
 
 
 def is_network(path: Path, mounts: Path = Path("/proc/self/mounts")) -> bool:
+    """Whether a path lies on another machine."""
     return kind_of(path, mounts).startswith(NETWORK)

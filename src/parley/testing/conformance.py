@@ -180,6 +180,7 @@ class Check:
 
 
 async def no_result(program: Mapping[str, Any]) -> Any:
+    """A sandbox that has nothing to say."""
     return None
 
 
