@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
@@ -13,10 +12,9 @@ from typing import Any, Protocol, TypeVar
 import orjson
 
 from parley.errors import OutOfBounds, TaskError, Unreadable
+from parley.parsing import bare, fenced, number_in, object_in
 
 T_co = TypeVar("T_co", covariant=True)
-CANDIDATES = 64  # how many opening braces are tried before a reply counts as unreadable
-DEEPEST = 50
 LONGEST = 200_000  # characters of one reply that are looked at and kept
 
 
@@ -216,23 +214,6 @@ class Code:
         return Said(f"answer = {rng.randint(0, 9)}")
 
 
-def fenced(text: str) -> list[tuple[str, str]]:
-    """The fenced blocks of a text with their tags; the last one may be left open. One pass, whatever the text is."""
-    blocks: list[tuple[str, str]] = []
-    tag: str | None = None
-    body: list[str] = []
-    for line in text.split("\n"):
-        before, fence, after = line.partition("```")
-        if tag is None and fence:
-            tag, body = after.strip().partition(" ")[0].lower(), []
-        elif tag is not None and fence:
-            blocks.append((tag, "\n".join([*body, before] if before.strip() else body)))
-            tag = None
-        elif tag is not None:
-            body.append(line)
-    return [*blocks, (tag, "\n".join(body))] if tag is not None and body else blocks
-
-
 def form(fields: Mapping[str, str]) -> str:
     """The sentence that asks for a JSON object with these fields."""
     inside = ", ".join(f'"{name}": <{what}>' for name, what in fields.items())
@@ -247,71 +228,6 @@ def closed(properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         "required": list(properties),
         "additionalProperties": False,
     }
-
-
-def bare(text: str) -> bool:
-    """Whether the reply is one plain word or number, not an object."""
-    return "{" not in text and len(text) < 100
-
-
-def number_in(value: Any) -> float | None:
-    """A finite number, given as such or as its numeral."""
-    if isinstance(value, str):
-        try:
-            value = float(value.strip().rstrip("."))
-        except ValueError:
-            return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def object_in(text: str, names: set[str]) -> dict[str, Any]:
-    """The last JSON object in a reply that has these names."""
-    try:  # the common case: the reply is the object
-        found = orjson.loads(text)
-        if isinstance(found, dict) and names <= found.keys():
-            return shallow(found)
-    except orjson.JSONDecodeError:
-        pass
-    best: tuple[int, int, dict[str, Any]] | None = None
-    missing: set[str] | None = None
-    for start, end, found in objects_in(text):
-        if not names <= found.keys():
-            missing = missing or names - found.keys()
-        elif best is None or (start < best[0] and end >= best[1]):  # the last one, or the larger one that it is part of
-            best = start, end, found
-    if best is not None:
-        return shallow(best[2])
-    if missing:
-        raise Unreadable(f"the JSON object has no {' and no '.join(sorted(missing))}")
-    raise Unreadable("no JSON object found")
-
-
-def shallow(found: dict[str, Any]) -> dict[str, Any]:
-    """An object that is nested no deeper than anybody needs: what comes after it may walk through it."""
-    level: list[Any] = [found]
-    for _ in range(DEEPEST):
-        inner = [value for each in level for value in (each.values() if isinstance(each, dict) else each)]
-        level = [value for value in inner if isinstance(value, dict | list)]
-        if not level:
-            return found
-    raise Unreadable(f"the JSON object is nested more than {DEEPEST} levels deep")
-
-
-def objects_in(text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """JSON objects in a reply with their places, the last first; a bounded number of places is tried."""
-    decoder, start = json.JSONDecoder(strict=False), len(text)
-    for _ in range(CANDIDATES):
-        start = text.rfind("{", 0, start)
-        if start < 0:
-            return
-        try:
-            found, end = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(found, dict):
-            yield start, end, found
 
 
 def clip(value: object, most: int = 80) -> str:
