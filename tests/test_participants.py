@@ -7,7 +7,9 @@ import pty
 import re
 import subprocess
 import sys
+import threading
 import time
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,12 +17,14 @@ import pytest
 
 import parley
 from parley import Amount, Example, Metric, Role, Task, Text, UsageError, participants, providers
-from parley.errors import ParticipantError, Refused
-from parley.match import Match
+from parley.errors import Halted, ParticipantError, Refused, Rejected
+from parley.match import Match, readied
 from parley.participants import named
 from parley.participants.model import Model
-from parley.pool import Privy, Seat, Turn, View
-from parley.providers.protocol import Reply
+from parley.pool import Part, Privy, Seat, Turn, View, text_of
+from parley.providers.protocol import Reply, Usage
+from parley.record import Call
+from parley.store.rows import call_row
 from parley.tasks.public_goods import PublicGoods
 from tests.server import Server, echo_of_the_key, says, sent
 
@@ -208,6 +212,31 @@ def leaves(view):
     sys.exit(1)
 
 
+class Odd(BaseException):
+    pass
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise ValueError
+
+
+def raises(wrong):
+    def function(view):
+        raise wrong
+
+    return function
+
+
+def waiting(function):
+    """The same function, async."""
+
+    async def waits(view):
+        return function(view)
+
+    return waits
+
+
 def test_functions_plain_async_and_instances_all_speak():
     assert said(made(lambda view: view.text + "!")) == ["How many?!"]
     assert said(made(waits, coins="2.5")) == ["2.5 of 1"]
@@ -228,11 +257,154 @@ def test_functions_plain_async_and_instances_all_speak():
         (fails, "StopIteration"),
         (leaves, "SystemExit: 1"),
         (lambda: "", "TypeError"),
+        (lambda view: {1: 2}, "TypeError"),
+        (lambda view: Reply(("a",)), "a part of str"),
+        (lambda view: Reply((Part("text", None),)), "a part of Part"),
+        (lambda view: Reply(["a"]), "a reply of list"),
+        (lambda view: Reply("x", carry={1, 2}), "carried that is no JSON"),
+        (lambda view: Reply("x", carry=2**70), "carried that is no JSON"),
+        (raises(Halted("the run is over")), "Halted: the run is over"),
+        (raises(KeyboardInterrupt()), "KeyboardInterrupt"),
+        (raises(GeneratorExit()), "GeneratorExit"),
+        (raises(asyncio.CancelledError()), "CancelledError"),
+        (raises(Odd()), "Odd"),
+        (raises(Mute()), "Mute: .it cannot be printed"),
+        (raises(ValueError("\ud800\0" + "x" * 10**6)), "ValueError"),
     ],
 )
 def test_a_function_that_gives_no_text_is_a_fault_of_the_participant(function, says_what):
-    with pytest.raises(ParticipantError, match=says_what):
-        said(made(function))
+    for form in (function, waiting(function)) if "TypeError" not in says_what else (function,):
+        with pytest.raises(ParticipantError, match=says_what) as told:
+            said(made(form))
+        assert type(told.value) is ParticipantError
+        assert len(str(told.value).encode()) < 5000
+
+
+@pytest.mark.parametrize("kind", [ParticipantError, Refused, Rejected])
+def test_a_function_may_say_itself_that_it_cannot_answer(kind):
+    class Sub(kind):
+        def __init__(self, *, why):
+            super().__init__(why)
+
+    for form in (raises(Sub(why="no")), waiting(raises(Sub(why="no")))):
+        with pytest.raises(ParticipantError, match=r"^no$") as told:
+            said(made(form))
+        assert type(told.value) is kind
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"reasoning": None},
+        {"reasoning": b"x"},
+        {"finish": None},
+        {"finish": ["stop"]},
+        {"usage": None},
+        {"usage": Usage(2**70, -1, True, 1.5)},
+        {"model": 5, "latency": "long"},
+        {"model": "\ud800\0", "latency": float("nan"), "sent": 3},
+        {"content": (Part("text", "\ud800\0"),), "latency": 10**400},
+        {"carry": {"a": (1, float("nan"))}},
+    ],
+    ids=str,
+)
+def test_an_odd_reply_is_made_fit_for_the_record(odd):
+    class Serves:
+        async def complete(self, request):
+            return Reply(**{"content": "x", **odd})
+
+        async def close(self):
+            pass
+
+    for participant in (made(lambda view: Reply(**{"content": "x", **odd})), Model(Serves())):
+        [reply] = said(participant)
+        call_row(1, Call(1, PLAYER, 0, b"", readied(reply), 0.0))
+        text_of(reply.content).encode()
+        assert reply.usage == Usage()
+        assert reply.finish in ("stop", "other")
+        assert reply.carry in (None, {"a": [1, None]})
+
+
+def test_a_real_cancellation_passes_through_a_function():
+    async def stubborn(view):
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            raise ValueError("no") from None
+
+    async def cancelled(function):
+        task = asyncio.ensure_future(made(function).reply(view_of()))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    async def sleeps(view):
+        await asyncio.sleep(60)
+
+    for function in (sleeps, stubborn, lambda view: time.sleep(0.5)):
+        assert asyncio.run(cancelled(function))
+
+
+def test_plain_functions_wait_for_one_another_however_many_they_are():
+    number = (os.cpu_count() or 1) + 40
+    barrier = threading.Barrier(number, timeout=20)
+
+    def meets(view):
+        barrier.wait()
+        return "met"
+
+    async def speak():
+        player = made(meets)
+        return await asyncio.gather(*(player.reply(view_of()) for _ in range(number)))
+
+    assert asyncio.run(speak()) == ["met"] * number
+
+
+def test_a_function_that_never_answers_does_not_keep_the_program():
+    code = """
+import asyncio, time
+from parley.participants.python import Python
+async def main():
+    try:
+        await asyncio.wait_for(Python(lambda view: time.sleep(60), {}, "f").reply(None), 0.1)
+    except TimeoutError:
+        print("given up")
+asyncio.run(main())
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
+    assert (ran.stdout, ran.stderr) == ("given up\n", "")
+
+
+def test_a_plain_function_sees_the_context_of_its_call():
+    place = ContextVar("place", default="nowhere")
+
+    async def speak():
+        place.set("here")
+        return await made(lambda view: place.get()).reply(view_of())
+
+    assert asyncio.run(speak()) == "here"
+
+
+def test_a_value_given_to_a_function_shows_in_no_error(monkeypatch):
+    monkeypatch.setenv("MYCRED", "given-0123456789")
+
+    def function(view, to: str = ""):
+        raise ValueError(f"cannot reach {to}")
+
+    with pytest.raises(ParticipantError, match=r"cannot reach \[key\]"):
+        said(made(function, to="${MYCRED}"))
+
+
+def test_a_provider_that_is_not_ours_gets_its_address_in_full(monkeypatch):
+    @dataclass
+    class Foreign:
+        name: str
+        base_url: str = ""
+
+    monkeypatch.setenv("WHERE", "host")
+    monkeypatch.setattr(providers, "class_of", lambda family: Foreign)
+    assert made("foreign/m", base_url="http://${WHERE}/v1").provider.base_url == "http://host/v1"
 
 
 @pytest.mark.parametrize(
@@ -302,6 +474,51 @@ def test_a_service_that_answers_otherwise_is_told_what_was_wanted(answer):
         served(answer)
 
 
+DEEP = b"[" * 1000 + b"]" * 1000
+
+
+@pytest.mark.parametrize("name", [b"reply", b"error", b"message"])
+@pytest.mark.parametrize("status", [200, 400])
+def test_a_service_that_nests_too_deep_is_a_fault_and_no_crash(name, status):
+    for body in (b'{"%s": %s}' % (name, DEEP), b'{"error": {"message": %s, "code": %s, "type": %s}}' % (DEEP, DEEP, DEEP)):
+        with pytest.raises(ParticipantError) as told:
+            served(sent(body, status))
+        assert len(str(told.value)) < 700
+
+
+def test_a_service_with_a_date_that_no_calendar_has_is_asked_again(monkeypatch):
+    monkeypatch.setattr("parley.providers.transport.FIRST_PAUSE", 0.001)
+    late = sent(b"", 429, Retry_After="Mon, 01 Jan 99999999999999 00:00:00 GMT")
+    [reply], server = served(late, {"reply": "x"})
+    assert (reply.content, len(server.asked)) == ("x", 2)
+
+
+def test_what_nobody_foresaw_in_a_service_is_a_fault_of_the_participant(monkeypatch):
+    async def broken(self, body):
+        raise OverflowError("unforeseen")
+
+    monkeypatch.setattr("parley.providers.transport.Transport.post", broken)
+    with pytest.raises(ParticipantError, match="the call failed: OverflowError: unforeseen"):
+        served({"reply": "x"})
+
+
+def test_a_value_in_a_services_address_is_not_shown(monkeypatch):
+    monkeypatch.setenv("GATEWAY", "gw-0123456789abcdef")
+
+    async def ask():
+        async with Server(sent(b"no entry for gw-0123456789abcdef", 401)) as server:
+            service = made("http/" + server.url + "/${GATEWAY}/?key=${GATEWAY}")
+            try:
+                await service.reply(view_of())
+            finally:
+                assert server.asked[0].path == "/v1/gw-0123456789abcdef/?key=gw-0123456789abcdef"
+                await service.close()
+
+    with pytest.raises(Refused, match=r"/v1/\$\{GATEWAY\}/: HTTP 401: no entry for \[key\] ") as told:
+        asyncio.run(ask())
+    assert "gw-" not in str(told.value)
+
+
 def test_a_services_key_goes_into_the_header_and_nowhere_else(monkeypatch):
     monkeypatch.setenv("MY_CREDENTIAL", "my-secret-credential")
     [reply], server = served(echo_of_the_key(200, lambda said: {"reply": said}), api_key_env="MY_CREDENTIAL")
@@ -316,6 +533,7 @@ def test_a_services_key_goes_into_the_header_and_nowhere_else(monkeypatch):
     [
         ("localhost", {}, "an address like"),
         ("http://me:hunter22@host", {"deadlin": 1}, "user or password"),
+        ("http://host/?api_key=hunter22", {}, "holds a key in its address"),
         ("http://host", {"deadlin": 1}, "did you mean 'deadline'"),
         ("http://host", {"deadline": -1}, "more than 0"),
         ("http://host", {"api_key_env": "NOT_SET_HERE"}, "NOT_SET_HERE"),
@@ -536,6 +754,7 @@ def test_people_who_share_a_terminal_are_asked_one_after_the_other(monkeypatch):
 
 def test_the_provider_and_participant_names_do_not_overlap():
     assert not set(participants.kinds()) & set(providers.names())
+    assert participants.kinds() == ["bot", "http", "human", "python", "scripted"]
 
 
 @pytest.mark.parametrize(("given", "said"), [("0", "at least 1"), ("many", "a whole number"), (-3, "at least 1")])

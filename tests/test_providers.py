@@ -6,6 +6,7 @@ import json
 import time
 from email.utils import formatdate
 from itertools import pairwise
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
@@ -240,6 +241,14 @@ def test_thinking_is_told_apart_from_the_reply(text, said, thought):
     assert thought_apart(text) == (said, thought)
 
 
+def test_many_thoughts_are_told_apart_in_a_moment():
+    began = time.monotonic()
+    assert thought_apart("<think></think>" * 200_000 + "Five.") == ("Five.", "")
+    assert thought_apart("<think>a</think>\n" * 100_000) == ("", "\n".join("a" * 100_000))
+    assert thought_apart("</b>" + "<thin" * 500_000)[1] == ""
+    assert time.monotonic() - began < 2
+
+
 @settings(deadline=None)
 @given(st.text())
 def test_a_text_without_tags_is_all_reply(text):
@@ -302,6 +311,8 @@ def test_a_wait_may_be_given_as_a_date_and_nonsense_is_no_wait():
     assert 0 < transport.retry_after(formatdate(time.time() + 10, usegmt=True)) <= 10
     assert transport.retry_after(formatdate(0)) == 0
     assert [transport.retry_after(odd) for odd in ("", "soon", "-5", "nan", "inf")] == [0, 0, 0, 0, transport.LONGEST_PAUSE]
+    for odd in ("Mon, 01 Jan 99999999999999 00:00:00 GMT", "Mon, 99 Jan 2030 99:99:99 +9999999999", "1" * 5000, "Mon,"):
+        assert 0 <= transport.retry_after(odd) <= transport.LONGEST_PAUSE
 
 
 def test_pauses_grow_up_to_the_longest(monkeypatch):
@@ -462,8 +473,124 @@ def test_a_secret_in_an_address_does_not_show_in_errors(monkeypatch):
     monkeypatch.setenv("PLACE_TOKEN", "very-secret-place")
     fault, _ = asked(sent(b"", 404), base_url="http://127.0.0.1:9/${PLACE_TOKEN}/v1")
     assert "very-secret-place" not in str(fault)
-    assert "/[key]/v1" in str(fault)
+    assert "http://127.0.0.1:9/${PLACE_TOKEN}/v1/chat/completions: " in str(fault)
     assert redacted("at very-secret-place") == "at [key]"
+
+
+def as_escapes(text):
+    return "".join(f"\\u{ord(sign):04x}" for sign in text)
+
+
+def half_escaped(text):
+    return as_escapes(text[:3]) + text[3:]
+
+
+ECHOES = {
+    "redirect": sent(b"", 302, Location=f"https://else.where/{KEY}/login?x={KEY}"),
+    "redirect, encoded": sent(b"", 302, Location=f"/login/{quote(KEY, safe='')}"),
+    "error with status 200, escaped": sent(f'{{"error": {{"message": "bad {as_escapes(KEY)}"}}}}'.encode()),
+    "error with status 200, half escaped": sent(f'{{"error": "bad {half_escaped(KEY)}"}}'.encode()),
+    "error with status 200, in a name": sent(f'{{"error": {{"{half_escaped(KEY)}": 1}}}}'.encode()),
+    "error, escaped": sent(f'{{"error": "bad {as_escapes(KEY)}"}}'.encode(), 400),
+    "error, half escaped and broken off": sent(f'{{"error": "bad {half_escaped(KEY)}'.encode(), 400),
+    "error, in an address": sent(f"no /x?key={quote(KEY, safe='')}".encode(), 400),
+    "error, in an address twice encoded": sent(f"no /x?key={quote(quote(KEY, safe=''))}".encode(), 400),
+    "error, in an address of small letters": sent(f"no /x?key={quote(KEY, safe='').lower()}".encode(), 400),
+    "error, cut short": sent(f"bad key: {KEY[:14]}".encode(), 400),
+    "error, cut short with dots": sent(f"bad key: {KEY[:12]}***".encode(), 401),
+    "error, on a page": sent(f"<p>{KEY.replace('/', '&#47;')}</p>".encode(), 500),
+    "error that is cut here": sent(b"x" * 490 + KEY.encode(), 400),
+    "no JSON": sent(b"<html>" + b"x" * 64 + KEY.encode()),
+    "no HTTP": raw(f"{KEY} is what you sent\r\n\r\n".encode()),
+    "no reply": {"choices": [{"text": KEY, "odd": {KEY: half_escaped(KEY)}}]},
+    "broken off": sent(f'{{"choices": [{{"error": "{as_escapes(KEY)}"}}]}}'.encode()),
+}
+
+
+@pytest.mark.parametrize("answer", ECHOES.values(), ids=ECHOES)
+def test_a_key_of_any_name_shows_in_no_error_however_it_is_written(monkeypatch, answer):
+    monkeypatch.setenv("MYCRED", KEY)
+    fault, _ = asked(answer, api_key_env="MYCRED")
+    assert isinstance(fault, ParticipantError)
+    said = str(fault)
+    for form in (KEY, KEY.lower(), quote(KEY, safe=""), as_escapes(KEY), KEY[3:], KEY.partition("/")[0]):
+        assert form[:8] not in said
+    assert "[key]" in said
+
+
+def test_a_key_shows_in_no_reply_however_it_is_written(monkeypatch):
+    monkeypatch.setenv("MYCRED", KEY)
+    for form in (KEY, as_escapes(KEY), half_escaped(KEY), quote(KEY, safe=""), half_escaped(KEY).replace("\\", "\\\\")):
+        text = f'{{"choices": [{{"message": {{"content": "so {form}.", "reasoning": "{form}"}}}}], "model": "{form}"}}'
+        reply = replied(text.encode(), api_key_env="MYCRED")
+        assert [reply.content, reply.reasoning, reply.model] == ["so [key].", "[key]", "[key]"]
+
+
+def test_looking_for_a_key_takes_a_moment_whatever_is_sent(monkeypatch):
+    monkeypatch.setenv("MYCRED", KEY)
+    began = time.monotonic()
+    for odd in ("\\", "%", "&", "\\u004", KEY[:12]):
+        assert replied(says(odd * (2**20 // len(odd))), api_key_env="MYCRED").content
+    assert time.monotonic() - began < 5
+
+
+def test_a_reply_without_a_key_is_left_as_it_is(monkeypatch):
+    monkeypatch.setenv("MYCRED", KEY)
+    said = "100%25 of C:\\u0041 &amp; \\/ <b> %zz sk-test-"
+    assert replied(says(said), api_key_env="MYCRED").content == said
+
+
+@pytest.mark.parametrize("value", ["gw-0123456789abcdef", "deep/gw-0123456789/abc"])
+@pytest.mark.parametrize("form", ["/{}/v1", "/v1?to={}", "/v1?key={}&x=1"])
+def test_a_value_in_an_address_shows_in_no_error_and_no_reply(monkeypatch, form, value):
+    monkeypatch.setenv("GATEWAY", value)
+    down, _ = asked(says(), base_url="http://127.0.0.1:9" + form.format("${GATEWAY}"))
+    assert "http://127.0.0.1:9/" in str(down)
+
+    async def call(answer):
+        async with Server(answer) as server:
+            provider = providers.make("vllm", "m", {"base_url": server.url + form.format("${GATEWAY}")})
+            try:
+                return await provider.complete(Request(TURNS)), server
+            except ParleyError as fault:
+                return fault, server
+            finally:
+                await provider.close()
+
+    told, server = asyncio.run(call(sent(f"no route {server_path(form, value)}".encode(), 404)))
+    reply, _ = asyncio.run(call(says(f"I live at {value}.")))
+    assert value in server.asked[0].path.replace("%2F", "/")
+    assert value not in str(down) + str(told)
+    assert reply.content == "I live at [key]."
+
+
+def server_path(form, value):
+    return form.format(quote(value, safe=""))
+
+
+def test_a_host_or_a_whole_address_from_a_variable_is_not_named_and_blackens_no_reply(monkeypatch):
+    monkeypatch.setenv("WHERE", "127.0.0.1")
+    monkeypatch.setenv("WHOLE", "http://127.0.0.1:9/v1")
+    for base, place in (("http://${WHERE}:9/v1", "http://${WHERE}:9/v1/chat"), ("${WHOLE}", "${WHOLE}/chat")):
+        fault, _ = asked(says(), base_url=base)
+        assert str(fault).startswith(place)
+        assert "127.0.0.1" not in str(fault)
+    assert redacted("http://127.0.0.1:9/v1") == "http://127.0.0.1:9/v1"
+
+
+@pytest.mark.parametrize("name", ["api_key", "key", "token", "secret", "access_token", "API-KEY", "%6bey"])
+def test_a_key_written_out_in_an_address_is_refused_and_not_repeated(monkeypatch, name):
+    with pytest.raises(UsageError, match=r"\$\{NAME\}") as refused:
+        address(f"http://host/v1?a=b&{name}=sk-written-out", "base_url")
+    assert "written" not in str(refused.value)
+    monkeypatch.setenv("MYCRED", "from-the-environment")
+    assert address(f"http://host/v1?{name}=${{MYCRED}}", "base_url").endswith("=from-the-environment")
+
+
+def test_a_path_comes_before_the_query_of_an_address():
+    provider = providers.make("vllm", "m", {"base_url": "http://host/v1/?version=2"})
+    assert provider._transport.url == "http://host/v1/chat/completions?version=2"
+    assert address("http://host?version=2", "base_url", "/models") == "http://host/models?version=2"
 
 
 # Completion endpoints

@@ -88,9 +88,9 @@ async def reached(base: str) -> str:
     import aiohttp
 
     try:
-        url = address(base, "base_url")
+        url = address(base, "base_url", "/models")
         limit = aiohttp.ClientTimeout(total=3)
-        async with aiohttp.ClientSession(timeout=limit, trust_env=True) as session, session.get(f"{url}/models") as response:
+        async with aiohttp.ClientSession(timeout=limit, trust_env=True) as session, session.get(url) as response:
             return f"answers (HTTP {response.status})"
     except ParleyError as wrong:
         return str(wrong)

@@ -19,6 +19,8 @@ from parley.providers.keys import expanded
 from parley.providers.protocol import Reply
 from parley.task import Task
 
+NOT_KINDS = {"model", "threads", "faults"}
+
 
 class Participant(Protocol):
     """Answers a view. `privy` ones are bots: they also see the item and the seed."""
@@ -39,7 +41,7 @@ class Named(NamedTuple):
 
 def kinds() -> list[str]:
     """The kinds of participants that are no providers."""
-    return sorted({module.name for module in pkgutil.iter_modules(__path__)} - {"model"})
+    return sorted({module.name for module in pkgutil.iter_modules(__path__)} - NOT_KINDS)
 
 
 def named(text: str) -> Named:
@@ -69,19 +71,25 @@ def usual_alias(family: str, name: str) -> str:
 
 def make(model: str | Callable[..., Any], options: Mapping[str, Any], task: type[Task], where: str) -> Participant:
     """The participant that a model's name, or a function, stands for."""
-    options = {key: expanded(value) if isinstance(value, str) else value for key, value in options.items()}
+    family, _, name = ("python", "", "") if callable(model) else model.partition("/")
+    served = family not in kinds()
+    options = {key: value if served and key == "base_url" else drawn(value) for key, value in options.items()}
     options.pop("concurrency", None)  # whoever seats the participant sees to that
     if "api_key" in options:
         raise UsageError(f"{where}: keys come from the environment; name the variable: -M {where}.api_key_env=NAME")
     if callable(model):
         participant: Participant = import_module("parley.participants.python").Python(model, options, where)
-    else:
-        family, _, name = expanded(model).partition("/")
-        if family in kinds():
-            participant = import_module(f"parley.participants.{family}").make(name, options, task)
-        else:
-            participant = Model.made(family, name, options)
+    elif served:
+        participant = Model.made(family, expanded(name), options)
+    else:  # an address is taken as written, so that errors can name it so
+        name = name if family == "http" else expanded(name)
+        participant = import_module(f"parley.participants.{family}").make(name, options, task)
     return participant
+
+
+def drawn(value: Any) -> Any:
+    """An option with every `${NAME}` in it replaced."""
+    return expanded(value, private=True) if isinstance(value, str) else value
 
 
 def most_at_once(options: Mapping[str, Any], where: str) -> int | None:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
-from parley.errors import ParticipantError, unknown
+from parley.errors import unknown
 from parley.expect import Said
 from parley.parameters import keywords
+from parley.participants.faults import Guarded
 from parley.pool import View
 from parley.task import Sight, Task
 
@@ -24,11 +25,9 @@ class Bot:
     async def reply(self, view: View) -> str:
         assert view.privy is not None
         rng = Random(f"{view.privy.seed}|{view.seat.key}|{view.round}|{view.attempt}")
-        try:
+        with Guarded(f"bot/{self._name}"):
             value = self._decide(Sight(view, view.privy.task, view.privy.item, rng), **self._options)
             return value if isinstance(value, Said) else view.expect.write(value, "That is how I play.")
-        except Exception as wrong:
-            raise ParticipantError(f"bot/{self._name} failed: {type(wrong).__name__}: {wrong}") from wrong
 
     async def close(self) -> None:
         pass

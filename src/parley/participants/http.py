@@ -14,10 +14,12 @@ from typing import Any
 import orjson
 
 from parley.errors import ParticipantError, UsageError
+from parley.expect import clip
 from parley.parameters import fitted
+from parley.participants.faults import Guarded
 from parley.pool import View
-from parley.providers.keys import address, key_from
-from parley.providers.protocol import Reply
+from parley.providers.keys import address, key_from, place_of
+from parley.providers.protocol import Reply, printable
 from parley.providers.transport import Transport
 from parley.task import Task
 
@@ -39,6 +41,10 @@ class Http:
         self._transport = transport
 
     async def reply(self, view: View) -> Reply:
+        with Guarded(f"{self._transport.place}: the call", halts=True):
+            return await self._asked(view)
+
+    async def _asked(self, view: View) -> Reply:
         began = perf_counter()
         answer = await self._transport.post(
             orjson.dumps(
@@ -53,19 +59,20 @@ class Http:
         )
         said = answer.get("reply") if isinstance(answer, dict) else answer
         if not isinstance(said, str):
-            raise ParticipantError(f'{self._transport.place}: wanted {{"reply": "…"}}, got {str(answer)[:200]}')
+            raise ParticipantError(f'{self._transport.place}: wanted {{"reply": "…"}}, got {clip(answer, 200)}')
         model = answer.get("model") if isinstance(answer, dict) else None
-        return Reply(said, model=model if isinstance(model, str) else None, latency=perf_counter() - began)
+        return Reply(said, model=printable(model), latency=perf_counter() - began)
 
     async def close(self) -> None:
         await self._transport.close()
 
 
 def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Http:
-    url = address(name, "http/URL") + ("/" if name.endswith("/") else "")  # to a service of one's own it may matter
+    path = "/" if name.partition("?")[0].endswith("/") else ""  # to a service of one's own it may matter
+    url = address(name, "http/URL", path)
     chosen = fitted(Options, options, "option of", f"http/{name}")
     key = key_from(chosen.api_key_env, needed=bool(chosen.api_key_env))
     try:
-        return Http(Transport(url, key, chosen.deadline))
+        return Http(Transport(url, key, chosen.deadline, place_of(name, path)))
     except ValueError as wrong:
         raise UsageError(f"http/{name}: {wrong}") from None

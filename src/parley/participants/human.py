@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from typing import Any
 
 from parley.errors import Refused, UsageError, unknown
+from parley.participants.threads import apart
 from parley.pool import View
 from parley.task import Task
 
@@ -26,28 +25,6 @@ class Human:
 
     async def close(self) -> None:
         pass
-
-
-async def apart(function: Callable[[View], str], view: View) -> str:
-    """Call a function in a thread that nobody waits for at the end: a person may have gone."""
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[str] = loop.create_future()
-
-    def settle(said: str, wrong: Exception | None) -> None:
-        if not answer.done():
-            answer.set_exception(wrong) if wrong else answer.set_result(said)
-
-    def work() -> None:
-        said, wrong = "", None
-        try:
-            said = function(view)
-        except Exception as fault:
-            wrong = fault
-        with suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe(settle, said, wrong)
-
-    threading.Thread(target=work, daemon=True).start()
-    return await answer
 
 
 def converse(view: View) -> str:

@@ -7,10 +7,10 @@ from hashlib import blake2b
 from typing import Any
 
 from parley import providers
-from parley.errors import ParleyError, ParticipantError
 from parley.parameters import coerced
+from parley.participants.faults import Guarded
 from parley.pool import Example, Turn, View, text_of
-from parley.providers.protocol import Provider, Reply, Request
+from parley.providers.protocol import Provider, Reply, Request, checked
 
 
 class Model:
@@ -40,12 +40,8 @@ class Model:
             sent = blake2b(b"".join(turn.encoded for turn in shown), digest_size=16).hexdigest()
         if self._system:
             turns = folded([*self._system, *turns]) if self.folded else [*self._system, *turns]
-        try:
-            reply = await self.provider.complete(Request(turns, view.expect.schema))
-        except ParleyError:
-            raise
-        except Exception as wrong:  # a provider may come from anybody
-            raise ParticipantError(f"the provider failed: {type(wrong).__name__}: {wrong}") from wrong
+        with Guarded("the provider", halts=True):  # it may come from anybody
+            reply = checked(await self.provider.complete(Request(turns, view.expect.schema)), "the provider")
         reply.sent = sent
         return reply
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import sys
 from collections.abc import Callable, Mapping
@@ -12,10 +11,12 @@ from typing import Any
 
 import orjson
 
-from parley.errors import Halted, ParticipantError, UsageError
+from parley.errors import UsageError
 from parley.parameters import keywords
+from parley.participants.faults import Guarded
+from parley.participants.threads import apart
 from parley.pool import View
-from parley.providers.protocol import Reply
+from parley.providers.protocol import Reply, checked
 from parley.task import Task
 
 
@@ -33,34 +34,19 @@ class Python:
         self._waits = inspect.iscoroutinefunction(call)
 
     async def reply(self, view: View) -> Reply | str:
-        try:
+        who = f"{self._name}: the function"
+        with Guarded(who):
             if self._waits:
                 said = await self._function(view, **self._options)
             else:
-                said, wrong = await asyncio.to_thread(self._called, view)
-                if wrong is not None:
-                    raise wrong
+                said = await apart(self._function, view, **self._options)
                 if inspect.isawaitable(said):
                     said = await said
-        except (ParticipantError, Halted, asyncio.CancelledError):
-            raise
-        except (Exception, SystemExit) as wrong:
-            raise ParticipantError(f"{self._name}: the function failed: {type(wrong).__name__}: {wrong}") from wrong
-        if isinstance(said, Mapping):
-            return orjson.dumps(said, default=str).decode()
-        if isinstance(said, bytes):
-            return said.decode("utf-8", "replace")
-        if not isinstance(said, str) and not (isinstance(said, Reply) and isinstance(said.content, str | tuple)):
-            found = f"a reply of {type(said.content).__name__}" if isinstance(said, Reply) else type(said).__name__
-            raise ParticipantError(f"{self._name}: the function must return a text, not {found}")
-        return said
-
-    def _called(self, view: View) -> tuple[Any, BaseException | None]:
-        """The call's result, or what it raised, as a value: a future cannot carry StopIteration."""
-        try:
-            return self._function(view, **self._options), None
-        except BaseException as wrong:
-            return None, wrong
+            if isinstance(said, Mapping):
+                return orjson.dumps(dict(said), default=str).decode()
+            if isinstance(said, bytes):
+                return said.decode("utf-8", "replace")
+            return said if isinstance(said, str) else checked(said, who)
 
     async def close(self) -> None:
         pass

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from parley.errors import unknown
 from parley.parameters import fitted
+from parley.providers.keys import expanded
 from parley.providers.protocol import Provider
 
 COMMON = ("concurrency", "no_system_role", "system")  # what every model takes, whoever serves it
@@ -39,4 +40,7 @@ def make(family: str, name: str, options: Mapping[str, Any]) -> Provider:
     for option in options:
         if option not in known:
             raise unknown(f"option of {family}/{name}:", option, {*known, *COMMON})
-    return cast(Provider, fitted(provider, {**options, "name": name}, "option of", f"{family}/{name}"))
+    given = {**options, "name": name}
+    if isinstance(base := options.get("base_url"), str) and not getattr(provider, "references", False):
+        given["base_url"] = expanded(base, private=True)
+    return cast(Provider, fitted(provider, given, "option of", f"{family}/{name}"))

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
 from time import perf_counter
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar
 
 import orjson
 
 from parley.errors import ParticipantError
-from parley.providers.keys import address, key_from, setting
-from parley.providers.protocol import Reply, Request, Usage
+from parley.expect import clip
+from parley.providers.keys import address, key_from, place_of, setting
+from parley.providers.protocol import Finish, Reply, Request, Usage, counted, printable
 from parley.providers.transport import Transport
 
-Finish: TypeAlias = Literal["stop", "length", "filter", "other"]
 FINISH: dict[str, Finish] = {
     **dict.fromkeys(("stop", "eos", "eos_token", "end_turn", "stop_sequence"), "stop"),
     **dict.fromkeys(("length", "max_tokens", "model_length"), "length"),
     "content_filter": "filter",
 }
-MOST_TOKENS = 2**53  # a count beyond is none
 
 
 @dataclass
@@ -45,6 +44,7 @@ class OpenAICompatible:
     key_env: ClassVar[str | None] = None
     key_needed: ClassVar[bool] = False
     path: ClassVar[str] = "/chat/completions"
+    references: ClassVar[bool] = True  # it takes base_url as written, so that errors can name it so
 
     def __post_init__(self) -> None:
         base = self.base_url or (self.home_env and setting(self.home_env)) or self.home
@@ -52,7 +52,8 @@ class OpenAICompatible:
             raise ValueError(f"say where it is served: -M ALIAS.base_url=http://HOST:PORT/v1 (model {self.name})")
         key = key_from(self.api_key_env or self.key_env, needed=self.key_needed or bool(self.api_key_env))
         self.stop = tuple(unescaped(text) for text in self.stop or () if text) or None
-        self._transport = Transport(address(base, f"base_url of {self.name}") + self.path, key, self.deadline)
+        url = address(base, f"base_url of {self.name}", self.path)
+        self._transport = Transport(url, key, self.deadline, place_of(base, self.path))
         options = {
             "model": self.name,
             "temperature": self.temperature,
@@ -114,12 +115,12 @@ def choice_in(answer: Any, name: str) -> dict[str, Any]:
     if not isinstance(choice, dict):
         raise malformed(answer, name)
     if choice.get("error"):
-        raise ParticipantError(f"{name}: the endpoint broke off: {str(choice['error'])[:200]}")
+        raise ParticipantError(f"{name}: the endpoint broke off: {clip(choice['error'], 200)}")
     return choice
 
 
 def malformed(answer: Any, name: str) -> ParticipantError:
-    return ParticipantError(f"{name}: the answer holds no reply: {str(answer)[:200]}")
+    return ParticipantError(f"{name}: the answer holds no reply: {clip(answer, 200)}")
 
 
 def words(content: Any) -> str:
@@ -131,13 +132,12 @@ def words(content: Any) -> str:
 
 def finish_in(choice: dict[str, Any]) -> Finish:
     reason = choice.get("finish_reason")
-    return FINISH.get(str(reason), "other") if reason else "stop"
+    return FINISH.get(reason if isinstance(reason, str) else "", "other") if reason else "stop"
 
 
 def model_in(answer: dict[str, Any]) -> str | None:
     """The model as the endpoint names it, as far as that can be printed."""
-    name = answer.get("model")
-    return "".join(filter(str.isprintable, name))[:200] or None if isinstance(name, str) else None
+    return printable(answer.get("model"))
 
 
 def usage_in(found: Any) -> Usage:
@@ -146,8 +146,7 @@ def usage_in(found: Any) -> Usage:
         return Usage()
 
     def count(holder: Any, name: str) -> int | None:
-        value = holder.get(name) if isinstance(holder, dict) else None
-        return value if type(value) is int and 0 <= value < MOST_TOKENS else None
+        return counted(holder.get(name)) if isinstance(holder, dict) else None
 
     return Usage(
         tokens_in=count(found, "prompt_tokens"),

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Protocol, TypeAlias, get_args
 
-from parley.pool import Content, Turn
+import orjson
 
+from parley.errors import ParticipantError
+from parley.pool import Content, Part, Turn
+
+Finish: TypeAlias = Literal["stop", "length", "filter", "other"]
+MOST_TOKENS = 2**53  # a count beyond is none
 THOUGHT = re.compile(r"\s*<(think|thinking|thought|reasoning)>(.*?)(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-# The opening tag was part of the template: prose up to the closing one. An object that quotes a tag is no thought.
-TEMPLATE_OPENED = re.compile(r"(?!\s*[{\[])((?:(?!<think(?:ing)?>).)*?)</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+TAG = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class Reply:
 
     content: Content
     reasoning: str = ""
-    finish: Literal["stop", "length", "filter", "other"] = "stop"
+    finish: Finish = "stop"
     usage: Usage = NO_USAGE
     model: str | None = None  # as the endpoint names it
     latency: float | None = None  # seconds
@@ -61,11 +65,68 @@ def thought_apart(text: str) -> tuple[str, str]:
     """A reply and the thinking that some models write before it, told apart."""
     if "</" not in text and "<" not in text[:80]:
         return text, ""
-    thoughts = []
-    while found := THOUGHT.match(text):
+    thoughts, end = [], 0
+    while found := THOUGHT.match(text, end):
         thoughts.append(found[2].strip())
-        text = text[found.end() :].lstrip()
-    if not thoughts and (found := TEMPLATE_OPENED.match(text)):
-        thoughts.append(found[1].strip())
-        text = text[found.end() :].lstrip()
-    return text, "\n".join(filter(None, thoughts))
+        end = found.end()
+    # The opening tag was part of the template: prose up to the closing one. An object that quotes a tag is no thought.
+    if not thoughts and (found := TAG.search(text)) and found[1] and not text.lstrip().startswith(("{", "[")):
+        thoughts.append(text[: found.start()].strip())
+        end = found.end()
+    return text[end:].lstrip() if thoughts else text, "\n".join(filter(None, thoughts))
+
+
+def checked(given: Any, who: str) -> Reply:
+    """A reply as anybody may give it, made fit for a record; without words it is a fault."""
+    if isinstance(given, str):
+        return Reply(given)
+    if not isinstance(given, Reply):
+        raise ParticipantError(f"{who} must return a text, not {type(given).__name__}")
+    usage, latency = given.usage, given.latency
+    return Reply(
+        content=said_in(given.content, who),
+        reasoning=given.reasoning if isinstance(given.reasoning, str) else "",
+        finish=given.finish if isinstance(given.finish, str) and given.finish in get_args(Finish) else "other",
+        usage=Usage(*(counted(getattr(usage, each.name)) for each in fields(Usage))) if isinstance(usage, Usage) else NO_USAGE,
+        model=printable(given.model),
+        latency=float(latency) if isinstance(latency, int | float) and 0 <= latency < MOST_TOKENS else None,
+        carry=carried(given.carry, who),
+        sent=given.sent if isinstance(given.sent, str) else None,
+    )
+
+
+def said_in(content: Any, who: str) -> Content:
+    """The words of a reply: a text, or a tuple of parts."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, tuple):
+        raise ParticipantError(f"{who} must return a text, not a reply of {type(content).__name__}")
+    for part in content:
+        if not (isinstance(part, Part) and isinstance(part.type, str) and isinstance(part.text, str)):
+            raise ParticipantError(f"{who} must return a text, not a reply with a part of {type(part).__name__}")
+    return tuple(Part(encodable(part.type), encodable(part.text)) for part in content)
+
+
+def carried(carry: Any, who: str) -> Any:
+    """What is wanted back with the next turn, as it will be read from a record."""
+    if carry is None:
+        return None
+    try:
+        return orjson.loads(orjson.dumps(carry))
+    except (TypeError, ValueError, RecursionError) as wrong:
+        raise ParticipantError(f"{who} wants something carried that is no JSON: {wrong}") from None
+
+
+def counted(tokens: Any) -> int | None:
+    """A count of tokens; what cannot be one is unknown."""
+    return tokens if type(tokens) is int and 0 <= tokens < MOST_TOKENS else None
+
+
+def printable(name: Any) -> str | None:
+    """A name as far as it can be printed."""
+    return "".join(filter(str.isprintable, name))[:200] or None if isinstance(name, str) else None
+
+
+def encodable(text: str) -> str:
+    """A text without lone surrogates and NULs, which no record holds."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")

@@ -19,9 +19,11 @@ import aiohttp
 import orjson
 
 from parley.errors import ParticipantError, Refused, Rejected
-from parley.providers.keys import SHORTEST, redacted
+from parley.expect import clip
+from parley.providers.keys import keep_secret, redacted, scrubbed
 
 LARGEST = 16 * 2**20  # bytes of one answer
+LOOKED_AT = 50_000  # characters of an error, of which a few hundred are shown
 TRIES = 5
 FIRST_PAUSE = 0.5  # seconds before the second try; each further pause is twice as long
 LONGEST_PAUSE = 30.0
@@ -44,15 +46,16 @@ AGAIN: ContextVar[Callable[[], None]] = ContextVar("again", default=lambda: None
 class Transport:
     """Posts JSON to one endpoint."""
 
-    def __init__(self, url: str, key: str | None = None, deadline: float = 600.0) -> None:
+    def __init__(self, url: str, key: str | None = None, deadline: float = 600.0, place: str = "") -> None:
         if deadline <= 0:
             raise ValueError(f"deadline must be more than 0 seconds, not {deadline:g}")
         if key is not None and not (key := key.strip()).isprintable():
             raise ValueError("the key holds characters that no header can carry")
         self.url, self.deadline = url, deadline
-        self.place = redacted(url.partition("?")[0])  # how errors name the endpoint
+        self.place = place or redacted(url.partition("?")[0])  # how errors name the endpoint
         self._key = key
-        self._secrets = {form.encode() for form in (key, key.replace("/", "\\/"))} if key and len(key) >= SHORTEST else set()
+        if key:
+            keep_secret(key)
         self._session: aiohttp.ClientSession | None = None
 
     async def post(self, body: bytes) -> Any:
@@ -84,20 +87,18 @@ class Transport:
             async with session.post(self.url, data=body, allow_redirects=False, **options) as response:
                 answer = await self._whole(response)
         except aiohttp.ConnectionTimeoutError as broken:
-            raise Pause(str(broken)) from None
+            raise Pause(self._unnamed(broken)) from None
         except aiohttp.InvalidURL:
             raise Refused(f"{self.place} is no address that can be asked") from None
         except TimeoutError:
             raise
         except (aiohttp.ClientError, OSError) as broken:
-            raise Pause(str(broken).replace(self.url, self.place) or type(broken).__name__) from None
-        for secret in self._secrets:
-            answer = answer.replace(secret, b"[key]")
+            raise Pause(self._unnamed(broken) or type(broken).__name__) from None
         if not 200 <= response.status < 300:
-            said = answer.decode("utf-8", "replace").strip()
+            said = answer[:LOOKED_AT].decode("utf-8", "replace").strip()
             wait = retry_after(response.headers.get("Retry-After", ""))
             raise self._failure(response.status, said, wait, response.headers.get("Location", ""))
-        found = parsed(answer)
+        found = scrubbed(parsed(answer))
         if isinstance(found, dict) and found.get("error") and not found.get("choices"):  # some say errors with status 200
             status, said = error_in(found["error"])
             raise self._failure(status, said)
@@ -129,6 +130,11 @@ class Transport:
             self._refuse_large(size)
         return b"".join(parts)
 
+    def _unnamed(self, broken: Exception) -> str:
+        """What a fault says, with the address as it was written."""
+        said, host = str(broken).replace(self.url, self.place), urlsplit(self.url).hostname or ""
+        return said if host in self.place else said.replace(host, "[host]")
+
     def _refuse_large(self, size: int) -> None:
         if size > LARGEST:
             raise ParticipantError(f"{self.place}: the answer is larger than {LARGEST >> 20} MB")
@@ -138,7 +144,7 @@ class Transport:
         fault = (f"HTTP {status}" if status else "the endpoint says an error") + (f": {redacted(said)[:500]}" if said else "")
         if (status in PASSING or status >= 500) and not SPENT.search(said):
             return Pause(fault, wait)
-        hint = f"it wants to be asked at {redacted(location.partition('?')[0])}" if location else HINTS.get(status)
+        hint = f"it wants to be asked at {clip(redacted(location.partition('?')[0]), 200)}" if location else HINTS.get(status)
         # What speaks against the model is final; what may lie in this one request (too long, filtered) is not.
         return Refused(f"{self.place}: {fault} ({hint})") if hint else Rejected(f"{self.place}: {fault}")
 
@@ -206,20 +212,23 @@ def retry_after(header: str) -> float:
     try:
         seconds = float(header)
     except ValueError:
-        date = parsedate_tz(header)
-        seconds = mktime_tz(date) - time.time() if date else 0.0
+        try:
+            date = parsedate_tz(header)
+            seconds = mktime_tz(date) - time.time() if date else 0.0
+        except (ValueError, OverflowError, TypeError, IndexError):  # a date that no calendar has
+            seconds = 0.0
     return min(LONGEST_PAUSE, max(0.0, seconds))
 
 
 def error_in(error: Any) -> tuple[int, str]:
     """The status that an error in a body stands for, 0 where it does not say, and its words."""
     if not isinstance(error, dict):
-        return 0, str(error)
-    said = str(error.get("message") or error)
-    code = str(error.get("code") or "")
+        return 0, clip(error, LOOKED_AT)
+    said = clip(error.get("message") or error, LOOKED_AT)
+    code = clip(error.get("code") or "")
     if re.fullmatch(r"[45]\d\d", code):
         return int(code), said
-    return 503 if PASSING_WORDS.search(f"{code} {error.get('type')}") else 0, said
+    return 503 if PASSING_WORDS.search(f"{code} {clip(error.get('type'))}") else 0, said
 
 
 def parsed(answer: bytes) -> Any:
@@ -231,4 +240,5 @@ def parsed(answer: bytes) -> Any:
             found = json.loads(answer.decode("utf-8-sig", "replace"), strict=False)
             return json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
         except (ValueError, RecursionError):
-            raise Pause(f"the answer is not JSON: {answer[:80]!r}" if answer else "the answer is empty") from None
+            said = redacted(answer[:LOOKED_AT].decode("utf-8", "replace"))
+            raise Pause(f"the answer is not JSON: {said[:80]!r}" if answer else "the answer is empty") from None
