@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 
 MASK = "[name withheld]"
-LETTERS = str.maketrans({mark: " " for mark in map(chr, range(128)) if not mark.isalpha()})
+LETTERS = bytes(ord(chr(n).lower()) if n < 128 and chr(n).isalpha() else 32 for n in range(256))  # all else is a gap
 # Names that mean a model wherever they stand.
 MODELS = """
     chatgpt gpt deepseek qwen 通义千问 文心一言 baichuan chatglm internlm 讯飞星火 doubao 豆包 hunyuan 混元 mixtral codestral
@@ -112,25 +112,28 @@ def either(words: Iterable[str]) -> str:
     return "(?:" + "|".join(map(re.escape, words)) + ")"
 
 
-def worth_a_look(lowered: str, names: frozenset[str]) -> bool:
+def worth_a_look(text: str, names: frozenset[str]) -> bool:
     """Whether a text may hold a name at all; nearly none does, so this decides what a reply costs."""
-    if lowered.isascii() and "\\" not in lowered:
+    if text.isascii() and "\\" not in text:
         words, others = plain_words(names)
-        return not words.isdisjoint(lowered.translate(LETTERS).split()) or any(name in lowered for name in others)
+        if not words.isdisjoint(text.encode().translate(LETTERS).split()):
+            return True
+        return bool(others) and any(name in text.lower() for name in others)
+    lowered = text.lower()
     return any(name in lowered for name in words_worth_a_look(names))
 
 
 @lru_cache(maxsize=256)
-def plain_words(names: frozenset[str]) -> tuple[frozenset[str], tuple[str, ...]]:
+def plain_words(names: frozenset[str]) -> tuple[frozenset[bytes], tuple[str, ...]]:
     """The longest word of every name, and those names that have none."""
     looked_for = [name for name in words_worth_a_look(names) if name.isascii()]
-    longest = {name: max(name.translate(LETTERS).split(), key=len, default="") for name in looked_for}
+    longest = {name: max(name.encode().translate(LETTERS).split(), key=len, default=b"") for name in looked_for}
     return frozenset(filter(None, longest.values())), tuple(name for name, word in longest.items() if not word)
 
 
 def masked(text: str, names: frozenset[str]) -> tuple[str, list[str]]:
     """A reply as others may read it, and the claims that were masked in it."""
-    if not worth_a_look(text.lower(), names):
+    if not worth_a_look(text, names):
         return text, []
     found: list[str] = []
 

@@ -37,10 +37,12 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     """Wait for a coroutine. Matches in flight are many objects and few cycles: garbage is looked for less often."""
     before = gc.get_threshold()
     gc.set_threshold(20_000, 50, 100)
+    gc.freeze()  # what is there already is not looked through again and again
     try:
         with asyncio.Runner(loop_factory=quickest()) as runner:
             return runner.run(work)
     finally:
+        gc.unfreeze()
         gc.set_threshold(*before)
 
 

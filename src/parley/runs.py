@@ -8,7 +8,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -85,25 +85,29 @@ class Placed:
     def __init__(self, alias: str, participant: Participant, most: int | None, tally: Tally, brake: Brake) -> None:
         self.alias, self.participant, self.privy = alias, participant, participant.privy
         self._tally, self._brake = tally, brake
-        self._places = asyncio.Semaphore(most) if most else nullcontext()
+        self._places = asyncio.Semaphore(most or 1)
+        self.reply = self._queued if most else self._asked
         self._failures, self._down = 0, ""
         self._since = tally.waiting.setdefault(alias, {})
 
-    async def reply(self, view: View) -> Reply | str:
+    async def _queued(self, view: View) -> Reply | str:
         async with self._places:
             self._brake.gate()  # it may have been pulled while this call waited for its place
-            if self._down:
-                raise Refused(self._down)
-            self._since[id(view)] = time.monotonic()
-            try:
-                reply = await self.participant.reply(view)
-            except ParticipantError as fault:
-                raise self._failed(fault) from fault
-            finally:
-                del self._since[id(view)]
-            self._failures = 0
-            self._tally.calls += 1
-            return reply
+            return await self._asked(view)
+
+    async def _asked(self, view: View) -> Reply | str:
+        if self._down:
+            raise Refused(self._down)
+        self._since[id(view)] = time.monotonic()
+        try:
+            reply = await self.participant.reply(view)
+        except ParticipantError as fault:
+            raise self._failed(fault) from fault
+        finally:
+            del self._since[id(view)]
+        self._failures = 0
+        self._tally.calls += 1
+        return reply
 
     def _failed(self, fault: ParticipantError) -> ParticipantError:
         """The fault under the alias's name. What speaks against one request does not speak against the model."""

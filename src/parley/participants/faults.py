@@ -21,7 +21,7 @@ class Guarded:
         self._what, self._halts = what, halts  # only what asks for the run may say that it halts
 
     def __enter__(self) -> None:
-        self._task = running()
+        self._task = asyncio.current_task()
         self._cancelled = cancellations(self._task)
 
     def __exit__(self, kind: Any, wrong: BaseException | None, trace: TracebackType | None) -> None:

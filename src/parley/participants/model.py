@@ -19,7 +19,8 @@ class Model:
     privy: bool = False
 
     def __init__(self, provider: Provider, system: str = "", folded: bool = False) -> None:
-        self.provider = provider
+        own = type(provider).__module__.startswith("parley.providers.")
+        self.provider, self._completed = provider, provider.complete if own else self._foreign
         self.folded = folded or not getattr(provider, "system_role", True)
         self._system = [Turn("system", system)] if system else []
 
@@ -40,10 +41,14 @@ class Model:
             sent = blake2b(b"".join(turn.encoded for turn in shown), digest_size=16).hexdigest()
         if self._system:
             turns = folded([*self._system, *turns]) if self.folded else [*self._system, *turns]
-        with Guarded("the provider", halts=True):  # it may come from anybody
-            reply = checked(await self.provider.complete(Request(turns, view.expect.schema)), "the provider")
+        reply = await self._completed(Request(turns, view.expect.schema))
         reply.sent = sent
         return reply
+
+    async def _foreign(self, request: Request) -> Reply:
+        """A reply from a provider that may come from anybody."""
+        with Guarded("the provider", halts=True):
+            return checked(await self.provider.complete(request), "the provider")
 
     async def close(self) -> None:
         await self.provider.close()

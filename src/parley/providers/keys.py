@@ -20,6 +20,7 @@ REFERENCE = re.compile(r"\$\{(\w+)\}")
 LINE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(.*?))\s*(?:(?<=\s)\#.*)?$""")
 ESCAPED = re.compile(r"\\{1,4}(?:(?:u00|x)([2-7][0-9a-f])|/)", re.IGNORECASE)  # how JSON may write a letter or a slash
 QUOTED = re.compile(r"%[0-9a-f]{2}", re.IGNORECASE)
+ESCAPES = ("\\", "%", "&")  # how JSON, addresses and pages write a letter otherwise
 USED: set[str] = set()  # every secret that was looked up here, whatever its variable is called
 
 
@@ -81,6 +82,9 @@ def redacted(text: str) -> str:
 def covered(text: str, named: Sequence[str] = ()) -> str:
     """A text without the secrets in use, and without these."""
     used = sorted(USED, key=len, reverse=True)
+    # Nearly no text holds a secret, or an escape behind which one could hide: that is seen at a glance.
+    if not any(mark in text for mark in ESCAPES) and not any(s[:CUT] in text for s in used) and not any(s in text for s in named):
+        return text
 
     def shown(form: str) -> int:
         return sum(form.count(secret) for secret in named) + sum(form.count(s) + form.count(s[:CUT]) for s in used)
@@ -120,6 +124,8 @@ def unencoded(text: str) -> str:
 
 def scrubbed(answer: Any) -> Any:
     """Parsed JSON without the secrets in use and without endless texts, however deep it is; changed in its place."""
+    if not USED:
+        return answer
     whole = [answer]
     waiting: list[Any] = [whole]
     while waiting:

@@ -145,14 +145,12 @@ def usage_in(found: Any) -> Usage:
     if not isinstance(found, dict):
         return Usage()
 
-    def count(holder: Any, name: str) -> int | None:
-        return counted(holder.get(name)) if isinstance(holder, dict) else None
-
+    into, out = found.get("prompt_tokens_details"), found.get("completion_tokens_details")
     return Usage(
-        tokens_in=count(found, "prompt_tokens"),
-        tokens_cached=count(found.get("prompt_tokens_details"), "cached_tokens"),
-        tokens_out=count(found, "completion_tokens"),
-        tokens_reasoning=count(found.get("completion_tokens_details"), "reasoning_tokens"),
+        counted(found.get("prompt_tokens")),
+        counted(into.get("cached_tokens")) if isinstance(into, dict) else None,
+        counted(found.get("completion_tokens")),
+        counted(out.get("reasoning_tokens")) if isinstance(out, dict) else None,
     )
 
 

@@ -8,6 +8,7 @@ import random
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from email.utils import mktime_tz, parsedate_tz
 from typing import Any
@@ -17,6 +18,7 @@ from weakref import WeakKeyDictionary
 
 import aiohttp
 import orjson
+from yarl import URL
 
 from parley.errors import ParticipantError, Refused, Rejected
 from parley.expect import clip
@@ -57,6 +59,7 @@ class Transport:
         if key:
             keep_secret(key)
         self._session: aiohttp.ClientSession | None = None
+        self._address: Any = url  # taken apart once, when the first request is sent
 
     async def post(self, body: bytes) -> Any:
         """The endpoint's answer, within the deadline whatever happens on the way."""
@@ -84,7 +87,8 @@ class Transport:
         )
         try:
             # A redirect would carry the prompt elsewhere, or turn into another method: it is reported, not followed.
-            async with session.post(self.url, data=body, allow_redirects=False, **options) as response:
+            payload = aiohttp.BytesPayload(body, content_type="application/json")
+            async with session.post(self._address, data=payload, allow_redirects=False, **options) as response:
                 answer = await self._whole(response)
         except aiohttp.ConnectionTimeoutError as broken:
             raise Pause(self._unnamed(broken)) from None
@@ -105,7 +109,9 @@ class Transport:
         return found
 
     def _open(self) -> aiohttp.ClientSession:
-        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        headers = {"Accept-Encoding": "identity"}
+        with suppress(ValueError):  # one that cannot be read is refused where it is asked
+            self._address = URL(self.url)
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         self._session = aiohttp.ClientSession(

@@ -120,7 +120,7 @@ class SqliteJournal:
     async def open(cls, path: Path) -> SqliteJournal:
         """Take a run to play it: nobody else may play it meanwhile."""
         try:
-            connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
+            connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False, cached_statements=512)
             try:
                 journal = cls(path, connection)
                 migrate(connection, version_of(connection, str(path)))
@@ -176,17 +176,14 @@ class SqliteJournal:
         for statement, rows in ((SCORE, scores), (VIOLATION, violations), (NOTE, notes)):
             if rows:
                 batch.inserts[statement] += rows
-        await self.commit(
-            "UPDATE matches SET state = ?, reason = ?, rounds = ?, ended = ? WHERE number = ? AND state = 'running'",
-            (outcome.state, outcome.reason or None, outcome.rounds, time.time(), number),
-            must=True,
-        )
+        batch.ends.append((number, outcome.state, outcome.reason or None, outcome.rounds, time.time()))
+        await self.acknowledged()
 
     async def fail(self, number: int, reason: str) -> None:
         await self.commit("UPDATE matches SET state = 'failed', reason = ? WHERE number = ?", (reason, number))
 
     async def end(self, state: str, status: str | None, reason: str) -> None:
-        self._enqueue("UPDATE matches SET state = 'stopped' WHERE state = 'running'", ())
+        self._batch.changes.append(("UPDATE matches SET state = 'stopped' WHERE state = 'running'", ()))
         await self.commit("UPDATE runs SET state = ?, stop_status = ?, stop_reason = ?", (state, status, reason or None))
 
     async def close(self) -> None:
@@ -217,12 +214,8 @@ class SqliteJournal:
     def add_effect(self, match: int, round: int, number: int, saw: bytes, result: Any) -> None:
         self._batch.inserts[EFFECT].append((match, round, number, saw, encoded(result)))
 
-    def _enqueue(self, statement: str, values: tuple[Any, ...], must: bool = False) -> None:
-        self._batch.changes.append((statement, values, must))
-        self._wake()
-
-    async def commit(self, statement: str, values: tuple[Any, ...], must: bool = False) -> None:
-        self._enqueue(statement, values, must)
+    async def commit(self, statement: str, values: tuple[Any, ...]) -> None:
+        self._batch.changes.append((statement, values))
         await self.acknowledged()
 
     def _wake(self) -> None:

@@ -35,7 +35,12 @@ CLAIM = (
     "UPDATE matches SET state = 'running', began = COALESCE(began, ?) WHERE number IN (SELECT value FROM json_each(?)) "
     "AND state NOT IN ('done', 'aborted')"
 )
-ROWS = (64, 16, 4, 1)  # rows a statement: fewer statements, fewer waits for the interpreter
+END = (
+    "UPDATE matches SET state = json_extract(e.value, '$[1]'), reason = json_extract(e.value, '$[2]'), "
+    "rounds = json_extract(e.value, '$[3]'), ended = json_extract(e.value, '$[4]') FROM json_each(?) AS e "
+    "WHERE number = json_extract(e.value, '$[0]') AND state = 'running'"
+)
+ROWS = 64  # of one statement. Each statement gives the interpreter away and has to win it back, which costs more than it does
 FIELDS = (
     "round, seat, attempt, saw, content, parts, reasoning, finish, model, tokens_in, tokens_cached, tokens_out, "
     "tokens_reasoning, latency, carry, sent, at"
@@ -45,16 +50,17 @@ FIELDS = (
 class Batch:
     """What the next commit will hold, and who waits for it."""
 
-    __slots__ = ("changes", "claims", "inserts", "waiting")
+    __slots__ = ("changes", "claims", "ends", "inserts", "waiting")
 
     def __init__(self) -> None:
         self.inserts: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
         self.claims: list[int] = []
-        self.changes: list[tuple[str, tuple[Any, ...], bool]] = []  # statement, values, must change a row
+        self.ends: list[tuple[Any, ...]] = []  # match, state, reason, rounds, time
+        self.changes: list[tuple[str, tuple[Any, ...]]] = []
         self.waiting: list[asyncio.Future[None]] = []
 
     def __bool__(self) -> bool:
-        return bool(self.inserts or self.claims or self.changes or self.waiting)
+        return bool(self.inserts or self.claims or self.ends or self.changes or self.waiting)
 
 
 def call_row(number: int, call: Call) -> tuple[Any, ...]:
@@ -142,20 +148,18 @@ def write(connection: sqlite3.Connection, batch: Batch, token: str) -> None:
         connection.execute(CLAIM, (time.time(), encoded(batch.claims)))
     for statement, rows in batch.inserts.items():
         insert(connection, statement, rows)
-    for statement, values, must in batch.changes:
-        if connection.execute(statement, values).rowcount == 0 and must:
-            raise StoreError("the match has ended before")
+    if batch.ends and connection.execute(END, (encoded(batch.ends),)).rowcount != len(batch.ends):
+        raise StoreError("a match has ended before")
+    for statement, values in batch.changes:
+        connection.execute(statement, values)
     connection.execute("COMMIT")
 
 
 def insert(connection: sqlite3.Connection, statement: str, rows: list[tuple[Any, ...]]) -> None:
     """Rows in as few statements as their number allows."""
-    at = 0
-    for size in ROWS:
-        while len(rows) - at >= size:
-            chunk = rows[at : at + size]
-            at += size
-            connection.execute(statement + marks(len(chunk[0]), size), [value for row in chunk for value in row])
+    for at in range(0, len(rows), ROWS):
+        chunk = rows[at : at + ROWS]
+        connection.execute(statement + marks(len(chunk[0]), len(chunk)), [value for row in chunk for value in row])
 
 
 @cache
