@@ -171,6 +171,15 @@ def test_a_fair_run_passes_its_audit(played):
     assert facts["checked"] == {"synchrony": 4, "shown": 4, "anonymity": 4, "replay": 4, "plan": 1, "balance": 1}
 
 
+def copied(played, folder):
+    """The run, to be tampered with."""
+    (path,) = (played / "runs").glob("*.parley")
+    (folder / "runs").mkdir()
+    planted = folder / "runs" / "planted.parley"
+    planted.write_bytes(path.read_bytes())
+    return planted
+
+
 def said_otherwise(messages):
     """Round 2 asked with words that give another seat's plan away."""
     for message in messages:
@@ -212,9 +221,7 @@ BREACHES = {
 
 @pytest.mark.parametrize("kind", BREACHES)
 def test_a_breach_planted_in_the_record_is_found(played, tmp_path, kind):
-    (path,) = (played / "runs").glob("*.parley")
-    planted = tmp_path / "planted.parley"
-    planted.write_bytes(path.read_bytes())
+    planted = copied(played, tmp_path)
     with sqlite3.connect(planted) as connection:
         if callable(breach := BREACHES[kind]):
             for id, messages in connection.execute("SELECT rowid, messages FROM rounds WHERE match = 1").fetchall():
@@ -399,10 +406,7 @@ def test_help_of_every_command_has_an_example_or_a_sentence(tmp_path):
     ],
 )
 def test_a_record_that_was_tampered_with_is_an_error_or_a_breach_and_never_a_crash(played, tmp_path, tampered):
-    (path,) = (played / "runs").glob("*.parley")
-    (tmp_path / "runs").mkdir()
-    planted = tmp_path / "runs" / "planted.parley"
-    planted.write_bytes(path.read_bytes())
+    planted = copied(played, tmp_path)
     with sqlite3.connect(planted) as connection:
         connection.execute(tampered)
     connection.close()
