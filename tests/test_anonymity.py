@@ -41,6 +41,9 @@ Speaking as Llama 3, I agree.
 You're talking to ChatGPT.
 I, Claude, accept.
 This is GPT-4 speaking.
+As Claude, a helpful assistant, I would say 5.
+Claude here: 5.
+Hi, GPT-4 here.
 OpenAI created me to help.
 My creators at Anthropic
 Ich bin ChatGPT, ein von OpenAI entwickeltes Sprachmodell.

@@ -64,6 +64,8 @@ CLAIMS = (
     f"(?<![a-z])(?:as|als|en tant que|como) {MARKS}{SPEAKS}{MARKS}{SELF}",
     f"(?<![a-z])as {MARKS}{MODEL}(?=~,)",
     f"(?<![a-z])I, {SPEAKS}(?=,)",
+    f"(?<![a-z])as {MARKS}{SPEAKS}(?=, an? {WITHIN}, I(?![a-z]))",
+    rf"(?:\A~|(?<=[.!?]) |(?<![a-z])(?:hi|hello|hey),? ){MARKS}{SPEAKS}(?= here(?![a-z]))",
     f"(?<![a-z])this is {SPEAKS}(?= (?:speaking|here|writing)(?![a-z]))",
     # where the speaker comes from
     f"(?<![a-z])I (?:was|have been)(?: [a-z]{{1,12}}){{0,2}}? {FROM}{ANYBODY}",
