@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sqlite3
+import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -214,6 +215,9 @@ BREACHES = {
     "plan blocks": "UPDATE matches SET block = '1'",
     "plan missing": "DELETE FROM matches WHERE number = 4",
     "plan unended": "UPDATE matches SET state = 'stopped' WHERE number = 3",
+    "plan metrics": "UPDATE runs SET identity = json_set(identity, '$.metrics[0].better', 'lower')",
+    "replay calls": "INSERT INTO calls (match, round, seat, attempt, saw, content, finish, at) "
+    "VALUES (1, 99, 'players.1', 0, x'', '', '', 0)",
     "plan strangers": "INSERT INTO scores (match, seat, metric, value) VALUES (77, 'players.1', 'payoff', 1)",
     "balance": "UPDATE matches SET seats = (SELECT seats FROM matches WHERE number = 2)",
 }
@@ -401,6 +405,11 @@ def test_help_of_every_command_has_an_example_or_a_sentence(tmp_path):
         "UPDATE runs SET identity = 'x'",
         "UPDATE runs SET owner = 'nonsense', state = 'running'",
         "UPDATE matches SET seats = 'x'",
+        "UPDATE matches SET seats = '[]'",
+        "UPDATE runs SET identity = '{}'",
+        "UPDATE rounds SET messages = '[1, 2]'",
+        "UPDATE scores SET value = 'much'",
+        "UPDATE matches SET state = 'planned' WHERE number = 2",
         "UPDATE rounds SET messages = '{{'",
         "DROP TABLE calls",
     ],
@@ -423,3 +432,36 @@ def test_odd_names_of_runs_and_stores_are_no_crash(tmp_path):
     for name in ("sp ace", "ha#sh", "que?ry", "per%41cent", "quo'te", "ümläut", os.fsdecode(b"bad\xff")):
         parley("run", "public_goods", *PAIR, "--repeats", 1, "--store", tmp_path / name, cwd=tmp_path)
         parley("audit", "last", "--store", tmp_path / name, cwd=tmp_path)
+
+
+def shell(words, cwd, **options):
+    """The command in a shell of its own, whose surroundings can be spoiled."""
+    line = f"{sys.executable} -m parley {words}"
+    return subprocess.run(line, shell=True, cwd=cwd, capture_output=True, check=False, timeout=60, **options)
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_crash(tmp_path, closed):
+    assert shell(f"run public_goods -m bot/random -m bot/altruist --repeats 1 {closed}", tmp_path).returncode == 0
+    assert len(list((tmp_path / "runs").glob("*.parley"))) == 1
+
+
+def test_a_terminal_that_lacks_letters_and_a_full_disk_are_no_crash(played):
+    for encoding in ("latin-1", "ascii"):
+        done = shell("show last", played, env={**os.environ, "PYTHONIOENCODING": encoding})
+        assert (done.returncode, done.stderr) == (0, b"")
+    done = shell("ls > /dev/full", played)
+    assert done.returncode == 1
+    assert b"No space left" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_files_that_leave_and_metrics_that_break_are_told(tmp_path):
+    (tmp_path / "leaves.py").write_text("import sys\nsys.exit(3)\n")
+    assert "SystemExit" in parley("run", "./leaves.py", *PAIR, cwd=tmp_path, code=2).err
+    source = Path(EXAMPLE).read_text().replace("epsilon=0.25 * self.rounds", "epsilom=1")
+    (tmp_path / "broken.py").write_text(source)
+    assert "metrics() failed" in parley("run", "./broken.py", "-m", "bot/defector", "-m", "bot/random", cwd=tmp_path, code=1).err
+    parley("tasks", "./broken.py", cwd=tmp_path)
+    parley("show", "last", 99999999999999999999, cwd=tmp_path, code=2)
+    parley("ls", "--store", "~nobody-of-that-name/x", cwd=tmp_path, code=2)

@@ -439,3 +439,11 @@ def test_yaml_is_imported_only_to_read_a_file():
     code = "import sys, parley.cli.run, parley.door, parley.cli.models; print({'yaml', 'fastjsonschema'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_a_bomb_of_merges_is_refused(tmp_path):
+    lines = ["a0: &a0 {model: bot/random}"]
+    lines += [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}" for n in range(1, 12)]
+    (tmp_path / "bomb.yaml").write_text("\n".join(lines))
+    with pytest.raises(UsageError, match="refers to itself"):
+        from_file(str(tmp_path / "bomb.yaml"))

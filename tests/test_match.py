@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from datetime import date
 
 import pytest
 from hypothesis import given, settings
@@ -328,6 +329,16 @@ def test_a_reader_that_breaks_has_not_read_the_reply():
 
     outcome = play(Asks(), {Seat("writer"): says("x")})
     assert [v.kind for v in outcome.violations] == ["unreadable"] * 3
+
+
+def test_notes_are_kept_as_they_will_be_read_and_words_as_they_can_be_written():
+    hand = ByHand(games.Echo())
+    hand.referee.note(x=float("nan"), when=date(2026, 1, 2), seats=[GUESTS[0]])
+    assert hand.referee.notes == [{"round": 0, "x": None, "when": "2026-01-02", "seats": ["guests.1"]}]
+    hand.referee.tell(GUESTS[0], "a\ud800b")
+    assert hand.told(GUESTS[0])[-1] == "a?b"
+    with pytest.raises(TaskError, match="no seat"):
+        hand.referee.fault(Seat("guests", 9), "odd")
 
 
 @pytest.mark.parametrize("facts", [{"round": 1}, {"x": {1, 2}}, {"x": object()}, {"x": "\ud800"}])

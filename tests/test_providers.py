@@ -16,7 +16,7 @@ from parley import eventloop, providers
 from parley.errors import ParleyError, ParticipantError, Refused, Rejected, UsageError
 from parley.match import readied
 from parley.pool import Turn
-from parley.providers import transport
+from parley.providers import keys, transport
 from parley.providers.keys import address, redacted, setting
 from parley.providers.protocol import Reply, Request, Usage, thought_apart
 from tests.server import Server, echo_of_the_key, flood, raw, reset, says, sent, silence, trickle
@@ -642,3 +642,19 @@ def test_completion_prompts_only_grow_at_their_end_and_no_word_passes_for_a_tag(
         assert longer.startswith(shorter)
     assert prompts[-1].count("\n\nHuman:") == len(prompts)
     assert prompts[-1].count("\n\nAssistant:") == len(prompts)
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ("127.0.0.1:1/TOPsecretVALUE123456", "http://${GATEWAY}/v1"),
+        ("http://127.0.0.1:1/e401?key=TOPsecretVALUE123456", "${GATEWAY}"),
+        ("http://127.0.0.1:1/v1?other=1&token=TOPsecret%56ALUE123456", "${GATEWAY}"),
+        ("a/TOPsecretVALUE123456/b", "http://127.0.0.1:1/${GATEWAY}"),
+    ],
+)
+def test_every_piece_of_an_address_from_the_environment_is_a_secret(monkeypatch, value, written):
+    monkeypatch.setenv("GATEWAY", value)
+    keys.address(written, "base_url")
+    assert "TOPsecret" not in keys.redacted("Cannot POST /TOPsecretVALUE123456/chat: wrong key TOPsecretVALUE123456")
+    assert keys.redacted("127.0.0.1:1 refuses") == "127.0.0.1:1 refuses"

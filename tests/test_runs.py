@@ -476,3 +476,15 @@ def test_it_is_known_who_keeps_everybody_waiting(tmp_path):
     assert alias == "snail"
     assert seconds >= 0.04
     assert tally.slowest() is None
+
+
+def test_runs_in_parallel_threads_leave_the_collector_as_it_was(tmp_path):
+    import gc
+    from concurrent.futures import ThreadPoolExecutor
+
+    before = gc.get_threshold()
+    with ThreadPoolExecutor(6) as threads:
+        playing = [threads.submit(parley.run, "public_goods", BOTS, repeats=2, seed=1, store=tmp_path / str(n)) for n in range(6)]
+        found = {json.dumps(each.result().data["results"]) for each in playing}
+    assert len(found) == 1
+    assert gc.get_threshold() == before

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from parley.errors import Halted, ParleyError
 from parley.match import Match
 from parley.plan import Done
@@ -68,7 +70,7 @@ def audit(path: Path) -> Audit:
     breaches: list[Breach] = []
     cautions: list[str] = []
     checked: Counter[str] = Counter()
-    with Archive(path) as archive:
+    with Archive(path) as archive, asyncio.Runner() as runner:
         prepared: Prepared | None = None
         try:
             prepared = prepare_again(path, seated=False)
@@ -92,7 +94,7 @@ def audit(path: Path) -> Audit:
             checked.update(("synchrony", "shown", "anonymity"))
             proven = False
             if prepared is not None and match["state"] in ("done", "aborted"):
-                departures = asyncio.run(replayed(prepared, archive, match, messages, calls))
+                departures = runner.run(replayed(prepared, archive, match, messages, calls))
                 proven, found = not departures, [*found, *departures]
                 checked["replay"] += 1
             if not proven:  # a replay without the cast that gives the same words proves that no name came from it
@@ -114,6 +116,9 @@ def unplanned(prepared: Prepared, archive: Archive, matches: list[dict[str, Any]
     planned = prepared.plan.next([])
     if isinstance(planned, Done):
         return
+    for fact, value in orjson.loads(orjson.dumps(prepared.identity)).items():
+        if fact not in ("parley", "python") and archive.identity.get(fact) != value:
+            yield f"the record's own description of the task has other {fact}"
     wanted = {spec.number: spec for spec in planned}
     for match in matches:
         spec = wanted.pop(match["number"], None)
@@ -121,7 +126,10 @@ def unplanned(prepared: Prepared, archive: Archive, matches: list[dict[str, Any]
         facts = None if spec is None else (spec.block, spec.item, spec.repeat, spec.seed, seats)
         if facts != (match["block"], match["item"], match["repeat"], match["seed"], match["seats"]):
             yield f"match {match['number']} is not the one that the configuration plans"
-        if archive.state == "done" and match["state"] not in ("done", "aborted"):
+        ended = match["state"] in ("done", "aborted")
+        if not ended and archive.scores_of(match["number"]):
+            yield f"match {match['number']} has scores, but has not ended"
+        if archive.state == "done" and not ended:
             yield f"match {match['number']} has not ended, but the run is marked as done"
     if archive.state == "done" and wanted:
         yield f"{len(wanted)} planned matches are missing"
@@ -198,7 +206,9 @@ async def replayed(
         found.append(("replay", "the referee's words differ from the record"))
     kept_violations = [tuple(v[name] for name in VIOLATION) for v in archive.violations(match["number"])]
     violations = [(v.round, v.seat.key, v.attempt, v.kind, v.detail, v.outcome) for v in again.violations]
+    used = {(m.round, m.sender, m.attempt) for m in tape.messages if m.kind == "reply"}
     compared = {
+        "calls": (set(tape.calls), used),
         "scores": (scores, again.scores),
         "end": ((match["state"], match["reason"] or "", match["rounds"]), (again.state, again.reason, again.rounds)),
         "violations": (kept_violations, violations),

@@ -55,8 +55,10 @@ def from_file(path: str) -> ModuleType:
     except TaskError:
         del sys.modules[name]
         raise
-    except Exception as wrong:
+    except BaseException as wrong:  # a file may also leave the program
         del sys.modules[name]
+        if isinstance(wrong, KeyboardInterrupt):
+            raise
         raise UsageError(f"{path} cannot be loaded: {type(wrong).__name__}: {wrong}") from wrong
     return module
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Lock
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+LOCK = Lock()
+PLAYING: list[None] = []  # one for each run that is played in this process
+BEFORE: list[int] = []
 
 
 def finished(work: Coroutine[Any, Any, T]) -> T:
@@ -34,16 +39,28 @@ def finished(work: Coroutine[Any, Any, T]) -> T:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Wait for a coroutine. Matches in flight are many objects and few cycles: garbage is looked for less often."""
-    before = gc.get_threshold()
-    gc.set_threshold(20_000, 50, 100)
-    gc.freeze()  # what is there already is not looked through again and again
+    """Wait for a coroutine."""
+    with lazy_collector(), asyncio.Runner(loop_factory=quickest()) as runner:
+        return runner.run(work)
+
+
+@contextmanager
+def lazy_collector() -> Iterator[None]:
+    """Matches in flight are many objects and few cycles: garbage is looked for less often while any run is played."""
+    with LOCK:
+        if not PLAYING:
+            BEFORE[:] = gc.get_threshold()
+            gc.set_threshold(20_000, 50, 100)
+            gc.freeze()  # what is there already is not looked through again and again
+        PLAYING.append(None)
     try:
-        with asyncio.Runner(loop_factory=quickest()) as runner:
-            return runner.run(work)
+        yield
     finally:
-        gc.unfreeze()
-        gc.set_threshold(*before)
+        with LOCK:
+            PLAYING.pop()
+            if not PLAYING:
+                gc.unfreeze()
+                gc.set_threshold(*BEFORE)
 
 
 def quickest() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -232,6 +232,6 @@ def placed(found: Experiment, alias: str, *place: str | int) -> str:
 def words_of(path: str) -> str:
     """The words of a prompt file."""
     try:
-        return Path(path).expanduser().read_text(encoding="utf-8").strip("\n")
+        return Path(path).expanduser().read_text(encoding="utf-8-sig").strip("\n")
     except (OSError, UnicodeDecodeError) as wrong:
         raise UsageError(f"prompt file {path} cannot be read: {wrong}") from None

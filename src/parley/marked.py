@@ -25,6 +25,7 @@ class Marked:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lines: dict[Place, int] = {}
+        self._read_so_far = 0
         self.data: dict[str, Any] = self._read()
 
     def _read(self) -> dict[str, Any]:
@@ -58,7 +59,8 @@ class Marked:
         import yaml
 
         self._lines.setdefault(place, node.start_mark.line + 1)
-        if len(place) > DEEPEST or len(self._lines) > MOST:
+        self._read_so_far += 1  # what is merged in counts too, wherever it stands
+        if len(place) > DEEPEST or self._read_so_far > MOST:
             raise self.fault(place, "nested too deeply, or it refers to itself")
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, place, loader)

@@ -85,7 +85,7 @@ class Match:
                     self._settle_loose()
                     return self._outcome("done", "", settled(self.task, end.value, self.cast))
                 except Forfeit as forfeit:
-                    return self._outcome("aborted", str(forfeit), settled(self.task, {}, self.cast))
+                    return self._outcome("aborted", clean(str(forfeit)), settled(self.task, {}, self.cast))
                 except (TaskError, KeyboardInterrupt):
                     raise
                 except BaseException as wrong:  # whatever a script raises, it is the task that is at fault

@@ -10,7 +10,7 @@ from typing import Any
 from parley import participants
 from parley.catalogue import task_class
 from parley.config import Config, chosen_prompts, identity
-from parley.errors import UsageError, unknown
+from parley.errors import TaskError, UsageError, unknown
 from parley.items import by_id, item_from, items_from, stored
 from parley.participants import Participant
 from parley.plan import Plan
@@ -74,6 +74,10 @@ def prepare(
         chosen = dict(list(chosen.items())[: config.items])
     plan = Fixed(config.plan, task, config.contestants, config.instruments, list(chosen), config.repeats, config.seed)
     table = counted(plan.specs[0].seats, task)
+    try:
+        task.metrics(table)
+    except Exception as wrong:
+        raise TaskError(f"{task.name}: metrics() failed: {type(wrong).__name__}: {wrong}") from wrong
     prepared = Prepared(
         config,
         task,

@@ -174,17 +174,16 @@ class Referee:
         if "round" in facts:
             raise TaskError("a note has its round already: give the fact another name")
         try:
-            orjson.dumps(found)
+            self.notes.append(orjson.loads(orjson.dumps(found)))  # as it will be read from the record
         except TypeError as wrong:
             raise TaskError(f"a note holds plain data only: {wrong}") from None
-        self.notes.append(found)
 
     def fault(self, seat: Seat, kind: str, detail: str = "") -> None:
         """Record that a seat broke a rule of the game; what follows is the script's business."""
         if not isinstance(kind, str) or not kind or not isinstance(detail, str):
             raise TaskError(f"a fault has a kind and a detail in words, not {kind!r} and {detail!r}")
-        detail = detail.encode("utf-8", "replace").decode()
-        self.violations.append(Violation(self.round, seat, 0, kind, detail, "ruled"))
+        (seat,) = self._seats(seat)
+        self.violations.append(Violation(self.round, seat, 0, self._words(kind), self._words(detail), "ruled"))
 
     def render(self, prompt: Prompt, **values: Any) -> str:
         """A prompt's text, as configured, with the task's parameters and these values filled in."""
@@ -215,4 +214,4 @@ class Referee:
     def _words(self, text: Any) -> str:
         if not isinstance(text, str):
             raise TaskError(f"a referee speaks text, not {type(text).__name__}")
-        return text
+        return text if text.isascii() else text.encode("utf-8", "replace").decode()  # no record holds lone surrogates

@@ -214,9 +214,12 @@ class Playing:
             if specs.keys() <= self.scores.keys():
                 continue  # all of it was played before this process began
             self.tally.planned = len(specs)
-            await self.journal.plan(batch)
-            waiting = iter([spec for spec in batch if spec.number not in self.scores])
-            await asyncio.gather(*(self.worker(waiting) for _ in range(min(concurrency, len(batch)))))
+            try:
+                await self.journal.plan(batch)
+                waiting = iter([spec for spec in batch if spec.number not in self.scores])
+                await asyncio.gather(*(self.worker(waiting) for _ in range(min(concurrency, len(batch)))))
+            except StoreError as fault:
+                self.stop(fault)
             if self.fatal is not None:
                 lost = isinstance(self.fatal, StoreError) and not isinstance(self.fatal, ReplayError)
                 return ("stopped" if lost else "failed"), ("interrupted" if lost else None), str(self.fatal)

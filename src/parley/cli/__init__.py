@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 
 import click
@@ -51,6 +54,7 @@ def command() -> None:
 
 def main() -> None:
     """The entry point: every foreseen fault is one clear message and an exit code."""
+    prepare_surroundings()
     try:
         code = command(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
@@ -62,8 +66,30 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+    except OSError as wrong:  # what is printed finds no room, or nobody
+        with suppress(OSError):
+            print(f"parley: {wrong}", file=sys.stderr)
+        os._exit(1)  # what could not be written would be tried again at the end
     except ParleyError as wrong:
         from parley.providers.keys import redacted
 
         click.echo(f"parley: {redacted(str(wrong))}", err=True)
         sys.exit(2 if isinstance(wrong, UsageError) else 1)
+
+
+def prepare_surroundings() -> None:
+    """Streams that are closed lead nowhere, letters that a terminal lacks are replaced, files may be as many as allowed."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number, which is the closed one
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

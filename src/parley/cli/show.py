@@ -19,7 +19,7 @@ from parley.transcript import conversations
 
 @click.command()
 @click.argument("run")
-@click.argument("match", type=int, required=False)
+@click.argument("match", type=click.IntRange(1, 2**31), required=False)
 @in_store
 @in_format
 @as_json

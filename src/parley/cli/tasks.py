@@ -10,7 +10,6 @@ import orjson
 
 from parley import catalogue
 from parley.cli.options import as_json
-from parley.errors import ParleyError
 from parley.task import Task
 
 
@@ -36,7 +35,8 @@ def command(name: str | None, as_json: bool) -> None:
     for name, role in facts["roles"].items():
         click.echo(f"role {name}: {role['seats']} seats" + (", an instrument" if role["instrument"] else ""))
     for name, param in facts["params"].items():
-        click.echo(f"--set {name}=…  ({param['type']}, default {param['default']})")
+        default = f"default {param['default']}" if param["default"] is not None else "no default"
+        click.echo(f"--set {name}=…  ({param['type']}, {default})")
     for metric in facts["metrics"]:
         unit, seats = f" {metric['unit']}" if metric["unit"] else "", ", ".join(f"{n} {r}" for r, n in least_seats(task).items())
         click.echo(
@@ -78,7 +78,7 @@ def described(task: type[Task]) -> dict[str, Any]:
     }
     try:
         metrics = [asdict(metric) for metric in task.configured({}).metrics(least_seats(task))]
-    except ParleyError:  # a parameter without a default: ranges are known once it is set
+    except Exception:  # a parameter without a default: ranges are known once it is set; the rest shows when it is played
         metrics = []
     return {
         "roles": {

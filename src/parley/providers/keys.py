@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -156,13 +156,23 @@ def address(url: str, what: str, path: str = "") -> str:
     if not known or re.search(r"\s", full):
         raise UsageError(f"{what} wants an address like http://localhost:8000/v1, got {redacted(url)!r}")
     for found in REFERENCE.finditer(url):
-        value = setting(found[1]) or ""
-        if "://" in value:
-            keep_secret(urlsplit(value).path.rstrip("/"))
-            keep_secret(urlsplit(value).query)
-        elif value not in parts.netloc:
-            keep_secret(value)
+        for piece in pieces(setting(found[1]) or ""):
+            if piece not in parts.netloc:
+                keep_secret(piece)
     return parts._replace(path=parts.path.rstrip("/") + path, fragment="").geturl()
+
+
+def pieces(value: str) -> Iterator[str]:
+    """All of an address, or of a part of one, that may be a secret: as a whole, and each segment and value for itself."""
+    place, _, query = value.partition("://")[2].partition("?") if "://" in value else value.partition("?")
+    for whole in (place.partition("/")[2] if "://" in value else place, query):
+        yield whole
+        yield unquote(whole)
+    for piece in re.split(r"[/?&]", f"{place}?{query}"):
+        yield piece
+        yield unquote(piece)
+        yield piece.partition("=")[2]
+        yield unquote(piece.partition("=")[2])
 
 
 def place_of(url: str, path: str = "") -> str:

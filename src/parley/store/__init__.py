@@ -15,7 +15,15 @@ def folder(given: str | None = None) -> Path:
     place = given or os.environ.get("PARLEY_STORE") or "runs"
     if "://" in place:
         raise UsageError(f"a store is a folder in this version, not {place.split('://')[0]}://…")
-    return Path(place).expanduser()
+    return at_home(place)
+
+
+def at_home(path: str) -> Path:
+    """A path with its ~ replaced."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as wrong:
+        raise UsageError(f"{path}: {wrong}") from None
 
 
 def files(place: Path) -> list[Path]:
@@ -49,7 +57,7 @@ def find(run: str, place: Path) -> Path:
     """The file of a run: by its path, its id, an unmistakable beginning of that, the name it was given, or `last`."""
     if len(os.fsencode(run)) > 4000:
         raise UsageError(f"{run[:40]}… is too long for the name of a run")
-    direct = Path(run).expanduser()
+    direct = at_home(run)
     if direct.suffix == SUFFIX or is_file(direct):
         if not is_file(direct):
             raise UsageError(f"there is no file {run}")

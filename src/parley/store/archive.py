@@ -74,14 +74,17 @@ class Archive:
         self._connection.close()
         if type(wrong) is StoreError and str(self.path) not in str(wrong):
             raise StoreError(f"{self.path}: {wrong}") from None
+        if isinstance(wrong, KeyError | TypeError | ValueError | AttributeError | IndexError):
+            raise StoreError(f"{self.path} holds something unexpected: {type(wrong).__name__}: {wrong}") from wrong
 
     def _row(self, query: str, *values: Any) -> Any:
-        return self._connection.execute(query, values).fetchone()
+        found = self._rows(query, *values)
+        return found[0] if found else None
 
     def _rows(self, query: str, *values: Any) -> list[Any]:
         try:
             return self._connection.execute(query, values).fetchall()
-        except sqlite3.Error as wrong:
+        except (sqlite3.Error, OverflowError) as wrong:
             raise StoreError(f"{self.path} cannot be read: {wrong}") from None
 
     def items(self) -> list[dict[str, Any]]:
@@ -105,7 +108,7 @@ class Archive:
         """Every score of every finished match; a missing one has no value."""
         rows = self._rows(
             "SELECT match, block, seat, seats, metric, value FROM scores JOIN matches ON match = matches.number "
-            "WHERE judge = '' ORDER BY match, seat, metric"
+            "WHERE judge = '' AND state IN ('done', 'aborted') ORDER BY match, seat, metric"
         )
         casts: dict[str, dict[str, str]] = {}
         found = []

@@ -113,6 +113,8 @@ class SqliteJournal:
                 connection.close()
             unfinished.rename(path)
         except (OSError, sqlite3.Error) as wrong:
+            with suppress(OSError):
+                path.with_suffix(".new").unlink()
             raise StoreError(f"{path} cannot be written: {wrong}") from None
         return await cls.open(path)
 
