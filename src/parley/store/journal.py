@@ -43,6 +43,8 @@ from parley.store.rows import (
 )
 from parley.store.schema import migrate, version_of
 
+CROWD, LINGER = 16, 0.003  # callers that make it worth waiting, and for how many seconds
+
 
 class Journal(Protocol):
     """What a run needs of its store, wherever that is kept."""
@@ -241,7 +243,9 @@ class SqliteJournal:
                     future.set_result(None)
         if self._fault:
             self._batch = Batch()
-        if self._batch:
+        if self._batch and len(batch.waiting) >= CROWD:
+            self._loop.call_later(LINGER, self._hand_over)  # many come: a commit that waits a little serves more of them
+        elif self._batch:
             self._hand_over()
         else:
             self._idle.set()
