@@ -62,8 +62,9 @@ def killed_and_resumed(tmp_path, matches, kills, concurrency, seed):
             at = time.time()
             process.communicate()
             assert process.returncode == -signal.SIGKILL, "the run was over before it could be killed"
-            time.sleep(0.05)
-            allowance += min(most, sum(came <= at and sent >= at - SETTLE for _, came, sent in server.log()))
+            time.sleep(0.1)
+            # What the killed process had sent may reach the endpoint a moment later; more than it had places cannot be lost.
+            allowance += min(most, sum(came <= at + SETTLE and sent >= at - SETTLE for _, came, sent in server.log()))
             (path,) = store.glob("*.parley")
             now = recorded(path)
             assert before.items() <= now.items()  # nothing acknowledged was lost or changed
