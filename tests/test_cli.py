@@ -114,22 +114,16 @@ def test_a_run_answers_to_several_names(played, name):
     assert parley("show", name, "--json", cwd=played).json["run"]["name"] == "first"
 
 
+def refused(folder):
+    """A run against an address where nobody listens."""
+    models = ("-m", "a=vllm/x", "-m", "bot/random", "-M", "a.base_url=http://127.0.0.1:9/v1", "-M", "a.deadline=0.5")
+    return parley("run", "public_goods", *models, "--repeats", 1, cwd=folder, code=3)
+
+
 def test_a_stopped_run_says_why_wherever_it_is_shown(tmp_path):
-    words = (
-        "run",
-        "public_goods",
-        "-m",
-        "a=vllm/x",
-        "-m",
-        "bot/random",
-        "-M",
-        "a.base_url=http://127.0.0.1:9",
-        "-M",
-        "a.deadline=0.2",
-    )
-    parley(*words, "--repeats", 1, cwd=tmp_path, code=3)
+    refused(tmp_path)
     out = parley("show", "last", cwd=tmp_path).out
-    assert out.startswith("stopped: 0 of 1 matches; a: http://127.0.0.1:9/chat/completions")
+    assert out.startswith("stopped: 0 of 1 matches; a: http://127.0.0.1:9/v1/chat/completions")
     result = parley_result(tmp_path)
     assert "stopped: 0 of 1 matches" in repr(result)
     assert "stopped: 0 of 1 matches" in result._repr_html_()
@@ -351,22 +345,7 @@ def test_an_unreadable_store_is_named(tmp_path):
 
 
 def test_an_endpoint_that_refuses_stops_the_run_resumably(tmp_path):
-    done = parley(
-        "run",
-        "public_goods",
-        "-m",
-        "a=vllm/x",
-        "-m",
-        "bot/random",
-        "-M",
-        "a.base_url=http://127.0.0.1:9/v1",
-        "-M",
-        "a.deadline=1",
-        "--repeats",
-        2,
-        cwd=tmp_path,
-        code=3,
-    )
+    done = refused(tmp_path)
     assert "a: http://127.0.0.1:9/v1/chat/completions" in done.err
     assert "parley resume" in done.err
     (facts,) = parley("ls", "--json", cwd=tmp_path).json

@@ -12,6 +12,7 @@ from parley import ParleyError, Seat, UsageError, runs
 from parley.audit import audit
 from parley.config import Config
 from parley.errors import ReplayError
+from parley.places import Brake, Tally
 from parley.plan import Block, Done, seed_for
 from parley.plan.fixed import Fixed
 from parley.prepared import prepare
@@ -340,7 +341,7 @@ def test_the_first_brake_lets_nothing_new_be_asked_even_by_those_who_wait_for_a_
         await asyncio.sleep(0.01)
         return "hello"
 
-    brake = runs.Brake()
+    brake = Brake()
     config = Config("judged", {}, {"a": {"model": "python/x:y", "concurrency": 1}}, ["a"], plan="each", repeats=20)
     prepared = prepare(config, task=games.Judged(), functions={"a": slow})
     ending = asyncio.run(runs.start(prepared, tmp_path, concurrency=20, brake=brake))
@@ -462,7 +463,7 @@ def test_the_options_of_the_door_can_be_looked_up():
 
 
 def test_it_is_known_who_keeps_everybody_waiting(tmp_path):
-    tally = runs.Tally()
+    tally = Tally()
     seen = []
 
     async def slow(view):

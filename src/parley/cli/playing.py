@@ -13,8 +13,9 @@ import click
 
 from parley.cli.progress import progress, say
 from parley.eventloop import finished
+from parley.places import Brake, Tally
 from parley.result import Result
-from parley.runs import Brake, Ending, Tally
+from parley.runs import Ending
 
 CODES = {"done": 0, "stopped": 3, "failed": 1}
 Play = Callable[..., Coroutine[Any, Any, Ending]]

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from parley.runs import Tally
+from parley.places import Tally
 
 EVERY = 5.0  # seconds between plain lines
 SOON = 2.0  # what takes less needs no progress
