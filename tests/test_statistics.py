@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.statistics.results import Observation, Pair, block_means, cells, holm, interval, pairs, ranks
+from parley.statistics.intervals import interval
+from parley.statistics.results import Observation, Pair, block_means, cells, holm, pairs, ranks
 from parley.statistics.student import t_cdf, t_quantile
 
 # Two-sided 95% and 99% points of Student's t, as printed in the usual tables.
@@ -41,15 +42,6 @@ def test_a_textbook_interval():
     (pair,) = pairs(table, {"m": (-24, 24)})
     assert pair.p == pytest.approx(0.002833, abs=1e-6)
     assert pair.difference == pytest.approx(1.58)
-
-
-@given(st.lists(st.floats(0, 1), min_size=0, max_size=30))
-def test_no_interval_has_zero_width_or_leaves_the_range(values):
-    found = interval(values, (0, 1))
-    if len(values) < 2:
-        assert found == (None, None, None)
-    else:
-        assert 0 <= found.low < found.high <= 1
 
 
 def test_seats_of_one_model_in_a_match_are_averaged_first():
@@ -107,3 +99,13 @@ def test_ranks_span_what_is_not_decided():
     assert found == {"top": (1, 1), "mid": (2, 3), "mid2": (2, 3)}
     lower = {rank.alias: (rank.low, rank.high) for rank in ranks(table, pairs(table, {"m": (0, 10)}), frozenset({"m"}))}
     assert lower["top"] == (3, 3)
+
+
+def test_ranks_follow_from_each_other():
+    """Who beats one that beats a third stands before the third, though those two were not told apart."""
+    table = {("m", "r", alias): {"1": 0.0} for alias in "abc"}
+    family = [Pair("r", "m", "a", "b", 1, None, None, 0.01), Pair("r", "m", "b", "c", 1, None, None, 0.01)]
+    family.append(Pair("r", "m", "a", "c", 2, None, None, 0.2))
+    assert [(rank.low, rank.high) for rank in ranks(table, family, frozenset())] == [(1, 1), (2, 2), (3, 3)]
+    circle = [*family[:2], Pair("r", "m", "a", "c", -1, None, None, 0.01)]
+    assert [(rank.low, rank.high) for rank in ranks(table, circle, frozenset())] == [(1, 3)] * 3  # says nothing

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from parley.statistics.student import t_cdf, t_quantile
-
-ALPHA = 0.05
+from parley.statistics.intervals import ALPHA, Interval, constant, interval, level
 
 
 class Observation(NamedTuple):
@@ -23,14 +20,6 @@ class Observation(NamedTuple):
     role: str
     metric: str
     value: float | None
-
-
-class Interval(NamedTuple):
-    """Where the true mean lies, and by which method; unknown with fewer than two blocks."""
-
-    low: float | None
-    high: float | None
-    kind: str | None
 
 
 @dataclass(frozen=True)
@@ -90,25 +79,7 @@ def block_means(observations: Iterable[Observation]) -> dict[Key, dict[str, floa
     }
 
 
-def interval(values: Sequence[float], bounds: tuple[float, float], alpha: float = ALPHA) -> Interval:
-    """A block t interval; where the blocks do not differ at all, one made for bounded scores.
-
-    With n equal blocks, anything that holds of more than p = 1 − (α/2)^(1/n) of all blocks would have shown;
-    a share p of them may lie at either bound.
-    """
-    n = len(values)
-    if n < 2:
-        return Interval(None, None, None)
-    mean, spread = fmean(values), stdev(values)
-    low, high = bounds
-    if spread < 1e-12 * max(1.0, abs(mean)):
-        unseen = 1 - (alpha / 2) ** (1 / n)
-        return Interval(mean - unseen * (mean - low), mean + unseen * (high - mean), "bounded")
-    half = t_quantile(1 - alpha / 2, n - 1) * spread / math.sqrt(n)
-    return Interval(max(low, mean - half), min(high, mean + half), "block t")
-
-
-def cells(observations: Sequence[Observation], bounds: Mapping[str, tuple[float, float]]) -> list[Cell]:
+def cells(observations: Sequence[Observation], bounds: Mapping[str, tuple[float, float]], method: str = "block") -> list[Cell]:
     """Every model's result in every role and metric."""
     table = block_means(observations)
     seen: dict[Key, list[Observation]] = {}
@@ -123,7 +94,7 @@ def cells(observations: Sequence[Observation], bounds: Mapping[str, tuple[float,
                 role=role,
                 metric=metric,
                 mean=fmean(values) if values else None,
-                interval=interval(values, bounds[metric]),
+                interval=interval(values, bounds[metric], method=method),
                 sd=stdev(values) if len(values) > 1 else None,
                 blocks=len(values),
                 matches=len({row.match for row in rows}),
@@ -146,22 +117,17 @@ def pairs(table: Table, bounds: Mapping[str, tuple[float, float]], alpha: float 
 def difference(table: Table, metric: str, role: str, a: str, b: str, bounds: tuple[float, float], alpha: float) -> Pair | None:
     """Two models compared on the blocks that both played; none if there are none."""
     ours, theirs = table[metric, role, a], table[metric, role, b]
-    gaps = [ours[block] - theirs[block] for block in ours if block in theirs]
+    mine, others = ([one[block] for block in ours if block in theirs] for one in (ours, theirs))
+    gaps = [one - other for one, other in zip(mine, others, strict=True)]
     if not gaps:
         return None
     width = bounds[1] - bounds[0]
-    found = interval(gaps, (-width, width), alpha)
-    p: float | None = None
-    if found.kind == "block t":
-        t = fmean(gaps) / (stdev(gaps) / math.sqrt(len(gaps)))
-        p = 2 * t_cdf(-abs(t), len(gaps) - 1)
-    elif found.kind == "bounded":
-        mine, others = (interval([one[block] for block in ours if block in theirs], bounds, alpha / 2) for one in (ours, theirs))
-        if mine.kind == others.kind == "block t":  # both vary, but always together: the signs of the gaps decide
-            found = Interval(mine.low - others.high, mine.high - others.low, "block t")  # type: ignore[operator]
-            p = 1.0 if abs(gaps[0]) < 1e-9 * max(1.0, width) else min(1.0, 2 * 0.5 ** len(gaps))
-        else:  # the level at which the interval would just touch zero
-            p = min(1.0, 2 * (width / (width + abs(gaps[0]))) ** len(gaps))
+    found, p = interval(gaps, (-width, width), alpha), level(gaps, (-width, width), 0.0)
+    if constant(gaps, bounds) and not constant(mine, bounds) and not constant(others, bounds):
+        # Both vary, but always together: the signs of the gaps decide.
+        one, other = interval(mine, bounds, alpha / 2), interval(others, bounds, alpha / 2)
+        found = Interval(one.low - other.high, one.high - other.low, one.kind)  # type: ignore[operator]
+        p = 1.0 if abs(gaps[0]) < 1e-9 * max(1.0, width) else min(1.0, 2 * 0.5 ** len(gaps))
     return Pair(role, metric, a, b, fmean(gaps), found.low, found.high, p)
 
 
@@ -181,13 +147,27 @@ def ranks(table: Table, differences: Sequence[Pair], lower_is_better: frozenset[
     found: list[Rank] = []
     for metric, role in sorted({(metric, role) for metric, role, _ in table}):
         aliases = sorted(alias for m, r, alias in table if (m, r) == (metric, role))
-        better = dict.fromkeys(aliases, 0)
-        worse = dict.fromkeys(aliases, 0)
+        ahead: dict[str, set[str]] = {alias: set() for alias in aliases}  # of whom each is surely ahead
         for pair in differences:
             if (pair.metric, pair.role) == (metric, role) and pair.p is not None and pair.p <= alpha:
-                ahead = pair.difference > 0 if metric not in lower_is_better else pair.difference < 0
-                winner, loser = (pair.a, pair.b) if ahead else (pair.b, pair.a)
-                better[loser] += 1
-                worse[winner] += 1
-        found += [Rank(role, metric, alias, 1 + better[alias], len(aliases) - worse[alias]) for alias in aliases]
+                higher = pair.difference > 0
+                winner, loser = (pair.a, pair.b) if higher != (metric in lower_is_better) else (pair.b, pair.a)
+                ahead[winner].add(loser)
+        below = {alias: reached(ahead, alias) for alias in aliases}
+        beaten = {alias: {other for other in below[alias] if alias not in below[other]} for alias in aliases}  # no circles
+        found += [
+            Rank(role, metric, alias, 1 + sum(alias in beaten[other] for other in aliases), len(aliases) - len(beaten[alias]))
+            for alias in aliases
+        ]
+    return found
+
+
+def reached(ahead: Mapping[str, set[str]], alias: str) -> set[str]:
+    """Everybody below a model: whom it beats, whom those beat, and so on."""
+    found: set[str] = set()
+    waiting = [alias]
+    while waiting:
+        new = ahead[waiting.pop()] - found - {alias}
+        found |= new
+        waiting += new
     return found

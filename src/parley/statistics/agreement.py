@@ -1,0 +1,186 @@
+"""How far raters agree beyond chance, with intervals over blocks. What the ratings cannot tell is None, never 0."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, combinations
+from random import Random
+from statistics import NormalDist, fmean
+from typing import Literal, TypeVar
+
+from parley.errors import UsageError, unknown
+from parley.statistics.intervals import ALPHA, Interval, interval
+from parley.statistics.student import t_quantile
+
+A = TypeVar("A")
+B = TypeVar("B")
+Weights = Literal["none", "linear", "quadratic"]
+Level = Literal["nominal", "ordinal", "interval"]
+
+DRAWS = 2000
+FEWEST = 5  # with fewer blocks there are too few different draws to tell a spread from
+UNKNOWN = Interval(None, None, None)
+COST: Mapping[str, Callable[[int, int], float]] = {
+    "none": lambda i, j: float(i != j),
+    "linear": lambda i, j: abs(i - j),
+    "quadratic": lambda i, j: (i - j) ** 2,
+}
+LEVELS = ("nominal", "ordinal", "interval")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure that may be unknown, its interval, the n rows and the blocks behind it, and the rows left out as incomplete."""
+
+    value: float | None
+    interval: Interval
+    n: int
+    blocks: int
+    dropped: int
+
+
+def by_block(rows: Sequence[A | None], blocks: Sequence[str] | None) -> list[list[A]]:
+    """The rows that are not None, grouped in the order of the blocks' names; without names, all are one block."""
+    found: dict[str, list[A]] = {}
+    for row, block in zip(rows, [""] * len(rows) if blocks is None else blocks, strict=True):
+        if row is not None:
+            found.setdefault(block, []).append(row)
+    return [found[block] for block in sorted(found)]
+
+
+def both(first: Sequence[A | None], second: Sequence[B | None]) -> list[tuple[A, B] | None]:
+    """Two columns as pairs; None where either is missing."""
+    return [None if a is None or b is None else (a, b) for a, b in zip(first, second, strict=True)]
+
+
+def block_interval(
+    blocks: Sequence[A],
+    figure: Callable[[Sequence[A]], float | None],
+    bounds: tuple[float, float] = (-1.0, 1.0),
+    alpha: float = ALPHA,
+    seed: int = 0,
+) -> Interval:
+    """Percentiles of a figure over draws of whole blocks with replacement, the same for the same blocks and seed.
+
+    The percentiles are moved out for few blocks (Hesterberg 2015, expanded percentile interval); plain ones are too narrow.
+    A draw that leaves the figure unknown counts against both ends, so the interval is unknown where such draws are many,
+    as it is below five blocks. Where all draws are equal, so must be the blocks: then the interval for equal bounded scores.
+    """
+    n, value = len(blocks), figure(blocks)
+    if value is None or n < FEWEST:
+        return UNKNOWN
+    rng = Random(seed)
+    draws = (figure(rng.choices(blocks, k=n)) for _ in range(DRAWS))
+    found = sorted(draw for draw in draws if draw is not None)
+    tail = NormalDist().cdf(-t_quantile(1 - alpha / 2, n - 1) * math.sqrt(n / (n - 1)))
+    reach = int(tail * DRAWS) - (DRAWS - len(found))
+    if reach < 0:
+        return UNKNOWN
+    low, high = min(value, found[reach]), max(value, found[-1 - reach])
+    return Interval(low, high, "block bootstrap") if high - low > 1e-12 else interval([value] * n, bounds, alpha)
+
+
+def estimate(
+    groups: Sequence[Sequence[A]],
+    figure: Callable[[Sequence[A]], float | None],
+    dropped: int = 0,
+    bounds: tuple[float, float] = (-1.0, 1.0),
+) -> Estimate:
+    """A figure of rows, with the interval over the blocks that they are grouped in."""
+
+    def pooled(drawn: Sequence[Sequence[A]]) -> float | None:
+        return figure(list(chain.from_iterable(drawn)))
+
+    return Estimate(pooled(groups), block_interval(groups, pooled, bounds), sum(map(len, groups)), len(groups), dropped)
+
+
+def exact_share(
+    first: Sequence[Hashable | None], second: Sequence[Hashable | None], blocks: Sequence[str] | None = None
+) -> Estimate:
+    """The share of pairs in which both raters say the same; unknown without a complete pair."""
+    pairs = both(first, second)
+    return estimate(by_block(pairs, blocks), same, pairs.count(None), (0.0, 1.0))
+
+
+def same(pairs: Sequence[tuple[Hashable, Hashable]]) -> float | None:
+    """The share of equal pairs."""
+    return fmean(a == b for a, b in pairs) if pairs else None
+
+
+def cohen_kappa(
+    first: Sequence[Hashable | None],
+    second: Sequence[Hashable | None],
+    scale: Sequence[Hashable],
+    weights: Weights = "quadratic",
+    blocks: Sequence[str] | None = None,
+) -> Estimate:
+    """Cohen's kappa of two raters (1960; weighted 1968), disagreement weighted by the distance of places on the scale.
+
+    Unknown without a complete pair, or if either rater gave only one rating: chance and agreement cannot then be told apart.
+    """
+    if weights not in COST:
+        raise unknown("weights", weights, COST)
+    place = {category: index for index, category in enumerate(scale)}
+    for rating in chain(first, second):
+        if rating is not None and rating not in place:
+            raise UsageError(f"wanted ratings on the scale {list(scale)}, found {rating!r}; give what is unreadable as None")
+    pairs = both([None if a is None else place[a] for a in first], [None if b is None else place[b] for b in second])
+    return estimate(by_block(pairs, blocks), partial(kappa, cost=COST[weights]), pairs.count(None))
+
+
+def kappa(pairs: Sequence[tuple[int, int]], cost: Callable[[int, int], float]) -> float | None:
+    """One less the cost of disagreement, as a share of what two raters with these habits would have by chance."""
+    cells = Counter(pairs)
+    rows, columns = Counter(i for i, _ in pairs), Counter(j for _, j in pairs)
+    if len(rows) < 2 or len(columns) < 2:
+        return None
+    chance = sum(cost(i, j) * a * b for i, a in rows.items() for j, b in columns.items())
+    return 1 - len(pairs) * sum(cost(i, j) * count for (i, j), count in cells.items()) / chance
+
+
+def krippendorff_alpha(
+    units: Sequence[Sequence[float | None]], level: Level = "ordinal", blocks: Sequence[str] | None = None
+) -> Estimate:
+    """Krippendorff's alpha of any number of raters (Computing alpha-reliability, 2011); a unit is a row of ratings, some None.
+
+    Units with fewer than two ratings are left out. Unknown if none is left or all ratings are one value; a single
+    constant rater is no obstacle here, as alpha takes chance from the ratings of all.
+    """
+    if level not in LEVELS:
+        raise unknown("level", level, LEVELS)
+    given = [tuple(rating for rating in unit if rating is not None) for unit in units]
+    rows = [tuple(sorted(unit)) if len(unit) > 1 else None for unit in given]
+    return estimate(by_block(rows, blocks), partial(alpha_of, level=level), rows.count(None))
+
+
+def alpha_of(units: Sequence[tuple[float, ...]], level: Level) -> float | None:
+    """One less the disagreement within units, as a share of that among all ratings.
+
+    The ordinal distance of two values is that of their mid-ranks, so one formula serves both ordinal and interval.
+    """
+    totals: Counter[float] = Counter()
+    clashes: dict[tuple[float, float], float] = {}
+    for unit, times in Counter(units).items():  # few units differ
+        counts = Counter(unit)
+        for value, count in counts.items():
+            totals[value] += times * count
+        for (c, a), (k, b) in combinations(counts.items(), 2):
+            clashes[c, k] = clashes.get((c, k), 0.0) + times * a * b / (len(unit) - 1)
+    if len(totals) < 2:
+        return None
+    n = totals.total()
+    if level == "nominal":
+        within, chance = sum(clashes.values()), (n * n - sum(count * count for count in totals.values())) / 2
+    else:
+        spot, below = {}, 0.0
+        for value in sorted(totals):
+            spot[value] = below + totals[value] / 2 if level == "ordinal" else value
+            below += totals[value]
+        middle = sum(count * spot[value] for value, count in totals.items()) / n
+        within = sum(weight * (spot[c] - spot[k]) ** 2 for (c, k), weight in clashes.items())
+        chance = n * sum(count * (spot[value] - middle) ** 2 for value, count in totals.items())
+    return 1 - (n - 1) * within / chance if chance > 0 else None  # differences too small to square

@@ -1,0 +1,108 @@
+"""Correlations of points, and of what is left when every item's own level is taken away; unknown is None, never 0."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import mul
+from statistics import NormalDist, fmean
+
+from parley.statistics.agreement import UNKNOWN, Estimate, both, by_block, estimate
+from parley.statistics.intervals import ALPHA, Interval
+from parley.statistics.student import t_cdf
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """r over n points independent of one another, its two-sided p and interval, and the points left out as incomplete."""
+
+    r: float | None
+    p: float | None
+    interval: Interval
+    n: int
+    dropped: int
+
+
+def pearson(x: Sequence[float | None], y: Sequence[float | None], alpha: float = ALPHA) -> Correlation:
+    """The product-moment correlation; p by Student's t with n − 2 degrees of freedom, interval by Fisher's z.
+
+    Unknown with fewer than two points or where either side is constant; p needs three points, the interval four and |r| < 1.
+    """
+    pairs = both(x, y)
+    points = [pair for pair in pairs if pair is not None]
+    return tested(product_moment(points), len(points), pairs.count(None), 1.0, alpha)
+
+
+def spearman(x: Sequence[float | None], y: Sequence[float | None], alpha: float = ALPHA) -> Correlation:
+    """The correlation of ranks, ties sharing their mean rank; p as `pearson`, interval with Bonett and Wright's variance (2000).
+
+    Unknown where `pearson` is.
+    """
+    pairs = both(x, y)
+    points = [pair for pair in pairs if pair is not None]
+    r = rank_correlation(points)
+    return tested(r, len(points), pairs.count(None), 1.0 if r is None else 1 + r * r / 2, alpha)
+
+
+def centred_correlation(x: Sequence[float | None], y: Sequence[float | None], blocks: Sequence[str]) -> Estimate:
+    """The rank correlation of values less their block's mean, so that hard and easy items make none; interval over blocks.
+
+    Rows alone in their block say nothing and are left out. Unknown if no row is left or a side is constant in every block.
+    """
+    groups = [group for group in by_block(both(x, y), blocks) if len(group) > 1]
+    left, right = (centred([[pair[side] for pair in group] for group in groups]) for side in (0, 1))
+    rows = [list(zip(a, b, strict=True)) for a, b in zip(left, right, strict=True)]
+    return estimate(rows, rank_correlation, len(x) - sum(map(len, rows)))
+
+
+def centred(groups: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Values less their group's mean, in whole steps of 2⁻⁴⁰ of the largest, so that equals are not told apart by rounding."""
+    size = math.frexp(max((abs(value) for group in groups for value in group), default=0.0))[1]
+    means = map(fmean, groups)
+    return [[round(math.ldexp(value - mean, 40 - size)) for value in group] for group, mean in zip(groups, means, strict=True)]
+
+
+def product_moment(points: Sequence[tuple[float, float]]) -> float | None:
+    """r itself; None where either side is constant."""
+    sides = []
+    for side in (0, 1):
+        values = [point[side] for point in points]
+        reach = max(values) - min(values) if values else 0.0
+        if not reach > 1e-12 * max(map(abs, values), default=0.0):
+            return None
+        mean = fmean(values)
+        sides.append([(value - mean) / reach for value in values])  # of size one, as squares of very small numbers vanish
+    x, y = sides
+    r = sum(map(mul, x, y)) / math.sqrt(sum(map(mul, x, x)) * sum(map(mul, y, y)))
+    return math.copysign(1.0, r) if abs(r) > 1 - 1e-12 else r
+
+
+def rank_correlation(points: Sequence[tuple[float, float]]) -> float | None:
+    """r of the ranks; None where either side is constant."""
+    x, y = (mid_ranks([point[side] for point in points]) for side in (0, 1))
+    return product_moment(list(zip(x, y, strict=True)))
+
+
+def mid_ranks(values: Sequence[float]) -> list[float]:
+    """Ranks from 1, ties sharing the mean of theirs."""
+    counts = Counter(values)
+    rank, below = {}, 0
+    for value in sorted(counts):
+        rank[value] = below + (counts[value] + 1) / 2
+        below += counts[value]
+    return [rank[value] for value in values]
+
+
+def tested(r: float | None, n: int, dropped: int, spread: float, alpha: float) -> Correlation:
+    """r with its p and its interval, as far as n points allow; the variance of Fisher's z is spread / (n − 3)."""
+    if r is None:
+        return Correlation(None, None, UNKNOWN, n, dropped)
+    p = None
+    if n > 2:
+        p = 2 * t_cdf(-abs(r) * math.sqrt((n - 2) / (1 - r * r)), n - 2) if abs(r) < 1 else 0.0
+    if n < 4 or abs(r) == 1:
+        return Correlation(r, p, UNKNOWN, n, dropped)
+    z, half = math.atanh(r), NormalDist().inv_cdf(1 - alpha / 2) * math.sqrt(spread / (n - 3))
+    return Correlation(r, p, Interval(math.tanh(z - half), math.tanh(z + half), "Fisher z"), n, dropped)

@@ -1,0 +1,108 @@
+"""Duels: for every pair of models, bets on who is better, valid at every look, until the ranking is decided."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parley.statistics.betting import Numbers
+
+MARGINS = (0.5, 1.0, 2.0, 4.0)  # of ε: how much better a gambler may suppose one model to be
+MOST = 0.8  # of its capital that a bet may lose
+PRIOR = 0.02  # of the variance of a difference, before there is one; scores lie in [0, 1]
+
+
+class Duels:
+    """All pairs of models in all roles, compared on the blocks that both played.
+
+    For a pair (a, b) four claims are bet against: a ≤ b, b ≤ a, a ≥ b + ε, b ≥ a + ε. Who multiplies its stake by the
+    number of claims that can be true at once, over α, has refuted its claim; so all verdicts together are wrong with
+    probability α at most, whenever one looks. Stakes are spread over several margins and bet as Kelly would.
+    """
+
+    def __init__(self, roles: int, models: int, epsilon: Numbers, alpha: float) -> None:
+        self.roles, self.models = roles, models
+        self._a, self._b = np.array(list(combinations(range(models), 2)), dtype=np.int64).reshape(-1, 2).T
+        pairs = len(self._a)
+        self._claims = 2 * roles * pairs
+        self._stake = math.log(max(self._claims, 1) / alpha)
+        self._epsilon = epsilon  # by role
+        self._n = np.zeros((roles, pairs))
+        self._sum = np.zeros((roles, pairs))
+        self._squares = np.full((roles, pairs), PRIOR)
+        self._capital = np.zeros((4, len(MARGINS), roles, pairs))  # logarithms
+        self.best = np.zeros((4, roles, pairs))  # the most that each gambler ever had
+
+    def add(self, scores: Numbers) -> None:
+        """One block: a score for every role and model, nan where it did not play or gave none; more is better."""
+        gap = scores[:, self._a] - scores[:, self._b]
+        role, pair = np.nonzero(~np.isnan(gap))
+        if not len(role):
+            return
+        d = np.clip(gap[role, pair], -1, 1)
+        n, epsilon = self._n[role, pair], self._epsilon[role]
+        mean, variance = self._sum[role, pair] / (n + 1), (self._squares[role, pair] + PRIOR) / (n + 1)
+        margins = np.multiply.outer(np.array(MARGINS), epsilon)
+        bets = np.minimum(margins / (variance + margins**2), MOST)  # from the past only
+        gains = np.stack([d, -d, epsilon - d, epsilon + d])
+        capital = self._capital[:, :, role, pair] + np.log1p(bets * gains[:, None, :])
+        self._capital[:, :, role, pair] = capital
+        top = capital.max(axis=1)
+        together = top + np.log(np.exp(capital - top[:, None, :]).mean(axis=1))
+        self.best[:, role, pair] = np.maximum(self.best[:, role, pair], together)
+        self._n[role, pair] += 1
+        self._sum[role, pair] += d
+        self._squares[role, pair] += (d - mean) ** 2
+
+    def _refuted(self, claim: int, mirrored: int) -> NDArray[np.bool_]:
+        """By role and two models, whether the claim about them is refuted."""
+        found = np.zeros((self.roles, self.models, self.models), dtype=bool)
+        found[:, self._a, self._b] = self.best[claim] >= self._stake
+        found[:, self._b, self._a] = self.best[mirrored] >= self._stake
+        return found
+
+    @property
+    def better(self) -> NDArray[np.bool_]:
+        """By role, whether the first model is surely better than the second."""
+        return self._refuted(0, 1)
+
+    @property
+    def not_ahead(self) -> NDArray[np.bool_]:
+        """By role, whether the first model is surely not better by ε."""
+        return self._refuted(2, 3)
+
+    def p(self) -> Numbers:
+        """By role and pair, the level at which the two are told apart, adjusted for all pairs; valid at every look."""
+        return np.asarray(np.minimum(1, self._claims * np.exp(-np.maximum(self.best[0], self.best[1]))))
+
+    def undecided(self) -> NDArray[np.bool_]:
+        """By role, pairs of which neither is better, nor both surely within ε."""
+        better, level = self.better, self.not_ahead
+        return self._apart(~(better | better.swapaxes(1, 2) | (level & level.swapaxes(1, 2))))
+
+    def undecided_top(self, count: int, means: Numbers) -> NDArray[np.bool_]:
+        """By role, pairs of a model outside the leading ones that may still be ahead by ε of one inside."""
+        order = np.argsort(np.argsort(-means, axis=1, kind="stable"), axis=1, kind="stable")
+        top = order < count
+        open_ = ~top[:, :, None] & top[:, None, :] & ~(self.not_ahead | self.better.swapaxes(1, 2))
+        return self._apart(open_ | open_.swapaxes(1, 2))
+
+    def _apart(self, pairs: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        pairs[:, np.arange(self.models), np.arange(self.models)] = False
+        return pairs
+
+
+def duel_blocks(gap: float, spread: float, epsilon: float, level: float, most: int) -> int | None:
+    """About how many blocks two models take that lie `gap` apart and whose difference spreads by so much; None: more.
+
+    All in units of the scores' range; `level` is the α of a single claim.
+    """
+    duels = Duels(1, 2, np.array([epsilon]), 2 * level)
+    for block in range(1, most + 1):
+        duels.add(np.array([[gap + (spread if block % 2 else -spread), 0.0]]))
+        if not duels.undecided().any():
+            return block
+    return None

@@ -1,0 +1,145 @@
+"""Where a mean lies: Student's t over blocks, an interval for scores near a bound of their range, a bootstrap."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from random import Random
+from statistics import fmean, stdev
+from typing import NamedTuple
+
+from parley.errors import unknown
+from parley.statistics.student import t_cdf, t_quantile
+
+ALPHA = 0.05
+NEAR = 4  # half-widths of the 95% t interval: a bound that is nearer to the mean than this skews it
+DRAWS = 1999  # of the bootstrap
+METHODS = ("block", "bootstrap")
+
+
+class Interval(NamedTuple):
+    """Where the true mean lies, and by which method; unknown with fewer than two blocks."""
+
+    low: float | None
+    high: float | None
+    kind: str | None
+
+
+def interval(values: Sequence[float], bounds: tuple[float, float], alpha: float = ALPHA, method: str = "block") -> Interval:
+    """A block t interval; near a bound of the range, or where blocks do not differ at all, one made for bounded scores."""
+    if method not in METHODS:
+        raise unknown("method", method, METHODS)
+    if len(values) < 2:
+        return Interval(None, None, None)
+    blocks = Blocks(values, bounds)
+    if constant(values, bounds):
+        return unseen(blocks, alpha)
+    usual = wilson(blocks, alpha) if blocks.near else student(blocks, alpha)
+    return usual if method == "block" else bootstrapped(blocks, alpha) or usual
+
+
+def level(values: Sequence[float], bounds: tuple[float, float], point: float) -> float | None:
+    """The two-sided p of a point between the bounds: the α at which the interval of these blocks would just reach it."""
+    if len(values) < 2:
+        return None
+    blocks = Blocks(values, bounds)
+    n, mean, (low, high) = blocks.n, blocks.mean, bounds
+    if constant(values, bounds):
+        end = low if point < mean else high
+        return 1.0 if end == mean else min(1.0, 2 * ((end - point) / (end - mean)) ** n)
+    if blocks.near:
+        place = (point - low) / (high - low)
+        t = (blocks.place - place) * math.sqrt(blocks.worth / (place * (1 - place)))
+    else:
+        t = (mean - point) / (blocks.spread / math.sqrt(n))
+    return 2 * t_cdf(-abs(t), n - 1)
+
+
+def constant(values: Sequence[float], bounds: tuple[float, float]) -> bool:
+    """Whether blocks do not differ, except by rounding."""
+    return max(values) - min(values) < 1e-12 * max(1.0, abs(bounds[0]), abs(bounds[1]))
+
+
+class Blocks:
+    """The means of two or more blocks, and how they lie in their range."""
+
+    def __init__(self, values: Sequence[float], bounds: tuple[float, float]) -> None:
+        self.values, self.bounds, self.n = values, bounds, len(values)
+        self.mean, self.spread = fmean(values), stdev(values)
+
+    @property
+    def error(self) -> float:
+        return self.spread / math.sqrt(self.n)
+
+    @property
+    def near(self) -> bool:
+        """Whether a bound is so near that the distribution of the mean must be skewed; the same at every level."""
+        room = min(self.mean - self.bounds[0], self.bounds[1] - self.mean)
+        return room < NEAR * t_quantile(1 - ALPHA / 2, self.n - 1) * self.error
+
+    @cached_property
+    def place(self) -> float:
+        """The mean on a scale from 0 to 1."""
+        return (self.mean - self.bounds[0]) / (self.bounds[1] - self.bounds[0])
+
+    @property
+    def worth(self) -> float:
+        """To how many blocks that each win or lose everything these blocks amount, by their variance.
+
+        Blocks on a bound do not show how others vary: a share of one more block, as large as theirs (with one not yet seen
+        counted in), is taken to vary as much as can be.
+        """
+        low, high = self.bounds
+        most = self.place * (1 - self.place)
+        extra = (1 + sum(value <= low or value >= high for value in self.values)) / (1 + self.n)
+        squares = (self.n - 1) * (self.spread / (high - low)) ** 2
+        return self.n * (self.n - 1 + extra) * most / (squares + extra * most)
+
+
+def student(blocks: Blocks, alpha: float) -> Interval:
+    """Student's t over blocks."""
+    half = t_quantile(1 - alpha / 2, blocks.n - 1) * blocks.spread / math.sqrt(blocks.n)
+    return Interval(max(blocks.bounds[0], blocks.mean - half), min(blocks.bounds[1], blocks.mean + half), "block t")
+
+
+def wilson(blocks: Blocks, alpha: float) -> Interval:
+    """Wilson's score interval (1927) with Student's t, for as many tosses of a coin as the blocks are worth."""
+    low, high = blocks.bounds
+    place, reach = blocks.place, t_quantile(1 - alpha / 2, blocks.n - 1) ** 2 / blocks.worth
+    centre = (place + reach / 2) / (1 + reach)
+    half = math.sqrt(place * (1 - place) * reach + reach**2 / 4) / (1 + reach)
+    return Interval(
+        max(low, low + (centre - half) * (high - low)),
+        min(high, low + (centre + half) * (high - low)),
+        "bounded",
+    )
+
+
+def unseen(blocks: Blocks, alpha: float) -> Interval:
+    """For n equal blocks: what holds of more than p = 1 − (α/2)^(1/n) of all would have shown; that share may lie at a bound."""
+    share = 1 - (alpha / 2) ** (1 / blocks.n)
+    below, above = blocks.mean - blocks.bounds[0], blocks.bounds[1] - blocks.mean
+    return Interval(blocks.mean - share * below, blocks.mean + share * above, "bounded")
+
+
+def bootstrapped(blocks: Blocks, alpha: float) -> Interval | None:
+    """Bootstrap-t over blocks (Efron & Tibshirani 1993, §12.5), always with the same draws.
+
+    Where so few blocks differ that many draws have no variance, it has nothing to say, and the interval is as without it.
+    """
+    n, centred, rng = blocks.n, sorted(value - blocks.mean for value in blocks.values), Random(DRAWS)
+    found = []
+    for _ in range(DRAWS):
+        drawn = rng.choices(centred, k=n)
+        shift = sum(drawn) / n
+        if min(drawn) == max(drawn):  # no variance to divide by
+            found.append(math.copysign(math.inf, shift))
+        else:
+            found.append(shift / math.sqrt(sum((value - shift) ** 2 for value in drawn) / (n * (n - 1))))
+    found.sort()
+    rank = max(1, int((DRAWS + 1) * alpha / 2))
+    if math.isinf(found[rank - 1]) or math.isinf(found[-rank]):
+        return None
+    low, high = blocks.mean - found[-rank] * blocks.error, blocks.mean - found[rank - 1] * blocks.error
+    return Interval(max(blocks.bounds[0], low), min(blocks.bounds[1], high), "bootstrap")

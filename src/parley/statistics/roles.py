@@ -1,0 +1,206 @@
+"""Role tables of matches of two, every model against every other (DynaEval, tables 1 to 6), and what a position is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from statistics import fmean
+from typing import NamedTuple
+
+from parley.statistics.intervals import ALPHA, Interval, interval
+from parley.statistics.results import Observation, block_means
+
+Place = tuple[str, int]  # role and position
+Pair = tuple[str, str]  # who sat first, who second
+
+
+class Seated(NamedTuple):
+    """One seat's score and where it sat; a seat without a score is a row without value, so that its partner is known."""
+
+    block: str
+    match: int
+    role: str
+    position: int
+    alias: str
+    metric: str
+    value: float | None
+
+
+class Meeting(NamedTuple):
+    """One match of two in one metric."""
+
+    block: str
+    match: int
+    metric: str
+    first: str
+    second: str
+    first_value: float | None
+    second_value: float | None
+
+
+class Cell(NamedTuple):
+    """What two models scored when they met in this order: means of block means, over matches with a score."""
+
+    first: float | None
+    second: float | None
+    matches: int = 0
+    blocks: int = 0
+
+
+class Margin(NamedTuple):
+    """The mean of a row or a column, every partner weighing the same; unknown where nothing was played."""
+
+    mean: float | None
+    cells: int
+    matches: int
+
+
+class Margins(NamedTuple):
+    """Rows average what the first seat scored, columns what the second did; then both over the whole table."""
+
+    rows: dict[str, Margin]
+    columns: dict[str, Margin]
+    first: Margin
+    second: Margin
+
+
+@dataclass(frozen=True)
+class RoleTable:
+    """First seats down, second seats across; a pair that was excluded or never played is None, never zero."""
+
+    metric: str
+    aliases: tuple[str, ...]
+    cells: Mapping[Pair, Cell | None]
+    margins: Margins
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What sitting at a position adds to a score, compared with all positions of the role alike."""
+
+    metric: str
+    role: str
+    position: int
+    mean: float | None
+    interval: Interval
+    blocks: int
+
+
+def places(rows: Iterable[Seated], roles: Sequence[str]) -> tuple[Place, Place] | None:
+    """The first and the second seat of a run, roles in the task's order; none where a match is no meeting of two."""
+    found = sorted({(roles.index(row.role), row.position) for row in rows if row.role in roles})
+    if len(found) != 2:
+        return None
+    first, second = ((roles[role], position) for role, position in found)
+    return first, second
+
+
+def meetings(rows: Iterable[Seated], seats: tuple[Place, Place]) -> list[Meeting]:
+    """Both seats of every match side by side, metric by metric."""
+    casts: dict[int, dict[Place, str]] = {}
+    scores: dict[tuple[str, int, str], dict[Place, float | None]] = {}
+    for row in rows:
+        place = row.role, row.position
+        casts.setdefault(row.match, {})[place] = row.alias
+        scores.setdefault((row.block, row.match, row.metric), {})[place] = row.value
+    first, second = seats
+    return [
+        Meeting(block, match, metric, casts[match][first], casts[match][second], values.get(first), values.get(second))
+        for (block, match, metric), values in scores.items()
+        if casts[match].keys() >= {first, second}
+    ]
+
+
+def role_tables(met: Iterable[Meeting], aliases: Sequence[str]) -> dict[str, RoleTable]:
+    """A table for every metric; models listed in `aliases` that did not play keep their empty row and column."""
+    by_metric: dict[str, dict[Pair, list[Meeting]]] = {}
+    for meeting in met:
+        by_metric.setdefault(meeting.metric, {}).setdefault((meeting.first, meeting.second), []).append(meeting)
+    tables = {}
+    for metric, pairs in by_metric.items():
+        listed = tuple(dict.fromkeys([*aliases, *sorted({alias for pair in pairs for alias in pair})]))
+        cells = {(one, other): cell_of(pairs.get((one, other), [])) for one in listed for other in listed}
+        tables[metric] = RoleTable(metric, listed, cells, margins(cells, listed))
+    return tables
+
+
+def cell_of(met: Iterable[Meeting]) -> Cell | None:
+    """A pair's cell; none if no match gave either seat a score."""
+    scored = [each for each in met if each.first_value is not None or each.second_value is not None]
+    if not scored:
+        return None
+    sides: tuple[dict[str, list[float]], dict[str, list[float]]] = {}, {}
+    for each in scored:
+        for side, value in zip(sides, (each.first_value, each.second_value), strict=True):
+            if value is not None:
+                side.setdefault(each.block, []).append(value)
+    first, second = (fmean(map(fmean, side.values())) if side else None for side in sides)
+    return Cell(first, second, len(scored), len({each.block for each in scored}))
+
+
+def margins(cells: Mapping[Pair, Cell | None], aliases: Iterable[str]) -> Margins:
+    """Row and column means from cells alone, as the paper's tables have them; published cells will do."""
+    firsts = [(row, cell.first, cell.matches) for (row, _), cell in cells.items() if cell]
+    seconds = [(column, cell.second, cell.matches) for (_, column), cell in cells.items() if cell]
+
+    def margin(side: Sequence[tuple[str, float | None, int]], alias: str | None = None) -> Margin:
+        found = [(value, matches) for name, value, matches in side if value is not None and alias in (None, name)]
+        mean = fmean(value for value, _ in found) if found else None
+        return Margin(mean, len(found), sum(matches for _, matches in found))
+
+    listed = list(aliases)
+    rows, columns = ({alias: margin(side, alias) for alias in listed} for side in (firsts, seconds))
+    return Margins(rows, columns, margin(firsts), margin(seconds))
+
+
+def shown(value: float | None, digits: int = 2) -> str:
+    """A number as the paper prints it: half is rounded up, and what was not played is a dash."""
+    if value is None:
+        return "-"
+    clean = Decimal(f"{value:.{digits + 8}f}")  # 8.265 is a little less than that in binary
+    return f"{clean.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) + 0:f}"  # and no minus before a zero
+
+
+def position_effects(rows: Iterable[Seated], bounds: Mapping[str, tuple[float, float]], alpha: float = ALPHA) -> list[Effect]:
+    """The effect of every position (early, late) in every role that has several, with a block t interval."""
+    groups: dict[tuple[str, str], list[Seated]] = {}
+    for row in rows:
+        groups.setdefault((row.metric, row.role), []).append(row)
+    found = []
+    for (metric, role), seats in sorted(groups.items()):
+        positions = sorted({row.position for row in seats})
+        low, high = bounds[metric]
+        most = 2 * (high - low) * (1 - 1 / len(positions))  # no contrast can be larger
+        for position, values in contrasts(seats, positions).items():
+            mean = fmean(values) if values else None
+            found.append(Effect(metric, role, position, mean, interval(values, (-most, most), alpha), len(values)))
+    return found
+
+
+def contrasts(seats: Sequence[Seated], positions: Sequence[int]) -> dict[int, list[float]]:
+    """By position, for every block: what was scored there above the models' usual, less the same over all positions.
+
+    A model's usual score weighs its positions alike, and a block's luck cancels, so a balanced design gives the
+    effects exactly. Models that have not sat everywhere have nothing to be compared with and stay out.
+    """
+    if len(positions) < 2:
+        return {}
+    table = block_means(Observation(row.block, row.match, row.alias, str(row.position), row.metric, row.value) for row in seats)
+    sat: dict[str, dict[int, dict[str, float]]] = {}
+    for (_, position, alias), by_block in table.items():
+        sat.setdefault(alias, {})[int(position)] = by_block
+    above: dict[str, dict[int, list[float]]] = {}
+    for by_position in sat.values():
+        if len(by_position) == len(positions):
+            usual = fmean(fmean(by_block.values()) for by_block in by_position.values())
+            for place, by_block in by_position.items():
+                for block, mean in by_block.items():
+                    above.setdefault(block, {}).setdefault(place, []).append(mean - usual)
+    found: dict[int, list[float]] = {place: [] for place in positions}
+    for by_place in above.values():
+        if len(by_place) == len(positions):
+            centre = fmean(map(fmean, by_place.values()))
+            for place, values in by_place.items():
+                found[place].append(fmean(values) - centre)
+    return found
