@@ -64,14 +64,16 @@ def test_data_goes_to_stdout_and_the_rest_to_stderr(tmp_path):
 
 def test_the_result_object_has_the_promised_keys(played):
     data = parley("show", "public", "--json", cwd=played).json
-    assert set(data) == {"schema", "run", "results", "violations", "pairs", "ranks", "cost"}
+    assert set(data) == {
+        "schema", "run", "results", "violations", "pairs", "ranks", "positions", "tables", "ratings", "stability", "cost",
+    }  # fmt: skip
     wanted = {"id", "name", "task", "params", "plan", "seed", "state", "stop", "matches", "parley", "created"}
     assert wanted <= set(data["run"])
     assert data["run"]["stop"] == {"status": "plan_complete", "reason": None}
     assert data["run"]["matches"] == {"planned": 4, "done": 4, "failed": 0}
     assert set(data["results"][0]) == {
         "alias", "model_requested", "model_served", "role", "metric", "unit", "mean", "low", "high", "sd", "interval", "blocks",
-        "matches", "missing", "signature",
+        "matches", "missing", "violations", "signature",
     }  # fmt: skip
     assert set(data["pairs"][0]) == {"role", "metric", "a", "b", "difference", "low", "high", "p"}
     assert set(data["ranks"][0]) == {"role", "metric", "alias", "low", "high"}
@@ -89,7 +91,7 @@ def test_equal_runs_give_equal_text(tmp_path):
 def test_the_table_shows_mean_interval_and_n(played):
     out = parley("show", "public", cwd=played).out
     assert re.search(
-        r"free-rider +players +payoff \(coins\) +\d+\.\d\d +\d+\.\d\d to \d+\.\d\d +[ ├─●┤]+ +\d\.\d\d +4 +4 +0", out
+        r"free-rider +players +payoff \(coins\) +\d+\.\d\d +\d+\.\d\d to \d+\.\d\d\*? +[ ├─●┤]+ +\d\.\d\d +4 +4 +0 +0", out
     )
     assert "signature: public_goods|rounds:5" in out
 

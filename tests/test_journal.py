@@ -282,17 +282,21 @@ def test_the_schema_is_brought_up_to_date_step_by_step(tmp_path, monkeypatch):
     asyncio.run(begin())
     newer = [*schema.MIGRATIONS, "ALTER TABLE runs ADD COLUMN mood TEXT;"]
     monkeypatch.setattr(schema, "MIGRATIONS", newer)
-    monkeypatch.setattr(schema, "VERSION", 2)
-    monkeypatch.setattr("parley.store.archive.VERSION", 2)
-    with pytest.raises(StoreError, match="older Parley"):
-        Archive(path)
+    monkeypatch.setattr(schema, "VERSION", len(newer))
+    monkeypatch.setattr("parley.store.archive.VERSION", len(newer))
+    with Archive(path) as archive:  # an older file is read from a copy, and stays as it is
+        assert archive.id == "run-1"
+        assert archive._rows("SELECT mood FROM runs") == [(None,)]
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (len(newer) - 1,)
+    connection.close()
 
     async def again():
         await (await SqliteJournal.open(path)).close()
 
     asyncio.run(again())
     with sqlite3.connect(path) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (len(newer),)
         assert connection.execute("SELECT mood FROM runs").fetchone() == (None,)
     connection.close()
 

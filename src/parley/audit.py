@@ -20,9 +20,9 @@ from typing import Any
 
 import orjson
 
-from parley.errors import Halted, ParleyError
+from parley.errors import Halted, ParleyError, TaskError
 from parley.match import Match
-from parley.plan import Done
+from parley.plan import unfolded
 from parley.pool import Seat, View
 from parley.prepared import Prepared, names_of, prepare_again
 from parley.providers.protocol import Reply
@@ -50,6 +50,7 @@ class Audit:
     cautions: list[str]
 
 
+ENDS = ("plan_complete", "converged", "items_exhausted", "budget", "drift")  # ends that the plan decides
 VIOLATION = ("round", "seat", "attempt", "kind", "detail", "outcome")
 
 
@@ -113,18 +114,23 @@ def audit(path: Path) -> Audit:
 
 def unplanned(prepared: Prepared, archive: Archive, matches: list[dict[str, Any]]) -> Iterator[str]:
     """Matches on record that are not those which the configuration plans, and ends that do not fit the run's."""
-    planned = prepared.plan.next([])
-    if isinstance(planned, Done):
+    try:
+        wanted, end = unfolded(prepared.plan, archive.finished())
+    except TaskError as wrong:  # a rule that gave up: what was played cannot be held against the plan any further
+        yield from [] if archive.state == "failed" else [str(wrong)]
         return
     for fact, value in orjson.loads(orjson.dumps(prepared.identity)).items():
         if fact not in ("parley", "python") and archive.identity.get(fact) != value:
             yield f"the record's own description of the task has other {fact}"
-    wanted = {spec.number: spec for spec in planned}
+    status = end.status if end else None
+    if archive.status in ENDS and archive.status != status:
+        yield f"the run is marked as {archive.status}, but its plan says {status or 'to go on'}"
     for match in matches:
         spec = wanted.pop(match["number"], None)
         seats = None if spec is None else {seat.key: alias for seat, alias in spec.seats.items()}
-        facts = None if spec is None else (spec.block, spec.item, spec.repeat, spec.seed, seats)
-        if facts != (match["block"], match["item"], match["repeat"], match["seed"], match["seats"]):
+        idle = None if spec is None else sorted(seat.key for seat in spec.idle)
+        facts = None if spec is None else (spec.block, spec.item, spec.repeat, spec.seed, seats, idle)
+        if facts != tuple(match[name] for name in ("block", "item", "repeat", "seed", "seats", "idle")):
             yield f"match {match['number']} is not the one that the configuration plans"
         ended = match["state"] in ("done", "aborted")
         if not ended and archive.scores_of(match["number"]):
@@ -220,6 +226,9 @@ async def replayed(
 def unbalanced(archive: Archive, matches: list[dict[str, Any]]) -> Iterator[str]:
     """Contestants that sat in a role or at a place more often than others."""
     config, roles = archive.config, archive.identity["roles"]
+    if config.plan == "race":
+        yield from unbalanced_race(roles, matches)
+        return
     held: dict[str, Counter[str]] = {}
     for match in matches:
         for seat, alias in match["seats"].items():
@@ -233,3 +242,15 @@ def unbalanced(archive: Archive, matches: list[dict[str, Any]]) -> Iterator[str]
         slack = 1 if place not in roles else 0  # positions rotate: a number of blocks need not divide evenly
         if max(times) - min(times) > slack:
             yield f"{place}: " + ", ".join(f"{alias} {count[alias]}" for alias in config.contestants)
+
+
+def unbalanced_race(roles: Mapping[str, str], matches: list[dict[str, Any]]) -> Iterator[str]:
+    """Blocks of a race in which a model whose result counts sat somewhere more often than others."""
+    held: dict[tuple[str, str], Counter[str]] = {}
+    for match in matches:
+        for seat, alias in match["seats"].items():
+            if roles[Seat.of(seat).role] == "contestant" and seat not in match["idle"]:
+                held.setdefault((match["block"], seat), Counter())[alias] += 1
+    for (block, seat), count in sorted(held.items()):
+        if len(set(count.values())) > 1:
+            yield f"block {block}, {seat}: " + ", ".join(f"{alias} {times}" for alias, times in sorted(count.items()))

@@ -12,8 +12,11 @@ import orjson
 from parley import __version__
 from parley.catalogue import digest, rule_digest
 from parley.errors import ReplayError, UsageError, unknown
+from parley.plan.stopping import Stop
 from parley.providers.keys import secrets
 from parley.task import Prompt, Task
+
+FREE = ("name", "max_blocks")  # what may change from one sitting to the next
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,9 @@ class Config:
     prompts: dict[str, str] = field(default_factory=dict)  # address: the words that replace it
     dataset: str | None = None
     items: int | None = None
+    seats: int | None = None  # of a role of open size, where the plan makes groups
+    stop: Stop | None = None  # a plan that looks at what was played
+    max_blocks: int | None = None
     name: str = ""
 
     def encoded(self) -> bytes:
@@ -44,7 +50,10 @@ class Config:
     @classmethod
     def decoded(cls, text: str | bytes) -> Config:
         found = orjson.loads(text)
-        return cls(**{each.name: found[each.name] for each in fields(cls) if each.name in found})
+        known = {each.name: found[each.name] for each in fields(cls) if each.name in found}
+        if known.get("stop"):
+            known["stop"] = Stop(**known["stop"])
+        return cls(**known)
 
 
 def identity(
@@ -83,7 +92,7 @@ def refuse_changes(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> 
 def refuse_other(old: Config, new: Config, run: str) -> None:
     """A run is only continued under the configuration that it was begun with."""
     before, after = asdict(old), asdict(new)
-    changed = [key for key in before if before[key] != after[key] and key != "name"]
+    changed = [key for key in before if before[key] != after[key] and key not in FREE]
     if changed:
         said = "; ".join(f"{key} was {before[key]!r}, is now {after[key]!r}" for key in changed)
         raise ReplayError(f"{run} was begun under another configuration: {said}")

@@ -33,6 +33,13 @@ async def run_async(
     dataset: str | Path | None = None,
     plan: str | None = None,
     repeats: int | None = None,
+    seats: int | None = None,
+    until_stable: bool | None = None,
+    half_width: float | None = None,
+    alpha: float | None = None,
+    target: str | None = None,
+    top: int | None = None,
+    max_blocks: int | None = None,
     seed: int | None = None,
     prompts: Mapping[str, str] | None = None,
     standardise: str | None = None,
@@ -59,6 +66,8 @@ async def run_async(
     elif items is not None:
         experiment.given, experiment.dataset, experiment.items = items, None, None
     experiment.override(plan=plan, repeats=repeats, seed=seed, standardise=standardise, name=name, concurrency=concurrency)
+    experiment.override(seats=seats, until_stable=until_stable, half_width=half_width, alpha=alpha, target=target, top=top)
+    experiment.override(max_blocks=max_blocks)
     experiment.override(dataset=str(dataset) if dataset is not None else None, store=str(store) if store else None)
     most = runs.CONCURRENCY if experiment.concurrency is None else experiment.concurrency
     return judged(await runs.start(experiment.prepared(), stores.folder(experiment.store), concurrency=most))
@@ -71,10 +80,12 @@ def resume(
     task: Task | None = None,
     store: str | Path | None = None,
     concurrency: int = runs.CONCURRENCY,
+    max_blocks: int | None = None,
 ) -> Result:
     """Go on where a run stopped; functions, and a task instance, that played must be given again."""
     path = stores.find(str(run), stores.folder(str(store) if store else None))
-    return judged(finished(runs.go_on(prepare_again(path, functions, task), path, concurrency=concurrency)))
+    prepared = prepare_again(path, functions, task, max_blocks=max_blocks)
+    return judged(finished(runs.go_on(prepared, path, concurrency=concurrency)))
 
 
 def judged(ending: runs.Ending) -> Result:

@@ -16,15 +16,19 @@ from parley.items import items_from
 from parley.marked import Marked, shown
 from parley.parameters import typed
 from parley.participants import named
-from parley.plan.fixed import ARRANGEMENTS, usual
+from parley.plan.arrangements import usual
+from parley.plan.choice import PLANS
+from parley.plan.stopping import TARGETS, Stop
 from parley.prepared import Prepared, prepare
 from parley.providers.keys import REFERENCE, expanded
 from parley.task import Task
 
 STANDARDISE = ("on_error", "always")
-LATER = {"stop": "stopping rules", "budget": "budgets"}
+LATER = {"budget": "budgets"}
 OTHERS = {"task": "tasks written in YAML", "suite": "suites of experiments"}
-DRAWN = ("items", "repeats", "seed", "concurrency", "plan", "standardise", "name", "store", "set")  # ${NAME} is taken on reading
+DRAWN = (  # ${NAME} is taken on reading
+    "items", "repeats", "seats", "seed", "concurrency", "plan", "standardise", "name", "store", "set", "stop",
+)  # fmt: skip
 
 
 @dataclass
@@ -41,6 +45,14 @@ class Experiment:
     items: int | None = None
     plan: str | None = None
     repeats: int | None = None
+    seats: int | None = None
+    until_stable: bool | None = None
+    stopping: bool = False  # a file says when to stop
+    half_width: float | None = None
+    alpha: float | None = None
+    target: str | None = None
+    top: int | None = None
+    max_blocks: int | None = None
     seed: int | None = None
     standardise: str | None = None
     name: str | None = None
@@ -107,21 +119,56 @@ class Experiment:
         standardise = self.standardise or "on_error"
         if standardise not in STANDARDISE:
             raise unknown("value of standardise:", str(standardise), STANDARDISE)
+        plan = self.plan or usual(made)
+        if plan not in PLANS:
+            raise unknown("plan", plan, PLANS)
+        stop = self.stop(plan, on_items=made.item_type is not None)
         return Config(
             task=self.task,
             params=made.params,
             models={alias: self.models[alias] for alias in seated},
             contestants=contestants,
             instruments={role: list(panel) for role, panel in self.instruments.items()},
-            plan=self.plan or usual(made),
-            repeats=made.repeats if self.repeats is None else self.repeats,
+            plan=plan,
+            repeats=(1 if stop else made.repeats) if self.repeats is None else self.repeats,
             seed=self.seed or 0,
             standardise="always" if standardise == "always" else "on_error",
             prompts=dict(self.prompts),
             dataset=self.dataset,
             items=self.items,
+            seats=self.seats,
+            stop=stop,
+            max_blocks=self.max_blocks,
             name=self.name or "",
         )
+
+    def stop(self, plan: str, on_items: bool) -> Stop | None:
+        """When the run may stop, if that depends on what is played."""
+        said = {
+            "--half-width": self.half_width,
+            "--alpha": self.alpha,
+            "--target": self.target,
+            "--top": self.top,
+            "--max-blocks": self.max_blocks,
+        }
+        given = [flag for flag, value in said.items() if value is not None]
+        if plan == "race":
+            if self.until_stable:
+                raise UsageError("a race stops by itself when its ranking is decided: leave --until-stable out, or the race")
+        elif self.top is not None:
+            raise UsageError("--top K is the aim of a race: add --plan race")
+        elif not self.until_stable and not self.stopping:
+            if given:
+                flags = ", ".join(given)
+                raise UsageError(f"{flags}: only for runs that look at what was played: add --until-stable or --plan race")
+            return None
+        if self.repeats is not None and not on_items:
+            raise UsageError("--repeats says how often everything is played, but this run stops by itself: use --max-blocks N")
+        target = self.target or ("these_items" if on_items and plan != "race" else "new_items")
+        if target not in TARGETS:
+            raise unknown("target", target, TARGETS)
+        alpha = 0.05 if self.alpha is None else self.alpha
+        return Stop(self.half_width, alpha, "these_items" if target == "these_items" else "new_items", self.top)
 
     def prepared(self) -> Prepared:
         """The run, found to be playable before anything is paid."""
@@ -170,12 +217,16 @@ def from_file(path: str) -> Experiment:
         with file.at("prompts", address):
             found.prompts[address] = words_of(aliases.beside(file, expanded(text)))
             chosen_prompts(task, {address: found.prompts[address]})
-    if "plan" in data and data["plan"] not in ARRANGEMENTS:
-        raise file.fault(("plan",), str(unknown("plan", data["plan"], ARRANGEMENTS)))
+    if "plan" in data and data["plan"] not in PLANS:
+        raise file.fault(("plan",), str(unknown("plan", data["plan"], PLANS)))
+    if "stop" in data:
+        with file.at("stop"):
+            found.override(stopping=True, **data["stop"])
+            found.stop(data.get("plan") or usual(task), task.item_type is not None)
     if "dataset" in data:
         is_path = "/" in data["dataset"] or data["dataset"].endswith((".jsonl", ".json", ".csv"))
         found.dataset = aliases.beside(file, data["dataset"]) if is_path else data["dataset"]
-    for key in ("items", "repeats", "seed", "concurrency"):
+    for key in ("items", "repeats", "seats", "seed", "concurrency"):
         found.override(**{key: int(data[key]) if key in data else None})
     found.override(**{key: data.get(key) for key in ("plan", "standardise", "name", "store")})
     return found

@@ -126,6 +126,9 @@ class Marked:
                 missing = next(key for key in wrong.rule_definition if key not in wrong.value)
                 wanted = wrong.definition["properties"][missing]["title"]
                 raise self.fault(place, f"{missing} is missing: wanted {missing}: {wanted}") from None
+            if wrong.rule == "additionalProperties" and wrong.rule_definition is False:
+                strange = next(key for key in wrong.value if key not in wrong.definition["properties"])
+                raise self.fault(place, str(unknown("key", strange, wrong.definition["properties"]))) from None
             if wrong.rule == "propertyNames":
                 raise self.fault(
                     place, f"wanted {wrong.rule_definition['title']} as keys, found {', '.join(wrong.value)}"

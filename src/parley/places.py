@@ -24,6 +24,7 @@ class Tally:
     failed: int = 0
     in_flight: int = 0
     calls: int = 0
+    outlook: str = ""  # how far the plan has come, where more than counting is to be said
     began: float = field(default_factory=time.monotonic)
     notices: list[str] = field(default_factory=list)
     waiting: dict[str, dict[int, float]] = field(default_factory=dict)  # by alias: since when calls are under way

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from parley import participants
 from parley.catalogue import task_class
 from parley.config import Config, chosen_prompts, identity
-from parley.errors import TaskError, UsageError, unknown
+from parley.errors import ParleyError, TaskError, UsageError, unknown
 from parley.items import by_id, item_from, items_from, stored
 from parley.participants import Participant
 from parley.plan import Plan
-from parley.plan.fixed import Fixed
+from parley.plan.choice import planned
 from parley.seating import counted
 from parley.store.archive import Archive
 from parley.task import Prompt, Task
@@ -72,10 +72,23 @@ def prepare(
         if not 1 <= config.items <= len(chosen):
             raise UsageError(f"--items {config.items}: the dataset has {len(chosen)} items")
         chosen = dict(list(chosen.items())[: config.items])
-    plan = Fixed(config.plan, task, config.contestants, config.instruments, list(chosen), config.repeats, config.seed)
-    table = counted(plan.specs[0].seats, task)
     try:
+        plan = planned(
+            config.plan,
+            task,
+            config.contestants,
+            config.instruments,
+            list(chosen),
+            config.repeats,
+            config.seed,
+            size=config.seats,
+            stop=config.stop,
+            max_blocks=config.max_blocks,
+        )
+        table = counted(plan.opening.seats, task)
         task.metrics(table)
+    except ParleyError:
+        raise
     except Exception as wrong:
         raise TaskError(f"{task.name}: metrics() failed: {type(wrong).__name__}: {wrong}") from wrong
     prepared = Prepared(
@@ -85,7 +98,7 @@ def prepare(
         plan,
         chosen,
         functions or {},
-        list(task.cautions(table)),
+        [*task.cautions(table), *plan.cautions()] if seated else [],
         identity(task, table, prompts, stored(list(chosen.values()))),
     )
     for _ in prepared.participants() if seated else ():
@@ -105,13 +118,27 @@ def fitting(items: Sequence[Any], task: type[Task]) -> list[Any]:
 
 
 def prepare_again(
-    path: Path, functions: Mapping[str, Callable[..., Any]] | None = None, task: Task | None = None, seated: bool = True
+    path: Path,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    task: Task | None = None,
+    seated: bool = True,
+    max_blocks: int | None = None,
 ) -> Prepared:
-    """A run's own configuration and items, made playable again."""
+    """A run's own configuration and items, made playable again; the bound on its blocks may be raised."""
     with Archive(path) as archive:
-        config = archive.config
+        config = archive.config if max_blocks is None else bounded(archive, max_blocks)
         items = archive.items()
     return prepare(config, task=task, items=items or None, functions=functions, seated=seated)
+
+
+def bounded(archive: Archive, max_blocks: int) -> Config:
+    """The configuration with another bound on its blocks; what was played cannot be undone by it."""
+    config = archive.config
+    if config.stop is None:
+        raise UsageError("--max-blocks is for runs that look at what was played (--until-stable, --plan race)")
+    if max_blocks < (played := len({match["block"] for match in archive.matches()})):
+        raise UsageError(f"--max-blocks {max_blocks}: {played} blocks are planned or played already")
+    return replace(config, max_blocks=max_blocks)
 
 
 def names_of(config: Config) -> Iterator[str]:

@@ -7,7 +7,7 @@ import os
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +16,12 @@ from typing import Any, Literal
 import orjson
 
 from parley.config import refuse_changes, refuse_other
-from parley.errors import Halted, ParleyError, ParticipantError, ReplayError, StoreError, UsageError
+from parley.errors import Halted, ParleyError, ParticipantError, ReplayError, StoreError, TaskError, UsageError
 from parley.expect import clip
 from parley.items import stored
 from parley.match import Match, Outcome
 from parley.places import Brake, Placed, Tally
-from parley.plan import Block, Done, MatchSpec
+from parley.plan import Done, MatchSpec, gathered
 from parley.pool import Seat
 from parley.prepared import Prepared, names_of
 from parley.providers.transport import AGAIN
@@ -64,7 +64,11 @@ async def go_on(prepared: Prepared, path: Path, *, concurrency: int = CONCURRENC
     with Archive(path) as archive:
         refuse_other(archive.config, prepared.config, archive.id)
         refuse_changes(archive.identity, prepared.identity, archive.id)
-    return await play(prepared, await SqliteJournal.open(path), path, concurrency, **watching)
+        raised = archive.config != prepared.config
+    journal = await SqliteJournal.open(path)
+    if raised:
+        await journal.reconfigure(prepared.config.encoded())
+    return await play(prepared, journal, path, concurrency, **watching)
 
 
 def refuse_none(concurrency: int) -> None:
@@ -129,9 +133,13 @@ class Playing:
     async def season(self, concurrency: int) -> tuple[Literal["done", "stopped", "failed"], str | None, str]:
         specs: dict[int, MatchSpec] = {}
         while True:
-            batch = self.prepared.plan.next(self.blocks(specs))
+            try:
+                batch = self.prepared.plan.next(gathered(specs, self.scores))
+            except TaskError as fault:
+                return "failed", None, str(fault)
+            self.tally.outlook = self.prepared.plan.outlook
             if isinstance(batch, Done):
-                return "done", batch.status, batch.reason
+                return ("stopped" if batch.status == "budget" else "done"), batch.status, batch.reason
             specs |= {spec.number: spec for spec in batch}
             if specs.keys() <= self.scores.keys():
                 continue  # all of it was played before this process began
@@ -155,17 +163,6 @@ class Playing:
         shown = [f"{clip(fault, 300)} ({count} matches)" for fault, count in self.faults.most_common(3)]
         rest = len(self.faults) - len(shown)
         return "; ".join(shown) + (f"; and {rest} more kinds of fault" if rest else "")
-
-    def blocks(self, specs: Mapping[int, MatchSpec]) -> list[Block]:
-        """The finished blocks, in the order in which the plan first named them."""
-        members: dict[str, list[int]] = {}
-        for number in sorted(specs):
-            members.setdefault(specs[number].block, []).append(number)
-        return [
-            Block(name, {number: self.scores[number] for number in numbers})
-            for name, numbers in members.items()
-            if all(number in self.scores for number in numbers)
-        ]
 
     async def worker(self, waiting: Iterator[MatchSpec]) -> None:
         for spec in waiting:

@@ -57,6 +57,7 @@ class Metric:
     better: Literal["higher", "lower"] = "higher"
     success: float | None = None  # from here on a match counts as a success
     roles: tuple[str, ...] = ()  # whom it is given to; empty: every contestant
+    spread: float | None = None  # the standard deviation to expect of a block's score, for forecasts
 
 
 class Prompt:

@@ -9,7 +9,7 @@ from parley import store as stores
 from parley.cli.options import as_json, in_store
 from parley.cli.progress import say
 from parley.errors import StoreError
-from parley.result import costs, run_facts
+from parley.findings import costs, run_facts
 from parley.store.archive import Archive
 from parley.tables import Table
 

@@ -18,6 +18,7 @@ from parley.result import Result
 from parley.runs import Ending
 
 CODES = {"done": 0, "stopped": 3, "failed": 1}
+BUDGET = 4
 Play = Callable[..., Coroutine[Any, Any, Ending]]
 
 
@@ -26,7 +27,7 @@ def played(play: Play, *, as_json: bool, form: str, concurrency: int, quiet: boo
     ending = finished(attended(play, concurrency, quiet))
     show(Result(ending.path), as_json, form)
     told(ending)
-    return CODES[ending.state]
+    return BUDGET if ending.status == "budget" else CODES[ending.state]
 
 
 async def attended(play: Play, concurrency: int, quiet: bool) -> Ending:
@@ -53,14 +54,14 @@ async def attended(play: Play, concurrency: int, quiet: bool) -> Ending:
         os._exit(130)  # a function or person that still holds a thread is not waited for
 
 
-def show(result: Result, as_json: bool, form: str) -> None:
+def show(result: Result, as_json: bool, form: str, part: str = "results") -> None:
     """The result on stdout: data, nothing else."""
     if as_json:
         import orjson
 
         click.echo(orjson.dumps(result.data, option=orjson.OPT_INDENT_2).decode())
         return
-    click.echo(result.render(form))
+    click.echo(result.render(form, part))
 
 
 def told(ending: Ending) -> None:
@@ -68,8 +69,15 @@ def told(ending: Ending) -> None:
     place = ending.path
     match ending.state:
         case "done":
-            say(f"done; written to {place}")
+            say(f"done{because(ending)}; written to {place}")
+        case "stopped" if ending.status == "budget":
+            say(f"stopped ({ending.reason}); go on with: parley resume {place} --max-blocks N")
         case "stopped":
             say(f"stopped ({ending.reason}); go on with: parley resume {place}")
         case "failed":
             say(f"failed: {ending.reason}; what was played is in {place}")
+
+
+def because(ending: Ending) -> str:
+    """Why a run that could have gone on is done."""
+    return f", {ending.status.replace('_', ' ')} ({ending.reason})" if ending.status and ending.reason else ""

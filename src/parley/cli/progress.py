@@ -58,7 +58,7 @@ async def plain(tally: Tally) -> None:
         rate = tally.calls / max(time.monotonic() - tally.began, 1e-9)
         parts = [f"{tally.done} of {tally.planned} matches", f"{tally.in_flight} in flight", f"{tally.calls} calls"]
         parts += [f"{rate:.1f} calls/s", f"{tally.failed} failed" if tally.failed else "", waited_for(tally)]
-        say(", ".join(filter(None, parts)))
+        say(", ".join(filter(None, [*parts, tally.outlook])))
         await asyncio.sleep(EVERY)
 
 
@@ -73,18 +73,20 @@ async def live(tally: Tally) -> None:
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[calls]} calls"),
+        TextColumn("{task.fields[outlook]}"),
         TextColumn("[red]{task.fields[failed]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        line = bar.add_task("", total=None, calls=0, failed="")
+        line = bar.add_task("", total=None, calls=0, failed="", outlook="")
         try:
             while True:
                 while tally.notices:
                     bar.console.print(f"parley: {tally.notices.pop(0)}", highlight=False)
                 failed = ", ".join(filter(None, [f"{tally.failed} failed" if tally.failed else "", waited_for(tally)]))
                 bar.update(line, total=tally.planned or None, completed=tally.done, calls=tally.calls, failed=failed)
+                bar.update(line, outlook=tally.outlook)
                 await asyncio.sleep(0.2)
         finally:
             bar.update(line, total=tally.planned or None, completed=tally.done)

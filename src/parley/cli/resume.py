@@ -19,12 +19,15 @@ from parley.store.archive import Archive
 @click.argument("run")
 @in_store
 @at_once
+@click.option(
+    "--max-blocks", type=click.IntRange(1), help="Another bound on the blocks of the run, those already played included."
+)
 @in_format
 @as_json
-def command(run: str, store: str | None, concurrency: int, form: str, as_json: bool) -> int:
+def command(run: str, store: str | None, concurrency: int, max_blocks: int | None, form: str, as_json: bool) -> int:
     """Go on with RUN (an id, its beginning, or a path): no reply that was recorded is asked for again."""
     path = stores.find(run, stores.folder(store))
-    prepared = prepare_again(path)
+    prepared = prepare_again(path, max_blocks=max_blocks)
     with Archive(path) as archive:
         if archive.state == "done":
             say(f"{archive.id} is done: nothing is left to play")

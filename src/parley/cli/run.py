@@ -12,6 +12,7 @@ from parley.cli.options import as_json, assigned, in_format, in_store, with_opti
 from parley.cli.playing import played
 from parley.errors import UsageError
 from parley.experiment import STANDARDISE, Experiment, from_file, is_file, words_of
+from parley.plan.stopping import TARGETS
 
 
 @click.command()
@@ -24,8 +25,19 @@ from parley.experiment import STANDARDISE, Experiment, from_file, is_file, words
 @click.option("--set", "params", multiple=True, metavar="KEY=VALUE", help="A parameter of the task.")
 @click.option("--dataset", metavar="PATH", help="The items that the task is played on.")
 @click.option("--items", type=click.IntRange(1), help="How many of the items.")
-@click.option("--plan", help="round_robin, together or each (default: what fits the task).")
+@click.option("--plan", help="round_robin, cycles, race, together or each (default: what fits the task).")
+@click.option(
+    "--seats", type=click.IntRange(1), help="Seats at a table whose size the task leaves open (cycles, race, round_robin)."
+)
 @click.option("--repeats", type=click.IntRange(1), help="How often everything is played (default: the task's own).")
+@click.option("--until-stable", is_flag=True, default=None, help="Play until every result's interval is narrow enough.")
+@click.option("--half-width", type=float, help="How narrow, or how close a race decides (default: what the task declares).")
+@click.option("--alpha", type=float, help="The chance that any of it is wrong (default: 0.05).")
+@click.option(
+    "--target", type=click.Choice(TARGETS), help="What the results are about (default: these_items, where there are items)."
+)
+@click.option("--top", type=click.IntRange(1), help="Race for the first K only.")
+@click.option("--max-blocks", type=click.IntRange(1), help="The most blocks to play (default: all items, else 1000).")
 @click.option("--seed", type=int, help="Where all chance comes from (default: 0).")
 @click.option("--prompt", "prompts", multiple=True, metavar="ADDRESS=FILE", help="Replace a prompt (see `parley tasks NAME`).")
 @click.option("--standardise", type=click.Choice(STANDARDISE), help="When a reply is put into form (default: on_error).")
@@ -43,7 +55,14 @@ def command(
     dataset: str | None,
     items: int | None,
     plan: str | None,
+    seats: int | None,
     repeats: int | None,
+    until_stable: bool | None,
+    half_width: float | None,
+    alpha: float | None,
+    target: str | None,
+    top: int | None,
+    max_blocks: int | None,
     seed: int | None,
     prompts: tuple[str, ...],
     standardise: str | None,
@@ -69,6 +88,8 @@ def command(
     with_options(experiment.models, options)
     experiment.prompts |= {address: words_of(path) for address, path in assigned(prompts, "--prompt").items()}
     experiment.override(dataset=dataset, items=items, plan=plan, repeats=repeats, seed=seed, standardise=standardise)
+    experiment.override(until_stable=until_stable, half_width=half_width, alpha=alpha, target=target, top=top)
+    experiment.override(seats=seats, max_blocks=max_blocks)
     experiment.override(name=name, store=store, concurrency=concurrency)
     prepared = experiment.prepared()
     play = partial(runs.start, prepared, stores.folder(experiment.store))

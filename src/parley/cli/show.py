@@ -11,8 +11,10 @@ from parley import store as stores
 from parley.cli.options import as_json, in_format, in_store
 from parley.cli.playing import show
 from parley.errors import UsageError
+from parley.parts import PARTS
 from parley.pool import Seat, as_message
 from parley.result import Result
+from parley.statistics.intervals import METHODS
 from parley.store.archive import Archive
 from parley.transcript import conversations
 
@@ -20,14 +22,16 @@ from parley.transcript import conversations
 @click.command()
 @click.argument("run")
 @click.argument("match", type=click.IntRange(1, 2**31), required=False)
+@click.option("--part", type=click.Choice(["results", *PARTS]), default="results", help="Which part of the results.")
+@click.option("--interval", type=click.Choice(METHODS), default="block", help="Student's t over blocks, or a bootstrap.")
 @in_store
 @in_format
 @as_json
-def command(run: str, match: int | None, store: str | None, form: str, as_json: bool) -> None:
+def command(run: str, match: int | None, part: str, interval: str, store: str | None, form: str, as_json: bool) -> None:
     """Print the results of RUN; with MATCH, its transcript as each seat saw it."""
     path = stores.find(run, stores.folder(store))
     if match is None:
-        show(Result(path), as_json, form)
+        show(Result(path, interval), as_json, form, part)
         return
     with Archive(path) as archive:
         facts = seen(archive, match)

@@ -12,14 +12,14 @@ from urllib.parse import quote
 import orjson
 
 from parley.config import Config
-from parley.errors import StoreError
+from parley.errors import StoreError, UsageError
 from parley.pool import Seat, text_of
 from parley.record import Call
 from parley.store.owner import lives
 from parley.store.rows import FIELDS, call_from
-from parley.store.schema import VERSION, version_of
+from parley.store.schema import VERSION, migrate, version_of
 
-MATCH_FIELDS = ("number", "block", "item", "repeat", "seed", "seats", "state", "reason", "rounds", "began", "ended")
+MATCH_FIELDS = ("number", "block", "item", "repeat", "seed", "seats", "idle", "state", "reason", "rounds", "began", "ended")
 
 
 class Score(NamedTuple):
@@ -31,6 +31,7 @@ class Score(NamedTuple):
     alias: str
     metric: str
     value: float | None
+    idle: bool = False  # the seat only filled the table: its score does not count
 
 
 class Archive:
@@ -43,8 +44,9 @@ class Archive:
         except (OSError, sqlite3.Error) as wrong:
             raise StoreError(f"{path} cannot be read as a run: {wrong}") from None
         try:
-            if version_of(self._connection, str(path)) < VERSION:
-                raise StoreError(f"{path} was written by an older Parley: `parley resume` brings it up to date")
+            version = version_of(self._connection, str(path))
+            if version < VERSION:
+                self._connection = newer(self._connection, version)
             self._connection.execute("BEGIN")  # one moment of the run, however long it is looked at
             row = self._row(
                 "SELECT id, created, config, identity, state, stop_status, stop_reason, planned, owner, beat FROM runs"
@@ -61,7 +63,7 @@ class Archive:
         try:
             self.config, self.identity = Config.decoded(config), decoded(identity)
             held = bool(owner) and lives(str(owner), float(beat or 0))
-        except (ValueError, KeyError, TypeError, StoreError) as wrong:
+        except (ValueError, KeyError, TypeError, StoreError, UsageError) as wrong:
             self._connection.close()
             raise StoreError(f"{path} holds a run whose configuration cannot be read: {wrong}") from None
         if self.state == "running" and not held:
@@ -107,14 +109,14 @@ class Archive:
     def scores(self) -> list[Score]:
         """Every score of every finished match; a missing one has no value."""
         rows = self._rows(
-            "SELECT match, block, seat, seats, metric, value FROM scores JOIN matches ON match = matches.number "
+            "SELECT match, block, seat, seats, idle, metric, value FROM scores JOIN matches ON match = matches.number "
             "WHERE judge = '' AND state IN ('done', 'aborted') ORDER BY match, seat, metric"
         )
         casts: dict[str, dict[str, str]] = {}
         found = []
-        for match, block, seat, seats, metric, value in rows:
+        for match, block, seat, seats, idle, metric, value in rows:
             cast = casts.get(seats) or casts.setdefault(seats, decoded(seats))
-            found.append(Score(match, block, Seat.of(seat), cast[seat], metric, value))
+            found.append(Score(match, block, Seat.of(seat), cast[seat], metric, value, bool(idle) and seat in decoded(idle)))
         return found
 
     def strangers(self) -> list[int]:
@@ -210,7 +212,16 @@ def decoded(text: Any) -> Any:
 def match_from(row: Any) -> dict[str, Any]:
     """A match as a row keeps it."""
     facts = dict(zip(MATCH_FIELDS, row, strict=True))
-    return {**facts, "seats": decoded(facts["seats"])}
+    return {**facts, "seats": decoded(facts["seats"]), "idle": decoded(facts["idle"]) if facts["idle"] else []}
+
+
+def newer(connection: sqlite3.Connection, version: int) -> sqlite3.Connection:
+    """A copy in memory of what an older Parley wrote, brought up to date; the file stays as it is."""
+    copy = sqlite3.connect(":memory:", isolation_level=None)
+    connection.backup(copy)
+    connection.close()
+    migrate(copy, version)
+    return copy
 
 
 def opened(path: Path) -> sqlite3.Connection:

@@ -51,6 +51,9 @@ class Journal(Protocol):
 
     notice: str  # what the person should know about the store
 
+    async def reconfigure(self, config: bytes) -> None:
+        """Keep a configuration in which a bound was raised."""
+
     async def plan(self, specs: Sequence[MatchSpec]) -> None:
         """Make matches known; those already known stay as they are."""
 
@@ -158,10 +161,14 @@ class SqliteJournal:
         for match, round, number, saw, result in connection.execute(f"SELECT * FROM effects WHERE match IN ({open_matches})"):
             self._effects.setdefault(match, {})[round, number] = saw, orjson.loads(result)
 
+    async def reconfigure(self, config: bytes) -> None:
+        await self.commit("UPDATE runs SET config = ?", (config.decode(),))
+
     async def plan(self, specs: Sequence[MatchSpec]) -> None:
         for spec in specs:
             seats = encoded({seat.key: alias for seat, alias in spec.seats.items()})
-            self._batch.inserts[MATCH].append((spec.number, spec.block, spec.item, spec.repeat, spec.seed, seats))
+            idle = encoded(sorted(seat.key for seat in spec.idle)) if spec.idle else None
+            self._batch.inserts[MATCH].append((spec.number, spec.block, spec.item, spec.repeat, spec.seed, seats, idle))
         await self.commit("UPDATE runs SET planned = MAX(planned, (SELECT COUNT(*) FROM matches))", ())
 
     def claim(self, number: int) -> Record:

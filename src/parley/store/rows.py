@@ -26,7 +26,7 @@ CALL = (
     "tokens_out, tokens_reasoning, latency, carry, sent, at) VALUES "
 )
 ROUND = "INSERT OR IGNORE INTO rounds (match, first, messages) VALUES "
-MATCH = "INSERT OR IGNORE INTO matches (number, block, item, repeat, seed, seats) VALUES "
+MATCH = "INSERT OR IGNORE INTO matches (number, block, item, repeat, seed, seats, idle) VALUES "
 SCORE = "INSERT INTO scores (match, seat, metric, value) VALUES "
 VIOLATION = "INSERT INTO violations (match, number, round, seat, attempt, kind, detail, outcome) VALUES "
 NOTE = "INSERT INTO notes (match, number, round, facts) VALUES "

@@ -55,6 +55,8 @@ MIGRATIONS = [
         JOIN json_each(matches.seats) AS seats ON seats.key = calls.seat
         GROUP BY seats.value, calls.seat;
     """,
+    # Seats that only fill a table, and whose scores do not count (races).
+    "ALTER TABLE matches ADD COLUMN idle TEXT;",
 ]
 VERSION = len(MIGRATIONS)
 

@@ -1,0 +1,292 @@
+"""What a run has found, as plain data: computed from the run's file alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from parley.catalogue import digest
+from parley.statistics import ratings as bradley_terry
+from parley.statistics import results as plain
+from parley.statistics import roles
+from parley.statistics.intervals import ALPHA
+from parley.statistics.results import Observation
+from parley.statistics.roles import Seated
+from parley.store.archive import Archive
+
+if TYPE_CHECKING:
+    from parley.statistics.anytime import Anytime
+
+
+class Findings:
+    """A run's scores, looked at from every side; what is idle does not count."""
+
+    def __init__(self, archive: Archive, method: str = "block") -> None:
+        self.archive, self.config, self.method = archive, archive.config, method
+        self.metrics: dict[str, dict[str, Any]] = {metric["name"]: metric for metric in archive.identity["metrics"]}
+        self.bounds = {name: (metric["low"], metric["high"]) for name, metric in self.metrics.items()}
+        self.lower = frozenset(name for name, metric in self.metrics.items() if metric["better"] == "lower")
+        self._scores = archive.scores()
+        self.observations = [
+            Observation(score.block, score.match, score.alias, score.seat.role, score.metric, score.value)
+            for score in self._scores
+            if not score.idle
+        ]
+        self.roles = [name for name, kind in archive.identity["roles"].items() if kind == "contestant"]
+        self._anytime = self._looked_at() if self.config.stop is not None else None
+
+    def _looked_at(self) -> dict[str, Anytime]:
+        """By metric, what can be said of a run that stopped by what it saw."""
+        from parley.statistics.anytime import Scale, anytime
+
+        stop = self.config.stop
+        assert stop is not None
+        cells = len({(row.role, row.alias) for row in self.observations})
+        population = len(self.archive.items()) if stop.target == "these_items" else None
+        found = {}
+        for name, metric in self.metrics.items():
+            epsilon = metric["epsilon"] if stop.half_width is None else stop.half_width
+            scale = Scale(metric["low"], metric["high"], epsilon, metric["better"] == "higher")
+            if metric["low"] < metric["high"] and epsilon > 0:
+                found[name] = anytime(self.observations, name, scale, stop.alpha, cells, population)
+        return found
+
+    def results(self) -> list[dict[str, Any]]:
+        """Every model in every role and metric: mean, interval, n, what is missing, what the score rests on."""
+        served, order = self.archive.served(), list(self.metrics)
+        faults = Counter((fault["alias"], fault["role"]) for fault in violations_of(self.archive))
+        found = plain.cells(self.observations, self.bounds, self.method)
+        rows = []
+        for cell in sorted(found, key=lambda cell: (order.index(cell.metric), cell.role, cell.alias)):
+            low, high, kind = self._interval(cell)
+            facts = {
+                "alias": cell.alias,
+                "model_requested": self.config.models[cell.alias]["model"],
+                "model_served": served.get(cell.alias, []),
+                "role": cell.role,
+                "metric": cell.metric,
+                "unit": self.metrics[cell.metric]["unit"],
+                "mean": cell.mean,
+                "low": low,
+                "high": high,
+                "sd": cell.sd,
+                "interval": kind,
+                "blocks": cell.blocks,
+                "matches": cell.matches,
+                "missing": cell.missing,
+                "violations": faults[cell.alias, cell.role],
+                "signature": signature(self.archive, cell.matches),
+            }
+            rows.append(facts)
+        return rows
+
+    def _interval(self, cell: plain.Cell) -> tuple[float | None, float | None, str | None]:
+        """The interval of a fixed run; of one that stopped by what it saw, the one that holds at every look."""
+        if self._anytime is None:
+            return cell.interval
+        known = self._anytime.get(cell.metric)
+        found = known.intervals.get((cell.metric, cell.role, cell.alias)) if known else None
+        return (*found, "anytime") if found else (None, None, None)
+
+    def pairs(self) -> list[plain.Pair]:
+        """All differences between models in one role and metric, in a fixed order."""
+        if self._anytime is None:
+            found = plain.pairs(plain.block_means(self.observations), self.bounds)
+        else:
+            found = [pair for each in self._anytime.values() for pair in each.pairs]
+        order = list(self.metrics)
+        return sorted(found, key=lambda pair: (order.index(pair.metric), pair.role, pair.a, pair.b))
+
+    def ranks(self, pairs: Sequence[plain.Pair]) -> list[plain.Rank]:
+        """The places that each model may truly hold."""
+        order, alpha = list(self.metrics), self.config.stop.alpha if self.config.stop else ALPHA
+        found = plain.ranks(plain.block_means(self.observations), pairs, self.lower, alpha)
+        return sorted(found, key=lambda rank: (order.index(rank.metric), rank.role, rank.low, rank.high, rank.alias))
+
+    def seated(self) -> list[Seated]:
+        """Scores with their places; an idle seat is known, its score is not."""
+        return [
+            Seated(s.block, s.match, s.seat.role, s.seat.number, s.alias, s.metric, None if s.idle else s.value)
+            for s in self._scores
+            if s.seat.role in self.roles
+        ]
+
+    def meetings(self) -> list[roles.Meeting]:
+        """Matches of two, where that is what is played."""
+        rows = self.seated()
+        seats = roles.places(rows, self.roles)
+        return roles.meetings(rows, seats) if seats else []
+
+    def tables(self) -> list[dict[str, Any]]:
+        """First seats down, second seats across (DynaEval, tables 1 to 6); unplayed pairs are null."""
+        rows = self.seated()
+        seats = roles.places(rows, self.roles)
+        if seats is None:
+            return []
+        found = roles.role_tables(roles.meetings(rows, seats), self.config.contestants)
+        return [
+            {
+                "metric": metric,
+                "first": place_name(*seats[0]),
+                "second": place_name(*seats[1]),
+                "cells": [
+                    {"first": row, "second": column, "cell": None if cell is None else cell._asdict()}
+                    for (row, column), cell in found[metric].cells.items()
+                    if row != column
+                ],
+                "rows": {alias: margin._asdict() for alias, margin in found[metric].margins.rows.items()},
+                "columns": {alias: margin._asdict() for alias, margin in found[metric].margins.columns.items()},
+                "all": {side: getattr(found[metric].margins, side)._asdict() for side in ("first", "second")},
+            }
+            for metric in self.metrics
+            if metric in found
+        ]
+
+    def positions(self) -> list[dict[str, Any]]:
+        """What sitting early or late in a role was worth."""
+        return [
+            {
+                "role": effect.role,
+                "metric": effect.metric,
+                "position": effect.position,
+                "effect": effect.mean,
+                "low": effect.interval.low,
+                "high": effect.interval.high,
+                "blocks": effect.blocks,
+            }
+            for effect in roles.position_effects(self.seated(), self.bounds)
+        ]
+
+    def ratings(self) -> list[dict[str, Any]]:
+        """Bradley-Terry ratings of the metrics that say who of two won."""
+        met = self.meetings()
+        found = []
+        for metric, bounds in self.bounds.items():
+            here = [meeting for meeting in met if meeting.metric == metric]
+            if bradley_terry.is_win_loss(here, bounds):
+                fitted = bradley_terry.ratings(bradley_terry.games(here))
+                models = [
+                    {"alias": m.alias, "group": m.group, "matches": m.matches, "blocks": m.blocks}
+                    | {"logit": m.logit._asdict(), "elo": m.elo._asdict()}
+                    for m in fitted.models
+                ]
+                found.append({"metric": metric, "models": models, "first_mover": fitted.first_mover._asdict()})
+        return found
+
+    def stability(self) -> dict[str, Any] | None:
+        """How the intervals of a run that stopped by what it saw became narrow, look by look."""
+        stop = self.config.stop
+        if stop is None or self._anytime is None:
+            return None
+        primary = {role: leading(self.metrics, role) for role in self.roles}
+        paths = []
+        for name in dict.fromkeys(name for name in primary.values() if name):
+            path = self._anytime[name].path if name in self._anytime else []
+            points = [
+                {
+                    "blocks": point.blocks,
+                    "matches": point.matches,
+                    "half_widths": [
+                        {"role": role, "alias": alias, "half_width": width}
+                        for (role, alias), width in point.half_widths.items()
+                        if primary.get(role) == name
+                    ],
+                }
+                for point in path
+            ]
+            wanted = self.metrics[name]["epsilon"] if stop.half_width is None else stop.half_width
+            paths.append({"metric": name, "half_width": wanted, "points": points})
+        return {**asdict(stop), "paths": paths}
+
+
+def leading(metrics: dict[str, dict[str, Any]], role: str) -> str | None:
+    """The first metric that a role is given."""
+    return next((name for name, metric in metrics.items() if not metric["roles"] or role in metric["roles"]), None)
+
+
+def place_name(role: str, position: int) -> str:
+    return f"{role} {position}" if position else role
+
+
+def run_facts(archive: Archive) -> dict[str, Any]:
+    """The `run` object of results and of `parley ls`."""
+    config, counts = archive.config, archive.counts()
+    return {
+        "id": archive.id,
+        "name": config.name or None,
+        "task": archive.identity["task"],
+        "params": config.params,
+        "models": config.models,
+        "plan": config.plan,
+        "seed": config.seed,
+        "state": archive.state,
+        "stop": {"status": archive.status, "reason": archive.reason},
+        "matches": {
+            "planned": archive.planned,
+            "done": counts.get("done", 0) + counts.get("aborted", 0),
+            "failed": counts.get("failed", 0),
+        },
+        "parley": archive.identity["parley"],
+        "created": datetime.fromtimestamp(archive.created, UTC).isoformat(timespec="seconds"),
+    }
+
+
+def signature(archive: Archive, matches: int) -> str:
+    """What a score rests on, in one line: two scores compare only if these agree.
+
+    `field` stands for who else was at the table, and is there only where somebody was.
+    """
+    config, identity = archive.config, archive.identity
+    params = [f"{name}:{value}" for name, value in config.params.items()]
+    seats = sum(count for role, count in identity["seats"].items() if identity["roles"][role] == "contestant")
+    facts = [f"plan:{config.plan}", f"seats:{seats}", f"matches:{matches}", f"standardise:{config.standardise}"]
+    if config.stop is not None:
+        width = "task's" if config.stop.half_width is None else f"{config.stop.half_width:g}"
+        top = f",top={config.stop.top}" if config.stop.top else ""
+        facts.append(f"stop:half_width={width},alpha={config.stop.alpha:g},target={config.stop.target}{top}")
+    if seats > 1:
+        facts.append(f"field:{short([config.models[alias] for alias in config.contestants])}")
+    for role, panel in sorted(config.instruments.items()):
+        judges = [config.models[alias] for alias in panel]
+        facts.append(f"{role}:{'+'.join(str(judge['model']) for judge in judges)}@{short(judges)}")
+    if identity.get("items"):
+        facts.append(f"items:{identity['items']}")
+    words = short(sorted(identity["prompts"].items()))
+    return "|".join(
+        [identity["task"], *params, *facts, f"task:{identity['version']}", f"prompts:{words}", f"parley:{identity['parley']}"]
+    )
+
+
+def short(value: Any) -> str:
+    """A few letters that stand for a value."""
+    return digest(orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode())[:8]
+
+
+def violations_of(archive: Archive) -> list[dict[str, Any]]:
+    """Every violation with the role in which it happened."""
+    return [{**fault, "role": fault["seat"].rpartition(".")[0] or fault["seat"]} for fault in archive.violations()]
+
+
+def violated(archive: Archive) -> list[dict[str, Any]]:
+    """The `violations` object: how often which model did what."""
+    counted = Counter((each["alias"], each["kind"]) for each in archive.violations())
+    return [{"alias": alias, "kind": kind, "count": count} for (alias, kind), count in sorted(counted.items())]
+
+
+def costs(archive: Archive) -> list[dict[str, Any]]:
+    """The `cost` object: calls and tokens by model and role; what is unknown is null, not zero."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in archive.usage():
+        role = row["seat"].rpartition(".")[0] or row["seat"]
+        cell = found.setdefault((row["alias"], role), {"alias": row["alias"], "role": role, "calls": 0})
+        cell["calls"] += row["calls"]
+        for name in ("tokens_in", "tokens_cached", "tokens_out"):
+            known = [count for count in (cell.get(name), row[name]) if count is not None]
+            cell[name] = sum(known) if known else None
+        cell["usd"] = None
+    return [found[key] for key in sorted(found)]

@@ -1,0 +1,142 @@
+"""Parts of a result as tables: differences, role tables, positions, ratings, the way to stability."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from parley.statistics.roles import shown
+from parley.tables import Table, number
+
+Data = Mapping[str, Any]
+BARS = "▁▂▃▄▅▆▇█"
+
+
+def between(low: float | None, high: float | None) -> str:
+    return "–" if low is None or high is None else f"{number(low)} to {number(high)}"
+
+
+def signed(value: float | None) -> str:
+    return "–" if value is None else f"{value:+.2f}"
+
+
+def pairs(data: Data) -> list[Table]:
+    """All differences, with their intervals and adjusted p."""
+    header = ["role", "metric", "a", "b", "a − b", "95% interval", "p"]
+    sure = "adjusted for all pairs, valid at every look" if data["stability"] else "Holm-adjusted within role and metric"
+    if data["stability"]:
+        header[5] = f"{100 * (1 - data['stability']['alpha']):g}% interval"
+    rows = [
+        [pair["role"], pair["metric"], pair["a"], pair["b"], signed(pair["difference"]), between(pair["low"], pair["high"])]
+        + ["–" if pair["p"] is None else "<0.001" if pair["p"] < 0.001 else f"{pair['p']:.3f}"]
+        for pair in data["pairs"]
+    ]
+    return [Table(header, rows, left=4, note=f"on the blocks that both played; p {sure}")]
+
+
+def roles(data: Data) -> list[Table]:
+    """Who scored how much against whom: first seats down, second seats across, both scores and n in a cell."""
+    found = []
+    for table in data["tables"]:
+        cells = {(each["first"], each["second"]): each["cell"] for each in table["cells"]}
+        aliases = list(table["rows"])
+        header = [f"{table['first']} ↓  {table['second']} →", *aliases, f"mean {table['first']}"]
+        rows = [[one, *(met(cells.get((one, other))) for other in aliases), margin(table["rows"][one])] for one in aliases]
+        below, every = [margin(table["columns"][one]) for one in aliases], table["all"]
+        rows.append([f"mean {table['second']}", *below, f"{margin(every['first'])} / {margin(every['second'])}"])
+        found.append(Table(header, rows, note=f"{table['metric']}: {table['first']} / {table['second']} (matches)"))
+    return found or [nothing("role tables are for matches of two")]
+
+
+def met(cell: Data | None) -> str:
+    return "-" if cell is None else f"{shown(cell['first'])} / {shown(cell['second'])} ({cell['matches']})"
+
+
+def margin(found: Data) -> str:
+    return "-" if found["mean"] is None else f"{shown(found['mean'])} ({found['matches']})"
+
+
+def positions(data: Data) -> list[Table]:
+    """What a position in a role was worth."""
+    rows = [
+        [each["role"], str(each["position"]), each["metric"], signed(each["effect"])]
+        + [between(each["low"], each["high"]), str(each["blocks"])]
+        for each in data["positions"]
+    ]
+    if not rows:
+        return [nothing("no role has several positions")]
+    header = ["role", "position", "metric", "effect", "95% interval", "blocks"]
+    return [Table(header, rows, left=3, note="compared with all positions of the role alike")]
+
+
+def ratings(data: Data) -> list[Table]:
+    """Bradley-Terry ratings on Elo's scale."""
+    found = []
+    for table in data["ratings"]:
+        rows = [
+            [each["alias"], *(["–"] * 2 if each["elo"]["value"] is None else [f"{each['elo']['value']:.0f}", elo(each["elo"])])]
+            + [str(each["blocks"]), str(each["matches"])]
+            for each in table["models"]
+        ]
+        first = table["first_mover"]
+        notes = [f"Bradley-Terry ratings from {table['metric']}, Elo's scale, mean 1500"]
+        if first["value"] is not None:
+            notes.append(f"moving first: {first['value']:+.2f} logits, {between(first['low'], first['high'])}")
+        if len({each["group"] for each in table["models"]}) > 1:
+            notes.append("models of different groups never met, and do not compare")
+        found.append(Table(["model", "rating", "95% interval", "blocks", "matches"], rows, note="\n".join(notes)))
+    return found or [nothing("ratings are for matches of two that one wins")]
+
+
+def elo(found: Data) -> str:
+    return "–" if found["low"] is None else f"{found['low']:.0f} to {found['high']:.0f}"
+
+
+def stability(data: Data) -> list[Table]:
+    """Half-widths by the number of blocks, look by look."""
+    if data["stability"] is None:
+        return [nothing("the run played a fixed plan: `--until-stable` and `--plan race` look at what was played")]
+    found = []
+    for path in data["stability"]["paths"]:
+        cells = [(each["role"], each["alias"]) for each in path["points"][-1]["half_widths"]] if path["points"] else []
+        rows = []
+        for point in path["points"]:
+            widths = {(each["role"], each["alias"]): each["half_width"] for each in point["half_widths"]}
+            rows.append([str(point["blocks"]), str(point["matches"]), *(f"{number(widths.get(cell), 3)}" for cell in cells)])
+        header = ["blocks", "matches", *(f"{alias}, {role}" for role, alias in cells)]
+        found.append(Table(header, rows, left=0, note=f"half-widths of {path['metric']}; wanted {path['half_width']:g}"))
+    return found
+
+
+def paths(stability: Data | None) -> list[str]:
+    """The way of the widest interval, drawn in one line."""
+    lines = []
+    for path in stability["paths"] if stability else []:
+        known = [[each["half_width"] for each in point["half_widths"]] for point in path["points"]]
+        widest = [max(widths) for widths in known if widths and None not in widths]
+        if widest:
+            drawn = "".join(BARS[round((len(BARS) - 1) * width / max(widest))] for width in thinned(widest, 24))
+            wanted, blocks = path["half_width"], path["points"][-1]["blocks"]
+            now = f"{widest[-1]:.3g} after {blocks} blocks (wanted {wanted:g})"
+            lines.append(f"widest half-width of {path['metric']}: {drawn} {now}")
+    return lines
+
+
+def thinned(values: list[float], most: int) -> Iterable[float]:
+    """At most so many of them, evenly spread, first and last among them."""
+    if len(values) <= most:
+        return values
+    return [values[round(at * (len(values) - 1) / (most - 1))] for at in range(most)]
+
+
+def nothing(why: str) -> Table:
+    return Table([why], [])
+
+
+PARTS: dict[str, Callable[[Data], list[Table]]] = {
+    "pairs": pairs,
+    "positions": positions,
+    "ratings": ratings,
+    "roles": roles,
+    "stability": stability,
+}

@@ -1,0 +1,50 @@
+"""Which plan is meant by what a configuration says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from parley.errors import UsageError
+from parley.plan import Plan
+from parley.plan.fixed import Fixed
+from parley.plan.series import Series
+from parley.plan.stopping import Stop, leading_metrics
+from parley.seating import counted
+from parley.task import Task
+
+PLANS = ("round_robin", "cycles", "race", "each", "together")
+
+
+def planned(
+    name: str,
+    task: Task,
+    contestants: Sequence[str],
+    instruments: Mapping[str, Sequence[str]],
+    items: Sequence[str],
+    repeats: int,
+    seed: int,
+    *,
+    size: int | None = None,
+    stop: Stop | None = None,
+    max_blocks: int | None = None,
+) -> Plan:
+    """A fixed schedule; with a stop, one that looks at what was played."""
+    if stop is None:
+        return Fixed(name, task, contestants, instruments, items, repeats, seed, size)
+    if stop.target == "these_items" and not items:
+        raise UsageError(f"{task.name} is not played on items, so there are no `these_items`: use --target new_items")
+    if stop.target == "these_items" and name == "race":
+        raise UsageError("a race is decided for new items: leave --target out, or use --until-stable with another plan")
+    if name == "race" and stop.top is not None and stop.top > len(contestants):
+        raise UsageError(f"--top {stop.top}: there are only {len(contestants)} models")
+    from parley.plan.race import Race  # these look with numpy, which other plans do not wait for
+    from parley.plan.sequential import Rule, Sequential
+    from parley.plan.stable import Stable
+
+    series = Series("cycles" if name == "race" else name, task, contestants, instruments, seed, size)
+    leading = leading_metrics(task, counted(series.matches(0, "", None, 1, 0)[0].seats, task), stop)
+
+    def rule() -> Rule:
+        return Race(leading, contestants, stop) if name == "race" else Stable(leading, contestants, stop, len(items))
+
+    return Sequential(series, rule, items, repeats, seed, max_blocks)

@@ -1,0 +1,101 @@
+"""The race: only what can still change the ranking is played."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parley.plan import Done
+from parley.plan.sequential import Values
+from parley.plan.stopping import Stop, in_blocks, listed, refuse_unscored, unit_of, usual_spread
+from parley.statistics.duels import Duels, duel_blocks
+from parley.task import Metric
+
+LEAST = 5  # blocks before anybody leaves the race
+FAR = 20_000
+
+
+class Race:
+    """Ends a run once every pair of models is told apart, or known to differ by less than ε; or only the top is known.
+
+    Who has nothing left to decide in a role still sits where others need a partner, so partners stay drawn from all
+    models alike and the means of eq. 3 and 4 are estimated unchanged; its own scores there no longer count.
+    """
+
+    def __init__(self, leading: Mapping[str, Metric], contestants: Sequence[str], stop: Stop) -> None:
+        self._roles, self._aliases, self._stop = list(leading), list(contestants), stop
+        self._metrics = list(leading.values())
+        self.metrics = {role: metric.name for role, metric in leading.items()}
+        low = np.array([metric.low for metric in self._metrics])
+        self._width = np.array([metric.high - metric.low for metric in self._metrics])
+        self._base = low[:, None]
+        self._sign = np.array([[1.0 if metric.better == "higher" else -1.0] for metric in self._metrics])
+        epsilon = np.array([stop.epsilon(metric) for metric in self._metrics]) / self._width
+        self._duels = Duels(len(self._roles), len(self._aliases), epsilon, stop.alpha)
+        shape = (len(self._roles), len(self._aliases))
+        self._sum, self._n = np.zeros(shape), np.zeros(shape)
+        self._wanted: NDArray[np.bool_] = np.ones(shape, dtype=np.bool_)
+        self.blocks = 0
+
+    @property
+    def _open(self) -> int:
+        return int(self._undecided().sum()) // 2
+
+    def _undecided(self) -> NDArray[np.bool_]:
+        if self._stop.top is None or self._stop.top >= len(self._aliases):
+            return self._duels.undecided()
+        return self._duels.undecided_top(self._stop.top, self._sum / np.maximum(self._n, 1))
+
+    @property
+    def outlook(self) -> str:
+        pairs = len(self._roles) * len(self._aliases) * (len(self._aliases) - 1) // 2
+        racing = [alias for at, alias in enumerate(self._aliases) if self._wanted[:, at].any()]
+        state = f"{self._open} of {pairs} pairs open after {self.blocks} blocks"
+        return state + (f"; racing: {listed(racing)}" if self.blocks and racing else "")
+
+    def cautions(self, most: int, matches: int) -> list[str]:
+        """Before the race: what its hardest pair would take."""
+        count, roles = len(self._aliases), len(self._roles)
+        if count < 2:
+            return ["a race needs at least two models: there is nothing to decide"]
+        found = []
+        for metric in dict.fromkeys(self._metrics):
+            epsilon, width, spread = self._stop.epsilon(metric), metric.high - metric.low, 1.4 * usual_spread(metric)
+            level = self._stop.alpha / (roles * count * (count - 1))
+            blocks = duel_blocks(epsilon / 2 / width, spread / width, epsilon / width, level, FAR)
+            need = in_blocks(blocks, matches) if blocks else f"more than {FAR:,} blocks"
+            found.append(
+                f"forecast: the hardest pair, {epsilon / 2:g}{unit_of(metric)} apart, takes {need}, if a block's {metric.name} "
+                f"spreads by {usual_spread(metric):.3g}; other models leave the race earlier"
+            )
+            if blocks is None or blocks > most:
+                found.append(f"at most {most:,} blocks will be played, so some pairs may stay open: see `parley simulate`")
+        if count < 6 and self._stop.top is None:
+            found.append("with few models and a full ranking a race saves little over cycles")
+        return found
+
+    def active(self, role: str, alias: str) -> bool:
+        return role in self.metrics and bool(self._wanted[self._roles.index(role), self._aliases.index(alias)])
+
+    def take(self, block: Values) -> None:
+        scores = np.full(self._wanted.shape, np.nan)
+        for (role, alias), values in block.items():
+            scores[self._roles.index(role), self._aliases.index(alias)] = sum(values) / len(values)
+        scores = self._sign * (scores - self._base) / self._width[:, None]
+        self._duels.add(scores)
+        seen = ~np.isnan(scores)
+        self._sum += np.where(seen, scores, 0)
+        self._n += seen
+        self.blocks += 1
+
+    def verdict(self) -> Done | None:
+        if self.blocks < LEAST:
+            return None
+        for at, role in enumerate(self._roles):
+            for alias in (alias for alias, n in zip(self._aliases, self._n[at], strict=True) if not n):
+                refuse_unscored(role, alias, self.metrics[role], self.blocks)
+        undecided = self._undecided()
+        self._wanted = np.asarray(undecided.any(axis=2))
+        return None if undecided.any() else Done("converged", self.outlook)

@@ -1,0 +1,76 @@
+"""When a run may stop: what is asked for, and what the task's metrics make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from parley.errors import TaskError, UsageError
+from parley.plan.arrangements import contestant_roles
+from parley.task import Metric, Task
+
+TARGETS = ("new_items", "these_items")
+
+
+@dataclass(frozen=True)
+class Stop:
+    """How precise the results shall be, and of what: of items like these, or of exactly these."""
+
+    half_width: float | None = None  # in the units shown; None: what the task declares
+    alpha: float = 0.05
+    target: Literal["new_items", "these_items"] = "new_items"
+    top: int | None = None  # a race for the leading ones only
+
+    def __post_init__(self) -> None:
+        if self.half_width is not None and not 0 < self.half_width < float("inf"):
+            raise UsageError(f"half-width must be a number above 0, not {self.half_width}")
+        if not 0 < self.alpha < 1:
+            raise UsageError(f"alpha must lie between 0 and 1, not {self.alpha}")
+        if self.top is not None and self.top < 1:
+            raise UsageError(f"top must be at least 1, not {self.top}")
+
+    def epsilon(self, metric: Metric) -> float:
+        return metric.epsilon if self.half_width is None else self.half_width
+
+
+def leading_metrics(task: Task, seats: Mapping[str, int], stop: Stop) -> dict[str, Metric]:
+    """By contestant role, the first metric that it is given: stopping goes by that one."""
+    found: dict[str, Metric] = {}
+    for role in contestant_roles(task):
+        metric = next((metric for metric in task.metrics(seats) if not metric.roles or role in metric.roles), None)
+        if metric is None:
+            continue  # a role that is not scored has nothing to wait for
+        if not metric.low < metric.high or not stop.epsilon(metric) > 0:
+            raise TaskError(f"{task.name}: metric {metric.name!r} needs a range and an epsilon above 0 for a stopping rule")
+        found[role] = metric
+    if not found:
+        raise TaskError(f"{task.name} scores no contestant, so nothing can become stable")
+    return found
+
+
+def usual_spread(metric: Metric) -> float:
+    """The standard deviation to expect of a block's score: as the task declares it, else a quarter of the range."""
+    return (metric.high - metric.low) / 4 if metric.spread is None else metric.spread
+
+
+def unit_of(metric: Metric) -> str:
+    return f" {metric.unit}" if metric.unit else ""
+
+
+def refuse_unscored(role: str, alias: str, metric: str, blocks: int) -> None:
+    """Nothing becomes of a result that no block has given a score: better to stop than to pay on."""
+    raise TaskError(
+        f"{alias} as {role} has no {metric} in any of {blocks} blocks, so nothing can be decided about it: "
+        "is a judge missing, or was every match aborted?"
+    )
+
+
+def in_blocks(blocks: int, matches: int) -> str:
+    """So many blocks, in words that say what they cost."""
+    return f"about {blocks:,} blocks ({blocks * matches:,} matches)"
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Names in a row, not too many."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
