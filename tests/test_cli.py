@@ -75,7 +75,7 @@ def test_the_result_object_has_the_promised_keys(played):
         "alias", "model_requested", "model_served", "role", "metric", "unit", "mean", "low", "high", "sd", "interval", "blocks",
         "matches", "missing", "violations", "signature",
     }  # fmt: skip
-    assert set(data["pairs"][0]) == {"role", "metric", "a", "b", "difference", "low", "high", "p"}
+    assert set(data["pairs"][0]) == {"role", "metric", "a", "b", "difference", "low", "high", "p", "blocks"}
     assert set(data["ranks"][0]) == {"role", "metric", "alias", "low", "high"}
     assert set(data["cost"][0]) == {"alias", "role", "calls", "tokens_in", "tokens_cached", "tokens_out", "usd"}
 

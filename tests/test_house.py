@@ -16,8 +16,8 @@ BLOCKS = [
     ["errors", "parameters", "parsing", "task", "expect", "pool", "referee", "scoring", "tasks", "datasets"],
     ["providers", "participants", "memory", "sandbox"],
     ["anonymity", "record", "seating", "match"],
-    ["store", "plan", "items", "config", "catalogue", "marked", "aliases", "experiment", "prepared", "places", "runs", "simulation",
-     "statistics", "transcript", "audit", "tables", "findings", "parts", "result", "eventloop", "door"],
+    ["store", "plan", "items", "config", "catalogue", "marked", "aliases", "experiment", "prepared", "places", "runs",
+     "simulation", "statistics", "transcript", "audit", "tables", "findings", "parts", "result", "eventloop", "door"],
     ["report", "web", "export", "cli", "testing", "__main__"],
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(BLOCKS) for name in names}

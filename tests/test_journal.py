@@ -14,12 +14,16 @@ from pathlib import Path
 
 import pytest
 
+from parley import runs
+from parley.audit import audit
 from parley.errors import StoreError
 from parley.match import Outcome
 from parley.plan import MatchSpec
 from parley.pool import Part, Seat
+from parley.prepared import prepare_again
 from parley.providers.protocol import Reply, Usage
 from parley.record import Call
+from parley.result import Result
 from parley.store import files, find, folder, schema
 from parley.store.archive import Archive
 from parley.store.filesystem import is_network, kind_of
@@ -399,3 +403,22 @@ def test_runs_are_found_by_path_id_or_beginning(tmp_path, monkeypatch):
     assert folder("x") == Path("x")
     with pytest.raises(UsageError, match="folder"):
         folder("postgresql://host/db")
+
+
+def test_a_run_of_the_first_version_is_shown_audited_and_resumed(tmp_path):
+    """Recorded before matches had idle seats."""
+    path = tmp_path / "old.parley"
+    shutil.copy(Path(__file__).parent / "data" / "version_1.parley", path)
+    before = path.read_bytes()
+    shown = Result(path).data
+    assert [row["blocks"] for row in shown["results"]] == [3, 3]
+    assert audit(path).breaches == []
+    assert path.read_bytes() == before
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE runs SET state = 'stopped'")
+    connection.close()
+    asyncio.run(runs.go_on(prepare_again(path), path))
+    assert Result(path).data["results"] == shown["results"]
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (schema.VERSION,)
+    connection.close()

@@ -155,7 +155,7 @@ def test_roles_stand_in_the_tasks_order_and_a_metric_may_belong_to_one_of_them()
     assert seats == (("translator", 0), ("proofreader", 0))
     tables = role_tables(meetings(rows, seats), [])
     assert tables["score"].cells["a", "b"] == Cell(7, 9, 1, 1)
-    assert tables["bleu"].cells["a", "b"] == Cell(0.3, None, 1, 1)
+    assert tables["bleu"].cells["a", "b"] == Cell(0.3, None, 1, 1, (0, 1))
     assert tables["bleu"].margins.columns["b"] == Margin(None, 0, 0)
 
 
@@ -224,11 +224,13 @@ def test_who_has_not_sat_everywhere_is_left_out_and_one_position_has_no_effect()
     assert position_effects(apart, {"win": (0, 1)}) == []
 
 
-def covered(runs, blocks, rng):
+def covered(runs, blocks, rng, models=4):
     """How often the interval of a position holds the truth when blocks, models and matches all vary."""
-    effects, hits = [0.6, 0.2, -0.1, -0.7], 0
+    effects, hits = {4: [0.6, 0.2, -0.1, -0.7], 3: [0.6, 0.1, -0.7], 2: [0.6, -0.6]}[models], 0
     for _ in range(runs):
-        rows = rotation({"a": 5, "b": 4, "c": 3, "d": 2}, [rng.gauss(0, 2) for _ in range(blocks)], effects)
+        rows = rotation(
+            {name: 5 - n for n, name in enumerate("abcd"[:models])}, [rng.gauss(0, 2) for _ in range(blocks)], effects
+        )
         noisy = [row._replace(value=row.value + rng.gauss(0, 1)) for row in rows]
         found = position_effects(noisy, {"m": (-100, 100)})
         hits += sum(effect.interval.low <= true <= effect.interval.high for effect, true in zip(found, effects, strict=True))
@@ -237,6 +239,12 @@ def covered(runs, blocks, rng):
 
 def test_position_intervals_cover():
     assert 0.92 <= covered(400, 12, Random(1)) <= 0.97
+
+
+@pytest.mark.parametrize(("models", "blocks"), [(2, 4), (2, 6), (3, 6), (4, 8)])
+def test_position_intervals_cover_with_few_blocks(models, blocks):
+    """What the models' usual scores cost is paid for."""
+    assert covered(500, blocks, Random(4), models) >= 0.92
 
 
 @pytest.mark.slow

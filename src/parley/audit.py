@@ -104,7 +104,9 @@ def audit(path: Path) -> Audit:
         if prepared is not None:
             breaches += [Breach("plan", None, detail) for detail in unplanned(prepared, archive, matches)]
             checked["plan"] += 1
-        if archive.state == "done":
+        if archive.config.plan == "race":
+            pass  # who plays is decided by the plan, which was checked
+        elif archive.state == "done":
             breaches += [Breach("balance", None, detail) for detail in unbalanced(archive, matches)]
             checked["balance"] += 1
         else:
@@ -123,6 +125,8 @@ def unplanned(prepared: Prepared, archive: Archive, matches: list[dict[str, Any]
         if fact not in ("parley", "python") and archive.identity.get(fact) != value:
             yield f"the record's own description of the task has other {fact}"
     status = end.status if end else None
+    if archive.state == "done" and archive.status not in ENDS:
+        yield f"the run is marked as done, and as {archive.status or 'nothing'}: no plan ends like that"
     if archive.status in ENDS and archive.status != status:
         yield f"the run is marked as {archive.status}, but its plan says {status or 'to go on'}"
     for match in matches:
@@ -215,7 +219,7 @@ async def replayed(
     used = {(m.round, m.sender, m.attempt) for m in tape.messages if m.kind == "reply"}
     compared = {
         "calls": (set(tape.calls), used),
-        "scores": (scores, again.scores),
+        "scores": (scores, {seat: by for seat, by in again.scores.items() if by}),
         "end": ((match["state"], match["reason"] or "", match["rounds"]), (again.state, again.reason, again.rounds)),
         "violations": (kept_violations, violations),
         "notes": (archive.notes(match["number"]), again.notes),
@@ -226,9 +230,6 @@ async def replayed(
 def unbalanced(archive: Archive, matches: list[dict[str, Any]]) -> Iterator[str]:
     """Contestants that sat in a role or at a place more often than others."""
     config, roles = archive.config, archive.identity["roles"]
-    if config.plan == "race":
-        yield from unbalanced_race(roles, matches)
-        return
     held: dict[str, Counter[str]] = {}
     for match in matches:
         for seat, alias in match["seats"].items():
@@ -242,15 +243,3 @@ def unbalanced(archive: Archive, matches: list[dict[str, Any]]) -> Iterator[str]
         slack = 1 if place not in roles else 0  # positions rotate: a number of blocks need not divide evenly
         if max(times) - min(times) > slack:
             yield f"{place}: " + ", ".join(f"{alias} {count[alias]}" for alias in config.contestants)
-
-
-def unbalanced_race(roles: Mapping[str, str], matches: list[dict[str, Any]]) -> Iterator[str]:
-    """Blocks of a race in which a model whose result counts sat somewhere more often than others."""
-    held: dict[tuple[str, str], Counter[str]] = {}
-    for match in matches:
-        for seat, alias in match["seats"].items():
-            if roles[Seat.of(seat).role] == "contestant" and seat not in match["idle"]:
-                held.setdefault((match["block"], seat), Counter())[alias] += 1
-    for (block, seat), count in sorted(held.items()):
-        if len(set(count.values())) > 1:
-            yield f"block {block}, {seat}: " + ", ".join(f"{alias} {times}" for alias, times in sorted(count.items()))

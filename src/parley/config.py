@@ -51,8 +51,10 @@ class Config:
     def decoded(cls, text: str | bytes) -> Config:
         found = orjson.loads(text)
         known = {each.name: found[each.name] for each in fields(cls) if each.name in found}
-        if known.get("stop"):
+        if known.get("stop") is not None:
             known["stop"] = Stop(**known["stop"])
+        if (most := known.get("max_blocks")) is not None and (type(most) is not int or most < 1):
+            raise ValueError(f"max_blocks must be a whole number from 1 on, not {most!r}")
         return cls(**known)
 
 
@@ -71,7 +73,7 @@ def identity(
         "rule": rule_digest(type(task)),
         "roles": {name: "instrument" if role.instrument else "contestant" for name, role in task.roles.items()},
         "seats": dict(seats),
-        "metrics": [asdict(metric) for metric in task.metrics(seats)],
+        "metrics": [{k: v for k, v in asdict(metric).items() if k != "spread"} for metric in task.metrics(seats)],  # a guess
         "items": f"{len(items)}@{digest(repr(items))[:8]}" if items else None,
         "texts": {f"{task.name}.{name}": prompt.text for name, prompt in sorted(prompts.items())},
         "prompts": {f"{task.name}.{name}": digest(prompt.text) for name, prompt in sorted(prompts.items())},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -122,7 +123,8 @@ class Experiment:
         plan = self.plan or usual(made)
         if plan not in PLANS:
             raise unknown("plan", plan, PLANS)
-        stop = self.stop(plan, on_items=made.item_type is not None)
+        with self.file.at("stop") if self.file and self.stopping else nullcontext():
+            stop = self.stop(plan, on_items=made.item_type is not None)
         return Config(
             task=self.task,
             params=made.params,
@@ -196,7 +198,7 @@ def from_file(path: str) -> Experiment:
     for key in DRAWN:
         if key in file.data:
             with file.at(key):
-                file.data[key] = drawn(file.data[key], aliases.schema()["properties"][key].get("type"))
+                file.data[key] = drawn(file.data[key], aliases.schema()["properties"][key])
     file.check(aliases.schema())
     data = file.data
     reference = aliases.beside(file, data["task"]) if re.search(r"\.py(:\w+)?$", data["task"]) else data["task"]
@@ -220,9 +222,8 @@ def from_file(path: str) -> Experiment:
     if "plan" in data and data["plan"] not in PLANS:
         raise file.fault(("plan",), str(unknown("plan", data["plan"], PLANS)))
     if "stop" in data:
-        with file.at("stop"):
-            found.override(stopping=True, **data["stop"])
-            found.stop(data.get("plan") or usual(task), task.item_type is not None)
+        counts = {key: int(value) for key, value in data["stop"].items() if key in ("top", "max_blocks")}
+        found.override(stopping=True, **{**data["stop"], **counts})
     if "dataset" in data:
         is_path = "/" in data["dataset"] or data["dataset"].endswith((".jsonl", ".json", ".csv"))
         found.dataset = aliases.beside(file, data["dataset"]) if is_path else data["dataset"]
@@ -246,16 +247,19 @@ def refuse_later(file: Marked) -> None:
             )
 
 
-def drawn(value: Any, kind: Any = None) -> Any:
-    """A value with every `${NAME}` in it taken from the environment, as a whole number where one is wanted."""
+def drawn(value: Any, form: Mapping[str, Any] | None = None) -> Any:
+    """A value with every `${NAME}` in it taken from the environment, as a number where its form wants one."""
+    form = form or {}
     if isinstance(value, dict):
-        return {key: drawn(each) for key, each in value.items()}
+        return {key: drawn(each, form.get("properties", {}).get(key)) for key, each in value.items()}
     if isinstance(value, list):
         return [drawn(each) for each in value]
     if not isinstance(value, str) or not REFERENCE.search(value):
         return value
     text = expanded(value)
-    return int(text) if kind == "integer" and re.fullmatch(r"\s*[+-]?\d{1,20}\s*", text) else text
+    if form.get("type") == "integer" and re.fullmatch(r"\s*[+-]?\d{1,20}\s*", text):
+        return int(text)
+    return float(text) if form.get("type") == "number" and re.fullmatch(r"\s*[+-]?\d{1,20}(\.\d{1,20})?\s*", text) else text
 
 
 def params_in(file: Marked, task: type[Task]) -> dict[str, Any]:

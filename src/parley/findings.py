@@ -6,11 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from parley.catalogue import digest
+from parley.errors import UsageError
+from parley.plan.stopping import leading_metrics
+from parley.pool import Seat
 from parley.statistics import ratings as bradley_terry
 from parley.statistics import results as plain
 from parley.statistics import roles
@@ -18,6 +22,7 @@ from parley.statistics.intervals import ALPHA
 from parley.statistics.results import Observation
 from parley.statistics.roles import Seated
 from parley.store.archive import Archive
+from parley.task import Metric
 
 if TYPE_CHECKING:
     from parley.statistics.anytime import Anytime
@@ -31,30 +36,41 @@ class Findings:
         self.metrics: dict[str, dict[str, Any]] = {metric["name"]: metric for metric in archive.identity["metrics"]}
         self.bounds = {name: (metric["low"], metric["high"]) for name, metric in self.metrics.items()}
         self.lower = frozenset(name for name, metric in self.metrics.items() if metric["better"] == "lower")
+        self.roles = [name for name, kind in archive.identity["roles"].items() if kind == "contestant"]
         self._scores = archive.scores()
+        if self.config.stop is not None:
+            if method != "block":
+                raise UsageError("this run stopped by what it saw: only intervals that hold at every look are right for it")
+            whole = whole_blocks(archive)  # its plan looks at whole blocks only, and so do its results
+            self._scores = [score for score in self._scores if score.block in whole]
         self.observations = [
             Observation(score.block, score.match, score.alias, score.seat.role, score.metric, score.value)
             for score in self._scores
             if not score.idle
         ]
-        self.roles = [name for name, kind in archive.identity["roles"].items() if kind == "contestant"]
-        self._anytime = self._looked_at() if self.config.stop is not None else None
 
-    def _looked_at(self) -> dict[str, Anytime]:
+    @cached_property
+    def _anytime(self) -> dict[str, Anytime] | None:
         """By metric, what can be said of a run that stopped by what it saw."""
+        stop = self.config.stop
+        if stop is None:
+            return None
         from parley.statistics.anytime import Scale, anytime
 
-        stop = self.config.stop
-        assert stop is not None
-        cells = len({(row.role, row.alias) for row in self.observations})
         population = len(self.archive.items()) if stop.target == "these_items" else None
+        repeats = {match["number"]: match["repeat"] for match in self.archive.matches()}
         found = {}
-        for name, metric in self.metrics.items():
-            epsilon = metric["epsilon"] if stop.half_width is None else stop.half_width
-            scale = Scale(metric["low"], metric["high"], epsilon, metric["better"] == "higher")
-            if metric["low"] < metric["high"] and epsilon > 0:
-                found[name] = anytime(self.observations, name, scale, stop.alpha, cells, population)
+        for metric in self._declared:
+            scale = Scale(metric.low, metric.high, stop.epsilon(metric, self._declared[0]))
+            if scale.low < scale.high and scale.epsilon > 0:
+                found[metric.name] = anytime(
+                    self.observations, metric.name, scale, stop.alpha, len(self.roles), repeats, population
+                )
         return found
+
+    @property
+    def _declared(self) -> list[Metric]:
+        return [Metric(**{**metric, "roles": tuple(metric["roles"])}) for metric in self.metrics.values()]
 
     def results(self) -> list[dict[str, Any]]:
         """Every model in every role and metric: mean, interval, n, what is missing, what the score rests on."""
@@ -96,7 +112,7 @@ class Findings:
     def pairs(self) -> list[plain.Pair]:
         """All differences between models in one role and metric, in a fixed order."""
         if self._anytime is None:
-            found = plain.pairs(plain.block_means(self.observations), self.bounds)
+            found = plain.pairs(plain.block_means(self.observations), self.bounds, method=self.method)
         else:
             found = [pair for each in self._anytime.values() for pair in each.pairs]
         order = list(self.metrics)
@@ -116,19 +132,20 @@ class Findings:
             if s.seat.role in self.roles
         ]
 
+    @cached_property
+    def _places(self) -> tuple[roles.Place, roles.Place] | None:
+        return roles.places(self.seated(), self.roles)
+
     def meetings(self) -> list[roles.Meeting]:
         """Matches of two, where that is what is played."""
-        rows = self.seated()
-        seats = roles.places(rows, self.roles)
-        return roles.meetings(rows, seats) if seats else []
+        return roles.meetings(self.seated(), self._places) if self._places else []
 
     def tables(self) -> list[dict[str, Any]]:
         """First seats down, second seats across (DynaEval, tables 1 to 6); unplayed pairs are null."""
-        rows = self.seated()
-        seats = roles.places(rows, self.roles)
+        seats = self._places
         if seats is None:
             return []
-        found = roles.role_tables(roles.meetings(rows, seats), self.config.contestants)
+        found = roles.role_tables(self.meetings(), self.config.contestants)
         return [
             {
                 "metric": metric,
@@ -183,10 +200,10 @@ class Findings:
         stop = self.config.stop
         if stop is None or self._anytime is None:
             return None
-        primary = {role: leading(self.metrics, role) for role in self.roles}
+        leading = leading_metrics(self._declared, self.roles, stop)
         paths = []
-        for name in dict.fromkeys(name for name in primary.values() if name):
-            path = self._anytime[name].path if name in self._anytime else []
+        for metric in dict.fromkeys(leading.values()):
+            path = self._anytime[metric.name].path
             points = [
                 {
                     "blocks": point.blocks,
@@ -194,22 +211,23 @@ class Findings:
                     "half_widths": [
                         {"role": role, "alias": alias, "half_width": width}
                         for (role, alias), width in point.half_widths.items()
-                        if primary.get(role) == name
+                        if role in leading and leading[role].name == metric.name
                     ],
                 }
                 for point in path
             ]
-            wanted = self.metrics[name]["epsilon"] if stop.half_width is None else stop.half_width
-            paths.append({"metric": name, "half_width": wanted, "points": points})
-        return {**asdict(stop), "paths": paths}
+            paths.append({"metric": metric.name, "half_width": metric.epsilon, "points": points})
+        return {**asdict(stop), "plan": self.config.plan, "paths": paths}
 
 
-def leading(metrics: dict[str, dict[str, Any]], role: str) -> str | None:
-    """The first metric that a role is given."""
-    return next((name for name, metric in metrics.items() if not metric["roles"] or role in metric["roles"]), None)
+def whole_blocks(archive: Archive) -> set[str]:
+    """Blocks of which every match has ended."""
+    matches = archive.matches()
+    return {match["block"] for match in matches} - {m["block"] for m in matches if m["state"] not in ("done", "aborted")}
 
 
 def place_name(role: str, position: int) -> str:
+    """A seat's role and position as a table names them."""
     return f"{role} {position}" if position else role
 
 
@@ -269,7 +287,7 @@ def short(value: Any) -> str:
 
 def violations_of(archive: Archive) -> list[dict[str, Any]]:
     """Every violation with the role in which it happened."""
-    return [{**fault, "role": fault["seat"].rpartition(".")[0] or fault["seat"]} for fault in archive.violations()]
+    return [{**fault, "role": Seat.of(fault["seat"]).role} for fault in archive.violations()]
 
 
 def violated(archive: Archive) -> list[dict[str, Any]]:
@@ -282,7 +300,7 @@ def costs(archive: Archive) -> list[dict[str, Any]]:
     """The `cost` object: calls and tokens by model and role; what is unknown is null, not zero."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for row in archive.usage():
-        role = row["seat"].rpartition(".")[0] or row["seat"]
+        role = Seat.of(row["seat"]).role
         cell = found.setdefault((row["alias"], role), {"alias": row["alias"], "role": role, "calls": 0})
         cell["calls"] += row["calls"]
         for name in ("tokens_in", "tokens_cached", "tokens_out"):

@@ -9,29 +9,37 @@ from parley.statistics.roles import shown
 from parley.tables import Table, number
 
 Data = Mapping[str, Any]
+SIDES = ("first", "second")
 BARS = "▁▂▃▄▅▆▇█"
 
 
 def between(low: float | None, high: float | None) -> str:
+    """An interval as text."""
     return "–" if low is None or high is None else f"{number(low)} to {number(high)}"
 
 
 def signed(value: float | None) -> str:
+    """A difference as text."""
     return "–" if value is None else f"{value:+.2f}"
 
 
 def pairs(data: Data) -> list[Table]:
     """All differences, with their intervals and adjusted p."""
-    header = ["role", "metric", "a", "b", "a − b", "95% interval", "p"]
-    sure = "adjusted for all pairs, valid at every look" if data["stability"] else "Holm-adjusted within role and metric"
-    if data["stability"]:
-        header[5] = f"{100 * (1 - data['stability']['alpha']):g}% interval"
+    stability = data["stability"]
+    level = f"{100 * (1 - stability['alpha']):g}%" if stability else "95%"
+    header = ["role", "metric", "a", "b", "a − b", f"{level} interval", "p", "blocks"]
+    sure = (
+        "intervals and p are adjusted for all pairs and hold at every look; p comes from bets on who is better, which are sharper"
+        if stability
+        else "intervals are for each pair by itself, p is Holm-adjusted within role and metric"
+    )
     rows = [
         [pair["role"], pair["metric"], pair["a"], pair["b"], signed(pair["difference"]), between(pair["low"], pair["high"])]
-        + ["–" if pair["p"] is None else "<0.001" if pair["p"] < 0.001 else f"{pair['p']:.3f}"]
+        + ["–" if pair["p"] is None else "<0.001" if pair["p"] < 0.001 else f"{pair['p']:.3f}", str(pair["blocks"])]
         for pair in data["pairs"]
     ]
-    return [Table(header, rows, left=4, note=f"on the blocks that both played; p {sure}")]
+    new = "; for new items like these" if stability and stability["target"] == "these_items" else ""
+    return [Table(header, rows, left=4, note=f"on the blocks that both played{new}; {sure}")]
 
 
 def roles(data: Data) -> list[Table]:
@@ -49,10 +57,15 @@ def roles(data: Data) -> list[Table]:
 
 
 def met(cell: Data | None) -> str:
-    return "-" if cell is None else f"{shown(cell['first'])} / {shown(cell['second'])} ({cell['matches']})"
+    """A cell of a role table: both scores, and n."""
+    if cell is None:
+        return "-"
+    first, second = (cell["matches"] - idle for idle in cell["idle"])
+    return f"{shown(cell['first'])} / {shown(cell['second'])} ({first if first == second else f'{first}, {second}'})"
 
 
 def margin(found: Data) -> str:
+    """A mean at the edge of a role table, and n."""
     return "-" if found["mean"] is None else f"{shown(found['mean'])} ({found['matches']})"
 
 
@@ -66,7 +79,7 @@ def positions(data: Data) -> list[Table]:
     if not rows:
         return [nothing("no role has several positions")]
     header = ["role", "position", "metric", "effect", "95% interval", "blocks"]
-    return [Table(header, rows, left=3, note="compared with all positions of the role alike")]
+    return [Table(header, rows, left=3, note=f"compared with all positions of the role alike{fixed(data)}")]
 
 
 def ratings(data: Data) -> list[Table]:
@@ -79,7 +92,7 @@ def ratings(data: Data) -> list[Table]:
             for each in table["models"]
         ]
         first = table["first_mover"]
-        notes = [f"Bradley-Terry ratings from {table['metric']}, Elo's scale, mean 1500"]
+        notes = [f"Bradley-Terry ratings from {table['metric']}, Elo's scale, mean 1500{fixed(data)}"]
         if first["value"] is not None:
             notes.append(f"moving first: {first['value']:+.2f} logits, {between(first['low'], first['high'])}")
         if len({each["group"] for each in table["models"]}) > 1:
@@ -88,7 +101,13 @@ def ratings(data: Data) -> list[Table]:
     return found or [nothing("ratings are for matches of two that one wins")]
 
 
+def fixed(data: Data) -> str:
+    """What to know of an interval that is made for a number of blocks fixed beforehand, where it was not."""
+    return "; intervals as if the number of blocks had been fixed beforehand" if data["stability"] else ""
+
+
 def elo(found: Data) -> str:
+    """The interval of a rating."""
     return "–" if found["low"] is None else f"{found['low']:.0f} to {found['high']:.0f}"
 
 
@@ -104,22 +123,68 @@ def stability(data: Data) -> list[Table]:
             widths = {(each["role"], each["alias"]): each["half_width"] for each in point["half_widths"]}
             rows.append([str(point["blocks"]), str(point["matches"]), *(f"{number(widths.get(cell), 3)}" for cell in cells)])
         header = ["blocks", "matches", *(f"{alias}, {role}" for role, alias in cells)]
-        found.append(Table(header, rows, left=0, note=f"half-widths of {path['metric']}; wanted {path['half_width']:g}"))
+        found.append(Table(header, rows, left=0, note=f"half-widths of {path['metric']}; {aim(data['stability'], path)}"))
     return found
 
 
 def paths(stability: Data | None) -> list[str]:
     """The way of the widest interval, drawn in one line."""
+    if stability is None:
+        return []
     lines = []
-    for path in stability["paths"] if stability else []:
+    for path in stability["paths"]:
         known = [[each["half_width"] for each in point["half_widths"]] for point in path["points"]]
         widest = [max(widths) for widths in known if widths and None not in widths]
-        if widest:
+        if any(None in widths for widths in known):
+            lines.append(f"{path['metric']}: no mean fits all blocks of a model: they were not alike")
+        elif widest:
             drawn = "".join(BARS[round((len(BARS) - 1) * width / max(widest))] for width in thinned(widest, 24))
-            wanted, blocks = path["half_width"], path["points"][-1]["blocks"]
-            now = f"{widest[-1]:.3g} after {blocks} blocks (wanted {wanted:g})"
+            now = f"{widest[-1]:.3g} after {path['points'][-1]['blocks']} blocks ({aim(stability, path)})"
             lines.append(f"widest half-width of {path['metric']}: {drawn} {now}")
     return lines
+
+
+def aim(stability: Data, path: Data) -> str:
+    """What a run went for: intervals so narrow, or differences so small."""
+    width = f"{path['half_width']:g}"
+    return f"a race decides differences of {width}" if stability["plan"] == "race" else f"wanted {width}"
+
+
+def rows_of(part: str, data: Data) -> list[dict[str, Any]]:
+    """A part as flat rows, every number as it is: for machines."""
+    match part:
+        case "pairs" | "positions":
+            found = list(data[part])
+        case "roles":
+            found = [
+                {"metric": table["metric"], "first": each["first"], "second": each["second"]}
+                | {f"{side}_mean": each["cell"][side] for side in SIDES}
+                | {
+                    f"{side}_matches": each["cell"]["matches"] - idle
+                    for side, idle in zip(SIDES, each["cell"]["idle"], strict=True)
+                }
+                | {"blocks": each["cell"]["blocks"]}
+                for table in data["tables"]
+                for each in table["cells"]
+                if each["cell"] is not None
+            ]
+        case "ratings":
+            found = [
+                {"metric": table["metric"], "alias": each["alias"], "group": each["group"]}
+                | {f"elo_{end}": value for end, value in each["elo"].items()}
+                | {"blocks": each["blocks"], "matches": each["matches"]}
+                for table in data["ratings"]
+                for each in table["models"]
+            ]
+        case _:
+            found = [
+                {"metric": path["metric"], "blocks": point["blocks"], "matches": point["matches"], **each}
+                for path in (data["stability"] or {"paths": []})["paths"]
+                for point in path["points"]
+                for each in point["half_widths"]
+            ]
+    signature = data["results"][0]["signature"] if data["results"] else None
+    return [{**row, "signature": signature} for row in found]
 
 
 def thinned(values: list[float], most: int) -> Iterable[float]:
@@ -130,6 +195,7 @@ def thinned(values: list[float], most: int) -> Iterable[float]:
 
 
 def nothing(why: str) -> Table:
+    """What stands in place of a part that a run has not."""
     return Table([why], [])
 
 

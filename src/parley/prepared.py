@@ -10,11 +10,11 @@ from typing import Any
 from parley import participants
 from parley.catalogue import task_class
 from parley.config import Config, chosen_prompts, identity
-from parley.errors import ParleyError, TaskError, UsageError, unknown
+from parley.errors import UsageError, unknown
 from parley.items import by_id, item_from, items_from, stored
 from parley.participants import Participant
 from parley.plan import Plan
-from parley.plan.choice import planned
+from parley.plan.choice import metrics_of, planned
 from parley.seating import counted
 from parley.store.archive import Archive
 from parley.task import Prompt, Task
@@ -54,6 +54,7 @@ def prepare(
     items: Sequence[Any] | None = None,
     functions: Mapping[str, Callable[..., Any]] | None = None,
     seated: bool = True,
+    again: bool = False,
 ) -> Prepared:
     """Look at everything that can be wrong before anything is paid; who only reads a run seats nobody, and needs no key."""
     task = task or task_class(config.task).configured(config.params)
@@ -72,25 +73,20 @@ def prepare(
         if not 1 <= config.items <= len(chosen):
             raise UsageError(f"--items {config.items}: the dataset has {len(chosen)} items")
         chosen = dict(list(chosen.items())[: config.items])
-    try:
-        plan = planned(
-            config.plan,
-            task,
-            config.contestants,
-            config.instruments,
-            list(chosen),
-            config.repeats,
-            config.seed,
-            size=config.seats,
-            stop=config.stop,
-            max_blocks=config.max_blocks,
-        )
-        table = counted(plan.opening.seats, task)
-        task.metrics(table)
-    except ParleyError:
-        raise
-    except Exception as wrong:
-        raise TaskError(f"{task.name}: metrics() failed: {type(wrong).__name__}: {wrong}") from wrong
+    plan = planned(
+        config.plan,
+        task,
+        config.contestants,
+        config.instruments,
+        list(chosen),
+        config.repeats,
+        config.seed,
+        size=config.seats,
+        stop=config.stop,
+        max_blocks=config.max_blocks,
+    )
+    table = counted(plan.opening.seats, task)
+    metrics_of(task, table)
     prepared = Prepared(
         config,
         task,
@@ -98,7 +94,7 @@ def prepare(
         plan,
         chosen,
         functions or {},
-        [*task.cautions(table), *plan.cautions()] if seated else [],
+        [] if again else [*task.cautions(table), *plan.cautions()],
         identity(task, table, prompts, stored(list(chosen.values()))),
     )
     for _ in prepared.participants() if seated else ():
@@ -128,7 +124,7 @@ def prepare_again(
     with Archive(path) as archive:
         config = archive.config if max_blocks is None else bounded(archive, max_blocks)
         items = archive.items()
-    return prepare(config, task=task, items=items or None, functions=functions, seated=seated)
+    return prepare(config, task=task, items=items or None, functions=functions, seated=seated, again=True)
 
 
 def bounded(archive: Archive, max_blocks: int) -> Config:

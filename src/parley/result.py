@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from parley.errors import UsageError, unknown
 from parley.findings import Findings, costs, run_facts, violated
-from parley.parts import PARTS, paths
+from parley.parts import PARTS, paths, rows_of
 from parley.statistics.intervals import ALPHA
 from parley.store.archive import Archive
 from parley.tables import Table, number, whisker
@@ -21,7 +22,7 @@ COLUMNS = (
 )  # fmt: skip
 NOTES = {
     "bounded": "* an interval for bounded scores: the mean is near an end of the range, or all blocks agree exactly",
-    "anytime": "intervals hold at every look, all of them together: the run stopped by what it saw",
+    "anytime": "intervals hold at every look, all of a metric together: the run stopped by what it saw",
 }
 
 
@@ -91,7 +92,7 @@ class Result:
         if part != "results":
             if part not in PARTS:
                 raise unknown("part", part, ["results", *PARTS])
-            return "\n\n".join(table.render(form) for table in PARTS[part](self.data))
+            return self._part(part, form)
         if form == "csv":
             names = [name for name in COLUMNS if name != "model_served"]
             cells = [["" if row[name] is None else str(row[name]) for name in names] for row in self.data["results"]]
@@ -99,6 +100,18 @@ class Result:
         if not self.data["results"]:
             return "\n".join(self.remarks())
         return (self.table() if form in ("text", "html") else self._plain()).render(form)
+
+    def _part(self, part: str, form: str) -> str:
+        """A part of the result; its rows as they are for machines, with the signature for people."""
+        if form == "csv":
+            rows = rows_of(part, self.data)
+            names = list(rows[0]) if rows else []
+            cells = [["" if row[name] is None else str(row[name]) for name in names] for row in rows]
+            return Table(names, cells).render("csv") if rows else ""
+        *first, last = PARTS[part](self.data)
+        signature = [f"signature: {self.data['results'][0]['signature']}"] if self.data["results"] and last.rows else []
+        last = replace(last, note="\n".join(filter(None, [last.note, *signature])))
+        return "\n\n".join(table.render(form) for table in [*first, last])
 
     def _plain(self) -> Table:
         """The table without drawings."""
@@ -121,6 +134,8 @@ class Result:
         """What belongs to the table: how the run stands, violations, ranks, what the scores rest on."""
         data, lines = self.data, []
         run = data["run"]
+        if run["state"] == "done" and run["stop"]["status"] in ("drift", "items_exhausted"):
+            lines.append(f"{run['stop']['status'].replace('_', ' ')}: {run['stop']['reason']}")
         if run["state"] != "done":
             played = f"{run['matches']['done']} of {run['matches']['planned']} matches"
             lines.append(f"{run['state']}: {played}" + (f"; {run['stop']['reason']}" if run["stop"]["reason"] else ""))

@@ -64,6 +64,8 @@ async def go_on(prepared: Prepared, path: Path, *, concurrency: int = CONCURRENC
     with Archive(path) as archive:
         refuse_other(archive.config, prepared.config, archive.id)
         refuse_changes(archive.identity, prepared.identity, archive.id)
+        if archive.state == "done":
+            return Ending(path, "done", archive.status, archive.reason or "")
         raised = archive.config != prepared.config
     journal = await SqliteJournal.open(path)
     if raised:

@@ -18,7 +18,7 @@ from parley.result import Result
 from parley.runs import Ending
 
 CODES = {"done": 0, "stopped": 3, "failed": 1}
-BUDGET = 4
+BUDGET, DRIFT = 4, 5
 Play = Callable[..., Coroutine[Any, Any, Ending]]
 
 
@@ -27,7 +27,7 @@ def played(play: Play, *, as_json: bool, form: str, concurrency: int, quiet: boo
     ending = finished(attended(play, concurrency, quiet))
     show(Result(ending.path), as_json, form)
     told(ending)
-    return BUDGET if ending.status == "budget" else CODES[ending.state]
+    return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])
 
 
 async def attended(play: Play, concurrency: int, quiet: bool) -> Ending:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from parley.errors import UsageError
+from parley.errors import ParleyError, TaskError, UsageError
 from parley.plan import Plan
+from parley.plan.arrangements import contestant_roles
 from parley.plan.fixed import Fixed
 from parley.plan.series import Series
 from parley.plan.stopping import Stop, leading_metrics
 from parley.seating import counted
-from parley.task import Task
+from parley.task import Metric, Task
 
 PLANS = ("round_robin", "cycles", "race", "each", "together")
 
@@ -29,12 +30,17 @@ def planned(
     max_blocks: int | None = None,
 ) -> Plan:
     """A fixed schedule; with a stop, one that looks at what was played."""
+    for what, count in {"repeats": repeats, "max_blocks": 1 if max_blocks is None else max_blocks}.items():
+        if count < 1:
+            raise UsageError(f"{what} must be at least 1, not {count}")
     if stop is None:
         return Fixed(name, task, contestants, instruments, items, repeats, seed, size)
     if stop.target == "these_items" and not items:
         raise UsageError(f"{task.name} is not played on items, so there are no `these_items`: use --target new_items")
     if stop.target == "these_items" and name == "race":
         raise UsageError("a race is decided for new items: leave --target out, or use --until-stable with another plan")
+    if name == "race" and len(contestants) < 2:
+        raise UsageError("a race needs at least two models: there is nothing to decide")
     if name == "race" and stop.top is not None and stop.top > len(contestants):
         raise UsageError(f"--top {stop.top}: there are only {len(contestants)} models")
     from parley.plan.race import Race  # these look with numpy, which other plans do not wait for
@@ -42,9 +48,20 @@ def planned(
     from parley.plan.stable import Stable
 
     series = Series("cycles" if name == "race" else name, task, contestants, instruments, seed, size)
-    leading = leading_metrics(task, counted(series.matches(0, "", None, 1, 0)[0].seats, task), stop)
+    table = counted(series.matches(0, "", None, 1, 0)[0].seats, task)
+    leading = leading_metrics(metrics_of(task, table), list(contestant_roles(task)), stop)
 
     def rule() -> Rule:
         return Race(leading, contestants, stop) if name == "race" else Stable(leading, contestants, stop, len(items))
 
     return Sequential(series, rule, items, repeats, seed, max_blocks)
+
+
+def metrics_of(task: Task, table: Mapping[str, int]) -> list[Metric]:
+    """What a match with so many seats a role yields; a task that cannot say is at fault."""
+    try:
+        return list(task.metrics(table))
+    except ParleyError:
+        raise
+    except Exception as wrong:
+        raise TaskError(f"{task.name}: metrics() failed: {type(wrong).__name__}: {wrong}") from wrong

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from parley.errors import UsageError
 from parley.plan import Block, Done, MatchSpec
 from parley.plan.series import Series
 from parley.task import Task
@@ -27,8 +26,6 @@ class Fixed:
         seed: int,
         size: int | None = None,
     ) -> None:
-        if repeats < 1:
-            raise UsageError(f"repeats must be at least 1, not {repeats}")
         series = Series(name, task, contestants, instruments, seed, size)
         played_on: Sequence[str | None] = items or [None]
         self.specs: list[MatchSpec] = []

@@ -11,10 +11,10 @@ from parley.plan import Done
 from parley.plan.sequential import Values
 from parley.plan.stopping import Stop, in_blocks, listed, refuse_unscored, unit_of, usual_spread
 from parley.statistics.duels import Duels, duel_blocks
+from parley.statistics.stability import LEAST
 from parley.task import Metric
 
-LEAST = 5  # blocks before anybody leaves the race
-FAR = 20_000
+FAR = 5000  # blocks; a forecast looks no farther
 
 
 class Race:
@@ -28,11 +28,10 @@ class Race:
         self._roles, self._aliases, self._stop = list(leading), list(contestants), stop
         self._metrics = list(leading.values())
         self.metrics = {role: metric.name for role, metric in leading.items()}
-        low = np.array([metric.low for metric in self._metrics])
-        self._width = np.array([metric.high - metric.low for metric in self._metrics])
-        self._base = low[:, None]
+        self._low = np.array([[metric.low] for metric in self._metrics])
+        self._width = np.array([[metric.high - metric.low] for metric in self._metrics])
         self._sign = np.array([[1.0 if metric.better == "higher" else -1.0] for metric in self._metrics])
-        epsilon = np.array([stop.epsilon(metric) for metric in self._metrics]) / self._width
+        epsilon = np.array([metric.epsilon / (metric.high - metric.low) for metric in self._metrics])
         self._duels = Duels(len(self._roles), len(self._aliases), epsilon, stop.alpha)
         shape = (len(self._roles), len(self._aliases))
         self._sum, self._n = np.zeros(shape), np.zeros(shape)
@@ -58,11 +57,9 @@ class Race:
     def cautions(self, most: int, matches: int) -> list[str]:
         """Before the race: what its hardest pair would take."""
         count, roles = len(self._aliases), len(self._roles)
-        if count < 2:
-            return ["a race needs at least two models: there is nothing to decide"]
         found = []
         for metric in dict.fromkeys(self._metrics):
-            epsilon, width, spread = self._stop.epsilon(metric), metric.high - metric.low, 1.4 * usual_spread(metric)
+            epsilon, width, spread = metric.epsilon, metric.high - metric.low, 1.4 * usual_spread(metric)
             level = self._stop.alpha / (roles * count * (count - 1))
             blocks = duel_blocks(epsilon / 2 / width, spread / width, epsilon / width, level, FAR)
             need = in_blocks(blocks, matches) if blocks else f"more than {FAR:,} blocks"
@@ -83,7 +80,7 @@ class Race:
         scores = np.full(self._wanted.shape, np.nan)
         for (role, alias), values in block.items():
             scores[self._roles.index(role), self._aliases.index(alias)] = sum(values) / len(values)
-        scores = self._sign * (scores - self._base) / self._width[:, None]
+        scores = self._sign * (scores - self._low) / self._width
         self._duels.add(scores)
         seen = ~np.isnan(scores)
         self._sum += np.where(seen, scores, 0)
@@ -96,6 +93,11 @@ class Race:
         for at, role in enumerate(self._roles):
             for alias in (alias for alias, n in zip(self._aliases, self._n[at], strict=True) if not n):
                 refuse_unscored(role, alias, self.metrics[role], self.blocks)
+        better = self._duels.better
+        for role, a, b in np.argwhere(better & better.swapaxes(1, 2)):
+            return Done(
+                "drift", f"{self._aliases[a]} and {self._aliases[b]} as {self._roles[role]} each proved better than the other"
+            )
         undecided = self._undecided()
         self._wanted = np.asarray(undecided.any(axis=2))
         return None if undecided.any() else Done("converged", self.outlook)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from statistics import fmean
 from typing import Protocol
 
 from parley.plan import Block, Done, MatchSpec
 from parley.plan.series import Series
+from parley.statistics.results import Observation, match_means
 
 BUSY = 64  # matches that keep the endpoints busy, so that a batch has no fewer if it can
 GROWTH = 20  # a batch is at least one block for so many that were played: waiting for its last match then hardly matters
 MOST_BLOCKS = 1000  # unless more are asked for
 
-Values = Mapping[tuple[str, str], Sequence[float]]  # by role and alias, the score of every match of a block
+Values = Mapping[tuple[str, str], Sequence[float]]  # by role and alias, the score of every repeat of a block
 
 
 class Rule(Protocol):
@@ -27,15 +26,25 @@ class Rule(Protocol):
         ...
 
     @property
-    def outlook(self) -> str: ...
+    def outlook(self) -> str:
+        """How far it is, in a few words."""
+        ...
 
-    def cautions(self, most: int, matches: int) -> Sequence[str]: ...
+    def cautions(self, most: int, matches: int) -> Sequence[str]:
+        """What to expect of at most so many blocks of so many matches."""
+        ...
 
-    def active(self, role: str, alias: str) -> bool: ...
+    def active(self, role: str, alias: str) -> bool:
+        """Whether a model's result in a role is still wanted."""
+        ...
 
-    def take(self, block: Values) -> None: ...
+    def take(self, block: Values) -> None:
+        """Look at one more block."""
+        ...
 
-    def verdict(self) -> Done | None: ...
+    def verdict(self) -> Done | None:
+        """Whether enough has been seen."""
+        ...
 
 
 class Sequential:
@@ -50,14 +59,15 @@ class Sequential:
     ) -> None:
         self._series, self._make, self._repeats = series, rule, repeats if items else 1
         self._items = Random(f"{seed}|items").sample(list(items), len(items))
-        bound = most or (len(items) if items else MOST_BLOCKS)
+        bound = (len(items) if items else MOST_BLOCKS) if most is None else most
         self._end = min(bound, len(items)) if items else bound
         self._begin()
 
     def _begin(self) -> None:
         self._rule = self._make()
         self._blocks: list[list[MatchSpec]] = []
-        self._matches = self._taken = 0
+        self._taken: list[Block] = []
+        self._matches = 0
         self._batch()
 
     @property
@@ -73,25 +83,28 @@ class Sequential:
 
     def next(self, finished: Sequence[Block]) -> Sequence[MatchSpec] | Done:
         known = {block.name: block for block in finished}
-        if any(block[0].block not in known for block in self._blocks[: self._taken]):
-            self._begin()  # asked about an earlier time
+        if any(known.get(block.name) != block for block in self._taken):
+            self._begin()  # asked about another time, or about another run
         while True:
-            waiting = [spec for block in self._blocks[self._taken :] if block[0].block not in known for spec in block]
+            new = self._blocks[len(self._taken) :]
+            waiting = [spec for specs in new if not played(specs, known) for spec in specs]
             if waiting:
                 return waiting
-            for block in self._blocks[self._taken :]:
-                self._rule.take(observed(block, known[block[0].block], self._rule.metrics))
-            self._taken = len(self._blocks)
+            for specs in new:
+                block = known[specs[0].block]
+                self._taken.append(block)
+                self._rule.take(observed(specs, block, self._rule.metrics))
             if done := self._rule.verdict() or self._exhausted():
                 return done
             self._batch()
 
     def _exhausted(self) -> Done | None:
-        if self._taken < self._end:
+        played = len(self._taken)
+        if played < self._end:
             return None
-        if self._taken == len(self._items):
-            return Done("items_exhausted", f"all {self._taken} items are played: {self._rule.outlook}")
-        return Done("budget", f"{self._taken} blocks are played, the most that were asked for: {self._rule.outlook}")
+        if played == len(self._items):
+            return Done("items_exhausted", f"all {played} items are played: {self._rule.outlook}")
+        return Done("budget", f"the bound of {played} blocks is reached: {self._rule.outlook}")
 
     def _batch(self) -> None:
         """Draw the next blocks: enough of them to keep the endpoints busy."""
@@ -111,16 +124,21 @@ class Sequential:
         return found
 
 
+def played(specs: Sequence[MatchSpec], known: Mapping[str, Block]) -> bool:
+    """Whether a block is finished as it was planned."""
+    block = known.get(specs[0].block)
+    return block is not None and all(spec.number in block.scores for spec in specs)
+
+
 def observed(specs: Sequence[MatchSpec], block: Block, metrics: Mapping[str, str]) -> Values:
-    """What a block showed of every model in every role; two seats of a match held by one model are averaged first."""
-    found: dict[tuple[str, str], list[float]] = {}
-    for spec in specs:
-        here: dict[tuple[str, str], list[float]] = {}
-        for seat, alias in spec.seats.items():
-            metric = metrics.get(seat.role)
-            value = block.scores[spec.number].get(seat, {}).get(metric) if metric and seat not in spec.idle else None
-            if value is not None and math.isfinite(value):
-                here.setdefault((seat.role, alias), []).append(value)
-        for cell, values in here.items():
-            found.setdefault(cell, []).append(fmean(values))
-    return found
+    """What a block showed of every model in every role that counts, a score for every repeat; missing ones are left out.
+
+    Matches of one repeat share their seed, so what the task draws is one draw for all of them.
+    """
+    rows = [
+        Observation(spec.block, spec.repeat, alias, seat.role, metric, block.scores[spec.number].get(seat, {}).get(metric))
+        for spec in specs
+        for seat, alias in spec.seats.items()
+        if seat not in spec.idle and (metric := metrics.get(seat.role))
+    ]
+    return {(role, alias): by_block[block.name] for (_, role, alias), by_block in match_means(rows).items()}

@@ -35,10 +35,6 @@ class Series:
         if size is not None:
             refuse_size(self._table, name, size)
 
-    @property
-    def contestants(self) -> Sequence[str]:
-        return self._table.contestants
-
     def matches(
         self, after: int, block: str, item: str | None, repeat: int, turn: int, active: Active | None = None
     ) -> list[MatchSpec]:
@@ -54,6 +50,7 @@ class Series:
 
 
 def idle_seats(seats: Mapping[Seat, str], active: Active | None) -> frozenset[Seat]:
+    """Seats of models whose result in that role is decided."""
     if active is None:
         return frozenset()
     return frozenset(seat for seat, alias in seats.items() if not active(seat.role, alias))

@@ -18,9 +18,9 @@ class Stable:
 
     def __init__(self, leading: Mapping[str, Metric], contestants: Sequence[str], stop: Stop, items: int) -> None:
         self._leading, self._stop = leading, stop
-        self._population = items if stop.target == "these_items" else None
+        self._items, self._population = items, items if stop.target == "these_items" else None
         cells = [
-            Watched(role, alias, metric.name, metric.low, metric.high, stop.epsilon(metric))
+            Watched(role, alias, metric.name, metric.low, metric.high, metric.epsilon)
             for role, metric in leading.items()
             for alias in contestants
         ]
@@ -49,12 +49,12 @@ class Stable:
             if soon.blocks is not None:
                 found.append(f"forecast: {wanted} takes {in_blocks(soon.blocks, matches)}, {supposed}")
                 continue
-            bound = f"the {most:,} items" if self._population or most < FAR else f"{most:,} blocks"
+            bound = f"the {most:,} items" if most == self._items else f"{most:,} blocks"
             far = forecast(cell, spread, level, FAR)
             need = in_blocks(far.blocks, matches) if far.blocks else f"more than {FAR:,} blocks"
             found.append(
                 f"forecast: {bound} will hardly give {wanted}: expect about {soon.half_width:.2g}; "
-                f"with new items it takes {need}, {supposed}"
+                f"it takes {need}{' of new items' if self._items else ''}, {supposed}"
             )
         return found
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from parley.errors import TaskError, UsageError
-from parley.plan.arrangements import contestant_roles
-from parley.task import Metric, Task
+from parley.errors import TaskError, UsageError, unknown
+from parley.task import Metric
 
 TARGETS = ("new_items", "these_items")
 
@@ -23,38 +22,46 @@ class Stop:
     top: int | None = None  # a race for the leading ones only
 
     def __post_init__(self) -> None:
+        if self.target not in TARGETS:
+            raise unknown("target", str(self.target), TARGETS)
         if self.half_width is not None and not 0 < self.half_width < float("inf"):
             raise UsageError(f"half-width must be a number above 0, not {self.half_width}")
         if not 0 < self.alpha < 1:
             raise UsageError(f"alpha must lie between 0 and 1, not {self.alpha}")
-        if self.top is not None and self.top < 1:
-            raise UsageError(f"top must be at least 1, not {self.top}")
+        if self.top is not None and (type(self.top) is not int or self.top < 1):
+            raise UsageError(f"top must be a whole number from 1 on, not {self.top}")
 
-    def epsilon(self, metric: Metric) -> float:
-        return metric.epsilon if self.half_width is None else self.half_width
+    def epsilon(self, metric: Metric, primary: Metric) -> float:
+        """What was asked for, where the metric has the primary one's scale; else what the task declares."""
+        same = (metric.low, metric.high, metric.unit) == (primary.low, primary.high, primary.unit)
+        return metric.epsilon if self.half_width is None or not same else self.half_width
 
 
-def leading_metrics(task: Task, seats: Mapping[str, int], stop: Stop) -> dict[str, Metric]:
-    """By contestant role, the first metric that it is given: stopping goes by that one."""
+def leading_metrics(metrics: Sequence[Metric], roles: Sequence[str], stop: Stop) -> dict[str, Metric]:
+    """By contestant role, the first metric that it is given, with the half-width that is wanted: stopping goes by that one."""
     found: dict[str, Metric] = {}
-    for role in contestant_roles(task):
-        metric = next((metric for metric in task.metrics(seats) if not metric.roles or role in metric.roles), None)
+    for role in roles:
+        metric = next((metric for metric in metrics if not metric.roles or role in metric.roles), None)
         if metric is None:
             continue  # a role that is not scored has nothing to wait for
-        if not metric.low < metric.high or not stop.epsilon(metric) > 0:
-            raise TaskError(f"{task.name}: metric {metric.name!r} needs a range and an epsilon above 0 for a stopping rule")
-        found[role] = metric
+        epsilon = stop.epsilon(metric, metrics[0])
+        if not metric.low < metric.high or not epsilon > 0:
+            raise TaskError(f"metric {metric.name!r} needs a range and an epsilon above 0 for a stopping rule")
+        found[role] = replace(metric, epsilon=epsilon)
     if not found:
-        raise TaskError(f"{task.name} scores no contestant, so nothing can become stable")
+        raise TaskError("no contestant is scored, so nothing can become stable")
     return found
 
 
 def usual_spread(metric: Metric) -> float:
-    """The standard deviation to expect of a block's score: as the task declares it, else a quarter of the range."""
-    return (metric.high - metric.low) / 4 if metric.spread is None else metric.spread
+    """The standard deviation to expect of a block's score: as declared; else half the range of a rate, a quarter of others."""
+    if metric.spread is not None:
+        return metric.spread
+    return (metric.high - metric.low) / (2 if (metric.low, metric.high) == (0, 1) else 4)
 
 
 def unit_of(metric: Metric) -> str:
+    """The unit as it follows a number."""
     return f" {metric.unit}" if metric.unit else ""
 
 

@@ -6,26 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
 
 from parley.statistics.betting import Numbers, Sequences
 from parley.statistics.duels import Duels
-from parley.statistics.results import Key, Observation, Pair
+from parley.statistics.results import Key, Observation, Pair, match_means
 from parley.statistics.stability import Stability, Watched
 
 GRID = 400  # of differences, which are many
 POINTS = 60  # of a path, at most
 
 
-@dataclass(frozen=True)
-class Scale:
-    """What a metric's scores can be, how near is near enough, and which way is up."""
+class Scale(NamedTuple):
+    """What a metric's scores can be, and how near is near enough."""
 
     low: float
     high: float
     epsilon: float
-    upward: bool = True
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Point:
 
 @dataclass
 class Anytime:
-    """What can be said of one metric, all of it together at level α."""
+    """What can be said of one metric at every look."""
 
     intervals: dict[Key, tuple[float, float] | None] = field(default_factory=dict)
     pairs: list[Pair] = field(default_factory=list)
@@ -47,29 +46,36 @@ class Anytime:
 
 
 def anytime(
-    observations: Sequence[Observation], metric: str, scale: Scale, alpha: float, cells: int, population: int | None = None
+    observations: Sequence[Observation],
+    metric: str,
+    scale: Scale,
+    alpha: float,
+    roles: int,
+    repeats: Mapping[int, int],
+    population: int | None = None,
 ) -> Anytime:
-    """Intervals, comparisons and the path to them; `cells` is the number of results that α is shared by.
+    """Intervals and the path to them, together at level α; and comparisons, together at level α.
 
-    Observations come in the order of their matches, so blocks come as they were played.
+    Observations come in the order of their matches, so blocks come as they were played. `roles` is the number of roles that
+    are scored, by whatever metric: α is shared by all of them. `repeats` tells the repeat of every match: those of one repeat
+    share what the task draws, and count as one.
     """
-    blocks: dict[str, dict[tuple[str, str], dict[int, list[float]]]] = {}
     matches: dict[str, set[int]] = {}
     for row in observations:
         matches.setdefault(row.block, set()).add(row.match)
-        here = blocks.setdefault(row.block, {})
-        if row.metric == metric and row.value is not None:
-            here.setdefault((row.role, row.alias), {}).setdefault(row.match, []).append(row.value)
-    values = [{cell: [fmean(seats) for seats in by.values()] for cell, by in block.items()} for block in blocks.values()]
+    drawn = (row._replace(match=repeats[row.match]) for row in observations if row.metric == metric)
+    table = {(role, alias): by for (_, role, alias), by in match_means(drawn).items()}
+    values = [{cell: by[block] for cell, by in table.items() if block in by} for block in matches]
     found = Anytime()
-    known = sorted({cell for block in values for cell in block})
+    known = sorted(table)
     if not known:
         return found
     watched = [Watched(role, alias, metric, scale.low, scale.high, scale.epsilon) for role, alias in known]
-    stability = Stability(watched, alpha * len(known) / max(cells, len(known)), population)
+    own = len({role for role, _ in known}) / max(roles, 1)  # this metric's part of α
+    stability = Stability(watched, alpha * min(own, 1.0), population)
     played = 0
     looks = set(np.unique(np.linspace(1, len(values), POINTS).round().astype(int)).tolist())
-    for name, block in zip(blocks, values, strict=True):
+    for name, block in zip(matches, values, strict=True):
         stability.add(block)
         played += len(matches[name])
         if stability.blocks in looks:
@@ -78,7 +84,7 @@ def anytime(
     found.intervals = {
         (metric, role, alias): interval for (role, alias), interval in zip(known, stability.intervals, strict=True)
     }
-    found.pairs = compared(metric, values, known, scale, alpha, cells)
+    found.pairs = compared(metric, values, known, scale, alpha, roles)
     return found
 
 
@@ -88,15 +94,14 @@ def compared(
     known: Sequence[tuple[str, str]],
     scale: Scale,
     alpha: float,
-    cells: int,
+    families: int,
 ) -> list[Pair]:
     """All differences within a role, on the blocks that both played; p is adjusted for all pairs, and valid at every look."""
     roles, aliases = sorted({role for role, _ in known}), sorted({alias for _, alias in known})
     if len(aliases) < 2:
         return []
     at = {(role, alias): (roles.index(role), aliases.index(alias)) for role, alias in known}
-    families = max(len(roles), round(cells / len(aliases)))  # roles that α is shared by, those of other metrics too
-    width, sign = scale.high - scale.low, 1 if scale.upward else -1
+    families, width = max(families, len(roles)), scale.high - scale.low
     duels = Duels(len(roles), len(aliases), np.full(len(roles), scale.epsilon / width), alpha)
     first, second = np.array(list(combinations(range(len(aliases)), 2))).T
     gaps = Sequences(len(roles) * len(first), alpha / families / len(first), grid=GRID)
@@ -105,13 +110,15 @@ def compared(
         scores: Numbers = np.full((len(roles), len(aliases)), np.nan)
         for cell, values in block.items():
             scores[at[cell]] = (fmean(values) - scale.low) / width
-        duels.add(sign * scores)
+        duels.add(scores)
         gap = scores[:, first] - scores[:, second]
         gaps.add(((gap + 1) / 2).ravel())
         seen = ~np.isnan(gap)
         total, count = total + np.where(seen, gap, 0), count + seen
     low, high = (((2 * end - 1) * width).reshape(total.shape) for end in gaps.intervals)
     p = np.minimum(1, duels.p() * families / len(roles))
+    ahead = np.sign(duels.best[0] - duels.best[1])  # what was bet on with more success
+    p = np.where(ahead * total < 0, np.nan, p)  # blocks that contradict each other decide nothing
     return [
         Pair(
             role,
@@ -121,7 +128,8 @@ def compared(
             float(total[r, k] / count[r, k]) * width,
             None if np.isnan(low[r, k]) else float(low[r, k]),
             None if np.isnan(high[r, k]) else float(high[r, k]),
-            float(p[r, k]),
+            None if np.isnan(p[r, k]) else float(p[r, k]),
+            int(count[r, k]),
         )
         for r, role in enumerate(roles)
         for k, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True))

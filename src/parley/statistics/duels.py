@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from parley.statistics.betting import Numbers
 
-MARGINS = (0.5, 1.0, 2.0, 4.0)  # of ε: how much better a gambler may suppose one model to be
+NEAR = (0.5, 1.0, 2.0, 4.0)  # of ε: how much better a gambler may suppose one model to be
+FAR = (0.1, 0.4)  # of the range, for models that are far apart
 MOST = 0.8  # of its capital that a bet may lose
-PRIOR = 0.02  # of the variance of a difference, before there is one; scores lie in [0, 1]
+PRIOR = 0.04  # the variance of a difference before any is seen; scores lie in [0, 1]
 
 
 class Duels:
@@ -33,7 +34,8 @@ class Duels:
         self._n = np.zeros((roles, pairs))
         self._sum = np.zeros((roles, pairs))
         self._squares = np.full((roles, pairs), PRIOR)
-        self._capital = np.zeros((4, len(MARGINS), roles, pairs))  # logarithms
+        self._margins = np.concatenate([np.multiply.outer(NEAR, epsilon), np.repeat(FAR, roles).reshape(-1, roles)])
+        self._capital = np.zeros((4, len(self._margins), roles, pairs))  # logarithms
         self.best = np.zeros((4, roles, pairs))  # the most that each gambler ever had
 
     def add(self, scores: Numbers) -> None:
@@ -44,8 +46,8 @@ class Duels:
             return
         d = np.clip(gap[role, pair], -1, 1)
         n, epsilon = self._n[role, pair], self._epsilon[role]
-        mean, variance = self._sum[role, pair] / (n + 1), (self._squares[role, pair] + PRIOR) / (n + 1)
-        margins = np.multiply.outer(np.array(MARGINS), epsilon)
+        mean, variance = self._sum[role, pair] / (n + 1), self._squares[role, pair] / (n + 1)
+        margins = self._margins[:, role]
         bets = np.minimum(margins / (variance + margins**2), MOST)  # from the past only
         gains = np.stack([d, -d, epsilon - d, epsilon + d])
         capital = self._capital[:, :, role, pair] + np.log1p(bets * gains[:, None, :])

@@ -52,7 +52,7 @@ def level(values: Sequence[float], bounds: tuple[float, float], point: float) ->
         place = (point - low) / (high - low)
         t = (blocks.place - place) * math.sqrt(blocks.worth / (place * (1 - place)))
     else:
-        t = (mean - point) / (blocks.spread / math.sqrt(n))
+        t = (mean - point) / blocks.error
     return 2 * t_cdf(-abs(t), n - 1)
 
 
@@ -99,7 +99,7 @@ class Blocks:
 
 def student(blocks: Blocks, alpha: float) -> Interval:
     """Student's t over blocks."""
-    half = t_quantile(1 - alpha / 2, blocks.n - 1) * blocks.spread / math.sqrt(blocks.n)
+    half = t_quantile(1 - alpha / 2, blocks.n - 1) * blocks.error
     return Interval(max(blocks.bounds[0], blocks.mean - half), min(blocks.bounds[1], blocks.mean + half), "block t")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import fmean, stdev
 from typing import NamedTuple
@@ -49,6 +49,7 @@ class Pair:
     low: float | None
     high: float | None
     p: float | None
+    blocks: int = 0
 
 
 @dataclass(frozen=True)
@@ -66,17 +67,22 @@ Key = tuple[str, str, str]  # metric, role, alias
 Table = Mapping[Key, Mapping[str, float]]  # block means
 
 
-def block_means(observations: Iterable[Observation]) -> dict[Key, dict[str, float]]:
-    """Means by block. Seats of one match held by the same model are averaged within the match first."""
+def match_means(observations: Iterable[Observation]) -> dict[Key, dict[str, list[float]]]:
+    """By block, a score for every match; seats of one match held by the same model are averaged."""
     matches: dict[Key, dict[str, dict[int, list[float]]]] = {}
     for block, match, alias, role, metric, value in observations:
         if value is not None:
             cell = matches.setdefault((metric, role, alias), {})
             cell.setdefault(block, {}).setdefault(match, []).append(value)
     return {
-        key: {block: fmean(fmean(values) for values in by_match.values()) for block, by_match in blocks.items()}
+        key: {block: [fmean(values) for values in by_match.values()] for block, by_match in blocks.items()}
         for key, blocks in matches.items()
     }
+
+
+def block_means(observations: Iterable[Observation]) -> dict[Key, dict[str, float]]:
+    """Means by block: the unit that intervals rest on."""
+    return {key: {block: fmean(values) for block, values in blocks.items()} for key, blocks in match_means(observations).items()}
 
 
 def cells(observations: Sequence[Observation], bounds: Mapping[str, tuple[float, float]], method: str = "block") -> list[Cell]:
@@ -104,17 +110,19 @@ def cells(observations: Sequence[Observation], bounds: Mapping[str, tuple[float,
     return found
 
 
-def pairs(table: Table, bounds: Mapping[str, tuple[float, float]], alpha: float = ALPHA) -> list[Pair]:
+def pairs(table: Table, bounds: Mapping[str, tuple[float, float]], alpha: float = ALPHA, method: str = "block") -> list[Pair]:
     """All differences between models in the same role and metric, on shared blocks."""
     found: list[Pair] = []
     for metric, role in sorted({(metric, role) for metric, role, _ in table}):
         aliases = sorted(alias for m, r, alias in table if (m, r) == (metric, role))
-        family = [difference(table, metric, role, a, b, bounds[metric], alpha) for a, b in combinations(aliases, 2)]
+        family = [difference(table, metric, role, a, b, bounds[metric], alpha, method) for a, b in combinations(aliases, 2)]
         found += holm([pair for pair in family if pair is not None])
     return found
 
 
-def difference(table: Table, metric: str, role: str, a: str, b: str, bounds: tuple[float, float], alpha: float) -> Pair | None:
+def difference(
+    table: Table, metric: str, role: str, a: str, b: str, bounds: tuple[float, float], alpha: float, method: str
+) -> Pair | None:
     """Two models compared on the blocks that both played; none if there are none."""
     ours, theirs = table[metric, role, a], table[metric, role, b]
     mine, others = ([one[block] for block in ours if block in theirs] for one in (ours, theirs))
@@ -122,13 +130,16 @@ def difference(table: Table, metric: str, role: str, a: str, b: str, bounds: tup
     if not gaps:
         return None
     width = bounds[1] - bounds[0]
-    found, p = interval(gaps, (-width, width), alpha), level(gaps, (-width, width), 0.0)
+    found, p = interval(gaps, (-width, width), alpha, method), level(gaps, (-width, width), 0.0)
     if constant(gaps, bounds) and not constant(mine, bounds) and not constant(others, bounds):
         # Both vary, but always together: the signs of the gaps decide.
         one, other = interval(mine, bounds, alpha / 2), interval(others, bounds, alpha / 2)
-        found = Interval(one.low - other.high, one.high - other.low, one.kind)  # type: ignore[operator]
+        low, high = one.low - other.high, one.high - other.low  # type: ignore[operator]
         p = 1.0 if abs(gaps[0]) < 1e-9 * max(1.0, width) else min(1.0, 2 * 0.5 ** len(gaps))
-    return Pair(role, metric, a, b, fmean(gaps), found.low, found.high, p)
+        if p <= alpha:  # an end that the signs refute
+            low, high = (max(low, 0.0), high) if gaps[0] > 0 else (low, min(high, 0.0))
+        found = Interval(low, high, one.kind)
+    return Pair(role, metric, a, b, fmean(gaps), found.low, found.high, p, len(gaps))
 
 
 def holm(family: Sequence[Pair]) -> list[Pair]:
@@ -139,7 +150,7 @@ def holm(family: Sequence[Pair]) -> list[Pair]:
     for place, pair in enumerate(known):
         worst = max(worst, min(1.0, (len(known) - place) * (pair.p or 0.0)))
         adjusted[id(pair)] = worst
-    return [Pair(p.role, p.metric, p.a, p.b, p.difference, p.low, p.high, adjusted.get(id(p))) for p in family]
+    return [replace(pair, p=adjusted.get(id(pair))) for pair in family]
 
 
 def ranks(table: Table, differences: Sequence[Pair], lower_is_better: frozenset[str], alpha: float = ALPHA) -> list[Rank]:

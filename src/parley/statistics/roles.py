@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import NamedTuple
 
-from parley.statistics.intervals import ALPHA, Interval, interval
+from parley.statistics.intervals import ALPHA, Interval, constant, interval
 from parley.statistics.results import Observation, block_means
+from parley.statistics.student import t_quantile
 
 Place = tuple[str, int]  # role and position
 Pair = tuple[str, str]  # who sat first, who second
@@ -46,6 +48,7 @@ class Cell(NamedTuple):
     second: float | None
     matches: int = 0
     blocks: int = 0
+    idle: tuple[int, int] = (0, 0)  # of those matches, how many gave the first and the second seat no score that counts
 
 
 class Margin(NamedTuple):
@@ -136,13 +139,14 @@ def cell_of(met: Iterable[Meeting]) -> Cell | None:
             if value is not None:
                 side.setdefault(each.block, []).append(value)
     first, second = (fmean(map(fmean, side.values())) if side else None for side in sides)
-    return Cell(first, second, len(scored), len({each.block for each in scored}))
+    idle = sum(each.first_value is None for each in scored), sum(each.second_value is None for each in scored)
+    return Cell(first, second, len(scored), len({each.block for each in scored}), idle)
 
 
 def margins(cells: Mapping[Pair, Cell | None], aliases: Iterable[str]) -> Margins:
     """Row and column means from cells alone, as the paper's tables have them; published cells will do."""
-    firsts = [(row, cell.first, cell.matches) for (row, _), cell in cells.items() if cell]
-    seconds = [(column, cell.second, cell.matches) for (_, column), cell in cells.items() if cell]
+    firsts = [(row, cell.first, cell.matches - cell.idle[0]) for (row, _), cell in cells.items() if cell]
+    seconds = [(column, cell.second, cell.matches - cell.idle[1]) for (_, column), cell in cells.items() if cell]
 
     def margin(side: Sequence[tuple[str, float | None, int]], alias: str | None = None) -> Margin:
         found = [(value, matches) for name, value, matches in side if value is not None and alias in (None, name)]
@@ -172,10 +176,33 @@ def position_effects(rows: Iterable[Seated], bounds: Mapping[str, tuple[float, f
         positions = sorted({row.position for row in seats})
         low, high = bounds[metric]
         most = 2 * (high - low) * (1 - 1 / len(positions))  # no contrast can be larger
+        paid = price(seats, positions)
         for position, values in contrasts(seats, positions).items():
             mean = fmean(values) if values else None
-            found.append(Effect(metric, role, position, mean, interval(values, (-most, most), alpha), len(values)))
+            found.append(Effect(metric, role, position, mean, contrast_interval(values, paid, most, alpha), len(values)))
     return found
+
+
+def price(seats: Sequence[Seated], positions: Sequence[int]) -> float:
+    """The degrees of freedom that the models' usual scores cost; none where everybody sits everywhere in every block."""
+    sat: dict[tuple[str, str], set[int]] = {}
+    for row in seats:
+        if row.value is not None:
+            sat.setdefault((row.block, row.alias), set()).add(row.position)
+    balanced = all(len(places) == len(positions) for places in sat.values())
+    return 0.0 if balanced else (len({alias for _, alias in sat}) - 1) / max(1, len(positions) - 1)
+
+
+def contrast_interval(values: Sequence[float], paid: float, most: float, alpha: float) -> Interval:
+    """A block t interval that has paid for the models' usual scores; unknown where nothing is left after that."""
+    freedom = len(values) - 1 - paid
+    if freedom < 1:
+        return Interval(None, None, None)
+    if not paid or constant(values, (-most, most)):
+        return interval(values, (-most, most), alpha)
+    error = stdev(values) * math.sqrt((len(values) - 1) / freedom / len(values))
+    half = t_quantile(1 - alpha / 2, freedom) * error
+    return Interval(max(-most, fmean(values) - half), min(most, fmean(values) + half), "block t")
 
 
 def contrasts(seats: Sequence[Seated], positions: Sequence[int]) -> dict[int, list[float]]:

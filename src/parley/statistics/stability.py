@@ -40,17 +40,21 @@ class Stability:
         self._low = np.array([cell.low for cell in self.cells], dtype=np.float64)
         self._width = np.array([cell.high - cell.low for cell in self.cells], dtype=np.float64)
         self._noise = np.zeros(len(self.cells))  # variances of block means within their blocks, added up
-        self._noisy = np.zeros(len(self.cells))  # how many
+        self._noisy = np.zeros(len(self.cells))  # how many blocks have several repeats
+        self._repeats = np.zeros(len(self.cells))
+        self._at_end = np.zeros(len(self.cells))  # blocks whose repeats all ended at one end of the scale
         self.blocks = 0
 
     def add(self, block: Mapping[tuple[str, str], Sequence[float]]) -> None:
-        """Take in one block: by role and alias, the score of every match."""
+        """Take in one block: by role and alias, the score of every repeat (of every match, where each has its own seed)."""
         self.blocks += 1
         means = np.full(len(self.cells), np.nan)
         for at, cell in enumerate(self.cells):
             scores = [(score - cell.low) / self._width[at] for score in block.get((cell.role, cell.alias), ())]
             if scores:
                 means[at] = mean = math.fsum(scores) / len(scores)
+                self._repeats[at] += len(scores)
+                self._at_end[at] += mean <= 0 or mean >= 1
             if len(scores) > 1:
                 self._noise[at] += math.fsum((score - mean) ** 2 for score in scores) / (len(scores) - 1) / len(scores)
                 self._noisy[at] += 1
@@ -60,28 +64,45 @@ class Stability:
     def intervals(self) -> list[tuple[float, float] | None]:
         """Where each mean lies; None where the blocks contradict each other."""
         low, high = self._sequences.intervals
-        margin = self._margin()
-        low, high = np.clip(low - margin, 0, 1), np.clip(high + margin, 0, 1)
+        if self.population is not None:
+            low, high = self._widened(low, -1), self._widened(high, 1)
         return [
             None if math.isnan(least) else (cell.low + width * float(least), cell.low + width * float(most))
             for cell, width, least, most in zip(self.cells, self._width.tolist(), low, high, strict=True)
         ]
 
-    def _margin(self) -> Numbers:
-        """How far the mean that these items would show if played once more may lie from the one that they showed."""
-        margin = np.zeros(len(self.cells))
-        if self.population is None:
-            return margin
-        known = self._sequences
+    def _widened(self, ends: Numbers, side: int) -> Numbers:
+        """Ends moved out by the noise within these items: as far as what they would show if played once more may lie.
+
+        A score interval as of Wilson (1927) with Student's t: the noise of a mean m is a share of m (1 − m), which also holds
+        where nearly all matches end at one end of the scale and hardly any noise was seen.
+        """
+        assert self.population is not None
+        known, moved = self._sequences, ends.copy()
         for at, n in enumerate(known.n.tolist()):
             if n < 2:
-                margin[at] = 1
-                continue
-            # Blocks of one match tell noise and items not apart: all of their spread is taken for noise.
-            several = self._noisy[at] == n
-            variance = self._noise[at] / n if several else float(known.squares[at]) / (n - 1)
-            margin[at] = t_quantile(1 - self._share / 2, n - 1) * math.sqrt(variance / self.population)
-        return margin
+                moved[at] = (1 + side) / 2
+            elif not math.isnan(ends[at]):
+                reach = t_quantile(1 - self._share / 2, n - 1) ** 2 * self._noise_share(at, n) / self.population
+                place = float(ends[at])
+                centre, half = place + reach / 2, math.sqrt(place * (1 - place) * reach + reach**2 / 4)
+                moved[at] = min(1.0, max(0.0, (centre + side * half) / (1 + reach)))
+        return moved
+
+    def _noise_share(self, at: int, n: int) -> float:
+        """The variance of a block's mean within its item, as a share of the most that a score from 0 to 1 can have.
+
+        Blocks played once tell noise and items not apart: all of their spread is taken for noise. Blocks at an end of the
+        scale show little of it; their share counts as part of one more block that varies as much as can be.
+        """
+        mean, repeats = float(self._sequences.sum[at]) / n, float(self._repeats[at]) / n
+        most = mean * (1 - mean)
+        if most <= 0:
+            return 1 / repeats
+        several = self._noisy[at] == n
+        seen = self._noise[at] if several else (float(self._sequences.squares[at]) - 0.25) * n / (n - 1)
+        extra = (self._at_end[at] + 1) / (n + 1)
+        return float((seen + extra * most / repeats) / (n + extra) / most)
 
     @property
     def half_widths(self) -> list[float | None]:

@@ -68,7 +68,7 @@ def find(run: str, place: Path) -> Path:
     names = {path.name.removesuffix(SUFFIX): path for path in known}
     if run in names:
         return names[run]
-    begun = [name for name in names if name.startswith(run)] or [n for n, path in names.items() if named(path) == run]
+    begun = [n for n, path in names.items() if named(path) == run] or [name for name in names if name.startswith(run)]
     if len(begun) == 1:
         return names[begun[0]]
     if begun:

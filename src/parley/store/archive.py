@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 from pathlib import Path
@@ -13,6 +14,7 @@ import orjson
 
 from parley.config import Config
 from parley.errors import StoreError, UsageError
+from parley.expect import clip
 from parley.pool import Seat, text_of
 from parley.record import Call
 from parley.store.owner import lives
@@ -76,7 +78,7 @@ class Archive:
         self._connection.close()
         if type(wrong) is StoreError and str(self.path) not in str(wrong):
             raise StoreError(f"{self.path}: {wrong}") from None
-        if isinstance(wrong, KeyError | TypeError | ValueError | AttributeError | IndexError):
+        if isinstance(wrong, KeyError | TypeError | ValueError | AttributeError | IndexError | ArithmeticError):
             raise StoreError(f"{self.path} holds something unexpected: {type(wrong).__name__}: {wrong}") from wrong
 
     def _row(self, query: str, *values: Any) -> Any:
@@ -115,6 +117,8 @@ class Archive:
         casts: dict[str, dict[str, str]] = {}
         found = []
         for match, block, seat, seats, idle, metric, value in rows:
+            if not (value is None or (isinstance(value, float | int) and math.isfinite(value))):
+                raise StoreError(f"match {match} has a score that is no number: {clip(value)}")
             cast = casts.get(seats) or casts.setdefault(seats, decoded(seats))
             found.append(Score(match, block, Seat.of(seat), cast[seat], metric, value, bool(idle) and seat in decoded(idle)))
         return found

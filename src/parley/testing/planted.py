@@ -14,6 +14,7 @@ from parley.match import Match
 from parley.parameters import keywords
 from parley.participants.bot import ANYWHERE, Bot, make
 from parley.plan import Done, MatchSpec
+from parley.plan.arrangements import usual
 from parley.plan.fixed import Fixed
 from parley.prepared import fitting
 from parley.seating import counted
@@ -146,14 +147,6 @@ class Findings:
 def too_many(count: int, runs: int) -> bool:
     """Whether so many errors are more than chance explains, if they happen in 5 % of runs (exact binomial tail)."""
     return count > 0 and incomplete_beta(count, runs - count + 1, ALPHA) < FLUKE
-
-
-def usual(task: Task) -> str:
-    """The plan that fits a task when none is named."""
-    roles = [role for role in task.roles.values() if not role.instrument]
-    if len(roles) == 1 and roles[0].open:
-        return "together"
-    return "each" if sum(role.least for role in roles) == 1 else "round_robin"
 
 
 def metric_of(task: Task, spec: MatchSpec, name: str | None) -> Metric:
