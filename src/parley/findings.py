@@ -264,7 +264,7 @@ def signature(archive: Archive, matches: int) -> str:
     seats = sum(count for role, count in identity["seats"].items() if identity["roles"][role] == "contestant")
     facts = [f"plan:{config.plan}", f"seats:{seats}", f"matches:{matches}", f"standardise:{config.standardise}"]
     if config.stop is not None:
-        width = "task's" if config.stop.half_width is None else f"{config.stop.half_width:g}"
+        width = f"{identity['metrics'][0]['epsilon'] if config.stop.half_width is None else config.stop.half_width:g}"
         top = f",top={config.stop.top}" if config.stop.top else ""
         facts.append(f"stop:half_width={width},alpha={config.stop.alpha:g},target={config.stop.target}{top}")
     if seats > 1:

@@ -29,7 +29,7 @@ def pairs(data: Data) -> list[Table]:
     level = f"{100 * (1 - stability['alpha']):g}%" if stability else "95%"
     header = ["role", "metric", "a", "b", "a − b", f"{level} interval", "p", "blocks"]
     sure = (
-        "intervals and p are adjusted for all pairs and hold at every look; p comes from bets on who is better, which are sharper"
+        "intervals and p are adjusted for all pairs and hold at every look; no p: blocks contradict each other"
         if stability
         else "intervals are for each pair by itself, p is Holm-adjusted within role and metric"
     )
@@ -45,6 +45,8 @@ def pairs(data: Data) -> list[Table]:
 def roles(data: Data) -> list[Table]:
     """Who scored how much against whom: first seats down, second seats across, both scores and n in a cell."""
     found = []
+    raced = data["stability"] is not None and data["stability"]["plan"] == "race"
+    apart = " that count for each: who has left the race does not" if raced else ""
     for table in data["tables"]:
         cells = {(each["first"], each["second"]): each["cell"] for each in table["cells"]}
         aliases = list(table["rows"])
@@ -52,7 +54,8 @@ def roles(data: Data) -> list[Table]:
         rows = [[one, *(met(cells.get((one, other))) for other in aliases), margin(table["rows"][one])] for one in aliases]
         below, every = [margin(table["columns"][one]) for one in aliases], table["all"]
         rows.append([f"mean {table['second']}", *below, f"{margin(every['first'])} / {margin(every['second'])}"])
-        found.append(Table(header, rows, note=f"{table['metric']}: {table['first']} / {table['second']} (matches)"))
+        note = f"{table['metric']}: {table['first']} / {table['second']} (matches{apart})"
+        found.append(Table(header, rows, note=f"{note}; means of rows and columns weigh partners alike"))
     return found or [nothing("role tables are for matches of two")]
 
 

@@ -21,16 +21,16 @@ COLUMNS = (
     "matches", "missing", "violations", "signature",
 )  # fmt: skip
 NOTES = {
-    "bounded": "* an interval for bounded scores: the mean is near an end of the range, or all blocks agree exactly",
-    "anytime": "intervals hold at every look, all of a metric together: the run stopped by what it saw",
+    "bounded": "* an interval for bounded scores: for so few blocks an end of the range is near, or all blocks agree exactly",
+    "anytime": "intervals hold at every look, all of a metric together: the run looks at what it plays",
 }
 
 
 class Result:
     """What a run has found so far; `interval` may ask for a bootstrap over blocks instead of Student's t."""
 
-    def __init__(self, path: Path, interval: str = "block") -> None:
-        self.path, self._method = path, interval
+    def __init__(self, path: str | Path, interval: str = "block") -> None:
+        self.path, self._method = Path(path), interval
 
     @cached_property
     def data(self) -> dict[str, Any]:
@@ -109,6 +109,8 @@ class Result:
             cells = [["" if row[name] is None else str(row[name]) for name in names] for row in rows]
             return Table(names, cells).render("csv") if rows else ""
         *first, last = PARTS[part](self.data)
+        if not last.rows:
+            return str(last.header[0])
         signature = [f"signature: {self.data['results'][0]['signature']}"] if self.data["results"] and last.rows else []
         last = replace(last, note="\n".join(filter(None, [last.note, *signature])))
         return "\n\n".join(table.render(form) for table in [*first, last])
@@ -134,10 +136,11 @@ class Result:
         """What belongs to the table: how the run stands, violations, ranks, what the scores rest on."""
         data, lines = self.data, []
         run = data["run"]
-        if run["state"] == "done" and run["stop"]["status"] in ("drift", "items_exhausted"):
+        if run["state"] == "done" and run["stop"]["status"] and run["stop"]["reason"]:
             lines.append(f"{run['stop']['status'].replace('_', ' ')}: {run['stop']['reason']}")
         if run["state"] != "done":
-            played = f"{run['matches']['done']} of {run['matches']['planned']} matches"
+            of = "" if data["stability"] else f" of {run['matches']['planned']}"  # where nobody knows how many there will be
+            played = f"{run['matches']['done']}{of} matches"
             lines.append(f"{run['state']}: {played}" + (f"; {run['stop']['reason']}" if run["stop"]["reason"] else ""))
         kinds = {row["interval"] for row in data["results"]}
         lines += [note for kind, note in NOTES.items() if kind in kinds]

@@ -63,6 +63,8 @@ class Table:
         def escaped(cell: str) -> str:
             for mark in "&%$#_{}":
                 cell = cell.replace(mark, f"\\{mark}")
+            for mark, written in {"↓": r"$\downarrow$", "→": r"$\rightarrow$", "−": "$-$", "–": "--", "<": "$<$"}.items():
+                cell = cell.replace(mark, written)
             return cell
 
         columns = "l" * self.left + "r" * (len(self.header) - self.left)

@@ -86,7 +86,7 @@ async def live(tally: Tally) -> None:
                     bar.console.print(f"parley: {tally.notices.pop(0)}", highlight=False)
                 failed = ", ".join(filter(None, [f"{tally.failed} failed" if tally.failed else "", waited_for(tally)]))
                 bar.update(line, total=tally.planned or None, completed=tally.done, calls=tally.calls, failed=failed)
-                bar.update(line, outlook=tally.outlook if bar.console.width >= 120 else "")
+                bar.update(line, outlook=tally.outlook[: max(0, bar.console.width - 70)])
                 await asyncio.sleep(0.2)
         finally:
             bar.update(line, total=tally.planned or None, completed=tally.done)

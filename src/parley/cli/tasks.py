@@ -40,7 +40,8 @@ def command(name: str | None, as_json: bool) -> None:
     for metric in facts["metrics"]:
         unit, seats = f" {metric['unit']}" if metric["unit"] else "", ", ".join(f"{n} {r}" for r, n in least_seats(task).items())
         click.echo(
-            f"metric {metric['name']}: {metric['low']:g} to {metric['high']:g}{unit}, {metric['better']} is better ({seats})"
+            f"metric {metric['name']}: {metric['low']:g} to {metric['high']:g}{unit}, {metric['better']} is better, "
+            f"a half-width of {metric['epsilon']:g} matters ({seats})"
         )
     for name, about in facts["bots"].items():
         click.echo(f"{name}: {about}")

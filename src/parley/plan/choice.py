@@ -46,7 +46,10 @@ def planned(
     from parley.plan.race import Race  # these look with numpy, which other plans do not wait for
     from parley.plan.sequential import Rule, Sequential
     from parley.plan.stable import Stable
+    from parley.statistics.stability import LEAST
 
+    if max_blocks is not None and max_blocks < LEAST:
+        raise UsageError(f"nothing is decided before {LEAST} blocks: --max-blocks {max_blocks} is too few")
     series = Series("cycles" if name == "race" else name, task, contestants, instruments, seed, size)
     table = counted(series.matches(0, "", None, 1, 0)[0].seats, task)
     leading = leading_metrics(metrics_of(task, table), list(contestant_roles(task)), stop)

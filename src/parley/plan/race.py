@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from parley.plan import Done
 from parley.plan.sequential import Values
-from parley.plan.stopping import Stop, in_blocks, listed, refuse_unscored, unit_of, usual_spread
+from parley.plan.stopping import Stop, in_blocks, listed, refuse_unscored, supposed, unit_of, usual_spread
 from parley.statistics.duels import Duels, duel_blocks
 from parley.statistics.stability import LEAST
 from parley.task import Metric
@@ -64,8 +64,8 @@ class Race:
             blocks = duel_blocks(epsilon / 2 / width, spread / width, epsilon / width, level, FAR)
             need = in_blocks(blocks, matches) if blocks else f"more than {FAR:,} blocks"
             found.append(
-                f"forecast: the hardest pair, {epsilon / 2:g}{unit_of(metric)} apart, takes {need}, if a block's {metric.name} "
-                f"spreads by {usual_spread(metric):.3g}; other models leave the race earlier"
+                f"forecast: a pair in doubt (half of {epsilon:g}{unit_of(metric)} apart) takes {need}, {supposed(metric)}; "
+                + ("others leave earlier" if self._stop.top is None else "a race for the top usually takes a fraction of that")
             )
             if blocks is None or blocks > most:
                 found.append(f"at most {most:,} blocks will be played, so some pairs may stay open: see `parley simulate`")
@@ -100,4 +100,14 @@ class Race:
             )
         undecided = self._undecided()
         self._wanted = np.asarray(undecided.any(axis=2))
-        return None if undecided.any() else Done("converged", self.outlook)
+        return None if undecided.any() else Done("converged", self._found())
+
+    def _found(self) -> str:
+        """What a race that is over has decided."""
+        if self._stop.top is None:
+            return f"every pair is told apart, or within {self._metrics[0].epsilon:g}, after {self.blocks} blocks"
+        means, found = self._sum / np.maximum(self._n, 1), []
+        for at, role in enumerate(self._roles):
+            leading = [self._aliases[place] for place in np.argsort(-means[at], kind="stable")[: self._stop.top]]
+            found.append(f"top {self._stop.top} as {role}: {', '.join(leading)}")
+        return f"{'; '.join(found)}; nobody else is ahead by {self._metrics[0].epsilon:g}, after {self.blocks} blocks"

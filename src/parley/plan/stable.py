@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from parley.plan import Done
 from parley.plan.sequential import Values
-from parley.plan.stopping import Stop, in_blocks, refuse_unscored, unit_of, usual_spread
+from parley.plan.stopping import Stop, in_blocks, refuse_unscored, supposed, unit_of, usual_spread
 from parley.statistics.stability import LEAST, Stability, Watched, forecast
 from parley.task import Metric
 
@@ -34,7 +34,9 @@ class Stable:
             return ""
         cell, width = widest
         blocks, whose = self._stability.blocks, f"{cell.alias}, {cell.role}"
-        return f"half-width {width:.3g} after {blocks} blocks, wanted {cell.epsilon:g} ({whose})"
+        more = round(blocks * ((width / cell.epsilon) ** 2 - 1))  # it shrinks as the root of the blocks, and faster at first
+        left = f", at most some {more:,} blocks more" if blocks and more > 0 else ""
+        return f"half-width {width:.3g} after {blocks} blocks, wanted {cell.epsilon:g} ({whose}){left}"
 
     def cautions(self, most: int, matches: int) -> list[str]:
         """Before the run: how many blocks the half-width will take, and whether it can be had at all."""
@@ -44,17 +46,17 @@ class Stable:
             cell = next(cell for cell in self._stability.cells if cell.role == role)
             spread, level = usual_spread(metric), self._stop.alpha / cells
             wanted = f"a half-width of {cell.epsilon:g}{unit_of(metric)} in {metric.name} for all {cells} results"
-            supposed = f"if a block's score spreads by {spread:.3g}"
+            guess = supposed(metric)
             soon = forecast(cell, spread, level, min(most, FAR), self._population)
             if soon.blocks is not None:
-                found.append(f"forecast: {wanted} takes {in_blocks(soon.blocks, matches)}, {supposed}")
+                found.append(f"forecast: {wanted} takes {in_blocks(soon.blocks, matches)}, {guess}")
                 continue
             bound = f"the {most:,} items" if most == self._items else f"{most:,} blocks"
             far = forecast(cell, spread, level, FAR)
             need = in_blocks(far.blocks, matches) if far.blocks else f"more than {FAR:,} blocks"
             found.append(
                 f"forecast: {bound} will hardly give {wanted}: expect about {soon.half_width:.2g}; "
-                f"it takes {need}{' of new items' if self._items else ''}, {supposed}"
+                f"it takes {need}{' of new items' if self._items else ''}, {guess}"
             )
         return found
 

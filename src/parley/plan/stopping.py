@@ -60,6 +60,12 @@ def usual_spread(metric: Metric) -> float:
     return (metric.high - metric.low) / (2 if (metric.low, metric.high) == (0, 1) else 4)
 
 
+def supposed(metric: Metric) -> str:
+    """What a forecast rests on."""
+    spread = f"if a block's {metric.name} spreads by {usual_spread(metric):.3g}"
+    return spread if metric.spread is not None else f"{spread} (a guess from its range; with less it takes fewer)"
+
+
 def unit_of(metric: Metric) -> str:
     """The unit as it follows a number."""
     return f" {metric.unit}" if metric.unit else ""

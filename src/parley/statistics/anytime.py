@@ -118,7 +118,9 @@ def compared(
     low, high = (((2 * end - 1) * width).reshape(total.shape) for end in gaps.intervals)
     p = np.minimum(1, duels.p() * families / len(roles))
     ahead = np.sign(duels.best[0] - duels.best[1])  # what was bet on with more success
-    p = np.where(ahead * total < 0, np.nan, p)  # blocks that contradict each other decide nothing
+    p = np.where((ahead * total < 0) & (p <= alpha), np.nan, p)  # blocks that contradict each other decide nothing
+    told = p <= alpha  # the bets on who is better are sharper: an end that they refute is no end
+    low, high = np.where(told & (total > 0), np.maximum(low, 0), low), np.where(told & (total < 0), np.minimum(high, 0), high)
     return [
         Pair(
             role,
