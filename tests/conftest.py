@@ -5,6 +5,8 @@ import os
 import pytest
 from hypothesis import settings
 
+from parley import providers
+
 settings.register_profile("parley", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("parley")
 
@@ -14,9 +16,10 @@ def _nothing_from_outside():
     """Runs, models and keys of whoever runs the tests stay out of them."""
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
-            if name.startswith("PARLEY_") and name != "PARLEY_UPDATE":
+            if name.startswith("PARLEY_") and name not in ("PARLEY_UPDATE", "PARLEY_CACHE"):
                 patch.delenv(name)
-        for provider in ("OPENAI", "OPENROUTER", "VLLM", "OLLAMA", "COMPLETION", "OPENAI_COMPATIBLE"):
-            for what in ("API_KEY", "BASE_URL"):
-                patch.delenv(f"{provider}_{what}", raising=False)
+        for family in providers.names():
+            provider = providers.class_of(family)
+            for name in filter(None, (getattr(provider, "key_env", None), getattr(provider, "home_env", None), "GOOGLE_API_KEY")):
+                patch.delenv(name, raising=False)
         yield

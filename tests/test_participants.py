@@ -26,7 +26,7 @@ from parley.providers.protocol import Reply, Usage
 from parley.record import Call
 from parley.store.rows import call_row
 from parley.tasks.public_goods import PublicGoods
-from tests.server import Server, echo_of_the_key, says, sent
+from parley.testing.server import Server, echo_of_the_key, says, sent
 
 PLAYER = Seat("players", 1)
 GAME = PublicGoods()
@@ -487,7 +487,7 @@ def test_a_service_that_nests_too_deep_is_a_fault_and_no_crash(name, status):
 
 
 def test_a_service_with_a_date_that_no_calendar_has_is_asked_again(monkeypatch):
-    monkeypatch.setattr("parley.providers.transport.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("parley.providers.patience.FIRST_PAUSE", 0.001)
     late = sent(b"", 429, Retry_After="Mon, 01 Jan 99999999999999 00:00:00 GMT")
     [reply], server = served(late, {"reply": "x"})
     assert (reply.content, len(server.asked)) == ("x", 2)
@@ -668,6 +668,38 @@ def test_a_key_shows_nowhere_in_a_run_that_fails(tmp_path, monkeypatch):
         assert b"my-secret-credential" not in path.read_bytes()
 
 
+def test_planted_keys_are_in_nothing_that_a_run_writes_or_says(tmp_path, monkeypatch):
+    """An endpoint that repeats the key in words, errors and model names; then everything the run left is searched."""
+    keys = {"MY_CREDENTIAL": "my-secret-credential", "OTHER_API_KEY": "sk-other-0123456789"}
+    for name, key in keys.items():
+        monkeypatch.setenv(name, key)
+    (tmp_path / ".env").write_text("THIRD_TOKEN=third-token-987654\n")
+    outputs = []
+
+    async def season():
+        def words(said):
+            return {**says(f'{{"coins": 5, "reason": "{said}"}}'), "model": said, "system_fingerprint": said}
+
+        echo = echo_of_the_key(200, words)
+        async with Server(echo, echo, echo_of_the_key(500, lambda said: {"error": said}), echo) as server:
+            model = {"model": "vllm/m", "base_url": server.url, "api_key_env": "MY_CREDENTIAL"}
+            result = await parley.run_async("public_goods", {"a": model, "b": "bot/altruist"}, repeats=3, store=tmp_path / "runs")
+            outputs.extend([repr(result), result._repr_html_(), json.dumps(result.data), json.dumps(result.matches)])
+            outputs.extend(result.render("text", part) for part in ("pairs", "cost"))
+
+    with monkeypatch.context() as patch:
+        patch.chdir(tmp_path)
+        asyncio.run(season())
+        for words in (["ls"], ["show", "last"], ["show", "last", "1"], ["audit", "last"], ["models"], ["doctor", "--no-calls"]):
+            said = subprocess.run([sys.executable, "-m", "parley", *words], capture_output=True, text=True, check=False)
+            outputs += [said.stdout, said.stderr]
+    kept = [path.read_bytes() for path in (tmp_path / "runs").rglob("*") if path.is_file()]
+    assert kept
+    for key in [*keys.values(), "third-token-987654"]:
+        assert not any(key in text for text in outputs)
+        assert not any(key.encode() in data for data in kept)
+
+
 def test_whatever_an_endpoint_sends_a_match_is_played_to_its_end(tmp_path):
     odd = {**says("5 coins \ud800\0"), "model": "\ud800", "usage": {"prompt_tokens": 10**40, "completion_tokens": "x"}}
 
@@ -760,6 +792,6 @@ def test_the_provider_and_participant_names_do_not_overlap():
 @pytest.mark.parametrize(("given", "said"), [("0", "at least 1"), ("many", "a whole number"), (-3, "at least 1")])
 def test_a_limit_that_is_none_is_refused(given, said):
     with pytest.raises(UsageError, match=said):
-        participants.most_at_once({"concurrency": given}, "a")
-    assert participants.most_at_once({}, "a") is None
-    assert participants.most_at_once({"concurrency": "4"}, "a") == 4
+        participants.limit({"concurrency": given}, "concurrency", "a")
+    assert participants.limit({}, "concurrency", "a") is None
+    assert participants.limit({"concurrency": "4"}, "concurrency", "a") == 4

@@ -16,10 +16,10 @@ from parley import eventloop, providers
 from parley.errors import ParleyError, ParticipantError, Refused, Rejected, UsageError
 from parley.match import readied
 from parley.pool import Turn
-from parley.providers import keys, transport
+from parley.providers import capabilities, keys, patience, transport
 from parley.providers.keys import address, redacted, setting
 from parley.providers.protocol import Reply, Request, Usage, thought_apart
-from tests.server import Server, echo_of_the_key, flood, raw, reset, says, sent, silence, trickle
+from parley.testing.server import Server, echo_of_the_key, flood, raw, reset, says, sent, silence, trickle
 
 KEY = "sk-test-0123456789/abcdef"
 FORM = {"type": "object", "properties": {"coins": {"type": "number"}}, "required": ["coins"], "additionalProperties": False}
@@ -31,7 +31,8 @@ def nothing_set_and_no_waiting(monkeypatch, tmp_path):
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "VLLM_BASE_URL", "VLLM_API_KEY", "OPENAI_COMPATIBLE_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(transport, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(capabilities, "KNOWN", {})
 
 
 def asked(*answers, turns=TURNS, schema=None, family="openai-compatible", calls=1, play=asyncio.run, **options):
@@ -83,11 +84,12 @@ def test_options_are_sent_as_numbers_and_texts_whatever_a_shell_made_of_them():
     assert body == {"model": "m-1", "temperature": 0, "max_tokens": 50, "seed": 7, "top_p": 0.5, "stop": ["END", "\n\n"]}
 
 
-def test_a_schema_is_sent_only_where_structured_output_was_asked_for():
-    assert "response_format" not in asked(says(), schema=FORM)[1].asked[0].body
+def test_a_schema_is_sent_wherever_there_is_one_unless_that_is_switched_off():
+    assert "response_format" not in asked(says(), schema=FORM, structured="false")[1].asked[0].body
     assert "response_format" not in asked(says(), structured=True)[1].asked[0].body
-    form = asked(says(), schema=FORM, structured="true")[1].asked[0].body["response_format"]
-    assert form == {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": FORM}}
+    for structured in ("true", None):
+        form = asked(says(), schema=FORM, structured=structured)[1].asked[0].body["response_format"]
+        assert form == {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": FORM}}
 
 
 @pytest.mark.parametrize("family", ["openai", "openai-compatible", "vllm", "openrouter"])
@@ -154,6 +156,27 @@ def test_an_unknown_provider_is_told_with_the_nearest_name():
         providers.make("opnai", "m", {})
 
 
+def test_a_package_may_bring_a_provider_of_its_own(monkeypatch, tmp_path):
+    (tmp_path / "mine-1.dist-info").mkdir()
+    (tmp_path / "mine-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
+    (tmp_path / "mine-1.dist-info" / "entry_points.txt").write_text("[parley.providers]\nmine = mine:Mine\n")
+    fields = "    name: str\n    mood: str = 'calm'\n    strength: float = 0\n"
+    (tmp_path / "mine.py").write_text(f"from dataclasses import dataclass\n\n\n@dataclass\nclass Mine:\n{fields}")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "mine" in providers.names()
+    made = providers.make("mine", "m", {"strength": "0.5"})
+    assert (made.name, made.mood, made.strength) == ("m", "calm", 0.5)
+    with pytest.raises(UsageError, match="did you mean 'mood'"):
+        providers.make("mine", "m", {"moood": "x"})
+
+
+def test_what_providers_share_is_no_provider():
+    assert not {"protocol", "transport", "keys", "endpoint", "capabilities", "schemas", "responses"} & set(providers.names())
+    assert {"openai", "anthropic", "google", "azure", "ollama", "vllm", "openrouter", "openai-compatible", "completion"} <= set(
+        providers.names()
+    )
+
+
 # What comes back
 
 
@@ -168,6 +191,7 @@ def test_a_reply_carries_words_usage_finish_and_the_model_as_served():
     assert (reply.content, reply.reasoning, reply.finish, reply.model) == ("Five.", "", "stop", "served-1")
     assert reply.usage == Usage(90, 64, 12, 8)
     assert reply.latency > 0
+    assert replied({**says(), "usage": {"prompt_tokens": 90, "prompt_cache_hit_tokens": 64}}).usage == Usage(90, 64)
 
 
 @pytest.mark.parametrize(
@@ -321,8 +345,8 @@ def test_pauses_grow_up_to_the_longest(monkeypatch):
     async def noted(seconds):
         pauses.append(seconds)
 
-    monkeypatch.setattr(transport, "FIRST_PAUSE", 8.0)
-    monkeypatch.setattr(transport.random, "uniform", lambda low, high: 1)
+    monkeypatch.setattr(patience, "FIRST_PAUSE", 8.0)
+    monkeypatch.setattr(patience.random, "uniform", lambda low, high: 1)
     monkeypatch.setattr(transport, "patient", noted)
     provider = providers.make("vllm", "m", {"base_url": "http://127.0.0.1:9"})  # nobody listens there
 
@@ -340,7 +364,6 @@ def test_pauses_grow_up_to_the_longest(monkeypatch):
 FAULTS = {
     "500": sent(b"oops", 500),
     "503 with a page": sent(b"<html>" + b"x" * 100_000, 503),
-    "rate limit said with status 200": {"error": {"code": 429, "message": "later"}},
     "overload said with status 200": {"error": {"type": "overloaded_error", "message": "later"}},
     "no JSON": sent(b"<html>hello</html>"),
     "broken JSON": sent(b'{"choices": ['),
@@ -365,6 +388,148 @@ def test_a_fault_that_may_pass_is_tried_again_a_bounded_number_of_times(fault, p
     assert "(5 tries)" in str(failed)
     assert len(server.asked) == 5
     assert len(str(failed)) < 700
+
+
+def test_being_told_to_wait_is_no_fault_of_the_call_but_has_an_end(monkeypatch):
+    monkeypatch.setattr(patience, "LONGEST_PAUSE", 0.01)
+    for limit in (sent(b"later", 429), sent(b"", 529), {"error": {"code": 429, "message": "later"}}):
+        recovered, server = asked(*[limit] * 8, says("at last"))
+        assert (recovered.content, len(server.asked)) == ("at last", 9)
+        failed, server = asked(limit)
+        assert "(12 tries)" in str(failed)
+
+
+def together(server, count, url, **options):
+    """So many calls at once to one model by two of its aliases, and what the person was told."""
+    told = []
+
+    async def call():
+        patience.NOTICE.set(told.append)
+        made = [providers.make("vllm", "m", {"base_url": url, **options}) for _ in range(2)]
+        replies = await asyncio.gather(*(made[n % 2].complete(Request(TURNS)) for n in range(count)), return_exceptions=True)
+        for provider in made:
+            await provider.close()
+        return replies
+
+    return call, told
+
+
+def test_all_calls_of_an_endpoint_share_one_back_off(monkeypatch):
+    """One 429 makes everybody wait: no call leaves before the time that the endpoint asks for, and fewer leave at a time."""
+    times = []
+
+    async def busy(asked, writer):
+        times.append(time.monotonic())
+        await (sent(b"later", 429, Retry_After="0.4") if len(times) == 1 else sent(says()))(asked, writer)
+
+    async def whole():
+        async with Server(busy) as server:
+            call, _ = together(server, 20, server.url)
+            first = asyncio.create_task(call())
+            replies = await first
+            return replies, server
+
+    replies, server = asyncio.run(whole())
+    assert all(reply.content == "hello" for reply in replies)
+    assert len(server.asked) <= 41  # at worst all that were in flight are told once
+    later = [at for at in times if at - times[0] > 0.35]
+    assert len(later) >= 1
+
+
+def test_an_endpoint_that_goes_down_is_left_alone_and_tried_by_one_call_first(monkeypatch):
+    monkeypatch.setattr(patience, "FIRST_REST", 0.3)
+    seen = []
+
+    async def ailing(asked, writer):
+        seen.append(time.monotonic())
+        down = 3 <= len(seen) <= 9
+        await (sent(b"oops", 503) if down else sent(says()))(asked, writer)
+
+    async def whole():
+        async with Server(ailing) as server:
+            call, told = together(server, 2, server.url)
+            await call()
+            call, told = together(server, 12, server.url)
+            return await call(), told
+
+    replies, told = asyncio.run(whole())
+    assert all(getattr(reply, "content", None) == "hello" for reply in replies)
+    assert any("is left alone for" in text and "other models go on" in text for text in told)
+    assert any("answers again" in text for text in told)
+
+
+def test_a_probe_that_is_refused_shows_that_the_endpoint_answers(monkeypatch):
+    """Five faults, then a request that is at fault itself, then all is well: nobody waits for ever."""
+    monkeypatch.setattr(patience, "FIRST_REST", 0.2)
+    faults = [sent(b"oops", 500)] * 5
+
+    async def whole():
+        async with Server(says(), *faults, sent({"error": {"message": "too long"}}, 400), says("at last")) as server:
+            provider = providers.make("vllm", "m", {"base_url": server.url, "deadline": 5})
+            found = []
+            for _ in range(4):
+                try:
+                    found.append((await provider.complete(Request(TURNS))).content)
+                except ParticipantError as fault:
+                    found.append(type(fault).__name__)
+            await provider.close()
+            return found
+
+    began = time.monotonic()
+    assert asyncio.run(whole())[-1] == "at last"
+    assert time.monotonic() - began < 5
+
+
+def test_a_burst_of_faults_is_one_rest_and_one_notice(monkeypatch):
+    monkeypatch.setattr(patience, "FIRST_REST", 0.3)
+    bad = patience.Patience("here")
+    told = []
+
+    async def whole():
+        patience.NOTICE.set(told.append)
+        bad.well()
+        for _ in range(32):
+            bad.trouble(patience.Pause("reset"))
+
+    asyncio.run(whole())
+    assert len(told) == 1
+    assert bad.down
+
+
+def test_what_may_have_been_paid_is_told_and_tried_again_under_the_same_key():
+    told = []
+
+    async def call():
+        async with Server(reset, says("at last")) as server:
+            patience.NOTICE.set(told.append)
+            sender = transport.Transport(server.url, idempotency_header="Idempotency-Key")
+            try:
+                await sender.post(b"{}")
+                await sender.post(b"{}")
+            finally:
+                await sender.close()
+            return [request.headers["idempotency-key"] for request in server.asked]
+
+    first, second, third = asyncio.run(call())
+    assert first == second != third
+    assert any("may have been paid" in text for text in told)
+
+
+def test_a_try_may_have_a_time_limit_of_its_own():
+    async def silent(asked, writer):
+        await asyncio.sleep(5)
+
+    async def call():
+        async with Server(silent, says("at last")) as server:
+            sender = transport.Transport(server.url, deadline=10, timeout=0.2)
+            try:
+                return await sender.post(b"{}")
+            finally:
+                await sender.close()
+
+    began = time.monotonic()
+    assert asyncio.run(call())["choices"]
+    assert time.monotonic() - began < 4
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from parley.errors import Halted, ParticipantError, Refused, Rejected
+from parley.pace import Limits, Pace
 from parley.participants import Participant
 from parley.pool import View
 from parley.providers.protocol import Reply
+from parley.providers.spending import LOST, SPEND
+
+if TYPE_CHECKING:
+    from parley.budget import Budget
 
 FAILURES = 3  # in a row, after which a participant is not asked any more
 
@@ -28,6 +35,13 @@ class Tally:
     began: float = field(default_factory=time.monotonic)
     notices: list[str] = field(default_factory=list)
     waiting: dict[str, dict[int, float]] = field(default_factory=dict)  # by alias: since when calls are under way
+    _heard: set[str] = field(default_factory=set)
+
+    def hear(self, text: str) -> None:
+        """Take a notice to the person, once however often it is given."""
+        if text not in self._heard:
+            self._heard.add(text)
+            self.notices.append(text)
 
     def slowest(self) -> tuple[str, float] | None:
         """Who has been waited for longest, and for how many seconds."""
@@ -39,10 +53,12 @@ class Brake:
     """Stops a run gently: calls in flight are awaited and recorded, nothing new is asked."""
 
     def __init__(self) -> None:
-        self.reason = ""
+        self.reason, self.status, self.flag = "", "interrupted", ""
 
-    def pull(self, reason: str) -> None:
-        self.reason = self.reason or reason
+    def pull(self, reason: str, status: str = "interrupted", flag: str = "") -> None:
+        """Stop for a reason; `flag` is the option whose bound was reached."""
+        if not self.reason:
+            self.reason, self.status, self.flag = reason, status, flag
 
     def gate(self) -> None:
         if self.reason:
@@ -52,22 +68,53 @@ class Brake:
 class Placed:
     """A participant under its alias: so many calls at a time, and none once it has proved unable to answer."""
 
-    def __init__(self, alias: str, participant: Participant, most: int | None, tally: Tally, brake: Brake) -> None:
+    def __init__(
+        self, alias: str, participant: Participant, limits: Limits, tally: Tally, brake: Brake, budget: Budget | None = None
+    ) -> None:
         self.alias, self.participant, self.privy = alias, participant, participant.privy
-        self._tally, self._brake = tally, brake
-        self._places = asyncio.Semaphore(most or 1)
-        self.reply = self._queued if most else self._asked
+        self._tally, self._brake, self._budget = tally, brake, budget
+        self._pace = Pace(limits)
+        self._ask = self._asked if budget is None else self._bounded
+        self.reply = self._queued if limits.any else self._ask
+        self._called = self._sent = 0
         self._failures, self._down = 0, ""
         self._since = tally.waiting.setdefault(alias, {})
 
     async def _queued(self, view: View) -> Reply | str:
-        async with self._places:
+        async with self._pace.places or nullcontext():
+            supposed = await self._pace.admit(view)
             self._brake.gate()  # it may have been pulled while this call waited for its place
-            return await self._asked(view)
+            reply = await self._ask(view)
+            self._pace.came(supposed, reply)
+            return reply
 
-    async def _asked(self, view: View) -> Reply | str:
+    async def _bounded(self, view: View) -> Reply | str:
+        assert self._budget is not None
         if self._down:
             raise Refused(self._down)
+        call = await self._budget.leave(self.alias, view)
+        try:
+            LOST.set(call.lost)
+            reply = await self._asked(view, call.leaves)
+        except BaseException as fault:
+            self._budget.failed(call, fault)
+            raise
+        self._budget.came(call, reply)
+        return reply
+
+    def _leaves(self) -> None:
+        self._sent += 1
+
+    @property
+    def left(self) -> int:
+        """How many calls have left: those who send requests may have had to try again, others send none."""
+        return max(self._called, self._sent)
+
+    async def _asked(self, view: View, leaves: Callable[[], None] | None = None) -> Reply | str:
+        if self._down:
+            raise Refused(self._down)
+        self._called += 1
+        SPEND.set(leaves or self._leaves)
         self._since[id(view)] = time.monotonic()
         try:
             reply = await self.participant.reply(view)

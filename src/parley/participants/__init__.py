@@ -19,6 +19,7 @@ from parley.providers.keys import expanded
 from parley.providers.protocol import Reply
 from parley.task import Task
 
+LIMITS = ("concurrency", "rpm", "tpm")
 NOT_KINDS = {"model", "threads", "faults"}
 
 
@@ -74,7 +75,7 @@ def make(model: str | Callable[..., Any], options: Mapping[str, Any], task: type
     family, _, name = ("python", "", "") if callable(model) else model.partition("/")
     served = family not in kinds()
     options = {key: value if served and key == "base_url" else drawn(value) for key, value in options.items()}
-    options.pop("concurrency", None)  # whoever seats the participant sees to that
+    options = {key: value for key, value in options.items() if key not in LIMITS}  # whoever seats the participant sees to these
     if "api_key" in options:
         raise UsageError(f"{where}: keys come from the environment; name the variable: -M {where}.api_key_env=NAME")
     if callable(model):
@@ -92,11 +93,11 @@ def drawn(value: Any) -> Any:
     return expanded(value, private=True) if isinstance(value, str) else value
 
 
-def most_at_once(options: Mapping[str, Any], where: str) -> int | None:
-    """How many views a participant answers at a time, where its options say so."""
-    if (given := options.get("concurrency")) is None:
+def limit(options: Mapping[str, Any], name: str, where: str) -> int | None:
+    """A bound that a model's options set, where they do."""
+    if (given := options.get(name)) is None:
         return None
-    limit: int = coerced(given, int, f"{where}.concurrency")
-    if limit < 1:
-        raise UsageError(f"{where}.concurrency must be at least 1, not {limit}")
-    return limit
+    found: int = coerced(given, int, f"{where}.{name}")
+    if found < 1:
+        raise UsageError(f"{where}.{name} must be at least 1, not {found}")
+    return found

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from contextlib import suppress
-from contextvars import ContextVar
 from email.utils import mktime_tz, parsedate_tz
+from hashlib import blake2b
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
+from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 import aiohttp
@@ -23,13 +23,15 @@ from yarl import URL
 from parley.errors import ParticipantError, Refused, Rejected
 from parley.expect import clip
 from parley.providers.keys import keep_secret, redacted, scrubbed
+from parley.providers.patience import LONGEST_PAUSE, NOTICE, Patience, Pause, patience_with, patient, usual
+from parley.providers.spending import LOST, SPEND
 
 LARGEST = 16 * 2**20  # bytes of one answer
 LOOKED_AT = 50_000  # characters of an error, of which a few hundred are shown
 TRIES = 5
-FIRST_PAUSE = 0.5  # seconds before the second try; each further pause is twice as long
-LONGEST_PAUSE = 30.0
+MOST_WAITS = 12  # tries that were only told to wait
 CONNECT = 15.0  # seconds to reach the endpoint
+LIMITED = {429, 529}  # too many at once, says the endpoint
 PASSING = {408, 409, 425, 429}  # what may be otherwise next time, besides everything from 500 on
 PASSING_WORDS = re.compile(r"rate.?limit|overload|server.?error|time.?out|unavailable", re.IGNORECASE)
 SPENT = re.compile(r"insufficient_quota|billing_hard_limit")  # said with status 429, but does not pass
@@ -42,49 +44,85 @@ HINTS = {
 }
 
 
-AGAIN: ContextVar[Callable[[], None]] = ContextVar("again", default=lambda: None)  # raises once nothing new may be asked
-
-
 class Transport:
     """Posts JSON to one endpoint."""
 
-    def __init__(self, url: str, key: str | None = None, deadline: float = 600.0, place: str = "") -> None:
-        if deadline <= 0:
-            raise ValueError(f"deadline must be more than 0 seconds, not {deadline:g}")
+    def __init__(
+        self,
+        url: str,
+        key: str | None = None,
+        deadline: float = 600.0,
+        place: str = "",
+        *,
+        key_header: str = "Authorization",
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        idempotency_header: str | None = None,
+        scope: str = "",
+    ) -> None:
+        for name, seconds in {"deadline": deadline, "timeout": timeout}.items():
+            if seconds is not None and not seconds > 0:
+                raise ValueError(f"{name} must be more than 0 seconds, not {seconds:g}")
         if key is not None and not (key := key.strip()).isprintable():
             raise ValueError("the key holds characters that no header can carry")
-        self.url, self.deadline = url, deadline
+        self.url, self.deadline, self.timeout, self._idempotency = url, deadline, timeout, idempotency_header
         self.place = place or redacted(url.partition("?")[0])  # how errors name the endpoint
-        self._key = key
+        self._headers = {"Accept-Encoding": "identity", **(headers or {})}
         if key:
             keep_secret(key)
+            self._headers[key_header] = f"Bearer {key}" if key_header == "Authorization" else key
+        # One account and model at one host: limits hold for that, and one model that is down says nothing of others.
+        self._endpoint = f"{scope} {'/'.join(url.split('/', 3)[:3])} {blake2b((key or '').encode(), digest_size=8).hexdigest()}"
+        self._patience: Patience | None = None
         self._session: aiohttp.ClientSession | None = None
         self._address: Any = url  # taken apart once, when the first request is sent
 
     async def post(self, body: bytes) -> Any:
         """The endpoint's answer, within the deadline whatever happens on the way."""
-        fault, ends = "", time.monotonic() + self.deadline
-        for attempt in range(TRIES):
+        session = self._session or self._open()
+        assert self._patience is not None
+        patience, fault, ends, tries, waits = self._patience, "", time.monotonic() + self.deadline, 0, 0
+        headers = {self._idempotency: uuid4().hex} if self._idempotency else None  # the same for every try
+        while True:
             try:
-                # The first try has the session's own time limit, which is the deadline.
-                return await self._once(body, None if attempt == 0 else ends - time.monotonic())
+                if not patience.clear:
+                    await patience.admit(ends)
+                    fault = fault or f"waited for {self.place} to bear more"
+                SPEND.get()()
+                probe = patience.enter()
+                try:
+                    # The first try has the session's own time limit, which is the deadline.
+                    answer = await self._once(session, body, headers, None if not fault else ends - time.monotonic())
+                    patience.well()
+                    return answer
+                except (Rejected, Refused):
+                    patience.well()  # it answers; what it says is another matter
+                    raise
+                finally:
+                    patience.leave(probe)
             except Pause as pause:
                 fault = redacted(str(pause))
-                if attempt < TRIES - 1:
-                    usual = min(LONGEST_PAUSE, FIRST_PAUSE * 2**attempt) * random.uniform(0.5, 1)
-                    await patient(min(pause.seconds or usual, max(0.0, ends - time.monotonic())))
+                patience.trouble(pause)
+                if pause.unsure:
+                    LOST.get()()
+                    NOTICE.get()(f"{self.place}: {fault}: this call may have been paid without an answer")
+                tries, waits = tries + (not pause.limited), waits + pause.limited
+                if tries == TRIES or waits == MOST_WAITS:
+                    raise ParticipantError(f"{self.place}: {fault} ({tries + waits} tries)") from None
+                if not pause.limited and not patience.down:
+                    await patient(min(pause.seconds or usual(tries - 1), max(0.0, ends - time.monotonic())))
             except TimeoutError:
                 ends = 0.0
             if time.monotonic() >= ends:
                 before = f" (before that: {fault})" if fault else ""
                 raise ParticipantError(f"{self.place}: no answer within {self.deadline:g} s{before}")
-        raise ParticipantError(f"{self.place}: {fault} ({TRIES} tries)")
 
-    async def _once(self, body: bytes, seconds: float | None) -> Any:
-        session = self._session or self._open()
-        options: dict[str, Any] = (
-            {} if seconds is None else {"timeout": aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT)}
-        )
+    async def _once(
+        self, session: aiohttp.ClientSession, body: bytes, headers: Mapping[str, str] | None, seconds: float | None
+    ) -> Any:
+        options: dict[str, Any] = {} if seconds is None else {"timeout": self._limits(seconds)}
+        if headers:
+            options["headers"] = headers
         try:
             # A redirect would carry the prompt elsewhere, or turn into another method: it is reported, not followed.
             payload = aiohttp.BytesPayload(body, content_type="application/json")
@@ -92,12 +130,15 @@ class Transport:
                 answer = await self._whole(response)
         except aiohttp.ConnectionTimeoutError as broken:
             raise Pause(self._unnamed(broken)) from None
+        except aiohttp.SocketTimeoutError:
+            raise Pause(f"no word for {self.timeout:g} s", unsure=True) from None
         except aiohttp.InvalidURL:
             raise Refused(f"{self.place} is no address that can be asked") from None
         except TimeoutError:
             raise
         except (aiohttp.ClientError, OSError) as broken:
-            raise Pause(self._unnamed(broken) or type(broken).__name__) from None
+            reached = not isinstance(broken, aiohttp.ClientConnectorError)
+            raise Pause(self._unnamed(broken) or type(broken).__name__, unsure=reached) from None
         if not 200 <= response.status < 300:
             said = answer[:LOOKED_AT].decode("utf-8", "replace").strip()
             wait = retry_after(response.headers.get("Retry-After", ""))
@@ -109,19 +150,20 @@ class Transport:
         return found
 
     def _open(self) -> aiohttp.ClientSession:
-        headers = {"Accept-Encoding": "identity"}
         with suppress(ValueError):  # one that cannot be read is refused where it is asked
             self._address = URL(self.url)
-        if self._key:
-            headers["Authorization"] = f"Bearer {self._key}"
         self._session = aiohttp.ClientSession(
             connector=shared_connector(),
             connector_owner=False,
-            timeout=aiohttp.ClientTimeout(total=self.deadline, sock_connect=CONNECT),
-            headers=headers,
+            timeout=self._limits(self.deadline),
+            headers=self._headers,
             proxy=proxy_for(self.url),
         )
+        self._patience = patience_with(self._endpoint, self.place)
         return self._session
+
+    def _limits(self, seconds: float) -> aiohttp.ClientTimeout:
+        return aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT, sock_read=self.timeout)
 
     async def _whole(self, response: aiohttp.ClientResponse) -> bytes:
         """The body of an answer, if it is not too large; a packed one may be larger than it says."""
@@ -149,7 +191,7 @@ class Transport:
         """What an error means: try again, or give up and say what to look at."""
         fault = (f"HTTP {status}" if status else "the endpoint says an error") + (f": {redacted(said)[:500]}" if said else "")
         if (status in PASSING or status >= 500) and not SPENT.search(said):
-            return Pause(fault, wait)
+            return Pause(fault, wait, limited=status in LIMITED or bool(wait))
         hint = f"it wants to be asked at {clip(redacted(location.partition('?')[0]), 200)}" if location else HINTS.get(status)
         # What speaks against the model is final; what may lie in this one request (too long, filtered) is not.
         return Refused(f"{self.place}: {fault} ({hint})") if hint else Rejected(f"{self.place}: {fault}")
@@ -159,15 +201,6 @@ class Transport:
             await self._session.close()
             self._session = None
             await let_go()
-
-
-async def patient(seconds: float) -> None:
-    """Wait before a further try, unless none is wanted any more."""
-    ends = time.monotonic() + seconds
-    while (rest := ends - time.monotonic()) > 0:
-        await asyncio.sleep(min(rest, 0.5))
-        AGAIN.get()()
-    AGAIN.get()()
 
 
 class Shared:
@@ -203,14 +236,6 @@ def proxy_for(url: str) -> str | None:
     """The proxy that the environment names for an address, looked up once: for every request it would cost more than the call."""
     parts = urlsplit(url)
     return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
-
-
-class Pause(Exception):
-    """A fault that may pass: try again after a while."""
-
-    def __init__(self, fault: str, seconds: float = 0) -> None:
-        super().__init__(fault)
-        self.seconds = seconds
 
 
 def retry_after(header: str) -> float:

@@ -7,6 +7,7 @@ check_planted(MyGame(), order=["bot/better", "bot/worse"])
 
 from parley.testing.conformance import check_task
 from parley.testing.planted import check_planted
+from parley.testing.server import Server
 from parley.testing.table import ByHand, Listed, Speaking, play, transcript
 
-__all__ = ["ByHand", "Listed", "Speaking", "check_planted", "check_task", "play", "transcript"]
+__all__ = ["ByHand", "Listed", "Server", "Speaking", "check_planted", "check_task", "play", "transcript"]

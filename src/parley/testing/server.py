@@ -1,4 +1,10 @@
-"""A real HTTP server on loopback that answers as it is told, misbehaves on purpose, and remembers what it was asked."""
+"""A real HTTP server on loopback that answers as it is told, misbehaves on purpose, and remembers what it was asked.
+
+async with Server(sent(b"later", 429, Retry_After="1"), reset, says("hello")) as server:
+    ...  # ask a model with base_url=server.url; server.asked holds the requests
+"""
+
+from __future__ import annotations
 
 import asyncio
 import json
@@ -32,7 +38,7 @@ class Server:
         self.connections = self.now = self.most = 0
         self._serving: set[asyncio.Task[None]] = set()
 
-    async def __aenter__(self) -> "Server":
+    async def __aenter__(self) -> Server:
         self._server = await asyncio.start_server(self._begin, "127.0.0.1", 0)
         self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
         return self
@@ -108,10 +114,12 @@ def raw(data: bytes) -> Act:
 
 
 async def silence(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    """No answer, for a minute."""
     await asyncio.sleep(60)
 
 
 async def trickle(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    """An answer that comes byte by byte and never ends."""
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n{")
     while True:
         writer.write(b" ")
@@ -120,6 +128,7 @@ async def trickle(asked: Asked, writer: asyncio.StreamWriter) -> None:
 
 
 async def flood(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    """An answer without end, as fast as it is read."""
     writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
     while True:
         writer.write(b"10000\r\n" + b" " * 0x10000 + b"\r\n")
