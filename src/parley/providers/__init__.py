@@ -14,8 +14,8 @@ from parley.parameters import fitted
 from parley.providers.keys import expanded
 from parley.providers.protocol import Provider
 
-COMMON = ("concurrency", "no_system_role", "system")  # what every model takes, whoever serves it
-NOT_PROVIDERS = {"protocol", "transport", "keys"}
+COMMON = ("concurrency", "rpm", "tpm", "no_system_role", "system")  # what every model takes, whoever serves it
+NOT_PROVIDERS = {"protocol", "transport", "patience", "spending", "keys", "endpoint", "capabilities", "schemas", "responses"}
 
 
 def names() -> list[str]:

@@ -8,7 +8,9 @@ from typing import Any, ClassVar
 import orjson
 
 from parley.pool import text_of
-from parley.providers.openai import OpenAICompatible, choice_in, finish_in, malformed, model_in, unescaped, usage_in
+from parley.providers.capabilities import NOTHING
+from parley.providers.endpoint import malformed, unescaped
+from parley.providers.openai import OpenAICompatible, choice_in, finish_in, model_in, usage_in
 from parley.providers.protocol import Reply, Request
 
 
@@ -31,10 +33,13 @@ class Provider(OpenAICompatible):
         self.stop = (*(self.stop or ()), self.human_tag)
         super().__post_init__()
 
-    def body(self, request: Request) -> bytes:
+    def form(self, request: Request, lacks: frozenset[str]) -> str:
+        return ""
+
+    def body(self, request: Request, lacks: frozenset[str] = NOTHING) -> bytes:
         tags = {"user": self.human_tag, "system": self.human_tag, "assistant": self.assistant_tag}
         said = [f"{tags[turn.role]} {self.untagged(text_of(turn.content))}" for turn in request.turns]
-        return self._head + b',"prompt":' + orjson.dumps("".join(said) + self.assistant_tag) + b"}"
+        return self.headed(lacks) + b',"prompt":' + orjson.dumps("".join(said) + self.assistant_tag) + b"}"
 
     def untagged(self, text: str) -> str:
         """Words in which no tag can pass for a new speaker: inside them its last sign stands apart."""

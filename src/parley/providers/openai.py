@@ -2,87 +2,64 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
-from time import perf_counter
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import orjson
 
 from parley.errors import ParticipantError
 from parley.expect import clip
-from parley.providers.keys import address, key_from, place_of, setting
+from parley.providers import responses
+from parley.providers.capabilities import NOTHING
+from parley.providers.endpoint import Endpoint, folded, malformed, part_of, words
+from parley.providers.endpoint import unescaped as unescaped  # others take it from here
 from parley.providers.protocol import Finish, Reply, Request, Usage, counted, printable
-from parley.providers.transport import Transport
+from parley.providers.schemas import portable
 
 FINISH: dict[str, Finish] = {
     **dict.fromkeys(("stop", "eos", "eos_token", "end_turn", "stop_sequence"), "stop"),
     **dict.fromkeys(("length", "max_tokens", "model_length"), "length"),
     "content_filter": "filter",
 }
+LIMITS = ("max_tokens", "max_completion_tokens")
 
 
 @dataclass
-class OpenAICompatible:
+class OpenAICompatible(Endpoint):
     """One model behind an OpenAI-compatible endpoint; the fields are the options a user may set."""
 
-    name: str
-    _: KW_ONLY
-    base_url: str | None = None
-    api_key_env: str | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    max_tokens: int | None = None
     seed: int | None = None
-    stop: tuple[str, ...] | None = None
-    structured: bool = False  # let the endpoint constrain the reply to the form that was asked for
-    deadline: float = 600.0  # seconds a call may take, retries included
-    _transport: Transport | None = field(default=None, init=False, repr=False)
-    _head: bytes = field(default=b"", init=False, repr=False)
+    reasoning_effort: str = ""  # a text and no choice: the words differ from model to model, and `none` is one of them
 
-    home: ClassVar[str | None] = None  # the address where nothing else is said
-    home_env: ClassVar[str | None] = None
-    key_env: ClassVar[str | None] = None
-    key_needed: ClassVar[bool] = False
     path: ClassVar[str] = "/chat/completions"
-    references: ClassVar[bool] = True  # it takes base_url as written, so that errors can name it so
+    optional: ClassVar[tuple[str, ...]] = ("temperature", "top_p", "seed", "stop", "reasoning_effort")
+    limit: ClassVar[str] = "max_tokens"  # the name of max_tokens where it is taken
 
-    def __post_init__(self) -> None:
-        base = self.base_url or (self.home_env and setting(self.home_env)) or self.home
-        if not base:
-            raise ValueError(f"say where it is served: -M ALIAS.base_url=http://HOST:PORT/v1 (model {self.name})")
-        key = key_from(self.api_key_env or self.key_env, needed=self.key_needed or bool(self.api_key_env))
-        self.stop = tuple(unescaped(text) for text in self.stop or () if text) or None
-        url = address(base, f"base_url of {self.name}", self.path)
-        self._transport = Transport(url, key, self.deadline, place_of(base, self.path))
-        options = {
-            "model": self.name,
-            "temperature": self.temperature,
-            "top_p": self.top_p,
-            "max_tokens": self.max_tokens,
-            "seed": self.seed,
-            "stop": self.stop,
-        }
-        self._head = orjson.dumps({name: value for name, value in options.items() if value is not None})[:-1]
+    def head(self, lacks: frozenset[str]) -> dict[str, Any]:
+        limits = {} if self.max_tokens is None else {self.limit_name(lacks): self.max_tokens}
+        return {"model": self.name, **self.chosen(lacks), **limits}
 
-    async def complete(self, request: Request) -> Reply:
-        assert self._transport is not None
-        began = perf_counter()
-        answer = await self._transport.post(self.body(request))
-        reply = self.reply(answer)
-        reply.latency = perf_counter() - began
-        return reply
+    def limit_name(self, lacks: frozenset[str]) -> str:
+        """Newer models take the limit under another name than older servers."""
+        return next(name for name in LIMITS if name != self.limit) if self.limit in lacks else self.limit
 
-    def body(self, request: Request) -> bytes:
+    def offered(self, request: Request, lacks: frozenset[str]) -> Iterator[str]:
+        yield from super().offered(request, lacks)
+        if self.max_tokens is not None and self.limit not in lacks:
+            yield self.limit
+
+    def body(self, request: Request, lacks: frozenset[str] = NOTHING) -> bytes:
         """The request as sent. Turns were encoded when they were said; here they are only put together."""
-        turns = b",".join([turn.encoded for turn in request.turns])
-        form = b""
-        if self.structured and request.schema is not None:
-            wanted = {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": request.schema}}
-            form = b',"response_format":' + orjson.dumps(wanted)
-        return self._head + form + b',"messages":[' + turns + b"]}"
+        said = folded(request.turns) if "system" in lacks else request.turns
+        turns = b",".join([turn.encoded for turn in said])
+        return self.headed(lacks) + self.formed(request, lacks) + b',"messages":[' + turns + b"]}"
+
+    def encoded_form(self, form: str, schema: Mapping[str, Any]) -> bytes:
+        strict = {"json_schema": {"name": "reply", "strict": True, "schema": portable(schema)}} if form == "json_schema" else {}
+        return b',"response_format":' + orjson.dumps({"type": form, **strict})
 
     def reply(self, answer: Any) -> Reply:
-        """The reply in an answer, whatever the endpoint left out."""
         choice = choice_in(answer, self.name)
         message = choice.get("message")
         if not isinstance(message, dict):
@@ -95,15 +72,51 @@ class OpenAICompatible:
             model=model_in(answer),
         )
 
-    async def close(self) -> None:
-        if self._transport is not None:
-            await self._transport.close()
 
-
+@dataclass
 class Provider(OpenAICompatible):
-    """OpenAI itself."""
+    """OpenAI itself: chat completions, or the Responses API (`api: responses`)."""
 
-    home, home_env, key_env, key_needed = "https://api.openai.com/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY", True
+    api: Literal["chat", "responses"] = "chat"
+    reasoning_summary: str = ""  # Responses only: auto, concise or detailed
+
+    home: ClassVar[str | None] = "https://api.openai.com/v1"
+    home_env: ClassVar[str | None] = "OPENAI_BASE_URL"
+    key_env: ClassVar[str | None] = "OPENAI_API_KEY"
+    key_needed: ClassVar[bool] = True
+    limit: ClassVar[str] = "max_completion_tokens"  # reasoning models take no other; for older ones it means the same
+
+    def __post_init__(self) -> None:
+        if self.api == "responses" and (self.seed is not None or self.stop):
+            raise ValueError("the Responses API takes no seed and no stop: leave them out, or set api to chat")
+        if self.api == "chat" and self.reasoning_summary:
+            raise ValueError("reasoning_summary wants the Responses API: set api to responses")
+        super().__post_init__()
+
+    def route(self, base: str) -> tuple[str, str]:
+        return base, responses.PATH if self.api == "responses" else self.path
+
+    def head(self, lacks: frozenset[str]) -> dict[str, Any]:
+        if self.api == "chat":
+            return super().head(lacks)
+        return responses.head(self.name, self.chosen(lacks), self.max_tokens, self.reasoning_summary, lacks)
+
+    def offered(self, request: Request, lacks: frozenset[str]) -> Iterator[str]:
+        if self.api == "chat":
+            return super().offered(request, lacks)
+        known = {"system", self.limit}  # these are always taken there
+        return (each for each in (*super().offered(request, lacks), "encrypted_content") if each not in known | lacks)
+
+    def body(self, request: Request, lacks: frozenset[str] = NOTHING) -> bytes:
+        if self.api == "chat":
+            return super().body(request, lacks)
+        return self.headed(lacks) + self.formed(request, lacks) + responses.conversation(request.turns) + b"}"
+
+    def encoded_form(self, form: str, schema: Mapping[str, Any]) -> bytes:
+        return responses.form(form, schema) if self.api == "responses" else super().encoded_form(form, schema)
+
+    def reply(self, answer: Any) -> Reply:
+        return responses.reply(answer, self.name) if self.api == "responses" else super().reply(answer)
 
 
 def choice_in(answer: Any, name: str) -> dict[str, Any]:
@@ -117,17 +130,6 @@ def choice_in(answer: Any, name: str) -> dict[str, Any]:
     if choice.get("error"):
         raise ParticipantError(f"{name}: the endpoint broke off: {clip(choice['error'], 200)}")
     return choice
-
-
-def malformed(answer: Any, name: str) -> ParticipantError:
-    return ParticipantError(f"{name}: the answer holds no reply: {clip(answer, 200)}")
-
-
-def words(content: Any) -> str:
-    """The text of a message, also where it comes in parts; what is no text is left out."""
-    if isinstance(content, list):
-        return "".join(words(part.get("text") if isinstance(part, dict) else part) for part in content)
-    return content if isinstance(content, str) else ""
 
 
 def finish_in(choice: dict[str, Any]) -> Finish:
@@ -144,16 +146,10 @@ def usage_in(found: Any) -> Usage:
     """Token counts as the endpoint gives them; what is not a whole number is unknown."""
     if not isinstance(found, dict):
         return Usage()
-
-    into, out = found.get("prompt_tokens_details"), found.get("completion_tokens_details")
+    cached = part_of(found, "prompt_tokens_details").get("cached_tokens")
     return Usage(
         counted(found.get("prompt_tokens")),
-        counted(into.get("cached_tokens")) if isinstance(into, dict) else None,
+        counted(found.get("prompt_cache_hit_tokens") if cached is None else cached),  # the second is DeepSeek's name
         counted(found.get("completion_tokens")),
-        counted(out.get("reasoning_tokens")) if isinstance(out, dict) else None,
+        counted(part_of(found, "completion_tokens_details").get("reasoning_tokens")),
     )
-
-
-def unescaped(text: str) -> str:
-    """A text as typed in a shell: its \\n and \\t are line breaks and tabs."""
-    return text.replace("\\n", "\n").replace("\\t", "\t")

@@ -1,0 +1,140 @@
+"""Anthropic's Messages API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import orjson
+
+from parley.pool import Turn, text_of
+from parley.providers.capabilities import NOTHING
+from parley.providers.endpoint import Endpoint, malformed, objects_in, part_of, path_of, returned, words
+from parley.providers.protocol import Finish, Reply, Request, Usage, carried, counted, printable
+from parley.providers.schemas import portable
+
+FAMILY = "anthropic"
+REPLY_TOKENS = 8192  # room for the words of a reply, where max_tokens is not set; the API wants a limit in every request
+THINKING_TOKENS = 8192  # room for thinking, which counts against the same limit
+THINKING = ("thinking", "redacted_thinking")
+FINISH: dict[str, Finish] = {
+    **dict.fromkeys(("end_turn", "stop_sequence"), "stop"),
+    **dict.fromkeys(("max_tokens", "model_context_window_exceeded"), "length"),
+    "refusal": "filter",
+}
+
+
+@dataclass
+class Provider(Endpoint):
+    """Anthropic's Messages API."""
+
+    thinking: Literal["adaptive", "disabled"] | None = None
+    thinking_budget: int | None = None  # tokens, for models that want a fixed budget
+    effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
+    cache: bool = True  # mark what the next request of a match begins with
+
+    home: ClassVar[str | None] = "https://api.anthropic.com/v1"
+    home_env: ClassVar[str | None] = "ANTHROPIC_BASE_URL"
+    key_env: ClassVar[str | None] = "ANTHROPIC_API_KEY"
+    key_needed: ClassVar[bool] = True
+    key_header: ClassVar[str] = "x-api-key"
+    headers: ClassVar[Mapping[str, str]] = {"anthropic-version": "2023-06-01"}
+    forms: ClassVar[tuple[str, ...]] = ("json_schema",)
+    folds: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.thinking_budget is not None:
+            if self.thinking is not None:
+                raise ValueError(
+                    "thinking_budget is for models without adaptive thinking: set one of thinking and thinking_budget"
+                )
+            if self.thinking_budget < 1024 or (self.max_tokens is not None and self.max_tokens <= self.thinking_budget):
+                raise ValueError(f"thinking_budget must be at least 1024 and less than max_tokens, not {self.thinking_budget}")
+        super().__post_init__()
+
+    def route(self, base: str) -> tuple[str, str]:
+        return base, "/messages" if path_of(base).endswith("/v1") else "/v1/messages"
+
+    def head(self, lacks: frozenset[str]) -> dict[str, Any]:
+        options = self.chosen(lacks)
+        if "stop" in options:
+            options["stop_sequences"] = options.pop("stop")
+        if thinking := self.thinking_wanted(lacks):
+            options["thinking"] = thinking
+        room = REPLY_TOKENS + (self.thinking_budget or THINKING_TOKENS)
+        return {"model": self.name, "max_tokens": room if self.max_tokens is None else self.max_tokens, **options}
+
+    def thinking_wanted(self, lacks: frozenset[str]) -> dict[str, Any] | None:
+        """How the model is to think. Newer ones keep adaptive thinking to themselves unless they are asked to show it."""
+        if self.thinking_budget is not None:
+            return {"type": "enabled", "budget_tokens": self.thinking_budget}
+        if self.thinking == "adaptive" and "display" not in lacks:
+            return {"type": "adaptive", "display": "summarized"}
+        return {"type": self.thinking} if self.thinking else None
+
+    def offered(self, request: Request, lacks: frozenset[str]) -> Iterator[str]:
+        yield from super().offered(request, lacks)
+        if self.thinking == "adaptive" and "display" not in lacks:
+            yield "display"
+
+    def formed(self, request: Request, lacks: frozenset[str]) -> bytes:
+        form, effort = super().formed(request, lacks), orjson.dumps({"effort": self.effort})[1:-1] if self.effort else b""
+        return b',"output_config":{' + b",".join(filter(None, (effort, form))) + b"}" if effort or form else b""
+
+    def encoded_form(self, form: str, schema: Mapping[str, Any]) -> bytes:
+        return b'"format":' + orjson.dumps({"type": form, "schema": portable(schema, limits=False)})
+
+    def body(self, request: Request, lacks: frozenset[str] = NOTHING) -> bytes:
+        """The request as sent. Marks stand behind the system text, the last question and the one before: what was written
+        to the cache at the last question is read at the next, also where more than the API looks back has come between."""
+        system, turns = b"", request.turns
+        if turns[0].role == "system":
+            system, turns = b',"system":[' + self.block(text_of(turns[0].content), self.cache) + b"]", turns[1:]
+        turns = [turn for turn in turns if turn.role == "user" or text_of(turn.content).strip()]  # the API takes no empty words
+        questions = [at for at, turn in enumerate(turns) if turn.role == "user"]
+        marked = questions[-2:] if self.cache else []
+        said = [self.message(turn, at in marked) for at, turn in enumerate(turns)]
+        return self.headed(lacks) + self.formed(request, lacks) + system + b',"messages":[' + b",".join(said) + b"]}"
+
+    def message(self, turn: Turn, marked: bool) -> bytes:
+        """A turn as sent; a reply that came with thinking goes back as it came."""
+        if kept := returned(turn, FAMILY):
+            return b'{"role":"assistant","content":' + orjson.dumps(kept) + b"}"
+        if marked:
+            return b'{"role":"user","content":[' + self.block(text_of(turn.content), True) + b"]}"
+        return turn.encoded
+
+    def block(self, text: str, marked: bool) -> bytes:
+        return orjson.dumps({"type": "text", "text": text, **({"cache_control": {"type": "ephemeral"}} if marked else {})})
+
+    def reply(self, answer: Any) -> Reply:
+        if not isinstance(answer, dict) or not isinstance(answer.get("content"), list):
+            raise malformed(answer, self.name)
+        blocks = [block for block in objects_in(answer["content"]) if block.get("type") != "text" or words(block.get("text"))]
+        thought = [block for block in blocks if block.get("type") in THINKING]
+        # A turn may not end in a thought: where the limit has cut off the words, there is nothing to go back.
+        whole = bool(thought) and blocks[-1].get("type") == "text"
+        return Reply(
+            content="".join(words(block.get("text")) for block in blocks if block.get("type") == "text"),
+            reasoning="\n".join(filter(None, (words(block.get("thinking")) for block in thought))),
+            finish=finish_in(answer.get("stop_reason")),
+            usage=usage_in(part_of(answer, "usage")),
+            model=printable(answer.get("model")),
+            carry=carried({FAMILY: blocks}, self.name) if whole else None,
+        )
+
+
+def finish_in(reason: Any) -> Finish:
+    return FINISH.get(reason, "other") if isinstance(reason, str) else "stop"
+
+
+def usage_in(found: dict[str, Any]) -> Usage:
+    """Token counts; what was read from the cache and written to it is counted apart there, and is input all the same."""
+    fresh, read, written = (counted(found.get(f"{kind}input_tokens")) for kind in ("", "cache_read_", "cache_creation_"))
+    return Usage(
+        None if fresh is None else fresh + (read or 0) + (written or 0),
+        read,
+        counted(found.get("output_tokens")),
+        counted(part_of(found, "output_tokens_details").get("thinking_tokens")),
+    )

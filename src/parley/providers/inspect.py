@@ -1,0 +1,156 @@
+"""The model providers of inspect-ai: whatever it can ask can take a seat here."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from dataclasses import KW_ONLY, dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from math import ceil
+from time import perf_counter
+from typing import Any, ClassVar
+
+from parley.errors import ParticipantError, Refused, Rejected, UsageError
+from parley.expect import clip
+from parley.pool import text_of
+from parley.providers.keys import address, key_from, redacted
+from parley.providers.openai import unescaped
+from parley.providers.protocol import NO_USAGE, Finish, Reply, Request, Usage, counted, printable
+
+FINISH: dict[str, Finish] = {"stop": "stop", "max_tokens": "length", "model_length": "length", "content_filter": "filter"}
+FINAL = {401: "check the key", 402: "check the account's credit", 403: "check the key", 404: "check the model's name"}
+RETRIES = 4
+SHARED = ("temperature", "top_p", "top_k", "max_tokens", "seed", "reasoning_effort", "reasoning_tokens", "max_connections")
+MARKUP = re.compile(r"\[/?(?:bold|blue|red|yellow)\]")
+
+
+@dataclass
+class Provider:
+    """A model as inspect-ai asks it: inspect/PROVIDER/NAME."""
+
+    name: str
+    _: KW_ONLY
+    base_url: str | None = None
+    api_key_env: str | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    max_tokens: int | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] | None = None
+    reasoning_effort: str = ""  # a text, because `none` is one of its words
+    reasoning_tokens: int | None = None
+    max_connections: int | None = None
+    structured: bool = False  # let the endpoint constrain the reply to the form that was asked for
+    deadline: float = 600.0  # seconds a call may take, retries included
+    _model: Any = field(default=None, init=False, repr=False)
+    _api: Any = field(default=None, init=False, repr=False)
+
+    home: ClassVar[str | None] = None
+    home_env: ClassVar[str | None] = None
+    key_env: ClassVar[str | None] = None  # each of its providers has its own
+    key_needed: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if find_spec("inspect_ai") is None:
+            raise UsageError(f"inspect/{self.name} needs inspect-ai: pip install 'parley-eval[inspect]'")
+        if "/" not in self.name.strip("/"):
+            raise ValueError("its models are named inspect/PROVIDER/NAME, like inspect/anthropic/claude-opus-4-1")
+        if self.deadline <= 0:
+            raise ValueError(f"deadline must be more than 0 seconds, not {self.deadline:g}")
+        base = address(self.base_url, f"base_url of inspect/{self.name}") if self.base_url else None
+        key = key_from(self.api_key_env, needed=True) if self.api_key_env else None
+        self.stop = tuple(unescaped(text) for text in self.stop or () if text) or None
+        hook = sys.excepthook
+        try:
+            self._api = import_module("inspect_ai.model")
+            self._model = self._api.get_model(self.name, config=self._config(), base_url=base, api_key=key, memoize=False)
+        except Exception as wrong:
+            raise UsageError(f"inspect/{self.name}: {said_by(wrong)}") from None
+        finally:
+            sys.excepthook = hook  # inspect-ai puts its own there, which is not ours to have
+
+    def _config(self) -> Any:
+        given = {name: value for name in SHARED if (value := getattr(self, name)) not in (None, "")}
+        stop = list(self.stop) if self.stop else None
+        return self._api.GenerateConfig(**given, stop_seqs=stop, max_retries=RETRIES, timeout=ceil(self.deadline))
+
+    async def complete(self, request: Request) -> Reply:
+        began = perf_counter()
+        config = self._api.GenerateConfig()
+        if self.structured and request.schema is not None:
+            config.response_schema = self._api.ResponseSchema(name="reply", json_schema=dict(request.schema), strict=True)
+        try:
+            async with asyncio.timeout(self.deadline):
+                # In a task of its own: inspect-ai keeps every call in the context that it is made in.
+                output = await asyncio.create_task(self._model.generate(self._messages(request), config=config, cache=False))
+            reply = self._reply(output)
+        except TimeoutError:
+            raise ParticipantError(f"inspect/{self.name}: no answer within {self.deadline:g} s") from None
+        except ParticipantError:
+            raise
+        except Exception as wrong:  # its providers raise what their libraries raise
+            raise self._failure(wrong) from None
+        reply.latency = perf_counter() - began
+        return reply
+
+    def _messages(self, request: Request) -> list[Any]:
+        api = self._api
+        kinds = {"system": api.ChatMessageSystem, "user": api.ChatMessageUser, "assistant": api.ChatMessageAssistant}
+        return [kinds[turn.role](content=text_of(turn.content)) for turn in request.turns]
+
+    def _reply(self, output: Any) -> Reply:
+        if output.empty:
+            raise ParticipantError(f"inspect/{self.name}: the answer holds no reply{': ' + output.error if output.error else ''}")
+        content, usage = output.message.content, output.usage
+        parts = [] if isinstance(content, str) else content
+        words = content if isinstance(content, str) else "".join(part.text for part in parts if part.type == "text")
+        thoughts = [part.summary if part.redacted else part.reasoning for part in parts if part.type == "reasoning"]
+        return Reply(
+            content=redacted(words),
+            reasoning=redacted("\n".join(filter(None, thoughts))),
+            finish=FINISH.get(output.stop_reason, "other"),
+            usage=usage_in(usage) if usage is not None else NO_USAGE,
+            model=printable(redacted(output.model)),
+        )
+
+    def _failure(self, wrong: Exception) -> ParticipantError:
+        """What an error means: for the model, for this one request, or for the moment."""
+        status, said = status_of(wrong), f"inspect/{self.name}: {said_by(wrong)}"
+        if hint := FINAL.get(status or 0):
+            return Refused(f"{said} ({hint})")
+        if type(wrong).__name__ == "PrerequisiteError":
+            return Refused(said)
+        return Rejected(said) if status in (400, 413, 422) else ParticipantError(said)
+
+    async def close(self) -> None:
+        async with self._model:  # leaving it closes the connections
+            pass
+
+
+def usage_in(usage: Any) -> Usage:
+    """Token counts; inspect-ai counts cached tokens apart from the others."""
+    cached, kept = usage.input_tokens_cache_read, usage.input_tokens_cache_write
+    into = usage.input_tokens + (cached or 0) + (kept or 0)
+    return Usage(counted(into), counted(cached), counted(usage.output_tokens), counted(usage.reasoning_tokens))
+
+
+def status_of(wrong: BaseException | None) -> int | None:
+    """The HTTP status behind an error, wherever it is wrapped."""
+    seen: list[BaseException] = []
+    while wrong is not None and wrong not in seen:
+        for attribute in ("status_code", "code"):
+            if isinstance(found := getattr(wrong, attribute, None), int):
+                return found
+        seen.append(wrong)
+        wrong = wrong.__cause__
+    return None
+
+
+def said_by(wrong: Exception) -> str:
+    """What an error says, on one line and without the request that inspect-ai puts before it."""
+    said = getattr(wrong, "provider_message", None) or getattr(wrong, "message", None) or str(wrong) or type(wrong).__name__
+    words = MARKUP.sub("", " ".join(str(said).split())).removeprefix("ERROR: ")
+    return clip(redacted(words), 500)

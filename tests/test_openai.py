@@ -1,0 +1,370 @@
+"""OpenAI's two interfaces, and endpoints that share the first of them but not all of it."""
+
+import asyncio
+import logging
+
+import pytest
+
+from parley import providers
+from parley.errors import ParticipantError, Rejected, UsageError
+from parley.pool import Part, Turn
+from parley.providers import capabilities
+from parley.providers.protocol import Request, Usage
+from parley.testing.server import Server, says, sent
+from tests.wire import FORM, KEY, SYSTEM, TURNS, after_a_break, asked, body_of, replied, wired
+
+pytestmark = pytest.mark.usefixtures(wired.__name__)
+
+COINS = '{"reason": "fair", "coins": 5}'
+REASONING = {
+    "id": "rs_6820f383d7c08191846711c5df8233bc",
+    "type": "reasoning",
+    "summary": [{"type": "summary_text", "text": "Counting."}],
+    "encrypted_content": "gAAAAABoISQ24OyVRYbkYfukdJoqdzWT-3uiErKInHDC=",
+}
+
+
+def message(*texts, **more):
+    content = [{"type": "output_text", "text": text, "annotations": []} for text in texts]
+    return {"id": "msg_6820f3854688", "type": "message", "status": "completed", "role": "assistant", "content": content, **more}
+
+
+def responds(*items, **more):
+    return {
+        "id": "resp_6820f382ee1c",
+        "object": "response",
+        "status": "completed",
+        "error": None,
+        "incomplete_details": None,
+        "model": "gpt-served-1",
+        "output": list(items),
+        "usage": {
+            "input_tokens": 75,
+            "input_tokens_details": {"cached_tokens": 64},
+            "output_tokens": 30,
+            "output_tokens_details": {"reasoning_tokens": 20},
+            "total_tokens": 105,
+        },
+        **more,
+    }
+
+
+def refuses(message, status=400, **more):
+    return sent({"error": {"message": message, "type": "invalid_request_error", **more}}, status)
+
+
+# Chat completions at OpenAI
+
+
+def test_openai_takes_the_limit_under_its_newer_name_and_compatible_endpoints_under_the_older():
+    options = {"max_tokens": 50, "seed": 7, "reasoning_effort": "none"}
+    body = body_of("openai", says("x"), turns=TURNS[:1], **options)
+    assert body == {
+        "model": "m-1",
+        "seed": 7,
+        "reasoning_effort": "none",
+        "max_completion_tokens": 50,
+        "messages": [{"role": "user", "content": "How many?"}],
+    }
+    assert body_of("vllm", says("x"), max_tokens=50)["max_tokens"] == 50
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"api": "responses", "seed": 1}, "no seed"),
+        ({"api": "responses", "stop": "END"}, "no stop"),
+        ({"reasoning_summary": "auto"}, "set api to responses"),
+        ({"api": "batch"}, "there are: chat, responses"),
+    ],
+)
+def test_what_cannot_be_asked_is_told_at_the_start(options, told):
+    with pytest.raises(UsageError, match=told):
+        providers.make("openai", "m-1", options)
+
+
+# Responses
+
+
+def test_a_request_to_the_responses_api_is_as_documented():
+    options = {"temperature": 0, "top_p": 0.5, "max_tokens": 50, "reasoning_effort": "low", "reasoning_summary": "auto"}
+    _, server = asked("openai", responds(message("x")), turns=[SYSTEM, *TURNS], schema=FORM, api="responses", **options)
+    [request] = server.asked
+    assert request.path == "/v1/responses"
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.body == {
+        "model": "m-1",
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+        "temperature": 0,
+        "top_p": 0.5,
+        "max_output_tokens": 50,
+        "reasoning": {"effort": "low", "summary": "auto"},
+        "text": {"format": {"type": "json_schema", "name": "reply", "strict": True, "schema": FORM}},
+        "instructions": "Be brief.",
+        "input": [
+            {"role": "user", "content": "How many?"},
+            {"role": "assistant", "content": "Five."},
+            {"role": "user", "content": "And now?"},
+        ],
+    }
+
+
+def test_nothing_is_sent_to_the_responses_api_that_was_not_set():
+    body = body_of("openai", responds(message("x")), api="responses")
+    assert body.keys() == {"model", "store", "include", "input"}
+
+
+def test_parts_are_sent_as_their_words():
+    turns = [Turn("user", (Part("text", "How "), Part("text", "many?")))]
+    assert body_of("openai", responds(message("x")), turns=turns, api="responses")["input"] == [
+        {"role": "user", "content": "How many?"}
+    ]
+
+
+def test_a_response_carries_words_reasoning_usage_and_what_is_wanted_back():
+    reply = replied("openai", responds(REASONING, message("Six", ".")), api="responses")
+    assert (reply.content, reply.reasoning, reply.finish, reply.model) == ("Six.", "Counting.", "stop", "gpt-served-1")
+    assert reply.usage == Usage(75, 64, 30, 20)
+    assert reply.carry == {"responses": [REASONING, {"role": "assistant", "content": "Six."}]}
+    turns = [*TURNS, Turn("assistant", reply.content, reply.carry), Turn("user", "And then?")]
+    body = body_of("openai", responds(message("x")), turns=turns, api="responses")
+    assert body["input"][3:] == [REASONING, {"role": "assistant", "content": "Six."}, {"role": "user", "content": "And then?"}]
+    chat = body_of("openai", says("x"), turns=turns)  # the other interface knows no such items
+    assert chat["messages"][3] == {"role": "assistant", "content": "Six."}
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [message("Six.")],
+        [{**REASONING, "encrypted_content": None}, message("Six.")],
+        [{"type": "reasoning", "id": "rs_1", "summary": []}, message("Six.")],
+    ],
+)
+def test_what_would_be_a_reference_to_nothing_does_not_go_back(items):
+    reply = replied("openai", responds(*items), api="responses")
+    assert (reply.content, reply.carry) == ("Six.", None)
+
+
+def test_reasoning_without_an_answer_does_not_go_back():
+    reply = replied(
+        "openai", responds(REASONING, status="incomplete", incomplete_details={"reason": "max_output_tokens"}), api="responses"
+    )
+    assert (reply.content, reply.finish, reply.carry) == ("", "length", None)
+
+
+def test_phases_go_back_and_commentary_is_no_answer():
+    items = [message("I will count.", phase="commentary"), message("Six.", phase="final_answer")]
+    reply = replied("openai", responds(*items), api="responses")
+    assert reply.content == "Six."
+    assert [item["phase"] for item in reply.carry["responses"]] == ["commentary", "final_answer"]
+
+
+@pytest.mark.parametrize(
+    ("more", "finish"),
+    [
+        ({"status": "completed"}, "stop"),
+        ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, "length"),
+        ({"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}, "filter"),
+        ({"status": "incomplete", "incomplete_details": None}, "other"),
+        ({"status": "cancelled"}, "other"),
+    ],
+)
+def test_how_responses_end(more, finish):
+    assert replied("openai", responds(message("x"), **more), api="responses").finish == finish
+
+
+def test_a_refusal_is_what_was_said():
+    refusal = {**message(), "content": [{"type": "refusal", "refusal": "I must not."}]}
+    assert replied("openai", responds(refusal), api="responses").content == "I must not."
+
+
+def test_a_response_that_failed_on_the_other_side_is_tried_again():
+    failed = responds(status="failed", error={"code": "server_error", "message": "The model failed to generate a response."})
+    reply, server = asked("openai", failed, responds(message("x")), api="responses")
+    assert (reply.content, len(server.asked)) == ("x", 2)
+
+
+@pytest.mark.parametrize("answer", [[], {}, {"output": None}, {"choices": []}, "text", None])
+def test_an_answer_without_a_response_is_the_endpoints_fault(answer):
+    fault, _ = asked("openai", answer, api="responses")
+    assert type(fault) is ParticipantError
+
+
+def test_a_model_that_does_not_reason_is_asked_for_nothing_to_take_back():
+    refusal = refuses("Encrypted content is not supported with this model.", param="include", code=None)
+    _, server = asked("openai", refusal, responds(message("x")), api="responses", calls=2)
+    assert ["include" in request.body for request in server.asked] == [True, False, False]
+
+
+def test_reasoning_goes_through_a_match_its_file_and_a_resumed_run(tmp_path):
+    items = [{**REASONING, "id": f"rs_{n}"} for n in range(3)]
+    bodies = after_a_break("openai/m-1", [responds(item, message(COINS)) for item in items], tmp_path, api="responses")
+    assert len(bodies) == 4
+    kept = [item for item in bodies[-1]["input"] if item.get("role") != "user"]
+    said = {"role": "assistant", "content": COINS}
+    assert kept == [items[0], said, items[1], said]
+    assert [body["store"] for body in bodies] == [False] * 4
+
+
+# Endpoints that take less
+
+REFUSALS = {
+    "deepseek": ("This response_format type is unavailable now", "json_schema"),
+    "groq": ("'response_format.type' : value is not one of the allowed values ['text','json_object']", "json_schema"),
+    "openai, a keyword": (
+        "Invalid schema for response_format 'reply': In context=('properties', 'coins'), 'minimum' is not permitted.",
+        "json_schema",
+    ),
+    "llama.cpp": ("failed to parse grammar", "json_schema"),
+    "vllm, a grammar": ("The provided JSON schema contains features not supported by xgrammar.", "json_schema"),
+    "gemma on vllm": ("System role not supported", "system"),
+    "mistral on vllm": ("Only user and assistant roles are supported!", "system"),
+    "alternation": ("Conversation roles must alternate user/assistant/user/assistant/...", "system"),
+    "limit": (
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+        "max_tokens",
+    ),
+    "o-series": (
+        "Unsupported value: 'temperature' does not support 0.5 with this model. Only the default (1) value is supported.",
+        "temperature",
+    ),
+    "mistral": ('[{"type":"extra_forbidden","loc":["body","seed"],"msg":"Extra inputs are not permitted","input":7}]', "seed"),
+    "grok": ("Argument not supported on this model: reasoning_effort", "reasoning_effort"),
+    "stop": ("Unsupported parameter: 'stop' is not supported with this model.", "stop"),
+    "top_p": ("Unsupported parameter: 'top_p' is not supported with this model.", "top_p"),
+}
+EVERYTHING = {"temperature": 0.5, "top_p": 0.9, "max_tokens": 9, "seed": 7, "stop": "END", "reasoning_effort": "low"}
+
+
+def features(body):
+    """What a chat request asks for, by name."""
+    found = set(body) - {"model", "messages", "response_format"}
+    found |= {body["response_format"]["type"]} if "response_format" in body else set()
+    return found | ({"system"} if body["messages"][0]["role"] == "system" else set())
+
+
+@pytest.mark.parametrize(("said", "lacking"), REFUSALS.values(), ids=REFUSALS)
+@pytest.mark.parametrize("status", [400, 422])
+def test_what_an_endpoint_rejects_by_name_is_left_out_at_once_and_from_then_on(said, lacking, status):
+    turns = [SYSTEM, *TURNS]
+    reply, server = asked("vllm", refuses(said, status), says("x"), turns=turns, schema=FORM, calls=3, **EVERYTHING)
+    assert reply.content == "x"
+    first, *rest = [features(request.body) for request in server.asked]
+    assert first == {*EVERYTHING, "json_schema", "system"}
+    instead = {"json_schema": {"json_object"}, "max_tokens": {"max_completion_tokens"}}.get(lacking, set())
+    assert rest == [first - {lacking} | instead] * 3  # the first call paid for it, no later one does
+
+
+def test_a_form_is_given_up_step_by_step():
+    refusal = refuses("The response_format parameter is unsupported at the moment. Leave it unset.")
+    _, server = asked("vllm", refusal, refusal, says("x"), schema=FORM, calls=2)
+    assert [request.body.get("response_format", {}).get("type") for request in server.asked] == [
+        "json_schema", "json_object", None, None
+    ]  # fmt: skip
+
+
+def test_without_a_system_role_its_words_open_the_first_turn():
+    _, server = asked("vllm", refuses("System role not supported"), says("x"), turns=[SYSTEM, *TURNS])
+    assert server.asked[1].body["messages"] == [
+        {"role": "user", "content": "Be brief.\n\nHow many?"},
+        {"role": "assistant", "content": "Five."},
+        {"role": "user", "content": "And now?"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "temperature too high",
+        "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens.",
+        "'max_tokens' or 'max_completion_tokens' is too large: 5000. This model's maximum context length is 4096 tokens",
+        "max_tokens is too large: 5000. This model supports at most 4096 completion tokens, whereas you provided 5000.",
+        "temperature: must be in the range 0 to 2",
+        "logprobs is not supported",
+        "your prompt was flagged",
+        "",
+    ],
+)
+def test_a_rejection_that_names_no_such_feature_stands(said):
+    fault, server = asked("vllm", refuses(said), turns=[SYSTEM, *TURNS], schema=FORM, **EVERYTHING)
+    assert type(fault) is Rejected
+    assert len(server.asked) == 1
+
+
+def test_a_feature_that_was_not_asked_for_is_not_given_up():
+    fault, server = asked("vllm", refuses("'seed' is not supported"))
+    assert type(fault) is Rejected
+    assert len(server.asked) == 1
+
+
+def test_what_did_not_help_is_not_remembered():
+    known = capabilities.KNOWN
+    fault, server = asked("vllm", refuses("unsupported: temperature, top_p, seed in 'what the user said'"), **EVERYTHING)
+    assert type(fault) is Rejected
+    assert len(server.asked) == 4  # each of the named was left out once, and then it was told
+    assert [each.lacks for each in known.values()] == [frozenset()]
+
+
+def test_who_insists_on_a_form_is_told():
+    fault, server = asked("vllm", refuses("This response_format type is unavailable now"), schema=FORM, structured=True)
+    assert type(fault) is Rejected
+    assert len(server.asked) == 1
+
+
+def test_what_was_found_holds_for_the_endpoint_and_the_model_in_the_whole_process(caplog):
+    async def speak():
+        async with Server(refuses("'temperature' is not supported"), says("x")) as server:
+            for name in ("m-1", "m-1", "m-2"):
+                provider = providers.make("vllm", name, {"base_url": server.url, "temperature": 0.5})
+                await provider.complete(Request(TURNS))
+                await provider.close()
+            return [("temperature" in request.body, request.body["model"]) for request in server.asked]
+
+    with caplog.at_level(logging.WARNING):
+        assert asyncio.run(speak()) == [(True, "m-1"), (False, "m-1"), (False, "m-1"), (True, "m-2")]
+    assert caplog.messages == ["m-1: the endpoint does not take temperature; from now on it is asked without"]
+
+
+def test_calls_in_flight_find_out_together_and_within_bounds():
+    async def picky(asked, writer):
+        taken = not {"temperature", "seed"} & asked.body.keys() and "response_format" not in asked.body
+        named = next((name for name in ("response_format", "temperature", "seed") if name in asked.body), "")
+        await (sent(says("x")) if taken else refuses(f"'{named}' is not supported"))(asked, writer)
+
+    async def speak():
+        async with Server(picky, pause=0.02) as server:
+            provider = providers.make("vllm", "m-1", {"base_url": server.url, "temperature": 0, "seed": 1})
+            replies = await asyncio.gather(*(provider.complete(Request(TURNS, FORM)) for _ in range(20)))
+            before = len(server.asked)
+            await provider.complete(Request(TURNS, FORM))
+            await provider.close()
+            return replies, before, len(server.asked) - before
+
+    replies, before, after = asyncio.run(speak())
+    assert {reply.content for reply in replies} == {"x"}
+    assert before <= 20 * 5  # the schema, the object, temperature, seed, and the reply
+    assert after == 1
+
+
+@pytest.mark.parametrize(
+    ("family", "address"),
+    [
+        ("sglang", "http://localhost:30000/v1"),
+        ("lmstudio", "http://localhost:1234/v1"),
+        ("llamacpp", "http://localhost:8080/v1"),
+        ("ollama", "http://localhost:11434/v1"),
+    ],
+)
+def test_servers_on_this_machine_need_no_key(family, address):
+    assert providers.make(family, "m-1", {})._transport.url == f"{address}/chat/completions"
+
+
+@pytest.mark.parametrize("family", ["groq", "together", "deepseek"])
+def test_services_want_their_key(monkeypatch, family):
+    monkeypatch.delenv(f"{family.upper()}_API_KEY", raising=False)
+    with pytest.raises(UsageError, match=f"{family.upper()}_API_KEY"):
+        providers.make(family, "m-1", {})
+    monkeypatch.setenv(f"{family.upper()}_API_KEY", KEY)
+    assert asked(family, says("x"))[1].asked[0].headers["authorization"] == f"Bearer {KEY}"
