@@ -1,0 +1,118 @@
+"""Checkpoints on this machine, run by transformers."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import KW_ONLY, dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from time import perf_counter
+from typing import ClassVar, Literal
+
+from parley.errors import ParticipantError, Refused, UsageError
+from parley.participants.threads import apart
+from parley.providers.hf.checkpoint import Call, Checkpoint, said_by
+from parley.providers.openai import unescaped
+from parley.providers.protocol import Reply, Request
+
+NEEDS = ("torch", "transformers")
+DEVICE = re.compile(r"auto|(cpu|cuda|mps|xpu)(:\d+)?")
+
+
+@dataclass
+class Provider:
+    """A Hugging Face checkpoint on this machine, run by transformers."""
+
+    name: str
+    _: KW_ONLY
+    temperature: float = 0.0  # the likeliest token each time, unless said otherwise
+    top_p: float = 1.0
+    max_tokens: int = 1024
+    seed: int | None = None
+    stop: tuple[str, ...] | None = None
+    batch: int = 16  # calls that are generated together at most
+    device: str = "auto"
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"  # auto: as it is stored
+    revision: str | None = None
+    download: bool = False
+    thinking: bool | None = None  # for templates that ask whether to think first
+    human_tag: str = "\n\nHuman:"  # for checkpoints without a template
+    assistant_tag: str = "\n\nAssistant:"
+    deadline: float = 600.0  # seconds a call may take once the checkpoint is loaded
+    _folder: Path | None = field(default=None, init=False, repr=False)
+    _checkpoint: Checkpoint | None = field(default=None, init=False, repr=False)
+
+    home: ClassVar[str | None] = None
+    home_env: ClassVar[str | None] = None
+    key_env: ClassVar[str | None] = None
+    key_needed: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if missing := [module for module in NEEDS if find_spec(module) is None]:
+            raise UsageError(f"hf/{self.name} needs {' and '.join(missing)}: pip install 'parley-eval[hf]'")
+        for option, least in (("temperature", 0), ("max_tokens", 1), ("batch", 1)):
+            if getattr(self, option) < least:
+                raise ValueError(f"{option} must be at least {least}, not {getattr(self, option):g}")
+        if not 0 < self.top_p <= 1 or self.deadline <= 0:
+            raise ValueError("top_p must be more than 0 and at most 1, and deadline more than 0")
+        if not DEVICE.fullmatch(self.device):
+            raise ValueError(f"device is auto, cpu, cuda, cuda:1, mps or xpu, not {self.device!r}")
+        self.stop = tuple(unescaped(text) for text in self.stop or () if text)
+        self.human_tag, self.assistant_tag = unescaped(self.human_tag), unescaped(self.assistant_tag)
+        if not self.human_tag.strip() or not self.assistant_tag.strip():
+            raise ValueError("human_tag and assistant_tag must not be empty")
+        try:
+            self._folder = located(self.name, self.revision, self.download)
+        except (OSError, RuntimeError) as wrong:  # what may not be read, and ~NOBODY
+            raise ValueError(said_by(wrong)) from None
+
+    async def complete(self, request: Request) -> Reply:
+        checkpoint = self._checkpoint = self._checkpoint or Checkpoint.shared(self)
+        await asyncio.shield(asyncio.wrap_future(checkpoint.loaded))  # many wait for it: one that gives up does not end it
+        if checkpoint.fault:
+            raise Refused(f"hf/{self.name}: {checkpoint.fault}")
+        began = perf_counter()
+        try:
+            async with asyncio.timeout(self.deadline):
+                reply = await asyncio.wrap_future(checkpoint.put(Call(request.turns, self)))
+        except TimeoutError:
+            raise ParticipantError(f"hf/{self.name}: no answer within {self.deadline:g} s") from None
+        reply.latency = perf_counter() - began
+        return reply
+
+    async def close(self) -> None:
+        checkpoint, self._checkpoint = self._checkpoint, None
+        if checkpoint is not None:
+            await apart(checkpoint.leave)
+
+
+def located(name: str, revision: str | None, download: bool) -> Path | None:
+    """The folder of a checkpoint: as named, or in the local cache; None if it is still to be fetched, which was allowed."""
+    path = Path(name).expanduser()
+    if name.startswith((".", "/", "~")) or whole(path):
+        if not path.is_dir():
+            raise ValueError(f"there is no folder {path}")
+        if not whole(path):
+            raise ValueError(f"the folder {path} holds no checkpoint: config.json and weights (*.safetensors) are wanted")
+        return path.resolve()
+    hub, offline = import_module("huggingface_hub"), import_module("huggingface_hub.constants").HF_HUB_OFFLINE
+    try:
+        kept = Path(hub.snapshot_download(name, revision=revision, local_files_only=True))
+        if whole(kept):
+            return kept
+    except OSError:  # not in the cache
+        pass
+    except ValueError as wrong:  # no name of a repository
+        raise ValueError(f"{said_by(wrong)} (a folder is written ./{name})") from None
+    if download and not offline:
+        return None
+    how = "HF_HUB_OFFLINE forbids to fetch it" if offline else "nothing is fetched unasked: -M ALIAS.download=true allows it"
+    raise ValueError(f"it is not in the local cache, and {how} (a folder is written ./{name})")
+
+
+def whole(folder: Path) -> bool:
+    """Whether a folder looks like a checkpoint."""
+    weights = (next(folder.glob(pattern), None) for pattern in ("*.safetensors", "*.bin"))
+    return (folder / "config.json").is_file() and any(weights)

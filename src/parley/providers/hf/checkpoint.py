@@ -1,0 +1,296 @@
+"""Weights in memory, and one thread that generates: calls that wait at the same time go together."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, InvalidStateError
+from contextlib import contextmanager, suppress
+from hashlib import blake2b
+from importlib import import_module
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from parley.errors import ParticipantError, Refused, Rejected
+from parley.expect import clip
+from parley.pool import Turn, as_message, text_of
+from parley.providers.hf.steps import Draws, Ends
+from parley.providers.keys import redacted
+from parley.providers.protocol import Reply, Usage
+
+if TYPE_CHECKING:
+    from parley.providers.hf import Provider
+
+FETCHED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja"]  # no programs, no pickles
+LULL = 0.02  # seconds without a further call, after which a batch is not waited for any longer
+GRACE = 10.0  # seconds that closing waits for the thread: one that is loading cannot be interrupted
+
+
+class Call:
+    """One request on its way: what was asked, what became of it."""
+
+    def __init__(self, turns: list[Turn], options: Provider) -> None:
+        self.turns, self.options = turns, options
+        self.answer: Future[Reply] = Future()
+        self.stop = options.stop or ()
+        self.ids: list[int] = []
+        self.most = 0  # new tokens
+        self.seed = b""
+
+    def settle(self, outcome: Reply | Exception) -> None:
+        with suppress(InvalidStateError):  # nobody waits for it any more
+            if isinstance(outcome, Exception):
+                self.answer.set_exception(outcome)
+            else:
+                self.answer.set_result(outcome)
+
+
+class Checkpoint:
+    """Weights in memory and the one thread that uses them; every alias of the same checkpoint shares both."""
+
+    SHARED: ClassVar[dict[Any, Checkpoint]] = {}
+    LOCK: ClassVar[Lock] = Lock()
+
+    @classmethod
+    def shared(cls, options: Provider) -> Checkpoint:
+        """The checkpoint that these options name; loaded where nobody uses it yet."""
+        key = (options._folder or (options.name, options.revision), options.device, options.dtype)
+        with cls.LOCK:
+            found = cls.SHARED.get(key) or cls.SHARED.setdefault(key, cls(key, options))
+            found.users += 1
+            return found
+
+    def __init__(self, key: Any, options: Provider) -> None:
+        self.key, self.options, self.users, self.closing = key, options, 0, False
+        self.torch: Any = None  # as are the next: what the thread has loaded
+        self.model: Any = None
+        self.tokenizer: Any = None
+        self.device: Any = None
+        self.loaded: Future[None] = Future()
+        self.fault = ""  # why it could not be loaded
+        self.batches = self.calls = 0
+        self.waiting: SimpleQueue[Call | None] = SimpleQueue()
+        self.asked: Counter[bytes] = Counter()  # how often the same words were put, where draws are seeded
+        self.thread = Thread(target=self._work, name=f"hf/{options.name}", daemon=True)
+        self.thread.start()
+
+    def put(self, call: Call) -> Future[Reply]:
+        self.waiting.put(call)
+        return call.answer
+
+    def leave(self) -> None:
+        """One user less; the last one ends the thread, and with it the weights go."""
+        with self.LOCK:
+            self.users -= 1
+            if self.users:
+                return
+            self.SHARED.pop(self.key, None)
+        self.closing = True
+        self.waiting.put(None)
+        self.thread.join(GRACE)
+
+    def _work(self) -> None:
+        try:
+            self._load()
+        except Exception as wrong:
+            self.fault = f"it cannot be loaded: {said_by(wrong)}"
+        self.loaded.set_result(None)
+        while not self.closing:
+            waited = [call for call in self._gathered() if not call.answer.cancelled()]
+            for calls in self._fitting(self._readied(waited)):
+                try:
+                    self._answer(calls)
+                except Exception as wrong:
+                    for call in calls:
+                        call.settle(ParticipantError(f"hf/{call.options.name}: {said_by(wrong)}"))
+        while not self.waiting.empty():
+            if (late := self.waiting.get()) is not None:
+                late.settle(ParticipantError(f"hf/{late.options.name}: it was closed"))
+        self.model = self.tokenizer = None
+        gc.collect()
+        self.emptied()
+
+    def _load(self) -> None:
+        options, self.torch, transformers = self.options, import_module("torch"), import_module("transformers")
+        folder = options._folder or fetched(options.name, options.revision)
+        self.device = self.torch.device(best_device(self.torch) if options.device == "auto" else options.device)
+        self.served = f"{options.name}@{folder.name[:12]}" if folder.parent.name == "snapshots" else folder.name
+        local = {"local_files_only": True, "trust_remote_code": False}
+        self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **local)
+        with quiet(transformers.utils.logging):
+            self.model, found = transformers.AutoModelForCausalLM.from_pretrained(
+                folder, dtype=options.dtype, output_loading_info=True, **local
+            )
+        if missing := sorted(found["missing_keys"]):
+            raise ValueError(f"its files lack {len(missing)} weights, which would be random: {', '.join(missing)}")
+        self.model.to(self.device).eval()
+        own = self.model.generation_config.eos_token_id
+        self.eos = {*(own if isinstance(own, list) else [own]), self.tokenizer.eos_token_id} - {None}
+        pad = self.tokenizer.pad_token_id
+        self.pad = pad if pad is not None else min(self.eos, default=0)
+        # What the checkpoint's authors recommend (penalties, temperatures) is not applied unasked.
+        self.model.generation_config = transformers.GenerationConfig(eos_token_id=sorted(self.eos) or None, pad_token_id=self.pad)
+        self.context: int = getattr(self.model.config.get_text_config(), "max_position_embeddings", None) or 2**31
+        added = self.tokenizer.added_tokens_decoder.values()
+        special = {str(token) for token in added if token.special} | set(self.tokenizer.all_special_tokens)
+        self.special = sorted((token for token in special if len(token.strip()) > 1), key=len, reverse=True)
+
+    def _gathered(self) -> list[Call]:
+        """The next batch: all that waits, up to the bound, and what comes right behind it."""
+        calls: list[Call] = []
+        call = self.waiting.get()
+        while call is not None:
+            calls.append(call)
+            if len(calls) >= min(each.options.batch for each in calls):
+                break
+            try:
+                call = self.waiting.get(timeout=LULL)
+            except Empty:
+                break
+        return calls
+
+    def _readied(self, calls: list[Call]) -> list[Call]:
+        """Those of the calls that can be generated, in tokens."""
+        ready = []
+        for call in calls:
+            options = call.options
+            try:
+                text, whole = self._prompt(call)
+                call.ids = self.tokenizer(text, add_special_tokens=not whole, verbose=False)["input_ids"]
+            except Exception as wrong:  # a template may refuse the roles, a system text most often
+                fault = f"hf/{options.name}: the conversation cannot be put into its form: {said_by(wrong)}"
+                system = call.turns[0].role == "system"
+                call.settle(Refused(f"{fault} (try no_system_role=true)") if system else Rejected(fault))
+                continue
+            call.most = min(options.max_tokens, self.context - len(call.ids))
+            if call.most < 1:
+                size = f"{len(call.ids)} tokens; the checkpoint takes {self.context}"
+                call.settle(Rejected(f"hf/{options.name}: the prompt has {size}, replies included"))
+                continue
+            if options.temperature:
+                call.seed = self._seed(options.seed, text)
+            ready.append(call)
+        return ready
+
+    def _fitting(self, calls: list[Call]) -> list[list[Call]]:
+        """Batches in which nobody who is done is taken past the checkpoint's last position by one who goes on."""
+        batches: list[list[Call]] = []
+        for call in sorted(calls, key=lambda call: len(call.ids)):
+            if batches and len(call.ids) + max(each.most for each in (*batches[-1], call)) <= self.context:
+                batches[-1].append(call)
+            else:
+                batches.append([call])
+        return batches
+
+    def _prompt(self, call: Call) -> tuple[str, bool]:
+        """The conversation as one text, and whether that holds every special token already."""
+        options = call.options
+        if self.tokenizer.chat_template:
+            turns = [{**as_message(turn), "content": harmless(text_of(turn.content), self.special)} for turn in call.turns]
+            asked = {} if options.thinking is None else {"enable_thinking": options.thinking}
+            return self.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True, **asked), True
+        tags = {"user": options.human_tag, "system": options.human_tag, "assistant": options.assistant_tag}
+        marks = [*self.special, options.human_tag, options.assistant_tag]
+        said = [f"{tags[turn.role]} {harmless(text_of(turn.content), marks)}" for turn in call.turns]
+        call.stop = (*call.stop, options.human_tag)
+        return "".join(said) + options.assistant_tag, False
+
+    def _seed(self, seed: int | None, text: str) -> bytes:
+        """Where a call's random numbers start: by the seed, the words, and how often these were put before."""
+        if seed is None:
+            return os.urandom(16)
+        words = blake2b(f"{seed}\n{text}".encode("utf-8", "replace"), digest_size=16).digest()
+        self.asked[words] += 1
+        return words + self.asked[words].to_bytes(8)
+
+    def _answer(self, calls: list[Call]) -> None:
+        """Generate a batch; one that does not fit into memory is halved."""
+        try:
+            rows = self._generate(calls)
+        except self.torch.cuda.OutOfMemoryError as wrong:
+            self.emptied()
+            if len(calls) == 1:
+                size = f"the prompt of {len(calls[0].ids)} tokens"
+                calls[0].settle(Rejected(f"hf/{calls[0].options.name}: {size} does not fit into memory: {said_by(wrong)}"))
+                return
+            half = len(calls) // 2
+            self._answer(calls[:half])
+            self._answer(calls[half:])
+            return
+        for call, tokens in zip(calls, rows, strict=True):
+            call.settle(ParticipantError(f"hf/{call.options.name}: it was closed") if self.closing else self._reply(call, tokens))
+
+    def _generate(self, calls: list[Call]) -> list[list[int]]:
+        """The new tokens of each call; shorter prompts are filled up on the left, where nothing looks."""
+        torch, transformers = self.torch, import_module("transformers")
+        self.batches, self.calls = self.batches + 1, self.calls + len(calls)
+        width = max(len(call.ids) for call in calls)
+        gaps = [width - len(call.ids) for call in calls]
+        ids = [[self.pad] * gap + call.ids for call, gap in zip(calls, gaps, strict=True)]
+        seen = [[0] * gap + [1] * (width - gap) for gap in gaps]
+        ends = Ends(self, calls, width)
+        with torch.inference_mode():
+            out = self.model.generate(
+                input_ids=torch.tensor(ids, device=self.device),
+                attention_mask=torch.tensor(seen, device=self.device),
+                max_new_tokens=max(call.most for call in calls),
+                do_sample=False,  # drawn rows come with one token left to choose
+                logits_processor=transformers.LogitsProcessorList([Draws(torch, calls)]),
+                stopping_criteria=transformers.StoppingCriteriaList([ends]),
+            )
+        return [row[width:][:most] for row, most in zip(out.tolist(), ends.length, strict=True)]
+
+    def _reply(self, call: Call, tokens: list[int]) -> Reply:
+        end = next((at for at, token in enumerate(tokens) if token in self.eos), None)
+        text = self.tokenizer.decode(tokens[:end], skip_special_tokens=True)
+        cut = min((at for at in map(text.find, call.stop) if at >= 0), default=None)
+        return Reply(
+            content=text[:cut] if self.tokenizer.chat_template else text[:cut].removeprefix(" "),
+            finish="length" if end is None and cut is None else "stop",
+            usage=Usage(len(call.ids), 0, len(tokens) if end is None else end + 1),
+            model=self.served,
+        )
+
+    def emptied(self) -> None:
+        """Give back what the device's allocator keeps for later."""
+        if self.device is not None and self.device.type == "cuda":
+            self.torch.cuda.empty_cache()
+
+
+@contextmanager
+def quiet(logging: Any) -> Iterator[None]:
+    """No progress bars of others inside ours."""
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+def fetched(name: str, revision: str | None) -> Path:
+    """The folder of a checkpoint after its download."""
+    return Path(import_module("huggingface_hub").snapshot_download(name, revision=revision, allow_patterns=FETCHED))
+
+
+def best_device(torch: Any) -> str:
+    return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def harmless(text: str, marks: Iterable[str]) -> str:
+    """Words in which no mark can pass for the end of a turn or a new speaker: inside them its last sign stands apart."""
+    for mark in marks:
+        if mark in text:
+            core = mark.strip()
+            text = text.replace(mark, mark.replace(core, f"{core[:-1]} {core[-1]}"))
+    return text
+
+
+def said_by(wrong: BaseException) -> str:
+    """What a fault says, on one line."""
+    return clip(redacted(" ".join(f"{type(wrong).__name__}: {wrong}".split())), 500)
