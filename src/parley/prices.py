@@ -1,0 +1,227 @@
+"""What tokens cost: by a price file of the user's own, else by what is publicly known. Unknown is unknown, never zero."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from parley import providers
+from parley.errors import UsageError
+from parley.marked import Marked
+from parley.participants import kinds, named
+from parley.providers.keys import expanded, setting
+
+MILLION = 1_000_000
+FREE = ("bot", "scripted", "human")  # what is no model
+HERE = ("embedded", "hf")  # models that run in this process, and send nobody a bill
+# Who is meant by a provider's name where prices are known publicly; others are found by their address.
+SELLERS = {
+    **{name: name for name in ("anthropic", "azure", "deepseek", "google", "groq", "openai", "openrouter", "together")},
+    "mistral": "mistral",
+    "xai": "x-ai",
+}
+CACHED_FROM = 1024  # tokens; Anthropic keeps no prompt that is shorter
+USD = {"title": "a number of USD per million tokens, 0 or more", "type": "number", "minimum": 0}
+FORM = {
+    "type": "object",
+    "title": "prices as MODEL: {input: USD, output: USD}",
+    "additionalProperties": {
+        "title": "{input: USD, cached_input: USD, output: USD} per million tokens, or free",
+        "type": "object",
+        "required": ["input", "output"],
+        "additionalProperties": False,
+        "properties": {"input": USD, "cached_input": USD, "output": USD},
+    },
+}
+
+
+class Rate(NamedTuple):
+    """USD per million tokens, for calls with more input tokens than this."""
+
+    above: int
+    input: float
+    cached_input: float
+    output: float
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a model's tokens cost. Reasoning is part of the output, what was read from a cache is part of the input."""
+
+    rates: tuple[Rate, ...]  # by size of the call, the smallest first
+    source: str
+
+    @classmethod
+    def flat(cls, input: float, output: float, cached_input: float | None = None, source: str = "") -> Price:
+        return cls((Rate(-1, input, input if cached_input is None else cached_input, output),), source)
+
+    @classmethod
+    def kept(cls, found: Mapping[str, Any]) -> Price:
+        """A price as a run keeps it."""
+        return cls(tuple(Rate(*rate) for rate in found["rates"]), str(found["source"]))
+
+    @property
+    def free(self) -> bool:
+        return all(not any(rate[1:]) for rate in self.rates)
+
+    def rate(self, tokens_in: float) -> Rate:
+        return next(rate for rate in reversed(self.rates) if tokens_in > rate.above)
+
+    def usd(self, tokens_in: float | None, cached: float | None, tokens_out: float | None, size: float | None = None) -> float:
+        """What is known of the cost of calls, each with about `size` input tokens; what was not counted adds nothing."""
+        rate, into = self.rate((tokens_in or 0) if size is None else size), tokens_in or 0
+        kept = min(cached or 0, into)
+        return ((into - kept) * rate.input + kept * rate.cached_input + (tokens_out or 0) * rate.output) / MILLION
+
+    def most(self, tokens_in: float, tokens_out: float) -> float:
+        """The most that a call of at most so many tokens can cost."""
+        reached = [rate for rate in self.rates if tokens_in > rate.above]
+        into = max(max(rate.input, rate.cached_input) for rate in reached)
+        return (tokens_in * into + tokens_out * max(rate.output for rate in reached)) / MILLION
+
+
+NOTHING = Price.flat(0, 0, source="free")
+
+
+class Prices:
+    """The prices of a run's models: as a file here says, as the run kept them when it began, or as publicly known."""
+
+    def __init__(
+        self,
+        models: Mapping[str, Mapping[str, Any]],
+        on: datetime | None = None,
+        kept: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
+        self._models, self._on, self._kept = models, on, kept or {}
+        self._found: dict[tuple[str, str | None], Price | None] = {}
+
+    @cached_property
+    def _own(self) -> dict[str, Price]:
+        return own()
+
+    def of(self, alias: str, served: str | None = None) -> Price | None:
+        """The price of a model, by the name under which it was really served where that is known; None: unknown."""
+        if (alias, served) not in self._found:
+            self._found[alias, served] = self._looked_up(alias, served)
+        return self._found[alias, served]
+
+    def _looked_up(self, alias: str, served: str | None) -> Price | None:
+        options = self._models.get(alias, {})
+        family, _, name = str(options.get("model", "")).partition("/")
+        if family in FREE:
+            return NOTHING
+        for key in (alias, f"{family}/{served}", f"{family}/{name}"):
+            if key in self._own:
+                return self._own[key]
+        kept = Price.kept(self._kept[alias]) if alias in self._kept else None
+        if kept is not None and kept.source not in ("free", "public"):
+            return kept
+        if family in HERE:
+            return NOTHING
+        better = public(family, served, options, self._on) if served and served != name else None
+        return better or kept or public(family, name, options, self._on)
+
+    def keep(self) -> dict[str, dict[str, Any]]:
+        """What is known by the names that were asked for, to stand in the run."""
+        found = {alias: self.of(alias) for alias in self._models}
+        return {
+            alias: {"rates": [list(rate) for rate in price.rates], "source": price.source}
+            for alias, price in found.items()
+            if price is not None and price is not NOTHING
+        }
+
+    def model(self, alias: str) -> str:
+        return str(self._models[alias]["model"])
+
+    def unknown(self) -> list[str]:
+        """Aliases whose price nobody knows."""
+        return [alias for alias in self._models if self.of(alias) is None]
+
+
+def is_free(options: Mapping[str, Any]) -> bool:
+    """Whether a participant is no model at all."""
+    return str(options["model"]).partition("/")[0] in FREE
+
+
+def place() -> Path:
+    """Where a user's own prices stand."""
+    return Path(os.environ.get("PARLEY_PRICES") or "prices.yaml").expanduser()
+
+
+def own() -> dict[str, Price]:
+    """The user's own prices, by alias or PROVIDER/NAME."""
+    if not os.environ.get("PARLEY_PRICES") and not place().exists():
+        return {}
+    file = Marked(place())
+    file.data = {key: {"input": 0, "output": 0} if value == "free" else value for key, value in file.data.items()}
+    file.check(FORM)
+    for key in file.data:
+        if "/" in key:
+            with file.at(key):
+                named(f"x={key}")
+    return {key: Price.flat(**rates, source=file.path.name) for key, rates in file.data.items()}
+
+
+def public(family: str, name: str, options: Mapping[str, Any], on: datetime | None) -> Price | None:
+    """The publicly known price of a model, from genai-prices; by its seller, or by the address where it is served."""
+    if family in kinds():
+        return None
+    with suppress(UsageError):  # a reference that leads nowhere is refused where the model is made
+        if family == "inspect":  # which passes PROVIDER/NAME on
+            family, _, name = name.partition("/")
+        seller, address = SELLERS.get(family), ""
+        if seller is None:
+            home = getattr(providers.class_of(family), "home_env", None) if family in providers.names() else None
+            address = expanded(str(options.get("base_url") or "")) or (setting(home) if home else "") or ""
+            if not address.startswith("https://"):
+                return None  # a server of one's own
+        written = family == "anthropic" and str(options.get("cache", True)).lower() not in ("false", "0", "no")
+        return listed(seller, address, expanded(name).removeprefix("models/"), written, on)
+    return None
+
+
+@cache
+def listed(seller: str | None, address: str, name: str, written: bool, on: datetime | None) -> Price | None:
+    """A price as genai-prices lists it. Where prompts are `written` to a cache, that costs more than plain input."""
+    try:
+        from genai_prices import Usage, calc_price
+    except ImportError:
+        return None
+    try:
+        if seller:
+            found = calc_price(Usage(), name, provider_id=seller, genai_request_timestamp=on)
+        else:
+            found = calc_price(Usage(), name, provider_api_url=address, genai_request_timestamp=on)
+    except (LookupError, ValueError):
+        return None
+    prices = found.model_price
+    input, output, cached, kept = prices.input_mtok, prices.output_mtok, prices.cache_read_mtok, prices.cache_write_mtok
+    if input is None or output is None:
+        return None
+    written = written and kept is not None
+    starts = {tier.start for price in (input, output, cached, kept) for tier in getattr(price, "tiers", ())}
+    rates = []
+    for start in sorted({-1, *([CACHED_FROM - 1] if written else []), *starts}):
+        fresh = kept if written and start >= CACHED_FROM - 1 else input
+        rates.append(Rate(start, at(fresh, start), at(input if cached is None else cached, start), at(output, start)))
+    return Price(tuple(rates), "public")
+
+
+def at(price: Any, start: int) -> float:
+    """A price for calls with more than so many tokens."""
+    reached = [tier.price for tier in getattr(price, "tiers", ()) if tier.start <= start]
+    return float(reached[-1] if reached else getattr(price, "base", price))
+
+
+def billed(options: Mapping[str, Any], price: Price | None) -> bool:
+    """Whether somebody is likely to send a bill: a price is known, or a key is needed where none is."""
+    family = str(options["model"]).partition("/")[0]
+    if price is not None:
+        return not price.free
+    return family not in kinds() and bool(getattr(providers.class_of(family), "key_needed", False))
