@@ -77,7 +77,9 @@ def test_the_result_object_has_the_promised_keys(played):
     }  # fmt: skip
     assert set(data["pairs"][0]) == {"role", "metric", "a", "b", "difference", "low", "high", "p", "blocks"}
     assert set(data["ranks"][0]) == {"role", "metric", "alias", "low", "high"}
-    assert set(data["cost"][0]) == {"alias", "role", "calls", "tokens_in", "tokens_cached", "tokens_out", "usd"}
+    assert set(data["cost"][0]) == {
+        "alias", "role", "calls", "tokens_in", "tokens_cached", "tokens_out", "tokens_reasoning", "usd", "usd_at_least",
+    }  # fmt: skip
 
 
 def test_equal_runs_give_equal_text(tmp_path):
@@ -283,7 +285,7 @@ def test_models_and_doctor_name_keys_but_never_show_them(tmp_path):
 
 
 def test_the_demo_needs_nothing_and_says_what_it_wrote(tmp_path):
-    done = parley("demo", cwd=tmp_path)
+    done = parley("demo", "--bots-only", cwd=tmp_path)
     (path,) = (tmp_path / "runs").glob("*.parley")
     assert f"written to runs/{path.name}" in done.err
     assert "95% interval" in done.out

@@ -6,11 +6,15 @@ from contextlib import suppress
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parley import Amount, Choice, Code, Fields, TaskError, Text
 from parley.errors import OutOfBounds, Unreadable
+from parley.match import read
+from parley.parsing import mended
+from parley.pool import Seat
+from parley.referee import Ask
 
 COINS = Amount("coins", 0, 10)
 MARKS = Fields({"score": {"type": "integer", "minimum": 1, "maximum": 10}, "basis": {"type": "string"}})
@@ -184,3 +188,32 @@ def test_what_is_nested_too_deeply_is_unreadable(reader):
 def test_fenced_blocks_may_stand_anywhere_and_stay_open():
     assert Code().read("Here it is: ```python\r\nx = 1\r\n``` and that is all") == "x = 1"
     assert Code().read("```py\nshort = 1\n```\n```text\nsomething much longer than the program\n```") == "short = 1"
+
+
+BROKEN = {
+    "unclosed": '{"reason": "fair", "coins": 5',
+    "unquoted": "{reason: fair, coins: 5}",
+    "python": "{'reason': 'fair', 'coins': 5,}",
+    "in words": 'My move: {"reason": "a "quoted" word", "coins": 5} as agreed',
+}
+
+
+@pytest.mark.parametrize("said", BROKEN.values(), ids=BROKEN)
+def test_broken_json_is_mended_counted_and_not_asked_for_again(said):
+    reading = read(Ask((Seat("a"),), "?", COINS, None, (), 2, True), said, cut=False, last=False)
+    assert (reading.value, reading.settled, reading.kind, reading.outcome) == (5, True, "repaired", "kept")
+
+
+@pytest.mark.parametrize("said", ["{", "{ hello", "{coins}", "no braces", '{"coins": "many"', "{" * 5000, '{"coins": [' * 400])
+def test_what_is_broken_beyond_repair_stays_unreadable(said):
+    began = time.perf_counter()
+    reading = read(Ask((Seat("a"),), "?", COINS, None, (), 2, True), said, cut=False, last=False)
+    assert not reading.settled
+    assert reading.kind in ("unreadable", "out_of_bounds")
+    assert time.perf_counter() - began < 2
+
+
+@given(st.text(alphabet='{}[]":, abc5\n\\', max_size=300))
+@settings(deadline=2000)
+def test_mending_never_crashes(said):
+    assert mended(said) is None or mended(said).startswith("{")

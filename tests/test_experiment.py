@@ -258,7 +258,7 @@ models:
         (f"{HEAD}stop: {{half_width: -3}}\n", ["line 3", "stop", "half_width", "wanted a number above 0", "found -3"]),
         (f"{HEAD}stop: {{halfwidth: 3}}\n", ["line 3", "stop", "unknown key 'halfwidth'; did you mean 'half_width'?"]),
         (f"{HEAD}stop: {{top: 2}}\n", ["line 3", "stop", "--top K is the aim of a race"]),
-        (f"{HEAD}budget: {{usd: 30}}\n", ["line 3", "budget", "no budgets yet"]),
+        (f"{HEAD}budget: {{usd: much}}\n", ["line 3", "budget.usd", "wanted a number of USD, 0 or more, found 'much'"]),
         ("kind: experiment\ntaks: public_goods\n", ["line 2", "unknown key 'taks'; did you mean 'task'?"]),
         ("kind: experiment\ntask: public_gods\n", ["line 2", "task", "did you mean 'public_goods'?"]),
         ("kind: experiment\ntask: ./nothing.py\n", ["line 2", "task", "there is no task file nothing.py"]),

@@ -122,7 +122,7 @@ def unplanned(prepared: Prepared, archive: Archive, matches: list[dict[str, Any]
         yield from [] if archive.state == "failed" else [str(wrong)]
         return
     for fact, value in orjson.loads(orjson.dumps(prepared.identity)).items():
-        if fact not in ("parley", "python") and archive.identity.get(fact) != value:
+        if fact not in ("parley", "python", "mends") and archive.identity.get(fact) != value:
             yield f"the record's own description of the task has other {fact}"
     status = end.status if end else None
     if archive.state == "done" and archive.status not in ENDS:
@@ -206,6 +206,7 @@ async def replayed(
             record=tape,
             names=frozenset(names_of(prepared.config)),
             standardise=prepared.config.standardise,
+            mend="mends" in archive.identity,
         ).play()
     except ParleyError as wrong:
         return [("replay", str(wrong))]

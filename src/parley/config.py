@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from importlib.metadata import version
 from typing import Any, Literal
 
 import orjson
@@ -16,7 +17,7 @@ from parley.plan.stopping import Stop
 from parley.providers.keys import secrets
 from parley.task import Prompt, Task
 
-FREE = ("name", "max_blocks")  # what may change from one sitting to the next
+FREE = ("name", "max_blocks", "budget_usd", "max_calls")  # what may change from one sitting to the next
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,15 @@ class Config:
     seats: int | None = None  # of a role of open size, where the plan makes groups
     stop: Stop | None = None  # a plan that looks at what was played
     max_blocks: int | None = None
+    budget_usd: float | None = None  # bounds on all that the run spends, however often it is resumed
+    max_calls: int | None = None
     name: str = ""
+
+    def __post_init__(self) -> None:
+        if self.budget_usd is not None and not 0 <= self.budget_usd < float("inf"):
+            raise UsageError(f"budget_usd must be a number of USD, 0 or more, not {self.budget_usd}")
+        if self.max_calls is not None and self.max_calls < 0:
+            raise UsageError(f"max_calls must be a whole number, 0 or more, not {self.max_calls}")
 
     def encoded(self) -> bytes:
         text = orjson.dumps(asdict(self))
@@ -68,6 +77,7 @@ def identity(
     return {
         "parley": __version__,
         "python": platform.python_version(),
+        "mends": version("json-repair"),  # what broken JSON is mended with: a record without it was read without mending
         "task": task.name,
         "version": task.version,
         "rule": rule_digest(type(task)),

@@ -40,6 +40,8 @@ async def run_async(
     target: str | None = None,
     top: int | None = None,
     max_blocks: int | None = None,
+    budget_usd: float | None = None,
+    max_calls: int | None = None,
     seed: int | None = None,
     prompts: Mapping[str, str] | None = None,
     standardise: str | None = None,
@@ -52,8 +54,8 @@ async def run_async(
 
     A task is a name, a path or an instance; its parameters are further keywords. Models are names, aliases of
     `models.yaml`, functions, or {"model": name, option: value} under an alias. Instead of a task, the path of an
-    experiment file says all of this; what is given here overrides it. A run that is stopped returns its partial
-    result, marked as such.
+    experiment file says all of this; what is given here overrides it. A run that is stopped, also by its budget
+    (`budget_usd`, `max_calls`), returns its partial result, marked as such.
     """
     experiment = asked_for(task, params)
     if models is not None:
@@ -67,7 +69,7 @@ async def run_async(
         experiment.given, experiment.dataset, experiment.items = items, None, None
     experiment.override(plan=plan, repeats=repeats, seed=seed, standardise=standardise, name=name, concurrency=concurrency)
     experiment.override(seats=seats, until_stable=until_stable, half_width=half_width, alpha=alpha, target=target, top=top)
-    experiment.override(max_blocks=max_blocks)
+    experiment.override(max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls)
     experiment.override(dataset=str(dataset) if dataset is not None else None, store=str(store) if store else None)
     most = runs.CONCURRENCY if experiment.concurrency is None else experiment.concurrency
     return judged(await runs.start(experiment.prepared(), stores.folder(experiment.store), concurrency=most))
@@ -81,10 +83,15 @@ def resume(
     store: str | Path | None = None,
     concurrency: int = runs.CONCURRENCY,
     max_blocks: int | None = None,
+    budget_usd: float | None = None,
+    max_calls: int | None = None,
 ) -> Result:
-    """Go on where a run stopped; functions, and a task instance, that played must be given again."""
+    """Go on where a run stopped; functions, and a task instance, that played must be given again.
+
+    Bounds are on all of the run, what was spent before included; those that are not given stay as they are.
+    """
     path = stores.find(str(run), stores.folder(str(store) if store else None))
-    prepared = prepare_again(path, functions, task, max_blocks=max_blocks)
+    prepared = prepare_again(path, functions, task, max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls)
     return judged(finished(runs.go_on(prepared, path, concurrency=concurrency)))
 
 

@@ -25,10 +25,9 @@ from parley.providers.keys import REFERENCE, expanded
 from parley.task import Task
 
 STANDARDISE = ("on_error", "always")
-LATER = {"budget": "budgets"}
 OTHERS = {"task": "tasks written in YAML", "suite": "suites of experiments"}
 DRAWN = (  # ${NAME} is taken on reading
-    "items", "repeats", "seats", "seed", "concurrency", "plan", "standardise", "name", "store", "set", "stop",
+    "items", "repeats", "seats", "seed", "concurrency", "plan", "standardise", "name", "store", "set", "stop", "budget",
 )  # fmt: skip
 
 
@@ -54,6 +53,8 @@ class Experiment:
     target: str | None = None
     top: int | None = None
     max_blocks: int | None = None
+    budget_usd: float | None = None
+    max_calls: int | None = None
     seed: int | None = None
     standardise: str | None = None
     name: str | None = None
@@ -141,6 +142,8 @@ class Experiment:
             seats=self.seats,
             stop=stop,
             max_blocks=self.max_blocks,
+            budget_usd=self.budget_usd,
+            max_calls=self.max_calls,
             name=self.name or "",
         )
 
@@ -224,6 +227,8 @@ def from_file(path: str) -> Experiment:
     if "stop" in data:
         counts = {key: int(value) for key, value in data["stop"].items() if key in ("top", "max_blocks")}
         found.override(stopping=True, **{**data["stop"], **counts})
+    budget = data.get("budget", {})
+    found.override(budget_usd=budget.get("usd"), max_calls=budget.get("calls"))
     if "dataset" in data:
         is_path = "/" in data["dataset"] or data["dataset"].endswith((".jsonl", ".json", ".csv"))
         found.dataset = aliases.beside(file, data["dataset"]) if is_path else data["dataset"]
@@ -240,11 +245,6 @@ def refuse_later(file: Marked) -> None:
         raise file.fault(("kind",), f"this version has no {OTHERS[kind]} yet; wanted kind: experiment, found kind: {kind}")
     if "kind" in file.data and kind != "experiment":
         raise file.fault(("kind",), f"wanted kind: experiment, found {shown(kind)}")
-    for key, what in LATER.items():
-        if key in file.data:
-            raise file.fault(
-                (key,), f"this version has no {what} yet: take the key out, and say how much is played with items and repeats"
-            )
 
 
 def drawn(value: Any, form: Mapping[str, Any] | None = None) -> Any:
@@ -253,7 +253,7 @@ def drawn(value: Any, form: Mapping[str, Any] | None = None) -> Any:
     if isinstance(value, dict):
         return {key: drawn(each, form.get("properties", {}).get(key)) for key, each in value.items()}
     if isinstance(value, list):
-        return [drawn(each) for each in value]
+        return [drawn(each, {}) for each in value]
     if not isinstance(value, str) or not REFERENCE.search(value):
         return value
     text = expanded(value)

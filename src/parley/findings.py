@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from parley.catalogue import digest
+from parley.costs import costs as costs
 from parley.errors import UsageError
 from parley.plan.stopping import leading_metrics
 from parley.pool import Seat
@@ -242,6 +243,7 @@ def run_facts(archive: Archive) -> dict[str, Any]:
         "models": config.models,
         "plan": config.plan,
         "seed": config.seed,
+        "budget": {"usd": config.budget_usd, "calls": config.max_calls},
         "state": archive.state,
         "stop": {"status": archive.status, "reason": archive.reason},
         "matches": {
@@ -294,17 +296,3 @@ def violated(archive: Archive) -> list[dict[str, Any]]:
     """The `violations` object: how often which model did what."""
     counted = Counter((each["alias"], each["kind"]) for each in archive.violations())
     return [{"alias": alias, "kind": kind, "count": count} for (alias, kind), count in sorted(counted.items())]
-
-
-def costs(archive: Archive) -> list[dict[str, Any]]:
-    """The `cost` object: calls and tokens by model and role; what is unknown is null, not zero."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in archive.usage():
-        role = Seat.of(row["seat"]).role
-        cell = found.setdefault((row["alias"], role), {"alias": row["alias"], "role": role, "calls": 0})
-        cell["calls"] += row["calls"]
-        for name in ("tokens_in", "tokens_cached", "tokens_out"):
-            known = [count for count in (cell.get(name), row[name]) if count is not None]
-            cell[name] = sum(known) if known else None
-        cell["usd"] = None
-    return [found[key] for key in sorted(found)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
@@ -15,6 +16,7 @@ import orjson
 from parley.anonymity import masked
 from parley.errors import Forfeit, ReplayError, SandboxError, TaskError, Unreadable
 from parley.expect import LONGEST, Said
+from parley.parsing import mended
 from parley.participants import Participant
 from parley.pool import Content, Message, Pool, Privy, Seat, View, text_of
 from parley.providers.protocol import Reply, thought_apart
@@ -63,8 +65,9 @@ class Match:
         standardise: Standardise = "on_error",
         gate: Callable[[], None] | None = None,
         execute: Callable[[Mapping[str, Any]], Awaitable[Any]] | None = None,
+        mend: bool = True,
     ) -> None:
-        self.task, self.cast, self.names = task, cast, names
+        self.task, self.cast, self.names, self._mend = task, cast, names, mend
         self.record: Record = Tape() if record is None else record
         self.pool = Pool(cast)
         self.referee = Referee(task, self.pool, seed, item, prompts)
@@ -162,7 +165,7 @@ class Match:
             if free and attempt == 0:
                 again = self._words(FORM, hint=hint)
             else:
-                reading = read(ask, said, reply.finish == "length", last)
+                reading = read(ask, said, reply.finish == "length", last, self._mend)
                 if reading.kind:
                     violations.append(Violation(round, seat, attempt, reading.kind, reading.fault, reading.outcome))
                 if reading.settled:
@@ -243,12 +246,15 @@ class Reading(NamedTuple):
     outcome: str = ""
 
 
-def read(ask: Ask[Any], said: str, cut: bool, last: bool) -> Reading:
+def read(ask: Ask[Any], said: str, cut: bool, last: bool, mend: bool = True) -> Reading:
     """Read a reply. Words that the token limit has cut are asked for once more; what can be read all the same is kept."""
     try:
         value = ask.expect.read(said)
     except Unreadable as unreadable:
         kind, fault = unreadable.kind, str(unreadable)
+        if mend and kind == Unreadable.kind and ask.expect.schema is not None and not cut and (meant := mended(said)) is not None:
+            with suppress(Exception):  # what is broken beyond that stays unreadable, for the reason found first
+                return Reading(ask.expect.read(meant), True, "repaired", fault, "kept")
     except Exception as wrong:  # a reader that breaks has not read it
         kind, fault = Unreadable.kind, f"it cannot be read ({type(wrong).__name__})"
     else:

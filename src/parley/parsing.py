@@ -13,6 +13,7 @@ from parley.errors import Unreadable
 
 CANDIDATES = 64  # how many opening braces are tried before a reply counts as unreadable
 DEEPEST = 50
+MENDABLE = 2_000  # characters of a broken object that are looked at
 
 
 def fenced(text: str) -> list[tuple[str, str]]:
@@ -69,6 +70,23 @@ def object_in(text: str, names: set[str]) -> dict[str, Any]:
     if missing:
         raise Unreadable(f"the JSON object has no {' and no '.join(sorted(missing))}")
     raise Unreadable("no JSON object found")
+
+
+def mended(text: str) -> str | None:
+    """The object that a reply was meant to hold, where its JSON is broken: unquoted, unclosed, with a comma too many."""
+    start = text.find("{")
+    broken = text[start : start + MENDABLE]
+    if start < 0 or any(broken.count(mark) > CANDIDATES for mark in "{[\\"):
+        return None
+    if any(True for _ in objects_in(text)):
+        return None  # an object that can be read, and is not the one that was asked for
+    from json_repair import repair_json
+
+    try:
+        found = repair_json(broken)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, str) and found.startswith("{") else None
 
 
 def shallow(found: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from parley.costs import COUNTS, total
 from parley.statistics.roles import shown
 from parley.tables import Table, number
 
@@ -197,12 +198,27 @@ def thinned(values: list[float], most: int) -> Iterable[float]:
     return [values[round(at * (len(values) - 1) / (most - 1))] for at in range(most)]
 
 
+def cost(data: Data) -> list[Table]:
+    """Calls, tokens and money, by model and role and in all."""
+    rows = [
+        [row["alias"], row["role"], str(row["calls"])]
+        + ["–" if row[name] is None else str(row[name]) for name in COUNTS]
+        + [str(total([row]))]
+        for row in data["cost"]
+    ]
+    whole = total(data["cost"])
+    header = ["model", "role", "calls", "tokens in", "cached", "tokens out", "reasoning", "usd"]
+    rows.append(["all", "", str(whole.calls), "", "", "", "", str(whole)])
+    return [Table(header, rows, left=2, note="cached is part of tokens in, reasoning of tokens out; ≥: not all of it is known")]
+
+
 def nothing(why: str) -> Table:
     """What stands in place of a part that a run has not."""
     return Table([why], [])
 
 
 PARTS: dict[str, Callable[[Data], list[Table]]] = {
+    "cost": cost,
     "pairs": pairs,
     "positions": positions,
     "ratings": ratings,

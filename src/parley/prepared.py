@@ -10,11 +10,14 @@ from typing import Any
 from parley import participants
 from parley.catalogue import task_class
 from parley.config import Config, chosen_prompts, identity
+from parley.costs import costs, prices_of, total
 from parley.errors import UsageError, unknown
 from parley.items import by_id, item_from, items_from, stored
+from parley.pace import Limits
 from parley.participants import Participant
 from parley.plan import Plan
 from parley.plan.choice import metrics_of, planned
+from parley.prices import Prices, is_free, place
 from parley.seating import counted
 from parley.store.archive import Archive
 from parley.task import Prompt, Task
@@ -32,19 +35,20 @@ class Prepared:
     functions: Mapping[str, Callable[..., Any]]
     cautions: list[str]
     identity: dict[str, Any]
+    prices: Prices
 
     @property
     def attended(self) -> bool:
         """Whether a person plays: one match at a time then, and the terminal is theirs."""
         return any(str(options["model"]).startswith("human/") for options in self.config.models.values())
 
-    def participants(self) -> Iterator[tuple[str, Participant, int | None]]:
+    def participants(self) -> Iterator[tuple[str, Participant, Limits]]:
         """Who plays under which alias, and how much at a time; made new, because they belong to the loop that plays."""
         for alias, options in self.config.models.items():
             rest = {name: value for name, value in options.items() if name != "model"}
             model = self.functions.get(alias, options["model"])
-            most = participants.most_at_once(rest, alias)
-            yield alias, participants.make(model, rest, type(self.task), alias), most
+            limits = Limits(*(participants.limit(rest, name, alias) for name in participants.LIMITS))
+            yield alias, participants.make(model, rest, type(self.task), alias), limits
 
 
 def prepare(
@@ -54,6 +58,7 @@ def prepare(
     items: Sequence[Any] | None = None,
     functions: Mapping[str, Callable[..., Any]] | None = None,
     seated: bool = True,
+    prices: Prices | None = None,
     again: bool = False,
 ) -> Prepared:
     """Look at everything that can be wrong before anything is paid; who only reads a run seats nobody, and needs no key."""
@@ -87,6 +92,8 @@ def prepare(
     )
     table = counted(plan.opening.seats, task)
     metrics_of(task, table)
+    prices = prices or Prices(config.models)
+    kept = {"prices": prices.keep()} if seated and any(not is_free(model) for model in config.models.values()) else {}
     prepared = Prepared(
         config,
         task,
@@ -95,11 +102,25 @@ def prepare(
         chosen,
         functions or {},
         [] if again else [*task.cautions(table), *plan.cautions()],
-        identity(task, table, prompts, stored(list(chosen.values()))),
+        {**identity(task, table, prompts, stored(list(chosen.values()))), **kept},
+        prices,
     )
     for _ in prepared.participants() if seated else ():
         pass  # each is made once, so that a wrong name or option fails here
+    if seated and config.budget_usd is not None:
+        refuse_unpriced(prices)
     return prepared
+
+
+def refuse_unpriced(prices: Prices) -> None:
+    """No money can be held back for what nobody knows the price of."""
+    if unpriced := prices.unknown():
+        said = ", ".join(f"{alias} ({prices.model(alias)})" for alias in unpriced)
+        raise UsageError(
+            f"a bound in USD needs the price of every model, and {said} has none: write it into {place()} "
+            f"({unpriced[0]}: {{input: USD, output: USD}} per million tokens, or {unpriced[0]}: free), "
+            "or bound the calls instead: --max-calls N"
+        )
 
 
 def fitting(items: Sequence[Any], task: type[Task]) -> list[Any]:
@@ -119,12 +140,31 @@ def prepare_again(
     task: Task | None = None,
     seated: bool = True,
     max_blocks: int | None = None,
+    budget_usd: float | None = None,
+    max_calls: int | None = None,
 ) -> Prepared:
-    """A run's own configuration and items, made playable again; the bound on its blocks may be raised."""
+    """A run's own configuration and items, made playable again; its bounds may be set anew."""
     with Archive(path) as archive:
         config = archive.config if max_blocks is None else bounded(archive, max_blocks)
+        if budget_usd is not None:
+            config = replace(config, budget_usd=budget_usd)
+        if max_calls is not None:
+            config = replace(config, max_calls=max_calls)
+        prices = prices_of(archive) if seated else None
+        if prices is not None and config.budget_usd is not None:
+            refuse_unpriced(prices)
+            refuse_unknown_past(archive, prices)
         items = archive.items()
-    return prepare(config, task=task, items=items or None, functions=functions, seated=seated, again=True)
+    return prepare(config, task=task, items=items or None, functions=functions, seated=seated, prices=prices, again=True)
+
+
+def refuse_unknown_past(archive: Archive, prices: Prices) -> None:
+    """A bound on all that is spent needs to know what was spent before."""
+    if archive.left()[1] is None and total(costs(archive, prices)).usd is None:
+        raise UsageError(
+            f"{archive.id} has calls whose tokens the endpoint did not count, so it is not known what was spent: "
+            "leave --budget-usd out, or bound the calls instead: --max-calls N"
+        )
 
 
 def bounded(archive: Archive, max_blocks: int) -> Config:

@@ -8,8 +8,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from parley.costs import costs, remark
 from parley.errors import UsageError, unknown
-from parley.findings import Findings, costs, run_facts, violated
+from parley.findings import Findings, run_facts, violated
 from parley.parts import PARTS, paths, rows_of
 from parley.statistics.intervals import ALPHA
 from parley.store.archive import Archive
@@ -133,7 +134,7 @@ class Result:
         return f"{100 * (1 - (stability['alpha'] if stability else ALPHA)):g}%"
 
     def remarks(self) -> list[str]:
-        """What belongs to the table: how the run stands, violations, ranks, what the scores rest on."""
+        """What belongs to the table: how the run stands, violations, cost, ranks, what the scores rest on."""
         data, lines = self.data, []
         run = data["run"]
         if run["state"] == "done" and run["stop"]["status"] and run["stop"]["reason"]:
@@ -148,6 +149,7 @@ class Result:
         if data["violations"]:
             found = ", ".join(f"{each['alias']} {each['kind']} ×{each['count']}" for each in data["violations"])
             lines.append(f"violations: {found}")
+        lines += remark(data["cost"])
         if data["results"]:
             primary = data["results"][0]["metric"]
             places = [rank for rank in data["ranks"] if rank["metric"] == primary]

@@ -15,16 +15,17 @@ from typing import Any, Literal
 
 import orjson
 
+from parley.budget import Budget
 from parley.config import refuse_changes, refuse_other
+from parley.costs import costs, total
 from parley.errors import Halted, ParleyError, ParticipantError, ReplayError, StoreError, TaskError, UsageError
 from parley.expect import clip
 from parley.items import stored
 from parley.match import Match, Outcome
 from parley.places import Brake, Placed, Tally
 from parley.plan import Done, MatchSpec, gathered
-from parley.pool import Seat
 from parley.prepared import Prepared, names_of
-from parley.providers.transport import AGAIN
+from parley.providers.patience import AGAIN, NOTICE
 from parley.store import SUFFIX
 from parley.store.archive import Archive
 from parley.store.journal import Journal, SqliteJournal
@@ -41,6 +42,7 @@ class Ending:
     state: Literal["done", "stopped", "failed"]
     status: str | None
     reason: str
+    flag: str = ""  # the option whose bound was reached
 
 
 def new_id(task: str) -> str:
@@ -73,6 +75,17 @@ async def go_on(prepared: Prepared, path: Path, *, concurrency: int = CONCURRENC
     return await play(prepared, journal, path, concurrency, **watching)
 
 
+def bounds(prepared: Prepared, journal: Journal, brake: Brake, archive: Archive) -> Budget | None:
+    """What holds the run within its bounds, where it has some; what was spent before is part of it."""
+    config = prepared.config
+    if config.budget_usd is None and config.max_calls is None:
+        return None
+    calls, usd = archive.left()
+    if config.budget_usd is not None:
+        usd = max(usd or 0.0, total(costs(archive, prepared.prices)).at_least or 0.0)
+    return Budget(config.budget_usd, config.max_calls, prepared.prices, brake, journal, calls, usd or 0.0)
+
+
 def refuse_none(concurrency: int) -> None:
     """At least one match must be in flight, or nothing is played."""
     if concurrency < 1:
@@ -91,25 +104,28 @@ async def play(
     """Ask the plan for matches, play them, ask again, until it is done or something stops the run."""
     places: list[Placed] = []
     beating: asyncio.Task[None] | None = None
+    hooks: list[Any] = []
     try:
         with Archive(path) as archive:
-            finished = archive.finished()
-        playing = Playing(prepared, journal, tally or Tally(), brake or Brake(), finished)
+            playing = Playing(prepared, journal, tally or Tally(), brake or Brake(), archive)
         places, beating = list(playing.places.values()), asyncio.create_task(playing.beat())
-        AGAIN.set(playing.brake.gate)
+        hooks = [(AGAIN, AGAIN.set(playing.brake.gate)), (NOTICE, NOTICE.set(playing.tally.hear))]
         state, status, reason = await playing.season(1 if prepared.attended else concurrency)
         with suppress(StoreError):  # a store that cannot be written is the reason itself, and stands in it
+            await playing.settle()
             await journal.end(state, status, reason)
     except asyncio.CancelledError:
         with suppress(StoreError):
             await journal.end("stopped", "interrupted", "stopped at once")
         raise
     finally:
+        for hook, before in hooks:
+            hook.reset(before)
         if beating is not None:
             beating.cancel()
         await asyncio.gather(*(placed.close() for placed in places), return_exceptions=True)
         await journal.close()
-    return Ending(path, state, status, reason)
+    return Ending(path, state, status, reason, playing.brake.flag or ("--max-blocks" if status == "budget" else ""))
 
 
 class Playing:
@@ -121,11 +137,19 @@ class Playing:
         journal: Journal,
         tally: Tally,
         brake: Brake,
-        finished: dict[int, dict[Seat, dict[str, float | None]]],
+        archive: Archive,
     ) -> None:
         self.prepared, self.journal, self.tally, self.brake = prepared, journal, tally, brake
-        self.scores = finished
-        self.places = {alias: Placed(alias, who, most, tally, brake) for alias, who, most in prepared.participants()}
+        self.scores = finished = archive.finished()
+        self.mends = "mends" in archive.identity
+        self.before = archive.left()[0]
+        self.recorded, self.noted = archive.recorded(), False
+        self.budget = bounds(prepared, journal, brake, archive)
+        self.places: dict[str, Placed] = {}
+        for alias, who, limits in prepared.participants():
+            self.places[alias] = Placed(alias, who, limits, tally, brake, self.budget)
+            if self.budget is not None and (notice := self.budget.seat(alias, who, prepared.config.models[alias])):
+                tally.notices.append(notice)
         self.names = frozenset(names_of(prepared.config))
         self.faults: Counter[str] = Counter()
         self.fatal: ParleyError | None = None
@@ -156,7 +180,7 @@ class Playing:
                 lost = isinstance(self.fatal, StoreError) and not isinstance(self.fatal, ReplayError)
                 return ("stopped" if lost else "failed"), ("interrupted" if lost else None), str(self.fatal)
             if self.brake.reason:
-                return "stopped", "interrupted", self.brake.reason
+                return "stopped", self.brake.status, self.brake.reason
             if self.faults:
                 return "stopped", "interrupted", self.reasons()
 
@@ -207,6 +231,7 @@ class Playing:
             names=self.names,
             standardise=prepared.config.standardise,
             gate=self.brake.gate,
+            mend=self.mends,
         )
         return await match.play()
 
@@ -218,10 +243,22 @@ class Playing:
         self.fatal = self.fatal or fault
         self.brake.pull(str(fault))
 
+    async def settle(self) -> None:
+        """Keep how many calls have left, where the replies on record do not say it: some bring none."""
+        if self.budget is not None:
+            await self.budget.settle()
+            return
+        left = self.before + sum(placed.left for placed in self.places.values())
+        if left > self.recorded + self.tally.calls or self.noted:
+            self.noted = True
+            await self.journal.spent(left, None)
+
     async def beat(self) -> None:
         while True:
             await asyncio.sleep(HEARTBEAT)
             try:
                 await self.journal.heartbeat()
+                if self.budget is None:  # a budget keeps it before calls leave
+                    await self.settle()
             except ParleyError as fault:
                 self.stop(fault)

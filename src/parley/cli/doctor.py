@@ -11,22 +11,44 @@ from typing import Any
 import click
 import orjson
 
-from parley import __version__, eventloop, providers
+from parley import __version__, aliases, eventloop, providers
 from parley import store as stores
 from parley.cli.options import as_json, in_store
 from parley.errors import ParleyError
-from parley.providers.keys import address, setting
+from parley.expect import clip
+from parley.participants import LIMITS
+from parley.participants.model import Model
+from parley.pool import Turn
+from parley.providers.keys import address, expanded, redacted, setting
+from parley.providers.protocol import Request
 from parley.store.filesystem import is_network, kind_of
 
-PACKAGES = ("aiohttp", "orjson", "uvloop", "click", "rich", "fastjsonschema")
+PACKAGES = ("aiohttp", "orjson", "uvloop", "click", "rich", "fastjsonschema", "genai-prices")
+UNASKED: dict[str, Any] = {"model": None, "latency": None, "served": None, "error": None}
+
+
+# Whom to ask where nobody is named: something small.
+SMALL = {
+    "anthropic": "claude-haiku-4-5",
+    "deepseek": "deepseek-chat",
+    "google": "gemini-2.5-flash-lite",
+    "groq": "llama-3.1-8b-instant",
+    "openai": "gpt-4.1-nano",
+    "openrouter": "openai/gpt-4.1-nano",
+}
+PATIENCE = 20.0  # seconds that a call may take here
 
 
 @click.command()
+@click.option("--no-calls", is_flag=True, help="Ask no model for a token; only see who answers.")
 @in_store
 @as_json
-def command(store: str | None, as_json: bool) -> int:
-    """Say which keys are found, which endpoints answer, where runs go, and how code would be isolated."""
-    facts = examined(store)
+def command(no_calls: bool, store: str | None, as_json: bool) -> int:
+    """Say which keys are found, which endpoints answer, where runs go, and how code would be isolated.
+
+    Where a key is set or a server runs here, and for every alias in models.yaml, one model is asked for one token.
+    """
+    facts = examined(store, calls=not no_calls)
     if as_json:
         click.echo(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())
         return 0
@@ -37,12 +59,24 @@ def command(store: str | None, as_json: bool) -> int:
     )
     click.echo(f"sandbox: {facts['sandbox']}: model-written code is not run")
     for row in facts["endpoints"]:
-        click.echo(f"{row['provider']:<20} key {row['key']:<10} {row['base_url'] or 'no address':<34} {row['state']}")
+        asked = f"; {row['model']}: {outcome(row)}" if row["model"] else ""
+        click.echo(f"{row['provider']:<20} key {row['key']:<10} {row['base_url'] or 'no address':<34} {row['state']}{asked}")
+    for row in facts["models"]:
+        click.echo(f"{row['alias']:<20} {row['model']:<49} {outcome(row)}")
     return 0
 
 
-def examined(store: str | None) -> dict[str, Any]:
+def outcome(row: dict[str, Any]) -> str:
+    """What came of asking for one token, in words."""
+    if row["error"]:
+        return str(row["error"])
+    served = f" as {row['served']}" if row["served"] else ""
+    return f"answers{served} after {row['latency']:.2f} s" if row["latency"] is not None else "not asked"
+
+
+def examined(store: str | None, calls: bool = True) -> dict[str, Any]:
     """Everything that is looked at, in plain data."""
+    reachable, named = eventloop.finished(endpoints(calls))
     place = stores.folder(store)
     writable = os.access(place if place.exists() else place.absolute().parent, os.W_OK)
     state = "cannot be written" if not writable else "rollback journal (network)" if is_network(place) else "ready"
@@ -54,7 +88,8 @@ def examined(store: str | None) -> dict[str, Any]:
         "packages": {name: installed(name) for name in PACKAGES},
         "store": {"path": str(place), "filesystem": kind_of(place), "state": state},
         "sandbox": "none",
-        "endpoints": eventloop.finished(endpoints()),
+        "endpoints": reachable,
+        "models": named,
     }
 
 
@@ -66,21 +101,69 @@ def installed(name: str) -> str | None:
         return None
 
 
-async def endpoints() -> list[dict[str, Any]]:
-    """Every provider that has an address here, and whether somebody answers there."""
+async def endpoints(calls: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Every provider that has an address here and every alias: who answers there, and what a model says to one token."""
     import asyncio
 
     rows = []
     for name in providers.names():
         provider = providers.class_of(name)
-        key = provider.key_env
-        found = "none" if not key else "found" if setting(key) else "not set" if provider.key_needed else "optional"
-        base = (provider.home_env and setting(provider.home_env)) or provider.home
-        rows.append({"provider": name, "key": found, "base_url": base, "state": "not asked"})
-    asked = [row for row in rows if (row["base_url"] and row["key"] != "not set") or row["provider"] in ("vllm", "ollama")]
+        key, home = getattr(provider, "key_env", None), getattr(provider, "home_env", None)
+        needed = getattr(provider, "key_needed", False)
+        found = "none" if not key else "found" if setting(key) else "not set" if needed else "optional"
+        base = (home and setting(home)) or getattr(provider, "home", None)
+        rows.append({"provider": name, "key": found, "base_url": base, "state": "not asked", **UNASKED})
+    asked = [row for row in rows if row["base_url"] and row["key"] != "not set"]
     for row, state in zip(asked, await asyncio.gather(*(reached(row["base_url"]) for row in asked)), strict=True):
         row["state"] = state
-    return rows
+    named = [
+        {"alias": alias, **UNASKED, "model": entry["model"], "options": entry}
+        for alias, entry in aliases.known().items()
+        if str(entry["model"]).partition("/")[0] in [row["provider"] for row in rows if row["base_url"] or "base_url" in entry]
+    ]
+    if calls:
+        answering = [row for row in asked if row["state"].startswith("answers")]
+        await asyncio.gather(*(ask_small(row) for row in answering), *(ask(row, row["options"]) for row in named))
+    for row in named:
+        del row["options"]
+    return rows, named
+
+
+async def ask_small(row: dict[str, Any]) -> None:
+    """Ask somebody small at an endpoint: the one that is known there, or on a server of one's own the first it lists."""
+    name = SMALL.get(row["provider"]) or (await first_listed(row["base_url"]) if row["key"] != "found" else None)
+    if name:
+        row["model"] = name
+        await ask(row, {"model": f"{row['provider']}/{name}"})
+
+
+async def ask(row: dict[str, Any], entry: dict[str, Any]) -> None:
+    """Ask a model for one token; the answer, or what is wrong, goes into the row."""
+    family, _, name = str(entry["model"]).partition("/")
+    options = {key: value for key, value in entry.items() if key not in ("model", *LIMITS)}
+    try:
+        model = Model.made(family, expanded(name), {**options, "max_tokens": 16, "deadline": PATIENCE})
+        try:
+            reply = await model.provider.complete(Request([Turn("user", "Hello")]))
+        finally:
+            await model.close()
+    except Exception as wrong:  # whatever it is, it is what the doctor was asked for
+        row["error"] = redacted(clip(str(wrong) or type(wrong).__name__, 300))
+        return
+    row["latency"], row["served"] = reply.latency, reply.model
+
+
+async def first_listed(base: str) -> str | None:
+    """The first model that a server says it has."""
+    import aiohttp
+
+    try:
+        url, limit = address(base, "base_url", "/models"), aiohttp.ClientTimeout(total=3)
+        async with aiohttp.ClientSession(timeout=limit, trust_env=True) as session, session.get(url) as response:
+            found = (await response.json(content_type=None))["data"][0]["id"]
+    except (aiohttp.ClientError, OSError, TimeoutError, ValueError, KeyError, IndexError, TypeError, ParleyError):
+        return None
+    return found if isinstance(found, str) else None
 
 
 async def reached(base: str) -> str:

@@ -8,8 +8,9 @@ import orjson
 from parley import store as stores
 from parley.cli.options import as_json, in_store
 from parley.cli.progress import say
+from parley.costs import costs, total
 from parley.errors import StoreError
-from parley.findings import costs, run_facts
+from parley.findings import run_facts
 from parley.store.archive import Archive
 from parley.tables import Table
 
@@ -18,13 +19,15 @@ from parley.tables import Table
 @in_store
 @as_json
 def command(store: str | None, as_json: bool) -> None:
-    """List the runs in the store, newest first."""
+    """List the runs in the store, newest first, with what they have cost (≥: not all of it is known)."""
     found = []
     for path in stores.files(stores.folder(store)):
         try:
             with Archive(path) as archive:
-                calls = sum(row["calls"] for row in costs(archive))
-                found.append((run_facts(archive), list(archive.config.contestants), calls))
+                cost = total(costs(archive))
+                facts = run_facts(archive)
+                facts["cost"] = {"calls": cost.calls, "usd": cost.usd, "usd_at_least": cost.at_least}
+                found.append((facts, list(archive.config.contestants), cost))
         except StoreError as wrong:
             say(str(wrong))
     if not found:
@@ -41,9 +44,9 @@ def command(store: str | None, as_json: bool) -> None:
             ", ".join(models),
             facts["state"],
             f"{facts['matches']['done']}/{facts['matches']['planned']}",
-            str(calls),
-            "–",
+            str(cost.calls),
+            str(cost),
         ]
-        for facts, models, calls in found
+        for facts, models, cost in found
     ]
     click.echo(Table(["run", "name", "task", "models", "state", "matches", "calls", "usd"], rows, left=5).render())

@@ -19,6 +19,13 @@ at_once = click.option(
     "--concurrency", type=click.IntRange(1), default=runs.CONCURRENCY, show_default=True, help="Matches in flight."
 )
 
+within_usd = click.option(
+    "--budget-usd", type=click.FloatRange(0), metavar="USD", help="Spend no more than this in all; unknown prices are refused."
+)
+within_calls = click.option(
+    "--max-calls", type=click.IntRange(0), help="Make no more calls than this in all, further tries included."
+)
+
 
 def assigned(texts: Sequence[str], what: str) -> dict[str, str]:
     """KEY=VALUE texts as a mapping."""

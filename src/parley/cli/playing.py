@@ -71,7 +71,7 @@ def told(ending: Ending) -> None:
         case "done":
             say(f"done{because(ending)}; written to {place}")
         case "stopped" if ending.status == "budget":
-            say(f"stopped ({ending.reason}); go on with: parley resume {place} --max-blocks N")
+            say(f"stopped ({ending.reason}); go on with: parley resume {place} {ending.flag} N")
         case "stopped":
             say(f"stopped ({ending.reason}); go on with: parley resume {place}")
         case "failed":

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 
+from parley import weights
 from parley.places import Tally
 
 EVERY = 5.0  # seconds between plain lines
@@ -21,7 +23,8 @@ async def progress(tally: Tally, quiet: bool = False) -> AsyncIterator[None]:
     show = nothing if quiet else live if sys.stderr.isatty() else plain
     showing = asyncio.create_task(show(tally))
     try:
-        yield
+        with weights.watched(partial(setattr, tally, "outlook")):
+            yield
     finally:
         showing.cancel()
         with suppress(asyncio.CancelledError):
@@ -32,6 +35,24 @@ async def progress(tally: Tally, quiet: bool = False) -> AsyncIterator[None]:
 def say(text: str) -> None:
     """A message to the person, which is not data."""
     print(f"parley: {text}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def fetching() -> Iterator[None]:
+    """Show how a download stands before a run: one line that changes on a terminal, a line from time to time elsewhere."""
+    shown, width = time.monotonic() + SOON - EVERY, 0
+
+    def tell(how: str) -> None:
+        nonlocal shown, width
+        if sys.stderr.isatty():
+            print(f"\r{how:<{width}}", end="" if how else "\r", file=sys.stderr, flush=True)
+            width = len(how)
+        elif how and time.monotonic() - shown > EVERY:
+            shown = time.monotonic()
+            say(how)
+
+    with weights.watched(tell):
+        yield
 
 
 def notices(tally: Tally) -> None:

@@ -8,7 +8,7 @@ import click
 
 from parley import runs
 from parley import store as stores
-from parley.cli.options import as_json, at_once, in_format, in_store
+from parley.cli.options import as_json, at_once, in_format, in_store, within_calls, within_usd
 from parley.cli.playing import played
 from parley.cli.progress import say
 from parley.prepared import prepare_again
@@ -22,12 +22,26 @@ from parley.store.archive import Archive
 @click.option(
     "--max-blocks", type=click.IntRange(1), help="Another bound on the blocks of the run, those already played included."
 )
+@within_usd
+@within_calls
 @in_format
 @as_json
-def command(run: str, store: str | None, concurrency: int, max_blocks: int | None, form: str, as_json: bool) -> int:
-    """Go on with RUN (an id, its beginning, or a path): no reply that was recorded is asked for again."""
+def command(
+    run: str,
+    store: str | None,
+    concurrency: int,
+    max_blocks: int | None,
+    budget_usd: float | None,
+    max_calls: int | None,
+    form: str,
+    as_json: bool,
+) -> int:
+    """Go on with RUN (an id, its beginning, or a path): no reply that was recorded is asked for again.
+
+    Bounds are totals of the run, what was spent before included; those that are not given stay as they are.
+    """
     path = stores.find(run, stores.folder(store))
-    prepared = prepare_again(path, max_blocks=max_blocks)
+    prepared = prepare_again(path, max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls)
     with Archive(path) as archive:
         if archive.state == "done":
             say(f"{archive.id} is done: nothing is left to play")

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 
 import click
 
 from parley import runs
 from parley import store as stores
-from parley.cli.options import as_json, assigned, in_format, in_store, with_options
+from parley.cli.options import as_json, assigned, in_format, in_store, with_options, within_calls, within_usd
 from parley.cli.playing import played
+from parley.cli.progress import say
+from parley.costs import money
 from parley.errors import UsageError
 from parley.experiment import STANDARDISE, Experiment, from_file, is_file, words_of
 from parley.plan.stopping import TARGETS
+from parley.prepared import Prepared
+from parley.prices import billed
+
+ASK_FROM = 1.0  # USD
 
 
 @click.command()
@@ -38,6 +45,10 @@ from parley.plan.stopping import TARGETS
 )
 @click.option("--top", type=click.IntRange(1), help="Race for the first K only.")
 @click.option("--max-blocks", type=click.IntRange(1), help="The most blocks to play (default: all items, else 1000).")
+@within_usd
+@within_calls
+@click.option("--dry-run", is_flag=True, help="Say what calls, tokens and money to expect, and call nothing.")
+@click.option("--yes", is_flag=True, help="Ask no question before spending.")
 @click.option("--seed", type=int, help="Where all chance comes from (default: 0).")
 @click.option("--prompt", "prompts", multiple=True, metavar="ADDRESS=FILE", help="Replace a prompt (see `parley tasks NAME`).")
 @click.option("--standardise", type=click.Choice(STANDARDISE), help="When a reply is put into form (default: on_error).")
@@ -63,6 +74,10 @@ def command(
     target: str | None,
     top: int | None,
     max_blocks: int | None,
+    budget_usd: float | None,
+    max_calls: int | None,
+    dry_run: bool,
+    yes: bool,
     seed: int | None,
     prompts: tuple[str, ...],
     standardise: str | None,
@@ -89,12 +104,46 @@ def command(
     experiment.prompts |= {address: words_of(path) for address, path in assigned(prompts, "--prompt").items()}
     experiment.override(dataset=dataset, items=items, plan=plan, repeats=repeats, seed=seed, standardise=standardise)
     experiment.override(until_stable=until_stable, half_width=half_width, alpha=alpha, target=target, top=top)
-    experiment.override(seats=seats, max_blocks=max_blocks)
+    experiment.override(seats=seats, max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls)
     experiment.override(name=name, store=store, concurrency=concurrency)
     prepared = experiment.prepared()
+    if dry_run:
+        return forecasted(prepared, as_json, form)
+    if not yes:
+        refuse_unwanted(prepared)
     play = partial(runs.start, prepared, stores.folder(experiment.store))
     most = experiment.concurrency or runs.CONCURRENCY
     return played(play, as_json=as_json, form=form, concurrency=most, quiet=prepared.attended)
+
+
+def forecasted(prepared: Prepared, as_json: bool, form: str) -> int:
+    """Print what the run would take."""
+    from parley.forecast import encoded, forecast
+
+    for caution in prepared.cautions:
+        say(caution)
+    found = forecast(prepared)
+    click.echo(encoded(found) if as_json else found.table().render(form))
+    return 0
+
+
+def refuse_unwanted(prepared: Prepared) -> None:
+    """Ask before much is spent: only at a terminal, only where somebody will send a bill that has no bound."""
+    config, prices = prepared.config, prepared.prices
+    bounded = config.budget_usd is not None or config.max_calls is not None
+    if bounded or prepared.attended or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    if not any(billed(options, prices.of(alias)) for alias, options in config.models.items()):
+        return
+    from parley.forecast import forecast
+
+    found = forecast(prepared)
+    usd, calls = found.usd, found.data["calls"]
+    if usd["high"] is not None and usd["high"] <= ASK_FROM:
+        return
+    cost = "a price is not known" if usd["high"] is None else f"{money(usd['low'] or 0)} to {money(usd['high'])} USD"
+    say(f"about {calls:,} calls are expected; {cost} (--dry-run shows more, --budget-usd bounds it, --yes asks nothing)")
+    click.confirm("parley: play?", abort=True, err=True)
 
 
 def panels(experiment: Experiment, texts: tuple[str, ...]) -> dict[str, list[str]]:

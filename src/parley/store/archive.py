@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -193,16 +194,45 @@ class Archive:
         rows = self._rows(f"SELECT {', '.join(names)} FROM usage ORDER BY alias, seat")
         return [dict(zip(names, row, strict=True)) for row in rows]
 
-    def served(self) -> dict[str, list[str]]:
-        """The names that endpoints gave their models, by alias."""
+    def spending(self, starts: Sequence[int] = ()) -> list[dict[str, Any]]:
+        """Calls and tokens by alias, seat and model served, calls of different size apart: from `starts` on prices change.
+
+        `counted` are the calls whose tokens are known, `any` those of which something is; `least` is the smallest call.
+        """
+        size = "".join(f", COALESCE(c.tokens_in, 0) > {start:d}" for start in starts)
+        names = ("alias", "seat", "model", "calls", "counted", "any", "least", "tokens_in", "tokens_cached", "tokens_out")
+        rows = self._rows(
+            "SELECT s.value, c.seat, c.model, COUNT(*), COUNT(c.tokens_in + c.tokens_out), "
+            "COUNT(COALESCE(c.tokens_in, c.tokens_out)), MIN(c.tokens_in), SUM(c.tokens_in), SUM(c.tokens_cached), "
+            "SUM(c.tokens_out), SUM(c.tokens_reasoning) FROM calls c JOIN matches m ON c.match = m.number "
+            f"JOIN json_each(m.seats) s ON s.key = c.seat GROUP BY 1, 2, 3{size} ORDER BY 1, 2, 3"
+        )
+        return [dict(zip((*names, "tokens_reasoning"), row, strict=True)) for row in rows]
+
+    def named(self) -> list[tuple[str, str | None]]:
+        """Every alias with every name that its model was served under; None where an endpoint did not say."""
         rows = self._rows(
             "SELECT DISTINCT s.value, c.model FROM calls c JOIN matches m ON c.match = m.number "
-            "JOIN json_each(m.seats) s ON s.key = c.seat WHERE c.model IS NOT NULL ORDER BY 1, 2"
+            "JOIN json_each(m.seats) s ON s.key = c.seat ORDER BY 1, 2"
         )
+        return [(alias, model) for alias, model in rows]
+
+    def served(self) -> dict[str, list[str]]:
+        """The names that endpoints gave their models, by alias."""
         found: dict[str, list[str]] = {}
-        for alias, model in rows:
-            found.setdefault(alias, []).append(model)
+        for alias, model in self.named():
+            if model is not None:
+                found.setdefault(alias, []).append(model)
         return found
+
+    def recorded(self) -> int:
+        """How many replies are on record."""
+        return int(self._row("SELECT COUNT(*) FROM calls")[0])
+
+    def left(self) -> tuple[int, float | None]:
+        """How many calls have left at the most, and what they cost at the most where that was kept."""
+        kept = decoded(self._row("SELECT spent FROM runs")[0] or "{}")
+        return max(self.recorded(), int(kept.get("calls") or 0)), kept.get("usd")
 
 
 def decoded(text: Any) -> Any:

@@ -54,6 +54,9 @@ class Journal(Protocol):
     async def reconfigure(self, config: bytes) -> None:
         """Keep a configuration in which a bound was raised."""
 
+    async def spent(self, calls: int, usd: float | None) -> None:
+        """Keep how many calls have left at the most, and what they may have cost."""
+
     async def plan(self, specs: Sequence[MatchSpec]) -> None:
         """Make matches known; those already known stay as they are."""
 
@@ -163,6 +166,9 @@ class SqliteJournal:
 
     async def reconfigure(self, config: bytes) -> None:
         await self.commit("UPDATE runs SET config = ?", (config.decode(),))
+
+    async def spent(self, calls: int, usd: float | None) -> None:
+        await self.commit("UPDATE runs SET spent = ?", (encoded({"calls": calls, "usd": usd}),))
 
     async def plan(self, specs: Sequence[MatchSpec]) -> None:
         for spec in specs:

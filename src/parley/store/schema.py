@@ -57,6 +57,8 @@ MIGRATIONS = [
     """,
     # Seats that only fill a table, and whose scores do not count (races).
     "ALTER TABLE matches ADD COLUMN idle TEXT;",
+    # Calls that left and money that they may have cost, at the most: also of calls whose replies are not on record.
+    "ALTER TABLE runs ADD COLUMN spent TEXT;",
 ]
 VERSION = len(MIGRATIONS)
 
