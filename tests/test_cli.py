@@ -273,6 +273,18 @@ def test_tasks_describes_roles_parameters_metrics_and_prompts(tmp_path):
     assert "bot/tit-for-tat" in parley("tasks", EXAMPLE, cwd=tmp_path).out
 
 
+def test_models_and_doctor_show_no_secret_of_an_address(tmp_path):
+    env = {
+        "OPENAI_API_KEY": "sk-abcdefghijklmnop",
+        "OPENAI_BASE_URL": "http://user:hunter2hunter2@127.0.0.1:9/sk-abcdefghijklmnop/v1",
+        "VLLM_BASE_URL": "http://127.0.0.1:9/v1?api_key=topsecret12345",
+    }
+    for words in (("doctor", "--no-calls"), ("doctor", "--no-calls", "--json"), ("models",), ("models", "--json")):
+        said = parley(*words, cwd=tmp_path, env=env)
+        for secret in ("hunter2", "topsecret", "sk-abcdefghijklmnop"):
+            assert secret not in said.out + said.err
+
+
 def test_models_and_doctor_name_keys_but_never_show_them(tmp_path):
     env = {"OPENAI_API_KEY": "sk-do-not-show-me", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
     for words in (("models",), ("models", "--json"), ("doctor",), ("doctor", "--json")):

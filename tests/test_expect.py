@@ -191,7 +191,7 @@ def test_fenced_blocks_may_stand_anywhere_and_stay_open():
 
 
 BROKEN = {
-    "unclosed": '{"reason": "fair", "coins": 5',
+    "unclosed": '{"coins": 5, "reason": "fair"',
     "unquoted": "{reason: fair, coins: 5}",
     "python": "{'reason': 'fair', 'coins': 5,}",
     "in words": 'My move: {"reason": "a "quoted" word", "coins": 5} as agreed',
@@ -204,7 +204,14 @@ def test_broken_json_is_mended_counted_and_not_asked_for_again(said):
     assert (reading.value, reading.settled, reading.kind, reading.outcome) == (5, True, "repaired", "kept")
 
 
-@pytest.mark.parametrize("said", ["{", "{ hello", "{coins}", "no braces", '{"coins": "many"', "{" * 5000, '{"coins": [' * 400])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "{", "{ hello", "{coins}", "no braces", '{"coins": "many"', "{" * 5000, '{"coins": [' * 400, '{"coins": 5',
+        '{"coins": 10 - 3}', '{"coins": 1 not 9}', '{"coins": 2 0}', '{"coins": 5 or maybe 6}', '{"coins": 7%}', '{"coins": 1e',
+        '{"reason": "x", "coins": 1', "The set {0..9} then coins: 7", '{"a":' + "(" * 9000,
+    ],
+)  # fmt: skip
 def test_what_is_broken_beyond_repair_stays_unreadable(said):
     began = time.perf_counter()
     reading = read(Ask((Seat("a"),), "?", COINS, None, (), 2, True), said, cut=False, last=False)

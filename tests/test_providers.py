@@ -480,6 +480,12 @@ def test_a_probe_that_is_refused_shows_that_the_endpoint_answers(monkeypatch):
     assert time.monotonic() - began < 5
 
 
+def test_an_answer_nested_without_end_is_no_reply_and_no_crash():
+    deep = b'{"choices":[{"message":{"content":' + b"[" * 900 + b"]" * 900 + b"}}]}"
+    found, _ = asked(sent(deep))
+    assert isinstance(found, ParticipantError) or found.content == ""
+
+
 def test_a_burst_of_faults_is_one_rest_and_one_notice(monkeypatch):
     monkeypatch.setattr(patience, "FIRST_REST", 0.3)
     bad = patience.Patience("here")

@@ -13,6 +13,7 @@ from parley.errors import Unreadable
 
 CANDIDATES = 64  # how many opening braces are tried before a reply counts as unreadable
 DEEPEST = 50
+SIGNS = "{}[]\":,'\\`"
 MENDABLE = 2_000  # characters of a broken object that are looked at
 
 
@@ -73,20 +74,32 @@ def object_in(text: str, names: set[str]) -> dict[str, Any]:
 
 
 def mended(text: str) -> str | None:
-    """The object that a reply was meant to hold, where its JSON is broken: unquoted, unclosed, with a comma too many."""
-    start = text.find("{")
-    broken = text[start : start + MENDABLE]
-    if start < 0 or any(broken.count(mark) > CANDIDATES for mark in "{[\\"):
+    """The object that a reply was meant to hold, where only the signs of its JSON are broken: quotes, commas, brackets.
+
+    Every letter and digit must be in what comes out, so that `10 - 3` is not read as 10; and an end that is missing must
+    follow a closed text or list, since a number may have been cut.
+    """
+    start, end = text.find("{"), text.rfind("}")
+    broken = text[start : end + 1 if end > start else len(text)].rstrip()
+    if start < 0 or len(broken) > MENDABLE or any(broken.count(mark) > CANDIDATES for mark in "{[(\\"):
+        return None
+    if end < start and broken[-1] not in "\"'],":
         return None
     if any(True for _ in objects_in(text)):
         return None  # an object that can be read, and is not the one that was asked for
     from json_repair import repair_json
 
     try:
-        found = repair_json(broken)
+        found = repair_json(broken, ensure_ascii=False)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, str) and found.startswith("{") else None
+    same = isinstance(found, str) and found.startswith("{") and said_in(found) == said_in(broken)
+    return found if same else None
+
+
+def said_in(text: str) -> str:
+    """What is left of an object without the signs of JSON."""
+    return "".join(mark for mark in text if mark not in SIGNS and not mark.isspace())
 
 
 def shallow(found: dict[str, Any]) -> dict[str, Any]:

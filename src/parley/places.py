@@ -82,8 +82,9 @@ class Placed:
 
     async def _queued(self, view: View) -> Reply | str:
         async with self._pace.places or nullcontext():
-            supposed = await self._pace.admit(view)
             self._brake.gate()  # it may have been pulled while this call waited for its place
+            supposed = await self._pace.admit(view)
+            self._brake.gate()
             reply = await self._ask(view)
             self._pace.came(supposed, reply)
             return reply

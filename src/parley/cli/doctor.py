@@ -19,7 +19,7 @@ from parley.expect import clip
 from parley.participants import LIMITS
 from parley.participants.model import Model
 from parley.pool import Turn
-from parley.providers.keys import address, expanded, redacted, setting
+from parley.providers.keys import address, expanded, redacted, setting, shown_address
 from parley.providers.protocol import Request
 from parley.store.filesystem import is_network, kind_of
 
@@ -126,6 +126,8 @@ async def endpoints(calls: bool) -> tuple[list[dict[str, Any]], list[dict[str, A
         await asyncio.gather(*(ask_small(row) for row in answering), *(ask(row, row["options"]) for row in named))
     for row in named:
         del row["options"]
+    for row in rows:
+        row["base_url"] = shown_address(row["base_url"])
     return rows, named
 
 

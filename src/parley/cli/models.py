@@ -13,7 +13,7 @@ from parley.cli.options import as_json
 from parley.experiment import Experiment
 from parley.participants.bot import ANYWHERE
 from parley.prices import Price, Prices
-from parley.providers.keys import redacted, setting
+from parley.providers.keys import redacted, setting, shown_address
 
 THINKING = {"reasoning_effort", "thinking", "thinking_budget", "thinking_level", "effort"}
 CACHING = {"anthropic", "azure", "deepseek", "google", "openai"}  # where a prompt that was sent before costs less
@@ -77,7 +77,7 @@ def described(name: str) -> dict[str, Any]:
         "key": key,
         "key_found": bool(key and setting(key)),
         "key_needed": bool(getattr(provider, "key_needed", False)),
-        "base_url": (home and setting(home)) or getattr(provider, "home", None),
+        "base_url": shown_address((home and setting(home)) or getattr(provider, "home", None)),
         "about": ((provider.__doc__ or "").strip().splitlines() or [""])[0],
         "abilities": abilities(name, provider),
     }

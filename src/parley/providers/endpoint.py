@@ -185,9 +185,9 @@ def objects_in(found: Any) -> list[dict[str, Any]]:
 
 def words(content: Any) -> str:
     """The text of a message, also where it comes in parts; what is no text is left out."""
-    if isinstance(content, list):
-        return "".join(words(part.get("text") if isinstance(part, dict) else part) for part in content)
-    return content if isinstance(content, str) else ""
+    parts = content if isinstance(content, list) else [content]
+    texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def path_of(base: str) -> str:

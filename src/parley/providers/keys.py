@@ -178,3 +178,12 @@ def pieces(value: str) -> Iterator[str]:
 def place_of(url: str, path: str = "") -> str:
     """How errors name an address: as it was written, without its query."""
     return redacted(url.partition("?")[0].rstrip("/") + path)
+
+
+def shown_address(url: str | None) -> str | None:
+    """An address as it may be printed: without user, password and query, and with no key in its path."""
+    if not url:
+        return None
+    head, mark, rest = url.partition("://")
+    place, slash, path = (rest if mark else url).partition("?")[0].partition("/")
+    return redacted(f"{head + mark if mark else ''}{place.rpartition('@')[2]}{slash}{path}")

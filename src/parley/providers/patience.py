@@ -97,7 +97,7 @@ class Patience:
                 return  # it left before the others had found out
             self._faults += 1
             if self._proven and (self.down or self._faults >= BREAK):
-                rest = min(LONGEST_REST, FIRST_REST * 2**self._rests)
+                rest = min(LONGEST_REST, FIRST_REST * 2.0 ** min(self._rests, 10))
                 self._until, self._rests, self._faults = now + max(rest, pause.seconds), self._rests + 1, 0
                 NOTICE.get()(f"{self.place} fails ({pause}): it is left alone for {rest:.0f} s, other models go on")
                 self.down = True
@@ -105,11 +105,12 @@ class Patience:
 
 def usual(tries: int) -> float:
     """How long to wait after so many tries: twice as long each time, never for all calls at the same moment."""
-    return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2.0**tries) * random.uniform(0.5, 1))
+    return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(tries, 20)) * random.uniform(0.5, 1))
 
 
 async def patient(seconds: float) -> None:
     """Wait before a further try, unless none is wanted any more."""
+    AGAIN.get()()
     ends = time.monotonic() + seconds
     while (rest := ends - time.monotonic()) > 0:
         await asyncio.sleep(min(rest, 0.5))
