@@ -205,7 +205,7 @@ def test_a_reply_carries_words_usage_finish_and_the_model_as_served():
         "claude-served-1",
         None,
     )
-    assert reply.usage == Usage(800, 700, 5, None)
+    assert reply.usage == Usage(800, 700, 5, None, 90)
     thought = replied("anthropic", says("x", output_tokens_details={"thinking_tokens": 3}))
     assert thought.usage == Usage(10, None, 5, 3)
 

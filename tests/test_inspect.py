@@ -143,7 +143,7 @@ def test_a_reply_carries_words_thoughts_usage_and_the_model(api, mock):
     )
     reply = asked()
     assert (reply.content, reply.reasoning, reply.model) == ("Five.", "five is fair\na summary", "mock-1")
-    assert reply.usage == Usage(160, 64, 12, 8)
+    assert reply.usage == Usage(160, 64, 12, 8, 6)
     assert reply.latency > 0
 
 

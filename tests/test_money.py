@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -105,9 +106,14 @@ def test_a_price_file_knows_aliases_and_models(here):
         ("a: {input: 1}\n", ["prices.yaml, line 1: a: output is missing", "USD per million tokens"]),
         ("a: free\nb: {input: -1, output: 2}\n", ["line 2: b.input: wanted a number of USD per million tokens", "-1"]),
         ("a: {input: 1, output: 2, cashed_input: 1}\n", ["line 1: a", "did you mean 'cached_input'?"]),
-        ("a: dear\n", ["line 1: a: wanted {input: USD, cached_input: USD, output: USD}", "'dear'"]),
+        ("a: dear\n", ["line 1: a: wanted {input: USD, cached_input: USD, written_input: USD, output: USD}", "'dear'"]),
         ("opnai/gpt-4.1: {input: 1, output: 2}\n", ["line 1: opnai/gpt-4.1", "did you mean 'openai'?"]),
         ("- a\n", ["line 1: wanted keys with values"]),
+        ("a: free\nb: {input: .nan, output: 2}\n", ["line 2: b.input: wanted a number of USD per million tokens", "found nan"]),
+        ("a: {input: 1, output: .inf}\n", ["line 1: a.output: wanted a number of USD per million tokens", "found inf"]),
+        (f"a: {{input: 1{'0' * 400}, output: 2}}\n", ["line 1: a.input: wanted a number of USD per million tokens"]),
+        ("a: {input: 1, output: '2'}\n", ["line 1: a.output: wanted a number of USD per million tokens", "found '2'"]),
+        ("a: {input: true, output: 2}\n", ["line 1: a.input: wanted a number of USD per million tokens", "found True"]),
     ],
 )
 def test_what_is_wrong_in_a_price_file_is_named_by_line_and_key(here, text, parts):
@@ -160,10 +166,11 @@ def test_long_calls_and_what_is_written_to_a_cache_cost_more():
     assert price.usd(101, 0, 0) == pytest.approx(101 * 10 / 1e6)
     assert price.most(101, 10) == pytest.approx((101 * 10 + 10 * 20) / 1e6)
     claude = Prices({"m": {"model": "anthropic/claude-sonnet-4-5"}}).of("m")
-    assert (claude.usd(1000, 0, 0), claude.usd(2000, 0, 0)) == pytest.approx((0.003, 2000 * 3.75 / 1e6))
-    assert claude.usd(300_000, 0, 0) == pytest.approx(300_000 * 7.5 / 1e6)
+    assert claude.usd(2000, 0, 0) == pytest.approx(2000 * 3 / 1e6)
+    assert claude.usd(2000, 500, 0, written=1000) == pytest.approx((500 * 3 + 500 * 0.3 + 1000 * 3.75) / 1e6)
+    assert claude.usd(300_000, 0, 0, written=300_000) == claude.most(300_000, 0) == pytest.approx(300_000 * 7.5 / 1e6)
     plain = Prices({"m": {"model": "anthropic/claude-sonnet-4-5", "cache": False}}).of("m")
-    assert plain.usd(2000, 0, 0) == pytest.approx(0.006)
+    assert plain.most(2000, 0) == pytest.approx(0.006)
 
 
 # What a run has cost
@@ -180,7 +187,8 @@ def test_cost_is_by_model_and_role_and_reasoning_is_part_of_the_output(here):
     speaks = counting(tokens_in=100, tokens_cached=40, tokens_out=20, tokens_reasoning=15)
     result = parley.run("public_goods", {"a": speaks, "b": "bot/random"}, repeats=2, store="runs")
     a, b = result.data["cost"]
-    counts = {"calls": 10, "tokens_in": 1000, "tokens_cached": 400, "tokens_out": 200, "tokens_reasoning": 150}
+    counts = {"calls": 10, "tokens_in": 1000, "tokens_cached": 400, "tokens_written": None, "tokens_out": 200}
+    counts["tokens_reasoning"] = 150
     usd = (600 * 10 + 400 * 1 + 200 * 30) / 1e6
     assert a == {"alias": "a", "role": "players", **counts, "usd": pytest.approx(usd), "usd_at_least": pytest.approx(usd)}
     assert (b["usd"], b["tokens_in"], b["calls"]) == (0, None, 10)
@@ -188,7 +196,22 @@ def test_cost_is_by_model_and_role_and_reasoning_is_part_of_the_output(here):
     assert f"{usd:.4f}" in command("ls", cwd=here).out
     (facts,) = command("ls", "--json", cwd=here).json
     assert facts["cost"] == {"calls": 20, "usd": pytest.approx(usd), "usd_at_least": pytest.approx(usd)}
-    assert "150" in command("show", "last", "--part", "cost", cwd=here).out
+    shown = command("show", "last", "--part", "cost", cwd=here).out
+    assert "150" in shown
+    assert "a as served-2026: 10 in, 1 cached, 30 out USD per million tokens [prices.yaml, 20" in shown
+    header, row, _ = command("show", "last", "--part", "cost", "--format", "csv", cwd=here).out.splitlines()
+    assert dict(zip(header.split(","), row.split(","), strict=False))["tokens_cached"] == "400"
+
+
+def test_what_is_written_to_a_cache_is_counted_and_paid(here):
+    (here / "prices.yaml").write_text("a: {input: 10, cached_input: 1, written_input: 12.5, output: 30}\n")
+    speaks = counting(tokens_in=100, tokens_cached=40, tokens_written=50, tokens_out=20)
+    result = parley.run("public_goods", {"a": speaks, "b": "bot/random"}, repeats=1, store="runs")
+    cost = result.data["cost"][0]
+    assert (cost["tokens_in"], cost["tokens_written"]) == (500, 250)
+    assert cost["usd"] == pytest.approx(5 * (10 * 10 + 40 * 1 + 50 * 12.5 + 20 * 30) / 1e6)
+    with Archive(result.path) as archive:
+        assert archive.calls(1)[0].reply.usage == Usage(100, 40, 20, None, 50)
 
 
 def test_what_is_partly_known_is_at_least_so_much_and_what_is_unknown_is_no_zero(here):
@@ -218,14 +241,42 @@ def test_bots_cost_nothing_and_no_word_is_made_of_it(here):
     assert command("ls", cwd=here).out.rstrip().endswith("0.00")
 
 
-def test_a_run_keeps_the_prices_it_began_with(here):
-    result = parley.run("public_goods", {"a": counting(tokens_in=1, tokens_out=1), "b": "bot/random"}, repeats=1, store="runs")
+def test_a_run_costs_tomorrow_what_it_costs_today(here):
+    speaks = counting(tokens_in=1, tokens_out=1)
+    result = parley.run("public_goods", {"a": speaks, "b": "bot/random", "c": speaks}, repeats=1, store="runs")
     before = result.data["cost"][0]["usd"]
     (here / "prices.yaml").unlink()
     assert Result(result.path).data["cost"][0]["usd"] == before > 0
-    (here / "prices.yaml").write_text("a: {input: 100, output: 300}\n")
-    assert Result(result.path).data["cost"][0]["usd"] == pytest.approx(10 * before)
+    (here / "prices.yaml").write_text("a: {input: 100, output: 300}\nc: {input: 100, output: 300}\n")
+    found = Result(result.path).data
+    assert found["cost"][0]["usd"] == before
+    assert found["cost"][2]["usd"] == pytest.approx(10 * before)  # what was unknown may become known
+    assert [(row["alias"], row["input"], row["source"]) for row in found["prices"]] == [
+        ("a", 10, "prices.yaml"),
+        ("c", 100, "prices.yaml"),
+    ]
     assert audit(result.path).breaches == []
+
+
+def test_public_prices_are_kept_by_the_names_that_were_served(here, monkeypatch):
+    """Also where another model was served than was asked for, and a later list of prices says otherwise."""
+    today = Price.flat(3, 5, source="public", as_of="2026-11-15, genai-prices 0.2.1")
+    monkeypatch.setattr("parley.prices.public", lambda family, name, options, on: today if name == "mock-1" else None)
+    monkeypatch.setitem(os.environ, "PARLEY_PRICES", "")
+    (here / "prices.yaml").unlink()
+    result, _ = played(answering(prompt_tokens=100, completion_tokens=10), repeats=1)
+    cost, price = result.data["cost"][0], result.data["prices"][0]
+    assert cost["usd"] == pytest.approx(5 * (100 * 3 + 10 * 5) / 1e6)
+    assert (price["model_served"], price["source"]) == ("mock-1", "public")
+    assert price["as_of"] == "2026-11-15, genai-prices 0.2.1"
+    monkeypatch.setattr("parley.prices.public", lambda *_: Price.flat(300, 500, source="public"))
+    assert Result(result.path).data["cost"][0] == cost
+
+
+def test_a_public_price_says_of_which_day_and_release_it_is():
+    price = listed("openai", "", "gpt-4.1", True, datetime(2026, 1, 2, tzinfo=UTC))
+    assert price.as_of == f"2026-01-02, genai-prices {version('genai-prices')}"
+    assert Price.kept(price.facts) == price
 
 
 def test_calls_of_different_size_are_priced_apart(here, monkeypatch):

@@ -168,7 +168,7 @@ class Budget:
             usage, price = reply.usage, self._price(call.alias, reply.model) or self._price(call.alias)
             self.known[call.alias].learn(call.size, reply)
             if price is not None and usage.tokens_in is not None and usage.tokens_out is not None:
-                usd = price.usd(usage.tokens_in, usage.tokens_cached, usage.tokens_out)
+                usd = price.usd(usage.tokens_in, usage.tokens_cached, usage.tokens_out, written=usage.tokens_written)
         self._back(call, usd)
 
     def failed(self, call: Call, fault: BaseException) -> None:

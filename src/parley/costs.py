@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from parley.prices import Price, Prices
 from parley.store.archive import Archive
 
-COUNTS = ("tokens_in", "tokens_cached", "tokens_out", "tokens_reasoning")
+COUNTS = ("tokens_in", "tokens_cached", "tokens_written", "tokens_out", "tokens_reasoning")
 
 
 class Total(NamedTuple):
@@ -26,9 +26,10 @@ class Total(NamedTuple):
 
 
 def prices_of(archive: Archive) -> Prices:
-    """The prices of a run's models on the day it was made."""
+    """The prices that a run was played at; what it did not keep, as of the day it was made."""
     created = datetime.fromtimestamp(archive.created, UTC)
-    return Prices(archive.config.models, created, archive.identity.get("prices"))
+    used = {(each["alias"], each["served"]): each for each in archive.prices()}
+    return Prices(archive.config.models, created, archive.identity.get("prices"), used)
 
 
 def costs(archive: Archive, prices: Prices | None = None) -> list[dict[str, Any]]:
@@ -58,13 +59,25 @@ def costs(archive: Archive, prices: Prices | None = None) -> list[dict[str, Any]
     return [found[key] for key in sorted(found)]
 
 
+def priced(archive: Archive, prices: Prices | None = None) -> list[dict[str, Any]]:
+    """The `prices` object: at what USD per million tokens costs are shown, by model and by the name it was served under."""
+    prices = prices or prices_of(archive)
+    found = ((alias, served, prices.of(alias, served)) for alias, served in archive.named())
+    return [
+        {"alias": alias, "model_served": served, **rate._asdict(), "source": price.source, "as_of": price.as_of or None}
+        for alias, served, price in found
+        if price is not None and not price.free
+        for rate in price.rates
+    ]
+
+
 def spent(row: Mapping[str, Any], price: Price | None) -> tuple[float | None, bool]:
     """What is known of the cost of some calls, and whether that is all of it."""
     if price is None:
         return None, False
     if price.free:
         return 0.0, True
-    usd = price.usd(row["tokens_in"], row["tokens_cached"], row["tokens_out"], row["least"] or 0)
+    usd = price.usd(row["tokens_in"], row["tokens_cached"], row["tokens_out"], row["least"] or 0, row["tokens_written"])
     return (usd if row["any"] else None), row["counted"] == row["calls"]
 
 

@@ -11,11 +11,12 @@ import orjson
 
 from parley.errors import ParleyError
 from parley.eventloop import finished
-from parley.guessing import HIGH, LATIN, LOW, USUAL, Count, Guess, Guessing
+from parley.guessing import CACHE, HIGH, LATIN, LOW, USUAL, Count, Guess, Guessing
 from parley.match import Match
 from parley.plan import Done, MatchSpec, gathered
 from parley.pool import Seat
 from parley.prepared import Prepared
+from parley.prices import writes
 from parley.seating import counted
 from parley.tables import Table, number
 from parley.task import Metric
@@ -87,10 +88,13 @@ def forecast(prepared: Prepared) -> Forecast:
     rows = []
     for alias, role in sorted({cell for each in found.values() for cell in each}):
         low, usual, high = (found[guess].get((alias, role), Count()) for guess in (LOW, USUAL, HIGH))
-        price = prepared.prices.of(alias)
+        price, kept = prepared.prices.of(alias), writes(prepared.config.models[alias])
 
-        def usd(count: Count, price: Any = price) -> float | None:
-            return None if price is None else price.usd(count.tokens_in, count.cached, count.tokens_out, size_of(count))
+        def usd(count: Count, price: Any = price, kept: bool = kept) -> float | None:
+            if price is None:
+                return None
+            written = count.tokens_in - count.cached if kept and size_of(count) >= CACHE else 0
+            return float(price.usd(count.tokens_in, count.cached, count.tokens_out, size_of(count), written))
 
         rows.append(
             {

@@ -157,7 +157,7 @@ def aim(stability: Data, path: Data) -> str:
 def rows_of(part: str, data: Data) -> list[dict[str, Any]]:
     """A part as flat rows, every number as it is: for machines."""
     match part:
-        case "pairs" | "positions":
+        case "cost" | "pairs" | "positions":
             found = list(data[part])
         case "roles":
             found = [
@@ -207,9 +207,22 @@ def cost(data: Data) -> list[Table]:
         for row in data["cost"]
     ]
     whole = total(data["cost"])
-    header = ["model", "role", "calls", "tokens in", "cached", "tokens out", "reasoning", "usd"]
-    rows.append(["all", "", str(whole.calls), "", "", "", "", str(whole)])
-    return [Table(header, rows, left=2, note="cached is part of tokens in, reasoning of tokens out; ≥: not all of it is known")]
+    header = ["model", "role", "calls", "tokens in", "cached", "written", "tokens out", "reasoning", "usd"]
+    rows.append(["all", "", str(whole.calls), *[""] * len(COUNTS), str(whole)])
+    parts = "cached and written (read from a cache, and written to one) are part of tokens in, reasoning of tokens out"
+    said = [f"{parts}; ≥: not all of it is known", *map(price, data["prices"])]
+    return [Table(header, rows, left=2, note="\n".join(said))]
+
+
+def price(row: Data) -> str:
+    """At what a model's tokens were taken."""
+    served = f" as {row['model_served']}" if row["model_served"] else ""
+    above = f", in calls of more than {row['above']:,} tokens" if row["above"] > 0 else ""
+    kinds = {"cached_input": "cached", "written_input": "written"}
+    more = [f"{row[kind]:g} {word}" for kind, word in kinds.items() if row[kind] not in (None, row["input"])]
+    paid = ", ".join([f"{row['input']:g} in", *more, f"{row['output']:g} out"])
+    known = ", ".join(filter(None, [row["source"], row["as_of"]]))
+    return f"{row['alias']}{served}{above}: {paid} USD per million tokens [{known}]"
 
 
 def nothing(why: str) -> Table:

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from parley.costs import costs, remark
+from parley.costs import costs, priced, remark
 from parley.errors import UsageError, unknown
 from parley.findings import Findings, run_facts, violated
 from parley.parts import PARTS, paths, rows_of
@@ -51,6 +51,7 @@ class Result:
                 "ratings": findings.ratings(),
                 "stability": findings.stability(),
                 "cost": costs(archive),
+                "prices": priced(archive),
             }
 
     @property

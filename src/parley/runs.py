@@ -25,6 +25,7 @@ from parley.match import Match, Outcome
 from parley.places import Brake, Placed, Tally
 from parley.plan import Done, MatchSpec, gathered
 from parley.prepared import Prepared, names_of
+from parley.prices import is_free
 from parley.providers.patience import AGAIN, NOTICE
 from parley.store import SUFFIX
 from parley.store.archive import Archive
@@ -113,6 +114,7 @@ async def play(
         state, status, reason = await playing.season(1 if prepared.attended else concurrency)
         with suppress(StoreError):  # a store that cannot be written is the reason itself, and stands in it
             await playing.settle()
+            await playing.keep_prices(path)
             await journal.end(state, status, reason)
     except asyncio.CancelledError:
         with suppress(StoreError):
@@ -252,6 +254,13 @@ class Playing:
         if left > self.recorded + self.tally.calls or self.noted:
             self.noted = True
             await self.journal.spent(left, None)
+
+    async def keep_prices(self, path: Path) -> None:
+        """Keep what models cost today, so that the run has cost tomorrow what it costs now."""
+        if not all(is_free(options) for options in self.prepared.config.models.values()):
+            with Archive(path) as archive:
+                used = self.prepared.prices.used(archive.named())
+            await self.journal.price(used)
 
     async def beat(self) -> None:
         while True:

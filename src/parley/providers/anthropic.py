@@ -137,4 +137,5 @@ def usage_in(found: dict[str, Any]) -> Usage:
         read,
         counted(found.get("output_tokens")),
         counted(part_of(found, "output_tokens_details").get("thinking_tokens")),
+        written,
     )

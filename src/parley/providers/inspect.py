@@ -134,7 +134,7 @@ def usage_in(usage: Any) -> Usage:
     """Token counts; inspect-ai counts cached tokens apart from the others."""
     cached, kept = usage.input_tokens_cache_read, usage.input_tokens_cache_write
     into = usage.input_tokens + (cached or 0) + (kept or 0)
-    return Usage(counted(into), counted(cached), counted(usage.output_tokens), counted(usage.reasoning_tokens))
+    return Usage(counted(into), counted(cached), counted(usage.output_tokens), counted(usage.reasoning_tokens), counted(kept))
 
 
 def status_of(wrong: BaseException | None) -> int | None:

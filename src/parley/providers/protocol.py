@@ -26,6 +26,7 @@ class Usage:
     tokens_cached: int | None = None
     tokens_out: int | None = None
     tokens_reasoning: int | None = None
+    tokens_written: int | None = None  # to a cache, a part of tokens_in
 
 
 NO_USAGE = Usage()

@@ -204,10 +204,10 @@ class Archive:
         rows = self._rows(
             "SELECT s.value, c.seat, c.model, COUNT(*), COUNT(c.tokens_in + c.tokens_out), "
             "COUNT(COALESCE(c.tokens_in, c.tokens_out)), MIN(c.tokens_in), SUM(c.tokens_in), SUM(c.tokens_cached), "
-            "SUM(c.tokens_out), SUM(c.tokens_reasoning) FROM calls c JOIN matches m ON c.match = m.number "
+            "SUM(c.tokens_out), SUM(c.tokens_reasoning), SUM(c.tokens_written) FROM calls c JOIN matches m ON c.match = m.number "
             f"JOIN json_each(m.seats) s ON s.key = c.seat GROUP BY 1, 2, 3{size} ORDER BY 1, 2, 3"
         )
-        return [dict(zip((*names, "tokens_reasoning"), row, strict=True)) for row in rows]
+        return [dict(zip((*names, "tokens_reasoning", "tokens_written"), row, strict=True)) for row in rows]
 
     def named(self) -> list[tuple[str, str | None]]:
         """Every alias with every name that its model was served under; None where an endpoint did not say."""
@@ -223,6 +223,11 @@ class Archive:
         for alias, model in self.named():
             if model is not None:
                 found.setdefault(alias, []).append(model)
+        return found
+
+    def prices(self) -> list[dict[str, Any]]:
+        """What models cost when the run was played, by alias and the name it was served under."""
+        found: list[dict[str, Any]] = decoded(self._row("SELECT prices FROM runs")[0] or "[]")
         return found
 
     def recorded(self) -> int:

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
@@ -56,6 +56,9 @@ class Journal(Protocol):
 
     async def spent(self, calls: int, usd: float | None) -> None:
         """Keep how many calls have left at the most, and what they may have cost."""
+
+    async def price(self, prices: Sequence[Mapping[str, Any]]) -> None:
+        """Keep the prices that the run was played at."""
 
     async def plan(self, specs: Sequence[MatchSpec]) -> None:
         """Make matches known; those already known stay as they are."""
@@ -169,6 +172,9 @@ class SqliteJournal:
 
     async def spent(self, calls: int, usd: float | None) -> None:
         await self.commit("UPDATE runs SET spent = ?", (encoded({"calls": calls, "usd": usd}),))
+
+    async def price(self, prices: Sequence[Mapping[str, Any]]) -> None:
+        await self.commit("UPDATE runs SET prices = ?", (encoded(prices),))
 
     async def plan(self, specs: Sequence[MatchSpec]) -> None:
         for spec in specs:

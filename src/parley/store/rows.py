@@ -23,7 +23,7 @@ from parley.store.filesystem import is_network
 
 CALL = (
     "INSERT INTO calls (match, round, seat, attempt, saw, content, parts, reasoning, finish, model, tokens_in, tokens_cached, "
-    "tokens_out, tokens_reasoning, latency, carry, sent, at) VALUES "
+    "tokens_out, tokens_reasoning, tokens_written, latency, carry, sent, at) VALUES "
 )
 ROUND = "INSERT OR IGNORE INTO rounds (match, first, messages) VALUES "
 MATCH = "INSERT OR IGNORE INTO matches (number, block, item, repeat, seed, seats, idle) VALUES "
@@ -43,7 +43,7 @@ END = (
 ROWS = 64  # of one statement. Each statement gives the interpreter away and has to win it back, which costs more than it does
 FIELDS = (
     "round, seat, attempt, saw, content, parts, reasoning, finish, model, tokens_in, tokens_cached, tokens_out, "
-    "tokens_reasoning, latency, carry, sent, at"
+    "tokens_reasoning, tokens_written, latency, carry, sent, at"
 )
 
 
@@ -81,6 +81,7 @@ def call_row(number: int, call: Call) -> tuple[Any, ...]:
         usage.tokens_cached,
         usage.tokens_out,
         usage.tokens_reasoning,
+        usage.tokens_written,
         reply.latency,
         encoded(reply.carry) if reply.carry is not None else None,
         reply.sent,

@@ -59,6 +59,10 @@ MIGRATIONS = [
     "ALTER TABLE matches ADD COLUMN idle TEXT;",
     # Calls that left and money that they may have cost, at the most: also of calls whose replies are not on record.
     "ALTER TABLE runs ADD COLUMN spent TEXT;",
+    # What was written to a cache: some endpoints count and charge it apart.
+    "ALTER TABLE calls ADD COLUMN tokens_written INTEGER;",
+    # The prices that the run was played at, by the names that models were served under.
+    "ALTER TABLE runs ADD COLUMN prices TEXT;",
 ]
 VERSION = len(MIGRATIONS)
 
