@@ -195,6 +195,21 @@ prompts: {asked.ask: ask.txt}
     assert config_of(from_file(wrote(panel, "there/e.yaml"))).instruments == {"judges": ["judge", "one"]}
 
 
+def test_a_checkpoint_beside_a_file_is_found_from_everywhere(here, monkeypatch):
+    wrote("a: {model: hf/./mine}\nb: {model: hf/../up}\nc: {model: hf/me/repo}\nd: {model: hf//abs}\n", "there/models.yaml")
+
+    def models():
+        return [entry["model"] for entry in aliases.known().values()]
+
+    monkeypatch.setenv("PARLEY_MODELS", "there/models.yaml")
+    assert models() == ["hf/./there/mine", "hf/./there/../up", "hf/me/repo", "hf//abs"]
+    monkeypatch.setenv("PARLEY_MODELS", str(here / "there" / "models.yaml"))
+    assert models() == [f"hf/{here}/there/mine", f"hf/{here}/there/../up", "hf/me/repo", "hf//abs"]
+    monkeypatch.delenv("PARLEY_MODELS")
+    monkeypatch.chdir(here / "there")
+    assert models() == ["hf/./mine", "hf/./../up", "hf/me/repo", "hf//abs"]
+
+
 def test_references_are_taken_where_they_are_used(here, monkeypatch):
     wrote(ASKED, "asked.py")
     wrote('{"word": "one"}\n', "data/words.jsonl")

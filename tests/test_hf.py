@@ -93,8 +93,9 @@ def test_no_words_pass_for_a_mark():
 # With it: a checkpoint that says a fair thing, whatever it is asked, and one that says anything, and never ends
 
 
-def saved(folder, model, transformers, tokenizers):
-    """A folder with a checkpoint: this model, given the number of tokens, and a tokenizer with a template."""
+def saved(folder, model):
+    """A folder with a checkpoint: what this makes of torch, transformers and a tokenizer, with that tokenizer and a template."""
+    torch, transformers, tokenizers = map(library, ("torch", "transformers", "tokenizers"))
     letters = tokenizers.pre_tokenizers.ByteLevel
     inner = tokenizers.Tokenizer(tokenizers.models.BPE())
     inner.pre_tokenizer, inner.decoder = letters(add_prefix_space=False), tokenizers.decoders.ByteLevel()
@@ -108,65 +109,61 @@ def saved(folder, model, transformers, tokenizers):
     tokenizer.chat_template = TEMPLATE
     tokenizer.save_pretrained(folder)
     transformers.utils.logging.disable_progress_bar()
-    library("torch").set_num_threads(1)  # for sizes like these more are slower
-    model(tokenizer).save_pretrained(folder)
+    torch.set_num_threads(1)  # for sizes like these more are slower
+    torch.manual_seed(0)
+    with torch.no_grad():
+        model(torch, transformers, tokenizer).save_pretrained(folder)
     return folder
+
+
+def llama(transformers, tokenizer, width, inner, layers, heads, **more):
+    sizes = {"hidden_size": width, "intermediate_size": inner, "num_hidden_layers": layers, "num_attention_heads": heads}
+    shape = {"vocab_size": len(tokenizer), "max_position_embeddings": CONTEXT, "eos_token_id": 0, "bos_token_id": None}
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**shape, **sizes, **more))
 
 
 @pytest.fixture(scope="session")
 def taught(tmp_path_factory):
     """A Llama whose next token depends on the last one alone, so that every reply is the same."""
-    torch, transformers = library("torch"), library("transformers")
 
-    def model(tokenizer):
+    def model(torch, transformers, tokenizer):
         size = len(tokenizer)
-        sizes = {"hidden_size": size + size % 2, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1}
-        shape = {"vocab_size": size, "max_position_embeddings": CONTEXT, "eos_token_id": 0, "bos_token_id": None}
-        made = transformers.LlamaForCausalLM(transformers.LlamaConfig(**shape, **sizes))
+        made = llama(transformers, tokenizer, size + size % 2, inner=8, layers=1, heads=1)
         chain = [2, *tokenizer(TAUGHT, add_special_tokens=False)["input_ids"], 0]
         assert len(set(chain)) == len(chain)
-        with torch.no_grad():
-            for weight in (made.model.layers[0].self_attn.o_proj.weight, made.model.layers[0].mlp.down_proj.weight):
-                weight.zero_()
-            made.model.embed_tokens.weight.copy_(torch.eye(*made.model.embed_tokens.weight.shape))
-            made.lm_head.weight.zero_()
-            for last, following in itertools.pairwise(chain):
-                made.lm_head.weight[following, last] = 1
+        for weight in (made.model.layers[0].self_attn.o_proj.weight, made.model.layers[0].mlp.down_proj.weight):
+            weight.zero_()
+        made.model.embed_tokens.weight.copy_(torch.eye(*made.model.embed_tokens.weight.shape))
+        made.lm_head.weight.zero_()
+        for last, following in itertools.pairwise(chain):
+            made.lm_head.weight[following, last] = 1
         return made
 
-    return saved(tmp_path_factory.mktemp("checkpoints") / "taught", model, transformers, library("tokenizers"))
+    return saved(tmp_path_factory.mktemp("checkpoints") / "taught", model)
 
 
 @pytest.fixture(scope="session")
 def wild(tmp_path_factory):
     """A random Llama with attention to all that was said; it never ends a reply by itself."""
-    torch, transformers = library("torch"), library("transformers")
 
-    def model(tokenizer):
-        torch.manual_seed(0)
-        sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
-        shape = {"vocab_size": len(tokenizer), "max_position_embeddings": CONTEXT, "eos_token_id": 0, "bos_token_id": None}
-        made = transformers.LlamaForCausalLM(transformers.LlamaConfig(**shape, **sizes, initializer_range=0.6))
-        with torch.no_grad():
-            made.lm_head.weight[0] = 0
+    def model(torch, transformers, tokenizer):
+        made = llama(transformers, tokenizer, 32, inner=64, layers=2, heads=4, initializer_range=0.6)
+        made.lm_head.weight[0] = 0
         return made
 
-    return saved(tmp_path_factory.mktemp("checkpoints") / "wild", model, transformers, library("tokenizers"))
+    return saved(tmp_path_factory.mktemp("checkpoints") / "wild", model)
 
 
 @pytest.fixture(scope="session")
 def older(tmp_path_factory):
     """A random GPT-2: learnt positions, and one table of weights for both ends."""
-    torch, transformers = library("torch"), library("transformers")
 
-    def model(tokenizer):
-        torch.manual_seed(0)
+    def model(torch, transformers, tokenizer):
         shape = {"vocab_size": len(tokenizer), "n_positions": 300, "eos_token_id": None, "bos_token_id": None}
-        return transformers.GPT2LMHeadModel(
-            transformers.GPT2Config(**shape, n_embd=32, n_layer=2, n_head=4, initializer_range=0.6)
-        )
+        sizes = {"n_embd": 32, "n_layer": 2, "n_head": 4, "initializer_range": 0.6}
+        return transformers.GPT2LMHeadModel(transformers.GPT2Config(**shape, **sizes))
 
-    return saved(tmp_path_factory.mktemp("checkpoints") / "older", model, transformers, library("tokenizers"))
+    return saved(tmp_path_factory.mktemp("checkpoints") / "older", model)
 
 
 @pytest.fixture
@@ -276,13 +273,32 @@ def test_a_draw_does_not_depend_on_the_batch(wild):
 
 
 @slow
-def test_the_same_words_put_again_are_drawn_anew_and_a_run_repeated_draws_the_same(wild):
-    options = {"temperature": 1, "seed": 7, "max_tokens": 30}
-    first = said(asked(wild, *["How many?"] * 5, **options))
-    assert len(set(first)) == 5
-    assert said(asked(wild, *["How many?"] * 5, **options, batch=1)) == first
-    unseeded = {**options, "seed": None}
-    assert said(asked(wild, "How many?", **unseeded)) != said(asked(wild, "How many?", **unseeded))
+def test_without_a_seed_every_draw_is_new(wild):
+    options = {"temperature": 1, "max_tokens": 30}
+    assert len(set(said(asked(wild, *["How many?"] * 3, **options)))) == 3
+
+
+def drawn(result):
+    """Everything that was said, by match."""
+    return {
+        match["number"]: [line["content"] for line in match["transcript"] if line["kind"] == "reply"] for match in result.matches
+    }
+
+
+@slow
+def test_a_seeded_run_that_was_stopped_draws_what_it_would_have_drawn(wild, tmp_path):
+    model = {"model": f"hf/{wild}", "temperature": 1, "seed": 7, "max_tokens": 12}
+    models = {"a": model, "b": {**model, "temperature": 0.9}}
+
+    def run(store, **more):
+        return parley.run("public_goods", models, repeats=4, rounds=2, seed=3, store=tmp_path / store, **more)
+
+    whole = drawn(run("whole"))
+    first = {match: lines[0] for match, lines in whole.items()}
+    assert len(set(first.values())) == 4  # the same words are put in every match, and drawn anew
+    part = run("part", max_calls=11, concurrency=3)
+    assert part.state == "stopped"
+    assert drawn(parley.resume(part.path, max_calls=100, concurrency=1)) == whole
 
 
 @slow

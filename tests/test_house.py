@@ -102,7 +102,8 @@ def test_every_exception_stands_in_the_drawn_tree():
 
 
 def test_a_view_has_no_place_for_the_cast():
-    assert set(View.__slots__) == {"_length", "_turns", "attempt", "digest", "examples", "expect", "privy", "round", "seat"}
+    shown = {"attempt", "digest", "draw", "examples", "expect", "privy", "round", "seat"}
+    assert set(View.__slots__) == {"_length", "_turns", *shown}
 
 
 def cpu(code):

@@ -236,21 +236,52 @@ def test_a_call_ends_at_its_deadline(api, mock):
     ("name", "options", "says_what"),
     [
         ("model", {}, "inspect/PROVIDER/NAME"),
-        ("nosuch/model", {}, "nosuch"),
-        ("openai/gpt-4.1", {}, "openai"),  # its library, or its key, is not there
         ("mockllm/model", {"temprature": 1}, "did you mean 'temperature'"),
-        ("mockllm/model", {"reasoning_effort": "huge"}, "reasoning_effort"),
         ("mockllm/model", {"deadline": 0}, "deadline"),
         ("mockllm/model", {"base_url": "localhost"}, "an address like"),
         ("mockllm/model", {"api_key_env": "NOT_SET_HERE"}, "NOT_SET_HERE"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_at_the_start(api, monkeypatch, name, options, says_what):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with pytest.raises(UsageError, match=says_what) as refused:
+def test_what_cannot_be_asked_is_refused_at_the_start(api, name, options, says_what):
+    with pytest.raises(UsageError, match=says_what):
         providers.make("inspect", name, options)
-    assert "[bold]" not in str(refused.value)
-    assert "\n" not in str(refused.value)
+
+
+@slow
+@pytest.mark.parametrize(
+    ("name", "options", "says_what"),
+    [
+        ("nosuch/model", {}, "nosuch"),
+        ("openai/gpt-4.1", {}, "openai"),  # its library, or its key, is not there
+        ("mockllm/model", {"reasoning_effort": "huge"}, "reasoning_effort"),
+    ],
+)
+def test_what_inspect_ai_does_not_make_is_refused_by_the_first_call(api, monkeypatch, name, options, says_what):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    fault = asked(name, **options)
+    assert type(fault) is Refused
+    assert says_what in str(fault)
+    assert "[bold]" not in str(fault)
+    assert "\n" not in str(fault)
+
+
+@slow
+@old_name
+def test_a_model_is_made_once_and_only_when_it_is_asked(api, mock, monkeypatch):
+    mock(output(api))
+    made, get_model = [], api.get_model
+    monkeypatch.setattr(api, "get_model", lambda name, **given: (made.append(name), get_model(name, **given))[1])
+
+    async def call():
+        for calls in (0, 3):
+            provider = providers.make("inspect", "mockllm/model", {})
+            assert made == []
+            for _ in range(calls):
+                await provider.complete(Request(TURNS))
+            await provider.close()
+
+    asyncio.run(call())
+    assert made == ["mockllm/model"]
 
 
 @slow

@@ -52,7 +52,12 @@ def entries(file: Marked, *under: str) -> dict[str, Entry]:
         with file.at(*under, alias, "model"):
             model = named(f"{alias}={options['model']}").model
         family, _, name = model.partition("/")
-        found[alias] = {**options, "model": f"{family}/{beside(file, name)}" if family == "scripted" else model}
+        if family == "scripted":
+            model = f"{family}/{beside(file, name)}"
+        elif family == "hf" and name.startswith("."):  # a folder: what begins otherwise may be the name of a repository
+            folder = beside(file, name)
+            model = f"{family}/{folder if Path(folder).is_absolute() else f'./{folder}'}"
+        found[alias] = {**options, "model": model}
     return found
 
 

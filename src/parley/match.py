@@ -58,6 +58,7 @@ class Match:
         cast: Mapping[Seat, Participant],
         *,
         seed: int = 0,
+        number: int = 0,
         item: Any = None,
         prompts: Mapping[str, Prompt] | None = None,
         record: Record | None = None,
@@ -71,7 +72,7 @@ class Match:
         self.record: Record = Tape() if record is None else record
         self.pool = Pool(cast)
         self.referee = Referee(task, self.pool, seed, item, prompts)
-        self._privy = Privy(task, item, seed)
+        self._privy, self._chance = Privy(task, item, seed), f"{seed}|{number}"  # matches of one block share their seed
         self._prompts, self._always = prompts or {}, standardise == "always"
         self._gate, self._execute = gate, execute
         self._circulated = self._effects = 0
@@ -191,7 +192,8 @@ class Match:
             self._gate()
         participant = self.cast[seat]
         privy = self._privy if participant.privy else None
-        view = View(seat, round, attempt, conversation.turns, conversation.digest, ask.expect, conversation.examples, privy)
+        draw = blake2b(f"{self._chance}|{seat.key}|{round}|{attempt}".encode(), digest_size=16).digest()
+        view = View(seat, round, attempt, conversation.turns, conversation.digest, ask.expect, conversation.examples, privy, draw)
         given = await participant.reply(view)
         reply = readied(Reply(given) if isinstance(given, str) else given)
         await self.record.append(Call(round, seat, attempt, view.digest, reply, time.time()))

@@ -97,7 +97,7 @@ class View(Sequence[dict[str, str]]):
     It reads as a list of {"role", "content"} messages; `text` is the last thing said to the seat.
     """
 
-    __slots__ = ("_length", "_turns", "attempt", "digest", "examples", "expect", "privy", "round", "seat")
+    __slots__ = ("_length", "_turns", "attempt", "digest", "draw", "examples", "expect", "privy", "round", "seat")
 
     def __init__(
         self,
@@ -109,11 +109,13 @@ class View(Sequence[dict[str, str]]):
         expect: Reader[Any],
         examples: tuple[int, tuple[Example, ...]] | None,
         privy: Privy | None = None,
+        draw: bytes = b"",
     ) -> None:
         self.seat, self.round, self.attempt, self.expect = seat, round, attempt, expect
         # Turns are only ever added at the end, so a length freezes them without a copy.
         self._turns, self._length, self.digest = turns, len(turns), digest
-        self.examples, self.privy = examples, privy
+        # Where chance begins for a model in this process: the same whenever the match is played, and nothing can be read from it.
+        self.examples, self.privy, self.draw = examples, privy, draw
 
     @property
     def turns(self) -> list[Turn]:

@@ -227,6 +227,7 @@ class Playing:
             prepared.task,
             {seat: self.places[alias] for seat, alias in spec.seats.items()},
             seed=spec.seed,
+            number=spec.number,
             item=prepared.items[spec.item] if spec.item is not None else None,
             prompts=prepared.prompts,
             record=self.journal.claim(spec.number),

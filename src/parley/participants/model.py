@@ -41,7 +41,7 @@ class Model:
             sent = blake2b(b"".join(turn.encoded for turn in shown), digest_size=16).hexdigest()
         if self._system:
             turns = folded([*self._system, *turns]) if self.folded else [*self._system, *turns]
-        reply = await self._completed(Request(turns, view.expect.schema))
+        reply = await self._completed(Request(turns, view.expect.schema, view.draw))
         reply.sent = sent
         return reply
 

@@ -47,6 +47,8 @@ class Provider:
     deadline: float = 600.0  # seconds a call may take, retries included
     _model: Any = field(default=None, init=False, repr=False)
     _api: Any = field(default=None, init=False, repr=False)
+    _base: str | None = field(default=None, init=False, repr=False)
+    _key: str | None = field(default=None, init=False, repr=False)
 
     home: ClassVar[str | None] = None
     home_env: ClassVar[str | None] = None
@@ -60,17 +62,23 @@ class Provider:
             raise ValueError("its models are named inspect/PROVIDER/NAME, like inspect/anthropic/claude-opus-4-1")
         if self.deadline <= 0:
             raise ValueError(f"deadline must be more than 0 seconds, not {self.deadline:g}")
-        base = address(self.base_url, f"base_url of inspect/{self.name}") if self.base_url else None
-        key = key_from(self.api_key_env, needed=True) if self.api_key_env else None
+        self._base = address(self.base_url, f"base_url of inspect/{self.name}") if self.base_url else None
+        self._key = key_from(self.api_key_env, needed=True) if self.api_key_env else None
         self.stop = tuple(unescaped(text) for text in self.stop or () if text) or None
-        hook = sys.excepthook
-        try:
-            self._api = import_module("inspect_ai.model")
-            self._model = self._api.get_model(self.name, config=self._config(), base_url=base, api_key=key, memoize=False)
-        except Exception as wrong:
-            raise UsageError(f"inspect/{self.name}: {said_by(wrong)}") from None
-        finally:
-            sys.excepthook = hook  # inspect-ai puts its own there, which is not ours to have
+
+    def _made(self) -> Any:
+        """The model, made when it is first asked: some connect or load weights for it."""
+        if self._model is None:
+            hook = sys.excepthook
+            try:
+                self._api = import_module("inspect_ai.model")
+                given = {"config": self._config(), "base_url": self._base, "api_key": self._key}
+                self._model = self._api.get_model(self.name, **given, memoize=False)
+            except Exception as wrong:
+                raise Refused(f"inspect/{self.name}: {said_by(wrong)}") from None
+            finally:
+                sys.excepthook = hook  # inspect-ai puts its own there, which is not ours to have
+        return self._model
 
     def _config(self) -> Any:
         given = {name: value for name in SHARED if (value := getattr(self, name)) not in (None, "")}
@@ -78,14 +86,14 @@ class Provider:
         return self._api.GenerateConfig(**given, stop_seqs=stop, max_retries=RETRIES, timeout=ceil(self.deadline))
 
     async def complete(self, request: Request) -> Reply:
-        began = perf_counter()
+        model, began = self._made(), perf_counter()
         config = self._api.GenerateConfig()
         if self.structured and request.schema is not None:
             config.response_schema = self._api.ResponseSchema(name="reply", json_schema=dict(request.schema), strict=True)
         try:
             async with asyncio.timeout(self.deadline):
                 # In a task of its own: inspect-ai keeps every call in the context that it is made in.
-                output = await asyncio.create_task(self._model.generate(self._messages(request), config=config, cache=False))
+                output = await asyncio.create_task(model.generate(self._messages(request), config=config, cache=False))
             reply = self._reply(output)
         except TimeoutError:
             raise ParticipantError(f"inspect/{self.name}: no answer within {self.deadline:g} s") from None
@@ -126,8 +134,9 @@ class Provider:
         return Rejected(said) if status in (400, 413, 422) else ParticipantError(said)
 
     async def close(self) -> None:
-        async with self._model:  # leaving it closes the connections
-            pass
+        if self._model is not None:
+            async with self._model:  # leaving it closes the connections
+                pass
 
 
 def usage_in(usage: Any) -> Usage:

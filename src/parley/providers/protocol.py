@@ -52,6 +52,7 @@ class Request:
 
     turns: list[Turn]
     schema: Mapping[str, Any] | None = None
+    draw: bytes = b""  # where chance begins, for models that are run in this process; it is sent to nobody
 
 
 class Provider(Protocol):

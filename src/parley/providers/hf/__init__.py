@@ -76,7 +76,7 @@ class Provider:
         began = perf_counter()
         try:
             async with asyncio.timeout(self.deadline):
-                reply = await asyncio.wrap_future(checkpoint.put(Call(request.turns, self)))
+                reply = await asyncio.wrap_future(checkpoint.put(Call(request, self)))
         except TimeoutError:
             raise ParticipantError(f"hf/{self.name}: no answer within {self.deadline:g} s") from None
         reply.latency = perf_counter() - began

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager, suppress
@@ -17,10 +16,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from parley.errors import ParticipantError, Refused, Rejected
 from parley.expect import clip
-from parley.pool import Turn, as_message, text_of
+from parley.pool import as_message, text_of
 from parley.providers.hf.steps import Draws, Ends
 from parley.providers.keys import redacted
-from parley.providers.protocol import Reply, Usage
+from parley.providers.protocol import Reply, Request, Usage
 
 if TYPE_CHECKING:
     from parley.providers.hf import Provider
@@ -33,8 +32,8 @@ GRACE = 10.0  # seconds that closing waits for the thread: one that is loading c
 class Call:
     """One request on its way: what was asked, what became of it."""
 
-    def __init__(self, turns: list[Turn], options: Provider) -> None:
-        self.turns, self.options = turns, options
+    def __init__(self, request: Request, options: Provider) -> None:
+        self.turns, self.draw, self.options = request.turns, request.draw, options
         self.answer: Future[Reply] = Future()
         self.stop = options.stop or ()
         self.ids: list[int] = []
@@ -74,7 +73,6 @@ class Checkpoint:
         self.fault = ""  # why it could not be loaded
         self.batches = self.calls = 0
         self.waiting: SimpleQueue[Call | None] = SimpleQueue()
-        self.asked: Counter[bytes] = Counter()  # how often the same words were put, where draws are seeded
         self.thread = Thread(target=self._work, name=f"hf/{options.name}", daemon=True)
         self.thread.start()
 
@@ -172,7 +170,7 @@ class Checkpoint:
                 call.settle(Rejected(f"hf/{options.name}: the prompt has {size}, replies included"))
                 continue
             if options.temperature:
-                call.seed = self._seed(options.seed, text)
+                call.seed = chance(options.seed, call.draw, text)
             ready.append(call)
         return ready
 
@@ -198,14 +196,6 @@ class Checkpoint:
         said = [f"{tags[turn.role]} {harmless(text_of(turn.content), marks)}" for turn in call.turns]
         call.stop = (*call.stop, options.human_tag)
         return "".join(said) + options.assistant_tag, False
-
-    def _seed(self, seed: int | None, text: str) -> bytes:
-        """Where a call's random numbers start: by the seed, the words, and how often these were put before."""
-        if seed is None:
-            return os.urandom(16)
-        words = blake2b(f"{seed}\n{text}".encode("utf-8", "replace"), digest_size=16).digest()
-        self.asked[words] += 1
-        return words + self.asked[words].to_bytes(8)
 
     def _answer(self, calls: list[Call]) -> None:
         """Generate a batch; one that does not fit into memory is halved."""
@@ -280,6 +270,13 @@ def fetched(name: str, revision: str | None) -> Path:
 
 def best_device(torch: Any) -> str:
     return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def chance(seed: int | None, draw: bytes, text: str) -> bytes:
+    """Where a call's random numbers start: by the seed, its place in the run, and the words; never by what came before."""
+    if seed is None:
+        return os.urandom(16)
+    return blake2b(draw + f"{seed}\n{text}".encode("utf-8", "replace"), digest_size=16).digest()
 
 
 def harmless(text: str, marks: Iterable[str]) -> str:
