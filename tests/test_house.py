@@ -17,7 +17,7 @@ BLOCKS = [
     ["weights", "providers", "participants", "memory", "sandbox"],
     ["anonymity", "record", "seating", "match"],
     ["store", "plan", "items", "config", "catalogue", "marked", "aliases", "experiment", "prepared", "pace", "places", "runs",
-     "simulation", "prices", "costs", "budget", "guessing", "forecast", "statistics", "transcript", "audit", "tables",
+     "world", "simulation", "prices", "costs", "budget", "guessing", "forecast", "statistics", "transcript", "audit", "tables",
      "findings", "parts", "result", "eventloop", "door"],
     ["report", "web", "export", "cli", "testing", "__main__"],
 ]  # fmt: skip

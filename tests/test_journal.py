@@ -27,8 +27,8 @@ from parley.result import Result
 from parley.store import files, find, folder, schema
 from parley.store.archive import Archive
 from parley.store.filesystem import is_network, kind_of
-from parley.store.journal import SqliteJournal
 from parley.store.owner import lives, started
+from parley.store.sqlite import SqliteJournal
 
 CONFIG = b'{"task": "t", "params": {}, "models": {"a": {"model": "bot/x"}}, "contestants": ["a"]}'
 IDENTITY = (

@@ -20,10 +20,11 @@ from parley.plan import gathered
 from parley.plan.choice import planned
 from parley.plan.race import Race
 from parley.plan.stopping import Stop
-from parley.simulation import Precision, Ranking, World, alike, moments, ranked, shown, stable
+from parley.simulation import Course, Precision, Ranking, ranked, stable
 from parley.statistics.components import components
 from parley.statistics.stability import Stability, Watched
 from parley.statistics.student import t_quantile
+from parley.world import World, alike, moments, shown
 from tests import games
 from tests.test_cli import EXAMPLE
 from tests.test_cli import parley as command_line
@@ -177,6 +178,15 @@ class Pair(Task):
 
     async def play(self, referee, writer, editor):
         return {writer: 5, editor: 5}
+
+
+def test_a_course_says_what_it_takes_and_when_it_ends():
+    class Endless(Course):
+        def take(self, scores):
+            pass
+
+    with pytest.raises(TypeError, match="judge"):
+        Endless(World(np.full((2, 3), 8.0)), "cycles", 1, 10, np.random.default_rng(0))
 
 
 ALIASES = [f"m{n}" for n in range(5)]

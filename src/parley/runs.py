@@ -29,7 +29,8 @@ from parley.prices import is_free
 from parley.providers.patience import AGAIN, NOTICE
 from parley.store import SUFFIX
 from parley.store.archive import Archive
-from parley.store.journal import Journal, SqliteJournal
+from parley.store.journal import Journal
+from parley.store.sqlite import SqliteJournal
 
 CONCURRENCY = 32
 HEARTBEAT = 10.0  # seconds
