@@ -39,14 +39,16 @@ def test_python_blocks_run(place, body):
 
 
 @pytest.mark.parametrize("body", blocks("console"))
-def test_console_blocks_run(place, body):
+def test_console_blocks_run_and_print_what_they_show(place, body):
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    for line in body.splitlines():
-        if line.startswith("$ "):
-            done = subprocess.run(
-                line[2:], shell=True, cwd=place, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
-            )
-            assert done.returncode == 0, f"{line}\n{done.stderr}"
+    for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+        line, _, shown = part.partition("\n")
+        done = subprocess.run(
+            line, shell=True, cwd=place, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{line}\n{done.stderr}"
+        if shown.strip():
+            assert done.stdout == shown
 
 
 def help_page():
