@@ -18,12 +18,10 @@ from parley.match import readied
 from parley.pool import Turn
 from parley.providers import capabilities, keys, patience, transport
 from parley.providers.keys import address, redacted, setting
-from parley.providers.protocol import Reply, Request, Usage, thought_apart
+from parley.providers.protocol import Request, Usage, thought_apart
 from parley.testing.server import Server, echo_of_the_key, flood, raw, reset, says, sent, silence, trickle
-
-KEY = "sk-test-0123456789/abcdef"
-FORM = {"type": "object", "properties": {"coins": {"type": "number"}}, "required": ["coins"], "additionalProperties": False}
-TURNS = [Turn("user", "How many?"), Turn("assistant", "Five."), Turn("user", "And now?")]
+from tests import wire
+from tests.wire import FORM, KEY, TURNS
 
 
 @pytest.fixture(autouse=True)
@@ -35,28 +33,12 @@ def nothing_set_and_no_waiting(monkeypatch, tmp_path):
     monkeypatch.setattr(capabilities, "KNOWN", {})
 
 
-def asked(*answers, turns=TURNS, schema=None, family="openai-compatible", calls=1, play=asyncio.run, **options):
-    """What a provider makes of a server's answers: the last reply or the error, and the server."""
-
-    async def call():
-        async with Server(*answers) as server:
-            provider = providers.make(family, "m-1", {"base_url": server.url, **options})
-            try:
-                for _ in range(calls):
-                    outcome = await provider.complete(Request(turns, schema))
-            except ParleyError as fault:
-                outcome = fault
-            finally:
-                await provider.close()
-            return outcome, server
-
-    return play(call())
+def asked(*answers, family="openai-compatible", **options):
+    return wire.asked(family, *answers, **options)
 
 
-def replied(answer, **options):
-    outcome, _ = asked(answer, **options)
-    assert isinstance(outcome, Reply), outcome
-    return outcome
+def replied(answer, family="openai-compatible", **options):
+    return wire.replied(family, answer, **options)
 
 
 # What is sent

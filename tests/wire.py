@@ -36,7 +36,7 @@ def wired(monkeypatch, tmp_path):
     monkeypatch.setattr(capabilities, "KNOWN", {})
 
 
-def asked(family, *answers, turns=TURNS, schema=None, calls=1, name="m-1", at=None, **options):
+def asked(family, *answers, turns=TURNS, schema=None, calls=1, name="m-1", at=None, play=asyncio.run, **options):
     """What a provider makes of a server's answers: the last reply or the error, and the server."""
 
     async def call():
@@ -52,7 +52,7 @@ def asked(family, *answers, turns=TURNS, schema=None, calls=1, name="m-1", at=No
                 await provider.close()
             return outcome, server
 
-    return asyncio.run(call())
+    return play(call())
 
 
 def replied(family, answer, **options):
