@@ -4,12 +4,15 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import click
 import pytest
 
+from parley import providers
 from parley.cli import COMMANDS, Lazy, command
+from parley.providers.endpoint import Endpoint
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -69,6 +72,19 @@ def test_the_page_of_the_command_is_its_help():
     if os.environ.get("PARLEY_UPDATE"):
         page.write_text(help_page(), encoding="utf-8")
     assert page.read_text(encoding="utf-8") == help_page()
+
+
+def test_the_page_of_participants_names_every_provider_with_its_key_address_and_options():
+    page, pages = (ROOT / "docs" / "participants.md").read_text(encoding="utf-8"), ("embedded.md", "local_models.md")
+    rows = dict(re.findall(r"^\| `([\w-]+)` \| (.*)$", page, re.MULTILINE))
+    shared = {each.name for each in fields(Endpoint)}
+    for name in providers.names():
+        made, row = providers.class_of(name), rows[name]
+        lists = "".join((ROOT / "docs" / other).read_text(encoding="utf-8") for other in pages if other in row)
+        of_openai = {each.name for each in fields(providers.class_of("openai"))} if "those of `openai`" in row else set()
+        own = {each.name for each in fields(made) if each.init and each.name != "name"} - (set() if lists else shared) - of_openai
+        for wanted in [*own, *filter(None, [made.key_env, made.home_env])]:
+            assert f"`{wanted}`" in (lists or row), f"{name}: {wanted}"
 
 
 def test_links_between_pages_lead_somewhere():

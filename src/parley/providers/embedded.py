@@ -40,7 +40,7 @@ class Provider:
 
     name: str
     _: KW_ONLY
-    temperature: float = 0.2  # this and top_p are what the model's makers advise
+    temperature: float = 0.2
     top_p: float = 0.9
     max_tokens: int = 256
     seed: int | None = None
