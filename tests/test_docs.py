@@ -1,5 +1,6 @@
 """The documentation runs: its Python blocks, its commands, and the help texts that it holds."""
 
+import inspect
 import os
 import re
 import subprocess
@@ -10,7 +11,8 @@ from pathlib import Path
 import click
 import pytest
 
-from parley import providers
+import parley
+from parley import aliases, providers
 from parley.cli import COMMANDS, Lazy, command
 from parley.providers.endpoint import Endpoint
 
@@ -85,6 +87,15 @@ def test_the_page_of_participants_names_every_provider_with_its_key_address_and_
         own = {each.name for each in fields(made) if each.init and each.name != "name"} - (set() if lists else shared) - of_openai
         for wanted in [*own, *filter(None, [made.key_env, made.home_env])]:
             assert f"`{wanted}`" in (lists or row), f"{name}: {wanted}"
+
+
+def test_the_pages_of_runs_and_python_name_every_key_and_keyword():
+    runs, python = ((ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("runs.md", "python.md"))
+    for key in aliases.schema()["properties"]:
+        assert re.search(rf"^{key}:|`{key}`", runs, re.MULTILINE), key
+    for name, keyword in inspect.signature(parley.run).parameters.items():
+        if keyword.kind is keyword.KEYWORD_ONLY:
+            assert f"`{name}`" in python, name
 
 
 def test_links_between_pages_lead_somewhere():

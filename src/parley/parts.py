@@ -210,19 +210,26 @@ def cost(data: Data) -> list[Table]:
     header = ["model", "role", "calls", "tokens in", "cached", "written", "tokens out", "reasoning", "usd"]
     rows.append(["all", "", str(whole.calls), *[""] * len(COUNTS), str(whole)])
     parts = "cached and written (read from a cache, and written to one) are part of tokens in, reasoning of tokens out"
-    said = [f"{parts}; ≥: not all of it is known", *map(price, data["prices"])]
+    said = [f"{parts}; ≥: not all of it is known", *prices(data)]
     return [Table(header, rows, left=2, note="\n".join(said))]
 
 
-def price(row: Data) -> str:
-    """At what a model's tokens were taken."""
-    served = f" as {row['model_served']}" if row["model_served"] else ""
-    above = f", in calls of more than {row['above']:,} tokens" if row["above"] > 0 else ""
-    kinds = {"cached_input": "cached", "written_input": "written"}
-    more = [f"{row[kind]:g} {word}" for kind, word in kinds.items() if row[kind] not in (None, row["input"])]
-    paid = ", ".join([f"{row['input']:g} in", *more, f"{row['output']:g} out"])
-    known = ", ".join(filter(None, [row["source"], row["as_of"]]))
-    return f"{row['alias']}{served}{above}: {paid} USD per million tokens [{known}]"
+def prices(data: Data) -> list[str]:
+    """At what the tokens of each model were taken, in a line each."""
+    long = {(row["alias"], row["model_served"]): row["above"] for row in data["prices"] if row["above"] > 0}
+    lines = []
+    for row in data["prices"]:
+        if row["above"] > 0:
+            continue
+        served = f" as {row['model_served']}" if row["model_served"] else ""
+        kinds = {"cached_input": "cached", "written_input": "written"}
+        apart = [f"{row[kind]:g} {word}" for kind, word in kinds.items() if row[kind] not in (None, row["input"])]
+        paid = ", ".join([f"{row['input']:g} in", *apart, f"{row['output']:g} out"])
+        above = long.get((row["alias"], row["model_served"]))
+        more = f" (calls of more than {above:,} tokens have prices of their own)" if above else ""
+        known = ", ".join(filter(None, [row["source"], row["as_of"]]))
+        lines.append(f"{row['alias']}{served}: {paid} USD per million tokens{more} [{known}]")
+    return lines
 
 
 def nothing(why: str) -> Table:
