@@ -489,3 +489,21 @@ def test_runs_in_parallel_threads_leave_the_collector_as_it_was(tmp_path):
         found = {json.dumps(each.result().data["results"]) for each in playing}
     assert len(found) == 1
     assert gc.get_threshold() == before
+
+
+def test_chance_begins_elsewhere_in_every_seat_turn_and_match_and_in_the_same_place_when_it_is_played_again(tmp_path):
+    def draws(store, seed=1):
+        seen = {}
+
+        def half(view):
+            seen.setdefault(view.draw, []).append(view.seat)
+            return '{"coins": 5}'
+
+        parley.run("public_goods", {"a": half, "b": half}, repeats=4, rounds=3, seed=seed, store=tmp_path / store)
+        return seen
+
+    first = draws("first")
+    assert len(first) == 4 * 3 * 2
+    assert all(len(seats) == 1 for seats in first.values())
+    assert draws("again") == first
+    assert not draws("other", seed=2).keys() & first.keys()
