@@ -163,12 +163,13 @@ def test_a_form_is_sent_in_the_dialect_that_the_api_takes():
                     "items": {
                         "type": "object",
                         "properties": {"a": {"type": "string", "description": "maxLength 3"}},
+                        "required": ["a"],
                         "additionalProperties": False,
                     },
                 },
                 "other": {"anyOf": [{"type": "number", "description": "minimum 1"}, {"type": "null"}], "description": "perhaps"},
             },
-            "required": ["coins"],
+            "required": ["coins", "side", "list", "other"],
             "additionalProperties": False,
         },
     }
@@ -184,6 +185,36 @@ def test_a_model_without_forms_is_asked_without_and_that_is_remembered():
     fault, server = asked("anthropic", refusal, says(COINS), schema=FORM, structured=True)
     assert isinstance(fault, Rejected)  # who insists is told
     assert len(server.asked) == 1
+
+
+def too_many(asked_for, most):
+    message = f"max_tokens: {asked_for} > {most}, which is the maximum allowed number of output tokens for m-1"
+    return failing("invalid_request_error", message, 400)
+
+
+def test_a_model_with_less_room_is_asked_for_as_much_as_it_has_from_then_on():
+    reply, server = asked("anthropic", too_many(16384, 4096), says("x"), calls=3)
+    assert reply.content == "x"
+    assert [request.body["max_tokens"] for request in server.asked] == [16384, 4096, 4096, 4096]
+    assert reply.left_out == ()
+
+
+@pytest.mark.parametrize("options", [{"max_tokens": 9000}, {"thinking_budget": 8192}])
+def test_a_limit_of_ones_own_that_a_model_has_no_room_for_stands(options):
+    fault, server = asked("anthropic", too_many(9000, 8192), says("x"), **options)
+    assert type(fault) is Rejected
+    assert len(server.asked) == 1
+
+
+def test_a_model_that_says_the_same_number_again_is_not_asked_for_ever():
+    fault, server = asked("anthropic", too_many(16384, 8192))
+    assert type(fault) is Rejected
+    assert len(server.asked) == 2
+
+
+def test_what_the_content_filter_holds_back_is_a_reply_without_words():
+    reply, server = asked("anthropic", failing("invalid_request_error", "Output blocked by content filtering policy", 400))
+    assert (reply.content, reply.finish, len(server.asked)) == ("", "filter", 1)
 
 
 def test_a_model_that_takes_no_temperature_is_asked_without():
@@ -205,7 +236,7 @@ def test_a_reply_carries_words_usage_finish_and_the_model_as_served():
         "claude-served-1",
         None,
     )
-    assert reply.usage == Usage(800, 700, 5, None, 90)
+    assert reply.usage == Usage(800, 700, 5, None, 90)  # what was written to the cache is input too, and some pay more for it
     thought = replied("anthropic", says("x", output_tokens_details={"thinking_tokens": 3}))
     assert thought.usage == Usage(10, None, 5, 3)
 

@@ -69,6 +69,14 @@ def test_a_question_that_the_filter_holds_back_is_a_reply_without_words():
     assert len(server.asked) == 1
 
 
+@pytest.mark.parametrize("options", [{}, {"api": "responses"}])
+def test_an_address_of_the_v1_interface_takes_no_date_and_may_take_a_name(options):
+    with pytest.raises(UsageError, match="leave /openai/v1 out of base_url, or api_version"):
+        providers.make("azure", "m-1", {"base_url": "https://h/openai/v1", "api_version": "2024-10-21", **options})
+    named = providers.make("azure", "m-1", {"base_url": "https://h/openai/v1/", "api_version": "preview"})
+    assert named._transport.url == "https://h/openai/v1/chat/completions?api-version=preview"
+
+
 def test_an_older_deployment_gets_the_limit_under_its_older_name():
     refusal = {
         "error": {"message": "Unrecognized request argument supplied: max_completion_tokens", "type": "invalid_request_error"}

@@ -65,8 +65,8 @@ def test_data_goes_to_stdout_and_the_rest_to_stderr(tmp_path):
 def test_the_result_object_has_the_promised_keys(played):
     data = parley("show", "public", "--json", cwd=played).json
     assert set(data) == {
-        "schema", "run", "results", "violations", "pairs", "ranks", "positions", "tables", "ratings", "stability", "cost",
-        "prices",
+        "schema", "run", "results", "violations", "left_out", "pairs", "ranks", "positions", "tables", "ratings", "stability",
+        "cost", "prices",
     }  # fmt: skip
     wanted = {"id", "name", "task", "params", "plan", "seed", "state", "stop", "matches", "parley", "created"}
     assert wanted <= set(data["run"])

@@ -171,6 +171,23 @@ def test_nobody_can_speak_for_others_inside_a_message():
     assert plain('{"a": "<b> | c"}') == '{"a": "<b> | c"}'
 
 
+def test_a_grammar_is_made_once_for_each_form(monkeypatch):
+    class Library:
+        made = 0
+
+        def json_schema_to_grammar(self, schema):
+            self.made += 1
+            return json.dumps(schema)
+
+    library = Library()
+    monkeypatch.setattr(embedded, "library", lambda: library)
+    embedded.grammar.cache_clear()
+    for form in (COINS, Amount("coins", 0, 10), Amount("coins", 0, 11)):
+        assert json.loads(embedded.grammar(json.dumps(form.schema).encode(), 100)) == compact(form.schema, 100)
+    embedded.grammar.cache_clear()  # nobody else gets these
+    assert library.made == 2
+
+
 def test_every_open_form_gets_an_end():
     schema = compact(COINS.schema, 100)
     assert schema["properties"]["reason"] == {"type": "string", "maxLength": 76}

@@ -1,8 +1,11 @@
 """Google's Gemini API, as it is documented."""
 
+import time
+
 import pytest
 
 from parley import providers
+from parley.cli import models
 from parley.errors import ParticipantError, Refused, Rejected, UsageError
 from parley.pool import Turn
 from parley.providers.protocol import Usage
@@ -97,6 +100,7 @@ def test_a_form_is_a_json_schema_with_its_type():
         "responseJsonSchema": {
             **FORM,
             "properties": {"coins": {"type": "number", "minimum": 0}, "side": {"enum": ["a", "b"], "type": "string"}},
+            "required": ["coins", "side"],
         },
     }
     assert "generationConfig" not in body_of("google", says(COINS), schema=FORM, structured=False)
@@ -139,6 +143,9 @@ def test_the_key_has_two_names_and_is_needed(monkeypatch):
     with pytest.raises(UsageError, match="GEMINI_API_KEY"):
         providers.make("google", "m-1", {})
     monkeypatch.setenv("GOOGLE_API_KEY", "another-key-123")
+    assert asked("google", says("x"))[1].asked[0].headers["x-goog-api-key"] == "another-key-123"
+    assert models.described("google")["key_found"]
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)  # where both are set, the other wins: so do Google's own clients
     assert asked("google", says("x"))[1].asked[0].headers["x-goog-api-key"] == "another-key-123"
 
 
@@ -223,6 +230,15 @@ def test_limits_pass_and_other_faults_of_a_request_do_not():
     assert type(fault) is Rejected
     assert "sk-" not in str(fault)
     assert len(server.asked) == 1
+
+
+def test_the_wait_that_an_error_names_in_its_details_is_kept(monkeypatch):
+    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.3s"}]
+    error = {"error": {"code": 429, "message": "later", "status": "RESOURCE_EXHAUSTED", "details": details}}
+    for answer in (sent(error, 429), error):  # some say it with status 200
+        began = time.monotonic()
+        assert asked("google", answer, says("x"))[0].content == "x"
+        assert 0.3 <= time.monotonic() - began < 3
 
 
 @pytest.mark.parametrize("answer", [[], {}, {"candidates": []}, {"candidates": [None]}, {"candidates": "x"}, "text", None])

@@ -5,13 +5,16 @@ import logging
 
 import pytest
 
+import parley
 from parley import providers
+from parley.audit import audit
 from parley.errors import ParticipantError, Rejected, UsageError
 from parley.pool import Part, Turn
 from parley.providers import capabilities
-from parley.providers.protocol import Request, Usage
+from parley.providers.patience import NOTICE
+from parley.providers.protocol import Reply, Request, Usage
 from parley.testing.server import Server, says, sent
-from tests.wire import FORM, KEY, SYSTEM, TURNS, after_a_break, asked, body_of, replied, wired
+from tests.wire import FORM, KEY, SYSTEM, TURNS, after_a_break, asked, body_of, replied, served, wired
 
 pytestmark = pytest.mark.usefixtures(wired.__name__)
 
@@ -66,7 +69,7 @@ def test_openai_takes_the_limit_under_its_newer_name_and_compatible_endpoints_un
         "max_completion_tokens": 50,
         "messages": [{"role": "user", "content": "How many?"}],
     }
-    assert body_of("vllm", says("x"), max_tokens=50)["max_tokens"] == 50
+    assert body_of("openai-compatible", says("x"), max_tokens=50)["max_tokens"] == 50
 
 
 @pytest.mark.parametrize(
@@ -249,7 +252,7 @@ def features(body):
 @pytest.mark.parametrize("status", [400, 422])
 def test_what_an_endpoint_rejects_by_name_is_left_out_at_once_and_from_then_on(said, lacking, status):
     turns = [SYSTEM, *TURNS]
-    reply, server = asked("vllm", refuses(said, status), says("x"), turns=turns, schema=FORM, calls=3, **EVERYTHING)
+    reply, server = asked("openai-compatible", refuses(said, status), says("x"), turns=turns, schema=FORM, calls=3, **EVERYTHING)
     assert reply.content == "x"
     first, *rest = [features(request.body) for request in server.asked]
     assert first == {*EVERYTHING, "json_schema", "system"}
@@ -257,16 +260,187 @@ def test_what_an_endpoint_rejects_by_name_is_left_out_at_once_and_from_then_on(s
     assert rest == [first - {lacking} | instead] * 3  # the first call paid for it, no later one does
 
 
+def test_what_was_set_and_is_not_taken_is_told_once_and_stands_with_every_reply():
+    told = []
+
+    async def speak():
+        NOTICE.set(told.append)
+        refusals = [refuses("'temperature' is not supported"), refuses("System role not supported")]
+        async with Server(*refusals, says("x")) as server:
+            replies = []
+            for _ in range(2):  # two models of a process, which share what was found
+                provider = providers.make("openai-compatible", "m-1", {"base_url": server.url, "temperature": 0.5, "seed": 1})
+                replies += [await provider.complete(Request([SYSTEM, *TURNS])) for _ in range(2)]
+                await provider.close()
+            return replies
+
+    assert [reply.left_out for reply in asyncio.run(speak())] == [("system", "temperature")] * 4
+    assert (
+        told
+        == [
+            "m-1 does not take a system role: its words open the first turn, and that is on record with its replies",
+            "m-1 does not take temperature: it is asked without, and that is on record with its replies",
+        ]
+        * 2
+    )  # each of them tells its own run
+
+
+def test_what_was_not_set_is_not_missed():
+    refusal = refuses("'temperature' is not supported")
+    asked("openai-compatible", refusal, says("x"), temperature=1)
+    reply, _ = asked("openai-compatible", says("x"))
+    assert reply.left_out == ()
+
+
+def test_options_that_were_not_taken_stand_in_the_run_and_its_result(tmp_path):
+    with served(refuses("'temperature' is not supported"), says(COINS)) as server:
+        players = {"model": {"model": "openai-compatible/m-1", "base_url": server.url, "temperature": 0}, "bot": "bot/altruist"}
+        result = parley.run("public_goods", players, repeats=1, seed=1, store=tmp_path, rounds=3)
+    assert result.data["left_out"] == [{"alias": "model", "options": ["temperature"], "calls": 3}]
+    line = "model was asked without temperature in 3 calls: its endpoint does not take that"
+    assert line in result.render()
+    assert line in audit(result.path).cautions
+
+
+NARROW = {**FORM, "properties": {"coins": {"type": "number", "multipleOf": 3}}}
+ONE_SCHEMA = [
+    "Invalid schema for response_format 'reply': In context=('properties', 'coins'), 'multipleOf' is not permitted.",
+    "The provided JSON schema contains features not supported by xgrammar.",
+    "output_format.schema: For 'number' type, property 'multipleOf' is not supported",
+    "Schema is too complex. Reduce the number of properties.",
+]
+
+
+@pytest.mark.parametrize("said", ONE_SCHEMA)
+def test_a_schema_that_is_not_taken_speaks_against_no_other(said):
+    async def picky(asked, writer):
+        wanted = asked.body.get("response_format", {})
+        await (refuses(said) if "multipleOf" in str(wanted) else sent(says("x")))(asked, writer)
+
+    async def speak():
+        async with Server(picky) as server:
+            provider = providers.make("openai-compatible", "m-1", {"base_url": server.url})
+            for schema in (FORM, NARROW, dict(NARROW), FORM):
+                await provider.complete(Request(TURNS, schema))
+            await provider.close()
+            return [request.body["response_format"]["type"] for request in server.asked]
+
+    assert asyncio.run(speak()) == ["json_schema", "json_schema", "json_object", "json_object", "json_schema"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "This response_format type is unavailable now",
+        "This model does not support response format `json_schema`.",
+        "'m-1' does not support output format.",
+    ],
+)
+def test_an_endpoint_that_takes_no_schemas_is_asked_for_none_again(said):
+    async def speak():
+        async with Server(refuses(said), says("x")) as server:
+            provider = providers.make("openai-compatible", "m-1", {"base_url": server.url})
+            for schema in (FORM, NARROW):
+                await provider.complete(Request(TURNS, schema))
+            await provider.close()
+            return [request.body["response_format"]["type"] for request in server.asked]
+
+    assert asyncio.run(speak()) == ["json_schema", "json_object", "json_object"]
+
+
+def test_where_many_schemas_are_not_taken_no_further_one_is_tried():
+    async def picky(asked, writer):
+        wanted = asked.body.get("response_format", {}).get("type")
+        await (refuses(ONE_SCHEMA[0]) if wanted == "json_schema" else sent(says("x")))(asked, writer)
+
+    async def speak():
+        async with Server(picky) as server:
+            provider = providers.make("openai-compatible", "m-1", {"base_url": server.url})
+            for number in range(12):
+                await provider.complete(Request(TURNS, {**FORM, "description": f"number {number}"}))
+            await provider.close()
+            return len(server.asked)
+
+    assert asyncio.run(speak()) == 12 + capabilities.MOST_SCHEMAS
+
+
+MODERATED = {
+    "code": 403,
+    "message": 'm-1 requires moderation on Some. Your input was flagged for "violence"',
+    "metadata": {"reasons": ["violence"], "flagged_input": "How many?", "provider_name": "Some", "model_slug": "m-1"},
+}
+INVALID = {
+    "message": "Invalid prompt: your prompt was flagged as potentially violating our usage policy.",
+    "code": "invalid_prompt",
+}
+
+
+@pytest.mark.parametrize(
+    ("family", "answer"),
+    [
+        ("openrouter", sent({"error": MODERATED}, 403)),
+        ("openrouter", {"error": MODERATED}),
+        ("openai", sent({"error": INVALID}, 400)),
+        ("openai", refuses("The response was filtered", code="content_filter")),
+        ("openai", refuses("Your request was rejected by our safety system", code="content_policy_violation")),
+        (
+            "azure",
+            refuses("The response was filtered", code="content_filter", innererror={"code": "ResponsibleAIPolicyViolation"}),
+        ),
+    ],
+)
+def test_what_is_refused_for_its_content_is_a_reply_without_words(monkeypatch, family, answer):
+    monkeypatch.setenv("OPENROUTER_API_KEY", KEY)
+    reply, server = asked(family, answer, schema=FORM)
+    assert isinstance(reply, Reply), reply
+    assert (reply.content, reply.finish, len(server.asked)) == ("", "filter", 1)
+    assert reply.latency > 0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        sent({"error": {"code": 403, "message": "Key limit exceeded"}}, 403),
+        refuses("Invalid prompt: it must not be empty", code="invalid_prompt"),
+    ],
+)
+def test_other_refusals_are_still_told(monkeypatch, answer):
+    monkeypatch.setenv("OPENROUTER_API_KEY", KEY)
+    assert isinstance(asked("openrouter", answer)[0], ParticipantError)
+
+
+def test_a_response_that_failed_for_its_content_is_a_reply_without_words():
+    failed = responds(status="failed", error=INVALID)
+    reply, _ = asked("openai", failed, api="responses")
+    assert (reply.content, reply.finish) == ("", "filter")
+
+
+def test_an_open_object_is_asked_for_without_being_strict():
+    votes = {"type": "object", "additionalProperties": {"type": "number"}}
+    schema = {"type": "object", "properties": {"votes": votes}, "required": ["votes"], "additionalProperties": False}
+    wanted = body_of("openai", says("x"), schema=schema)["response_format"]["json_schema"]
+    assert wanted == {"name": "reply", "strict": False, "schema": schema}
+
+
+def test_an_equal_schema_is_encoded_once(monkeypatch):
+    provider = providers.make("openai", "m-1", {})
+    made = []
+    monkeypatch.setattr(provider, "encoded_form", lambda form, schema: made.append(form) or b"")
+    for schema in (FORM, FORM, dict(FORM), {**FORM}):
+        provider.body(Request(TURNS, schema))
+    assert made == ["json_schema"]
+
+
 def test_a_form_is_given_up_step_by_step():
     refusal = refuses("The response_format parameter is unsupported at the moment. Leave it unset.")
-    _, server = asked("vllm", refusal, refusal, says("x"), schema=FORM, calls=2)
+    _, server = asked("openai-compatible", refusal, refusal, says("x"), schema=FORM, calls=2)
     assert [request.body.get("response_format", {}).get("type") for request in server.asked] == [
         "json_schema", "json_object", None, None
     ]  # fmt: skip
 
 
 def test_without_a_system_role_its_words_open_the_first_turn():
-    _, server = asked("vllm", refuses("System role not supported"), says("x"), turns=[SYSTEM, *TURNS])
+    _, server = asked("openai-compatible", refuses("System role not supported"), says("x"), turns=[SYSTEM, *TURNS])
     assert server.asked[1].body["messages"] == [
         {"role": "user", "content": "Be brief.\n\nHow many?"},
         {"role": "assistant", "content": "Five."},
@@ -288,27 +462,31 @@ def test_without_a_system_role_its_words_open_the_first_turn():
     ],
 )
 def test_a_rejection_that_names_no_such_feature_stands(said):
-    fault, server = asked("vllm", refuses(said), turns=[SYSTEM, *TURNS], schema=FORM, **EVERYTHING)
+    fault, server = asked("openai-compatible", refuses(said), turns=[SYSTEM, *TURNS], schema=FORM, **EVERYTHING)
     assert type(fault) is Rejected
     assert len(server.asked) == 1
 
 
 def test_a_feature_that_was_not_asked_for_is_not_given_up():
-    fault, server = asked("vllm", refuses("'seed' is not supported"))
+    fault, server = asked("openai-compatible", refuses("'seed' is not supported"))
     assert type(fault) is Rejected
     assert len(server.asked) == 1
 
 
 def test_what_did_not_help_is_not_remembered():
     known = capabilities.KNOWN
-    fault, server = asked("vllm", refuses("unsupported: temperature, top_p, seed in 'what the user said'"), **EVERYTHING)
+    fault, server = asked(
+        "openai-compatible", refuses("unsupported: temperature, top_p, seed in 'what the user said'"), **EVERYTHING
+    )
     assert type(fault) is Rejected
     assert len(server.asked) == 4  # each of the named was left out once, and then it was told
     assert [each.lacks for each in known.values()] == [frozenset()]
 
 
 def test_who_insists_on_a_form_is_told():
-    fault, server = asked("vllm", refuses("This response_format type is unavailable now"), schema=FORM, structured=True)
+    fault, server = asked(
+        "openai-compatible", refuses("This response_format type is unavailable now"), schema=FORM, structured=True
+    )
     assert type(fault) is Rejected
     assert len(server.asked) == 1
 
@@ -317,7 +495,7 @@ def test_what_was_found_holds_for_the_endpoint_and_the_model_in_the_whole_proces
     async def speak():
         async with Server(refuses("'temperature' is not supported"), says("x")) as server:
             for name in ("m-1", "m-1", "m-2"):
-                provider = providers.make("vllm", name, {"base_url": server.url, "temperature": 0.5})
+                provider = providers.make("openai-compatible", name, {"base_url": server.url, "temperature": 0.5})
                 await provider.complete(Request(TURNS))
                 await provider.close()
             return [("temperature" in request.body, request.body["model"]) for request in server.asked]
@@ -335,7 +513,7 @@ def test_calls_in_flight_find_out_together_and_within_bounds():
 
     async def speak():
         async with Server(picky, pause=0.02) as server:
-            provider = providers.make("vllm", "m-1", {"base_url": server.url, "temperature": 0, "seed": 1})
+            provider = providers.make("openai-compatible", "m-1", {"base_url": server.url, "temperature": 0, "seed": 1})
             replies = await asyncio.gather(*(provider.complete(Request(TURNS, FORM)) for _ in range(20)))
             before = len(server.asked)
             await provider.complete(Request(TURNS, FORM))

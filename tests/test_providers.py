@@ -4,8 +4,11 @@ import asyncio
 import gzip
 import json
 import time
+from base64 import b64encode
+from dataclasses import dataclass
 from email.utils import formatdate
 from itertools import pairwise
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -13,10 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parley import eventloop, providers
+from parley.catalogue import task_class
+from parley.cli import models
 from parley.errors import ParleyError, ParticipantError, Refused, Rejected, UsageError
+from parley.guessing import USUAL, Guessing
 from parley.match import readied
 from parley.pool import Turn
+from parley.prices import Prices
 from parley.providers import capabilities, keys, patience, transport
+from parley.providers.endpoint import Endpoint
 from parley.providers.keys import address, redacted, setting
 from parley.providers.protocol import Request, Usage, thought_apart
 from parley.testing.server import Server, echo_of_the_key, flood, raw, reset, says, sent, silence, trickle
@@ -152,8 +160,48 @@ def test_a_package_may_bring_a_provider_of_its_own(monkeypatch, tmp_path):
         providers.make("mine", "m", {"moood": "x"})
 
 
+def test_what_another_provider_says_of_itself_is_heard_like_ours(monkeypatch, tmp_path):
+    (tmp_path / "mine-1.dist-info").mkdir()
+    (tmp_path / "mine-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
+    (tmp_path / "mine-1.dist-info" / "entry_points.txt").write_text("[parley.providers]\nmine = mine_too:Mine\n")
+    said = (
+        "    seller, small, caches, thinks_by = 'openai', 'tiny', True, ('mood',)\n    key_env, key_needed = 'MINE_KEY', True\n"
+    )
+    fields = "    name: str\n    mood: str = ''\n"
+    source = f"from dataclasses import dataclass\n\n\n@dataclass\nclass Mine:\n    'Mine.'\n{fields}{said}"
+    (tmp_path / "mine_too.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("MINE_KEY", "a-key-of-mine")
+    row = models.described("mine")
+    assert (row["key"], row["key_found"], row["key_needed"], row["about"]) == ("MINE_KEY", True, True, "Mine.")
+    assert row["abilities"] == {"structured": False, "reasoning": True, "caching": True, "system_role": True}
+    assert providers.traits("mine").small == "tiny"
+    assert Prices({"a": {"model": "mine/gpt-4o"}}).of("a") == Prices({"a": {"model": "openai/gpt-4o"}}).of("a") is not None
+    assert Guessing("a", {"model": "mine/m", "mood": "grim"}, task_class("public_goods"), USUAL)._thinks
+
+
+def test_every_file_here_is_a_provider_or_has_no_class_of_that_name_with_options():
+    files = {path.stem.replace("_", "-") for path in Path(providers.__file__).parent.glob("*.py")} | {"hf"}
+    shared = files - set(providers.names())
+    assert shared == {
+        "--init--", "protocol", "transport", "patience", "spending", "keys", "endpoint", "capabilities", "schemas", "responses",
+        "traits",
+    }  # fmt: skip
+    for name in ("protocol", "hf.checkpoint", "openai_compatible", "", "Openai"):
+        assert not providers.known(name)
+
+
+def test_an_endpoint_without_its_parts_cannot_be_made():
+    @dataclass
+    class Half(Endpoint):
+        def head(self, lacks):
+            return {}
+
+    with pytest.raises(TypeError, match="abstract"):
+        Half("m", base_url="http://host/v1")
+
+
 def test_what_providers_share_is_no_provider():
-    assert not {"protocol", "transport", "keys", "endpoint", "capabilities", "schemas", "responses"} & set(providers.names())
     assert {"openai", "anthropic", "google", "azure", "ollama", "vllm", "openrouter", "openai-compatible", "completion"} <= set(
         providers.names()
     )
@@ -166,12 +214,12 @@ def test_a_reply_carries_words_usage_finish_and_the_model_as_served():
     usage = {
         "prompt_tokens": 90,
         "completion_tokens": 12,
-        "prompt_tokens_details": {"cached_tokens": 64},
+        "prompt_tokens_details": {"cached_tokens": 64, "cache_write_tokens": 20},
         "completion_tokens_details": {"reasoning_tokens": 8},
     }
     reply = replied({**says("Five."), "usage": usage})
     assert (reply.content, reply.reasoning, reply.finish, reply.model) == ("Five.", "", "stop", "served-1")
-    assert reply.usage == Usage(90, 64, 12, 8)
+    assert reply.usage == Usage(90, 64, 12, 8, 20)
     assert reply.latency > 0
     assert replied({**says(), "usage": {"prompt_tokens": 90, "prompt_cache_hit_tokens": 64}}).usage == Usage(90, 64)
 
@@ -313,6 +361,13 @@ def test_a_wait_that_the_endpoint_asks_for_is_kept_but_not_longer_than_the_longe
     assert 0.1 <= time.monotonic() - began < 2
 
 
+def test_a_wait_in_milliseconds_is_the_most_exact():
+    began = time.monotonic()
+    assert asked(sent(b"", 429, Retry_After_Ms="200", Retry_After="25"), says())[0].content == "hello"
+    assert 0.2 <= time.monotonic() - began < 5
+    assert asked(sent(b"", 429, Retry_After_Ms="soon", Retry_After="0.01"), says())[0].content == "hello"
+
+
 def test_a_wait_may_be_given_as_a_date_and_nonsense_is_no_wait():
     assert 0 < transport.retry_after(formatdate(time.time() + 10, usegmt=True)) <= 10
     assert transport.retry_after(formatdate(0)) == 0
@@ -374,7 +429,9 @@ def test_a_fault_that_may_pass_is_tried_again_a_bounded_number_of_times(fault, p
 
 def test_being_told_to_wait_is_no_fault_of_the_call_but_has_an_end(monkeypatch):
     monkeypatch.setattr(patience, "LONGEST_PAUSE", 0.01)
-    for limit in (sent(b"later", 429), sent(b"", 529), {"error": {"code": 429, "message": "later"}}):
+    bodies = [{"error": {"code": 429, "message": "later"}}, {"error": {"code": "rate_limit_exceeded", "message": "later"}}]
+    bodies += [{"error": {"status": "RESOURCE_EXHAUSTED"}}, {"object": "error", "message": "later", "code": 429}]
+    for limit in (sent(b"later", 429), sent(b"", 529), *bodies):
         recovered, server = asked(*[limit] * 8, says("at last"))
         assert (recovered.content, len(server.asked)) == ("at last", 9)
         failed, server = asked(limit)
@@ -671,6 +728,45 @@ def test_a_key_of_any_name_shows_in_no_error_however_it_is_written(monkeypatch, 
     assert "[key]" in said
 
 
+HALF_SHOWN = [
+    "Incorrect API key provided: {head}{stars}{tail}. You can find your API key at the console.",
+    "invalid x-api-key: {head}...{tail}",
+    'API key "{head}…" is not valid',
+    "the key ending in {tail} has been disabled",
+    "key •••{tail} is over its limit",
+]
+
+
+@pytest.mark.parametrize("said", HALF_SHOWN)
+@pytest.mark.parametrize("family", ["openai", "anthropic", "google", "azure"])
+def test_no_part_of_a_key_shows_around_stars_and_dots(monkeypatch, family, said):
+    monkeypatch.setenv("MYCRED", KEY)
+    words = said.format(head=KEY[:7], stars="*" * 12, tail=KEY[-4:])
+    fault, _ = asked(sent({"error": {"message": words}}, 401), family=family, api_key_env="MYCRED")
+    assert isinstance(fault, Refused)
+    assert "[key]" in str(fault)
+    assert KEY[-4:] not in str(fault)
+    assert KEY[:7] not in str(fault)
+
+
+@pytest.mark.parametrize("user", ["", "me:", "us:", "you:", "longer:"])
+@pytest.mark.parametrize("family", ["openai", "anthropic", "google", "azure"])
+def test_a_key_does_not_show_in_base64(monkeypatch, family, user):
+    monkeypatch.setenv("MYCRED", KEY)
+    coded = b64encode(f"{user}{KEY}:and more".encode()).decode()
+    fault, _ = asked(
+        sent({"error": {"message": f"Authorization: Basic {coded} is wrong"}}, 401), family=family, api_key_env="MYCRED"
+    )
+    assert "[key]" in str(fault)
+    assert coded[10:30] not in str(fault)
+
+
+def test_stars_and_dots_around_other_words_stay(monkeypatch):
+    monkeypatch.setenv("MYCRED", KEY)
+    said = "So... it ends in tears… **bold** *** and sk-... or abc***xyz."
+    assert replied(says(said), api_key_env="MYCRED").content == said
+
+
 def test_a_key_shows_in_no_reply_however_it_is_written(monkeypatch):
     monkeypatch.setenv("MYCRED", KEY)
     for form in (KEY, as_escapes(KEY), half_escaped(KEY), quote(KEY, safe=""), half_escaped(KEY).replace("\\", "\\\\")):
@@ -682,7 +778,7 @@ def test_a_key_shows_in_no_reply_however_it_is_written(monkeypatch):
 def test_looking_for_a_key_takes_a_moment_whatever_is_sent(monkeypatch):
     monkeypatch.setenv("MYCRED", KEY)
     began = time.monotonic()
-    for odd in ("\\", "%", "&", "\\u004", KEY[:12]):
+    for odd in ("\\", "%", "&", "\\u004", KEY[:12], "***", "a...", "a" * 199 + "( ***", " ends in s"):
         assert replied(says(odd * (2**20 // len(odd))), api_key_env="MYCRED").content
     assert time.monotonic() - began < 5
 

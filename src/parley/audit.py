@@ -21,6 +21,7 @@ from typing import Any
 import orjson
 
 from parley.errors import Halted, ParleyError, TaskError
+from parley.findings import asked_without
 from parley.match import Match
 from parley.plan import unfolded
 from parley.pool import Seat, View
@@ -111,6 +112,7 @@ def audit(path: Path) -> Audit:
             checked["balance"] += 1
         else:
             cautions.append("balance was not checked: the run is not finished")
+        cautions += asked_without(archive.left_out())
     return Audit(len(matches), dict(checked), breaches, cautions)
 
 

@@ -9,6 +9,7 @@ ParleyError
 ├── ParticipantError      a seat could not answer: endpoint, file, function, person
 │   ├── Refused           ... and asking again will not help: wrong key, unknown model
 │   └── Rejected          ... this time: the request is at fault, others may go through
+│       └── Filtered      ... for what is said in it
 ├── SandboxError          code could not be run in isolation
 ├── StoreError            a run's file cannot be read or written
 │   └── ReplayError       the record was made under another rule, prompt, configuration or seed
@@ -59,6 +60,10 @@ class Refused(ParticipantError):
 
 class Rejected(ParticipantError):
     """A seat could not answer this time: the request is at fault, others may go through."""
+
+
+class Filtered(Rejected):
+    """A seat could not answer this time: its endpoint refused the request for what is said in it."""
 
 
 class SandboxError(ParleyError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import cached_property
@@ -296,3 +296,13 @@ def violated(archive: Archive) -> list[dict[str, Any]]:
     """The `violations` object: how often which model did what."""
     counted = Counter((each["alias"], each["kind"]) for each in archive.violations())
     return [{"alias": alias, "kind": kind, "count": count} for (alias, kind), count in sorted(counted.items())]
+
+
+def asked_without(left_out: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line for every model whose endpoint did not take all that was set for it."""
+    said = {"system": "a system role"}
+    return [
+        f"{found['alias']} was asked without {', '.join(said.get(option, option) for option in found['options'])} "
+        f"in {found['calls']:,} calls: its endpoint does not take that"
+        for found in left_out
+    ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
-from parley import participants
+from parley import participants, providers
 from parley.expect import Code, Reader, Said, Text
 from parley.pace import Limits
 from parley.places import Brake, Placed, Tally
@@ -38,7 +38,7 @@ class Guess:
 LOW = Guess(form=15, text=30, code=60, thought=100, again=0.0, spread=0.6, apart=2.0, cached=True)
 USUAL = Guess(form=40, text=120, code=200, thought=600, again=0.02, spread=1.0, apart=0.5)
 HIGH = Guess(form=120, text=350, code=600, thought=3000, again=0.15, spread=1.4, apart=0.0)
-THINKS = ("reasoning", "reasoning_effort", "thinking", "thinking_budget", "thinking_level", "effort")
+IDLE = ("", "none", "disabled", "false", "0")  # values of an option that ask for no thinking
 
 
 class Count(NamedTuple):
@@ -64,7 +64,9 @@ class Guessing:
     def __init__(self, alias: str, options: Mapping[str, Any], task: type[Task], guess: Guess) -> None:
         self._guess = guess
         self._system = tokens(str(options.get("system") or ""))
-        self._thinks = any(str(options.get(key, "")).lower() not in ("", "none", "disabled", "false", "0") for key in THINKS)
+        family = str(options["model"]).partition("/")[0]
+        thinking = providers.traits(family).thinks_by if providers.known(family) else None
+        self._thinks = any(str(options.get(key, "")).lower() not in IDLE for key in thinking or ())
         self._most = int(options["max_tokens"]) if str(options.get("max_tokens", "")).isdigit() else None
         # A bot is its own best guess: it costs nothing, and plays as it will.
         self._bot = bot(alias, options, task) if is_free(options) and options["model"] != "human/terminal" else None

@@ -20,13 +20,7 @@ from parley.providers.keys import expanded, setting
 
 MILLION = 1_000_000
 FREE = ("bot", "scripted", "human")  # what is no model
-HERE = ("embedded", "hf")  # models that run in this process, and send nobody a bill
-# Who is meant by a provider's name where prices are known publicly; others are found by their address.
-SELLERS = {
-    **{name: name for name in ("anthropic", "azure", "deepseek", "google", "groq", "openai", "openrouter", "together")},
-    "mistral": "mistral",
-    "xai": "x-ai",
-}
+RENAMED = {"grok": "x-ai", "xai": "x-ai"}  # sellers that inspect-ai names otherwise than public lists do
 DEAREST = 1e9  # USD per million tokens: what goes beyond is no price
 USD = {"title": "a number of USD per million tokens, 0 or more", "type": "number", "minimum": 0}
 FORM = {
@@ -153,7 +147,7 @@ class Prices:
         for key in (alias, f"{family}/{served}", f"{family}/{name}"):
             if key in self._own:
                 return self._own[key]
-        if family in HERE:
+        if providers.known(family) and providers.traits(family).unbilled:
             return NOTHING
         better = public(family, served, options, self._on) if served and served != name else None
         return better or kept or public(family, name, options, self._on)
@@ -220,11 +214,13 @@ def public(family: str, name: str, options: Mapping[str, Any], on: datetime | No
     if family in kinds():
         return None
     with suppress(UsageError):  # a reference that leads nowhere is refused where the model is made
+        traits, address = providers.traits(family), ""
+        seller = traits.seller
         if family == "inspect":  # which passes PROVIDER/NAME on
             family, _, name = name.partition("/")
-        seller, address = SELLERS.get(family), ""
+            seller = RENAMED.get(family, providers.traits(family).seller if providers.known(family) else family)
         if seller is None:
-            home = getattr(providers.class_of(family), "home_env", None) if family in providers.names() else None
+            home = traits.home_env
             address = expanded(str(options.get("base_url") or "")) or (setting(home) if home else "") or ""
             if not address.startswith("https://"):
                 return None  # a server of one's own
@@ -272,4 +268,4 @@ def billed(options: Mapping[str, Any], price: Price | None) -> bool:
     family = str(options["model"]).partition("/")[0]
     if price is not None:
         return not price.free
-    return family not in kinds() and bool(getattr(providers.class_of(family), "key_needed", False))
+    return family not in kinds() and providers.traits(family).key_needed

@@ -10,7 +10,7 @@ from typing import Any
 
 from parley.costs import costs, priced, remark
 from parley.errors import UsageError, unknown
-from parley.findings import Findings, run_facts, violated
+from parley.findings import Findings, asked_without, run_facts, violated
 from parley.parts import PARTS, paths, rows_of
 from parley.statistics.intervals import ALPHA
 from parley.store.archive import Archive
@@ -44,6 +44,7 @@ class Result:
                 "run": run_facts(archive),
                 "results": findings.results(),
                 "violations": violated(archive),
+                "left_out": archive.left_out(),
                 "pairs": [vars(pair) for pair in pairs],
                 "ranks": [vars(rank) for rank in findings.ranks(pairs)],
                 "positions": findings.positions(),
@@ -150,6 +151,7 @@ class Result:
         if data["violations"]:
             found = ", ".join(f"{each['alias']} {each['kind']} ×{each['count']}" for each in data["violations"])
             lines.append(f"violations: {found}")
+        lines += asked_without(data["left_out"])
         lines += remark(data["cost"])
         if data["results"]:
             primary = data["results"][0]["metric"]

@@ -25,17 +25,6 @@ from parley.store.filesystem import is_network, kind_of
 
 PACKAGES = ("aiohttp", "orjson", "uvloop", "click", "rich", "fastjsonschema", "genai-prices")
 UNASKED: dict[str, Any] = {"model": None, "latency": None, "served": None, "error": None}
-
-
-# Whom to ask where nobody is named: something small.
-SMALL = {
-    "anthropic": "claude-haiku-4-5",
-    "deepseek": "deepseek-chat",
-    "google": "gemini-2.5-flash-lite",
-    "groq": "llama-3.1-8b-instant",
-    "openai": "gpt-4.1-nano",
-    "openrouter": "openai/gpt-4.1-nano",
-}
 PATIENCE = 20.0  # seconds that a call may take here
 
 
@@ -107,11 +96,10 @@ async def endpoints(calls: bool) -> tuple[list[dict[str, Any]], list[dict[str, A
 
     rows = []
     for name in providers.names():
-        provider = providers.class_of(name)
-        key, home = getattr(provider, "key_env", None), getattr(provider, "home_env", None)
-        needed = getattr(provider, "key_needed", False)
-        found = "none" if not key else "found" if setting(key) else "not set" if needed else "optional"
-        base = (home and setting(home)) or getattr(provider, "home", None)
+        traits = providers.traits(name)
+        key, home = traits.key_variable, traits.home_env
+        found = "none" if not key else "found" if setting(key) else "not set" if traits.key_needed else "optional"
+        base = (home and setting(home)) or traits.home
         rows.append({"provider": name, "key": found, "base_url": base, "state": "not asked", **UNASKED})
     asked = [row for row in rows if row["base_url"] and row["key"] != "not set"]
     for row, state in zip(asked, await asyncio.gather(*(reached(row["base_url"]) for row in asked)), strict=True):
@@ -133,7 +121,7 @@ async def endpoints(calls: bool) -> tuple[list[dict[str, Any]], list[dict[str, A
 
 async def ask_small(row: dict[str, Any]) -> None:
     """Ask somebody small at an endpoint: the one that is known there, or on a server of one's own the first it lists."""
-    name = SMALL.get(row["provider"]) or (await first_listed(row["base_url"]) if row["key"] != "found" else None)
+    name = providers.traits(row["provider"]).small or (await first_listed(row["base_url"]) if row["key"] != "found" else None)
     if name:
         row["model"] = name
         await ask(row, {"model": f"{row['provider']}/{name}"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import click
@@ -14,9 +14,8 @@ from parley.experiment import Experiment
 from parley.participants.bot import ANYWHERE
 from parley.prices import Price, Prices
 from parley.providers.keys import redacted, setting, shown_address
+from parley.providers.traits import Traits
 
-THINKING = {"reasoning_effort", "thinking", "thinking_budget", "thinking_level", "effort"}
-CACHING = {"anthropic", "azure", "deepseek", "google", "openai"}  # where a prompt that was sent before costs less
 ABILITIES = {"structured": "structured output", "reasoning": "reasoning", "caching": "caching", "system_role": "system role"}
 
 
@@ -70,27 +69,26 @@ def told(facts: dict[str, Any]) -> None:
 
 def described(name: str) -> dict[str, Any]:
     """A provider in plain data: whether its key is found, never its value."""
-    provider = providers.class_of(name)
-    key, home = getattr(provider, "key_env", None), getattr(provider, "home_env", None)
+    provider, traits = providers.class_of(name), providers.traits(name)
+    key, home = traits.key_variable, traits.home_env
     return {
         "provider": name,
         "key": key,
         "key_found": bool(key and setting(key)),
-        "key_needed": bool(getattr(provider, "key_needed", False)),
-        "base_url": shown_address((home and setting(home)) or getattr(provider, "home", None)),
+        "key_needed": traits.key_needed,
+        "base_url": shown_address((home and setting(home)) or traits.home),
         "about": ((provider.__doc__ or "").strip().splitlines() or [""])[0],
-        "abilities": abilities(name, provider),
+        "abilities": abilities(provider, traits),
     }
 
 
-def abilities(name: str, provider: Any) -> dict[str, bool | None]:
+def abilities(provider: Any, traits: Traits) -> dict[str, bool | None]:
     """What a provider can pass on to its models; None where it depends on them."""
-    options = {each.name for each in fields(provider)} if hasattr(provider, "__dataclass_fields__") else set()
     return {
-        "structured": "structured" in options if options else None,
-        "reasoning": bool(options & THINKING) if options else None,
-        "caching": True if name in CACHING else None,
-        "system_role": bool(getattr(provider, "system_role", True)),
+        "structured": "structured" in {each.name for each in fields(provider)} if is_dataclass(provider) else None,
+        "reasoning": None if traits.thinks_by is None else bool(traits.thinks_by),
+        "caching": traits.caches,
+        "system_role": traits.system_role,
     }
 
 

@@ -52,7 +52,7 @@ def named(text: str) -> Named:
     family, slash, name = model.partition("/")
     if not slash or not family or not name:
         raise UsageError(f"a model is named [ALIAS=]PROVIDER/NAME, like bot/random or vllm/Qwen/Qwen3-32B; got {text!r}")
-    if family not in kinds() and family not in providers.names():
+    if family not in kinds() and not providers.known(family):
         raise unknown("provider", family, [*kinds(), *providers.names()])
     if not alias and model == text:
         alias = usual_alias(family, name)

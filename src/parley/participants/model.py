@@ -9,8 +9,8 @@ from typing import Any
 from parley import providers
 from parley.parameters import coerced
 from parley.participants.faults import Guarded
-from parley.pool import Example, Turn, View, text_of
-from parley.providers.protocol import Provider, Reply, Request, checked
+from parley.pool import Example, Turn, View
+from parley.providers.protocol import Provider, Reply, Request, checked, folded
 
 
 class Model:
@@ -56,9 +56,3 @@ class Model:
 
 def demonstration(example: Example) -> tuple[Turn, Turn]:
     return Turn("user", example.question), Turn("assistant", example.answer)
-
-
-def folded(turns: list[Turn]) -> list[Turn]:
-    """For endpoints without a system role: its words open the first turn of the user."""
-    first = f"{text_of(turns[0].content)}\n\n{text_of(turns[1].content)}"
-    return [Turn("user", first), *turns[2:]]

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import orjson
 
+from parley.errors import Rejected
 from parley.pool import Turn, text_of
 from parley.providers.capabilities import NOTHING
-from parley.providers.endpoint import Endpoint, malformed, objects_in, part_of, path_of, returned, words
-from parley.providers.protocol import Finish, Reply, Request, Usage, carried, counted, printable
-from parley.providers.schemas import portable
+from parley.providers.endpoint import Endpoint, malformed, objects_in, part_of, path_of, returned, spoken, words
+from parley.providers.protocol import Finish, Reply, Request, Usage, carried, counted, finish_in, printable
+from parley.providers.schemas import NONE
 
 FAMILY = "anthropic"
 REPLY_TOKENS = 8192  # room for the words of a reply, where max_tokens is not set; the API wants a limit in every request
 THINKING_TOKENS = 8192  # room for thinking, which counts against the same limit
+TOO_MANY = re.compile(r"max_tokens: \d+ > (\d{1,9}), which is the maximum")
+MOST = "tokens above "  # a feature that older models lack, with the number that they have
+MARK = b',"cache_control":{"type":"ephemeral"}'
 THINKING = ("thinking", "redacted_thinking")
 FINISH: dict[str, Finish] = {
     **dict.fromkeys(("end_turn", "stop_sequence"), "stop"),
@@ -39,8 +44,13 @@ class Provider(Endpoint):
     key_env: ClassVar[str | None] = "ANTHROPIC_API_KEY"
     key_needed: ClassVar[bool] = True
     key_header: ClassVar[str] = "x-api-key"
+    seller: ClassVar[str | None] = FAMILY
+    small: ClassVar[str | None] = "claude-haiku-4-5"
+    caches: ClassVar[bool | None] = True
+    thinks_by: ClassVar[tuple[str, ...] | None] = ("thinking", "thinking_budget", "effort")
     headers: ClassVar[Mapping[str, str]] = {"anthropic-version": "2023-06-01"}
     forms: ClassVar[tuple[str, ...]] = ("json_schema",)
+    schema_limits: ClassVar[frozenset[str] | None] = NONE
     folds: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -62,8 +72,16 @@ class Provider(Endpoint):
             options["stop_sequences"] = options.pop("stop")
         if thinking := self.thinking_wanted(lacks):
             options["thinking"] = thinking
-        room = REPLY_TOKENS + (self.thinking_budget or THINKING_TOKENS)
+        allowed = [int(feature.removeprefix(MOST)) for feature in lacks if feature.startswith(MOST)]
+        room = min([REPLY_TOKENS + (self.thinking_budget or THINKING_TOKENS), *allowed])
         return {"model": self.name, "max_tokens": room if self.max_tokens is None else self.max_tokens, **options}
+
+    def without_what_is_named(self, rejected: Rejected, request: Request, lacks: frozenset[str]) -> frozenset[str]:
+        """Older models allow fewer tokens than we leave them room for, and say how many; a limit of the user's own stands."""
+        found = TOO_MANY.search(str(rejected)) if self.max_tokens is None else None
+        if found and (self.thinking_budget or 0) < int(found[1]) and (most := f"{MOST}{found[1]}") not in lacks:
+            return lacks | {most}
+        return super().without_what_is_named(rejected, request, lacks)
 
     def thinking_wanted(self, lacks: frozenset[str]) -> dict[str, Any] | None:
         """How the model is to think. Newer ones keep adaptive thinking to themselves unless they are asked to show it."""
@@ -83,14 +101,14 @@ class Provider(Endpoint):
         return b',"output_config":{' + b",".join(filter(None, (effort, form))) + b"}" if effort or form else b""
 
     def encoded_form(self, form: str, schema: Mapping[str, Any]) -> bytes:
-        return b'"format":' + orjson.dumps({"type": form, "schema": portable(schema, limits=False)})
+        return b'"format":' + orjson.dumps({"type": form, "schema": self.dialect(schema)[0]})
 
     def body(self, request: Request, lacks: frozenset[str] = NOTHING) -> bytes:
         """The request as sent. Marks stand behind the system text, the last question and the one before: what was written
         to the cache at the last question is read at the next, also where more than the API looks back has come between."""
         system, turns = b"", request.turns
         if turns[0].role == "system":
-            system, turns = b',"system":[' + self.block(text_of(turns[0].content), self.cache) + b"]", turns[1:]
+            system, turns = b',"system":[' + block(turns[0], self.cache) + b"]", turns[1:]
         turns = [turn for turn in turns if turn.role == "user" or text_of(turn.content).strip()]  # the API takes no empty words
         questions = [at for at, turn in enumerate(turns) if turn.role == "user"]
         marked = questions[-2:] if self.cache else []
@@ -102,11 +120,8 @@ class Provider(Endpoint):
         if kept := returned(turn, FAMILY):
             return b'{"role":"assistant","content":' + orjson.dumps(kept) + b"}"
         if marked:
-            return b'{"role":"user","content":[' + self.block(text_of(turn.content), True) + b"]}"
+            return b'{"role":"user","content":[' + block(turn, True) + b"]}"
         return turn.encoded
-
-    def block(self, text: str, marked: bool) -> bytes:
-        return orjson.dumps({"type": "text", "text": text, **({"cache_control": {"type": "ephemeral"}} if marked else {})})
 
     def reply(self, answer: Any) -> Reply:
         if not isinstance(answer, dict) or not isinstance(answer.get("content"), list):
@@ -118,15 +133,16 @@ class Provider(Endpoint):
         return Reply(
             content="".join(words(block.get("text")) for block in blocks if block.get("type") == "text"),
             reasoning="\n".join(filter(None, (words(block.get("thinking")) for block in thought))),
-            finish=finish_in(answer.get("stop_reason")),
+            finish=finish_in(answer.get("stop_reason"), FINISH),
             usage=usage_in(part_of(answer, "usage")),
             model=printable(answer.get("model")),
             carry=carried({FAMILY: blocks}, self.name) if whole else None,
         )
 
 
-def finish_in(reason: Any) -> Finish:
-    return FINISH.get(reason, "other") if isinstance(reason, str) else "stop"
+def block(turn: Turn, marked: bool) -> bytes:
+    """A turn's words as a block; what is marked is kept in the cache up to here."""
+    return b'{"type":"text","text":' + spoken(turn) + (MARK if marked else b"") + b"}"
 
 
 def usage_in(found: dict[str, Any]) -> Usage:

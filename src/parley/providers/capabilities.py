@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from parley.providers.schemas import LIMITS
+
 log = logging.getLogger(__name__)
 
 NOTHING: frozenset[str] = frozenset()
@@ -38,7 +40,14 @@ SIZE = re.compile(
     r"too (?:large|long|big|high|small|low|many)|context (?:length|window)|exceed|at most|greater than|less than|\brange\b", re.I
 )
 FORMS = {"json_schema", "json_object"}  # complaints about a form have too many words to list
-QUIET = {*FORMS, "max_tokens", "max_completion_tokens", "encrypted_content", "display"}  # giving these up changes no measurement
+# What is wrong with one schema says nothing of others.
+ONE_SCHEMA = re.compile(
+    r"invalid (?:json )?schema|schema (?:is|contains|has|exceeds|must)\b|in context=|\bkeyword|\bpropert(?:y|ies)\b|\brequired\b"
+    rf"|additionalProperties|too (?:complex|large|many|deep)|for '\w+' type|\b(?:{'|'.join(sorted(LIMITS - {'format'}))})\b",
+    re.IGNORECASE,
+)
+MOST_SCHEMAS = 8  # that are not taken, after which no further one is tried
+MEASURED = ("system", "temperature", "top_p", "seed", "stop", "reasoning_effort")  # what a result is told to rest on
 
 
 @dataclass(slots=True, eq=False)
@@ -51,9 +60,12 @@ class Capabilities:
     def learn(self, lacks: frozenset[str]) -> None:
         """Remember what a request had to leave out to be answered."""
         for feature in sorted(lacks - self.lacks):
-            level = logging.INFO if feature in QUIET else logging.WARNING
+            level = logging.WARNING if feature in MEASURED else logging.INFO
             log.log(level, "%s: the endpoint does not take %s; from now on it is asked without", self.model, feature)
         self.lacks |= lacks
+        for form in FORMS - self.lacks:
+            if sum(feature.startswith(f"{form} ") for feature in self.lacks) >= MOST_SCHEMAS:
+                self.lacks |= {form}
 
 
 KNOWN: dict[tuple[str, str], Capabilities] = {}
@@ -72,3 +84,8 @@ def named(rejection: str, offered: Iterable[str]) -> str | None:
         if feature in found and (unwanted or feature in FORMS) and pattern.search(rejection):
             return feature
     return None
+
+
+def of_one_schema(rejection: str) -> bool:
+    """Whether a complaint about a form speaks of the schema that was sent, and not of schemas."""
+    return bool(ONE_SCHEMA.search(rejection))

@@ -10,8 +10,8 @@ import orjson
 from parley.pool import text_of
 from parley.providers.capabilities import NOTHING
 from parley.providers.endpoint import malformed, unescaped
-from parley.providers.openai import OpenAICompatible, choice_in, finish_in, model_in, usage_in
-from parley.providers.protocol import Reply, Request
+from parley.providers.openai import FINISH, OpenAICompatible, choice_in, model_in, usage_in
+from parley.providers.protocol import Reply, Request, finish_in
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Provider(OpenAICompatible):
         text, tag, _ = text.partition(self.human_tag)  # where the endpoint did not mind `stop`
         return Reply(
             content=text.removeprefix(" "),
-            finish="stop" if tag else finish_in(choice),
+            finish="stop" if tag else finish_in(choice.get("finish_reason"), FINISH),
             usage=usage_in(answer.get("usage")),
             model=model_in(answer),
         )

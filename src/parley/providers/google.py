@@ -13,13 +13,11 @@ import orjson
 from parley.errors import Refused, Rejected
 from parley.pool import Turn, text_of
 from parley.providers.capabilities import NOTHING
-from parley.providers.endpoint import Endpoint, folded, malformed, objects_in, part_of, path_of, returned, words
-from parley.providers.keys import setting
-from parley.providers.protocol import Finish, Reply, Request, Usage, carried, counted, printable
-from parley.providers.schemas import portable
+from parley.providers.endpoint import Endpoint, malformed, objects_in, part_of, path_of, returned, spoken, words
+from parley.providers.protocol import Finish, Reply, Request, Usage, carried, counted, finish_in, folded, printable
+from parley.providers.schemas import LENGTHS
 
 FAMILY = "google"
-KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")  # as Google's own clients look for them
 WRONG_KEY = re.compile(r"API_KEY_INVALID|API key (?:not valid|expired|not found)", re.IGNORECASE)  # said with status 400
 NAMES = {"temperature": "temperature", "top_p": "topP", "seed": "seed", "stop": "stopSequences"}
 BLOCKED = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "MODEL_ARMOR")
@@ -37,18 +35,21 @@ class Provider(Endpoint):
 
     home: ClassVar[str | None] = "https://generativelanguage.googleapis.com/v1beta"
     home_env: ClassVar[str | None] = "GOOGLE_GEMINI_BASE_URL"
-    key_env: ClassVar[str | None] = KEYS[0]
+    key_env: ClassVar[str | None] = "GEMINI_API_KEY"
+    key_env_first: ClassVar[tuple[str, ...]] = ("GOOGLE_API_KEY",)  # which wins where both are set, as in Google's own clients
     key_needed: ClassVar[bool] = True
     key_header: ClassVar[str] = "x-goog-api-key"
+    seller: ClassVar[str | None] = FAMILY
+    small: ClassVar[str | None] = "gemini-2.5-flash-lite"
+    caches: ClassVar[bool | None] = True
+    thinks_by: ClassVar[tuple[str, ...] | None] = ("thinking_budget", "thinking_level")
     optional: ClassVar[tuple[str, ...]] = tuple(NAMES)
+    schema_limits: ClassVar[frozenset[str] | None] = LENGTHS | {"minimum", "maximum"}
 
     def __post_init__(self) -> None:
         if self.thinking_budget is not None and self.thinking_level:
             raise ValueError("a model takes thinking_budget or thinking_level, not both: leave one of them out")
         super().__post_init__()
-
-    def key_variable(self) -> str | None:
-        return self.api_key_env or next((name for name in KEYS if setting(name)), KEYS[0])
 
     def route(self, base: str) -> tuple[str, str]:
         version = "" if re.search(r"/v\d\w*$", path_of(base)) else "/v1beta"
@@ -76,14 +77,14 @@ class Provider(Endpoint):
         return settings
 
     def encoded_form(self, form: str, schema: Mapping[str, Any]) -> bytes:
-        strict = {"responseJsonSchema": portable(schema)} if form == "json_schema" else {}
+        strict = {"responseJsonSchema": self.dialect(schema)[0]} if form == "json_schema" else {}
         return orjson.dumps({"responseMimeType": "application/json", **strict})[1:-1]
 
     def body(self, request: Request, lacks: frozenset[str] = NOTHING) -> bytes:
         turns = folded(request.turns) if "system" in lacks else request.turns
         system = b""
         if turns[0].role == "system":
-            system, turns = b'"systemInstruction":' + content_of(turns[0].content, "") + b",", turns[1:]
+            system, turns = b'"systemInstruction":{' + parts(turns[0]) + b"},", turns[1:]
         # A model's turn without words is left out: the API takes no empty parts, and two questions in a row.
         contents = b",".join([content(turn) for turn in turns if turn.role == "user" or text_of(turn.content)])
         settings = b",".join(filter(None, (self.headed(lacks)[1:], self.formed(request, lacks))))
@@ -97,15 +98,15 @@ class Provider(Endpoint):
         if not candidates and not blocked:
             raise malformed(answer, self.name)
         candidate = candidates[0] if candidates else {}
-        parts = objects_in(part_of(candidate, "content").get("parts"))
-        signed = any(part.get("thoughtSignature") for part in parts)
+        said = objects_in(part_of(candidate, "content").get("parts"))
+        signed = any(part.get("thoughtSignature") for part in said)
         return Reply(
-            content="".join(words(part.get("text")) for part in parts if not part.get("thought")),
-            reasoning="\n".join(words(part.get("text")) for part in parts if part.get("thought")),
-            finish=finish_in(candidate.get("finishReason")) if candidates else "filter",
+            content="".join(words(part.get("text")) for part in said if not part.get("thought")),
+            reasoning="\n".join(words(part.get("text")) for part in said if part.get("thought")),
+            finish=finish_in(candidate.get("finishReason"), FINISH) if candidates else "filter",
             usage=usage_in(part_of(answer, "usageMetadata")),
             model=printable(answer.get("modelVersion")),
-            carry=carried({FAMILY: parts}, self.name) if signed else None,
+            carry=carried({FAMILY: said}, self.name) if signed else None,
         )
 
 
@@ -113,15 +114,11 @@ def content(turn: Turn) -> bytes:
     """A turn as sent; parts that were signed go back as they came."""
     if kept := returned(turn, FAMILY):
         return b'{"role":"model","parts":' + orjson.dumps(kept) + b"}"
-    return content_of(turn.content, "model" if turn.role == "assistant" else "user")
+    return (b'{"role":"model",' if turn.role == "assistant" else b'{"role":"user",') + parts(turn) + b"}"
 
 
-def content_of(words: Any, role: str) -> bytes:
-    return orjson.dumps({**({"role": role} if role else {}), "parts": [{"text": text_of(words)}]})
-
-
-def finish_in(reason: Any) -> Finish:
-    return FINISH.get(reason, "other") if isinstance(reason, str) else "stop"
+def parts(turn: Turn) -> bytes:
+    return b'"parts":[{"text":' + spoken(turn) + b"}]"
 
 
 def usage_in(found: dict[str, Any]) -> Usage:

@@ -50,10 +50,7 @@ class Provider:
     _base: str | None = field(default=None, init=False, repr=False)
     _key: str | None = field(default=None, init=False, repr=False)
 
-    home: ClassVar[str | None] = None
-    home_env: ClassVar[str | None] = None
-    key_env: ClassVar[str | None] = None  # each of its providers has its own
-    key_needed: ClassVar[bool] = False
+    thinks_by: ClassVar[tuple[str, ...]] = ("reasoning_effort", "reasoning_tokens")
 
     def __post_init__(self) -> None:
         if find_spec("inspect_ai") is None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from html import unescape
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -21,6 +24,11 @@ LINE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(.*?))
 ESCAPED = re.compile(r"\\{1,4}(?:(?:u00|x)([2-7][0-9a-f])|/)", re.IGNORECASE)  # how JSON may write a letter or a slash
 QUOTED = re.compile(r"%[0-9a-f]{2}", re.IGNORECASE)
 ESCAPES = ("\\", "%", "&")  # how JSON, addresses and pages write a letter otherwise
+HIDDEN = ("***", "...", "…", "•", "\\u202", " end")  # what stands where a part of a key was left out
+MASK = re.compile(r"\*{3,}|\.{3,}|…|\\u2026|•{3,}|(?:\\u2022){3,}|\bend(?:ing|s) (?:in|with):? ['\"`]?")
+BEFORE, BEHIND = re.compile(r"(?<![\w/+=-])[\w/+=-]{1,200}$"), re.compile(r"[\w/+=-]{1,200}")
+TELLING = 4  # characters of a key that are too many to show
+MOST_MASKS = 1000  # of one text that are looked at
 USED: set[str] = set()  # every secret that was looked up here, whatever its variable is called
 
 
@@ -52,7 +60,16 @@ def key_from(variable: str | None, needed: bool) -> str | None:
 def keep_secret(value: str) -> None:
     """From now on this value stands in no reply and no error."""
     if len(value := value.strip()) >= SHORTEST:
-        USED.add(value)
+        USED.update((value, *in_base64(value)))
+
+
+def in_base64(value: str) -> Iterator[str]:
+    """What is the same in all base64 of texts that hold a value, wherever it stands in them."""
+    for ahead in range(3):
+        coded = b64encode(b" " * ahead + value.encode()).rstrip(b"=").decode()
+        inside = coded[-(-ahead * 8 // 6) : len(coded) - bool((ahead + len(value.encode())) % 3)]
+        if len(inside) > CUT:
+            yield from {inside, inside.translate(str.maketrans("+/", "-_"))}
 
 
 def expanded(text: str, private: bool = False) -> str:
@@ -81,9 +98,11 @@ def redacted(text: str) -> str:
 
 def covered(text: str, named: Sequence[str] = ()) -> str:
     """A text without the secrets in use, and without these."""
-    used = sorted(USED, key=len, reverse=True)
+    used, heads = in_use(len(USED))
+    if any(mark in text for mark in HIDDEN):
+        text = unmasked(text, [*used, *named])
     # Nearly no text holds a secret, or an escape behind which one could hide: that is seen at a glance.
-    if not any(mark in text for mark in ESCAPES) and not any(s[:CUT] in text for s in used) and not any(s in text for s in named):
+    if not any(mark in text for mark in ESCAPES) and not any(s in text for s in (*heads, *named)):
         return text
 
     def shown(form: str) -> int:
@@ -99,6 +118,28 @@ def covered(text: str, named: Sequence[str] = ()) -> str:
     for secret in named:
         text = text.replace(secret, "[key]")
     return text
+
+
+@lru_cache(1)
+def in_use(count: int) -> tuple[list[str], list[str]]:
+    """The secrets in use, the longest first, and how each begins. They only ever become more, and are told by their count."""
+    used = sorted(USED, key=len, reverse=True)
+    return used, [secret[:CUT] for secret in used]
+
+
+def unmasked(text: str, secrets: Sequence[str]) -> str:
+    """A text in which no key shows its first or last letters around stars or dots, as endpoints like to echo it."""
+    parts, start = [], 0
+    for mask in islice(MASK.finditer(text), MOST_MASKS):
+        ahead, behind = BEFORE.search(text[max(start, mask.start() - 200) : mask.start()]), BEHIND.match(text, mask.end())
+        head, tail = ahead[0] if ahead else "", behind[0] if behind else ""
+        for secret in secrets:
+            begins, ends = bool(head) and secret.startswith(head), bool(tail) and secret.endswith(tail)
+            if len(head) * begins + len(tail) * ends >= TELLING:
+                parts += [text[start : mask.start() - len(head) * begins], "[key]"]
+                start = mask.end() + len(tail) * ends
+                break
+    return "".join(parts) + text[start:] if parts else text
 
 
 def without(secret: str, text: str) -> str:

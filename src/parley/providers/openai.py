@@ -12,10 +12,10 @@ from parley.errors import ParticipantError
 from parley.expect import clip
 from parley.providers import responses
 from parley.providers.capabilities import NOTHING
-from parley.providers.endpoint import Endpoint, folded, malformed, part_of, words
+from parley.providers.endpoint import Endpoint, malformed, part_of, words
 from parley.providers.endpoint import unescaped as unescaped  # others take it from here
-from parley.providers.protocol import Finish, Reply, Request, Usage, counted, printable
-from parley.providers.schemas import portable
+from parley.providers.protocol import Finish, Reply, Request, Usage, counted, finish_in, folded, printable
+from parley.providers.schemas import LENGTHS, NUMBERS
 
 FINISH: dict[str, Finish] = {
     **dict.fromkeys(("stop", "eos", "eos_token", "end_turn", "stop_sequence"), "stop"),
@@ -23,6 +23,7 @@ FINISH: dict[str, Finish] = {
     "content_filter": "filter",
 }
 LIMITS = ("max_tokens", "max_completion_tokens")
+STRICT = NUMBERS | LENGTHS | {"pattern"}  # what OpenAI's strict schemas may limit
 
 
 @dataclass
@@ -34,6 +35,7 @@ class OpenAICompatible(Endpoint):
 
     path: ClassVar[str] = "/chat/completions"
     optional: ClassVar[tuple[str, ...]] = ("temperature", "top_p", "seed", "stop", "reasoning_effort")
+    thinks_by: ClassVar[tuple[str, ...] | None] = ("reasoning_effort",)
     limit: ClassVar[str] = "max_tokens"  # the name of max_tokens where it is taken
 
     def head(self, lacks: frozenset[str]) -> dict[str, Any]:
@@ -56,8 +58,11 @@ class OpenAICompatible(Endpoint):
         return self.headed(lacks) + self.formed(request, lacks) + b',"messages":[' + turns + b"]}"
 
     def encoded_form(self, form: str, schema: Mapping[str, Any]) -> bytes:
-        strict = {"json_schema": {"name": "reply", "strict": True, "schema": portable(schema)}} if form == "json_schema" else {}
-        return b',"response_format":' + orjson.dumps({"type": form, **strict})
+        wanted: dict[str, Any] = {"type": form}
+        if form == "json_schema":
+            said, strict = self.dialect(schema)
+            wanted[form] = {"name": "reply", "strict": strict, "schema": said}
+        return b',"response_format":' + orjson.dumps(wanted)
 
     def reply(self, answer: Any) -> Reply:
         choice = choice_in(answer, self.name)
@@ -67,7 +72,7 @@ class OpenAICompatible(Endpoint):
         return Reply(
             content=words(message.get("content")) or words(message.get("refusal")),
             reasoning=words(message.get("reasoning_content")) or words(message.get("reasoning")),
-            finish=finish_in(choice),
+            finish=finish_in(choice.get("finish_reason"), FINISH),
             usage=usage_in(answer.get("usage")),
             model=model_in(answer),
         )
@@ -84,6 +89,10 @@ class Provider(OpenAICompatible):
     home_env: ClassVar[str | None] = "OPENAI_BASE_URL"
     key_env: ClassVar[str | None] = "OPENAI_API_KEY"
     key_needed: ClassVar[bool] = True
+    seller: ClassVar[str | None] = "openai"
+    small: ClassVar[str | None] = "gpt-4.1-nano"
+    caches: ClassVar[bool | None] = True
+    schema_limits: ClassVar[frozenset[str] | None] = STRICT
     limit: ClassVar[str] = "max_completion_tokens"  # reasoning models take no other; for older ones it means the same
 
     def __post_init__(self) -> None:
@@ -113,7 +122,7 @@ class Provider(OpenAICompatible):
         return self.headed(lacks) + self.formed(request, lacks) + responses.conversation(request.turns) + b"}"
 
     def encoded_form(self, form: str, schema: Mapping[str, Any]) -> bytes:
-        return responses.form(form, schema) if self.api == "responses" else super().encoded_form(form, schema)
+        return responses.form(form, *self.dialect(schema)) if self.api == "responses" else super().encoded_form(form, schema)
 
     def reply(self, answer: Any) -> Reply:
         return responses.reply(answer, self.name) if self.api == "responses" else super().reply(answer)
@@ -132,11 +141,6 @@ def choice_in(answer: Any, name: str) -> dict[str, Any]:
     return choice
 
 
-def finish_in(choice: dict[str, Any]) -> Finish:
-    reason = choice.get("finish_reason")
-    return FINISH.get(reason if isinstance(reason, str) else "", "other") if reason else "stop"
-
-
 def model_in(answer: dict[str, Any]) -> str | None:
     """The model as the endpoint names it, as far as that can be printed."""
     return printable(answer.get("model"))
@@ -146,10 +150,12 @@ def usage_in(found: Any) -> Usage:
     """Token counts as the endpoint gives them; what is not a whole number is unknown."""
     if not isinstance(found, dict):
         return Usage()
-    cached = part_of(found, "prompt_tokens_details").get("cached_tokens")
+    details = part_of(found, "prompt_tokens_details")
+    cached = details.get("cached_tokens")
     return Usage(
         counted(found.get("prompt_tokens")),
         counted(found.get("prompt_cache_hit_tokens") if cached is None else cached),  # the second is DeepSeek's name
         counted(found.get("completion_tokens")),
         counted(part_of(found, "completion_tokens_details").get("reasoning_tokens")),
+        counted(details.get("cache_write_tokens")),  # as OpenRouter counts them
     )

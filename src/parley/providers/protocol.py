@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 import orjson
 
 from parley.errors import ParticipantError
-from parley.pool import Content, Part, Turn
+from parley.pool import Content, Part, Turn, text_of
 
 Finish: TypeAlias = Literal["stop", "length", "filter", "other"]
 MOST_TOKENS = 2**53  # a count beyond is none
@@ -26,7 +26,7 @@ class Usage:
     tokens_cached: int | None = None
     tokens_out: int | None = None
     tokens_reasoning: int | None = None
-    tokens_written: int | None = None  # to a cache, a part of tokens_in
+    tokens_written: int | None = None  # of the input, put into a cache: some charge more for that
 
 
 NO_USAGE = Usage()
@@ -44,6 +44,7 @@ class Reply:
     latency: float | None = None  # seconds
     carry: Any = None  # what this provider wants back with the next turn, and nobody else sees
     sent: str | None = None  # digest of demonstrations put into the prompt
+    left_out: tuple[str, ...] = ()  # options that were set and that the endpoint did not take
 
 
 @dataclass(slots=True)
@@ -61,6 +62,18 @@ class Provider(Protocol):
     async def complete(self, request: Request) -> Reply: ...
 
     async def close(self) -> None: ...
+
+
+def folded(turns: list[Turn]) -> list[Turn]:
+    """Turns without a system role: its words open the first turn of the user."""
+    if turns[0].role != "system":
+        return turns
+    return [Turn("user", f"{text_of(turns[0].content)}\n\n{text_of(turns[1].content)}"), *turns[2:]]
+
+
+def finish_in(reason: Any, known: Mapping[str, Finish]) -> Finish:
+    """How a reply ended, in our words; who gives no reason has said all."""
+    return "stop" if not reason else known.get(reason, "other") if isinstance(reason, str) else "other"
 
 
 def thought_apart(text: str) -> tuple[str, str]:
@@ -94,6 +107,7 @@ def checked(given: Any, who: str) -> Reply:
         latency=float(latency) if isinstance(latency, int | float) and 0 <= latency < MOST_TOKENS else None,
         carry=carried(given.carry, who),
         sent=given.sent if isinstance(given.sent, str) else None,
+        left_out=tuple(filter(None, map(printable, given.left_out))) if isinstance(given.left_out, tuple) else (),
     )
 
 

@@ -9,8 +9,7 @@ import orjson
 
 from parley.pool import Turn, text_of
 from parley.providers.endpoint import malformed, objects_in, part_of, returned, words
-from parley.providers.protocol import Finish, Reply, Usage, carried, counted, printable
-from parley.providers.schemas import portable
+from parley.providers.protocol import Finish, Reply, Usage, carried, counted, finish_in, printable
 
 PATH = "/responses"
 FAMILY = "responses"
@@ -29,10 +28,10 @@ def head(name: str, options: dict[str, Any], limit: int | None, summary: str, la
     return {**sent, "reasoning": reasoning} if reasoning else sent
 
 
-def form(kind: str, schema: Mapping[str, Any]) -> bytes:
+def form(kind: str, schema: Mapping[str, Any], strict: bool) -> bytes:
     """The part of a request that asks for a form."""
-    strict = {"name": "reply", "strict": True, "schema": portable(schema)} if kind == "json_schema" else {}
-    return b',"text":' + orjson.dumps({"format": {"type": kind, **strict}})
+    named = {"name": "reply", "strict": strict, "schema": schema} if kind == "json_schema" else {}
+    return b',"text":' + orjson.dumps({"format": {"type": kind, **named}})
 
 
 def conversation(turns: list[Turn]) -> bytes:
@@ -69,11 +68,12 @@ def reply(answer: Any, name: str) -> Reply:
                 phase = {"phase": item["phase"]} if isinstance(item.get("phase"), str) else {}
                 kept.append({"role": "assistant", "content": text, **phase})
     wanted = any(item.keys() != {"role", "content"} for item in kept) and "role" in kept[-1]
-    usage = part_of(answer, "usage")
+    usage, broken_off = part_of(answer, "usage"), answer.get("status") not in (None, "completed")
+    ended = (part_of(answer, "incomplete_details").get("reason") or "unknown") if broken_off else None
     return Reply(
         content="".join(said) or "".join(refused),
         reasoning="\n".join(filter(None, thought)),
-        finish=finish_in(answer),
+        finish=finish_in(ended, BROKEN_OFF),
         usage=Usage(
             counted(usage.get("input_tokens")),
             counted(part_of(usage, "input_tokens_details").get("cached_tokens")),
@@ -83,10 +83,3 @@ def reply(answer: Any, name: str) -> Reply:
         model=printable(answer.get("model")),
         carry=carried({FAMILY: kept}, name) if wanted else None,
     )
-
-
-def finish_in(answer: dict[str, Any]) -> Finish:
-    if answer.get("status") in (None, "completed"):
-        return "stop"
-    reason = part_of(answer, "incomplete_details").get("reason")
-    return BROKEN_OFF.get(reason if isinstance(reason, str) else "", "other")

@@ -1,31 +1,124 @@
-"""JSON schemas in the dialect of endpoints that constrain replies to them."""
+"""JSON schemas in the dialects of endpoints that hold replies to them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
-LIMITS = {*BOUNDS, "minLength", "maxLength", "pattern", "minItems", "maxItems", "uniqueItems"}
+NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
+LENGTHS = frozenset({"minItems", "maxItems"})
+LIMITS = NUMBERS | LENGTHS | {"minLength", "maxLength", "pattern", "format", "uniqueItems"}
+NONE: frozenset[str] = frozenset()
+STRUCTURE = {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "description", "title"}
+REMARKS = {"default", "examples", "$comment", "$schema", "$id"}  # they bind nobody
+# What strict dialects have no words for; without it, replies would be held to something else.
+BEYOND = {"allOf", "not", "if", "patternProperties", "prefixItems", "$ref", "$dynamicRef", "dependentSchemas"}
+TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+SYNTAX = 24  # tokens left for the names and signs around each string of an object
+SHORTEST = 20  # characters that a string may have, however many there are
+ITEMS = 8  # of a list whose length is left open
 
 
-def portable(schema: Mapping[str, Any], limits: bool = True) -> dict[str, Any]:
-    """A schema in which every word has a type and every object is closed; where limits are not taken, they are said in words."""
-    kept = {name: value for name, value in schema.items() if limits or name not in LIMITS}
-    if told := ", ".join(f"{name} {value}" for name, value in schema.items() if name not in kept):
-        kept["description"] = f"{kept['description']} ({told})" if "description" in kept else told
+class Unsayable(Exception):
+    """A schema that a dialect has no words for."""
+
+
+def portable(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema for endpoints that take most of the language: every word has a type, and every object is closed."""
+    kept = dict(schema)
     if "enum" in kept and "type" not in kept and all(isinstance(word, str) for word in kept["enum"]):
         kept["type"] = "string"
     if kept.get("type") == "object":
-        kept["properties"] = {name: inner(value, limits) for name, value in kept.get("properties", {}).items()}
+        kept["properties"] = {name: inner(value) for name, value in kept.get("properties", {}).items()}
         kept.setdefault("additionalProperties", False)
     if "items" in kept:
-        kept["items"] = inner(kept["items"], limits)
+        kept["items"] = inner(kept["items"])
     for several in ("anyOf", "oneOf", "allOf"):
         if several in kept:
-            kept[several] = [inner(each, limits) for each in kept[several]]
+            kept[several] = [inner(each) for each in kept[several]]
     return kept
 
 
-def inner(schema: Any, limits: bool) -> Any:
-    return portable(schema, limits) if isinstance(schema, Mapping) else schema
+def inner(schema: Any) -> Any:
+    return portable(schema) if isinstance(schema, Mapping) else schema
+
+
+def strict(schema: Mapping[str, Any], limits: frozenset[str]) -> dict[str, Any] | None:
+    """A schema by the rules of strict modes: objects are closed and have all of their properties, every word has a type.
+
+    Limits that are not taken are said in words. None: its objects are open, and cannot be said so.
+    """
+    try:
+        return held(schema, limits)
+    except Unsayable:
+        return None
+
+
+def held(schema: Any, limits: frozenset[str]) -> dict[str, Any]:
+    """One schema, and all within it, by strict rules. All that it allows, the one it was made of allows too."""
+    if not isinstance(schema, Mapping) or BEYOND & schema.keys():
+        raise Unsayable
+    given = {"anyOf" if name == "oneOf" else name: value for name, value in schema.items() if name not in REMARKS}
+    kept = {name: value for name, value in given.items() if name in STRUCTURE | limits}
+    if told := ", ".join(f"{name} {value}" for name, value in given.items() if name not in kept):
+        kept["description"] = f"{kept['description']} ({told})" if "description" in kept else told
+    words = kept["enum"] if "enum" in kept else [kept["const"]] if "const" in kept else None
+    if "type" not in kept and words is not None:
+        kinds = sorted({TYPES.get(type(word), "") for word in words})
+        if "" in kinds:
+            raise Unsayable
+        kept["type"] = kinds[0] if len(kinds) == 1 else kinds
+    if "type" not in kept and "anyOf" not in kept:
+        raise Unsayable
+    types = kept.get("type")
+    types = [types] if isinstance(types, str) else types or ()
+    if "object" in types:
+        if isinstance(kept.get("additionalProperties"), Mapping) or not kept.get("properties"):
+            raise Unsayable
+        kept["properties"] = {name: held(value, limits) for name, value in kept["properties"].items()}
+        kept |= {"required": list(kept["properties"]), "additionalProperties": False}
+    if "array" in types:
+        kept["items"] = held(kept.get("items"), limits)
+    if "anyOf" in kept:
+        kept["anyOf"] = [held(each, limits) for each in kept["anyOf"]]
+    return kept
+
+
+def compact(schema: Mapping[str, Any], tokens: int) -> dict[str, Any]:
+    """A schema whose objects are complete before the tokens run out: nothing in them may go on for ever."""
+    room = max(SHORTEST, tokens // max(1, strings(schema)) - SYNTAX)
+    guided = {"whitespace_flexible": False, "key_separator": ": ", "item_separator": ", "}
+    return {**bounded(schema, room), "x-guidance": guided}
+
+
+def strings(schema: Mapping[str, Any]) -> int:
+    """How many open strings an object of this form may hold."""
+    if "enum" in schema or "const" in schema:
+        return 0
+    match schema.get("type"):
+        case "string":
+            return 1
+        case "object":
+            return sum(strings(inner) for inner in schema.get("properties", {}).values())
+        case "array":
+            return schema.get("maxItems", ITEMS) * strings(schema.get("items", {}))  # type: ignore[no-any-return]
+    return 0
+
+
+def bounded(schema: Mapping[str, Any], room: int) -> dict[str, Any]:
+    """Open strings get a longest length, open lists a largest, decimals two places."""
+    made, inside = dict(schema), partial(bounded, room=room)
+    if "enum" in made or "const" in made:
+        return made
+    match made.get("type"):
+        case "string" if not made.keys() & {"maxLength", "pattern", "format"}:
+            made["maxLength"] = max(room, made.get("minLength", 0))
+        case "number":
+            made.setdefault("multipleOf", 0.01)
+        case "array":
+            made.setdefault("maxItems", max(ITEMS, made.get("minItems", 0)))
+            made["items"] = inside(made.get("items", {}))
+        case "object":
+            made["properties"] = {name: inside(inner) for name, inner in made.get("properties", {}).items()}
+    return made

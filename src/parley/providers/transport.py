@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from email.utils import mktime_tz, parsedate_tz
 from hashlib import blake2b
@@ -20,7 +20,7 @@ import aiohttp
 import orjson
 from yarl import URL
 
-from parley.errors import ParticipantError, Refused, Rejected
+from parley.errors import Filtered, ParticipantError, Refused, Rejected
 from parley.expect import clip
 from parley.providers.keys import keep_secret, redacted, scrubbed
 from parley.providers.patience import LONGEST_PAUSE, NOTICE, Patience, Pause, patience_with, patient, usual
@@ -33,7 +33,9 @@ MOST_WAITS = 12  # tries that were only told to wait
 CONNECT = 15.0  # seconds to reach the endpoint
 LIMITED = {429, 529}  # too many at once, says the endpoint
 PASSING = {408, 409, 425, 429}  # what may be otherwise next time, besides everything from 500 on
-PASSING_WORDS = re.compile(r"rate.?limit|overload|server.?error|time.?out|unavailable", re.IGNORECASE)
+LIMITED_WORDS = re.compile(r"rate.?limit|resource.?exhausted|too.?many.?requests", re.IGNORECASE)
+PASSING_WORDS = re.compile(r"overload|server.?error|time.?out|unavailable", re.IGNORECASE)
+RETRY_DELAY = re.compile(r"""retryDelay["']\s*:\s*["'](\d{1,9}(?:\.\d{1,9})?)s""")  # how Google says how long to wait
 SPENT = re.compile(r"insufficient_quota|billing_hard_limit")  # said with status 429, but does not pass
 HINTS = {
     401: "check the key",
@@ -59,6 +61,7 @@ class Transport:
         timeout: float | None = None,
         idempotency_header: str | None = None,
         scope: str = "",
+        filtered: Callable[[int, str], bool] = lambda status, said: False,
     ) -> None:
         for name, seconds in {"deadline": deadline, "timeout": timeout}.items():
             if seconds is not None and not seconds > 0:
@@ -66,6 +69,7 @@ class Transport:
         if key is not None and not (key := key.strip()).isprintable():
             raise ValueError("the key holds characters that no header can carry")
         self.url, self.deadline, self.timeout, self._idempotency = url, deadline, timeout, idempotency_header
+        self._filtered = filtered  # whether an error refuses a request for what is said in it
         self.place = place or redacted(url.partition("?")[0])  # how errors name the endpoint
         self._headers = {"Accept-Encoding": "identity", **(headers or {})}
         if key:
@@ -141,12 +145,11 @@ class Transport:
             raise Pause(self._unnamed(broken) or type(broken).__name__, unsure=reached) from None
         if not 200 <= response.status < 300:
             said = answer[:LOOKED_AT].decode("utf-8", "replace").strip()
-            wait = retry_after(response.headers.get("Retry-After", ""))
-            raise self._failure(response.status, said, wait, response.headers.get("Location", ""))
+            raise self._failure(response.status, said, wait_in(response.headers, said), response.headers.get("Location", ""))
         found = scrubbed(parsed(answer))
-        if isinstance(found, dict) and found.get("error") and not found.get("choices"):  # some say errors with status 200
-            status, said = error_in(found["error"])
-            raise self._failure(status, said)
+        if error := error_of(found):  # some say errors with status 200
+            status, said, whole = error_in(error)
+            raise self._failure(status, said, wait_in(response.headers, whole), whole=whole)
         return found
 
     def _open(self) -> aiohttp.ClientSession:
@@ -187,11 +190,14 @@ class Transport:
         if size > LARGEST:
             raise ParticipantError(f"{self.place}: the answer is larger than {LARGEST >> 20} MB")
 
-    def _failure(self, status: int, said: str, wait: float = 0, location: str = "") -> Exception:
-        """What an error means: try again, or give up and say what to look at."""
+    def _failure(self, status: int, said: str, wait: float = 0, location: str = "", whole: str = "") -> Exception:
+        """What an error means: try again, or give up and say what to look at. `whole` is all of it where `said` is a part."""
+        whole = whole or said
         fault = (f"HTTP {status}" if status else "the endpoint says an error") + (f": {redacted(said)[:500]}" if said else "")
-        if (status in PASSING or status >= 500) and not SPENT.search(said):
+        if (status in PASSING or status >= 500) and not SPENT.search(whole):
             return Pause(fault, wait, limited=status in LIMITED or bool(wait))
+        if self._filtered(status, whole):
+            return Filtered(f"{self.place}: {fault}")
         hint = f"it wants to be asked at {clip(redacted(location.partition('?')[0]), 200)}" if location else HINTS.get(status)
         # What speaks against the model is final; what may lie in this one request (too long, filtered) is not.
         return Refused(f"{self.place}: {fault} ({hint})") if hint else Rejected(f"{self.place}: {fault}")
@@ -238,6 +244,14 @@ def proxy_for(url: str) -> str | None:
     return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
 
 
+def wait_in(headers: Mapping[str, str], said: str) -> float:
+    """The seconds that an answer asks to wait: in its headers, the most exact first, else in what it says."""
+    if exact := re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", headers.get("Retry-After-Ms", "").strip()):
+        return retry_after(str(float(exact[0]) / 1000))
+    found = RETRY_DELAY.search(said)
+    return retry_after(headers.get("Retry-After") or (found[1] if found else ""))
+
+
 def retry_after(header: str) -> float:
     """The seconds that an endpoint asks to wait, given as such or as a date, within reason; 0 where it does not say."""
     try:
@@ -251,15 +265,23 @@ def retry_after(header: str) -> float:
     return min(LONGEST_PAUSE, max(0.0, seconds))
 
 
-def error_in(error: Any) -> tuple[int, str]:
-    """The status that an error in a body stands for, 0 where it does not say, and its words."""
+def error_of(answer: Any) -> Any:
+    """The error in a body that came with status 200, if it is one."""
+    if not isinstance(answer, dict) or answer.get("choices"):
+        return None
+    return answer if answer.get("object") == "error" else answer.get("error")
+
+
+def error_in(error: Any) -> tuple[int, str, str]:
+    """The status that an error in a body stands for, 0 where it does not say; its words, and all of it."""
     if not isinstance(error, dict):
-        return 0, clip(error, LOOKED_AT)
-    said = clip(error.get("message") or error, LOOKED_AT)
+        return 0, clip(error, LOOKED_AT), ""
+    whole, said = clip(error, LOOKED_AT), clip(error.get("message") or error, LOOKED_AT)
     code = clip(error.get("code") or "")
     if re.fullmatch(r"[45]\d\d", code):
-        return int(code), said
-    return 503 if PASSING_WORDS.search(f"{code} {clip(error.get('type'))}") else 0, said
+        return int(code), said, whole
+    named = f"{code} {clip(error.get('type'))} {clip(error.get('status'))}"
+    return 429 if LIMITED_WORDS.search(named) else 503 if PASSING_WORDS.search(named) else 0, said, whole
 
 
 def parsed(answer: bytes) -> Any:

@@ -230,6 +230,14 @@ class Archive:
         found: list[dict[str, Any]] = decoded(self._row("SELECT prices FROM runs")[0] or "[]")
         return found
 
+    def left_out(self) -> list[dict[str, Any]]:
+        """Options that were set and that endpoints did not take, by alias, with the calls that went without them."""
+        rows = self._rows(
+            "SELECT s.value, c.left_out, COUNT(*) FROM calls c JOIN matches m ON c.match = m.number "
+            "JOIN json_each(m.seats) s ON s.key = c.seat WHERE c.left_out IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2"
+        )
+        return [{"alias": alias, "options": str(options).split(","), "calls": calls} for alias, options, calls in rows]
+
     def recorded(self) -> int:
         """How many replies are on record."""
         return int(self._row("SELECT COUNT(*) FROM calls")[0])

@@ -23,7 +23,7 @@ from parley.store.filesystem import is_network
 
 CALL = (
     "INSERT INTO calls (match, round, seat, attempt, saw, content, parts, reasoning, finish, model, tokens_in, tokens_cached, "
-    "tokens_out, tokens_reasoning, tokens_written, latency, carry, sent, at) VALUES "
+    "tokens_out, tokens_reasoning, tokens_written, latency, carry, sent, left_out, at) VALUES "
 )
 ROUND = "INSERT OR IGNORE INTO rounds (match, first, messages) VALUES "
 MATCH = "INSERT OR IGNORE INTO matches (number, block, item, repeat, seed, seats, idle) VALUES "
@@ -43,7 +43,7 @@ END = (
 ROWS = 64  # of one statement. Each statement gives the interpreter away and has to win it back, which costs more than it does
 FIELDS = (
     "round, seat, attempt, saw, content, parts, reasoning, finish, model, tokens_in, tokens_cached, tokens_out, "
-    "tokens_reasoning, tokens_written, latency, carry, sent, at"
+    "tokens_reasoning, tokens_written, latency, carry, sent, left_out, at"
 )
 
 
@@ -85,6 +85,7 @@ def call_row(number: int, call: Call) -> tuple[Any, ...]:
         reply.latency,
         encoded(reply.carry) if reply.carry is not None else None,
         reply.sent,
+        ",".join(reply.left_out) or None,
         call.at,
     )
 
@@ -110,9 +111,10 @@ def round_row(match: int, first: int, messages: Iterable[Message]) -> tuple[int,
 
 def call_from(row: Sequence[Any]) -> Call:
     """A call as a row keeps it."""
-    round, seat, attempt, saw, text, parts, reasoning, finish, model, *usage, latency, carry, sent, at = row
+    round, seat, attempt, saw, text, parts, reasoning, finish, model, *usage, latency, carry, sent, left_out, at = row
     content: Content = tuple(Part(**part) for part in orjson.loads(parts)) if parts else text
-    reply = Reply(content, reasoning or "", finish, Usage(*usage), model, latency, orjson.loads(carry) if carry else None, sent)
+    carried, missed = orjson.loads(carry) if carry else None, tuple(left_out.split(",")) if left_out else ()
+    reply = Reply(content, reasoning or "", finish, Usage(*usage), model, latency, carried, sent, missed)
     return Call(round, Seat.of(seat), attempt, saw, reply, at)
 
 

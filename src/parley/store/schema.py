@@ -63,6 +63,8 @@ MIGRATIONS = [
     "ALTER TABLE calls ADD COLUMN tokens_written INTEGER;",
     # The prices that the run was played at, by the names that models were served under.
     "ALTER TABLE runs ADD COLUMN prices TEXT;",
+    # Options that were set and that an endpoint did not take.
+    "ALTER TABLE calls ADD COLUMN left_out TEXT;",
 ]
 VERSION = len(MIGRATIONS)
 

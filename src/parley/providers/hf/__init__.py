@@ -44,10 +44,8 @@ class Provider:
     _folder: Path | None = field(default=None, init=False, repr=False)
     _checkpoint: Checkpoint | None = field(default=None, init=False, repr=False)
 
-    home: ClassVar[str | None] = None
-    home_env: ClassVar[str | None] = None
-    key_env: ClassVar[str | None] = None
-    key_needed: ClassVar[bool] = False
+    unbilled: ClassVar[bool] = True
+    thinks_by: ClassVar[tuple[str, ...]] = ("thinking",)
 
     def __post_init__(self) -> None:
         if missing := [module for module in NEEDS if find_spec(module) is None]:
