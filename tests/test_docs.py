@@ -85,7 +85,7 @@ def test_the_page_of_participants_names_every_provider_with_its_key_address_and_
         lists = "".join((ROOT / "docs" / other).read_text(encoding="utf-8") for other in pages if other in row)
         of_openai = {each.name for each in fields(providers.class_of("openai"))} if "those of `openai`" in row else set()
         own = {each.name for each in fields(made) if each.init and each.name != "name"} - (set() if lists else shared) - of_openai
-        for wanted in [*own, *filter(None, [made.key_env, made.home_env])]:
+        for wanted in [*own, *filter(None, [providers.traits(name).key_env, providers.traits(name).home_env])]:
             assert f"`{wanted}`" in (lists or row), f"{name}: {wanted}"
 
 

@@ -18,7 +18,7 @@ BLOCKS = [
     ["anonymity", "record", "seating", "match"],
     ["store", "plan", "items", "config", "catalogue", "marked", "aliases", "experiment", "prepared", "pace", "places", "runs",
      "world", "simulation", "prices", "costs", "budget", "guessing", "forecast", "statistics", "transcript", "audit", "tables",
-     "findings", "parts", "result", "eventloop", "door"],
+     "signature", "findings", "parts", "result", "eventloop", "door"],
     ["report", "web", "export", "cli", "testing", "__main__"],
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(BLOCKS) for name in names}

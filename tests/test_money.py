@@ -15,21 +15,29 @@ import pytest
 
 import parley
 from parley import UsageError
+from parley import budget as budget_module
 from parley.audit import audit
+from parley.budget import Budget, Known, limit_of
 from parley.costs import money, remark, total
-from parley.errors import Halted
+from parley.errors import Halted, ParticipantError
+from parley.expect import Text
 from parley.experiment import Experiment, from_file
 from parley.forecast import forecast, graded, scaling
 from parley.guessing import CACHE, tokens
+from parley.pace import Limits
+from parley.participants.model import Model
+from parley.places import Brake, Placed, Tally
+from parley.pool import Seat, Turn, View
 from parley.prepared import prepare_again
 from parley.prices import Price, Prices, Rate, listed
 from parley.providers import patience, transport
 from parley.providers.protocol import Reply, Usage
-from parley.providers.spending import LOST, SPEND
+from parley.providers.spending import METER, Meter
 from parley.result import Result
+from parley.runs import go_on
 from parley.store.archive import Archive
 from parley.tasks.public_goods import PublicGoods
-from parley.testing.server import Server, reset, sent
+from parley.testing.server import Server, reset, sent, silence
 from tests import games
 from tests.endpoint import coins, endpoint
 from tests.test_cli import parley as command
@@ -359,9 +367,9 @@ def test_no_cent_more_than_allowed_is_spent_with_many_in_flight(here, bound):
 
 
 def test_where_a_single_call_could_pass_the_bound_none_leaves(here):
-    result, server = played(repeats=3, budget_usd=0.001)
+    result, server = played(repeats=3, budget_usd=0.001, max_tokens=40)
     assert result.data["run"]["stop"]["status"] == "budget"
-    assert "with -M a.max_tokens=N it would be less" in result.data["run"]["stop"]["reason"]
+    assert "the next call of a may cost up to" in result.data["run"]["stop"]["reason"]
     assert server.asked == []
 
 
@@ -375,20 +383,159 @@ def test_endpoints_that_count_more_than_can_be_are_found_out_by_the_first_call(h
 def test_requests_that_broke_off_may_have_been_paid(here, monkeypatch):
     """Each is taken at its most, and no further try leaves once another could pass the bound."""
     monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
-
-    class Unsure(patience.Pause):
-        def __init__(self, *given, **more):
-            super().__init__(*given, **more)
-            if self.unsure:
-                LOST.get()()
-
-    if not hasattr(transport, "LOST"):
-        monkeypatch.setattr(transport, "Pause", Unsure)
     result, server = played(reset, repeats=4, concurrency=4, budget_usd=0.04, max_tokens=40)
     assert result.data["run"]["stop"]["status"] == "budget"
     assert 2 <= len(server.asked) <= 4  # each may have cost about 0.01 USD
     with Archive(result.path) as archive:
         assert 0 < archive.left()[1] <= 0.04
+
+
+async def asked_once(*answers, **options):
+    """How many requests one call made that brought nothing, and how many of them the budget takes as paid."""
+    async with Server(*answers) as server:
+        options = {"base_url": server.url, "max_tokens": 100, **options}
+        budget = Budget(1000.0, None, Prices({"a": {"model": "vllm/x", **options}}), Brake(), Notes())
+        who = Model.made("vllm", "x", options)
+        budget.seat("a", who, options)
+        placed = Placed("a", who, Limits(), Tally(), budget.brake, budget)
+        probe = await budget.leave("a", a_view(), True)
+        most = probe.usd
+        budget.failed(probe, Halted("it was only to see what is set aside"))
+        with pytest.raises(ParticipantError):
+            await placed.reply(a_view())
+        await placed.close()
+        assert budget.aside == 0
+        assert budget.calls == len(server.asked) or not server.asked
+        return len(server.asked), budget.usd / most
+
+
+def a_view():
+    return View(Seat("a"), 1, 0, [Turn("user", "hello")], b"", Text(), None, None)
+
+
+class Notes:
+    """A journal that keeps what is noted as spent."""
+
+    def __init__(self):
+        self.noted = []
+
+    async def spent(self, calls, usd):
+        await asyncio.sleep(0)
+        self.noted.append((calls, usd))
+
+
+@pytest.mark.parametrize(
+    ("answers", "options", "found"),
+    [
+        ([reset], {}, (5, 5)),
+        ([sent(b"oops", 503)], {}, (5, 0)),
+        ([sent(b"oops", 503), reset, sent(b"oops", 503)], {}, (5, 1)),
+        ([reset, sent({"error": {"message": "no"}}, 400)], {}, (2, 1)),
+        ([silence], {"deadline": 0.5}, (1, 1)),
+        ([silence], {"timeout": 0.2}, (5, 5)),
+        ([sent(b"later", 429, Retry_After="20")], {"deadline": 0.2}, (1, 0)),
+        ([sent(b"{}")], {}, (1, 1)),  # an answer without a reply
+        ([sent(b"")], {"base_url": "http://127.0.0.1:9/v1"}, (0, 0)),  # nobody listens there
+    ],
+    ids=["resets", "503", "one reset", "reset, then rejected", "deadline", "timeouts", "429", "no reply", "nobody"],
+)
+def test_a_request_is_paid_once_if_it_was_lost_and_never_if_it_was_refused(here, monkeypatch, answers, options, found):
+    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
+    asked, times = asyncio.run(asked_once(*answers, **options))
+    assert (asked, pytest.approx(times)) == found
+
+
+@pytest.mark.parametrize("act", [sent(b"later", 429), reset], ids=["429", "reset"])
+def test_further_tries_are_noted_before_they_leave(here, monkeypatch, act):
+    """At no moment has more left, or may more be paid, than a killed process would leave on record."""
+    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(patience, "LONGEST_PAUSE", 0.001)
+    monkeypatch.setattr(budget_module, "AHEAD", 1)
+    seen = []
+
+    async def busy(asked, writer):
+        (path,) = Path("runs").glob("*.parley")
+        with Archive(path) as archive:
+            seen.append(archive.left())
+        await (act if len(seen) < 20 else answering())(asked, writer)
+
+    _, server = played(busy, repeats=1, concurrency=1, budget_usd=5, max_tokens=40)
+    assert len(seen) >= (5 if act is reset else 20)
+    assert [number for number, (calls, _) in enumerate(seen, 1) if calls < number] == []
+    least = (sum(len(turn["content"]) for turn in server.asked[0].body["messages"]) * 10 + 40 * 30) / 1e6
+    assert [number for number, (_, usd) in enumerate(seen, 1) if act is reset and usd < number * least] == []
+
+
+def test_calls_that_wait_for_money_are_let_go_in_turn_and_wake_nobody_else(here):
+    async def main():
+        budget = Budget(1.0, None, Prices({"a": {"model": "vllm/x"}}), Brake(), Notes())
+        budget.seat("a", None, {})
+        budget.known["a"] = Known(limit=20_000, replies=1)
+        order = []
+
+        async def call(number):
+            held = await budget.leave("a", a_view(), False)
+            order.append(number)
+            await asyncio.sleep(0)
+            budget.came(held, Reply("x", usage=Usage(1, 0, 1)))
+
+        began = time.process_time()
+        await asyncio.gather(*(call(number) for number in range(3000)))
+        return order, time.process_time() - began, budget
+
+    order, took, budget = asyncio.run(main())
+    assert order == list(range(3000))
+    assert took < 3
+    assert (budget.calls, budget.aside) == (3000, 0)
+
+
+def test_a_model_that_waits_for_its_first_reply_holds_up_no_other(here):
+    (here / "prices.yaml").write_text(PRICES + "b: {input: 10, output: 30}\n")
+
+    async def main():
+        budget = Budget(1.0, None, Prices({"a": {"model": "vllm/x"}, "b": {"model": "vllm/y"}}), Brake(), Notes())
+        for alias in "ab":
+            budget.seat(alias, None, {})
+        first = await budget.leave("a", a_view(), False)
+        second = asyncio.create_task(budget.leave("a", a_view(), False))
+        await asyncio.sleep(0.01)
+        assert not second.done()
+        await asyncio.wait_for(budget.leave("b", a_view(), False), 1)
+        budget.came(first, Reply("x", usage=Usage(1, 0, 1)))
+        await asyncio.wait_for(second, 1)
+
+    asyncio.run(main())
+
+
+def test_a_bound_in_usd_gives_replies_an_end(here, monkeypatch):
+    """Without one the first reply alone could pass it."""
+    flags = ("-m", "a=vllm/x", "-m", "bot/random", "--budget-usd", 1, "--repeats", 1, "-M", "a.base_url=http://127.0.0.1:9/v1")
+    done = command("run", "public_goods", *flags, cwd=here, code=3)
+    assert "a may take 4,096 tokens" in done.err
+    assert "-M a.max_tokens=N" in done.err
+    assert command("show", "last", "--json", cwd=here).json["run"]["models"]["a"]["max_tokens"] == 4096
+    done = command("run", "public_goods", *flags, "-M", "a.max_tokens=50", cwd=here, code=3)
+    assert "4,096" not in done.err
+    # Its interface wants a limit in every request, so there is one.
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-of-nobody")
+    asked = Experiment("public_goods", budget_usd=1.0)
+    asked.contestants = [asked.enter("anthropic/claude-sonnet-4-5", "c"), asked.enter("bot/random", "b")]
+    _, who, _ = next(asked.prepared().participants())
+    assert limit_of(who) == who.provider.reply_limit == 16_384
+
+
+def test_a_run_without_an_end_of_replies_may_be_bounded_later_and_says_what_that_means(here):
+    result, _ = played(repeats=2, max_calls=4)
+
+    async def main():
+        async with Server(answering()) as server:
+            tally = Tally()
+            prepared = prepare_again(result.path, budget_usd=1.0, max_calls=4, task=PublicGoods(rounds=5))
+            await go_on(prepared, result.path, tally=tally)
+            return tally, server
+
+    tally, _ = asyncio.run(main())
+    assert any("goes by the longest reply of a so far" in notice for notice in tally.notices)
 
 
 def test_what_an_endpoint_does_not_count_is_taken_at_its_most(here):
@@ -507,12 +654,13 @@ def test_without_a_bound_nothing_is_written_about_spending(here):
 
 
 def test_who_counts_may_refuse_a_request_and_the_run_drains():
-    def refuse():
-        raise Halted("enough")
+    class Refuses(Meter):
+        async def leaves(self):
+            raise Halted("enough")
 
     async def main():
         async with Server(answering()) as server:
-            SPEND.set(refuse)
+            METER.set(Refuses())
             refused = transport.Transport(server.url)
             with pytest.raises(Halted):
                 await refused.post(b"{}")
@@ -716,7 +864,8 @@ def test_a_person_is_asked_before_much_is_spent(here, at_a_terminal):
     command("run", "public_goods", "-m", "g=openai/nobody-knows-it", "-m", "bot/random", "--repeats", 1, cwd=here, code=1)
     assert len(at_a_terminal) == 2
     at_a_terminal.clear()
-    for more, code in {"--yes": 3, "--repeats 1": 3, "--max-calls 2": 4, "--dry-run": 0, "--budget-usd 0": 4}.items():
+    bound = "--budget-usd 0 -M g.max_tokens=9 -M h.max_tokens=9"
+    for more, code in {"--yes": 3, "--repeats 1": 3, "--max-calls 2": 4, "--dry-run": 0, bound: 4}.items():
         command(*dear, "--repeats", 300, *more.split(), cwd=here, code=code)
     command("run", "public_goods", "-m", "bot/random", "-m", "bot/altruist", "--repeats", 1, cwd=here)
     assert at_a_terminal == []

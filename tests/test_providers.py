@@ -18,15 +18,16 @@ from hypothesis import strategies as st
 from parley import eventloop, providers
 from parley.catalogue import task_class
 from parley.cli import models
-from parley.errors import ParleyError, ParticipantError, Refused, Rejected, UsageError
+from parley.errors import Halted, ParleyError, ParticipantError, Refused, Rejected, UsageError
 from parley.guessing import USUAL, Guessing
 from parley.match import readied
 from parley.pool import Turn
 from parley.prices import Prices
-from parley.providers import capabilities, keys, patience, transport
+from parley.providers import answers, capabilities, connections, keys, patience, transport
 from parley.providers.endpoint import Endpoint
 from parley.providers.keys import address, redacted, setting
 from parley.providers.protocol import Request, Usage, thought_apart
+from parley.providers.spending import METER, Meter
 from parley.testing.server import Server, echo_of_the_key, flood, raw, reset, says, sent, silence, trickle
 from tests import wire
 from tests.wire import FORM, KEY, TURNS
@@ -116,6 +117,7 @@ def test_a_value_in_dotenv_may_hold_a_hash_and_the_environment_comes_first(tmp_p
         ("vllm", {"temprature": "0"}, "did you mean 'temperature'"),
         ("vllm", {"temperature": "hot"}, "wants a number"),
         ("vllm", {"deadline": "0"}, "deadline must be more than 0"),
+        ("vllm", {"timeout": "0"}, "timeout must be more than 0"),
         ("completion", {"base_url": "http://x", "human_tag": r"\n"}, "must not be empty"),
     ],
 )
@@ -184,8 +186,8 @@ def test_every_file_here_is_a_provider_or_has_no_class_of_that_name_with_options
     files = {path.stem.replace("_", "-") for path in Path(providers.__file__).parent.glob("*.py")} | {"hf"}
     shared = files - set(providers.names())
     assert shared == {
-        "--init--", "protocol", "transport", "patience", "spending", "keys", "endpoint", "capabilities", "schemas", "responses",
-        "traits",
+        "--init--", "answers", "connections", "protocol", "transport", "patience", "spending", "keys", "endpoint",
+        "capabilities", "schemas", "responses", "traits",
     }  # fmt: skip
     for name in ("protocol", "hf.checkpoint", "openai_compatible", "", "Openai"):
         assert not providers.known(name)
@@ -345,7 +347,7 @@ def test_a_call_ends_at_its_deadline(act):
 
 
 def test_a_deadline_that_passes_between_tries_says_what_was_wrong(monkeypatch):
-    monkeypatch.setattr(transport, "LONGEST_PAUSE", 60.0)
+    monkeypatch.setattr(answers, "LONGEST_PAUSE", 60.0)
     fault, server = asked(sent(b"slow down", 429, Retry_After="60"), deadline=0.2)
     assert "no answer within 0.2 s (before that: HTTP 429: slow down)" in str(fault)
     assert len(server.asked) == 1
@@ -355,7 +357,7 @@ def test_a_wait_that_the_endpoint_asks_for_is_kept_but_not_longer_than_the_longe
     began = time.monotonic()
     assert asked(sent(b"", 429, Retry_After="0.2"), says())[0].content == "hello"
     assert 0.2 <= time.monotonic() - began < 2
-    monkeypatch.setattr(transport, "LONGEST_PAUSE", 0.1)
+    monkeypatch.setattr(answers, "LONGEST_PAUSE", 0.1)
     began = time.monotonic()
     assert asked(sent(b"", 503, Retry_After="3600"), says())[0].content == "hello"
     assert 0.1 <= time.monotonic() - began < 2
@@ -369,11 +371,11 @@ def test_a_wait_in_milliseconds_is_the_most_exact():
 
 
 def test_a_wait_may_be_given_as_a_date_and_nonsense_is_no_wait():
-    assert 0 < transport.retry_after(formatdate(time.time() + 10, usegmt=True)) <= 10
-    assert transport.retry_after(formatdate(0)) == 0
-    assert [transport.retry_after(odd) for odd in ("", "soon", "-5", "nan", "inf")] == [0, 0, 0, 0, transport.LONGEST_PAUSE]
+    assert 0 < answers.retry_after(formatdate(time.time() + 10, usegmt=True)) <= 10
+    assert answers.retry_after(formatdate(0)) == 0
+    assert [answers.retry_after(odd) for odd in ("", "soon", "-5", "nan", "inf")] == [0, 0, 0, 0, answers.LONGEST_PAUSE]
     for odd in ("Mon, 01 Jan 99999999999999 00:00:00 GMT", "Mon, 99 Jan 2030 99:99:99 +9999999999", "1" * 5000, "Mon,"):
-        assert 0 <= transport.retry_after(odd) <= transport.LONGEST_PAUSE
+        assert 0 <= answers.retry_after(odd) <= answers.LONGEST_PAUSE
 
 
 def test_pauses_grow_up_to_the_longest(monkeypatch):
@@ -427,15 +429,16 @@ def test_a_fault_that_may_pass_is_tried_again_a_bounded_number_of_times(fault, p
     assert len(str(failed)) < 700
 
 
-def test_being_told_to_wait_is_no_fault_of_the_call_but_has_an_end(monkeypatch):
+def test_being_told_to_wait_is_no_fault_of_the_call_and_ends_with_its_deadline(monkeypatch):
     monkeypatch.setattr(patience, "LONGEST_PAUSE", 0.01)
     bodies = [{"error": {"code": 429, "message": "later"}}, {"error": {"code": "rate_limit_exceeded", "message": "later"}}]
     bodies += [{"error": {"status": "RESOURCE_EXHAUSTED"}}, {"object": "error", "message": "later", "code": 429}]
     for limit in (sent(b"later", 429), sent(b"", 529), *bodies):
-        recovered, server = asked(*[limit] * 8, says("at last"))
-        assert (recovered.content, len(server.asked)) == ("at last", 9)
-        failed, server = asked(limit)
-        assert "(12 tries)" in str(failed)
+        recovered, server = asked(*[limit] * 20, says("at last"))
+        assert (recovered.content, len(server.asked)) == ("at last", 21)
+        failed, server = asked(limit, deadline=1.5)
+        assert "no answer within 1.5 s (before that: " in str(failed)
+        assert len(server.asked) > 12
 
 
 def together(server, count, url, **options):
@@ -454,37 +457,58 @@ def together(server, count, url, **options):
 
 
 def test_all_calls_of_an_endpoint_share_one_back_off(monkeypatch):
-    """One 429 makes everybody wait: no call leaves before the time that the endpoint asks for, and fewer leave at a time."""
-    times = []
-
-    async def busy(asked, writer):
-        times.append(time.monotonic())
-        await (sent(b"later", 429, Retry_After="0.4") if len(times) == 1 else sent(says()))(asked, writer)
+    """One 429 makes everybody wait: no call leaves before the time that the endpoint asks for, then half as many at a time."""
+    times, told, answered = [], [], []
 
     async def whole():
-        async with Server(busy) as server:
-            call, _ = together(server, 20, server.url)
-            first = asyncio.create_task(call())
-            replies = await first
-            return replies, server
+        all_there = asyncio.Event()
 
-    replies, server = asyncio.run(whole())
-    assert all(reply.content == "hello" for reply in replies)
-    assert len(server.asked) <= 41  # at worst all that were in flight are told once
-    later = [at for at in times if at - times[0] > 0.35]
-    assert len(later) >= 1
+        async def busy(asked, writer):
+            times.append(time.monotonic())
+            if len(times) == 8:
+                all_there.set()
+            await all_there.wait()
+            if not told:
+                told.append(time.monotonic())
+                await sent(b"later", 429, Retry_After="0.4")(asked, writer)
+                return
+            await asyncio.sleep(0.1)
+            answered.append(len(times))
+            await sent(says())(asked, writer)
+
+        async with Server(busy) as server:
+            call, _ = together(server, 8, server.url)
+            first = asyncio.create_task(call())
+            await all_there.wait()
+            await asyncio.sleep(0.05)  # one is told, the others are not answered yet
+            more, _ = together(server, 20, server.url)  # other providers of the same model, which were told nothing
+            return [*await more(), *await first]
+
+    replies = asyncio.run(whole())
+    assert [reply.content for reply in replies] == ["hello"] * 28
+    assert min(times[8:]) - told[0] >= 0.4
+    assert answered[7] - 8 <= 6  # those that had come when the first of them was answered: half of eight, and a little
 
 
 def test_an_endpoint_that_goes_down_is_left_alone_and_tried_by_one_call_first(monkeypatch):
     monkeypatch.setattr(patience, "FIRST_REST", 0.3)
-    seen = []
-
-    async def ailing(asked, writer):
-        seen.append(time.monotonic())
-        down = 3 <= len(seen) <= 9
-        await (sent(b"oops", 503) if down else sent(says()))(asked, writer)
+    seen, answered = [], []
 
     async def whole():
+        all_there = asyncio.Event()
+
+        async def ailing(asked, writer):
+            seen.append(time.monotonic())
+            number = len(seen)
+            if number == 14:
+                all_there.set()
+            if 2 < number <= 14:
+                await all_there.wait()
+            await asyncio.sleep(0.05)
+            answered.append(len(seen))
+            down = 2 < number <= 15  # twelve calls at once, and the first that tries again
+            await (sent(b"oops", 503) if down else sent(says()))(asked, writer)
+
         async with Server(ailing) as server:
             call, told = together(server, 2, server.url)
             await call()
@@ -495,6 +519,118 @@ def test_an_endpoint_that_goes_down_is_left_alone_and_tried_by_one_call_first(mo
     assert all(getattr(reply, "content", None) == "hello" for reply in replies)
     assert any("is left alone for" in text and "other models go on" in text for text in told)
     assert any("answers again" in text for text in told)
+    assert answered[14:16] == [15, 16]  # one alone fails, and one alone is answered before the others follow
+    assert seen[14] - seen[13] >= 0.3
+    assert seen[15] - seen[14] >= 0.6
+    assert len(seen) == 14 + 1 + 12
+
+
+def test_those_who_wait_are_served_in_turn_and_cost_next_to_nothing():
+    """Four hundred wait for one place: each is woken once, in the order in which they came, newcomers behind them."""
+
+    async def whole():
+        bears, order = patience.Patience("here"), []
+        bears.limit = 1
+
+        async def call(number):
+            place = bears.enter() if bears.clear else (await bears.admit(60))[0]
+            order.append(number)
+            await asyncio.sleep(0)
+            bears.leave(place)
+
+        tasks = [asyncio.create_task(call(number)) for number in range(400)]
+        await asyncio.sleep(0)
+        began = time.process_time()
+        late = [asyncio.create_task(call(number)) for number in range(400, 410)]
+        await asyncio.gather(*tasks, *late)
+        assert bears.flying == 0
+        return order, time.process_time() - began
+
+    order, took = asyncio.run(whole())
+    assert order == list(range(410))
+    assert took < 0.2  # half a millisecond each on the slowest machine
+
+
+def test_who_gives_up_waiting_leaves_its_place_to_the_next():
+    async def whole():
+        bears = patience.Patience("here")
+        bears.limit, place = 1, bears.enter()
+        waiting = [asyncio.create_task(bears.admit(60)) for _ in range(3)]
+        await asyncio.sleep(0)
+        waiting[0].cancel()
+        await asyncio.sleep(0)
+        bears.leave(place)
+        waiting[1].cancel()  # it has the place, and does not know yet
+        assert (await waiting[2])[0] == 0
+        bears.leave(0)
+        return bears.flying, bears.clear
+
+    assert asyncio.run(whole()) == (0, True)
+
+
+def test_a_stop_sends_those_away_who_wait_for_an_endpoint_and_only_those_of_its_run():
+    async def whole():
+        bears, stopped = patience.Patience("here"), []
+        bears.limit, place = 1, bears.enter()
+
+        def gate():
+            if stopped:
+                raise Halted("enough")
+
+        async def waits(again):
+            patience.AGAIN.set(again)
+            return await bears.admit(60)
+
+        mine = [asyncio.create_task(waits(gate)) for _ in range(50)]
+        other = asyncio.create_task(waits(lambda: None))
+        await asyncio.sleep(0.1)
+        stopped.append(True)
+        began = time.monotonic()
+        ends = await asyncio.gather(*mine, return_exceptions=True)
+        took = time.monotonic() - began
+        assert not other.done()
+        bears.leave(place)
+        await other
+        return ends, took
+
+    ends, took = asyncio.run(whole())
+    assert all(isinstance(end, Halted) for end in ends)
+    assert took < 1  # half a second, on a machine that has nothing else to do
+
+
+def test_waiting_for_others_is_not_counted_against_a_call_as_long_as_they_are_answered():
+    """Sixteen calls of 0.25 s, few at a time, each with a deadline of a second: all are answered."""
+
+    async def slow(asked, writer):
+        await asyncio.sleep(0.25)
+        await sent(says())(asked, writer)
+
+    async def whole():
+        async with Server(slow) as server:
+            provider = providers.make("vllm", "m", {"base_url": server.url, "deadline": 1})
+            await provider.complete(Request(TURNS))
+            provider._transport._patience.limit = 1.0
+            replies = await asyncio.gather(*(provider.complete(Request(TURNS)) for _ in range(16)), return_exceptions=True)
+            await provider.close()
+            return replies
+
+    began = time.monotonic()
+    replies = asyncio.run(whole())
+    assert [getattr(reply, "content", reply) for reply in replies] == ["hello"] * 16
+    assert time.monotonic() - began > 1.5
+
+
+def test_who_waits_for_an_endpoint_that_answers_nobody_gives_up_after_its_deadline():
+    async def whole():
+        async with Server(sent(b"later", 429, Retry_After="20")) as server:
+            call, _ = together(server, 10, server.url, deadline=0.3)
+            return await call(), server
+
+    began = time.monotonic()
+    replies, server = asyncio.run(whole())
+    assert all("no answer within 0.3 s" in str(reply) for reply in replies)
+    assert time.monotonic() - began < 2
+    assert len(server.asked) == 10
 
 
 def test_a_probe_that_is_refused_shows_that_the_endpoint_answers(monkeypatch):
@@ -541,40 +677,145 @@ def test_a_burst_of_faults_is_one_rest_and_one_notice(monkeypatch):
     assert bad.down
 
 
-def test_what_may_have_been_paid_is_told_and_tried_again_under_the_same_key():
+@pytest.mark.parametrize("act", [reset, silence], ids=["reset", "timeout"])
+def test_what_may_have_been_paid_is_told_and_tried_again_under_the_same_key(act):
+    told = []
+
+    def play(call):
+        async def listening():
+            patience.NOTICE.set(told.append)
+            return await call
+
+        return asyncio.run(listening())
+
+    began = time.monotonic()
+    reply, server = asked(act, says("at last"), calls=2, play=play, timeout="0.2", idempotency_header="Idempotency-Key")
+    assert reply.content == "at last"
+    first, second, third = (request.headers["idempotency-key"] for request in server.asked)
+    assert first == second != third
+    assert any("may have been paid" in text for text in told)
+    assert time.monotonic() - began < 4
+
+
+def test_without_the_option_no_key_of_that_kind_is_sent():
+    assert "idempotency-key" not in asked(says())[1].asked[0].headers
+
+
+class Noting(Meter):
+    """Notes what becomes of requests."""
+
+    def __init__(self):
+        self.seen = []
+
+    async def turn(self):
+        self.seen.append("turn")
+
+    async def leaves(self):
+        self.seen.append("leaves")
+
+    def refused(self):
+        self.seen.append("refused")
+
+    def lost(self):
+        self.seen.append("lost")
+
+
+CUT = raw(b'HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{"choices": []}')
+
+
+@pytest.mark.parametrize(
+    ("answers", "options", "fate"),
+    [
+        ([says()], {}, []),
+        ([sent(b"oops", 503), says()], {}, ["refused"]),
+        ([sent(b"later", 429), says()], {}, ["refused"]),
+        ([sent({"error": {"message": "temperature is not supported"}}, 400), says()], {"temperature": 1}, ["refused"]),
+        ([reset, says()], {}, ["lost"]),
+        ([CUT, says()], {}, ["lost"]),
+        ([sent(b"<html>"), says()], {}, ["lost"]),
+        ([silence, says()], {"timeout": 0.1}, ["lost"]),
+        ([silence], {"deadline": 0.1}, ["lost"]),
+    ],
+)
+def test_every_request_waits_for_its_turn_and_what_becomes_of_it_is_told(answers, options, fate):
+    meter = Noting()
+
+    def play(call):
+        async def metered():
+            METER.set(meter)
+            return await call
+
+        return asyncio.run(metered())
+
+    _, server = asked(*answers, play=play, **options)
+    found = [each for each in meter.seen if each not in ("turn", "leaves")]
+    assert found == fate
+    assert meter.seen.count("turn") == meter.seen.count("leaves") == len(server.asked)
+
+
+def test_a_deadline_that_passes_on_the_way_speaks_against_the_endpoint_and_may_have_been_paid(monkeypatch):
+    monkeypatch.setattr(patience, "BREAK", 1)
     told = []
 
     async def call():
-        async with Server(reset, says("at last")) as server:
-            patience.NOTICE.set(told.append)
-            sender = transport.Transport(server.url, idempotency_header="Idempotency-Key")
-            try:
-                await sender.post(b"{}")
-                await sender.post(b"{}")
-            finally:
-                await sender.close()
-            return [request.headers["idempotency-key"] for request in server.asked]
+        patience.NOTICE.set(told.append)
+        async with Server(says(), silence) as server:
+            provider = providers.make("vllm", "m", {"base_url": server.url, "deadline": 0.2})
+            await provider.complete(Request(TURNS))
+            with pytest.raises(ParticipantError, match=r"no answer within 0\.2 s$"):
+                await provider.complete(Request(TURNS))
+            down = provider._transport._patience.down
+            await provider.close()
+            return down
 
-    first, second, third = asyncio.run(call())
-    assert first == second != third
+    assert asyncio.run(call())
     assert any("may have been paid" in text for text in told)
 
 
-def test_a_try_may_have_a_time_limit_of_its_own():
-    async def silent(asked, writer):
-        await asyncio.sleep(5)
+def test_a_connection_is_given_up_before_usual_servers_close_it(monkeypatch):
+    """A server that tears down what comes after a while of silence: the next request takes a new connection."""
+    assert connections.KEEPALIVE < 5  # uvicorn's
+    monkeypatch.setattr(connections, "KEEPALIVE", 0.1)
+    last, told = {}, []
+
+    async def strict(asked, writer):
+        now, before = time.monotonic(), last.get(writer)
+        last[writer] = now
+        await (reset if before and now - before > 0.2 else sent(says()))(asked, writer)
 
     async def call():
-        async with Server(silent, says("at last")) as server:
-            sender = transport.Transport(server.url, deadline=10, timeout=0.2)
-            try:
-                return await sender.post(b"{}")
-            finally:
-                await sender.close()
+        patience.NOTICE.set(told.append)
+        async with Server(strict) as server:
+            provider = providers.make("vllm", "m", {"base_url": server.url})
+            await provider.complete(Request(TURNS))
+            await asyncio.sleep(0.3)
+            await provider.complete(Request(TURNS))
+            await provider.close()
+            return server
 
-    began = time.monotonic()
-    assert asyncio.run(call())["choices"]
-    assert time.monotonic() - began < 4
+    server = asyncio.run(call())
+    assert (len(server.asked), server.connections, told) == (2, 2, [])
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # a loop that ends does not close its connections
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_provider_may_be_asked_from_one_event_loop_after_another():
+    made = []
+
+    async def call():
+        async with Server(says()) as server:
+            if not made:
+                made.append(providers.make("vllm", "m", {"base_url": server.url}))
+            made[0]._transport.url = f"{server.url}/chat/completions"
+            return (await made[0].complete(Request(TURNS))).content
+
+    async def close():
+        await made[0].close()
+
+    assert [asyncio.run(call()), eventloop.run(call()), asyncio.run(call())] == ["hello"] * 3
+    asyncio.run(close())
+    assert asyncio.run(call()) == "hello"
+    asyncio.run(close())
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import orjson
 
 from parley.costs import money
 from parley.errors import Halted, Refused, Rejected
@@ -19,6 +21,7 @@ LONGEST_REPLY, SHORTEST_REPLY = 1024, 256  # tokens that are set aside for a rep
 ENOUGH = 8  # replies by which a model is known
 TIMES = 4  # how much longer a reply may be than the longest so far, where max_tokens does not say
 DENSER = 2  # how many more tokens a byte may give than the most so far
+END = 4096  # tokens of a reply at the most, where a bound in USD needs an end and nobody has said one
 TURN, REQUEST = 16, 64  # tokens that a turn and a request may have besides their words
 SLACK = 1e-9  # USD, for sums of many small numbers
 AHEAD = 16  # calls that are noted as spent before they leave, so that a killed process has spent no more than is known
@@ -33,6 +36,7 @@ class Known:
     dense: float = 0.0  # the most tokens that a byte gave
     longest: int = 0
     replies: int = 0
+    first: asyncio.Lock = field(default_factory=asyncio.Lock)  # until one is answered, calls go alone: it shows how tokens count
 
     def sizes(self, view: View) -> tuple[int, float, float]:
         """Bytes of a request, its tokens and those of its reply at the most."""
@@ -40,6 +44,8 @@ class Known:
         size = sum(len(turn.encoded) for turn in turns) + self.extra
         if view.examples is not None:
             size += sum(len(text.encode()) for example in view.examples[1] for text in example)
+        if (form := view.expect.schema) is not None:
+            size += len(orjson.dumps(form))
         # No usual tokenizer makes more than one token of a byte.
         into = size * (self.dense * DENSER or 1.0) + TURN * len(turns) + REQUEST
         least = SHORTEST_REPLY if self.replies >= ENOUGH and self.longest else LONGEST_REPLY
@@ -53,22 +59,27 @@ class Known:
 
 @dataclass(eq=False)
 class Call:
-    """One call on its way: what is set aside for it, and how often it was sent."""
+    """One call on its way: what is set aside for a request of it, and whether one may be paid that is not answered yet."""
 
     budget: Budget
     alias: str
-    usd: float
-    size: int
+    tells: bool  # of every request; who does not has sent one when it is asked
+    usd: float = 0.0
+    size: int = 0  # bytes; 0 where it costs nothing
     sent: int = 0
+    open: bool = False
+    first: bool = False  # of its model
 
-    def leaves(self) -> None:
+    async def leaves(self) -> None:
         """Another request of this call: the first was counted before, a further try counts too."""
+        if self.sent:
+            await self.budget.again(self)
         self.sent += 1
-        if self.sent > 1:
-            self.budget.again(self)
+        self.open = True
 
     def lost(self) -> None:
         """A request of this call broke off, and may have been paid; what is set aside now stands for the next one."""
+        self.open = False
         self.budget.usd += self.usd
 
 
@@ -85,65 +96,79 @@ class Budget:
     usd: float = 0.0  # spent, in this sitting and before
     aside: float = 0.0  # set aside for calls on their way
     known: dict[str, Known] = field(default_factory=dict)
-    _flights: set[Call] = field(default_factory=set)
-    _waiting: list[asyncio.Future[None]] = field(default_factory=list)
+    _out: int = 0  # calls on their way for which something is set aside
+    _line: asyncio.Lock = field(default_factory=asyncio.Lock)  # its first one waits for money, the others for the first one
+    _changed: asyncio.Future[None] | None = None
     _noted: tuple[int, float] = (0, 0.0)
-    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _noting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def seat(self, alias: str, participant: Any, options: dict[str, Any]) -> str:
         """Look at a model's own limits once; what the person should know about them."""
-        limit = getattr(getattr(participant, "provider", None), "max_tokens", None)
-        self.known[alias] = Known(limit if isinstance(limit, int) else None, len(str(options.get("system") or "").encode()))
+        system = str(options.get("system") or "")
+        self.known[alias] = Known(limit_of(participant), len(system.encode()))
         price = self._price(alias)
         if price is None or price.free or self.known[alias].limit:
             return ""
         return (
-            f"the bound in USD goes by the longest reply of {alias} so far: a much longer one may pass it a little, "
-            f"unless -M {alias}.max_tokens=N is set"
+            f"the bound in USD goes by the longest reply of {alias} so far, as nothing limits them: a much longer one may pass it"
         )
 
-    async def leave(self, alias: str, view: View) -> Call:
+    async def leave(self, alias: str, view: View, tells: bool) -> Call:
         """Set aside the most that a call can cost; wait for others to come back where that does not fit yet."""
-        while True:
-            self.brake.gate()
-            self._refuse_more_calls()
-            size, usd = self._most(alias, view)
-            if not size:
-                break
-            # The first call of a model goes alone: it shows how the endpoint counts.
-            alone = self.known[alias].replies or all(call.alias != alias for call in self._flights)
-            if alone and self.usd + self.aside + usd <= (self.most_usd or 0.0) + SLACK:
-                break
-            if not self._flights:
-                raise self._spent(self._why(alias, usd), "--budget-usd")
-            await self._changed()
-        call = Call(self, alias, usd, size)
-        self._flights.add(call)
-        self.calls += 1
-        self.aside += usd
+        call, known, price = Call(self, alias, tells, open=not tells), self.known[alias], self._price(alias)
         try:
-            await self._note(usd)
+            if price is None or price.free:
+                self._set_aside(call)
+            else:
+                if not known.replies:
+                    await known.first.acquire()
+                    call.first = True
+                    if known.replies:
+                        self._others(call)
+                async with self._line:
+                    await self._fit(call, view, price)
+        except BaseException:
+            self._others(call)
+            raise
+        try:
+            await self._note(call.usd)
         except BaseException:
             self.calls -= 1
             self._back(call, 0.0)
             raise
         return call
 
-    def _most(self, alias: str, view: View) -> tuple[int, float]:
-        """Bytes of a request and the most that it can cost; nothing where it costs nothing."""
-        price = self._price(alias)
-        if price is None or price.free:
-            return 0, 0.0
-        size, into, out = self.known[alias].sizes(view)
-        return size, price.most(into, out)
+    async def _fit(self, call: Call, view: View, price: Price) -> None:
+        while True:
+            call.size, into, out = self.known[call.alias].sizes(view)
+            call.usd = price.most(into, out)
+            if self.usd + self.aside + call.usd <= (self.most_usd or 0.0) + SLACK:
+                return self._set_aside(call)
+            self.brake.gate()
+            if not self._out:
+                raise self._spent(self._why(call), "--budget-usd")
+            self._changed = asyncio.get_running_loop().create_future()
+            await self._changed
+
+    def _set_aside(self, call: Call) -> None:
+        self.brake.gate()
+        self._refuse_more_calls()
+        self.calls += 1
+        self.aside += call.usd
+        self._out += bool(call.size)
+
+    def _others(self, call: Call) -> None:
+        """Let other calls of a model leave, where this was its first."""
+        if call.first:
+            call.first = False
+            self.known[call.alias].first.release()
 
     def _price(self, alias: str, served: str | None = None) -> Price | None:
         return None if self.most_usd is None else self.prices.of(alias, served)
 
-    def _why(self, alias: str, usd: float) -> str:
-        hint = "" if self.known[alias].limit else f"; with -M {alias}.max_tokens=N it would be less"
+    def _why(self, call: Call) -> str:
         left = f"{money(self.usd)} of {money(self.most_usd or 0)} USD are spent"
-        return f"{left}, and the next call of {alias} may cost up to {money(usd)}{hint}"
+        return f"{left}, and the next call of {call.alias} may cost up to {money(call.usd)}"
 
     def _spent(self, reason: str, flag: str) -> Halted:
         self.brake.pull(reason, "budget", flag)
@@ -154,12 +179,13 @@ class Budget:
         if self.most_calls is not None and self.calls >= self.most_calls:
             raise self._spent(f"{self.calls} calls have left, and no more are allowed", "--max-calls")
 
-    def again(self, call: Call) -> None:
-        """A further try of a call that is on its way."""
+    async def again(self, call: Call) -> None:
+        """A further try of a call that is on its way, noted before it leaves as all others."""
         self._refuse_more_calls()
         if call.usd and self.usd + self.aside > (self.most_usd or 0.0) + SLACK:
-            raise self._spent(self._why(call.alias, call.usd), "--budget-usd")
+            raise self._spent(self._why(call), "--budget-usd")
         self.calls += 1
+        await self._note(call.usd)
 
     def came(self, call: Call, reply: Reply | str) -> None:
         """A reply is there: what it really cost takes the place of what was set aside; if nobody counted, that is kept."""
@@ -172,31 +198,28 @@ class Budget:
         self._back(call, usd)
 
     def failed(self, call: Call, fault: BaseException) -> None:
-        """No reply came. Requests that were refused cost nothing; one that was cut off may be billed."""
-        self._back(call, 0.0 if isinstance(fault, Refused | Rejected | Halted) else call.usd)
+        """No reply came. What was refused cost nothing, what was lost is counted; a request that is still out may be billed."""
+        if call.tells and not call.sent:
+            self.calls -= 1  # it never left
+        self._back(call, call.usd if call.open and not isinstance(fault, Refused | Rejected | Halted) else 0.0)
 
     def _back(self, call: Call, usd: float) -> None:
-        self._flights.remove(call)
         self.usd += usd
-        self.aside = math.fsum(each.usd for each in self._flights)
+        self._out -= bool(call.size)
+        self.aside = self.aside - call.usd if self._out else 0.0
+        self._others(call)
         self._wake()
 
-    async def _changed(self) -> None:
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(future)
-        await future
-
     def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
+        """Let the first in line see whether it fits now."""
+        if self._changed is not None and not self._changed.done():
+            self._changed.set_result(None)
 
     async def _note(self, usd: float) -> None:
         """Keep on record what may have been spent before it is: a little ahead, so that few calls wait for it."""
         if self.calls <= self._noted[0] and self.usd + self.aside <= self._noted[1]:
             return
-        async with self._lock:
+        async with self._noting:
             if self.calls <= self._noted[0] and self.usd + self.aside <= self._noted[1]:
                 return
             calls, most = self.calls + AHEAD, self.usd + self.aside + AHEAD * usd
@@ -208,3 +231,17 @@ class Budget:
     async def settle(self) -> None:
         """At the end all is known."""
         await self.journal.spent(self.calls, None if self.most_usd is None else self.usd)
+
+
+def limit_of(participant: Any) -> int | None:
+    """The most tokens that a model's endpoint is told to reply with, if it is told."""
+    provider = getattr(participant, "provider", None)
+    limit = getattr(provider, "reply_limit", None) or getattr(provider, "max_tokens", None)
+    return limit if isinstance(limit, int) else None
+
+
+def endless(participants: Mapping[str, Any], prices: Prices) -> list[str]:
+    """Models with a price whose replies nothing limits, though it could. What takes no max_tokens goes by experience."""
+    priced = {alias: who for alias, who in participants.items() if (price := prices.of(alias)) and not price.free}
+    takes = {alias: hasattr(getattr(who, "provider", None), "max_tokens") for alias, who in priced.items()}
+    return [alias for alias, who in priced.items() if takes[alias] and limit_of(who) is None]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -13,10 +12,10 @@ from parley.pace import Limits, Pace
 from parley.participants import Participant
 from parley.pool import View
 from parley.providers.protocol import Reply
-from parley.providers.spending import LOST, SPEND
+from parley.providers.spending import METER, Meter
 
 if TYPE_CHECKING:
-    from parley.budget import Budget
+    from parley.budget import Budget, Call
 
 FAILURES = 3  # in a row, after which a participant is not asked any more
 
@@ -65,6 +64,31 @@ class Brake:
             raise Halted(self.reason)
 
 
+class Errand(Meter):
+    """One call of a participant, for whoever sends its requests."""
+
+    __slots__ = ("_call", "_placed", "_tokens")
+
+    def __init__(self, placed: Placed, tokens: float = 0.0, call: Call | None = None) -> None:
+        self._placed, self._tokens, self._call = placed, tokens, call
+
+    async def turn(self) -> None:
+        await self._placed.pace.turn(self._tokens)
+
+    async def leaves(self) -> None:
+        if self._call is not None:
+            await self._call.leaves()
+        self._placed.sent += 1
+
+    def refused(self) -> None:
+        if self._call is not None:
+            self._call.open = False
+
+    def lost(self) -> None:
+        if self._call is not None:
+            self._call.lost()
+
+
 class Placed:
     """A participant under its alias: so many calls at a time, and none once it has proved unable to answer."""
 
@@ -73,49 +97,50 @@ class Placed:
     ) -> None:
         self.alias, self.participant, self.privy = alias, participant, participant.privy
         self._tally, self._brake, self._budget = tally, brake, budget
-        self._pace = Pace(limits)
-        self._ask = self._asked if budget is None else self._bounded
-        self.reply = self._queued if limits.any else self._ask
-        self._called = self._sent = 0
+        self.pace, self.sent = Pace(limits), 0
+        self._called = 0
+        # Who tells of every request is counted and kept to its pace there, others are when they are asked.
+        self._tells = getattr(participant, "tells", False)
+        self._meter = Errand(self)
+        self.reply = self._bounded if limits.any or budget is not None else self._asked
         self._failures, self._down = 0, ""
         self._since = tally.waiting.setdefault(alias, {})
 
-    async def _queued(self, view: View) -> Reply | str:
-        async with self._pace.places or nullcontext():
+    async def _bounded(self, view: View) -> Reply | str:
+        """Ask within the limits of the model and the bounds of the run."""
+        async with self.pace.places or nullcontext():
             self._brake.gate()  # it may have been pulled while this call waited for its place
-            supposed = await self._pace.admit(view)
-            self._brake.gate()
-            reply = await self._ask(view)
-            self._pace.came(supposed, reply)
+            tokens = self.pace.supposed(view)
+            if not self._tells:
+                await self.pace.turn(tokens)
+                self._brake.gate()
+            reply = await (self._asked(view, Errand(self, tokens)) if self._budget is None else self._paid(view, tokens))
+            self.pace.came(tokens, reply)
             return reply
 
-    async def _bounded(self, view: View) -> Reply | str:
+    async def _paid(self, view: View, tokens: float) -> Reply | str:
         assert self._budget is not None
         if self._down:
             raise Refused(self._down)
-        call = await self._budget.leave(self.alias, view)
+        call = await self._budget.leave(self.alias, view, self._tells)
         try:
-            LOST.set(call.lost)
-            reply = await self._asked(view, call.leaves)
+            reply = await self._asked(view, Errand(self, tokens, call))
         except BaseException as fault:
             self._budget.failed(call, fault)
             raise
         self._budget.came(call, reply)
         return reply
 
-    def _leaves(self) -> None:
-        self._sent += 1
-
     @property
     def left(self) -> int:
-        """How many calls have left: those who send requests may have had to try again, others send none."""
-        return max(self._called, self._sent)
+        """How many requests have left; who does not tell of them is counted by calls."""
+        return self.sent if self._tells else self._called
 
-    async def _asked(self, view: View, leaves: Callable[[], None] | None = None) -> Reply | str:
+    async def _asked(self, view: View, meter: Meter | None = None) -> Reply | str:
         if self._down:
             raise Refused(self._down)
         self._called += 1
-        SPEND.set(leaves or self._leaves)
+        METER.set(meter or self._meter)
         self._since[id(view)] = time.monotonic()
         try:
             reply = await self.participant.reply(view)

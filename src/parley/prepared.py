@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from parley import participants
+from parley.budget import END, endless
 from parley.catalogue import task_class
 from parley.config import Config, chosen_prompts, identity
 from parley.costs import costs, prices_of, total
@@ -105,11 +106,24 @@ def prepare(
         {**identity(task, table, prompts, stored(list(chosen.values()))), **kept},
         prices,
     )
-    for _ in prepared.participants() if seated else ():
-        pass  # each is made once, so that a wrong name or option fails here
+    # Each is made once, so that a wrong name or option fails here.
+    made = {alias: who for alias, who, _ in prepared.participants()} if seated else {}
     if seated and config.budget_usd is not None:
         refuse_unpriced(prices)
+        if not again and (open_ended := endless(made, prices)):  # what a run began with cannot be changed
+            return with_ends(prepared, open_ended)
     return prepared
+
+
+def with_ends(prepared: Prepared, aliases: Sequence[str]) -> Prepared:
+    """A bound in USD only holds where replies have an end: these models get one, and the person and the record are told."""
+    models = {**prepared.config.models, **{alias: {**prepared.config.models[alias], "max_tokens": END} for alias in aliases}}
+    notice = (
+        f"a bound in USD needs an end of replies: {', '.join(aliases)} may take {END:,} tokens for one "
+        f"(otherwise: {' '.join(f'-M {alias}.max_tokens=N' for alias in aliases)})"
+    )
+    config, cautions = replace(prepared.config, models=models), [*prepared.cautions, notice]
+    return replace(prepared, config=config, cautions=cautions, prices=prepared.prices)
 
 
 def refuse_unpriced(prices: Prices) -> None:

@@ -36,6 +36,7 @@ class Http:
     """Posts the view, reads the reply."""
 
     privy: bool = False
+    tells: bool = True
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport

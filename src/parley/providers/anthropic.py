@@ -73,8 +73,13 @@ class Provider(Endpoint):
         if thinking := self.thinking_wanted(lacks):
             options["thinking"] = thinking
         allowed = [int(feature.removeprefix(MOST)) for feature in lacks if feature.startswith(MOST)]
-        room = min([REPLY_TOKENS + (self.thinking_budget or THINKING_TOKENS), *allowed])
-        return {"model": self.name, "max_tokens": room if self.max_tokens is None else self.max_tokens, **options}
+        return {"model": self.name, "max_tokens": min([self.reply_limit, *allowed]), **options}
+
+    @property
+    def reply_limit(self) -> int:
+        """What `max_tokens` is sent as, where the model allows as many."""
+        room = REPLY_TOKENS + (self.thinking_budget or THINKING_TOKENS)
+        return room if self.max_tokens is None else self.max_tokens
 
     def without_what_is_named(self, rejected: Rejected, request: Request, lacks: frozenset[str]) -> frozenset[str]:
         """Older models allow fewer tokens than we leave them room for, and say how many; a limit of the user's own stands."""

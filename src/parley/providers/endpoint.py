@@ -56,6 +56,8 @@ class Endpoint(ABC):
     stop: tuple[str, ...] | None = None
     structured: bool | None = None  # let the endpoint hold replies to the form that was asked for; None: where it can
     deadline: float = 600.0  # seconds a call may take, retries included
+    timeout: float | None = None  # seconds a single try may go without a word
+    idempotency_header: str | None = None  # carries the same value with every try of a request
     _transport: Transport = field(init=False, repr=False)
     _known: Capabilities = field(init=False, repr=False)
     _place: str = field(default="", init=False, repr=False)
@@ -64,6 +66,7 @@ class Endpoint(ABC):
     _forms: dict[int, Form] = field(default_factory=dict, init=False, repr=False)
     _alike: dict[bytes, Form] = field(default_factory=dict, init=False, repr=False)
 
+    tells: ClassVar[bool] = True  # of every request, before it leaves
     home: ClassVar[str | None] = None  # this and what else a provider says of itself is explained in traits.py
     home_env: ClassVar[str | None] = None
     home_like: ClassVar[str] = "http://HOST:PORT/v1"
@@ -99,6 +102,8 @@ class Endpoint(ABC):
             self._place,
             key_header=self.key_header,
             headers=dict(self.headers),
+            timeout=self.timeout,
+            idempotency_header=self.idempotency_header,
             scope=self.name,
             filtered=self.filtered,
         )

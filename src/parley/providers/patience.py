@@ -6,8 +6,8 @@ import asyncio
 import math
 import random
 import time
+from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from contextvars import ContextVar
 from weakref import WeakKeyDictionary
 
@@ -18,6 +18,7 @@ FIRST_PAUSE = 0.5  # seconds after the first fault; each further pause is twice 
 LONGEST_PAUSE = 30.0
 BREAK = 5  # faults in a row, of any calls, after which an endpoint that worked before counts as down
 FIRST_REST, LONGEST_REST = 10.0, 120.0  # seconds for which one that is down is left alone
+TICK = 0.5  # seconds after which those who wait look whether they still want to
 
 
 class Pause(Exception):
@@ -30,6 +31,60 @@ class Pause(Exception):
         self.unsure = unsure  # it broke off after the request had left: it may have been paid
 
 
+class Line:
+    """Those who wait for a place, in the order in which they came. One timer looks after all of them."""
+
+    def __init__(self, unused: Callable[[int], None]) -> None:
+        self._waiting: deque[tuple[asyncio.Future[int | Exception], Callable[[], None], Callable[[], float]]] = deque()
+        self._unused = unused  # takes back the place of one who was gone when called
+        self._ticking = False
+
+    def __bool__(self) -> bool:
+        while self._waiting and self._waiting[0][0].done():  # given up
+            self._waiting.popleft()
+        return bool(self._waiting)
+
+    async def wait(self, ends: Callable[[], float]) -> int:
+        """Wait for a place, as long as the run goes on and one's own time lasts; which one it is."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[int | Exception] = loop.create_future()
+        self._waiting.append((future, AGAIN.get(), ends))
+        if not self._ticking:
+            self._ticking = True
+            loop.call_later(TICK, self._tick)
+        try:
+            found = await future
+        except asyncio.CancelledError:
+            if not future.cancelled() and isinstance(place := future.result(), int):
+                self._unused(place)
+            raise
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def call(self, place: int) -> None:
+        """Give a place to the first one; there must be one."""
+        self._waiting.popleft()[0].set_result(place)
+
+    def _tick(self) -> None:
+        """Send away those whose run stops or whose time is over."""
+        now, before, self._waiting = time.monotonic(), self._waiting, deque()
+        for one in before:
+            future, again, ends = one
+            if future.done():
+                continue
+            try:
+                again()
+                if now >= ends():
+                    raise TimeoutError
+                self._waiting.append(one)
+            except Exception as fault:
+                future.set_result(fault)
+        self._ticking = bool(self._waiting)
+        if self._ticking:
+            asyncio.get_running_loop().call_later(TICK, self._tick)
+
+
 class Patience:
     """What all calls to one endpoint share. While all is well it only counts."""
 
@@ -39,44 +94,76 @@ class Patience:
         self.limit = math.inf  # calls at a time
         self.down = False
         self._until = 0.0  # nothing leaves before
+        self._answered = 0.0  # when anybody was answered last
         self._level = self._rests = self._faults = 0
-        self._probing = self._proven = False
-        self._changed = asyncio.Event()
+        self._proven = False
+        self._probes = self._probing = 0  # calls that tried whether one that was down is back, and the one that does now
+        self._line = Line(self.leave)
+        self._waking = False
 
     @property
     def clear(self) -> bool:
         """Whether a call may leave at once."""
-        return not self.down and self.flying < self.limit and (not self._until or time.monotonic() >= self._until)
+        return self._bears() and not self._line
 
-    async def admit(self, ends: float) -> None:
-        """Wait until a call may leave, or until its time is over. One that is down is first tried by a single call."""
-        while not self.clear and not (self.down and not self._probing and time.monotonic() >= self._until):
-            rest = max(0.0, self._until - time.monotonic()) or 0.5
-            self._changed.clear()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), min(rest, 0.5, max(0.0, ends - time.monotonic())) + 1e-3)
-            AGAIN.get()()
-            if time.monotonic() >= ends:
-                raise TimeoutError
+    def _bears(self) -> bool:
+        """Whether there is a place. One that is down is first tried by a single call."""
+        if self._until and time.monotonic() < self._until:
+            return False
+        return not self._probing if self.down else self.flying < self.limit
 
-    def enter(self) -> bool:
-        """A call leaves; whether it is the one that tries an endpoint which is down."""
+    def enter(self) -> int:
+        """Take a place: 0, or the number of the one call that tries an endpoint which is down."""
         self.flying += 1
-        probe = self.down and not self._probing
-        self._probing = self._probing or probe
-        return probe
+        if not self.down:
+            return 0
+        self._probes += 1
+        self._probing = self._probes
+        return self._probing
 
-    def leave(self, probe: bool) -> None:
-        """A call is back, however it ended."""
+    async def admit(self, seconds: float) -> tuple[int, float]:
+        """Wait for a place behind all who came before, until nobody has been answered for so long.
+
+        As `enter`; and for how long others were still answered meanwhile, which is not counted against this call.
+        """
+        began = time.monotonic()
+        self._wake_up()
+        place = await self._line.wait(lambda: max(began, self._answered) + seconds)
+        return place, max(0.0, self._answered - began)
+
+    def shut(self, place: int) -> bool:
+        """Whether a call must not leave although it has its place: others were told to wait after it was given."""
+        return (self.down and not place) or (self._until > 0 and time.monotonic() < self._until)
+
+    def leave(self, place: int) -> None:
+        """A call is back, however it ended, and gives up its place."""
         self.flying -= 1
-        if probe:
-            self._probing = False
-        self._changed.set()
+        if place == self._probing:
+            self._probing = 0
+        if self._line:
+            self._let_in()
+
+    def _let_in(self) -> None:
+        while self._line and self._bears():
+            self._line.call(self.enter())
+        if self._line:
+            self._wake_up()
+
+    def _wake_up(self) -> None:
+        """See to it that those who wait are let in when the pause is over."""
+        rest = self._until - time.monotonic()
+        if rest > 0 and not self._waking:
+            self._waking = True
+            asyncio.get_running_loop().call_later(rest, self._over)
+
+    def _over(self) -> None:
+        self._waking = False
+        self._let_in()
 
     def well(self) -> None:
         """An answer came."""
         self._level = self._faults = self._rests = 0
-        self._proven = True
+        self._proven, self._answered = True, time.monotonic()
         if self.down:
             NOTICE.get()(f"{self.place} answers again")
             self.down, self._until = False, 0.0
@@ -84,12 +171,12 @@ class Patience:
             self.limit += 1 / self.limit
 
     def trouble(self, pause: Pause) -> None:
-        """An answer that speaks against asking on: too many at once, or a fault on the other side."""
+        """An answer that speaks against asking on, before its call leaves its place: too many at once, or a fault there."""
         now = time.monotonic()
         if pause.limited:
             if now >= self._until:  # the first to be told so speaks for all that were in flight
                 self._level += 1
-                self.limit = max(1.0, min(self.limit, self.flying + 1) / 2)
+                self.limit = max(1.0, min(self.limit, self.flying) / 2)
                 self._until = now + usual(self._level - 1)
             self._until = max(self._until, now + pause.seconds)
         else:
@@ -113,7 +200,7 @@ async def patient(seconds: float) -> None:
     AGAIN.get()()
     ends = time.monotonic() + seconds
     while (rest := ends - time.monotonic()) > 0:
-        await asyncio.sleep(min(rest, 0.5))
+        await asyncio.sleep(min(rest, TICK))
         AGAIN.get()()
     AGAIN.get()()
 

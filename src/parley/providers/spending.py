@@ -1,11 +1,29 @@
-"""Before a request leaves: whoever counts requests is told here, and whoever bounds them refuses here."""
+"""Who sets the pace of requests, counts them and bounds them: is asked before every single one, further tries too."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextvars import ContextVar
 
-# Called before every single request, further tries too; raises Halted where it must not leave.
-SPEND: ContextVar[Callable[[], None]] = ContextVar("spend", default=lambda: None)
-# Called when a request broke off after it had left: it may have been paid, although it is tried again.
-LOST: ContextVar[Callable[[], None]] = ContextVar("lost", default=lambda: None)
+
+class Meter:
+    """Watches over the requests of one call. This one lets all of them leave.
+
+    Who sends requests awaits `turn`, then `leaves`, and sends. Afterwards a request is answered, or it was `refused`, or `lost`.
+    """
+
+    __slots__ = ()
+
+    async def turn(self) -> None:
+        """Wait until the pace allows one more request."""
+
+    async def leaves(self) -> None:
+        """A request leaves now; raises Halted where none may."""
+
+    def refused(self) -> None:
+        """It was not taken, and so nothing is paid for it."""
+
+    def lost(self) -> None:
+        """It broke off after it had left: it may have been paid, although no answer came."""
+
+
+METER: ContextVar[Meter] = ContextVar("meter", default=Meter())  # noqa: B039 - it holds nothing

@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from email.utils import mktime_tz, parsedate_tz
 from hashlib import blake2b
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 from uuid import uuid4
-from weakref import WeakKeyDictionary
 
 import aiohttp
-import orjson
 from yarl import URL
 
 from parley.errors import Filtered, ParticipantError, Refused, Rejected
 from parley.expect import clip
+from parley.providers.answers import LOOKED_AT, error_in, error_of, parsed, wait_in
+from parley.providers.connections import let_go, proxy_for, shared_connector
 from parley.providers.keys import keep_secret, redacted, scrubbed
-from parley.providers.patience import LONGEST_PAUSE, NOTICE, Patience, Pause, patience_with, patient, usual
-from parley.providers.spending import LOST, SPEND
+from parley.providers.patience import AGAIN, NOTICE, Patience, Pause, patience_with, patient, usual
+from parley.providers.spending import METER, Meter
 
 LARGEST = 16 * 2**20  # bytes of one answer
-LOOKED_AT = 50_000  # characters of an error, of which a few hundred are shown
 TRIES = 5
-MOST_WAITS = 12  # tries that were only told to wait
 CONNECT = 15.0  # seconds to reach the endpoint
 LIMITED = {429, 529}  # too many at once, says the endpoint
 PASSING = {408, 409, 425, 429}  # what may be otherwise next time, besides everything from 500 on
-LIMITED_WORDS = re.compile(r"rate.?limit|resource.?exhausted|too.?many.?requests", re.IGNORECASE)
-PASSING_WORDS = re.compile(r"overload|server.?error|time.?out|unavailable", re.IGNORECASE)
-RETRY_DELAY = re.compile(r"""retryDelay["']\s*:\s*["'](\d{1,9}(?:\.\d{1,9})?)s""")  # how Google says how long to wait
 SPENT = re.compile(r"insufficient_quota|billing_hard_limit")  # said with status 429, but does not pass
 HINTS = {
     401: "check the key",
@@ -79,47 +71,90 @@ class Transport:
         self._endpoint = f"{scope} {'/'.join(url.split('/', 3)[:3])} {blake2b((key or '').encode(), digest_size=8).hexdigest()}"
         self._patience: Patience | None = None
         self._session: aiohttp.ClientSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None  # to which the session belongs
         self._address: Any = url  # taken apart once, when the first request is sent
 
     async def post(self, body: bytes) -> Any:
-        """The endpoint's answer, within the deadline whatever happens on the way."""
-        session = self._session or self._open()
+        """The endpoint's answer, within the deadline from when the request first leaves, whatever happens on the way."""
+        session = self._session
+        if session is None or self._loop is not asyncio.get_running_loop():
+            left = self._drop()
+            session = self._open()
+            if left is not None:
+                await left.close()
         assert self._patience is not None
-        patience, fault, ends, tries, waits = self._patience, "", time.monotonic() + self.deadline, 0, 0
+        patience, meter, fault, tries, ends = self._patience, METER.get(), "", 0, 0.0
         headers = {self._idempotency: uuid4().hex} if self._idempotency else None  # the same for every try
         while True:
+            place, waited = await self._turn(patience, meter, ends - time.monotonic() if ends else self.deadline, fault)
             try:
-                if not patience.clear:
-                    await patience.admit(ends)
-                    fault = fault or f"waited for {self.place} to bear more"
-                SPEND.get()()
-                probe = patience.enter()
-                try:
-                    # The first try has the session's own time limit, which is the deadline.
-                    answer = await self._once(session, body, headers, None if not fault else ends - time.monotonic())
-                    patience.well()
-                    return answer
-                except (Rejected, Refused):
-                    patience.well()  # it answers; what it says is another matter
-                    raise
-                finally:
-                    patience.leave(probe)
-            except Pause as pause:
-                fault = redacted(str(pause))
-                patience.trouble(pause)
-                if pause.unsure:
-                    LOST.get()()
-                    NOTICE.get()(f"{self.place}: {fault}: this call may have been paid without an answer")
-                tries, waits = tries + (not pause.limited), waits + pause.limited
-                if tries == TRIES or waits == MOST_WAITS:
-                    raise ParticipantError(f"{self.place}: {fault} ({tries + waits} tries)") from None
-                if not pause.limited and not patience.down:
-                    await patient(min(pause.seconds or usual(tries - 1), max(0.0, ends - time.monotonic())))
+                await meter.leaves()
+                # The first try has the session's own time limit, which is the deadline.
+                seconds = max(1e-3, ends + waited - time.monotonic()) if ends else None
+                ends = ends + waited if ends else time.monotonic() + self.deadline
+                answer = await self._once(session, body, headers, seconds)
+                patience.well()
+                return answer
+            except (Rejected, Refused):
+                patience.well()  # it answers; what it says is another matter
+                meter.refused()
+                raise
             except TimeoutError:
-                ends = 0.0
+                self._broke(patience, meter, Pause(f"no answer within {self.deadline:g} s", unsure=True))
+                raise self._late(fault) from None
+            except Pause as pause:
+                self._broke(patience, meter, pause)
+                found, fault = pause, redacted(str(pause))
+            finally:
+                patience.leave(place)
+            tries += not found.limited
+            if tries == TRIES:
+                raise ParticipantError(f"{self.place}: {fault} ({tries} tries)")
+            if not found.limited and not patience.down:
+                await patient(min(found.seconds or usual(tries - 1), max(0.0, ends - time.monotonic())))
             if time.monotonic() >= ends:
-                before = f" (before that: {fault})" if fault else ""
-                raise ParticipantError(f"{self.place}: no answer within {self.deadline:g} s{before}")
+                raise self._late(fault)
+
+    def _broke(self, patience: Patience, meter: Meter, pause: Pause) -> None:
+        """A request brought no answer."""
+        patience.trouble(pause)
+        if not pause.unsure:
+            meter.refused()
+            return
+        meter.lost()
+        NOTICE.get()(f"{self.place}: {redacted(str(pause))}: this call may have been paid without an answer")
+
+    async def _turn(self, patience: Patience, meter: Meter, seconds: float, fault: str) -> tuple[int, float]:
+        """A place among the calls that the endpoint bears, at the model's pace; and how long that took which is not counted.
+
+        Waiting is not counted as long as others are answered. Who has waited for longer than its time without that is late.
+        """
+        uncounted = 0.0
+        while True:
+            if queued := not patience.clear:
+                try:
+                    place, waited = await patience.admit(seconds)
+                except TimeoutError:
+                    raise self._late(fault or "it was not its turn, and nobody else was answered") from None
+                uncounted += waited
+            else:
+                place = patience.enter()
+            try:
+                if queued:
+                    AGAIN.get()()  # the run may have stopped since
+                began = time.monotonic()
+                await meter.turn()
+                uncounted += time.monotonic() - began
+                if not patience.shut(place):
+                    return place, uncounted
+            except BaseException:
+                patience.leave(place)
+                raise
+            patience.leave(place)
+
+    def _late(self, fault: str) -> ParticipantError:
+        before = f" (before that: {fault})" if fault else ""
+        return ParticipantError(f"{self.place}: no answer within {self.deadline:g} s{before}")
 
     async def _once(
         self, session: aiohttp.ClientSession, body: bytes, headers: Mapping[str, str] | None, seconds: float | None
@@ -153,6 +188,7 @@ class Transport:
         return found
 
     def _open(self) -> aiohttp.ClientSession:
+        self._loop = asyncio.get_running_loop()
         with suppress(ValueError):  # one that cannot be read is refused where it is asked
             self._address = URL(self.url)
         self._session = aiohttp.ClientSession(
@@ -202,96 +238,14 @@ class Transport:
         # What speaks against the model is final; what may lie in this one request (too long, filtered) is not.
         return Refused(f"{self.place}: {fault} ({hint})") if hint else Rejected(f"{self.place}: {fault}")
 
+    def _drop(self) -> aiohttp.TCPConnector | None:
+        """Leave the session behind, maybe of a loop that is over; its connections where they are to be closed from here."""
+        if self._session is None or self._loop is None:
+            return None
+        self._session.detach()
+        self._session, connector = None, let_go(self._loop)
+        return connector if self._loop.is_closed() or self._loop is asyncio.get_running_loop() else None
+
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
-            await let_go()
-
-
-class Shared:
-    """The connections of one event loop, and how many transports use them."""
-
-    def __init__(self) -> None:
-        self.connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
-        self.users = 0
-
-
-SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, Shared] = WeakKeyDictionary()
-
-
-def shared_connector() -> aiohttp.TCPConnector:
-    """One pool for all models of a loop: several of them often stand behind one address."""
-    loop = asyncio.get_running_loop()
-    shared = SHARED.get(loop) or SHARED.setdefault(loop, Shared())
-    shared.users += 1
-    return shared.connector
-
-
-async def let_go() -> None:
-    """The last transport closes the connections."""
-    loop = asyncio.get_running_loop()
-    shared = SHARED[loop]
-    shared.users -= 1
-    if not shared.users:
-        del SHARED[loop]
-        await shared.connector.close()
-
-
-def proxy_for(url: str) -> str | None:
-    """The proxy that the environment names for an address, looked up once: for every request it would cost more than the call."""
-    parts = urlsplit(url)
-    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
-
-
-def wait_in(headers: Mapping[str, str], said: str) -> float:
-    """The seconds that an answer asks to wait: in its headers, the most exact first, else in what it says."""
-    if exact := re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", headers.get("Retry-After-Ms", "").strip()):
-        return retry_after(str(float(exact[0]) / 1000))
-    found = RETRY_DELAY.search(said)
-    return retry_after(headers.get("Retry-After") or (found[1] if found else ""))
-
-
-def retry_after(header: str) -> float:
-    """The seconds that an endpoint asks to wait, given as such or as a date, within reason; 0 where it does not say."""
-    try:
-        seconds = float(header)
-    except ValueError:
-        try:
-            date = parsedate_tz(header)
-            seconds = mktime_tz(date) - time.time() if date else 0.0
-        except (ValueError, OverflowError, TypeError, IndexError):  # a date that no calendar has
-            seconds = 0.0
-    return min(LONGEST_PAUSE, max(0.0, seconds))
-
-
-def error_of(answer: Any) -> Any:
-    """The error in a body that came with status 200, if it is one."""
-    if not isinstance(answer, dict) or answer.get("choices"):
-        return None
-    return answer if answer.get("object") == "error" else answer.get("error")
-
-
-def error_in(error: Any) -> tuple[int, str, str]:
-    """The status that an error in a body stands for, 0 where it does not say; its words, and all of it."""
-    if not isinstance(error, dict):
-        return 0, clip(error, LOOKED_AT), ""
-    whole, said = clip(error, LOOKED_AT), clip(error.get("message") or error, LOOKED_AT)
-    code = clip(error.get("code") or "")
-    if re.fullmatch(r"[45]\d\d", code):
-        return int(code), said, whole
-    named = f"{code} {clip(error.get('type'))} {clip(error.get('status'))}"
-    return 429 if LIMITED_WORDS.search(named) else 503 if PASSING_WORDS.search(named) else 0, said, whole
-
-
-def parsed(answer: bytes) -> Any:
-    """The JSON of an answer; lone surrogates, raw control characters and broken UTF-8 of real endpoints included."""
-    try:
-        return orjson.loads(answer)
-    except orjson.JSONDecodeError:
-        try:
-            found = json.loads(answer.decode("utf-8-sig", "replace"), strict=False)
-            return json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
-        except (ValueError, RecursionError):
-            said = redacted(answer[:LOOKED_AT].decode("utf-8", "replace"))
-            raise Pause(f"the answer is not JSON: {said[:80]!r}" if answer else "the answer is empty") from None
+        if (left := self._drop()) is not None:
+            await left.close()

@@ -1,0 +1,46 @@
+"""Connections that all models of an event loop share."""
+
+from __future__ import annotations
+
+import asyncio
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+from weakref import WeakKeyDictionary
+
+import aiohttp
+
+# Seconds that an idle connection is kept. Usual servers close theirs after 5: if that crosses a request, nobody knows whether
+# it was paid.
+KEEPALIVE = 4.0
+
+
+class Shared:
+    """The connections of one event loop, and how many transports use them."""
+
+    def __init__(self) -> None:
+        self.connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE)
+        self.users = 0
+
+
+SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, Shared] = WeakKeyDictionary()
+
+
+def shared_connector() -> aiohttp.TCPConnector:
+    """One pool for all models of a loop: several of them often stand behind one address."""
+    loop = asyncio.get_running_loop()
+    shared = SHARED.get(loop) or SHARED.setdefault(loop, Shared())
+    shared.users += 1
+    return shared.connector
+
+
+def let_go(loop: asyncio.AbstractEventLoop) -> aiohttp.TCPConnector | None:
+    """One transport fewer; the last one gets the connections, to close them."""
+    shared = SHARED[loop]
+    shared.users -= 1
+    return None if shared.users else SHARED.pop(loop).connector
+
+
+def proxy_for(url: str) -> str | None:
+    """The proxy that the environment names for an address, looked up once: for every request it would cost more than the call."""
+    parts = urlsplit(url)
+    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)

@@ -1,0 +1,41 @@
+"""What a score rests on, in one line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from parley.catalogue import digest
+from parley.store.archive import Archive
+
+
+def signature(archive: Archive, matches: int) -> str:
+    """What a score rests on, in one line: two scores compare only if these agree.
+
+    `field` stands for who else was at the table, and is there only where somebody was.
+    """
+    config, identity = archive.config, archive.identity
+    params = [f"{name}:{value}" for name, value in config.params.items()]
+    seats = sum(count for role, count in identity["seats"].items() if identity["roles"][role] == "contestant")
+    facts = [f"plan:{config.plan}", f"seats:{seats}", f"matches:{matches}", f"standardise:{config.standardise}"]
+    if config.stop is not None:
+        width = f"{identity['metrics'][0]['epsilon'] if config.stop.half_width is None else config.stop.half_width:g}"
+        top = f",top={config.stop.top}" if config.stop.top else ""
+        facts.append(f"stop:half_width={width},alpha={config.stop.alpha:g},target={config.stop.target}{top}")
+    if seats > 1:
+        facts.append(f"field:{short([config.models[alias] for alias in config.contestants])}")
+    for role, panel in sorted(config.instruments.items()):
+        judges = [config.models[alias] for alias in panel]
+        facts.append(f"{role}:{'+'.join(str(judge['model']) for judge in judges)}@{short(judges)}")
+    if identity.get("items"):
+        facts.append(f"items:{identity['items']}")
+    words = short(sorted(identity["prompts"].items()))
+    return "|".join(
+        [identity["task"], *params, *facts, f"task:{identity['version']}", f"prompts:{words}", f"parley:{identity['parley']}"]
+    )
+
+
+def short(value: Any) -> str:
+    """A few letters that stand for a value."""
+    return digest(orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode())[:8]
