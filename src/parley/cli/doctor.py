@@ -35,7 +35,7 @@ PATIENCE = 20.0  # seconds that a call may take here
 def command(no_calls: bool, store: str | None, as_json: bool) -> int:
     """Say which keys are found, which endpoints answer, where runs go, and how code would be isolated.
 
-    Where a key is set or a server runs here, and for every alias in models.yaml, one model is asked for one token.
+    Where a key is set or a server runs here, and for every alias in models.yaml, one model is asked for a word.
     """
     facts = examined(store, calls=not no_calls)
     if as_json:

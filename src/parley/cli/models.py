@@ -56,9 +56,9 @@ def told(facts: dict[str, Any]) -> None:
     """Everybody who can sit in a seat, in lines."""
     for row in facts["providers"]:
         missing = "not set" if row["key_needed"] else "not set, needed only if the server wants one"
-        key = f"{row['key']} {'found' if row['key_found'] else missing}" if row["key"] else "no key needed"
+        key = f"{row['key']} {'found' if row['key_found'] else missing}" if row["key"] else row["key_told"]
         can = [words for ability, words in ABILITIES.items() if row["abilities"][ability]]
-        click.echo(f"{row['provider'] + '/…':<22} {row['about']} ({key})" + (f"; {', '.join(can)}" if can else ""))
+        click.echo(f"{row['provider'] + '/…':<22} {row['about'].rstrip('.')} ({key})" + (f"; {', '.join(can)}" if can else ""))
     click.echo("\nscripted/PATH          replies from a file, one a line")
     click.echo("human/terminal         a person, here")
     click.echo("python/MODULE:FUNCTION a function from the view to a reply")
@@ -76,6 +76,7 @@ def described(name: str) -> dict[str, Any]:
         "key": key,
         "key_found": bool(key and setting(key)),
         "key_needed": traits.key_needed,
+        "key_told": "no key needed" if traits.key_known else "keys as its providers want them",
         "base_url": shown_address((home and setting(home)) or traits.home),
         "about": ((provider.__doc__ or "").strip().splitlines() or [""])[0],
         "abilities": abilities(provider, traits),
@@ -85,7 +86,9 @@ def described(name: str) -> dict[str, Any]:
 def abilities(provider: Any, traits: Traits) -> dict[str, bool | None]:
     """What a provider can pass on to its models; None where it depends on them."""
     return {
-        "structured": "structured" in {each.name for each in fields(provider)} if is_dataclass(provider) else None,
+        "structured": traits.forms != () and "structured" in {f.name for f in fields(provider)}
+        if is_dataclass(provider)
+        else None,
         "reasoning": None if traits.thinks_by is None else bool(traits.thinks_by),
         "caching": traits.caches,
         "system_role": traits.system_role,

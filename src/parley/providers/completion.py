@@ -25,6 +25,7 @@ class Provider(OpenAICompatible):
     key_env: ClassVar[str | None] = "COMPLETION_API_KEY"
     path: ClassVar[str] = "/completions"
     system_role: ClassVar[bool] = False
+    forms: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         self.human_tag, self.assistant_tag = unescaped(self.human_tag), unescaped(self.assistant_tag)
@@ -32,9 +33,6 @@ class Provider(OpenAICompatible):
             raise ValueError("human_tag and assistant_tag must not be empty")
         self.stop = (*(self.stop or ()), self.human_tag)
         super().__post_init__()
-
-    def form(self, request: Request, lacks: frozenset[str]) -> str:
-        return ""
 
     def body(self, request: Request, lacks: frozenset[str] = NOTHING) -> bytes:
         tags = {"user": self.human_tag, "system": self.human_tag, "assistant": self.assistant_tag}

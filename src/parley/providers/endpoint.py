@@ -173,7 +173,7 @@ class Endpoint(ABC):
 
     def form(self, request: Request, lacks: frozenset[str]) -> str:
         """What holds this reply to its form, if anything does."""
-        if request.schema is None or self.structured is False:
+        if request.schema is None or self.structured is False or not self.forms:
             return ""
         if self.structured or not lacks:
             return self.forms[0]

@@ -50,6 +50,7 @@ class Provider:
     _base: str | None = field(default=None, init=False, repr=False)
     _key: str | None = field(default=None, init=False, repr=False)
 
+    key_known: ClassVar[bool] = False
     thinks_by: ClassVar[tuple[str, ...]] = ("reasoning_effort", "reasoning_tokens")
 
     def __post_init__(self) -> None:

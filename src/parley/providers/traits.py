@@ -20,6 +20,8 @@ class Traits(NamedTuple):
     small: str | None = None  # something small to ask for one token
     caches: bool | None = None  # whether a prompt that was sent before costs less; None: nobody knows
     thinks_by: tuple[str, ...] | None = None  # the options that ask a model to think; None: nobody knows
+    forms: tuple[str, ...] | None = None  # what can hold a reply to a form; empty: nothing; None: whatever `structured` asks for
+    key_known: bool = True  # whether it is known here which key is wanted
     system_role: bool = True
 
     @property
