@@ -1,0 +1,119 @@
+"""A live proof before the first program of a run: code inside looks for everything that it must not reach."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from parley.errors import SandboxError
+from parley.sandbox import seccomp
+from parley.sandbox.kinds import SETTINGS
+from parley.sandbox.process import First, Gone, Late
+
+SECONDS = 15.0
+HARMLESS = {*SETTINGS, "PWD", "SHLVL", "LC_CTYPE", "HOSTNAME", "_"}
+CODE = """
+import ctypes, os, resource, socket
+
+def attempt(act):
+    try:
+        act()
+        return True
+    except BaseException:
+        return False
+
+def variables():
+    found = set(os.environ)
+    for name in os.listdir("/proc"):
+        if name.isdecimal():
+            try:
+                with open(f"/proc/{name}/environ", "rb") as file:
+                    found |= {each.partition(b"=")[0].decode() for each in file.read().split(bytes(1)) if each}
+            except OSError:
+                pass
+    return sorted(found)
+
+def connect(port):
+    with socket.socket() as here:
+        here.settimeout(2)
+        here.connect(("127.0.0.1", port))
+
+def rights():
+    libc, held = ctypes.CDLL(None), (ctypes.c_uint32 * 6)()
+    libc.capget((ctypes.c_uint32 * 2)(0x20080522, 0), held)
+    return any(held), libc.prctl(39, 0, 0, 0, 0) != 1, libc.prctl(21, 0, 0, 0, 0)
+
+def seen(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
+
+def look(port, planted, home, places):
+    held, gain, mode = rights()
+    return {
+        "network": attempt(lambda: connect(port)),
+        "file": attempt(lambda: open(planted).close()),
+        "home": attempt(lambda: os.listdir(home)),
+        "written": [place for place in places if attempt(lambda: open(place + "/parley-canary", "x").close())],
+        "variables": variables(),
+        "uid": os.getuid(),
+        "rights": held,
+        "gain": gain,
+        "filter": mode,
+        "processes": sum(seen(pid) for pid in range(1, 1000)),
+        "space": resource.getrlimit(resource.RLIMIT_AS)[0],
+    }
+"""
+
+
+def proved(first: First) -> None:
+    """Refuse a sandbox in which anything is within reach that should not be."""
+    with socket.create_server(("127.0.0.1", 0)) as server, tempfile.NamedTemporaryFile(prefix="parley-canary-") as planted:
+        home = str(Path.home())
+        found = looked(first, [server.getsockname()[1], planted.name, home, ["/", "/usr", "/etc", "/dev", "/proc"]])
+    breaches = {
+        "the network can be reached": found["network"],
+        "a file of this machine can be read": found["file"],
+        f"{home} can be listed": found["home"] and not empty_there(home),
+        f"files can be written in {', '.join(found['written'])}": found["written"],
+        "it runs as root": found["uid"] == 0 and os.getuid() == 0,
+        "it has rights of root": found["rights"],
+        "it can gain rights": found["gain"],
+        "system calls are not filtered": seccomp.known() and found["filter"] != 2,
+        "other processes can be seen": found["processes"] > 4,
+        "its memory is not limited": found["space"] != first.limits.space,
+        f"it sees {', '.join(sorted(set(found['variables']) - HARMLESS))} of the environment": set(found["variables"]) - HARMLESS,
+    }
+    if reached := [what for what, found_so in breaches.items() if found_so]:
+        raise SandboxError(f"the sandbox ({first.kind.name}) does not hold: {'; '.join(reached)}. No code was run")
+
+
+def empty_there(home: str) -> bool:
+    """Whether a home is a place that every system has, which inside is another one."""
+    return home in ("/", "/tmp", "/root") or home.startswith("/usr")
+
+
+def looked(first: First, arguments: list[Any]) -> dict[str, Any]:
+    ends = time.monotonic() + SECONDS
+    call = {"name": "look", "a": arguments, "k": {"d": []}}
+    with first.process("program") as program:
+        try:
+            for message in ({"code": CODE}, call):
+                program.send(json.dumps(message).encode(), ends)
+                reply = json.loads(program.receive(ends))
+                if "ok" not in reply:
+                    break
+        except (Gone, Late):
+            reply = {"error": "it did not answer", "words": program.ended(by_itself=True).end}
+    if "ok" not in reply:
+        raise SandboxError(f"the sandbox ({first.kind.name}) could not be tried out: {reply['error']}: {reply['words']}")
+    return dict(reply["ok"]["d"])

@@ -1,0 +1,72 @@
+"""A bound on the memory of a whole sandbox, kept by the kernel, where this process may set one."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+SYSTEM = Path("/sys/fs/cgroup")
+
+
+class Group:
+    """A control group with a memory limit; processes enter it before they become anything else."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def around(self, command: list[str]) -> list[str]:
+        """A command that runs inside the group."""
+        return ["/bin/sh", "-c", 'echo 0 > "$0" && exec "$@"', str(self._folder / "cgroup.procs"), *command]
+
+    def close(self) -> None:
+        for _ in range(50):
+            with suppress(FileNotFoundError):
+                try:
+                    self._folder.rmdir()
+                except OSError:
+                    time.sleep(0.02)
+                    continue
+            return
+
+
+def limited_group(most: int, system: Path = SYSTEM, own: str | None = None) -> Group | None:
+    """A new group with so many bytes, in the first or the second form of control groups; None where that is not allowed."""
+    own = Path("/proc/self/cgroup").read_text() if own is None else own
+    for line in own.splitlines():
+        number, names, place = line.split(":", 2)
+        if "memory" in names.split(","):
+            group = made(system / "memory" / place.lstrip("/"), "memory.limit_in_bytes", most)
+        elif number == "0" and not names:
+            here = system / place.lstrip("/")  # a group with processes of its own has no limited ones below it: beside it, then
+            group = made(here if here == system else here.parent, "memory.max", most)
+        else:
+            continue
+        if group is not None:
+            return group
+    return None
+
+
+def made(above: Path, name: str, most: int) -> Group | None:
+    for left in above.glob("parley-*"):  # by runs that were killed
+        with suppress(OSError):
+            if not Path(f"/proc/{left.name.split('-')[1]}").exists():
+                left.rmdir()
+    folder = above / f"parley-{os.getpid()}-{uuid4().hex[:8]}"
+    try:
+        folder.mkdir()
+    except OSError:
+        return None
+    try:
+        if not (folder / name).exists() or not os.access(folder / "cgroup.procs", os.W_OK):
+            raise OSError("this hierarchy bounds no memory")
+        (folder / name).write_text(str(most))
+        with suppress(OSError):  # swap would only slow the machine down
+            (folder / "memory.swap.max").write_text("0")
+    except OSError:
+        with suppress(OSError):
+            folder.rmdir()
+        return None
+    return Group(folder)

@@ -1,0 +1,97 @@
+"""What a process does to itself before it touches anything written by a model: limits, a filter on system calls, no rights."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+from typing import Any
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+HOLDING = ctypes.PyDLL(None, use_errno=True)  # keeps the interpreter to itself while it forks
+NEW_USER, NEW_PID, NEW_MOUNT, NEW_IPC = 0x10000000, 0x20000000, 0x00020000, 0x08000000
+THREAD_PLACE, THREAD_SET, THREAD_CLEAR = 40, 0x01000000, 0x00200000
+CLONE = {"x86_64": (56, False), "aarch64": (220, True)}  # its number, and whether its last two arguments are swapped
+READ_ONLY, NO_SUID, NO_DEV, NO_EXEC = 1, 2, 4, 8
+DIE_WITH_PARENT, DUMPABLE, NO_NEW_RIGHTS, FILTER, SUBREAPER = 1, 4, 38, 22, 36
+LIMITS = {"AS": "space", "CPU": "cpu", "FSIZE": "file", "NOFILE": "files", "NPROC": "processes"}
+
+
+class Unable(Exception):
+    """A step of the confinement did not work: nothing may run then."""
+
+
+def done(result: int, what: str) -> None:
+    if result:
+        raise Unable(f"{what}: {os.strerror(ctypes.get_errno())}")
+
+
+def control(option: int, value: int, what: str) -> None:
+    done(LIBC.prctl(option, value, 0, 0, 0), what)
+
+
+def mount(kind: bytes, place: bytes, flags: int, options: bytes | None) -> int:
+    return int(LIBC.mount(kind, place, kind, flags, options))
+
+
+def forked(nested: bool) -> int:
+    """Fork; a nested child is the first process in user, process, mount and IPC namespaces of its own."""
+    if not nested:
+        return os.fork()
+    # What fork() of the C library does, with more flags: the child's thread number is put where the library keeps it.
+    place = ctypes.c_void_p()
+    kept = LIBC.prctl(THREAD_PLACE, ctypes.byref(place), 0, 0, 0) == 0
+    flags = NEW_USER | NEW_PID | NEW_MOUNT | NEW_IPC | signal.SIGCHLD | (THREAD_SET | THREAD_CLEAR if kept else 0)
+    call, swapped = CLONE.get(os.uname().machine, (0, False))
+    if not call:
+        raise Unable(f"new namespaces: a machine {os.uname().machine} is not known")
+    rest = (0, place) if swapped else (place, 0)
+    pid = int(HOLDING.syscall(call, ctypes.c_ulong(flags), None, None, *rest))
+    if pid < 0:
+        raise Unable(f"new namespaces: {os.strerror(ctypes.get_errno())}")
+    if pid == 0:
+        ctypes.pythonapi.PyOS_AfterFork_Child()
+    return pid
+
+
+def own_names(uid: int, gid: int) -> None:
+    """Who we are in a new user namespace: the same as outside, and nobody else exists."""
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+
+
+def own_files(limits: dict[str, Any]) -> None:
+    """A private /tmp and /dev/shm: nothing of other programs is there, and nothing stays."""
+    size = b"size=%d,nr_inodes=4096,mode=1777" % limits["disk"]
+    done(mount(b"tmpfs", b"/tmp", NO_SUID | NO_DEV, size), "/tmp")
+    done(mount(b"tmpfs", b"/dev/shm", NO_SUID | NO_DEV | NO_EXEC, b"size=1m,nr_inodes=64,mode=1777"), "/dev/shm")
+    # An empty /proc: a real one would tell of the machine, and of nothing that a program needs.
+    done(mount(b"tmpfs", b"/proc", READ_ONLY | NO_SUID | NO_DEV | NO_EXEC, b"size=4k"), "/proc")
+
+
+def limited(limits: dict[str, Any]) -> None:
+    """Bounds that hold for this process and each of its children."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for name, ours in LIMITS.items():
+        which = getattr(resource, f"RLIMIT_{name}")
+        most = resource.getrlimit(which)[1]
+        value = limits[ours] if most == resource.RLIM_INFINITY else min(limits[ours], most)
+        resource.setrlimit(which, (value, value))
+
+
+def disarmed(program: bytes) -> None:
+    """No capabilities, none to be had, and only the system calls that the filter lets through."""
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    done(LIBC.capset(header, (ctypes.c_uint32 * 6)()), "capabilities")
+    control(NO_NEW_RIGHTS, 1, "no new rights")
+    if not program:
+        return  # this machine's system calls are not known: whoever starts us has said so
+
+    class Filter(ctypes.Structure):
+        _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
+
+    held = ctypes.create_string_buffer(program, len(program))
+    whole = Filter(len(program) // 8, ctypes.addressof(held))
+    done(LIBC.prctl(FILTER, 2, ctypes.byref(whole), 0, 0), "filter on system calls")

@@ -1,0 +1,202 @@
+"""The process of a judge: it runs a problem's tests, and asks the program, which is elsewhere, for values."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import signal
+import socket
+from typing import Any
+
+from parley.sandbox.inside import confine
+from parley.sandbox.inside.wire import Channel, Uncrossable, no_data, packed, unpacked
+
+WORDS = 300
+
+
+class NotData(Exception):
+    """A test looks into an object of the program, where only data counts."""
+
+
+class Program:
+    """The program as its tests see it: calls go out, values come back."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+
+    def asked(self, message: dict[str, Any]) -> Any:
+        self.channel.send({"ask": message})
+        reply = self.channel.receive()
+        if not isinstance(reply, dict) or not ("ok" in reply or "error" in reply):
+            raise NotData("the program's answer has no form that an answer can have")
+        if "error" in reply:
+            raise error_of(str(reply["error"]), str(reply.get("words", "")))
+        return reply
+
+    def value(self, message: dict[str, Any]) -> Any:
+        return self.unpacked(self.asked(message)["ok"])
+
+    def unpacked(self, found: Any) -> Any:
+        try:
+            return unpacked(found, lambda each: Remote(self, int(each["r"]), str(each.get("of"))))
+        except (RecursionError, ValueError, TypeError, KeyError, LookupError, ArithmeticError) as wrong:
+            raise NotData(f"the program's answer is no value: {type(wrong).__name__}") from None
+
+    def called(self, what: dict[str, Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        sent = {"a": [packed(each, handed) for each in arguments], "k": {"d": [[k, packed(v, handed)] for k, v in named.items()]}}
+        reply = self.asked({**what, **sent})
+        for number, new in reply.get("changed", ()):
+            changed(arguments[number], self.unpacked(new))
+        return self.unpacked(reply["ok"])
+
+
+class Function:
+    """A name that the program defines."""
+
+    def __init__(self, program: Program, name: str) -> None:
+        self._program, self._name = program, name
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self._program.called({"name": self._name}, arguments, named)
+
+    def __getattr__(self, name: str) -> Any:
+        return self._program.value({"name": self._name, "act": "attribute", "a": [name]})
+
+
+class Remote:
+    """An object that stays with the program. It can be used, but never compared: the program would learn what is expected."""
+
+    __slots__ = ("_of", "_program", "_r")
+
+    def __init__(self, program: Program, r: int, of: str) -> None:
+        for name, value in (("_program", program), ("_r", r), ("_of", of)):
+            object.__setattr__(self, name, value)
+
+    def _act(self, act: str, *arguments: Any) -> Any:
+        return self._program.value({"r": self._r, "act": act, "a": [packed(each, handed) for each in arguments]})
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self._program.called({"r": self._r}, arguments, named)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        return self._act("attribute", name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._act("set", name, value)
+
+    def __iter__(self) -> Any:
+        found = self._act("iterate")
+        if type(found) is not list:
+            raise NotData("the program's object does not yield a list of values")
+        return iter(found)
+
+    def __next__(self) -> Any:
+        try:
+            return self._act("next")
+        except RuntimeError as wrong:
+            if str(wrong).startswith("StopIteration"):
+                raise StopIteration from None
+            raise
+
+    def __len__(self) -> int:
+        found = self._act("length")
+        if type(found) is not int:
+            raise NotData("the program's object has no length that is a number")
+        return found
+
+    def __bool__(self) -> bool:
+        return self._act("truth") is True
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._act("item", key)
+
+    def _refused(self, *other: Any) -> Any:
+        raise NotData(f"the program returned a {self._of}, which is no plain data, where a test compares")
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = __hash__ = _refused
+
+
+def handed(value: Any) -> Any:
+    """An argument that is no data: an object of the program may go back to it, nothing else crosses."""
+    if type(value) is Remote:
+        return {"r": object.__getattribute__(value, "_r")}
+    return no_data(value)
+
+
+def changed(old: Any, new: Any) -> None:
+    """A list, dict or set as the program left it."""
+    if type(old) is list and type(new) is list:
+        old[:] = new
+    elif type(old) in (dict, set) and type(new) is type(old):
+        old.clear()
+        old.update(new)
+
+
+def error_of(name: str, words: str) -> Exception:
+    """The program's error for the tests. None that would end a loop of theirs early."""
+    kind = getattr(builtins, name, None)
+    usual = isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, StopIteration | StopAsyncIteration)
+    if usual:
+        try:
+            return kind(words)  # type: ignore[misc, no-any-return]
+        except TypeError:  # some want more than words
+            pass
+    return RuntimeError(f"{name}: {words}")
+
+
+def judges(channel: Channel) -> None:
+    """Serve one problem: for each program a fresh process takes its tests over a socket of its own."""
+    confine.control(confine.DUMPABLE, 0, "not dumpable")  # the processes of one problem cannot read each other
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    control = socket.socket(fileno=channel.read)
+    while True:
+        data, found, *_ = socket.recv_fds(control, 1, 1)
+        if not data:
+            os._exit(0)
+        if os.fork() == 0:
+            try:
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                control.close()
+                judge(Channel(found[0], found[0]))
+            finally:
+                os._exit(0)
+        os.close(found[0])
+
+
+def judge(channel: Channel) -> None:
+    """Take a problem, run its tests against the program, say for each what was wrong with it."""
+    problem = channel.receive()
+    program = Program(channel)
+    namespace: dict[str, Any] = {"__name__": "tests", "__builtins__": builtins}
+    faults: list[str] = []
+    trouble = ""
+    try:
+        exec(compile(problem["prelude"], "prelude.py", "exec"), namespace)
+        namespace.update({name: Function(program, called) for name, called in problem["names"].items()})
+        program.asked({"code": problem["code"]})
+        exec(compile(problem["setup"], "setup.py", "exec"), namespace)
+    except Uncrossable as wrong:
+        trouble = str(wrong)
+    except BaseException as error:
+        faults = [said(error)] * len(problem["tests"])
+    for text in problem["tests"][len(faults) :]:
+        if trouble:
+            break
+        try:
+            exec(compile(text, "test.py", "exec"), namespace)
+            faults.append("")
+        except Uncrossable as wrong:
+            trouble = str(wrong)
+        except BaseException as error:
+            faults.append(said(error))
+    channel.send({"faults": faults, "uncrossable": trouble})
+
+
+def said(error: BaseException) -> str:
+    try:
+        words = str(error)[:WORDS]
+    except BaseException:
+        words = ""
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__

@@ -1,0 +1,123 @@
+"""The process of a program: it defines what was written, then answers calls with values. It knows no test and no verdict."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import Any
+
+from parley.sandbox.inside.wire import Channel, Ended, packed, unpacked
+
+WORDS = 300  # characters of an error that are kept
+MOST_OUTPUT = 1 << 20
+
+
+def serve(channel: Channel) -> None:
+    """Answer what the other side asks until it goes."""
+    namespace: dict[str, Any] = {"__name__": "program", "__builtins__": __builtins__}
+    kept: list[Any] = []
+
+    def keep(value: Any) -> Any:
+        kept.append(value)
+        return {"r": len(kept) - 1, "of": type(value).__name__[:80]}
+
+    def given(found: Any) -> Any:
+        return unpacked(found, lambda each: kept[each["r"]])
+
+    def answer(message: dict[str, Any]) -> Any:
+        if "code" in message:
+            exec(compile(message["code"], "program.py", "exec"), namespace)
+            return {"ok": None}
+        if "script" in message:
+            return {"ok": output_of(message["script"], message.get("stdin", ""))}
+        if "inside" in message:
+            return {"ok": tried(message["inside"], namespace)}
+        thing = kept[message["r"]] if "r" in message else found_in(namespace, message["name"])
+        if "act" in message:
+            return {"ok": packed(ACTS[message["act"]](thing, *given(message.get("a", []))), keep)}
+        arguments, named = given(message["a"]), given(message["k"])
+        before = [packed(each, keep) if type(each) in (list, dict, set) else None for each in arguments]
+        value = packed(thing(*arguments, **named), keep)
+        # What a function did to the lists, dicts and sets that it was given is seen outside, as it would be in one process.
+        after = [None if old is None else packed(each, keep) for each, old in zip(arguments, before, strict=True)]
+        changed = [[n, new] for n, (old, new) in enumerate(zip(before, after, strict=True)) if new != old]
+        return {"ok": value, "changed": changed} if changed else {"ok": value}
+
+    while True:
+        try:
+            message = channel.receive()
+        except Ended:
+            os._exit(0)
+        try:
+            reply = answer(message)
+        except BaseException as error:
+            reply = {"error": type(error).__name__[:80], "words": words_of(error)}
+        try:
+            channel.send(reply)
+        except (ValueError, RecursionError, TypeError) as error:
+            channel.send({"error": "ValueError", "words": f"the result cannot be sent: {str(error)[:WORDS]}"})
+
+
+def words_of(error: BaseException) -> str:
+    try:
+        return str(error)[:WORDS]
+    except BaseException:
+        return "its words cannot be read"
+
+
+def found_in(namespace: dict[str, Any], name: str) -> Any:
+    if name not in namespace:
+        raise NameError(f"the program defines no {name}")
+    return namespace[name]
+
+
+def attributed(thing: Any, name: str, value: Any) -> None:
+    setattr(thing, name, value)
+
+
+# None of these tells the program what the outside compares with.
+ACTS: dict[str, Any] = {
+    "attribute": getattr,
+    "set": attributed,
+    "iterate": lambda thing: list(thing),
+    "next": lambda thing: next(thing),
+    "length": len,
+    "truth": bool,
+    "item": lambda thing, key: thing[key],
+}
+
+
+def output_of(script: str, stdin: str) -> str:
+    """What a script prints, given its input; it runs as a main program."""
+    printed = Printed()
+    sys.stdin = io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8")
+    sys.stdout = io.TextIOWrapper(printed, encoding="utf-8", errors="replace", write_through=True)
+    try:
+        exec(compile(script, "program.py", "exec"), {"__name__": "__main__", "__builtins__": __builtins__})
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            raise RuntimeError(f"it ended with status {end.code!r}"[:WORDS]) from None
+    sys.stdout.flush()
+    return printed.getvalue().decode("utf-8", "replace")
+
+
+class Printed(io.BytesIO):
+    """What is printed, up to a limit."""
+
+    def write(self, data: Any) -> int:
+        if self.tell() + len(data) > MOST_OUTPUT:
+            raise ValueError(f"more than {MOST_OUTPUT} bytes were printed")
+        return super().write(data)
+
+
+def tried(tests: dict[str, Any], namespace: dict[str, Any]) -> list[str]:
+    """Tests in the program's own process, for those that hand functions over: what a program says here it may have forged."""
+    faults = []
+    for text in (tests["setup"], *tests["tests"]):
+        try:
+            exec(compile(text, "test.py", "exec"), namespace)
+            faults.append("")
+        except BaseException as error:
+            faults.append(f"{type(error).__name__}: {words_of(error)}")
+    return faults

@@ -1,0 +1,154 @@
+"""Frames between the two sides, and values as data: whatever crosses is copied, never trusted to behave."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+LARGEST = 4 << 20  # bytes of one frame
+SAFE = 2**53
+TAGGED: dict[str, Callable[[Any], Any]] = {"t": tuple, "s": set, "z": frozenset}
+
+
+class Ended(Exception):
+    """The other side is gone."""
+
+
+class Uncrossable(Exception):
+    """A value that is no data was to cross."""
+
+
+class Channel:
+    """Frames over a pair of descriptors: four bytes of length, then JSON."""
+
+    def __init__(self, read: int, write: int) -> None:
+        self.read, self.write = read, write
+
+    def send(self, message: Any) -> None:
+        body = json.dumps(message).encode()
+        if len(body) > LARGEST:
+            raise ValueError(f"{len(body)} bytes are more than the {LARGEST} that may cross at once")
+        rest = memoryview(len(body).to_bytes(4, "big") + body)
+        while rest:
+            try:
+                rest = rest[os.write(self.write, rest) :]
+            except (BrokenPipeError, ConnectionResetError):
+                raise Ended from None
+
+    def receive(self) -> Any:
+        size = int.from_bytes(self._exactly(4), "big")
+        if size > LARGEST:
+            raise ValueError(f"a frame of {size} bytes, where {LARGEST} are the most")
+        return json.loads(self._exactly(size))
+
+    def _exactly(self, size: int) -> bytes:
+        parts = bytearray()
+        while len(parts) < size:
+            try:
+                part = os.read(self.read, min(1 << 16, size - len(parts)))
+            except ConnectionResetError:
+                part = b""
+            if not part:
+                raise Ended
+            parts += part
+        return bytes(parts)
+
+
+def packed(value: Any, other: Callable[[Any], Any]) -> Any:
+    """A value as JSON, by what it holds and not by how it behaves; what is no data goes through `other`."""
+    kind = type(value)
+    if value is None or kind is bool or kind is str or kind is float:
+        return value
+    if isinstance(value, int):
+        number = int.__index__(value)
+        return number if -SAFE < number < SAFE else {"i": hex(number)}
+    if isinstance(value, float):
+        return float.__add__(value, 0.0)
+    if isinstance(value, str):
+        return "".join(str.__iter__(value))
+    if isinstance(value, list):
+        return [packed(each, other) for each in list.__iter__(value)]
+    if isinstance(value, dict):
+        return {"d": [[packed(key, other), packed(each, other)] for key, each in dict.items(value)]}
+    if isinstance(value, tuple):
+        return {"t": [packed(each, other) for each in tuple.__iter__(value)]}
+    if isinstance(value, set):
+        return {"s": [packed(each, other) for each in set.__iter__(value)]}
+    if isinstance(value, frozenset):
+        return {"z": [packed(each, other) for each in frozenset.__iter__(value)]}
+    return rarer(value, other)
+
+
+def rarer(value: Any, other: Callable[[Any], Any]) -> Any:
+    """Data of the standard library that functions return now and then."""
+    kind = type(value)
+    if kind is bytes or kind is bytearray:
+        return {"b": bytes(value).hex(), "of": kind.__name__}
+    if kind is complex:
+        return {"c": [value.real, value.imag]}
+    if kind is range:
+        return {"n": [packed(each, other) for each in (value.start, value.stop, value.step)]}
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    if name in ("decimal.Decimal", "fractions.Fraction"):
+        return {"x": name, "v": str(value)[:10_000]}
+    if name in ("datetime.date", "datetime.datetime", "datetime.time"):
+        return {"x": name, "v": value.isoformat()}
+    if name == "datetime.timedelta":
+        return {"x": name, "v": [value.days, value.seconds, value.microseconds]}
+    if name == "collections.deque":
+        return {"x": name, "v": [packed(each, other) for each in value]}
+    return other(value)
+
+
+def unpacked(found: Any, other: Callable[[Any], Any]) -> Any:
+    """The value of what `packed` made; whatever is no such thing is refused."""
+    kind = type(found)
+    if kind is list:
+        return [unpacked(each, other) for each in found]
+    if kind is not dict:
+        return found
+    if "x" in found:
+        return library(found["x"], found["v"], other)
+    tag = next(iter(found))
+    held = found[tag]
+    if tag in TAGGED:
+        return TAGGED[tag]([unpacked(each, other) for each in held])
+    if tag == "d":
+        return {unpacked(key, other): unpacked(each, other) for key, each in held}
+    if tag == "i":
+        return int(held, 16)
+    if tag == "b":
+        return (bytearray if found.get("of") == "bytearray" else bytes).fromhex(held)
+    if tag == "c":
+        return complex(float(held[0]), float(held[1]))
+    if tag == "n":
+        return range(*(unpacked(each, other) for each in held))
+    if tag == "r":
+        return other(found)
+    raise ValueError(f"no value is written {str(found)[:80]}")
+
+
+def library(name: str, held: Any, other: Callable[[Any], Any]) -> Any:
+    import datetime
+    from collections import deque
+    from decimal import Decimal
+    from fractions import Fraction
+
+    if name == "collections.deque":
+        return deque(unpacked(each, other) for each in held)
+    if name == "datetime.timedelta":
+        return datetime.timedelta(*held)
+    plain: dict[str, Callable[[str], Any]] = {
+        "decimal.Decimal": Decimal,
+        "fractions.Fraction": Fraction,
+        "datetime.date": datetime.date.fromisoformat,
+        "datetime.datetime": datetime.datetime.fromisoformat,
+        "datetime.time": datetime.time.fromisoformat,
+    }
+    return plain[name](str(held))
+
+
+def no_data(value: Any) -> Any:
+    raise Uncrossable(f"{type(value).__name__} is no data")

@@ -1,0 +1,212 @@
+"""The first process of a sandbox: warm and trusted. It forks a confined process for everything that is to run, and watches it."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import time
+from contextlib import suppress
+from typing import Any
+
+from parley.sandbox.inside import confine
+from parley.sandbox.inside.judge import judge, judges
+from parley.sandbox.inside.program import serve
+from parley.sandbox.inside.wire import Channel
+
+LOOK = 0.05  # seconds between two looks at the memory of what runs
+PAGE = os.sysconf("SC_PAGE_SIZE")
+COMMON = """
+bisect cmath collections copy datetime decimal fractions functools heapq itertools json math operator random re statistics string
+textwrap typing
+"""
+ROLES = {"program": serve, "judge": judge, "judges": judges}
+
+
+def main(settings: dict[str, Any]) -> None:
+    """Become nobody, then run one process over standard input and output, or fork them on request."""
+    if settings["uid"]:
+        os.setgroups([])
+        os.setresgid(*[settings["uid"]] * 3)
+        os.setresuid(*[settings["uid"]] * 3)
+        confine.control(confine.DUMPABLE, 1, "dumpable")  # so that /proc/self/uid_map is ours
+    confine.control(confine.SUBREAPER, 1, "subreaper")  # what a process leaves behind comes to us
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # if memory is short, the first to go are these
+        file.write("1000")
+    for name in COMMON.split():
+        __import__(name)
+    gc.collect()
+    gc.freeze()
+    room = Room(settings)
+    if settings["nested"]:
+        control = socket.socket(fileno=os.dup(0))
+        control.sendall(b"ready")
+        room.serve(control)
+    else:
+        room.start(settings["role"], Channel(os.dup(0), os.dup(1)), os.dup(2))
+        room.serve(None)
+
+
+class Watched:
+    """A confined process, as its watcher knows it."""
+
+    def __init__(self, pid: int, status: int) -> None:
+        self.pid, self.status, self.handle = pid, status, os.pidfd_open(pid)
+        self.began, self.peak, self.end = time.monotonic(), 0, ""
+
+
+class Room:
+    """All confined processes of one sandbox: each is ended when nobody waits for it any more or when it takes too much."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.settings = settings
+        self.poll = select.poll()
+        self.by_descriptor: dict[int, Watched] = {}
+
+    def serve(self, control: socket.socket | None) -> None:
+        """Start what is asked for and watch it; without requests to come, until the last process has ended."""
+        if control is not None:
+            self.poll.register(control, select.POLLIN)
+        while control is not None or self.by_descriptor:
+            events = self.poll.poll(LOOK * 1000 if self.by_descriptor else None)
+            for descriptor, _ in events:
+                if control is not None and descriptor == control.fileno():
+                    data, found, *_ = socket.recv_fds(control, 1, 2)
+                    if not data:
+                        os._exit(0)  # nobody is there any more; the rest of this namespace goes with us
+                    self.start("judges" if data == b"j" else "program", Channel(found[0], found[0]), found[1], control)
+                elif (watched := self.by_descriptor.get(descriptor)) is not None:
+                    self.finish(watched, "" if descriptor == watched.handle else "not wanted")
+            self.look()
+        os._exit(0)
+
+    def start(self, role: str, channel: Channel, status: int, control: socket.socket | None = None) -> None:
+        uid, gid = os.getuid(), os.getgid()
+        try:
+            pid = confine.forked(self.settings["nested"])
+        except (confine.Unable, OSError) as wrong:
+            report(status, f"unable: {wrong}")
+            pid = -1
+        if pid == 0:
+            confined(self.settings, channel, status, role, (uid, gid))
+        if control is not None:
+            os.close(channel.read)
+        if pid > 0:
+            watched = Watched(pid, status)
+            for descriptor in (watched.handle, status):
+                self.by_descriptor[descriptor] = watched
+                self.poll.register(descriptor, select.POLLIN)
+        else:
+            os.close(status)
+
+    def look(self) -> None:
+        """End what holds too much memory; what has only just begun cannot."""
+        now = time.monotonic()
+        for watched in {each for each in self.by_descriptor.values() if now - each.began > LOOK}:
+            watched.peak = max(watched.peak, memory_below(watched.pid))
+            watched.began = now
+            if watched.peak > self.settings["limits"]["memory"]:
+                self.finish(watched, "memory")
+
+    def finish(self, watched: Watched, why: str) -> None:
+        """End a process with everything below it, and say how it ended."""
+        for descriptor in (watched.handle, watched.status):
+            self.poll.unregister(descriptor)
+            del self.by_descriptor[descriptor]
+        kill(watched.pid)
+        _, result, usage = os.wait4(watched.pid, 0)
+        while not self.settings["nested"] and (left := descendants(os.getpid()) - self.running()):
+            for each in left:
+                kill(each)
+            reap(left)
+        code = os.waitstatus_to_exitcode(result)
+        ended = why or (f"signal {-code}" if code < 0 else f"status {code}")
+        report(watched.status, ended, usage.ru_utime + usage.ru_stime, max(watched.peak, usage.ru_maxrss * 1024))
+        os.close(watched.handle)
+        os.close(watched.status)
+
+    def running(self) -> set[int]:
+        return {each.pid for each in self.by_descriptor.values()}
+
+
+def report(status: int, end: str, cpu: float = 0.0, peak: int = 0) -> None:
+    with suppress(OSError):
+        os.write(status, json.dumps({"end": end, "cpu": round(cpu, 4), "peak": peak}).encode())
+
+
+def kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def reap(pids: set[int]) -> None:
+    for pid in pids:
+        with suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+
+
+def confined(settings: dict[str, Any], channel: Channel, status: int, role: str, who: tuple[int, int]) -> None:
+    """The process that will run what others wrote; it comes back from nothing here."""
+    try:
+        confine.control(confine.DIE_WITH_PARENT, signal.SIGKILL, "die with parent")
+        os.setsid()  # its own group: kill(0, 9) would cross into ours
+        if settings["nested"]:
+            confine.own_names(*who)
+            confine.own_files(settings["limits"])
+        os.chdir(settings["folder"])
+        confine.limited(settings["limits"])
+        confine.disarmed(bytes.fromhex(settings["filter"]))
+    except BaseException as wrong:
+        report(status, f"unable: {wrong}")
+        os._exit(97)
+    channel = only(channel)
+    channel.send("ready")
+    try:
+        ROLES[role](channel)
+    finally:
+        os._exit(0)
+
+
+def only(channel: Channel) -> Channel:
+    """The channel alone: nothing else that was open stays so."""
+    null = os.open("/dev/null", os.O_RDWR)
+    read, write = os.dup(channel.read), os.dup(channel.write)
+    for place, descriptor in enumerate((null, null, null, read, write)):
+        os.dup2(descriptor, place)
+    os.closerange(5, 1024)
+    return Channel(3, 4)
+
+
+def descendants(root: int) -> set[int]:
+    """All processes below one."""
+    parents: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdecimal():
+            try:
+                with open(f"/proc/{name}/stat") as file:
+                    parents.setdefault(int(file.read().rpartition(")")[2].split()[1]), []).append(int(name))
+            except (OSError, IndexError, ValueError):
+                continue
+    found: set[int] = set()
+    waiting = [root]
+    while waiting:
+        below = [each for each in parents.get(waiting.pop(), ()) if each not in found]
+        found.update(below)
+        waiting += below
+    return found
+
+
+def memory_below(child: int) -> int:
+    """Bytes that a process and everything below it hold for themselves."""
+    total = 0
+    for each in {child, *descendants(child)}:
+        try:
+            with open(f"/proc/{each}/statm") as file:
+                resident, shared = file.read().split()[1:3]
+            total += (int(resident) - int(shared)) * PAGE
+        except (OSError, ValueError):
+            continue
+    return total

@@ -1,0 +1,172 @@
+"""The ways in which code can be kept apart, each as the command that starts the first process inside."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+from parley.errors import SandboxError
+from parley.sandbox.limits import Limits
+
+BOOT = (
+    "import json,os,sys,types\n"
+    "def take(n):\n"
+    " b=b''\n"
+    " while len(b)<n:\n"
+    "  c=os.read(0,n-len(b))\n"
+    "  if not c:os._exit(0)\n"
+    "  b+=c\n"
+    " return b\n"
+    "sources,settings=json.loads(take(int.from_bytes(take(4),'big')))\n"
+    "for name,text in sources:\n"
+    " m=sys.modules[name]=types.ModuleType(name)\n"
+    " m.__path__=[]\n"
+    " exec(compile(text,name,'exec'),m.__dict__)\n"
+    " above,_,last=name.rpartition('.')\n"
+    " if above:setattr(sys.modules[above],last,m)\n"
+    "m.main(settings)\n"
+)
+SETTINGS = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
+REMEDY = (
+    "install bubblewrap (on Debian and Ubuntu: apt-get install bubblewrap) and allow user namespaces, or choose "
+    "--sandbox docker or podman, or pass --unsafe-run-code-without-isolation to run what models write without any protection"
+)
+
+
+class Kind(Protocol):
+    """A way to keep code apart."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def environment(self) -> Mapping[str, str]: ...  # of the command that starts it
+
+    nested: bool  # whether one first process can make fresh namespaces for each program
+    uid: int  # who the program is, where it starts as root; else 0
+
+    def command(self, limits: Limits) -> list[str]: ...
+
+
+@dataclass
+class Bubblewrap:
+    """Namespaces of the kernel, made by bubblewrap: no network, nothing of this machine but programs to read."""
+
+    name: ClassVar[str] = "bubblewrap"
+    environment: ClassVar[Mapping[str, str]] = SETTINGS
+    nested: bool = True
+    uid: int = 0
+
+    def __post_init__(self) -> None:
+        if os.getuid() == 0:
+            self.uid = private_uid(Path("/proc/self/uid_map").read_text())
+
+    def command(self, limits: Limits) -> list[str]:
+        found = shutil.which("bwrap")
+        if found is None:
+            raise SandboxError(f"bubblewrap is not installed here: {REMEDY}")
+        parts = [found, "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+        parts += ["--hostname", "sandbox", "--new-session", "--clearenv"]
+        if os.getuid() == 0:
+            parts += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+        else:
+            parts += ["--unshare-user"]
+        for place in system():
+            parts += [*parents(place), "--ro-bind", place, place]
+        for name in ("lib", "lib64", "bin", "sbin"):
+            if os.path.islink(f"/{name}"):
+                parts += ["--symlink", os.readlink(f"/{name}").lstrip("/"), f"/{name}"]
+            elif os.path.isdir(f"/{name}"):
+                parts += ["--ro-bind", f"/{name}", f"/{name}"]
+        parts += ["--perms", "0755", "--dir", "/etc", "--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache"]
+        parts += ["--perms", "1777", "--size", str(limits.disk), "--tmpfs", "/tmp", "--proc", "/proc", "--dev", "/dev"]
+        parts += ["--perms", "1777", "--size", str(1 << 20), "--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--remount-ro", "/"]
+        parts += ["--chdir", "/tmp"]
+        for name, value in SETTINGS.items():
+            parts += ["--setenv", name, value]
+        return [*parts, python(), *FLAGS, "-c", BOOT]
+
+
+@dataclass
+class Container:
+    """A container of docker or podman for each process: no network, no mounts, no rights."""
+
+    name: str  # docker or podman
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))  # of the client, not of the container
+    nested: bool = False
+    uid: int = 0
+    image: str = f"python:{sys.version_info[0]}.{sys.version_info[1]}-slim"
+
+    def command(self, limits: Limits) -> list[str]:
+        found = shutil.which(self.name)
+        if found is None:
+            raise SandboxError(f"{self.name} is not installed here: {REMEDY}")
+        parts = [
+            found,
+            "run",
+            "--rm",
+            "--interactive",
+            "--pull",
+            "missing",
+            "--network",
+            "none",
+            "--read-only",
+            "--ipc",
+            "private",
+        ]
+        parts += ["--user", "65534:65534", "--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--hostname", "sandbox"]
+        parts += ["--tmpfs", f"/tmp:rw,nosuid,nodev,size={limits.disk},mode=1777", "--workdir", "/tmp", "--init=false"]
+        memory = str(limits.memory + (64 << 20))  # beyond that the kernel ends it; the limit itself is watched from inside
+        parts += ["--memory", memory, "--memory-swap", memory, "--pids-limit", str(limits.processes + 4), "--cpus", "1"]
+        for name, value in SETTINGS.items():
+            parts += ["--env", f"{name}={value}"]
+        return [*parts, self.image, "python3", *FLAGS, "-c", BOOT]
+
+
+@dataclass
+class Bare:
+    """A process of this machine with limits, and no isolation: only where somebody has asked for it in so many words."""
+
+    name: ClassVar[str] = "none"
+    environment: ClassVar[Mapping[str, str]] = SETTINGS
+    nested: bool = False
+    uid: int = 0
+
+    def command(self, limits: Limits) -> list[str]:
+        return [python(), *FLAGS, "-c", BOOT]
+
+
+FLAGS = ("-s", "-S", "-P")  # nothing of the user's packages; the environment is ours already
+
+
+def python() -> str:
+    """The interpreter itself, not a virtual environment's."""
+    return f"{sys.base_prefix}/bin/python{sys.version_info[0]}.{sys.version_info[1]}"
+
+
+def system() -> list[str]:
+    """The folders that hold programs and libraries."""
+    prefix = os.path.realpath(sys.base_prefix)
+    return ["/usr", *({sys.base_prefix, prefix} - {"/usr"} if not prefix.startswith("/usr/") else ())]
+
+
+def parents(place: str) -> list[str]:
+    """The folders above one, which bubblewrap would make for its owner only."""
+    above = [str(each) for each in reversed(Path(place).parents)][1:]
+    return [word for each in above for word in ("--perms", "0755", "--dir", each)]
+
+
+def private_uid(mapped: str) -> int:
+    """A user that nobody is, out of those that exist here: two runs should not share one."""
+    ranges = [(int(first), int(count)) for first, _, count in (line.split() for line in mapped.splitlines())]
+    first, count = max(ranges, key=lambda each: each[1])
+    low, high = first + min(count // 2, 1 << 20), first + min(count, 1 << 31) - 2
+    if high <= low:
+        raise SandboxError("there is no second user here that a program could run as")
+    return random.SystemRandom().randint(low, high)
