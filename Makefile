@@ -3,15 +3,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all check clean
+.PHONY: demo test test-all check clean bubblewrap
 
-demo: .venv/.installed
+demo: .venv/.installed bubblewrap
 	$(BIN)/parley demo
 
-test: .venv/.tested
+test: .venv/.tested bubblewrap
 	$(BIN)/python -m pytest -q -n 2 -m "not slow"
 
-test-all: .venv/.heavy
+test-all: .venv/.heavy bubblewrap
 	OMP_NUM_THREADS=1 PARLEY_HEAVY=1 $(BIN)/python -m pytest -q -n 2
 
 check: .venv/.checked
@@ -37,6 +37,14 @@ check: .venv/.checked
 .venv/.checked: .venv/.installed
 	$(PIP) -e ".[test,check]"
 	touch $@
+
+# What keeps the code that models write apart from this machine. Only root can install it.
+bubblewrap:
+	@command -v bwrap >/dev/null && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get install -y -qq bubblewrap >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq bubblewrap; } >/dev/null; \
+	fi; \
+	command -v bwrap >/dev/null || echo "bubblewrap is missing: sudo apt-get install bubblewrap (or your system's package of that name)"
 
 clean:
 	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -6,6 +6,7 @@ from typing import Any as _Any
 
 from parley.errors import Forfeit, ParleyError, TaskError, UsageError
 from parley.expect import Amount, Choice, Code, Fields, Reader, Said, Text
+from parley.material import Problem
 from parley.pool import Example, Seat, View
 from parley.referee import Referee
 from parley.task import Metric, Prompt, Role, Scores, Sight, Task
@@ -24,6 +25,7 @@ __all__ = [
     "Forfeit",
     "Metric",
     "ParleyError",
+    "Problem",
     "Prompt",
     "Reader",
     "Referee",

@@ -15,8 +15,10 @@ from parley.catalogue import digest, rule_digest
 from parley.errors import ReplayError, UsageError, unknown
 from parley.plan.stopping import Stop
 from parley.providers.keys import secrets
-from parley.task import Prompt, Task
+from parley.task import Metric, Prompt, Task
 
+ISOLATING = ("bubblewrap", "docker", "podman")
+SANDBOXES = (*ISOLATING, "none")
 FREE = ("name", "max_blocks", "budget_usd", "max_calls")  # what may change from one sitting to the next
 
 
@@ -41,11 +43,14 @@ class Config:
     max_blocks: int | None = None
     budget_usd: float | None = None  # bounds on all that the run spends, however often it is resumed
     max_calls: int | None = None
+    sandbox: str = "bubblewrap"  # how code that models write is kept apart; "none": not at all
     name: str = ""
 
     def __post_init__(self) -> None:
         if self.budget_usd is not None and not 0 <= self.budget_usd < float("inf"):
             raise UsageError(f"budget_usd must be a number of USD, 0 or more, not {self.budget_usd}")
+        if self.sandbox not in SANDBOXES:
+            raise unknown("sandbox", self.sandbox, SANDBOXES)
         if self.max_calls is not None and self.max_calls < 0:
             raise UsageError(f"max_calls must be a whole number, 0 or more, not {self.max_calls}")
 
@@ -80,14 +85,21 @@ def identity(
         "mends": version("json-repair"),  # what broken JSON is mended with: a record without it was read without mending
         "task": task.name,
         "version": task.version,
+        **({"runs_code": True} if task.runs_code else {}),
         "rule": rule_digest(type(task)),
         "roles": {name: "instrument" if role.instrument else "contestant" for name, role in task.roles.items()},
         "seats": dict(seats),
-        "metrics": [{k: v for k, v in asdict(metric).items() if k != "spread"} for metric in task.metrics(seats)],  # a guess
+        "metrics": [described(metric) for metric in task.metrics(seats)],
         "items": f"{len(items)}@{digest(repr(items))[:8]}" if items else None,
         "texts": {f"{task.name}.{name}": prompt.text for name, prompt in sorted(prompts.items())},
         "prompts": {f"{task.name}.{name}": digest(prompt.text) for name, prompt in sorted(prompts.items())},
     }
+
+
+def described(metric: Metric) -> dict[str, Any]:
+    """A metric as a record keeps it: without the guess at its spread, and without what it does not use."""
+    facts = {name: value for name, value in asdict(metric).items() if name != "spread"}
+    return {name: value for name, value in facts.items() if name not in ("round", "judged") or value}
 
 
 def refuse_changes(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> None:

@@ -11,7 +11,7 @@ from parley import runs
 from parley import store as stores
 from parley.errors import ParleyError, UsageError
 from parley.eventloop import finished
-from parley.experiment import Experiment, from_file, is_file
+from parley.experiment import Experiment, from_file, is_file, kept_apart
 from parley.prepared import prepare_again
 from parley.result import Result
 from parley.task import Task
@@ -42,6 +42,8 @@ async def run_async(
     max_blocks: int | None = None,
     budget_usd: float | None = None,
     max_calls: int | None = None,
+    sandbox: str | None = None,
+    unsafe_run_code_without_isolation: bool = False,
     seed: int | None = None,
     prompts: Mapping[str, str] | None = None,
     standardise: str | None = None,
@@ -55,7 +57,8 @@ async def run_async(
     A task is a name, a path or an instance; its parameters are further keywords. Models are names, aliases of
     `models.yaml`, functions, or {"model": name, option: value} under an alias. Instead of a task, the path of an
     experiment file says all of this; what is given here overrides it. A run that is stopped, also by its budget
-    (`budget_usd`, `max_calls`), returns its partial result, marked as such.
+    (`budget_usd`, `max_calls`), returns its partial result, marked as such. Code that models write runs in a
+    `sandbox` (bubblewrap, docker or podman), or nowhere.
     """
     experiment = asked_for(task, params)
     if models is not None:
@@ -70,6 +73,7 @@ async def run_async(
     experiment.override(plan=plan, repeats=repeats, seed=seed, standardise=standardise, name=name, concurrency=concurrency)
     experiment.override(seats=seats, until_stable=until_stable, half_width=half_width, alpha=alpha, target=target, top=top)
     experiment.override(max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls)
+    experiment.override(sandbox="none" if unsafe_run_code_without_isolation else kept_apart(sandbox))
     experiment.override(dataset=str(dataset) if dataset is not None else None, store=str(store) if store else None)
     most = runs.CONCURRENCY if experiment.concurrency is None else experiment.concurrency
     return judged(await runs.start(experiment.prepared(), stores.folder(experiment.store), concurrency=most))

@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 
 from parley import aliases
 from parley.catalogue import task_class
-from parley.config import Config, chosen_prompts
+from parley.config import ISOLATING, Config, chosen_prompts
 from parley.errors import UsageError, unknown
 from parley.items import items_from
 from parley.marked import Marked, shown
@@ -28,6 +28,7 @@ STANDARDISE = ("on_error", "always")
 OTHERS = {"task": "tasks written in YAML", "suite": "suites of experiments"}
 DRAWN = (  # ${NAME} is taken on reading
     "items", "repeats", "seats", "seed", "concurrency", "plan", "standardise", "name", "store", "set", "stop", "budget",
+    "sandbox",
 )  # fmt: skip
 
 
@@ -55,6 +56,7 @@ class Experiment:
     max_blocks: int | None = None
     budget_usd: float | None = None
     max_calls: int | None = None
+    sandbox: str | None = None
     seed: int | None = None
     standardise: str | None = None
     name: str | None = None
@@ -144,6 +146,7 @@ class Experiment:
             max_blocks=self.max_blocks,
             budget_usd=self.budget_usd,
             max_calls=self.max_calls,
+            sandbox=self.sandbox or "bubblewrap",
             name=self.name or "",
         )
 
@@ -234,7 +237,7 @@ def from_file(path: str) -> Experiment:
         found.dataset = aliases.beside(file, data["dataset"]) if is_path else data["dataset"]
     for key in ("items", "repeats", "seats", "seed", "concurrency"):
         found.override(**{key: int(data[key]) if key in data else None})
-    found.override(**{key: data.get(key) for key in ("plan", "standardise", "name", "store")})
+    found.override(**{key: data.get(key) for key in ("plan", "standardise", "name", "store", "sandbox")})
     return found
 
 
@@ -290,3 +293,10 @@ def words_of(path: str) -> str:
         return Path(path).expanduser().read_text(encoding="utf-8-sig").strip("\n")
     except (OSError, UnicodeDecodeError) as wrong:
         raise UsageError(f"prompt file {path} cannot be read: {wrong}") from None
+
+
+def kept_apart(sandbox: str | None) -> str | None:
+    """A sandbox that isolates; to do without one takes more words than this."""
+    if sandbox is not None and sandbox not in ISOLATING:
+        raise unknown("sandbox", str(sandbox), ISOLATING)
+    return sandbox

@@ -241,6 +241,7 @@ def run_facts(archive: Archive) -> dict[str, Any]:
         "models": config.models,
         "plan": config.plan,
         "seed": config.seed,
+        "sandbox": config.sandbox if archive.identity.get("runs_code") else None,
         "budget": {"usd": config.budget_usd, "calls": config.max_calls},
         "state": archive.state,
         "stop": {"status": archive.status, "reason": archive.reason},

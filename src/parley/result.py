@@ -145,6 +145,10 @@ class Result:
             of = "" if data["stability"] else f" of {run['matches']['planned']}"  # where nobody knows how many there will be
             played = f"{run['matches']['done']}{of} matches"
             lines.append(f"{run['state']}: {played}" + (f"; {run['stop']['reason']}" if run["stop"]["reason"] else ""))
+        if run["sandbox"] == "none":
+            lines.append(
+                "UNSAFE: what models wrote was run without isolation; a program can have changed anything, these numbers too"
+            )
         kinds = {row["interval"] for row in data["results"]}
         lines += [note for kind, note in NOTES.items() if kind in kinds]
         lines += paths(data["stability"])

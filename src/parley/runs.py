@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
 from parley.budget import Budget
 from parley.config import refuse_changes, refuse_other
 from parley.costs import costs, total
-from parley.errors import Halted, ParleyError, ParticipantError, ReplayError, StoreError, TaskError, UsageError
+from parley.errors import Halted, ParleyError, ParticipantError, ReplayError, SandboxError, StoreError, TaskError, UsageError
 from parley.expect import clip
 from parley.items import stored
 from parley.match import Match, Outcome
@@ -31,6 +31,9 @@ from parley.store import SUFFIX
 from parley.store.archive import Archive
 from parley.store.journal import Journal
 from parley.store.sqlite import SqliteJournal
+
+if TYPE_CHECKING:
+    from parley.sandbox.executor import Sandbox
 
 CONCURRENCY = 32
 HEARTBEAT = 10.0  # seconds
@@ -107,11 +110,13 @@ async def play(
     places: list[Placed] = []
     beating: asyncio.Task[None] | None = None
     hooks: list[Any] = []
+    playing: Playing | None = None
     try:
         with Archive(path) as archive:
             playing = Playing(prepared, journal, tally or Tally(), brake or Brake(), archive)
         places, beating = list(playing.places.values()), asyncio.create_task(playing.beat())
         hooks = [(AGAIN, AGAIN.set(playing.brake.gate)), (NOTICE, NOTICE.set(playing.tally.hear))]
+        await playing.prove()
         state, status, reason = await playing.season(1 if prepared.attended else concurrency)
         with suppress(StoreError):  # a store that cannot be written is the reason itself, and stands in it
             await playing.settle()
@@ -127,8 +132,19 @@ async def play(
         if beating is not None:
             beating.cancel()
         await asyncio.gather(*(placed.close() for placed in places), return_exceptions=True)
+        if playing is not None and playing.sandbox is not None:
+            await asyncio.to_thread(playing.sandbox.close)
         await journal.close()
     return Ending(path, state, status, reason, playing.brake.flag or ("--max-blocks" if status == "budget" else ""))
+
+
+def sandbox_for(prepared: Prepared) -> Sandbox | None:
+    """Where a task's programs run, if it has any."""
+    if not prepared.task.runs_code:
+        return None
+    from parley.sandbox.executor import Sandbox  # few tasks need it
+
+    return Sandbox(prepared.config.sandbox)
 
 
 class Playing:
@@ -154,10 +170,18 @@ class Playing:
             if self.budget is not None and (notice := self.budget.seat(alias, who, prepared.config.models[alias])):
                 tally.notices.append(notice)
         self.names = frozenset(names_of(prepared.config))
+        self.sandbox = sandbox_for(prepared)
         self.faults: Counter[str] = Counter()
         self.fatal: ParleyError | None = None
         tally.done = len(finished)
         tally.notices += [*prepared.cautions, *filter(None, [journal.notice])]
+
+    async def prove(self) -> None:
+        """Before the first match: code that models write is kept apart, or the run does not begin."""
+        if self.sandbox is not None:
+            await self.sandbox.prove()
+            if self.prepared.config.sandbox == "none":
+                self.tally.hear("code that models write runs on this machine WITHOUT isolation, as you asked")
 
     async def season(self, concurrency: int) -> tuple[Literal["done", "stopped", "failed"], str | None, str]:
         specs: dict[int, MatchSpec] = {}
@@ -180,7 +204,7 @@ class Playing:
             except StoreError as fault:
                 self.stop(fault)
             if self.fatal is not None:
-                lost = isinstance(self.fatal, StoreError) and not isinstance(self.fatal, ReplayError)
+                lost = isinstance(self.fatal, StoreError | SandboxError) and not isinstance(self.fatal, ReplayError)
                 return ("stopped" if lost else "failed"), ("interrupted" if lost else None), str(self.fatal)
             if self.brake.reason:
                 return "stopped", self.brake.status, self.brake.reason
@@ -235,6 +259,7 @@ class Playing:
             names=self.names,
             standardise=prepared.config.standardise,
             gate=self.brake.gate,
+            execute=None if self.sandbox is None else self.sandbox.execute,
             mend=self.mends,
         )
         return await match.play()

@@ -57,6 +57,8 @@ class Metric:
     better: Literal["higher", "lower"] = "higher"
     success: float | None = None  # from here on a match counts as a success
     roles: tuple[str, ...] = ()  # whom it is given to; empty: every contestant
+    round: int | None = None  # of metrics that follow one quantity from round to round: which round this is
+    judged: bool = False  # given by judges; the others are measured
     spread: float | None = None  # the standard deviation to expect of a block's score, for forecasts
 
 
@@ -121,6 +123,7 @@ class Task:
     item_type: ClassVar[type | None] = None
     repeats: ClassVar[int] = 1  # how often a plan plays everything unless told otherwise
     bots: ClassVar[Mapping[str, Callable[..., Any]]] = {}
+    runs_code: ClassVar[bool] = False  # whether what models write is run, for which a sandbox is needed
     play: Callable[..., Coroutine[Any, Any, Scores]]
 
     def metrics(self, seats: Mapping[str, int]) -> Sequence[Metric]:

@@ -46,7 +46,7 @@ def command(no_calls: bool, store: str | None, as_json: bool) -> int:
     click.echo(
         f"store: {facts['store']['path']} ({facts['store']['filesystem'] or 'file system unknown'}): {facts['store']['state']}"
     )
-    click.echo(f"sandbox: {facts['sandbox']}: model-written code is not run")
+    click.echo(f"sandbox: {facts['sandbox']}: {facts['isolation']}")
     for row in facts["endpoints"]:
         asked = f"; {row['model']}: {outcome(row)}" if row["model"] else ""
         click.echo(f"{row['provider']:<20} key {row['key']:<10} {row['base_url'] or 'no address':<34} {row['state']}{asked}")
@@ -76,10 +76,26 @@ def examined(store: str | None, calls: bool = True) -> dict[str, Any]:
         "sqlite": sqlite3.sqlite_version,
         "packages": {name: installed(name) for name in PACKAGES},
         "store": {"path": str(place), "filesystem": kind_of(place), "state": state},
-        "sandbox": "none",
+        **sandbox(),
         "endpoints": reachable,
         "models": named,
     }
+
+
+def sandbox() -> dict[str, str]:
+    """How code that models write would be kept apart here: tried out, not looked up."""
+    from parley.sandbox.executor import Sandbox
+
+    tried = Sandbox()
+    try:
+        kind = eventloop.finished(tried.prove())
+    except ParleyError as wrong:
+        return {"sandbox": "none", "isolation": f"code that models write is not run: {wrong}"}
+    finally:
+        tried.close()
+    how = "new namespaces for each program" if kind.nested else "a sandbox for each program, which is slower"
+    memory = "memory bounded by the kernel" if tried.bounded else "memory watched"
+    return {"sandbox": kind.name, "isolation": f"tried out and holds; {how}, {memory}"}
 
 
 def installed(name: str) -> str | None:

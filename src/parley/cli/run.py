@@ -12,6 +12,7 @@ from parley import store as stores
 from parley.cli.options import as_json, assigned, in_format, in_store, with_options, within_calls, within_usd
 from parley.cli.playing import played
 from parley.cli.progress import say
+from parley.config import ISOLATING
 from parley.costs import money
 from parley.errors import UsageError
 from parley.experiment import STANDARDISE, Experiment, from_file, is_file, words_of
@@ -52,6 +53,13 @@ ASK_FROM = 1.0  # USD
 @click.option("--seed", type=int, help="Where all chance comes from (default: 0).")
 @click.option("--prompt", "prompts", multiple=True, metavar="ADDRESS=FILE", help="Replace a prompt (see `parley tasks NAME`).")
 @click.option("--standardise", type=click.Choice(STANDARDISE), help="When a reply is put into form (default: on_error).")
+@click.option("--sandbox", type=click.Choice(ISOLATING), help="How code that models write is kept apart (default: bubblewrap).")
+@click.option(
+    "--unsafe-run-code-without-isolation",
+    "unsafe",
+    is_flag=True,
+    help="Run what models write on this machine as it is; the run and its report say so.",
+)
 @click.option("--name", help="A name of your own for the run.")
 @in_store
 @click.option("--concurrency", type=click.IntRange(1), help=f"Matches in flight (default: {runs.CONCURRENCY}).")
@@ -81,6 +89,8 @@ def command(
     seed: int | None,
     prompts: tuple[str, ...],
     standardise: str | None,
+    sandbox: str | None,
+    unsafe: bool,
     name: str | None,
     store: str | None,
     concurrency: int | None,
@@ -105,7 +115,7 @@ def command(
     experiment.override(dataset=dataset, items=items, plan=plan, repeats=repeats, seed=seed, standardise=standardise)
     experiment.override(until_stable=until_stable, half_width=half_width, alpha=alpha, target=target, top=top)
     experiment.override(seats=seats, max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls)
-    experiment.override(name=name, store=store, concurrency=concurrency)
+    experiment.override(name=name, store=store, concurrency=concurrency, sandbox="none" if unsafe else sandbox)
     prepared = experiment.prepared()
     if dry_run:
         return forecasted(prepared, as_json, form)

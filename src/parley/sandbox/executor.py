@@ -18,8 +18,6 @@ from parley.sandbox.kinds import REMEDY, Bare, Bubblewrap, Container, Kind
 from parley.sandbox.limits import MB, Limits
 from parley.sandbox.process import First
 
-CHOICES = ("bubblewrap", "docker", "podman", "none")
-
 
 class Sandbox:
     """Runs what models write. It starts, and proves itself, with the first program."""
@@ -54,10 +52,8 @@ class Sandbox:
         return verdict.as_data()
 
     async def _tried(self, trial: Trial) -> Verdict:
-        loop = asyncio.get_running_loop()
-        async with self._opening:
-            await loop.run_in_executor(self._threads, self._open)
-        return await loop.run_in_executor(self._threads, self._judged, trial)
+        await self.prove()
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._judged, trial)
 
     def _judged(self, trial: Trial) -> Verdict:
         assert self._first is not None
@@ -99,9 +95,15 @@ class Sandbox:
                 raise
         self.kind, self._first, self._judges = first.kind, first, Judges(first)
 
-    def open(self) -> Kind:
-        """Start and prove it now; what it is."""
-        self._open()
+    @property
+    def bounded(self) -> bool:
+        """Whether the kernel bounds the memory of all programs together."""
+        return self._group is not None
+
+    async def prove(self) -> Kind:
+        """Start it now, before anything is paid for what it could not run."""
+        async with self._opening:
+            await asyncio.get_running_loop().run_in_executor(self._threads, self._open)
         assert self.kind is not None
         return self.kind
 

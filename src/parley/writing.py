@@ -1,0 +1,99 @@
+"""The writer-editor paradigm (DynaEval §A.4): one writes, one comments, until they agree or the rounds are over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean, median
+from typing import Any, Literal, NamedTuple
+
+from parley.expect import Fields, Reader, Text
+from parley.pool import Seat
+from parley.referee import Referee
+from parley.task import Prompt
+
+OVER = "over"
+Vote = Literal["mean", "median"]
+
+
+class Words(NamedTuple):
+    """The four prompts of the paradigm; what the other said comes in as {said}."""
+
+    write: Prompt
+    revise: Prompt
+    review: Prompt
+    review_again: Prompt
+
+
+@dataclass(frozen=True)
+class Version:
+    """What a writer gave in one round, and what the editor said to it; None where nothing could be read."""
+
+    text: str | None
+    review: str | None
+
+
+async def written(
+    referee: Referee, writer: Seat, editor: Seat, rounds: int, words: Words, reader: Reader[str], **values: Any
+) -> list[Version]:
+    """A round is one version with its review. From the second review on the editor may end it all by one word."""
+    versions: list[Version] = []
+    for number in range(1, rounds + 1):
+        first, said = number == 1, "" if not versions else quoted(referee, versions[-1].review, editor)
+        task = referee.render(words.write if first else words.revise, said=said, number=number, **values)
+        text = await referee.ask(writer, task, expect=reader, default=None)
+        prompt = words.review if first else words.review_again
+        review = await referee.ask(
+            editor,
+            referee.render(prompt, said=quoted(referee, text, writer), number=number, **values),
+            expect=Text(),
+            default=None,
+        )
+        versions.append(Version(text, review))
+        if not first and ends(review):
+            break
+    return versions
+
+
+def ends(review: str | None) -> bool:
+    """Whether a review is the one word that ends the work."""
+    return review is not None and review.strip(" \t\r\n.,;:!'\"*_`()[]").casefold() == OVER
+
+
+def quoted(referee: Referee, said: str | None, seat: Seat) -> str:
+    """What a seat gave, as material; silence is told as such."""
+    return f"({seat} gave nothing that could be read.)" if said is None else referee.quote(said, seat)
+
+
+def conversation(referee: Referee, writer: Seat, editor: Seat, versions: Sequence[Version]) -> str:
+    """The whole exchange as material for a judge."""
+    parts = []
+    for number, version in enumerate(versions, 1):
+        parts += [f"Round {number}:", quoted(referee, version.text, writer), quoted(referee, version.review, editor)]
+    return "\n".join(parts)
+
+
+async def rated(
+    referee: Referee, judges: Sequence[Seat], text: str, seats: Sequence[Seat], vote: Vote = "mean"
+) -> dict[Seat, float | None]:
+    """Every judge rates every seat from 1 to 10, with a basis; all judge at once, and who cannot be read has no vote."""
+    if not judges:
+        return dict.fromkeys(seats)
+    reader = Fields({seat.role: RATING for seat in seats})
+    found = await referee.ask(judges, text, expect=reader, default=None)
+    votes = {judge: said for judge, said in found.items() if said is not None}
+    scores: dict[Seat, float | None] = {}
+    for seat in seats:
+        given = [float(said[seat.role]["score"]) for said in votes.values()]
+        scores[seat] = None if not given else mean(given) if vote == "mean" else median(given)
+    referee.note(votes={str(judge): {str(seat): said[seat.role] for seat in seats} for judge, said in votes.items()})
+    return scores
+
+
+RATING: Mapping[str, Any] = {
+    "type": "object",
+    "description": '{"basis": <why, in a few sentences>, "score": <a number from 1 to 10>}',
+    "properties": {"basis": {"type": "string"}, "score": {"type": "number", "minimum": 1, "maximum": 10}},
+    "required": ["basis", "score"],
+    "additionalProperties": False,
+}
