@@ -8,13 +8,15 @@ from parley import TaskError, catalogue
 from parley.testing import check_task
 from tests import games
 
+ITEMS = {"code_review": [{"id": "add", "text": "Add two numbers.", "names": ["add"], "tests": ["assert add(1, 2) == 3"]}]}
 EXAMPLES = sorted(str(path) for path in (Path(__file__).parents[1] / "examples").glob("*.py"))
 
 
 @pytest.mark.parametrize("reference", [*catalogue.names(), *EXAMPLES], ids=lambda r: Path(r).stem)
 def test_every_task_of_ours_passes(reference):
     task = catalogue.task_class(reference).configured({})
-    assert set(check_task(task)) >= {"repeatable", "resumable", "growing", "patient", "anonymous", "enduring", "elsewhere"}
+    done = check_task(task, items=ITEMS.get(task.name, ()))
+    assert set(done) >= {"repeatable", "resumable", "growing", "patient", "anonymous", "enduring", "elsewhere"}
 
 
 def test_both_modes_of_the_public_goods_game_pass():

@@ -908,7 +908,7 @@ def test_the_doctor_asks_each_endpoint_once_for_one_token(here):
     assert (openai["served"], near["served"], far["served"]) == ("mock-1", "mock-1", None)
     assert near["latency"] > 0
     assert "127.0.0.1:9" in far["error"]
-    assert facts.json["sandbox"] == "none"
+    assert facts.json["sandbox"] == "bubblewrap"
     assert "answers as mock-1 after" in text
 
 

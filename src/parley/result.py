@@ -11,7 +11,9 @@ from typing import Any
 from parley.costs import costs, priced, remark
 from parley.errors import UsageError, unknown
 from parley.findings import Findings, asked_without, run_facts, violated
+from parley.panel import judges
 from parley.parts import PARTS, paths, rows_of
+from parley.rounds import by_partner, by_round, passes
 from parley.statistics.intervals import ALPHA
 from parley.store.archive import Archive
 from parley.tables import Table, number, whisker
@@ -38,19 +40,23 @@ class Result:
         """All of it, in the form that `--json` prints (schema parley.result/1)."""
         with Archive(self.path) as archive:
             findings = Findings(archive, self._method)
-            pairs = findings.pairs()
+            pairs, results, tables = findings.pairs(), findings.results(), findings.tables()
             return {
                 "schema": "parley.result/1",
                 "run": run_facts(archive),
-                "results": findings.results(),
+                "results": results,
                 "violations": violated(archive),
                 "left_out": archive.left_out(),
                 "pairs": [vars(pair) for pair in pairs],
                 "ranks": [vars(rank) for rank in findings.ranks(pairs)],
                 "positions": findings.positions(),
-                "tables": findings.tables(),
+                "tables": tables,
                 "ratings": findings.ratings(),
                 "stability": findings.stability(),
+                "rounds": by_round(findings, results),
+                "partners": by_partner(findings, tables),
+                "passes": passes(findings),
+                "judges": judges(findings),
                 "cost": costs(archive),
                 "prices": priced(archive),
             }

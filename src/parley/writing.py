@@ -86,7 +86,7 @@ async def rated(
     for seat in seats:
         given = [float(said[seat.role]["score"]) for said in votes.values()]
         scores[seat] = None if not given else mean(given) if vote == "mean" else median(given)
-    referee.note(votes={str(judge): {str(seat): said[seat.role] for seat in seats} for judge, said in votes.items()})
+    referee.note(votes={judge: {seat: said[seat.role] for seat in seats} for judge, said in votes.items()})
     return scores
 
 

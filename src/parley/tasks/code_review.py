@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -149,9 +150,12 @@ def unfinished(problem: Problem) -> str:
 
 
 def judge(sight: Sight) -> dict[str, Any]:
-    """Rates by the truth: whether the reference solution stands in the conversation."""
-    score = 9 if sight.item.reference.strip() in sight.view.text else 3
-    return {role: {"basis": "That is what the reference solution says.", "score": score} for role in ("programmer", "reviewer")}
+    """Rates by the truth: a programmer by the last version, a reviewer by whether that was the reference solution or told it."""
+    said = re.findall(r"\[([0-9a-f]{12}): (\w+) said[^]]*\]\n(.*?)\n\[/\1\]", sight.view.text, re.DOTALL)
+    last = {who: sight.item.reference.strip() in text for _, who, text in said}
+    told = any(sight.item.reference.strip() in text for _, _, text in said)
+    right = {"programmer": last.get("Programmer", False), "reviewer": told}
+    return {role: {"basis": "So says the reference solution.", "score": 9 if good else 3} for role, good in right.items()}
 
 
 CodeReview.bots = {"coder": coder, "judge": judge}
