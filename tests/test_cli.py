@@ -293,7 +293,7 @@ def test_models_and_doctor_name_keys_but_never_show_them(tmp_path):
         done = parley(*words, cwd=tmp_path, env=env)
         assert "sk-do-not-show-me" not in done.out + done.err
     facts = parley("doctor", "--json", cwd=tmp_path, env=env).json
-    assert facts["sandbox"] == "none"
+    assert facts["sandbox"] == "bubblewrap"
     state = {row["provider"]: row["state"] for row in facts["endpoints"]}
     assert "does not answer" in state["openai"]
 
