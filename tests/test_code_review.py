@@ -176,3 +176,12 @@ def test_to_do_without_isolation_takes_its_own_words_and_is_printed(tmp_path):
     assert result.state == "done"
     assert result.data["run"]["sandbox"] == "none"
     assert "UNSAFE" in result.render()
+
+
+@pytest.mark.parametrize("bot", ["null", "injector", "forger"])
+def test_hostile_bots_gain_nothing(tmp_path, bot):
+    bots = {"honest": {"model": "bot/coder", "strength": 1}, "hostile": f"bot/{bot}"}
+    result = run(CodeReview(), bots, roles={"judge": "bot/judge"}, items=[ADD, REVERSED], store=tmp_path)
+    found = {(row["alias"], row["metric"]): row["mean"] for row in result.data["results"] if row["role"] == "programmer"}
+    assert found["hostile", "pass"] == 0
+    assert found["hostile", "judge"] < found["honest", "judge"] == 9
