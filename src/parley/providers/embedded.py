@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import orjson
 
-from parley import weights
+from parley import packaged, weights
 from parley.errors import ParticipantError, Refused, Rejected, UsageError, unknown
 from parley.expect import clip
 from parley.pool import text_of
@@ -64,7 +64,7 @@ class Provider:
             raise ValueError(f"temperature must be at least 0, not {self.temperature:g}")
         if find_spec("xllamacpp") is None:
             raise UsageError(f"embedded/{self.name} runs inside xllamacpp, which is not installed: {INSTALL}")
-        weights.given(MODELS[self.name])
+        packaged.given(MODELS[self.name])
 
     async def complete(self, request: Request) -> Reply:
         loaded, loop, began = self._loaded or self._open(), asyncio.get_running_loop(), perf_counter()
@@ -237,7 +237,7 @@ def library() -> Any:
 
 def served(setting: Setting) -> Any:
     """A model made ready to answer. Words at temperature 0 depend on the conversation alone, not on who else is served."""
-    file, made = weights.obtained(MODELS[setting.name]), library()
+    file, made = packaged.obtained(MODELS[setting.name]), library()
     params = made.CommonParams()
     params.model.path, params.model_alias = str(file), {setting.name}
     params.n_parallel, params.n_ctx = setting.parallel, setting.parallel * setting.context

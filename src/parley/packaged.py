@@ -1,0 +1,232 @@
+"""Files that a registry's packages carry: fetched once for a machine, and recognised by their hash."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import BinaryIO
+
+from parley.errors import Refused, UsageError
+
+LOOK = 0.2  # seconds between two looks at a download
+CHUNK = 2**20
+
+
+@dataclass(frozen=True)
+class Packaged:
+    """One file, pinned: the package that carries it, and the hash by which it is known."""
+
+    path: str  # of the file, inside the package's folder
+    package: str
+    version: str
+    sha256: str
+    size: int  # bytes of the package as it is downloaded
+    variable: str  # of the environment, for a file that is there already
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    @property
+    def member(self) -> str:
+        return f"{self.package.replace('-', '_')}/{self.path}"
+
+
+Watcher = Callable[[str], None]  # is told how a download stands, several times a second; nothing once it is over
+WATCHERS: list[Watcher] = []
+
+
+@contextmanager
+def watched(watcher: Watcher) -> Iterator[None]:
+    """Tell somebody how every download in this process stands, for as long as this lasts."""
+    WATCHERS.append(watcher)
+    try:
+        yield
+    finally:
+        WATCHERS.remove(watcher)
+
+
+def tell(how: str) -> None:
+    for watcher in tuple(WATCHERS):
+        watcher(how)
+
+
+def cache() -> Path:
+    """Where files are kept: PARLEY_CACHE, else the user's own folder for such things."""
+    if given := os.environ.get("PARLEY_CACHE"):
+        return Path(given).expanduser()
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
+    elif sys.platform == "darwin":
+        base = "~/Library/Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "parley"
+
+
+def given(wanted: Packaged) -> Path | None:
+    """The file that the user names, if any."""
+    if not (path := os.environ.get(wanted.variable)):
+        return None
+    if not (file := Path(path).expanduser()).is_file():
+        raise UsageError(f"{wanted.variable} names {path}, which is no file")
+    return file
+
+
+def obtained(wanted: Packaged) -> Path:
+    """The file, checked: the user's own, the one kept from the last time, the installed package's, or fetched now."""
+    if (file := given(wanted)) is not None:
+        if not intact(file, wanted):
+            raise Refused(f"{wanted.variable} names {file}, which is not {wanted.name} (its sha256 is not {wanted.sha256})")
+        return file
+    kept = cache() / f"{wanted.sha256[:12]}-{wanted.name}"
+    for file in filter(None, (kept, installed(wanted))):
+        if intact(file, wanted):
+            return file
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with locked(kept.with_suffix(".lock")):
+            if not intact(kept, wanted):  # another process may have fetched it meanwhile
+                for stale in kept.parent.glob(f"{kept.name}-*"):  # of a process that was killed
+                    shutil.rmtree(stale, ignore_errors=True)
+                fetch(wanted, kept)
+    except OSError as wrong:
+        raise Refused(f"{wanted.name} cannot be kept in {kept.parent}: {wrong}; name another folder by PARLEY_CACHE") from wrong
+    finally:
+        tell("")
+    return kept
+
+
+def installed(wanted: Packaged) -> Path | None:
+    """The file in the package itself, where that is installed."""
+    try:
+        return Path(str(distribution(wanted.package).locate_file(wanted.member)))
+    except PackageNotFoundError:
+        return None
+
+
+def intact(file: Path, wanted: Packaged) -> bool:
+    """Whether a file is there and whole."""
+    try:
+        with file.open("rb") as stream:
+            return copied(stream) == wanted.sha256
+    except OSError:
+        return False
+
+
+def copied(source: BinaryIO, target: BinaryIO | None = None) -> str:
+    """The hash of a stream, which is written to another one on the way."""
+    digest = sha256()
+    while piece := source.read(CHUNK):
+        digest.update(piece)
+        if target is not None:
+            target.write(piece)
+    return digest.hexdigest()
+
+
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """One process at a time fetches; without locks on this system several may, and the last one's file stays."""
+    with file.open("wb") as lock:
+        try:
+            import fcntl
+        except ImportError:
+            yield
+            return
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                tell("another process is fetching it")
+                time.sleep(LOOK)
+        yield
+
+
+def fetch(wanted: Packaged, kept: Path) -> None:
+    """Download the package, take the file out of it, and put it in its place in one step."""
+    with tempfile.TemporaryDirectory(prefix=f"{kept.name}-", dir=kept.parent) as name:
+        folder = Path(name)
+        download(wanted, folder)
+        part = folder / "part"
+        try:
+            (wheel,) = folder.glob("*.whl")
+            with zipfile.ZipFile(wheel) as packed, packed.open(wanted.member) as source, part.open("wb") as target:
+                found = copied(source, target)  # type: ignore[arg-type]
+        except (ValueError, KeyError, zipfile.BadZipFile) as wrong:
+            raise missing(wanted, f"what came is not that package ({wrong})") from wrong
+        if found != wanted.sha256:
+            raise missing(wanted, f"the file in it has the sha256 {found[:12]}…, not {wanted.sha256[:12]}…")
+        os.replace(part, kept)
+
+
+def download(wanted: Packaged, folder: Path) -> None:
+    """Let pip bring the package, and tell how far it is: what it writes lies in our folder."""
+    command = pip()
+    if command is None:
+        raise missing(wanted, "there is no pip here")
+    what = f"{wanted.package}=={wanted.version}"
+    options = ["--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--quiet", "--no-input", "--disable-pip-version-check"]
+    surroundings = {**os.environ, "TMPDIR": str(folder), "TEMP": str(folder), "TMP": str(folder)}
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(
+            [*command, "download", *options, "--dest", str(folder), what],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            env=surroundings,
+        )
+        try:
+            while process.poll() is None:
+                tell(f"fetching {wanted.name}: {size_of(folder) / 1e6:.0f} of {wanted.size / 1e6:.0f} MB")
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(LOOK)
+        finally:
+            process.kill()
+            process.wait()
+        if process.returncode:
+            said.seek(0)
+            raise missing(wanted, fault_in(said.read().decode("utf-8", "replace")))
+
+
+def pip() -> list[str] | None:
+    """How pip is called here: this environment's own, else any."""
+    from importlib.util import find_spec
+
+    if find_spec("pip") is not None:
+        return [sys.executable, "-m", "pip"]
+    return [found] if (found := shutil.which("pip") or shutil.which("pip3")) else None
+
+
+def size_of(folder: Path) -> int:
+    """The bytes of all that lies in a folder; files may come and go meanwhile."""
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):
+            total += path.stat().st_size
+    return total
+
+
+def fault_in(said: str) -> str:
+    """What pip complains of, without the addresses it asked."""
+    lines = [line.removeprefix("ERROR: ") for line in said.splitlines() if line.startswith("ERROR: ")]
+    return "pip says: " + re.sub(r"\S*://\S+", "[address]", lines[0])[:120] if lines else "pip could not fetch it"
+
+
+def missing(wanted: Packaged, why: str) -> Refused:
+    return Refused(
+        f"{wanted.name} cannot be had from the package {wanted.package} {wanted.version}: {why}. "
+        f"See that pip reaches its index, or bring the file and set {wanted.variable}=/path/to/it"
+    )
