@@ -13,13 +13,12 @@ from parley.pool import View
 SRC = Path(parley.__file__).parent
 # A module imports only from its own block or the blocks above it.
 BLOCKS = [
-    ["errors", "parameters", "parsing", "task", "expect", "pool", "referee", "material", "writing", "scoring", "tasks",
-     "datasets"],
-    ["weights", "providers", "participants", "memory", "sandbox"],
+    ["errors", "material", "parameters", "parsing", "task", "expect", "pool", "referee", "writing", "scoring", "tasks"],
+    ["packaged", "weights", "providers", "participants", "memory", "sandbox"],
     ["anonymity", "record", "seating", "match"],
-    ["store", "plan", "items", "config", "catalogue", "marked", "aliases", "experiment", "prepared", "pace", "places", "runs",
-     "world", "simulation", "prices", "costs", "budget", "guessing", "forecast", "statistics", "transcript", "audit", "tables",
-     "signature", "findings", "rounds", "panel", "parts", "result", "eventloop", "door"],
+    ["store", "plan", "items", "datasets", "config", "catalogue", "marked", "aliases", "experiment", "prepared", "pace", "places",
+     "runs", "world", "simulation", "prices", "costs", "budget", "guessing", "forecast", "statistics", "transcript", "audit",
+     "tables", "signature", "findings", "rounds", "panel", "parts", "result", "eventloop", "door"],
     ["report", "web", "export", "cli", "testing", "__main__"],
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(BLOCKS) for name in names}

@@ -13,6 +13,7 @@ from parley.task import Metric, Prompt, Role, Scores, Sight, Task
 
 if _TYPE_CHECKING:
     from parley.door import resume, run, run_async
+    from parley.material import Problem
     from parley.result import Result
 
 __version__ = "0.1.0"
@@ -44,11 +45,11 @@ __all__ = [
     "run",
     "run_async",
 ]
-_LATE = {"run": "door", "run_async": "door", "resume": "door", "Result": "result"}
+_LATE = {"run": "door", "run_async": "door", "resume": "door", "Result": "result", "Problem": "material"}
 
 
 def __getattr__(name: str) -> _Any:
-    """What plays runs is imported at its first use: a task needs only the names of the rule."""
+    """What plays runs, and what only some tasks use, is imported at its first use."""
     if name not in _LATE:
         raise AttributeError(f"module 'parley' has no attribute {name!r}")
     return getattr(_import_module(f"parley.{_LATE[name]}"), name)

@@ -37,6 +37,7 @@ class Config:
     standardise: Literal["on_error", "always"] = "on_error"
     prompts: dict[str, str] = field(default_factory=dict)  # address: the words that replace it
     dataset: str | None = None
+    columns: dict[str, Any] = field(default_factory=dict)  # field of an item: the dataset's column for it
     items: int | None = None
     seats: int | None = None  # of a role of open size, where the plan makes groups
     stop: Stop | None = None  # a plan that looks at what was played

@@ -30,7 +30,7 @@ async def run_async(
     *,
     roles: Mapping[str, Any] | None = None,
     items: Sequence[Any] | int | None = None,
-    dataset: str | Path | None = None,
+    dataset: str | Path | Mapping[str, Any] | None = None,
     plan: str | None = None,
     repeats: int | None = None,
     seats: int | None = None,
@@ -69,12 +69,13 @@ async def run_async(
     if isinstance(items, int):
         experiment.items = items
     elif items is not None:
-        experiment.given, experiment.dataset, experiment.items = items, None, None
+        experiment.given, experiment.dataset, experiment.columns, experiment.items = items, None, {}, None
     experiment.override(plan=plan, repeats=repeats, seed=seed, standardise=standardise, name=name, concurrency=concurrency)
     experiment.override(seats=seats, until_stable=until_stable, half_width=half_width, alpha=alpha, target=target, top=top)
     experiment.override(max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls)
     experiment.override(sandbox="none" if unsafe_run_code_without_isolation else kept_apart(sandbox))
-    experiment.override(dataset=str(dataset) if dataset is not None else None, store=str(store) if store else None)
+    experiment.override(store=str(store) if store else None)
+    experiment.draw_from(dataset)
     most = runs.CONCURRENCY if experiment.concurrency is None else experiment.concurrency
     return judged(await runs.start(experiment.prepared(), stores.folder(experiment.store), concurrency=most))
 

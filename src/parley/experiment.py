@@ -12,9 +12,12 @@ from typing import Any, get_type_hints
 from parley import aliases
 from parley.catalogue import task_class
 from parley.config import ISOLATING, Config, chosen_prompts
+from parley.datasets import items_from
+from parley.datasets import usual as usual_dataset
+from parley.datasets.files import is_path
 from parley.errors import UsageError, unknown
-from parley.items import items_from
-from parley.marked import Marked, shown
+from parley.items import kind_of
+from parley.marked import Marked, drawn, shown
 from parley.parameters import typed
 from parley.participants import named
 from parley.plan.arrangements import usual
@@ -43,6 +46,7 @@ class Experiment:
     instruments: dict[str, list[str]] = field(default_factory=dict)
     prompts: dict[str, str] = field(default_factory=dict)  # address: words
     dataset: str | None = None
+    columns: dict[str, Any] = field(default_factory=dict)  # field of an item: the dataset's column for it
     items: int | None = None
     plan: str | None = None
     repeats: int | None = None
@@ -73,6 +77,15 @@ class Experiment:
         for key, value in said.items():
             if value is not None:
                 setattr(self, key, value)
+
+    def draw_from(self, dataset: Any) -> None:
+        """Take the items from a dataset: its name, its path, or {path, columns}; None is nothing said."""
+        if dataset is None:
+            return
+        said = dataset if isinstance(dataset, Mapping) else {"path": dataset}
+        if "path" not in said or said.keys() > {"path", "columns"}:
+            raise UsageError(f"a dataset is a name, a path, or an object with path and columns; found {', '.join(said)}")
+        self.dataset, self.columns = str(said["path"]), dict(said.get("columns", {}))
 
     def enter(self, model: str | Callable[..., Any], alias: str = "", options: Mapping[str, Any] | None = None) -> str:
         """Take in a model and return its alias: `[ALIAS=]PROVIDER/NAME`, `[ALIAS=]` and a known alias, or a function.
@@ -139,7 +152,8 @@ class Experiment:
             seed=self.seed or 0,
             standardise="always" if standardise == "always" else "on_error",
             prompts=dict(self.prompts),
-            dataset=self.dataset,
+            dataset=self.dataset or (usual_dataset(made.item_type) if self.given is None else None),
+            columns=dict(self.columns),
             items=self.items,
             seats=self.seats,
             stop=stop,
@@ -183,7 +197,7 @@ class Experiment:
         made = self.made or task_class(self.task).configured(self.params)
         items = self.given
         if items is None and self.dataset is not None and REFERENCE.search(self.dataset):
-            items = items_from(expanded(self.dataset), type(made))  # what is stored keeps the reference
+            items = items_from(expanded(self.dataset), kind_of(type(made)), self.columns)  # what is stored keeps the reference
         config = self.config(made)
         try:
             config.encoded()
@@ -233,8 +247,10 @@ def from_file(path: str) -> Experiment:
     budget = data.get("budget", {})
     found.override(budget_usd=budget.get("usd"), max_calls=budget.get("calls"))
     if "dataset" in data:
-        is_path = "/" in data["dataset"] or data["dataset"].endswith((".jsonl", ".json", ".csv"))
-        found.dataset = aliases.beside(file, data["dataset"]) if is_path else data["dataset"]
+        with file.at("dataset"):
+            found.draw_from(data["dataset"])
+        if is_path(found.dataset or ""):
+            found.dataset = aliases.beside(file, str(found.dataset))
     for key in ("items", "repeats", "seats", "seed", "concurrency"):
         found.override(**{key: int(data[key]) if key in data else None})
     found.override(**{key: data.get(key) for key in ("plan", "standardise", "name", "store", "sandbox")})
@@ -248,21 +264,6 @@ def refuse_later(file: Marked) -> None:
         raise file.fault(("kind",), f"this version has no {OTHERS[kind]} yet; wanted kind: experiment, found kind: {kind}")
     if "kind" in file.data and kind != "experiment":
         raise file.fault(("kind",), f"wanted kind: experiment, found {shown(kind)}")
-
-
-def drawn(value: Any, form: Mapping[str, Any] | None = None) -> Any:
-    """A value with every `${NAME}` in it taken from the environment, as a number where its form wants one."""
-    form = form or {}
-    if isinstance(value, dict):
-        return {key: drawn(each, form.get("properties", {}).get(key)) for key, each in value.items()}
-    if isinstance(value, list):
-        return [drawn(each, {}) for each in value]
-    if not isinstance(value, str) or not REFERENCE.search(value):
-        return value
-    text = expanded(value)
-    if form.get("type") == "integer" and re.fullmatch(r"\s*[+-]?\d{1,20}\s*", text):
-        return int(text)
-    return float(text) if form.get("type") == "number" and re.fullmatch(r"\s*[+-]?\d{1,20}(\.\d{1,20})?\s*", text) else text
 
 
 def params_in(file: Marked, task: type[Task]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley.errors import UsageError, unknown
+from parley.providers.keys import REFERENCE, expanded
 
 if TYPE_CHECKING:
     from yaml import Node, SafeLoader
@@ -160,3 +161,18 @@ def shown(value: Any) -> str:
     """A value in an error, short."""
     text = KINDS.get(type(value)) or repr(value)
     return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def drawn(value: Any, form: Mapping[str, Any] | None = None) -> Any:
+    """A value with every `${NAME}` in it taken from the environment, as a number where its form wants one."""
+    form = form or {}
+    if isinstance(value, dict):
+        return {key: drawn(each, form.get("properties", {}).get(key)) for key, each in value.items()}
+    if isinstance(value, list):
+        return [drawn(each, {}) for each in value]
+    if not isinstance(value, str) or not REFERENCE.search(value):
+        return value
+    text = expanded(value)
+    if form.get("type") == "integer" and re.fullmatch(r"\s*[+-]?\d{1,20}\s*", text):
+        return int(text)
+    return float(text) if form.get("type") == "number" and re.fullmatch(r"\s*[+-]?\d{1,20}(\.\d{1,20})?\s*", text) else text

@@ -1,21 +1,29 @@
-"""What tasks are played on: the types of items that several of them share."""
+"""What tasks are played on: the types of items that several tasks and datasets share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A programming problem, its hidden tests, and how they call the program."""
+    """A programming problem: what is asked for, and the hidden tests or cases that decide whether a program does it."""
 
     id: str
     text: str
-    tests: tuple[str, ...] = ()
-    signature: str = ""
-    names: tuple[str, ...] = ()
-    setup: str = ""
-    prelude: str = ""
-    reference: str = ""
-    challenge: tuple[str, ...] = ()
-    cases: tuple[tuple[str, str], ...] = ()
+    tests: tuple[str, ...] = ()  # Python; each is one test
+    signature: str = ""  # what the programmer is told besides the text, like `def f(a, b)`
+    names: tuple[str, ...] = ()  # what the tests call, and the program defines
+    setup: str = ""  # run after the program, before the tests
+    prelude: str = ""  # what only the tests know
+    reference: str = ""  # a program that is right
+    challenge: tuple[str, ...] = ()  # further tests, harder ones
+    cases: tuple[tuple[str, str], ...] = ()  # standard input and the standard output that is wanted
+
+    def program(self, code: str) -> dict[str, Any]:
+        """A program for this problem, as a sandbox takes it."""
+        if self.cases:
+            return {"code": code, "cases": self.cases}
+        named = {"names": self.names} if self.names else {}  # else they are found in the tests
+        return {"code": code, "tests": self.tests, "setup": self.setup, "prelude": self.prelude, **named}

@@ -58,7 +58,10 @@ def coerced(value: Any, kind: Any, where: str) -> Any:
         parts = value.split(",") if isinstance(value, str) else value
         if not isinstance(parts, list | tuple):
             raise UsageError(f"{where} wants a list, got {value!r}")
-        return tuple(coerced(part, options[0], where) for part in parts)
+        kinds = (options[0],) * len(parts) if origin is list or ... in options else options
+        if len(kinds) != len(parts):
+            raise UsageError(f"{where} wants a list of {len(kinds)}, got {value!r}")
+        return tuple(coerced(part, each, where) for part, each in zip(parts, kinds, strict=True))
     return plain(value, kind, where)
 
 

@@ -12,8 +12,11 @@ from parley.budget import END, endless
 from parley.catalogue import task_class
 from parley.config import Config, chosen_prompts, identity
 from parley.costs import costs, prices_of, total
+from parley.datasets import items_from
+from parley.datasets.files import Located
+from parley.datasets.forms import item_of
 from parley.errors import UsageError, unknown
-from parley.items import by_id, item_from, items_from, stored
+from parley.items import by_id, kind_of, stored
 from parley.pace import Limits
 from parley.participants import Participant
 from parley.plan import Plan
@@ -71,10 +74,11 @@ def prepare(
     if len(set(config.contestants)) != len(config.contestants):
         raise UsageError("a contestant is named twice: give each an alias, -m a=PROVIDER/NAME -m b=PROVIDER/NAME")
     if items is None and config.dataset is not None:
-        items = items_from(config.dataset, type(task))
+        items = items_from(config.dataset, kind_of(type(task)), config.columns)
     if type(task).item_type is not None and not items:
-        raise UsageError(f"{task.name} is played on items: name them with --dataset PATH")
+        raise UsageError(f"{task.name} is played on items: name them with --dataset NAME|PATH")
     chosen = by_id(fitting(items or (), type(task)))
+    read = [f"dataset {config.dataset}: {len(chosen)} items read"] if config.dataset is not None else []
     if config.items is not None:
         if not 1 <= config.items <= len(chosen):
             raise UsageError(f"--items {config.items}: the dataset has {len(chosen)} items")
@@ -102,7 +106,7 @@ def prepare(
         plan,
         chosen,
         functions or {},
-        [] if again else [*task.cautions(table), *plan.cautions()],
+        [] if again else [*read, *task.cautions(table), *plan.cautions()],
         {**identity(task, table, prompts, stored(list(chosen.values()))), **kept},
         prices,
     )
@@ -141,11 +145,10 @@ def fitting(items: Sequence[Any], task: type[Task]) -> list[Any]:
     """Items as the task knows them; plain rows are taken as from a file."""
     if isinstance(items, str | bytes | Mapping):
         raise UsageError("items are a list of the task's items, or of rows with their fields; a file is named by dataset")
-    kind = task.item_type
-    return [
-        item if kind is not None and isinstance(item, kind) else item_from(item, task, f"item {n}", n)
-        for n, item in enumerate(items, 1)
-    ]
+    if not items:
+        return []
+    kind = kind_of(task)
+    return [item if isinstance(item, kind) else item_of(Located(f"item {n}", n, item), kind) for n, item in enumerate(items, 1)]
 
 
 def prepare_again(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 
@@ -39,7 +39,14 @@ def say(text: str) -> None:
 
 @contextmanager
 def fetching() -> Iterator[None]:
-    """Show how a download stands before a run: one line that changes on a terminal, a line from time to time elsewhere."""
+    """Show how a download stands before a run."""
+    with standing() as tell, packaged.watched(tell):
+        yield
+
+
+@contextmanager
+def standing() -> Iterator[Callable[[str], None]]:
+    """Show how something stands: one line that changes on a terminal, a line from time to time elsewhere."""
     shown, width = time.monotonic() + SOON - EVERY, 0
 
     def tell(how: str) -> None:
@@ -51,8 +58,7 @@ def fetching() -> Iterator[None]:
             shown = time.monotonic()
             say(how)
 
-    with packaged.watched(tell):
-        yield
+    yield tell
 
 
 def notices(tally: Tally) -> None:

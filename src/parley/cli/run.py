@@ -11,7 +11,7 @@ from parley import runs
 from parley import store as stores
 from parley.cli.options import as_json, assigned, in_format, in_store, with_options, within_calls, within_usd
 from parley.cli.playing import played
-from parley.cli.progress import say
+from parley.cli.progress import fetching, say
 from parley.config import ISOLATING
 from parley.costs import money
 from parley.errors import UsageError
@@ -31,7 +31,7 @@ ASK_FROM = 1.0  # USD
     "--role", "roles", multiple=True, metavar="ROLE=[ALIAS=]PROVIDER/NAME", help="An instrument; repeat it for a panel."
 )
 @click.option("--set", "params", multiple=True, metavar="KEY=VALUE", help="A parameter of the task.")
-@click.option("--dataset", metavar="PATH", help="The items that the task is played on.")
+@click.option("--dataset", metavar="NAME|PATH", help="The items that the task is played on (see `parley datasets`).")
 @click.option("--items", type=click.IntRange(1), help="How many of the items.")
 @click.option("--plan", help="round_robin, cycles, race, together or each (default: what fits the task).")
 @click.option(
@@ -112,11 +112,13 @@ def command(
     experiment.instruments |= panels(experiment, roles)
     with_options(experiment.models, options)
     experiment.prompts |= {address: words_of(path) for address, path in assigned(prompts, "--prompt").items()}
-    experiment.override(dataset=dataset, items=items, plan=plan, repeats=repeats, seed=seed, standardise=standardise)
+    experiment.draw_from(dataset)
+    experiment.override(items=items, plan=plan, repeats=repeats, seed=seed, standardise=standardise)
     experiment.override(until_stable=until_stable, half_width=half_width, alpha=alpha, target=target, top=top)
     experiment.override(seats=seats, max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls)
     experiment.override(name=name, store=store, concurrency=concurrency, sandbox="none" if unsafe else sandbox)
-    prepared = experiment.prepared()
+    with fetching():
+        prepared = experiment.prepared()
     if dry_run:
         return forecasted(prepared, as_json, form)
     if not yes:

@@ -19,7 +19,7 @@ from typing import Any
 from parley.catalogue import from_file
 from parley.errors import ParleyError, ReplayError, TaskError
 from parley.expect import Reader
-from parley.items import item_from
+from parley.items import item_from, kind_of
 from parley.match import Outcome
 from parley.pool import Seat, View
 from parley.prepared import fitting
@@ -257,5 +257,5 @@ def elsewhere() -> None:
     for part in wanted["name"].split("."):
         found = getattr(found, part)
     task: Task = found.configured(wanted["params"])
-    item = None if wanted["item"] is None else item_from(wanted["item"], type(task), "item", 1)
+    item = None if wanted["item"] is None else item_from(wanted["item"], kind_of(type(task)), "item", 1)
     print(Check(task, wanted["seats"], wanted["seed"], item).digest())

@@ -1,0 +1,95 @@
+"""Rows of files: JSON lines, a JSON list or CSV, packed by gzip or not, one file or a folder of them."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from parley.errors import UsageError
+
+ENDINGS = (".jsonl", ".json", ".csv")
+
+
+class Located(NamedTuple):
+    """A row, and where it stands: what an error about it begins with."""
+
+    where: str
+    number: int
+    row: Any
+
+
+def is_path(reference: str) -> bool:
+    """Whether a dataset is named by a place on this machine, by the look of it."""
+    return "/" in reference or reference.startswith("~") or reference.endswith((*ENDINGS, ".gz"))
+
+
+def rows_at(path: Path) -> Iterator[Located]:
+    """The rows of a file, or of all files in a folder in the order of their names."""
+    if not path.is_dir():
+        yield from rows_of(path)
+        return
+    files = sorted(each for each in path.iterdir() if ending(each) in ENDINGS)
+    if not files:
+        raise UsageError(f"dataset {path}: the folder holds no {', '.join(ENDINGS)} file, packed by gzip or not")
+    for file in files:
+        yield from rows_of(file)
+
+
+def rows_of(file: Path) -> Iterator[Located]:
+    """The rows of one file."""
+    if ending(file) not in ENDINGS:
+        raise UsageError(f"dataset {file}: wanted a {', '.join(ENDINGS)} file, packed by gzip (.gz) or not, or a folder of them")
+    try:
+        content = file.read_bytes()
+        text = (gzip.decompress(content) if file.suffix == ".gz" else content).decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as wrong:
+        raise UsageError(f"dataset {file} cannot be read: {wrong}") from None
+    for number, row in enumerate(rows_in(text, file), 1):
+        yield Located(f"{file}, row {number}", number, row)
+
+
+def ending(file: Path) -> str:
+    return file.with_suffix("").suffix if file.suffix == ".gz" else file.suffix
+
+
+def rows_in(text: str, file: Path) -> Iterator[Any]:
+    """What a file holds, by its ending."""
+    if ending(file) == ".csv":
+        yield from csv_in(text, file)
+    elif ending(file) == ".json":
+        found = json_in(text, str(file))
+        if not isinstance(found, list):
+            raise UsageError(f"dataset {file}: wanted a list of items, found {type(found).__name__}")
+        yield from found
+    else:
+        for number, line in enumerate(text.split("\n"), 1):  # other ends of lines may stand inside a text
+            if line.strip():
+                yield json_in(line, f"{file}, line {number}")
+
+
+def csv_in(text: str, file: Path) -> Iterator[dict[str, str]]:
+    """The rows of a table with a header, each of its length."""
+    number = 0
+    try:
+        for number, row in enumerate(csv.DictReader(io.StringIO(text, newline=""), strict=True), 1):
+            if None in row or None in row.values():
+                raise UsageError(
+                    f"dataset {file}, row {number}: not as many fields as the header has ({', '.join(filter(None, row))})"
+                )
+            yield row
+    except csv.Error as wrong:
+        raise UsageError(f"dataset {file}, row {number + 1}: no CSV: {wrong}") from None
+
+
+def json_in(text: str, where: str) -> Any:
+    """JSON, or an error that says where it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as wrong:
+        raise UsageError(f"{where}: not JSON: {wrong}") from None

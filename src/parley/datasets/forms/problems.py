@@ -1,0 +1,109 @@
+"""Programming problems: MBPP in both editions, HumanEval, and rows with the fields of a `Problem`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from parley.datasets.forms import Form, Row
+from parley.datasets.programs import defined_in, names_called, parsed, signature_of, unix
+from parley.material import Problem
+
+
+def text_in(row: Row, column: str) -> str:
+    """A column that holds a text; empty where there is none."""
+    found = row.get(column)
+    if found is not None and not isinstance(found, str):
+        raise ValueError(f"{column} wants a text, found {type(found).__name__}")
+    return unix(found or "")
+
+
+def texts_in(row: Row, column: str) -> list[str]:
+    """A column that holds texts; one text alone is a list of one."""
+    found = row.get(column)
+    found = [] if found is None or found == "" else [found] if isinstance(found, str) else found
+    if not isinstance(found, list | tuple) or not all(isinstance(each, str) for each in found):
+        raise ValueError(f"{column} wants a list of texts")
+    return [unix(each) for each in found]
+
+
+def described(fields: dict[str, Any]) -> dict[str, Any]:
+    """A problem whose names and signature are read off its reference, where they are not given."""
+    reference, tests = fields.get("reference", ""), [fields.get("setup", ""), *fields["tests"], *fields.get("challenge", ())]
+    if not fields["tests"] and not fields.get("cases"):
+        raise ValueError("a problem wants tests or cases, and has none")
+    if fields["tests"] and fields.get("cases"):
+        raise ValueError("a problem has tests or cases, not both")
+    for test in tests:
+        parsed(test, "a test")
+    if not fields["tests"] or not reference:
+        return fields
+    names = fields.get("names") or names_called(reference, tests)
+    if not names:
+        raise ValueError("the tests call nothing that the reference defines")
+    return {**fields, "names": names, "signature": fields.get("signature") or signature_of(reference, names)}
+
+
+def mbpp(row: Row) -> dict[str, Any]:
+    """MBPP: the program, then the setup, then the tests."""
+    return described(
+        {
+            **given_id(row),
+            "text": text_in(row, "text"),
+            "reference": text_in(row, "code"),
+            "setup": text_in(row, "test_setup_code"),
+            "tests": texts_in(row, "test_list"),
+            "challenge": texts_in(row, "challenge_test_list"),
+        }
+    )
+
+
+def sanitised(row: Row) -> dict[str, Any]:
+    """MBPP as its authors revised it."""
+    return described(
+        {
+            **given_id(row),
+            "text": text_in(row, "prompt"),
+            "reference": text_in(row, "code"),
+            "setup": "\n".join(texts_in(row, "test_imports")),
+            "tests": texts_in(row, "test_list"),
+        }
+    )
+
+
+def human_eval(row: Row) -> dict[str, Any]:
+    """HumanEval: what stands in the prompt besides the function that is asked for belongs to the tests too."""
+    prompt, entry = text_in(row, "prompt"), text_in(row, "entry_point")
+    reference = prompt + text_in(row, "canonical_solution")
+    if entry not in defined_in(reference):
+        raise ValueError(f"the reference does not define the entry_point {entry!r}")
+    return described(
+        {
+            **given_id(row),
+            "text": prompt,
+            "reference": reference,
+            "prelude": prompt,
+            "tests": [f"{text_in(row, 'test')}\ncheck({entry})"],
+            "names": (entry,),
+        }
+    )
+
+
+def plain(row: Row) -> dict[str, Any]:
+    """The fields of a problem; what is left out, names and signature too, is read off the reference."""
+    texts = {column: text_in(row, column) for column in ("text", "signature", "setup", "prelude", "reference")}
+    lists = {column: texts_in(row, column) for column in ("tests", "names", "challenge")}
+    own = {column: row[column] for column in ("id", "cases") if row.get(column)}
+    return described({**own, **texts, **lists})
+
+
+def given_id(row: Row) -> dict[str, Any]:
+    return {"id": row["task_id"]} if row.get("task_id") is not None else {}
+
+
+FORMS = (
+    Form(Problem, "HumanEval", ("prompt", "entry_point", "canonical_solution", "test"), human_eval),
+    Form(Problem, "MBPP sanitised", ("prompt", "code", "test_list"), sanitised),
+    Form(Problem, "MBPP", ("text", "code", "test_list"), mbpp),
+    Form(Problem, "problems with tests", ("text", "tests"), plain),
+    Form(Problem, "problems with cases", ("text", "cases"), plain),
+)

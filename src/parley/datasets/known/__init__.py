@@ -1,0 +1,1 @@
+"""Datasets with a name: one file each, with `DATASETS`."""
