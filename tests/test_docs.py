@@ -66,6 +66,9 @@ def help_page():
             found = command.get_command(top, name)
             with click.Context(found, info_name=name, parent=top, max_content_width=110, terminal_width=110) as context:
                 parts.append(f"## parley {name}\n\n```\n{found.get_help(context)}\n```\n")
+                for under, each in getattr(found, "commands", {}).items():
+                    with click.Context(each, info_name=under, parent=context, max_content_width=110, terminal_width=110) as inner:
+                        parts.append(f"## parley {name} {under}\n\n```\n{each.get_help(inner)}\n```\n")
     return "\n".join(parts)
 
 

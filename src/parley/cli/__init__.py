@@ -21,6 +21,7 @@ COMMANDS = {
     "audit": "Check from the record that a run was fair.",
     "simulate": "Tell what a plan would need, before anything is paid.",
     "tasks": "List the tasks, or describe one.",
+    "datasets": "List the datasets, or check one.",
     "models": "List who can sit in a seat.",
     "doctor": "Say what this machine has: keys, endpoints, sandbox, versions.",
     "demo": "A small tournament that needs no key.",

@@ -1,0 +1,78 @@
+"""`parley datasets`: what tasks can be played on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import orjson
+
+from parley.catalogue import task_class
+from parley.cli.options import as_json
+from parley.cli.progress import fetching, standing
+from parley.datasets import Dataset, all_datasets, items_from, kind_at
+from parley.items import by_id, kind_of
+from parley.tables import Table
+
+FAILED = 5
+
+
+@click.group(invoke_without_command=True)
+@as_json
+@click.pass_context
+def command(context: click.Context, as_json: bool) -> None:
+    """List the datasets that have a name: their items, where they come from, their licence."""
+    if context.invoked_subcommand is not None:
+        return
+    there = all_datasets()
+    if as_json:
+        click.echo(orjson.dumps([described(each) for each in there], option=orjson.OPT_INDENT_2).decode())
+        return
+    rows = [[each.name, each.source, each.licence, str(each.count), each.item_type.__name__] for each in there]
+    click.echo(Table(["name", "from", "licence", "items", "of type"], rows, left=3).render())
+
+
+@command.command()
+@click.argument("dataset", metavar="NAME|PATH")
+@click.option("--task", help="The task whose items these are (default: told by the name, or by the columns).")
+@as_json
+def check(dataset: str, task: str | None, as_json: bool) -> int:
+    """Read a dataset whole and verify it; exit 5 if any item fails.
+
+    A row that does not fit is an error that names it. The reference programs of programming problems are run in the sandbox:
+    each must pass its own tests.
+    """
+    with fetching():
+        kind = kind_at(dataset) if task is None else kind_of(task_class(task))
+        items = list(by_id(items_from(dataset, kind)).values())
+    found = verified(kind, items)
+    if as_json:
+        facts = {"dataset": dataset, "item_type": kind.__name__, "items": len(items), **found}
+        click.echo(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())
+    else:
+        for fault in found["failed"]:
+            click.echo(f"{fault['id']}: {fault['fault']}")
+        came = f"{found['checked']} checked, {len(found['failed'])} failed" if found["checked"] else "only their form was checked"
+        click.echo(f"{dataset}: {len(items)} items of type {kind.__name__} read; {came}")
+    return FAILED if found["failed"] else 0
+
+
+def described(dataset: Dataset) -> dict[str, Any]:
+    """A dataset in plain data."""
+    facts = {"name": dataset.name, "item_type": dataset.item_type.__name__, "items": dataset.count}
+    return {**facts, "from": dataset.source, "licence": dataset.licence}
+
+
+def verified(kind: type, items: list[Any]) -> dict[str, Any]:
+    """How many items could be checked beyond their form, and which of them failed."""
+    from parley.datasets.checking import CHECKS
+    from parley.eventloop import finished
+
+    if kind not in CHECKS:
+        return {"checked": 0, "failed": []}
+    look = CHECKS[kind]
+    with standing() as tell:
+        found = finished(look(items, lambda done: tell(f"{done} of {len(items)} checked")))
+        tell("")
+    failed = [{"id": item, "fault": fault} for item, fault in found.faults.items()]
+    return {"checked": found.checked, "failed": failed}
