@@ -83,7 +83,7 @@ class Experiment:
         if dataset is None:
             return
         said = dataset if isinstance(dataset, Mapping) else {"path": dataset}
-        if "path" not in said or said.keys() > {"path", "columns"}:
+        if "path" not in said or said.keys() - {"path", "columns"}:
             raise UsageError(f"a dataset is a name, a path, or an object with path and columns; found {', '.join(said)}")
         self.dataset, self.columns = str(said["path"]), dict(said.get("columns", {}))
 

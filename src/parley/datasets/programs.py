@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterable
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -15,9 +16,12 @@ def unix(text: str) -> str:
 
 
 def parsed(code: str, what: str) -> ast.Module:
+    """Code as a tree; what Python merely frowns at, like the escapes in old patterns, is let pass."""
     try:
-        return ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError) as wrong:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as wrong:
         raise ValueError(f"{what} is no Python: {wrong}") from None
 
 

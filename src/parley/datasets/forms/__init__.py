@@ -29,7 +29,7 @@ class Form:
 
 @cache
 def all_forms() -> tuple[Form, ...]:
-    """Every form, those with more columns of their own first."""
+    """Every form, in the order in which they are tried."""
     modules = [import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
     return tuple(form for module in modules for form in module.FORMS)
 
