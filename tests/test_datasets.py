@@ -232,7 +232,7 @@ def test_other_packages_add_datasets(monkeypatch):
 
     def holding(*held):
         datasets.all_datasets.cache_clear()
-        monkeypatch.setattr(datasets, "entry_points", lambda group: [Entry(each) for each in held])
+        monkeypatch.setattr(datasets, "entry_points", lambda group: [Entry(each) for each in held if group == "parley.datasets"])
 
     teas = Dataset("teas", Word, 2, "here", "MIT", lambda: [{"word": "oolong"}, {"id": "x", "word": "mate"}])
     try:
