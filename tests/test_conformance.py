@@ -5,17 +5,17 @@ from pathlib import Path
 import pytest
 
 from parley import TaskError, catalogue
+from parley.datasets import items_from
 from parley.testing import check_task
 from tests import games
 
-ITEMS = {"code_review": [{"id": "add", "text": "Add two numbers.", "names": ["add"], "tests": ["assert add(1, 2) == 3"]}]}
 EXAMPLES = sorted(str(path) for path in (Path(__file__).parents[1] / "examples").glob("*.py"))
 
 
 @pytest.mark.parametrize("reference", [*catalogue.names(), *EXAMPLES], ids=lambda r: Path(r).stem)
 def test_every_task_of_ours_passes(reference):
     task = catalogue.task_class(reference).configured({})
-    done = check_task(task, items=ITEMS.get(task.name, ()))
+    done = check_task(task, items=items_from("samples", task.item_type)[:4] if task.item_type else ())
     assert set(done) >= {"repeatable", "resumable", "growing", "patient", "anonymous", "enduring", "elsewhere"}
 
 

@@ -133,3 +133,10 @@ def chosen_prompts(task: type[Task], replaced: Mapping[str, str]) -> dict[str, P
             raise unknown("prompt", address, known)
         own[known[address].name] = known[address].replaced(text, params)
     return own
+
+
+def kept_apart(sandbox: str | None) -> str | None:
+    """A sandbox that isolates; to do without one takes more words than this."""
+    if sandbox is not None and sandbox not in ISOLATING:
+        raise unknown("sandbox", str(sandbox), ISOLATING)
+    return sandbox

@@ -9,9 +9,10 @@ from typing import Any
 
 from parley import runs
 from parley import store as stores
+from parley.config import kept_apart
 from parley.errors import ParleyError, UsageError
 from parley.eventloop import finished
-from parley.experiment import Experiment, from_file, is_file, kept_apart
+from parley.experiment import Experiment, from_file, is_file
 from parley.prepared import prepare_again
 from parley.result import Result
 from parley.task import Task

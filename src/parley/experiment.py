@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 
 from parley import aliases
 from parley.catalogue import task_class
-from parley.config import ISOLATING, Config, chosen_prompts
+from parley.config import Config, chosen_prompts
 from parley.datasets import items_from
 from parley.datasets import usual as usual_dataset
 from parley.datasets.files import is_path
@@ -294,10 +294,3 @@ def words_of(path: str) -> str:
         return Path(path).expanduser().read_text(encoding="utf-8-sig").strip("\n")
     except (OSError, UnicodeDecodeError) as wrong:
         raise UsageError(f"prompt file {path} cannot be read: {wrong}") from None
-
-
-def kept_apart(sandbox: str | None) -> str | None:
-    """A sandbox that isolates; to do without one takes more words than this."""
-    if sandbox is not None and sandbox not in ISOLATING:
-        raise unknown("sandbox", str(sandbox), ISOLATING)
-    return sandbox

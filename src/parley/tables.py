@@ -113,3 +113,13 @@ def whisker(low: float | None, mean: float | None, high: float | None, span: tup
         line[place(low)], line[place(high)] = "├", "┤"
     line[place(mean)] = "●"
     return "".join(line)
+
+
+def between(low: float | None, high: float | None) -> str:
+    """An interval as text."""
+    return "–" if low is None or high is None else f"{number(low)} to {number(high)}"
+
+
+def nothing(why: str) -> Table:
+    """What stands in place of a part that a run has not."""
+    return Table([why], [])

@@ -51,9 +51,7 @@ class CodeReview(Task):
         """What the hidden tests say to one version; they run in the sandbox, where no version learns of them."""
         if code is None:
             return {"passed": False, "faults": ["no program"], "end": "", "guarantee": "values"}
-        trial = {"code": code, "names": list(problem.names), "setup": problem.setup, "prelude": problem.prelude}
-        tests = {"cases": [list(case) for case in problem.cases]} if problem.cases else {"tests": list(problem.tests)}
-        found = await referee.run({**trial, **tests})
+        found = await referee.run(problem.program(code))
         return {"passed": found["passed"], "faults": found["faults"], "end": found["end"], "guarantee": found["guarantee"]}
 
     def round_names(self) -> list[str]:
