@@ -185,3 +185,25 @@ def test_hostile_bots_gain_nothing(tmp_path, bot):
     found = {(row["alias"], row["metric"]): row["mean"] for row in result.data["results"] if row["role"] == "programmer"}
     assert found["hostile", "pass"] == 0
     assert found["hostile", "judge"] < found["honest", "judge"] == 9
+
+
+def planted(tmp_path, option, other, metric, role):
+    """Three bots that differ in one ability, on all bundled problems; their paired differences in one metric."""
+    abilities = {"good": 0.9, "fair": 0.6 if option == "strength" else 0.5, "poor": 0.3 if option == "strength" else 0.1}
+    bots = {name: {"model": "bot/coder", **other, option: value} for name, value in abilities.items()}
+    result = run("code_review", bots, store=tmp_path, seed=1)
+    assert result.data["run"]["matches"]["done"] == 6 * len({row["block"] for row in result.matches})
+    rows = [row for row in result.data["pairs"] if (row["metric"], row["role"]) == (metric, role)]
+    return {(row["a"], row["b"]): (row["difference"], row["p"]) for row in rows}
+
+
+def test_planted_programmers_are_ranked_by_their_strength(tmp_path):
+    found = planted(tmp_path, "strength", {"review": 0.2}, "pass", "programmer")
+    assert found["fair", "good"][0] < 0 < found["fair", "poor"][0]
+    assert all(p < 0.05 for _, p in found.values())
+
+
+def test_planted_reviewers_show_in_the_improvement(tmp_path):
+    found = planted(tmp_path, "review", {"strength": 0.4}, "improvement", "reviewer")
+    assert found["fair", "good"][0] < 0 < found["fair", "poor"][0]
+    assert all(p < 0.05 for _, p in found.values())
