@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +21,13 @@ class Group:
     def around(self, command: list[str]) -> list[str]:
         """A command that runs inside the group."""
         return ["/bin/sh", "-c", 'echo 0 > "$0" && exec "$@"', str(self._folder / "cgroup.procs"), *command]
+
+    def kills(self) -> int:
+        """How many processes the kernel has ended because the group held too much."""
+        for name in ("memory.events", "memory.oom_control"):
+            with suppress(OSError, ValueError, KeyError):
+                return int(dict(line.split() for line in (self._folder / name).read_text().splitlines())["oom_kill"])
+        return 0
 
     def close(self) -> None:
         for _ in range(50):
@@ -63,9 +71,12 @@ def made(above: Path, name: str, most: int) -> Group | None:
         if not (folder / name).exists() or not os.access(folder / "cgroup.procs", os.W_OK):
             raise OSError("this hierarchy bounds no memory")
         (folder / name).write_text(str(most))
-        with suppress(OSError):  # swap would only slow the machine down
-            (folder / "memory.swap.max").write_text("0")
-    except OSError:
+        for swap, value in (("memory.swap.max", 0), ("memory.memsw.limit_in_bytes", most)):
+            with suppress(OSError):  # swap would only slow the machine down
+                if (folder / swap).exists():
+                    (folder / swap).write_text(str(value))
+        subprocess.run(Group(folder).around(["true"]), env={}, stderr=subprocess.DEVNULL, check=True)  # one may enter it
+    except (OSError, subprocess.SubprocessError):
         with suppress(OSError):
             folder.rmdir()
         return None

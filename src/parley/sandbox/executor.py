@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -13,10 +14,11 @@ from parley.errors import SandboxError
 from parley.sandbox import canary
 from parley.sandbox.cgroups import Group, limited_group
 from parley.sandbox.judges import Judges
-from parley.sandbox.judging import Doubtful, Trial, Verdict, judged, trial_of
+from parley.sandbox.judging import Doubtful, Verdict, judged
 from parley.sandbox.kinds import REMEDY, Bare, Bubblewrap, Container, Kind
 from parley.sandbox.limits import MB, Limits
-from parley.sandbox.process import First
+from parley.sandbox.process import First, Leash
+from parley.sandbox.trials import Trial, trial_of
 
 
 class Sandbox:
@@ -29,10 +31,11 @@ class Sandbox:
         self.jobs = jobs or os.cpu_count() or 1
         self.kind: Kind | None = None  # once it is known that it works
         self._threads = ThreadPoolExecutor(self.jobs, "parley-sandbox")
-        self._first: First | None = None
-        self._judges: Judges | None = None
+        self._standing: tuple[First, Judges] | None = None
         self._group: Group | None = None
-        self._opening = asyncio.Lock()
+        self._opening = threading.Lock()
+        self._leashes: set[Leash] = set()
+        self._closed = False
         self._slots, self._alone = asyncio.Semaphore(self.jobs), asyncio.Lock()
 
     async def execute(self, program: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,19 +55,28 @@ class Sandbox:
         return verdict.as_data()
 
     async def _tried(self, trial: Trial) -> Verdict:
-        await self.prove()
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._judged, trial)
+        if self._closed:
+            raise SandboxError("the sandbox was closed before the program was judged")
+        leash = Leash()
+        self._leashes.add(leash)
+        work = asyncio.get_running_loop().run_in_executor(self._threads, self._judged, trial, leash)
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            leash.pull()
+            await asyncio.gather(work, return_exceptions=True)  # nothing of it is left when the cancellation goes on
+            raise
+        finally:
+            self._leashes.discard(leash)
 
-    def _judged(self, trial: Trial) -> Verdict:
-        assert self._first is not None
-        assert self._judges is not None
-        assert self.kind is not None
-        if self.warm or not self.kind.nested:
-            return judged(self._first, trial, self._judges)
-        first = First(self.kind, self.limits, self._group)
+    def _judged(self, trial: Trial, leash: Leash) -> Verdict:
+        first, judges = self._open()
+        if self.warm or not first.kind.nested:
+            return judged(first, trial, judges, leash)
+        first = First(first.kind, self.limits, self._group)
         judges = Judges(first)
         try:
-            return judged(first, trial, judges)
+            return judged(first, trial, judges, leash)
         finally:
             judges.close()
             first.close()
@@ -72,28 +84,42 @@ class Sandbox:
     @asynccontextmanager
     async def _all_slots(self) -> AsyncIterator[None]:
         async with self._alone:  # one at a time collects them, or two would wait for each other
-            for _ in range(self.jobs):
-                await self._slots.acquire()
+            held = 0
             try:
+                while held < self.jobs:
+                    await self._slots.acquire()
+                    held += 1
                 yield
             finally:
-                for _ in range(self.jobs):
+                for _ in range(held):
                     self._slots.release()
 
-    def _open(self) -> None:
+    def _open(self) -> tuple[First, Judges]:
         """Start the first process where none is running, and try out what it keeps from its programs."""
-        if self._first is not None and self._first.alive:
-            return
-        if self._group is None and self.choice == "bubblewrap":
-            self._group = limited_group(self.jobs * (self.limits.memory + 128 * MB) + 256 * MB)
-        first = started(self.choice, self.limits, self._group)
-        if self.kind is None and self.choice != "none":
-            try:
-                canary.proved(first)
-            except BaseException:
-                first.close()
-                raise
-        self.kind, self._first, self._judges = first.kind, first, Judges(first)
+        with self._opening:
+            if self._closed:
+                raise SandboxError("the sandbox is closed")
+            if self._standing is not None and self._standing[0].alive:
+                return self._standing
+            self._end_standing()
+            if self._group is None and self.choice == "bubblewrap":
+                self._group = limited_group(self.jobs * (self.limits.memory + 128 * MB) + 256 * MB)
+            first = started(self.choice, self.limits, self._group)
+            if self.kind is None and self.choice != "none":
+                try:
+                    canary.proved(first)
+                except BaseException:
+                    first.close()
+                    raise
+            self.kind, self._standing = first.kind, (first, Judges(first))
+            return self._standing
+
+    def _end_standing(self) -> None:
+        if self._standing is not None:
+            first, judges = self._standing
+            self._standing = None
+            judges.close()
+            first.close()
 
     @property
     def bounded(self) -> bool:
@@ -102,20 +128,18 @@ class Sandbox:
 
     async def prove(self) -> Kind:
         """Start it now, before anything is paid for what it could not run."""
-        async with self._opening:
-            await asyncio.get_running_loop().run_in_executor(self._threads, self._open)
-        assert self.kind is not None
-        return self.kind
+        return (await asyncio.get_running_loop().run_in_executor(self._threads, self._open))[0].kind
 
     def close(self) -> None:
-        """Nothing is left behind."""
+        """End what runs; nothing is left behind."""
+        self._closed = True
+        for leash in list(self._leashes):
+            leash.pull()
         self._threads.shutdown()
-        if self._judges is not None:
-            self._judges.close()
-        if self._first is not None:
-            self._first.close()
-        if self._group is not None:
-            self._group.close()
+        with self._opening:
+            self._end_standing()
+            if self._group is not None:
+                self._group.close()
 
 
 def started(choice: str, limits: Limits, group: Group | None) -> First:
@@ -125,17 +149,19 @@ def started(choice: str, limits: Limits, group: Group | None) -> First:
     if choice in ("docker", "podman"):
         return First(Container(choice), limits)
     try:
-        first = First(Bubblewrap(), limits, group)
-        try:
-            first.process("program").ended()
-        except BaseException:
-            first.close()
-            raise
-        return first
+        return tried_out(Bubblewrap(), limits, group)
     except SandboxError as nested:
-        first = First(Bubblewrap(nested=False), limits, group)
         try:
-            first.process("program").ended()
+            return tried_out(Bubblewrap(nested=False), limits, group)
         except SandboxError as wrong:
             raise SandboxError(f"model-written code cannot be isolated here ({wrong}; {nested}): {REMEDY}") from None
-        return first
+
+
+def tried_out(kind: Kind, limits: Limits, group: Group | None) -> First:
+    first = First(kind, limits, group)
+    try:
+        first.process("program").ended()
+    except BaseException:
+        first.close()
+        raise
+    return first

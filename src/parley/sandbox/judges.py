@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
-from parley.sandbox.process import End, First, Frames, Talk
+from parley.errors import SandboxError
+from parley.sandbox.process import START, End, First, Frames, Gone, Late, Talk
 
 MOST = 8  # problems whose judges are kept
+
+
+@dataclass
+class Kept:
+    """A judge that stays, and how many programs are before it."""
+
+    talk: Talk
+    users: int = 0
 
 
 class Judges:
@@ -18,56 +29,75 @@ class Judges:
 
     def __init__(self, first: First) -> None:
         self._first = first
-        self._kept: OrderedDict[bytes, Talk] = OrderedDict()
+        self._kept: OrderedDict[bytes, Kept] = OrderedDict()
         self._lock = threading.Lock()
 
     @contextmanager
     def sitting(self, problem: bytes) -> Iterator[Sitting]:
         """A fresh process of a problem's judge, for one program; if anything goes wrong there, the judge is replaced."""
         if not self._first.kind.nested:
-            with self._first.process("judge") as talk:
+            with self._told(problem) as talk:
                 yield Sitting(talk, talk)
             return
-        judge = self._judge(problem)
-        ours, theirs = socket.socketpair()
-        with ours:
-            try:
+        judge = self._taken(problem)
+        try:
+            ours, theirs = socket.socketpair()
+            with ours:
                 with theirs:
-                    socket.send_fds(judge.channel, [b"."], [theirs.fileno()])
-                yield Sitting(Frames(ours), judge)
-            except BaseException:
-                self._dismiss(problem, judge)
-                raise
+                    socket.send_fds(judge.talk.channel, [b"."], [theirs.fileno()])
+                yield Sitting(Frames(ours), judge.talk)
+        except OSError as wrong:
+            self._dismiss(problem, judge)
+            raise SandboxError(f"a judge could not be asked: {wrong}") from None
+        except BaseException:
+            self._dismiss(problem, judge)
+            raise
+        finally:
+            with self._lock:
+                judge.users -= 1
 
-    def _judge(self, problem: bytes) -> Talk:
+    def _told(self, problem: bytes) -> Talk:
+        """A new judge that knows its problem."""
+        talk = self._first.process("judge")
+        try:
+            talk.send(problem, time.monotonic() + START)
+        except (Gone, Late):
+            raise SandboxError(f"a judge did not take its problem: {talk.ended(by_itself=True).end}") from None
+        return talk
+
+    def _taken(self, problem: bytes) -> Kept:
         with self._lock:
             if (judge := self._kept.get(problem)) is None:
-                judge = self._kept[problem] = self._first.process("judge")
+                judge = self._kept[problem] = Kept(self._told(problem))
+            judge.users += 1
             self._kept.move_to_end(problem)
-            old = [self._kept.popitem(last=False)[1] for _ in range(len(self._kept) - MOST)]
+            idle = [each for each, kept in self._kept.items() if not kept.users]
+            old = [self._kept.pop(each) for each in idle[: max(0, len(self._kept) - MOST)]]
         for each in old:
-            each.ended()
+            each.talk.ended()
         return judge
 
-    def _dismiss(self, problem: bytes, judge: Talk) -> None:
+    def _dismiss(self, problem: bytes, judge: Kept) -> None:
         with self._lock:
             if self._kept.get(problem) is judge:
                 del self._kept[problem]
-        judge.ended()
+        judge.talk.ended()
 
     def close(self) -> None:
-        for judge in self._kept.values():
-            judge.ended()
-        self._kept.clear()
+        with self._lock:
+            kept = list(self._kept.values())
+            self._kept.clear()
+        for judge in kept:
+            judge.talk.ended()
 
 
+@dataclass(frozen=True)
 class Sitting:
     """One program before its judge."""
 
-    def __init__(self, frames: Frames, judge: Talk) -> None:
-        self._frames, self._judge = frames, judge
-        self.send, self.receive = frames.send, frames.receive
+    frames: Frames
+    judge: Talk
 
     def ended(self) -> End:
         """How the judge ended, once it does not answer any more."""
-        return self._judge.ended(by_itself=True)
+        return self.judge.ended(by_itself=True)

@@ -86,7 +86,15 @@ class Bubblewrap:
                 parts += ["--ro-bind", f"/{name}", f"/{name}"]
         parts += ["--perms", "0755", "--dir", "/etc", "--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache"]
         parts += ["--perms", "1777", "--size", str(limits.disk), "--tmpfs", "/tmp", "--proc", "/proc", "--dev", "/dev"]
-        parts += ["--perms", "1777", "--size", str(1 << 20), "--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--remount-ro", "/"]
+        parts += ["--perms", "1777", "--size", str(1 << 20), "--tmpfs", "/dev/shm", "--perms", "0755", "--tmpfs", "/dev/pts"]
+        parts += [
+            "--remount-ro",
+            "/dev/pts",
+            "--remount-ro",
+            "/dev",
+            "--remount-ro",
+            "/",
+        ]  # no terminals: programs would share them
         parts += ["--chdir", "/tmp"]
         for name, value in SETTINGS.items():
             parts += ["--setenv", name, value]
@@ -107,19 +115,8 @@ class Container:
         found = shutil.which(self.name)
         if found is None:
             raise SandboxError(f"{self.name} is not installed here: {REMEDY}")
-        parts = [
-            found,
-            "run",
-            "--rm",
-            "--interactive",
-            "--pull",
-            "missing",
-            "--network",
-            "none",
-            "--read-only",
-            "--ipc",
-            "private",
-        ]
+        parts = [found, "run", "--rm", "--interactive", "--pull", "missing", "--log-driver", "none"]
+        parts += ["--network", "none", "--read-only", "--ipc", "private", "--shm-size", "1m"]
         parts += ["--user", "65534:65534", "--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--hostname", "sandbox"]
         parts += ["--tmpfs", f"/tmp:rw,nosuid,nodev,size={limits.disk},mode=1777", "--workdir", "/tmp", "--init=false"]
         memory = str(limits.memory + (64 << 20))  # beyond that the kernel ends it; the limit itself is watched from inside
@@ -151,9 +148,10 @@ def python() -> str:
 
 
 def system() -> list[str]:
-    """The folders that hold programs and libraries."""
-    prefix = os.path.realpath(sys.base_prefix)
-    return ["/usr", *({sys.base_prefix, prefix} - {"/usr"} if not prefix.startswith("/usr/") else ())]
+    """The folders that hold programs and libraries, and nothing else of where this interpreter lives."""
+    prefixes = dict.fromkeys((sys.base_prefix, os.path.realpath(sys.base_prefix)))
+    apart = [each for each in prefixes if each != "/usr" and not each.startswith("/usr/")]
+    return ["/usr", *(f"{each}/{name}" for each in apart for name in ("bin", "lib", "lib64") if os.path.isdir(f"{each}/{name}"))]
 
 
 def parents(place: str) -> list[str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import tempfile
+import threading
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from importlib import resources
 from typing import Literal, Self
@@ -22,7 +24,7 @@ from parley.sandbox.seccomp import filtering
 Role = Literal["program", "judge"]
 START = 30.0  # seconds for a sandbox to stand; a loaded machine is slow
 CLOSE = 10.0  # seconds for one to be gone
-OWN_END = 0.3  # seconds for a watcher to see that a process has ended
+OWN_END = 2.0  # seconds for a watcher to see that a process has ended
 MODULES = ("wire", "confine", "program", "judge", "zygote")
 ABOVE = ("parley", "parley.sandbox", "parley.sandbox.inside")
 
@@ -83,6 +85,29 @@ class Frames:
         return bytes(parts)
 
 
+class Leash:
+    """What is under way for one trial: when it is pulled, nobody waits any more, and all of it ends soon."""
+
+    def __init__(self) -> None:
+        self._held: list[Frames] = []
+        self._pulled = False
+        self._lock = threading.Lock()
+
+    def hold(self, *several: Frames) -> None:
+        with self._lock:
+            self._held = list(several)
+            pulled = self._pulled
+        if pulled:
+            self.pull()
+
+    def pull(self) -> None:
+        with self._lock:
+            self._pulled = True
+            for frames in self._held:
+                with suppress(OSError):  # ended already
+                    frames.channel.shutdown(socket.SHUT_RDWR)
+
+
 class Talk(Frames):
     """Frames to and from one confined process, and word of how it ended."""
 
@@ -90,24 +115,26 @@ class Talk(Frames):
         super().__init__(channel)
         self._status, self._alone = status, alone  # `alone`: the sandbox that holds nothing but this process
         self._end: End | None = None
+        self._ending = threading.Lock()  # those who share a judge may all see that it is gone
 
     def ended(self, by_itself: bool = False) -> End:
         """End it if it lives, and say how it went; when this returns nothing of it is left.
 
         One that seems to have ended by itself is given a moment to be found so.
         """
-        if self._end is None:
-            said = self._heard(OWN_END) if by_itself else b""
-            self.channel.close()
-            if not said:
-                with suppress(OSError):
-                    self._status.shutdown(socket.SHUT_WR)
-                said = self._heard(CLOSE)
-            self._status.close()
-            if self._alone is not None:
-                self._alone.wait()
-            self._end = end_in(said)
-        return self._end
+        with self._ending:
+            if self._end is None:
+                said = self._heard(OWN_END) if by_itself else b""
+                self.channel.close()
+                if not said:
+                    with suppress(OSError):
+                        self._status.shutdown(socket.SHUT_WR)
+                    said = self._heard(CLOSE)
+                self._status.close()
+                if self._alone is not None:
+                    self._alone.wait()
+                self._end = end_in(said)
+            return self._end
 
     def _heard(self, seconds: float) -> bytes:
         """What the watcher says before it goes."""
@@ -129,7 +156,8 @@ class Launched:
     """A started command: the outermost process of a sandbox."""
 
     def __init__(self, kind: Kind, limits: Limits, group: Group | None, stdin: socket.socket, stderr: int, role: str) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="parley-", ignore_cleanup_errors=True) if kind.name == "none" else None
+        bare = kind.name == "none"
+        self._folder = tempfile.TemporaryDirectory(prefix="parley-", ignore_cleanup_errors=True) if bare else None
         settings = {"uid": kind.uid, "nested": kind.nested, "filter": filtering().hex(), "limits": asdict(limits), "role": role}
         settings["folder"] = self._folder.name if self._folder is not None else "/tmp"
         boot = json.dumps([SOURCES, settings]).encode()
@@ -167,19 +195,24 @@ class First:
         self.kind, self.limits, self._group = kind, limits, group
         self._control: socket.socket | None = None
         self._launched: Launched | None = None
+        self._broken = False
+        self._kills = group.kills() if group is not None else 0
         if kind.nested:
             self._warm_up()
 
     def _warm_up(self) -> None:
-        with tempfile.TemporaryFile() as errors:
+        with open(os.memfd_create("errors"), "rb+") as errors:  # no file: a disk may be full
             self._control, theirs = socket.socketpair()
-            with theirs:
-                self._launched = Launched(self.kind, self.limits, self._group, theirs, errors.fileno(), "")
             try:
+                with theirs:
+                    self._launched = Launched(self.kind, self.limits, self._group, theirs, errors.fileno(), "")
                 self._control.settimeout(START)
                 self._control.sendall(self._launched.boot)
                 if self._control.recv(5) != b"ready":
                     raise OSError("it said nothing")
+            except SandboxError:
+                self.close()
+                raise
             except OSError as wrong:
                 self.close()
                 errors.seek(0)
@@ -188,31 +221,45 @@ class First:
 
     def process(self, role: Role) -> Talk:
         """A confined process, ready to be spoken to."""
-        ours, theirs = socket.socketpair()
-        status, watcher = socket.socketpair()
-        with theirs, watcher:
-            if self._control is None:
-                alone = Launched(self.kind, self.limits, self._group, theirs, watcher.fileno(), role)
-                talk = Talk(ours, status, alone)
-            else:
-                alone, talk = None, Talk(ours, status, None)
-                with suppress(OSError):  # it is seen below that nobody took them
-                    socket.send_fds(self._control, [role[:1].encode()], [theirs.fileno(), watcher.fileno()])
         try:
-            if alone is not None:
-                ours.settimeout(START)
-                ours.sendall(alone.boot)
+            talk = self._started(role)
+        except OSError as wrong:
+            self._broken = True
+            raise SandboxError(f"the sandbox ({self.kind.name}) could not start a process: {wrong}") from None
+        try:
             if talk.receive(time.monotonic() + START) != b'"ready"':
                 raise Gone
-        except (Gone, Late, OSError):
+        except (Gone, Late):
+            self._broken = True
             end = talk.ended(by_itself=True).end
             raise SandboxError(f"the sandbox ({self.kind.name}) did not start a process: {end or 'no answer'}") from None
         return talk
 
+    def _started(self, role: Role) -> Talk:
+        with ExitStack() as undo:
+            ours, theirs, status, watcher = (undo.enter_context(each) for _ in range(2) for each in socket.socketpair())
+            alone = None
+            if self._control is None:
+                alone = Launched(self.kind, self.limits, self._group, theirs, watcher.fileno(), role)
+                with suppress(OSError):  # it is seen later that nobody took it
+                    ours.settimeout(START)
+                    ours.sendall(alone.boot)
+            else:
+                with suppress(OSError):
+                    socket.send_fds(self._control, [role[:1].encode()], [theirs.fileno(), watcher.fileno()])
+            undo.pop_all()
+            theirs.close()
+            watcher.close()
+            return Talk(ours, status, alone)
+
     @property
     def alive(self) -> bool:
         """Whether it can make processes."""
-        return self._launched is None or self._launched.alive
+        return not self._broken and (self._launched is None or self._launched.alive)
+
+    def short_of_memory(self) -> bool:
+        """Whether the kernel has ended anything here because all programs together held too much."""
+        return self._group is not None and self._group.kills() > self._kills
 
     def close(self) -> None:
         """End everything inside: the first process goes when nobody speaks to it any more."""

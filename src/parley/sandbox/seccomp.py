@@ -24,11 +24,14 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "shmat": (30, 196), "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180), "fanotify_init": (300, 262),
     "socket": (41, 198), "connect": (42, 203), "bind": (49, 200), "listen": (50, 201), "accept": (43, 202),
     "accept4": (288, 242), "mbind": (237, 235), "migrate_pages": (256, 238), "move_pages": (279, 239),
-    "set_mempolicy": (238, 237), "landlock_create_ruleset": (444, 444), "vmsplice": (278, 75),
+    "set_mempolicy": (238, 237), "landlock_create_ruleset": (444, 444), "vmsplice": (278, 75), "io_setup": (206, 0),
+    "mlock": (149, 228), "mlock2": (325, 284), "mlockall": (151, 230), "process_mrelease": (448, 448), "mknod": (133, None),
+    "mknodat": (259, 33), "open_tree_attr": (467, 467), "remap_file_pages": (216, 234), "pidfd_open": (434, 434),
 }  # fmt: skip
-MACHINES = {"x86_64": (0xC000003E, 0, 56, 435, 16), "aarch64": (0xC00000B7, 1, 220, 435, 29)}
+MACHINES = {"x86_64": (0xC000003E, 0, 56, 435, 16, 53), "aarch64": (0xC00000B7, 1, 220, 435, 29, 199)}
 MACHINES["AMD64"], MACHINES["arm64"] = MACHINES["x86_64"], MACHINES["aarch64"]
 NEW_NAMESPACES = 0x7E020000  # flags of clone that make namespaces
+LOCAL = 1  # the family of sockets that join processes of one machine
 TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX: words put into somebody's terminal
 
 LOAD, EQUAL, ANY_BIT, FROM, RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
@@ -46,7 +49,7 @@ def filtering(machine: str | None = None) -> bytes:
     """The filter for a machine; empty where its calls are not known."""
     if (machine := machine or platform.machine()) not in MACHINES:
         return b""
-    audit, column, clone, clone3, ioctl = MACHINES[machine]
+    audit, column, clone, clone3, ioctl, socketpair = MACHINES[machine]
     steps = [
         step(LOAD, MACHINE), step(EQUAL, audit, 1, 0), step(RETURN, KILL), step(LOAD, NUMBER),
         step(FROM, OTHER_MACHINE, 0, 1), step(RETURN, KILL),
@@ -59,6 +62,9 @@ def filtering(machine: str | None = None) -> bytes:
     steps += [
         step(EQUAL, clone, 0, 4), step(LOAD, FIRST), step(ANY_BIT, NEW_NAMESPACES, 0, 1), step(RETURN, FORBIDDEN),
         step(RETURN, ALLOW),
+    ]  # fmt: skip
+    steps += [
+        step(EQUAL, socketpair, 0, 4), step(LOAD, FIRST), step(EQUAL, LOCAL, 1, 0), step(RETURN, FORBIDDEN), step(RETURN, ALLOW),
     ]  # fmt: skip
     steps += [step(EQUAL, ioctl, 0, 5), step(LOAD, SECOND)]
     for word in TERMINAL_INPUT:

@@ -15,7 +15,7 @@ THREAD_PLACE, THREAD_SET, THREAD_CLEAR = 40, 0x01000000, 0x00200000
 CLONE = {"x86_64": (56, False), "aarch64": (220, True)}  # its number, and whether its last two arguments are swapped
 READ_ONLY, NO_SUID, NO_DEV, NO_EXEC = 1, 2, 4, 8
 DIE_WITH_PARENT, DUMPABLE, NO_NEW_RIGHTS, FILTER, SUBREAPER = 1, 4, 38, 22, 36
-LIMITS = {"AS": "space", "CPU": "cpu", "FSIZE": "file", "NOFILE": "files", "NPROC": "processes"}
+LIMITS = {"AS": "space", "FSIZE": "file", "NOFILE": "files", "NPROC": "processes"}
 
 
 class Unable(Exception):
@@ -72,13 +72,17 @@ def own_files(limits: dict[str, Any]) -> None:
 
 
 def limited(limits: dict[str, Any]) -> None:
-    """Bounds that hold for this process and each of its children."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    """Bounds that hold for this process and each of its children; time on the processor is bounded where it begins to count."""
+    bounded("CORE", 0)
     for name, ours in LIMITS.items():
-        which = getattr(resource, f"RLIMIT_{name}")
-        most = resource.getrlimit(which)[1]
-        value = limits[ours] if most == resource.RLIM_INFINITY else min(limits[ours], most)
-        resource.setrlimit(which, (value, value))
+        bounded(name, limits[ours])
+
+
+def bounded(name: str, value: int) -> None:
+    which = getattr(resource, f"RLIMIT_{name}")
+    most = resource.getrlimit(which)[1]
+    value = value if most == resource.RLIM_INFINITY else min(value, most)
+    resource.setrlimit(which, (value, value))
 
 
 def disarmed(program: bytes) -> None:

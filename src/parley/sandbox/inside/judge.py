@@ -6,10 +6,11 @@ import builtins
 import os
 import signal
 import socket
+from types import CodeType
 from typing import Any
 
 from parley.sandbox.inside import confine
-from parley.sandbox.inside.wire import Channel, Uncrossable, no_data, packed, unpacked
+from parley.sandbox.inside.wire import Channel, Ended, Uncrossable, no_data, packed, unpacked
 
 WORDS = 300
 
@@ -23,10 +24,16 @@ class Program:
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
+        self.uncrossable = ""  # what was to be handed over and is no data; a test may have swallowed the error
 
     def asked(self, message: dict[str, Any]) -> Any:
-        self.channel.send({"ask": message})
-        reply = self.channel.receive()
+        try:
+            self.channel.send({"ask": message})
+            reply = self.channel.receive()
+        except Ended:
+            os._exit(0)  # nobody waits for these tests any more
+        except Exception as wrong:
+            raise NotData(f"the program's answer is no data: {type(wrong).__name__}") from None
         if not isinstance(reply, dict) or not ("ok" in reply or "error" in reply):
             raise NotData("the program's answer has no form that an answer can have")
         if "error" in reply:
@@ -39,14 +46,26 @@ class Program:
     def unpacked(self, found: Any) -> Any:
         try:
             return unpacked(found, lambda each: Remote(self, int(each["r"]), str(each.get("of"))))
-        except (RecursionError, ValueError, TypeError, KeyError, LookupError, ArithmeticError) as wrong:
+        except Exception as wrong:  # whatever it is, it must not reach a test: a StopIteration would end its loops
             raise NotData(f"the program's answer is no value: {type(wrong).__name__}") from None
 
+    def packed(self, value: Any) -> Any:
+        """An argument as data; an object of the program may go back to it, nothing else crosses."""
+        try:
+            return packed(value, handed)
+        except Uncrossable as wrong:
+            self.uncrossable = str(wrong)
+            raise
+
     def called(self, what: dict[str, Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        sent = {"a": [packed(each, handed) for each in arguments], "k": {"d": [[k, packed(v, handed)] for k, v in named.items()]}}
+        sent = {"a": [self.packed(each) for each in arguments], "k": {"d": [[k, self.packed(v)] for k, v in named.items()]}}
         reply = self.asked({**what, **sent})
-        for number, new in reply.get("changed", ()):
-            changed(arguments[number], self.unpacked(new))
+        try:
+            news = [(arguments[number], new) for number, new in reply.get("changed", ())]
+        except Exception:
+            raise NotData("what the program changed are no arguments") from None
+        for old, new in news:
+            changed(old, self.unpacked(new))
         return self.unpacked(reply["ok"])
 
 
@@ -73,7 +92,7 @@ class Remote:
             object.__setattr__(self, name, value)
 
     def _act(self, act: str, *arguments: Any) -> Any:
-        return self._program.value({"r": self._r, "act": act, "a": [packed(each, handed) for each in arguments]})
+        return self._program.value({"r": self._r, "act": act, "a": [self._program.packed(each) for each in arguments]})
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         return self._program.called({"r": self._r}, arguments, named)
@@ -119,7 +138,7 @@ class Remote:
 
 
 def handed(value: Any) -> Any:
-    """An argument that is no data: an object of the program may go back to it, nothing else crosses."""
+    """An argument that is no data."""
     if type(value) is Remote:
         return {"r": object.__getattribute__(value, "_r")}
     return no_data(value)
@@ -146,10 +165,22 @@ def error_of(name: str, words: str) -> Exception:
     return RuntimeError(f"{name}: {words}")
 
 
-def judges(channel: Channel) -> None:
-    """Serve one problem: for each program a fresh process takes its tests over a socket of its own."""
+class Problem:
+    """The tests of a problem, ready to run."""
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        self.prelude = compile(told["prelude"], "prelude.py", "exec")
+        self.setup = compile(told["setup"], "setup.py", "exec")
+        self.tests: list[CodeType] = [compile(text, "test.py", "exec") for text in told["tests"]]
+        self.names: list[str] = told["names"]
+
+
+def judges(channel: Channel, limits: dict[str, Any]) -> None:
+    """Serve one problem: for each program a fresh process takes its code over a socket of its own."""
     confine.control(confine.DUMPABLE, 0, "not dumpable")  # the processes of one problem cannot read each other
+    problem = Problem(channel.receive())
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    os.close(channel.write)
     control = socket.socket(fileno=channel.read)
     while True:
         data, found, *_ = socket.recv_fds(control, 1, 1)
@@ -157,41 +188,43 @@ def judges(channel: Channel) -> None:
             os._exit(0)
         if os.fork() == 0:
             try:
+                confine.bounded("CPU", limits["cpu"])
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 control.close()
-                judge(Channel(found[0], found[0]))
+                judge(problem, Channel(found[0], found[0]))
             finally:
                 os._exit(0)
         os.close(found[0])
 
 
-def judge(channel: Channel) -> None:
-    """Take a problem, run its tests against the program, say for each what was wrong with it."""
-    problem = channel.receive()
+def judge_once(channel: Channel, limits: dict[str, Any]) -> None:
+    """Take a problem and then one program."""
+    confine.bounded("CPU", limits["cpu"])
+    judge(Problem(channel.receive()), channel)
+
+
+def judge(problem: Problem, channel: Channel) -> None:
+    """Run a problem's tests against a program, and say for each what was wrong with it."""
+    code = channel.receive()
     program = Program(channel)
     namespace: dict[str, Any] = {"__name__": "tests", "__builtins__": builtins}
     faults: list[str] = []
-    trouble = ""
     try:
-        exec(compile(problem["prelude"], "prelude.py", "exec"), namespace)
-        namespace.update({name: Function(program, called) for name, called in problem["names"].items()})
-        program.asked({"code": problem["code"]})
-        exec(compile(problem["setup"], "setup.py", "exec"), namespace)
-    except Uncrossable as wrong:
-        trouble = str(wrong)
+        exec(problem.prelude, namespace)
+        namespace.update({name: Function(program, name) for name in problem.names})
+        program.asked({"code": code})
+        exec(problem.setup, namespace)
     except BaseException as error:
-        faults = [said(error)] * len(problem["tests"])
-    for text in problem["tests"][len(faults) :]:
-        if trouble:
+        faults = [said(error)] * len(problem.tests)
+    for test in problem.tests[len(faults) :]:
+        if program.uncrossable:
             break
         try:
-            exec(compile(text, "test.py", "exec"), namespace)
+            exec(test, namespace)
             faults.append("")
-        except Uncrossable as wrong:
-            trouble = str(wrong)
         except BaseException as error:
             faults.append(said(error))
-    channel.send({"faults": faults, "uncrossable": trouble})
+    channel.send({"faults": faults, "uncrossable": program.uncrossable})
 
 
 def said(error: BaseException) -> str:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 from typing import Any
 
+from parley.sandbox.inside import confine
 from parley.sandbox.inside.wire import Channel, Ended, packed, unpacked
 
 WORDS = 300  # characters of an error that are kept
 MOST_OUTPUT = 1 << 20
 
 
-def serve(channel: Channel) -> None:
+def serve(channel: Channel, limits: dict[str, Any]) -> None:
     """Answer what the other side asks until it goes."""
+    confine.bounded("CPU", limits["cpu"])
     namespace: dict[str, Any] = {"__name__": "program", "__builtins__": __builtins__}
     kept: list[Any] = []
 
@@ -90,25 +91,31 @@ ACTS: dict[str, Any] = {
 
 def output_of(script: str, stdin: str) -> str:
     """What a script prints, given its input; it runs as a main program."""
-    printed = Printed()
-    sys.stdin = io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8")
-    sys.stdout = io.TextIOWrapper(printed, encoding="utf-8", errors="replace", write_through=True)
+    given, printed = unnamed_file(), unnamed_file()
+    os.write(given, stdin.encode())
+    os.lseek(given, 0, os.SEEK_SET)
+    os.dup2(given, 0)
+    os.dup2(printed, 1)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
     try:
         exec(compile(script, "program.py", "exec"), {"__name__": "__main__", "__builtins__": __builtins__})
     except SystemExit as end:
         if end.code not in (None, 0):
             raise RuntimeError(f"it ended with status {end.code!r}"[:WORDS]) from None
     sys.stdout.flush()
-    return printed.getvalue().decode("utf-8", "replace")
+    found = os.pread(printed, MOST_OUTPUT + 1, 0)
+    if len(found) > MOST_OUTPUT:
+        raise ValueError(f"more than {MOST_OUTPUT} bytes were printed")
+    return found.decode("utf-8", "replace")
 
 
-class Printed(io.BytesIO):
-    """What is printed, up to a limit."""
-
-    def write(self, data: Any) -> int:
-        if self.tell() + len(data) > MOST_OUTPUT:
-            raise ValueError(f"more than {MOST_OUTPUT} bytes were printed")
-        return super().write(data)
+def unnamed_file() -> int:
+    """A file that nobody can open by a name."""
+    place = f"{os.getcwd()}/.{os.urandom(8).hex()}"
+    descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    os.unlink(place)
+    return descriptor
 
 
 def tried(tests: dict[str, Any], namespace: dict[str, Any]) -> list[str]:

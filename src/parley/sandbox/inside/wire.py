@@ -111,8 +111,8 @@ def unpacked(found: Any, other: Callable[[Any], Any]) -> Any:
         return found
     if "x" in found:
         return library(found["x"], found["v"], other)
-    tag = next(iter(found))
-    held = found[tag]
+    tag = next(iter(found), "")  # an empty one has no tag
+    held = found.get(tag)
     if tag in TAGGED:
         return TAGGED[tag]([unpacked(each, other) for each in held])
     if tag == "d":

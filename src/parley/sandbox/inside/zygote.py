@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import time
@@ -13,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from parley.sandbox.inside import confine
-from parley.sandbox.inside.judge import judge, judges
+from parley.sandbox.inside.judge import judge_once, judges
 from parley.sandbox.inside.program import serve
 from parley.sandbox.inside.wire import Channel
 
@@ -23,7 +24,7 @@ COMMON = """
 bisect cmath collections copy datetime decimal fractions functools heapq itertools json math operator random re statistics string
 textwrap typing
 """
-ROLES = {"program": serve, "judge": judge, "judges": judges}
+ROLES = {"program": serve, "judge": judge_once, "judges": judges}
 
 
 def main(settings: dict[str, Any]) -> None:
@@ -55,7 +56,7 @@ class Watched:
 
     def __init__(self, pid: int, status: int) -> None:
         self.pid, self.status, self.handle = pid, status, os.pidfd_open(pid)
-        self.began, self.peak, self.end = time.monotonic(), 0, ""
+        self.looked, self.peak = time.monotonic(), 0
 
 
 class Room:
@@ -79,8 +80,10 @@ class Room:
                         os._exit(0)  # nobody is there any more; the rest of this namespace goes with us
                     self.start("judges" if data == b"j" else "program", Channel(found[0], found[0]), found[1], control)
                 elif (watched := self.by_descriptor.get(descriptor)) is not None:
-                    self.finish(watched, "" if descriptor == watched.handle else "not wanted")
+                    self.finish(watched, "not wanted")
             self.look()
+        if self.settings["folder"] != "/tmp":
+            shutil.rmtree(self.settings["folder"], ignore_errors=True)
         os._exit(0)
 
     def start(self, role: str, channel: Channel, status: int, control: socket.socket | None = None) -> None:
@@ -92,44 +95,52 @@ class Room:
             pid = -1
         if pid == 0:
             confined(self.settings, channel, status, role, (uid, gid))
-        if control is not None:
-            os.close(channel.read)
         if pid > 0:
             watched = Watched(pid, status)
-            for descriptor in (watched.handle, status):
+            events = {watched.handle: select.POLLIN, status: select.POLLIN}
+            if control is None:
+                events[channel.read] = 0  # only that it is closed: a container's client has no other way to say so
+            for descriptor, which in events.items():
                 self.by_descriptor[descriptor] = watched
-                self.poll.register(descriptor, select.POLLIN)
+                self.poll.register(descriptor, which)
         else:
             os.close(status)
+        if control is not None:
+            os.close(channel.read)
 
     def look(self) -> None:
         """End what holds too much memory; what has only just begun cannot."""
         now = time.monotonic()
-        for watched in {each for each in self.by_descriptor.values() if now - each.began > LOOK}:
-            watched.peak = max(watched.peak, memory_below(watched.pid))
-            watched.began = now
+        due = {each for each in self.by_descriptor.values() if now - each.looked > LOOK}
+        below = children() if due else {}
+        for watched in due:
+            # Without a namespace of its own, what it leaves behind comes to us.
+            family = {watched.pid, *all_below(watched.pid if self.settings["nested"] else os.getpid(), below)}
+            watched.peak = max(watched.peak, memory_of(family, self.settings["limits"]["memory"]))
+            watched.looked = now
             if watched.peak > self.settings["limits"]["memory"]:
                 self.finish(watched, "memory")
 
     def finish(self, watched: Watched, why: str) -> None:
-        """End a process with everything below it, and say how it ended."""
-        for descriptor in (watched.handle, watched.status):
+        """End a process with everything below it, and say how it ended; one that was gone already has ended by itself."""
+        for descriptor in [each for each, of in self.by_descriptor.items() if of is watched]:
             self.poll.unregister(descriptor)
             del self.by_descriptor[descriptor]
-        kill(watched.pid)
-        _, result, usage = os.wait4(watched.pid, 0)
-        while not self.settings["nested"] and (left := descendants(os.getpid()) - self.running()):
+        pid, result, usage = os.wait4(watched.pid, os.WNOHANG)
+        if pid:
+            code = os.waitstatus_to_exitcode(result)
+            ended = f"signal {-code}" if code < 0 else f"status {code}"
+        else:
+            kill(watched.pid)
+            _, result, usage = os.wait4(watched.pid, 0)
+            ended = why
+        while not self.settings["nested"] and (left := all_below(os.getpid(), children())):
             for each in left:
                 kill(each)
             reap(left)
-        code = os.waitstatus_to_exitcode(result)
-        ended = why or (f"signal {-code}" if code < 0 else f"status {code}")
         report(watched.status, ended, usage.ru_utime + usage.ru_stime, max(watched.peak, usage.ru_maxrss * 1024))
         os.close(watched.handle)
         os.close(watched.status)
-
-    def running(self) -> set[int]:
-        return {each.pid for each in self.by_descriptor.values()}
 
 
 def report(status: int, end: str, cpu: float = 0.0, peak: int = 0) -> None:
@@ -165,7 +176,7 @@ def confined(settings: dict[str, Any], channel: Channel, status: int, role: str,
     channel = only(channel)
     channel.send("ready")
     try:
-        ROLES[role](channel)
+        ROLES[role](channel, settings["limits"])
     finally:
         os._exit(0)
 
@@ -176,37 +187,51 @@ def only(channel: Channel) -> Channel:
     read, write = os.dup(channel.read), os.dup(channel.write)
     for place, descriptor in enumerate((null, null, null, read, write)):
         os.dup2(descriptor, place)
-    os.closerange(5, 1024)
+    os.closerange(5, 1 << 20)
     return Channel(3, 4)
 
 
-def descendants(root: int) -> set[int]:
-    """All processes below one."""
-    parents: dict[int, list[int]] = {}
+def children() -> dict[int, list[int]]:
+    """The processes below each, as the kernel tells it now."""
+    found: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdecimal():
             try:
                 with open(f"/proc/{name}/stat") as file:
-                    parents.setdefault(int(file.read().rpartition(")")[2].split()[1]), []).append(int(name))
+                    found.setdefault(int(file.read().rpartition(")")[2].split()[1]), []).append(int(name))
             except (OSError, IndexError, ValueError):
                 continue
-    found: set[int] = set()
-    waiting = [root]
-    while waiting:
-        below = [each for each in parents.get(waiting.pop(), ()) if each not in found]
-        found.update(below)
-        waiting += below
     return found
 
 
-def memory_below(child: int) -> int:
-    """Bytes that a process and everything below it hold for themselves."""
-    total = 0
-    for each in {child, *descendants(child)}:
-        try:
-            with open(f"/proc/{each}/statm") as file:
-                resident, shared = file.read().split()[1:3]
-            total += (int(resident) - int(shared)) * PAGE
-        except (OSError, ValueError):
-            continue
-    return total
+def all_below(root: int, below: dict[int, list[int]]) -> set[int]:
+    found: set[int] = set()
+    waiting = [root]
+    while waiting:
+        new = set(below.get(waiting.pop(), ())) - found
+        found |= new
+        waiting += new
+    return found
+
+
+def memory_of(pids: set[int], enough: int) -> int:
+    """Bytes that processes hold; what they share is counted once, which takes a while and is done only where it matters."""
+    rough = sum(number_in(f"/proc/{pid}/statm", 1) * PAGE for pid in pids)
+    return rough if rough <= enough else sum(map(own_memory, pids))
+
+
+def number_in(path: str, place: int) -> int:
+    try:
+        with open(path) as file:
+            return int(file.read().split()[place])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def own_memory(pid: int) -> int:
+    """Bytes of a process besides files: its part of what it shares, or all of it where it hides that."""
+    for name, kinds in (("smaps_rollup", ("Pss_Anon:", "Pss_Shmem:")), ("status", ("RssAnon:", "RssShmem:"))):
+        with suppress(OSError, ValueError), open(f"/proc/{pid}/{name}") as file:
+            if found := [int(line.split()[1]) for line in file if line.startswith(kinds)]:
+                return sum(found) << 10
+    return 0

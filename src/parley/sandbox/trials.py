@@ -1,0 +1,122 @@
+"""How a program is tried: what a task asks for, read once for each problem."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from parley.errors import TaskError
+
+KEYS = {"kind", "code", "tests", "names", "setup", "prelude", "cases", "inside"}
+# With these, tests can run text as code: if it comes from the program, the program can forge what they find.
+EVALUATING = {"eval", "exec", "import_module", "system", "popen", "globals", "locals", "vars", "setattr"} | {
+    "__import__", "__builtins__", "__globals__", "__dict__", "__code__", "__subclasses__"
+}  # fmt: skip
+MODULES = {
+    "builtins",
+    "code",
+    "codeop",
+    "ctypes",
+    "doctest",
+    "importlib",
+    "marshal",
+    "pickle",
+    "runpy",
+    "shelve",
+    "subprocess",
+    "timeit",
+}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A program and how it is tried: by tests that call what it defines, or by what it prints for what it reads."""
+
+    code: str
+    tests: tuple[str, ...] = ()  # Python; each is one test
+    names: tuple[str, ...] = ()  # what tests call, and the program defines
+    setup: str = ""  # run before the tests, after the program
+    prelude: str = ""  # what tests know besides, and no program can replace
+    cases: tuple[tuple[str, str], ...] = ()  # standard input, and the standard output that is wanted
+    inside: bool = False  # tests that hand functions over run in the program's process, where it can forge the outcome
+
+    @property
+    def count(self) -> int:
+        return len(self.tests or self.cases)
+
+    @property
+    def problem(self) -> bytes:
+        """What a judge is told before it sees any program."""
+        return problem_of(self.tests, self.names, self.setup, self.prelude)
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether tests can run text as code."""
+        return read(self.tests, self.setup, self.prelude)[1]
+
+
+def trial_of(program: Mapping[str, Any]) -> Trial:
+    """What a task asks to be run; its mistakes are its author's."""
+    if unknown := set(program) - KEYS:
+        raise TaskError(f"a program to run has no {', '.join(sorted(unknown))}; it has {', '.join(sorted(KEYS))}")
+    code, tests, cases = program.get("code"), tuple(program.get("tests", ())), program.get("cases", ())
+    if not isinstance(code, str) or bool(tests) == bool(cases):
+        raise TaskError("a program to run needs `code`, and either `tests` or `cases` with at least one of them")
+    setup, prelude = str(program.get("setup", "")), str(program.get("prelude", ""))
+    names = read(tests, setup, prelude)[0]
+    if (given := program.get("names")) is not None:
+        if isinstance(given, str) or not all(isinstance(name, str) for name in given):
+            raise TaskError(f"`names` of a program are a list of what its tests call, not {given!r}")
+        names = tuple(given)
+    pairs = tuple((str(stdin), str(wanted)) for stdin, wanted in cases)
+    return Trial(code, tests, names, setup, prelude, pairs, bool(program.get("inside")))
+
+
+@lru_cache(256)
+def read(tests: tuple[str, ...], setup: str, prelude: str) -> tuple[tuple[str, ...], bool]:
+    """The names that tests use and nobody but the program can define; whether tests can run text as code."""
+    used: set[str] = set()
+    known = set(dir(builtins))
+    runs_text = False
+    for text in (prelude, setup, *tests):
+        try:
+            tree = ast.parse(text)
+            compile(text, "test.py", "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as wrong:
+            raise TaskError(f"a test is no Python: {wrong} in {str(text)[:80]!r}") from None
+        for node in ast.walk(tree):
+            runs_text = runs_text or evaluates(node)
+            if isinstance(node, ast.Name):
+                (used if isinstance(node.ctx, ast.Load) else known).add(node.id)
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                known.add(node.name)
+            elif isinstance(node, ast.arg):
+                known.add(node.arg)
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                known.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+                known.add(node.name)
+    return tuple(sorted(used - known)), runs_text
+
+
+def evaluates(node: ast.AST) -> bool:
+    """Whether a part of a test may run text as code."""
+    if isinstance(node, ast.Name):
+        return node.id in EVALUATING or node.id == "compile"  # that of `re` is another one
+    if isinstance(node, ast.Attribute):
+        return node.attr in EVALUATING
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr":
+        return not (len(node.args) > 1 and isinstance(node.args[1], ast.Constant))
+    if isinstance(node, ast.Import):
+        return any(alias.name.partition(".")[0] in MODULES for alias in node.names)
+    return isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in MODULES
+
+
+@lru_cache(256)
+def problem_of(tests: tuple[str, ...], names: tuple[str, ...], setup: str, prelude: str) -> bytes:
+    return json.dumps({"tests": tests, "names": names, "setup": setup, "prelude": prelude}).encode()
