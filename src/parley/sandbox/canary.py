@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from parley.sandbox.kinds import SETTINGS
 from parley.sandbox.process import First, Gone, Late
 
 SECONDS = 15.0
+PRIVATE = ("/", "/boot", "/etc", "/home", "/media", "/mnt", "/opt", "/root", "/run", "/srv", "/sys", "/tmp", "/var", "/dev/shm")
 HARMLESS = {*SETTINGS, "PWD", "SHLVL", "LC_CTYPE", "HOSTNAME", "_"}
 CODE = """
 import ctypes, os, resource, socket
@@ -38,10 +38,17 @@ def variables():
                 pass
     return sorted(found)
 
-def connect(port):
-    with socket.socket() as here:
+def connect(family, address):
+    with socket.socket(family) as here:
         here.settimeout(2)
-        here.connect(("127.0.0.1", port))
+        here.connect(address)
+
+def identity(place):
+    try:
+        found = os.stat(place)
+        return [found.st_dev, found.st_ino]
+    except OSError:
+        return None
 
 def rights():
     libc, held = ctypes.CDLL(None), (ctypes.c_uint32 * 6)()
@@ -57,13 +64,13 @@ def seen(pid):
         pass
     return True
 
-def look(port, planted, home, places):
+def look(port, abstract, places, unwritten):
     held, gain, mode = rights()
     return {
-        "network": attempt(lambda: connect(port)),
-        "file": attempt(lambda: open(planted).close()),
-        "home": attempt(lambda: os.listdir(home)),
-        "written": [place for place in places if attempt(lambda: open(place + "/parley-canary", "x").close())],
+        "network": attempt(lambda: connect(socket.AF_INET, ("127.0.0.1", port))),
+        "sockets": attempt(lambda: connect(socket.AF_UNIX, chr(0) + abstract)),
+        "places": [identity(place) for place in places],
+        "written": [place for place in unwritten if attempt(lambda: open(place + "/parley-canary", "x").close())],
         "variables": variables(),
         "uid": os.getuid(),
         "rights": held,
@@ -77,13 +84,17 @@ def look(port, planted, home, places):
 
 def proved(first: First) -> None:
     """Refuse a sandbox in which anything is within reach that should not be."""
-    with socket.create_server(("127.0.0.1", 0)) as server, tempfile.NamedTemporaryFile(prefix="parley-canary-") as planted:
-        home = str(Path.home())
-        found = looked(first, [server.getsockname()[1], planted.name, home, ["/", "/usr", "/etc", "/dev", "/proc"]])
+    places = sorted({*PRIVATE, str(Path.home()), os.getcwd()})
+    abstract = f"parley-canary-{os.urandom(8).hex()}"
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as local:
+        local.bind(f"\0{abstract}")
+        local.listen()
+        found = looked(first, [server.getsockname()[1], abstract, places, ["/", "/usr", "/etc", "/dev", "/proc"]])
+    seen = [place for place, there in zip(places, found["places"], strict=True) if there and there == identity(place)]
     breaches = {
         "the network can be reached": found["network"],
-        "a file of this machine can be read": found["file"],
-        f"{home} can be listed": found["home"] and not empty_there(home),
+        "sockets of this machine can be reached": found["sockets"],
+        f"{', '.join(seen)} of this machine can be seen": seen,
         f"files can be written in {', '.join(found['written'])}": found["written"],
         "it runs as root": found["uid"] == 0 and os.getuid() == 0,
         "it has rights of root": found["rights"],
@@ -97,9 +108,13 @@ def proved(first: First) -> None:
         raise SandboxError(f"the sandbox ({first.kind.name}) does not hold: {'; '.join(reached)}. No code was run")
 
 
-def empty_there(home: str) -> bool:
-    """Whether a home is a place that every system has, which inside is another one."""
-    return home in ("/", "/tmp", "/root") or home.startswith("/usr")
+def identity(place: str) -> list[int] | None:
+    """A folder as the kernel knows it, wherever it is bound."""
+    try:
+        found = os.stat(place)
+    except OSError:
+        return None
+    return [found.st_dev, found.st_ino]
 
 
 def looked(first: First, arguments: list[Any]) -> dict[str, Any]:

@@ -87,14 +87,7 @@ class Bubblewrap:
         parts += ["--perms", "0755", "--dir", "/etc", "--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache"]
         parts += ["--perms", "1777", "--size", str(limits.disk), "--tmpfs", "/tmp", "--proc", "/proc", "--dev", "/dev"]
         parts += ["--perms", "1777", "--size", str(1 << 20), "--tmpfs", "/dev/shm", "--perms", "0755", "--tmpfs", "/dev/pts"]
-        parts += [
-            "--remount-ro",
-            "/dev/pts",
-            "--remount-ro",
-            "/dev",
-            "--remount-ro",
-            "/",
-        ]  # no terminals: programs would share them
+        parts += ["--remount-ro", "/dev/pts", "--remount-ro", "/dev", "--remount-ro", "/"]  # terminals would be shared
         parts += ["--chdir", "/tmp"]
         for name, value in SETTINGS.items():
             parts += ["--setenv", name, value]

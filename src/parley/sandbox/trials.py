@@ -17,20 +17,9 @@ KEYS = {"kind", "code", "tests", "names", "setup", "prelude", "cases", "inside"}
 EVALUATING = {"eval", "exec", "import_module", "system", "popen", "globals", "locals", "vars", "setattr"} | {
     "__import__", "__builtins__", "__globals__", "__dict__", "__code__", "__subclasses__"
 }  # fmt: skip
-MODULES = {
-    "builtins",
-    "code",
-    "codeop",
-    "ctypes",
-    "doctest",
-    "importlib",
-    "marshal",
-    "pickle",
-    "runpy",
-    "shelve",
-    "subprocess",
-    "timeit",
-}
+MODULES = {"builtins", "code", "codeop", "ctypes", "doctest", "importlib", "marshal", "pickle", "runpy", "shelve"} | {
+    "subprocess", "timeit"
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
