@@ -47,30 +47,33 @@ class Sandbox:
         except (Doubtful, SandboxError):
             async with self._all_slots():
                 try:
-                    verdict = await self._tried(trial)
+                    verdict = await self._tried(trial, again=True)
                 except Doubtful as doubt:
                     if doubt.verdict is None:
                         raise SandboxError(f"a program could not be judged: {doubt}") from None
                     verdict = doubt.verdict
         return verdict.as_data()
 
-    async def _tried(self, trial: Trial) -> Verdict:
+    async def _tried(self, trial: Trial, again: bool = False) -> Verdict:
         if self._closed:
             raise SandboxError("the sandbox was closed before the program was judged")
         leash = Leash()
         self._leashes.add(leash)
-        work = asyncio.get_running_loop().run_in_executor(self._threads, self._judged, trial, leash)
+        work = asyncio.get_running_loop().run_in_executor(self._threads, self._judged, trial, leash, again)
         try:
-            return await asyncio.shield(work)
+            verdict = await asyncio.shield(work)
         except asyncio.CancelledError:
             leash.pull()
             await asyncio.gather(work, return_exceptions=True)  # nothing of it is left when the cancellation goes on
             raise
         finally:
             self._leashes.discard(leash)
+        if leash.pulled:
+            raise SandboxError("the sandbox was closed while the program ran")
+        return verdict
 
-    def _judged(self, trial: Trial, leash: Leash) -> Verdict:
-        first, judges = self._open()
+    def _judged(self, trial: Trial, leash: Leash, again: bool) -> Verdict:
+        first, judges = self._open(again)
         if self.warm or not first.kind.nested:
             return judged(first, trial, judges, leash)
         first = First(first.kind, self.limits, self._group)
@@ -94,12 +97,15 @@ class Sandbox:
                 for _ in range(held):
                     self._slots.release()
 
-    def _open(self) -> tuple[First, Judges]:
-        """Start the first process where none is running, and try out what it keeps from its programs."""
+    def _open(self, doubted: bool = False) -> tuple[First, Judges]:
+        """Start the first process where none is running, and try out what it keeps from its programs.
+
+        One that is doubted has to show that it still works.
+        """
         with self._opening:
             if self._closed:
                 raise SandboxError("the sandbox is closed")
-            if self._standing is not None and self._standing[0].alive:
+            if self._standing is not None and self._standing[0].alive and (not doubted or self._standing[0].works()):
                 return self._standing
             self._end_standing()
             if self._group is None and self.choice == "bubblewrap":

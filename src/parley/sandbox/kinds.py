@@ -72,7 +72,8 @@ class Bubblewrap:
         if found is None:
             raise SandboxError(f"bubblewrap is not installed here: {REMEDY}")
         parts = [found, "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
-        parts += ["--hostname", "sandbox", "--new-session", "--clearenv"]
+        # Ours is the first process inside: no program there can kill it, and nothing of bubblewrap is left for others to collect.
+        parts += ["--as-pid-1", "--hostname", "sandbox", "--new-session", "--clearenv"]
         if os.getuid() == 0:
             parts += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
         else:

@@ -90,19 +90,19 @@ class Leash:
 
     def __init__(self) -> None:
         self._held: list[Frames] = []
-        self._pulled = False
+        self.pulled = False
         self._lock = threading.Lock()
 
     def hold(self, *several: Frames) -> None:
         with self._lock:
             self._held = list(several)
-            pulled = self._pulled
+            pulled = self.pulled
         if pulled:
             self.pull()
 
     def pull(self) -> None:
         with self._lock:
-            self._pulled = True
+            self.pulled = True
             for frames in self._held:
                 with suppress(OSError):  # ended already
                     frames.channel.shutdown(socket.SHUT_RDWR)
@@ -198,7 +198,10 @@ class First:
         self._broken = False
         self._kills = group.kills() if group is not None else 0
         if kind.nested:
-            self._warm_up()
+            try:
+                self._warm_up()
+            except OSError as wrong:
+                raise SandboxError(f"the sandbox ({kind.name}) could not start: {wrong}") from None
 
     def _warm_up(self) -> None:
         with open(os.memfd_create("errors"), "rb+") as errors:  # no file: a disk may be full
@@ -254,8 +257,16 @@ class First:
 
     @property
     def alive(self) -> bool:
-        """Whether it can make processes."""
+        """Whether it can make processes, as far as it is known."""
         return not self._broken and (self._launched is None or self._launched.alive)
+
+    def works(self) -> bool:
+        """Whether it makes a process now."""
+        try:
+            self.process("program").ended()
+        except SandboxError:
+            return False
+        return True
 
     def short_of_memory(self) -> bool:
         """Whether the kernel has ended anything here because all programs together held too much."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import builtins
 import os
-import signal
 import socket
+from contextlib import suppress
 from types import CodeType
 from typing import Any
 
@@ -179,7 +179,6 @@ def judges(channel: Channel, limits: dict[str, Any]) -> None:
     """Serve one problem: for each program a fresh process takes its code over a socket of its own."""
     confine.control(confine.DUMPABLE, 0, "not dumpable")  # the processes of one problem cannot read each other
     problem = Problem(channel.receive())
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     os.close(channel.write)
     control = socket.socket(fileno=channel.read)
     while True:
@@ -189,12 +188,14 @@ def judges(channel: Channel, limits: dict[str, Any]) -> None:
         if os.fork() == 0:
             try:
                 confine.bounded("CPU", limits["cpu"])
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 control.close()
                 judge(problem, Channel(found[0], found[0]))
             finally:
                 os._exit(0)
         os.close(found[0])
+        with suppress(ChildProcessError):  # those before have ended by now, or will be seen next time
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
 
 
 def judge_once(channel: Channel, limits: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import gc
 import json
 import os
@@ -9,6 +10,7 @@ import select
 import shutil
 import signal
 import socket
+import sys
 import time
 from contextlib import suppress
 from typing import Any
@@ -34,11 +36,13 @@ def main(settings: dict[str, Any]) -> None:
         os.setresgid(*[settings["uid"]] * 3)
         os.setresuid(*[settings["uid"]] * 3)
         confine.control(confine.DUMPABLE, 1, "dumpable")  # so that /proc/self/uid_map is ours
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     confine.control(confine.SUBREAPER, 1, "subreaper")  # what a process leaves behind comes to us
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # if memory is short, the first to go are these
         file.write("1000")
     for name in COMMON.split():
         __import__(name)
+    vars(builtins).update(exit=sys.exit, quit=sys.exit)  # scripts end with them, and Python has them from what we leave out
     gc.collect()
     gc.freeze()
     room = Room(settings)
@@ -163,6 +167,7 @@ def confined(settings: dict[str, Any], channel: Channel, status: int, role: str,
     """The process that will run what others wrote; it comes back from nothing here."""
     try:
         confine.control(confine.DIE_WITH_PARENT, signal.SIGKILL, "die with parent")
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         os.setsid()  # its own group: kill(0, 9) would cross into ours
         if settings["nested"]:
             confine.own_names(*who)

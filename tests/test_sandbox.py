@@ -1,0 +1,492 @@
+"""Programs in the sandbox: right ones pass, wrong ones do not, and what the machine did wrong is nobody's failure."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from parley.errors import SandboxError, TaskError
+from parley.sandbox import cgroups, executor, judges, kinds, process
+from parley.sandbox.executor import Sandbox
+from parley.sandbox.judging import Doubtful, Verdict
+from parley.sandbox.kinds import Bubblewrap
+from parley.sandbox.limits import MB, Limits
+from parley.sandbox.trials import read, trial_of
+from tests.hostile.drive import processes
+from tests.isolation import isolated
+
+pytestmark = [isolated]
+RIGHT = {"code": "def f(x):\n    return x + 1", "tests": ["assert f(1) == 2", "assert f(5) == 6"]}
+WRONG = {**RIGHT, "code": "def f(x):\n    return x + 2 if x > 2 else x + 1"}
+SLEEPS = {**RIGHT, "code": "import ctypes, time\nctypes.CDLL(None).prctl(15, b'hostile')\ndef f(x):\n    time.sleep(60)"}
+
+
+@pytest.fixture
+def sandbox():
+    made = Sandbox(limits=Limits(cpu=3, memory=300 * MB), jobs=2)
+    yield made
+    made.close()
+
+
+def verdict(sandbox, program):
+    return asyncio.run(sandbox.execute(program))
+
+
+def uid_of(sandbox):
+    return sandbox.open().uid or os.getuid()
+
+
+def zygotes(sandbox):
+    """The processes of a sandbox, on this machine."""
+    if os.getuid() == 0:
+        return set(processes(uid_of(sandbox)))
+    return {pid for pid, name in processes(os.getuid()).items() if name.startswith("python") and pid != os.getpid()}
+
+
+def eventually(true, seconds=10.0):
+    ends = time.monotonic() + seconds
+    while not true() and time.monotonic() < ends:
+        time.sleep(0.05)
+    return true()
+
+
+def test_a_right_program_passes_and_a_wrong_one_fails_where_it_is_wrong(sandbox):
+    found = verdict(sandbox, RIGHT)
+    assert (found["passed"], found["guarantee"], found["end"]) == (True, "values", "")
+    found = verdict(sandbox, WRONG)
+    assert found["faults"] == ["", "AssertionError"]
+
+
+VALUES = [
+    "None", "True", "-7", "2**200", "1.5", "float('inf')", "'ä\\u2028'", "[1, [2, (3,)]]", "{'a': {1: {2}}}", "frozenset({1})",
+    "b'ab'", "bytearray(b'x')", "1+2j", "range(3, 9, 2)", "{(1, 2): [3]}", "__import__('decimal').Decimal('1.10')",
+    "__import__('fractions').Fraction(1, 3)", "__import__('datetime').date(2026, 11, 15)",
+    "__import__('datetime').timedelta(1, 2, 3)",
+    "__import__('collections').deque([1, 2])", "__import__('collections').Counter('aab')", "{}", "[]", "()", "set()",
+]  # fmt: skip
+
+
+def test_values_cross_as_what_they_are(sandbox):
+    code = "def f(n):\n    return [" + ", ".join(VALUES) + "][n]\ndef same(x):\n    return x"
+    prelude = "expected = [" + ", ".join(VALUES) + "]"
+    tests = [f"assert f({n}) == expected[{n}] == same(expected[{n}])" for n in range(len(VALUES))]
+    assert verdict(sandbox, {"code": code, "tests": tests, "prelude": prelude})["faults"] == [""] * len(VALUES)
+
+
+def test_tests_may_use_objects_iterators_errors_and_arguments_that_change(sandbox):
+    code = """
+class Account:
+    def __init__(self, held): self.held = held
+    def add(self, more): self.held += more; return self
+    def __len__(self): return 3
+    def __getitem__(self, at): return at * 2
+def squares(n):
+    for each in range(n): yield each * each
+def put(xs): xs.append(4)
+def bad(x): raise ValueError(f"no {x}")
+"""
+    tests = [
+        "a = Account(3)\nassert a.add(4).held == 7 and len(a) == 3 and a[4] == 8",
+        "assert list(squares(4)) == [0, 1, 4, 9]\ns = squares(3)\nassert next(s) == 0 and next(s) == 1",
+        "s = squares(1)\nnext(s)\ntry:\n    next(s)\n    assert False\nexcept StopIteration:\n    pass",
+        "xs = [1]\nput(xs)\nassert xs == [1, 4]",
+        "try:\n    bad(3)\n    assert False\nexcept ValueError as error:\n    assert str(error) == 'no 3'",
+    ]
+    found = verdict(sandbox, {"code": code, "tests": tests})
+    assert (found["faults"], found["guarantee"]) == ([""] * 5, "values")
+
+
+def test_tests_that_hand_functions_over_run_inside_and_say_so(sandbox):
+    code = "def apply(f, x):\n    return f(x)"
+    found = verdict(sandbox, {"code": code, "tests": ["assert apply(lambda x: x + 1, 2) == 3", "assert apply(abs, -1) == 2"]})
+    assert (found["faults"][0], found["guarantee"]) == ("", "inside")
+    assert found["faults"][1].startswith("AssertionError")
+    swallowed = "try:\n    apply(lambda x: x, 2)\nexcept Exception:\n    pass"
+    assert verdict(sandbox, {"code": code, "tests": [swallowed]})["guarantee"] == "inside"
+
+
+def test_scripts_are_judged_by_what_they_print(sandbox):
+    cases = [("2 3\n", "5\n"), ("1 1\n", "3\n")]
+    for code in (
+        "a, b = map(int, input().split())\nprint(a + b)",
+        "import sys\na, b = map(int, sys.stdin.read().split())\nsys.stdout.write(f'{a + b}')",
+        "import os\na, b = map(int, open(0).read().split())\nos.write(1, b'%d' % (a + b))",
+        "import subprocess\na, b = map(int, input().split())\nsubprocess.run(['echo', str(a + b)])\nraise SystemExit",
+    ):
+        assert verdict(sandbox, {"code": code, "cases": cases})["faults"] == ["", "another output"], code
+    assert verdict(sandbox, {"code": "exit(3)", "cases": cases})["faults"][0].startswith("RuntimeError: it ended with status 3")
+    assert "bytes were printed" in verdict(sandbox, {"code": "print('x' * 2_000_000)", "cases": cases})["faults"][0]
+
+
+@pytest.mark.parametrize(
+    ("test", "runs_text"),
+    [
+        ("assert eval(f(1)) == 2", True), ("exec(f(1))", True), ("import pickle\npickle.loads(f(1))", True),
+        ("from subprocess import run\nrun(f(1))", True), ("import os\nos.system(f(1))", True), ("getattr(str, f(1))()", True),
+        ("import importlib\nimportlib.import_module(f(1))", True), ("globals()[f(1)]()", True),
+        ("compile(f(1), '', 'exec')", True),
+        ("import json\nassert json.loads(f(1)) == 2", False), ("import re\nassert re.compile('a').match(f(1))", False),
+        ("assert getattr(f(1), 'x') == 2", False), ("import math\nassert math.isclose(f(1), 2)", False),
+    ],
+)  # fmt: skip
+def test_tests_that_run_text_are_found(test, runs_text):
+    assert read((test,), "", "")[1] is runs_text
+    assert trial_of({"code": "", "tests": [test]}).evaluates is runs_text
+
+
+def test_names_are_what_only_the_program_can_define():
+    tests = (
+        "def near(a, b): return abs(a - b) < EPS\nassert all(near(f(x), y) for x, y in CASES)",
+        "match g(1):\n    case [h, *t]: assert h",
+    )
+    assert read(tests, "import math as m\nm.pi", "EPS = 1\nCASES = []")[0] == ("f", "g")
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        {"code": "x"}, {"code": 3, "tests": ["assert 1"]}, {**RIGHT, "cases": [("", "")]}, {**RIGHT, "tests": ["assert ("]},
+        {**RIGHT, "tests": ["return 3"]}, {**RIGHT, "other": 1}, {**RIGHT, "names": "f"},
+        {**RIGHT, "names": [3]}, {**RIGHT, "tests": ["\0"]},
+    ],
+)  # fmt: skip
+def test_mistakes_of_a_task_are_its_authors(program):
+    with pytest.raises(TaskError):
+        trial_of(program)
+
+
+def test_many_threads_and_more_problems_than_judges_are_kept(sandbox):
+    def program(n):
+        return {"code": f"def f(x):\n    return x + {n % 3}", "tests": [f"assert f({n}) == {n + 1}"]}
+
+    async def all_at_once():
+        return await asyncio.gather(*(sandbox.execute(program(n)) for n in range(3 * judges.MOST)))
+
+    assert [found["passed"] for found in asyncio.run(all_at_once())] == [n % 3 == 1 for n in range(3 * judges.MOST)]
+
+
+def test_two_runs_at_once_share_nothing(sandbox):
+    other = Sandbox(jobs=1)
+    try:
+        if os.getuid() == 0:
+            assert uid_of(sandbox) != uid_of(other)
+
+        async def both():
+            return await asyncio.gather(*(each.execute(RIGHT) for each in (sandbox, other) for _ in range(4)))
+
+        assert all(found["passed"] for found in asyncio.run(both()))
+    finally:
+        other.close()
+    assert verdict(sandbox, RIGHT)["passed"]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="processes are told apart by a user of their own")
+@pytest.mark.parametrize("which", ["first", "judge"])
+def test_a_killed_sandbox_is_replaced_and_the_program_judged(sandbox, which):
+    slow = {**RIGHT, "code": "import time\ndef f(x):\n    time.sleep(0.7)\n    return x + 1"}
+    before = zygotes(sandbox)
+
+    def kill():
+        time.sleep(0.4)
+        for pid in before if which == "first" else zygotes(sandbox) - before:
+            os.kill(pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    found = verdict(sandbox, slow)
+    killer.join()
+    assert found["passed"], found
+    assert verdict(sandbox, RIGHT)["passed"]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="processes are told apart by a user of their own")
+def test_an_idle_judge_that_was_killed_is_replaced(sandbox):
+    before = zygotes(sandbox)
+    assert verdict(sandbox, RIGHT)["passed"]
+    for pid in zygotes(sandbox) - before:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    assert verdict(sandbox, RIGHT)["passed"]
+
+
+def test_a_program_killed_from_outside_twice_is_an_error_and_no_failure(sandbox, monkeypatch):
+    tries = []
+
+    def killed(*_):
+        tries.append(1)
+        raise Doubtful("a program was ended from outside (signal 9)")
+
+    monkeypatch.setattr(executor, "judged", killed)
+    with pytest.raises(SandboxError, match="could not be judged"):
+        verdict(sandbox, RIGHT)
+    assert len(tries) == 2
+
+
+def test_a_timeout_by_the_clock_counts_only_the_second_time_and_alone(sandbox, monkeypatch):
+    late = Verdict(("no answer in time",) * 2, end="timeout")
+    tried, running = [], []
+
+    def judged(first, trial, *_):
+        running.append(trial.code)
+        try:
+            tried.append((trial.code, list(running)))
+            time.sleep(0.2)
+            if trial.code == "twice" or (trial.code == "once" and sum(code == "once" for code, _ in tried) == 1):
+                raise Doubtful("no answer in time", late)
+            return Verdict(("", ""))
+        finally:
+            running.remove(trial.code)
+
+    monkeypatch.setattr(executor, "judged", judged)
+
+    async def all_at_once():
+        return await asyncio.gather(*(sandbox.execute({**RIGHT, "code": code}) for code in ("twice", "once", "a", "b", "c")))
+
+    found = asyncio.run(all_at_once())
+    assert [each["passed"] for each in found] == [False, True, True, True, True]
+    again = [together for code, together in tried if code in ("once", "twice")][2:]
+    assert [len(together) for together in again] == [1, 1]
+
+
+def test_under_load_a_wall_timeout_is_repeated(monkeypatch):
+    """What takes long by the clock only the first time passes."""
+    sandbox = Sandbox(limits=Limits(wall=3.0), jobs=2)
+    hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(6)]
+    try:
+        needs = {**RIGHT, "code": "import time\nwhile time.process_time() < 0.2: pass\ndef f(x):\n    return x + 1"}
+        assert verdict(sandbox, needs)["passed"]
+    finally:
+        for each in hogs:
+            each.kill()
+            each.wait()
+        sandbox.close()
+
+
+@pytest.mark.parametrize("warm", [True, False])
+def test_a_cancelled_program_is_gone_when_the_cancellation_is(warm):
+    sandbox = Sandbox(jobs=1, warm=warm)
+    uid = uid_of(sandbox)
+
+    async def cancelled():
+        task = asyncio.create_task(sandbox.execute(SLEEPS))
+        assert await asyncio.to_thread(eventually, lambda: processes(uid, "hostile"))
+        began = time.monotonic()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert time.monotonic() - began < 8
+        assert not processes(uid, "hostile")
+        assert (await sandbox.execute(RIGHT))["passed"]
+
+    asyncio.run(cancelled())
+    sandbox.close()
+
+
+def test_waiting_to_be_alone_and_cancelled_gives_the_slots_back(sandbox, monkeypatch):
+    async def cancelled():
+        await sandbox._slots.acquire()
+        task = asyncio.create_task(sandbox._all_slots().__aenter__())
+        await asyncio.sleep(0.05)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        sandbox._slots.release()
+        async with asyncio.timeout(5), sandbox._all_slots():
+            pass
+
+    asyncio.run(cancelled())
+
+
+@pytest.mark.parametrize("warm", [True, False])
+def test_closing_in_mid_flight_leaves_nothing(warm):
+    sandbox = Sandbox(jobs=2, warm=warm)
+    uid = uid_of(sandbox)
+
+    async def closed():
+        tasks = [asyncio.create_task(sandbox.execute(SLEEPS)) for _ in range(2)]
+        assert await asyncio.to_thread(eventually, lambda: len(processes(uid, "hostile")) == 2)
+        began = time.monotonic()
+        await asyncio.to_thread(sandbox.close)
+        assert time.monotonic() - began < 10
+        found = await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(isinstance(each, SandboxError) for each in found), found
+
+    asyncio.run(closed())
+    assert not processes(uid, "hostile")
+    if os.getuid() == 0:
+        assert not processes(uid)
+    with pytest.raises(SandboxError, match="closed"):
+        verdict(sandbox, RIGHT)
+
+
+def test_nothing_survives_the_host(tmp_path):
+    code = f"""
+import asyncio, os
+from parley.sandbox.executor import Sandbox
+sandbox = Sandbox(jobs=1)
+print(sandbox.open().uid or os.getuid(), flush=True)
+asyncio.run(sandbox.execute({SLEEPS!r}))
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as host:
+        assert host.stdout is not None
+        uid = int(host.stdout.readline())
+        assert eventually(lambda: processes(uid, "hostile"))
+        host.kill()
+    assert eventually(lambda: not processes(uid, "hostile"))
+    if uid != os.getuid():
+        assert eventually(lambda: not processes(uid))
+
+
+def fake(folder, name, text):
+    path = folder / name
+    path.write_text(text)
+    path.chmod(0o755)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        (None, "not installed"), ("#!/bin/sh\necho no rights >&2\nexit 1\n", "no rights"),
+        ("#!/bin/sh\necho rubbish and more rubbish\nexec cat >/dev/null\n", "did not start"), ("#!/nowhere\n", "did not start"),
+        ("\x7fELF nonsense", "did not start"), ("#!/bin/sh\nkill -9 $$\n", "did not start"),
+    ],
+)  # fmt: skip
+def test_a_missing_or_broken_bubblewrap_is_an_error_with_its_remedy(tmp_path, monkeypatch, script, words):
+    if script is not None:
+        fake(tmp_path, "bwrap", script)
+    monkeypatch.setattr(kinds.shutil, "which", lambda name: str(tmp_path / name) if script is not None else None)
+    sandbox = Sandbox(jobs=1)
+    with pytest.raises(SandboxError, match=words) as caught:
+        verdict(sandbox, RIGHT)
+    assert "apt-get install bubblewrap" in str(caught.value)
+    assert "--unsafe-run-code-without-isolation" in str(caught.value)
+    sandbox.close()
+
+
+def test_without_a_memory_group_the_watch_ends_what_takes_too_much(monkeypatch):
+    monkeypatch.setattr(executor, "limited_group", lambda most: None)
+    sandbox = Sandbox(limits=Limits(memory=200 * MB), jobs=1)
+    many = """
+import os, time
+def f(x):
+    for _ in range(12):
+        if os.fork() == 0:
+            held = bytearray(b'x') * (50 << 20)
+            time.sleep(3)
+            os._exit(0)
+    time.sleep(2)
+    return x + 1
+"""
+    found = verdict(sandbox, {**RIGHT, "code": many})
+    assert (found["end"], found["passed"]) == ("memory", False)
+    modest = """
+import os, time
+def f(x):
+    for _ in range(40):
+        if os.fork() == 0:
+            time.sleep(0.4)
+            os._exit(0)
+    time.sleep(0.3)
+    return x + 1
+"""
+    assert verdict(sandbox, {"code": modest, "tests": ["assert f(1) == 2"]})[
+        "passed"
+    ]  # what forked processes share is counted once
+    sandbox.close()
+
+
+def test_a_group_that_cannot_be_entered_is_none(tmp_path):
+    folder = tmp_path / "memory"
+    folder.mkdir()
+    assert cgroups.limited_group(1 << 30, tmp_path, "4:memory:/\n") is None  # a folder, but no control group
+    assert list(folder.iterdir()) == []
+    assert cgroups.limited_group(1 << 30, tmp_path / "nowhere", "0::/\n") is None
+    assert cgroups.limited_group(1 << 30, tmp_path, "7:cpu:/\n") is None
+
+
+def test_a_full_disk_or_no_descriptors_are_errors_of_the_machine(monkeypatch):
+    sandbox = Sandbox(jobs=1)
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    async def short_of_everything():
+        with monkeypatch.context() as patch:
+            patch.setattr(process.tempfile, "_get_default_tempdir", full)  # nothing here needs a file
+            patch.setattr(process.tempfile, "tempdir", "/nowhere")
+            assert (await sandbox.execute(RIGHT))["passed"]
+            patch.setattr(process.socket, "socketpair", full)
+            with pytest.raises(SandboxError, match="No space"):
+                await sandbox.execute(RIGHT)
+        assert (await sandbox.execute(RIGHT))["passed"]
+
+    asyncio.run(short_of_everything())
+    sandbox.close()
+
+
+def test_no_place_for_a_bare_programs_folder_is_an_error_of_the_machine(monkeypatch):
+    monkeypatch.setattr(process.tempfile, "tempdir", "/nowhere")
+    sandbox = Sandbox("none", jobs=1)
+    with pytest.raises(SandboxError):
+        verdict(sandbox, RIGHT)
+    sandbox.close()
+
+
+def test_the_flat_form_judges_too(monkeypatch):
+    monkeypatch.setattr(
+        executor, "started", lambda choice, limits, group: executor.tried_out(Bubblewrap(nested=False), limits, group)
+    )
+    sandbox = Sandbox(jobs=2)
+    assert [verdict(sandbox, each)["passed"] for each in (RIGHT, WRONG)] == [True, False]
+    sandbox.close()
+
+
+def test_no_descriptor_is_kept(sandbox):
+    assert verdict(sandbox, RIGHT)["passed"]
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(10):
+        verdict(sandbox, RIGHT)
+        verdict(sandbox, WRONG)
+    assert len(os.listdir("/proc/self/fd")) <= before
+
+
+def test_bare_works_is_marked_and_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(process.tempfile, "tempdir", str(tmp_path))
+    sandbox = Sandbox("none", jobs=1)
+    assert [verdict(sandbox, each)["passed"] for each in (RIGHT, WRONG)] == [True, False]
+    daemon = "import ctypes, os, time\nctypes.CDLL(None).prctl(15, b'hostile-bare')\nopen('kept', 'w').close()\n"
+    daemon += (
+        "if os.fork() == 0:\n    os.setsid()\n    if os.fork(): os._exit(0)\n    time.sleep(60)\ndef f(x):\n    return x + 1"
+    )
+    assert verdict(sandbox, {**RIGHT, "code": daemon})["passed"]
+    assert not processes(os.getuid(), "hostile-bare")
+    assert list(tmp_path.iterdir()) == []
+    assert sandbox.open().name == "none"
+    sandbox.close()
+
+
+def test_the_folder_of_a_bare_program_goes_with_its_killed_host(tmp_path):
+    code = f"""
+import asyncio, tempfile
+from parley.sandbox.executor import Sandbox
+tempfile.tempdir = {str(tmp_path)!r}
+asyncio.run(Sandbox("none", jobs=1).execute({SLEEPS!r}))
+"""
+    with subprocess.Popen([sys.executable, "-c", code]) as host:
+        assert eventually(lambda: len(list(tmp_path.iterdir())) == 2)  # the program's and the judge's
+        time.sleep(0.5)
+        host.kill()
+    assert eventually(lambda: list(tmp_path.iterdir()) == [])
+
+
+def test_modules_sent_inside_need_nothing_but_the_standard_library():
+    for name, text in process.SOURCES:
+        assert "import parley\n" not in text, name
+    assert Path(process.__file__).parent.joinpath("inside").is_dir()

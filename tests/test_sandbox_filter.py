@@ -1,0 +1,93 @@
+"""The filter on system calls: its program interpreted step by step for both machines, and live on this one."""
+
+import errno
+import struct
+
+import pytest
+
+from parley.sandbox import seccomp
+from parley.sandbox.seccomp import ALLOW, FORBIDDEN, KILL, MACHINES, MISSING, REFUSED, filtering
+
+MOST = 4096  # steps that a kernel takes
+
+
+def verdict(machine, number, arguments=(), audit=None):
+    """What the kernel would do with a call: a small interpreter of the filter's language."""
+    program = list(struct.iter_unpack("HBBI", filtering(machine)))
+    words = [*arguments, *[0] * (6 - len(arguments))]
+    call = struct.pack("<IIQ6Q", number & 0xFFFFFFFF, audit if audit is not None else MACHINES[machine][0], 0, *words)
+    at, held = 0, 0
+    while True:
+        code, then, otherwise, value = program[at]
+        at += 1
+        if code == seccomp.LOAD:
+            assert value % 4 == 0
+            (held,) = struct.unpack_from("<I", call, value)
+        elif code == seccomp.RETURN:
+            return value
+        else:
+            true = {seccomp.EQUAL: held == value, seccomp.ANY_BIT: bool(held & value), seccomp.FROM: held >= value}[code]
+            at += then if true else otherwise
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_the_filter_is_a_program_that_ends(machine):
+    program = list(struct.iter_unpack("HBBI", filtering(machine)))
+    assert 0 < len(program) < MOST
+    assert program[-1][0] == seccomp.RETURN
+    for at, (code, then, otherwise, _) in enumerate(program):
+        if code in (seccomp.EQUAL, seccomp.ANY_BIT, seccomp.FROM):
+            assert at + 1 + max(then, otherwise) < len(program)
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_refused_calls_are_refused_and_all_others_pass(machine):
+    column = MACHINES[machine][1]
+    refused = {numbers[column] for numbers in REFUSED.values()} - {None}
+    for number in range(600):
+        found = verdict(machine, number, (1, 0))  # the family of local sockets, no flags
+        if number in refused:
+            assert found == FORBIDDEN, number
+        elif number == MACHINES[machine][3]:
+            assert found == MISSING
+        else:
+            assert found == ALLOW, number
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_no_number_is_given_twice(machine):
+    numbers = [both[MACHINES[machine][1]] for both in REFUSED.values() if both[MACHINES[machine][1]] is not None]
+    assert len(numbers) == len(set(numbers))
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_calls_of_other_machines_end_the_program(machine):
+    for audit in {each[0] for each in MACHINES.values()} - {MACHINES[machine][0]} | {0x40000003, 0x40000028, 0}:
+        assert verdict(machine, 0, audit=audit) == KILL
+    for number in (0x40000000, 0x40000000 + 59, 0x40000000 + 520, -1, 0x7FFFFFFF):
+        assert verdict(machine, number) == KILL
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_clone_makes_threads_and_processes_but_no_namespaces(machine):
+    clone = MACHINES[machine][2]
+    for fine in (17, 0x3D0F00, 0x1200011, 0x4111):
+        assert verdict(machine, clone, (fine,)) == ALLOW
+    for flag in (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000):
+        assert verdict(machine, clone, (flag | 17,)) == FORBIDDEN, hex(flag)
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_pairs_of_sockets_are_local_and_no_terminal_is_written_for(machine):
+    *_, ioctl, socketpair = MACHINES[machine]
+    assert [verdict(machine, socketpair, (family,)) for family in (1, 2, 16, 30)] == [ALLOW, *[FORBIDDEN] * 3]
+    assert [verdict(machine, ioctl, (0, word)) for word in (0x5401, 0x5412, 0x541C)] == [ALLOW, FORBIDDEN, FORBIDDEN]
+
+
+def test_the_words_of_refusal_are_errors():
+    assert FORBIDDEN & 0xFFFF == errno.EPERM
+    assert MISSING & 0xFFFF == errno.ENOSYS
+
+
+def test_an_unknown_machine_has_no_filter():
+    assert filtering("s390x") == b""
