@@ -1,0 +1,162 @@
+"""The canary: every breach of the isolation is seen before the first program, refused, and named."""
+
+import asyncio
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from parley.errors import SandboxError
+from parley.sandbox import canary, executor, process
+from parley.sandbox.kinds import BOOT, Bubblewrap, parents
+from parley.sandbox.limits import Limits
+from parley.sandbox.process import First
+from tests.hostile.user import closed_above
+from tests.isolation import isolated
+
+pytestmark = [isolated]
+
+
+@dataclass
+class Broken(Bubblewrap):
+    """A sandbox with a hole in it."""
+
+    without: tuple[str, ...] = ()
+    early: tuple[str, ...] = ()  # options that come first, and last
+    late: tuple[str, ...] = ()
+
+    def command(self, limits):
+        parts = [each for each in super().command(limits) if each not in self.without]
+        if "/" in self.early:  # its own links are there already
+            links = [at for at, each in enumerate(parts) if each == "--symlink"]
+            parts = [each for at, each in enumerate(parts) if not any(at in range(link, link + 3) for link in links)]
+        at = parts.index("--chdir")
+        return [parts[0], *self.early, *parts[1:at], *self.late, *parts[at:]]
+
+
+def whole_machine():
+    """All files, with a way to the interpreter where it lies in a closed home."""
+    closed = closed_above(Path(sys.base_prefix).resolve())
+    return "--ro-bind", "/", "/", *(() if closed is None else ("--perms", "0755", "--tmpfs", str(closed)))
+
+
+def refusal(kind):
+    first = First(kind, Limits())
+    try:
+        with pytest.raises(SandboxError) as caught:
+            canary.proved(first)
+    finally:
+        first.close()
+    assert "No code was run" in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_sound_sandbox_is_proved():
+    for nested in (True, False):
+        first = First(Bubblewrap(nested=nested), Limits())
+        canary.proved(first)
+        first.close()
+
+
+def test_the_network(monkeypatch):
+    monkeypatch.setattr(process, "filtering", lambda: b"")
+    said = refusal(Broken(nested=False, without=("--unshare-net",)))
+    assert "the network can be reached" in said
+    assert "sockets of this machine can be reached" in said
+    assert "system calls are not filtered" in said
+
+
+def test_a_filter_that_is_missing(monkeypatch):
+    monkeypatch.setattr(process, "filtering", lambda: b"")
+    said = refusal(Bubblewrap())
+    assert "system calls are not filtered" in said
+    assert "the network" not in said
+
+
+def test_all_files_of_this_machine():
+    said = refusal(Broken(nested=False, early=whole_machine()))
+    assert "/, " in said
+    assert "of this machine can be seen" in said
+
+
+@pytest.mark.parametrize("place", ["/etc", "/var", "/home"])
+def test_a_folder_of_this_machine(place):
+    assert f"{place} of this machine can be seen" in refusal(Broken(nested=False, early=("--ro-bind", place, place)))
+
+
+def test_where_we_stand_and_our_home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    tmp_path.chmod(0o755)
+    said = refusal(Broken(nested=False, late=(*parents(str(tmp_path))[4:], "--ro-bind", str(tmp_path), str(tmp_path))))
+    assert f"{tmp_path}, {tmp_path}/home of this machine can be seen" in said
+
+
+def test_a_system_that_can_be_written():
+    said = refusal(Broken(nested=False, late=("--perms", "0777", "--tmpfs", "/etc")))
+    assert "files can be written in /etc" in said
+
+
+def test_the_environment(monkeypatch):
+    monkeypatch.setattr(Broken, "environment", {"HOSTILE_KEY": "1", "PATH": "/usr/bin"})
+    said = refusal(Broken(nested=False, without=("--clearenv",)))
+    assert "it sees HOSTILE_KEY of the environment" in said
+
+
+def test_other_processes(monkeypatch):
+    broken = Broken(nested=False, without=("--unshare-pid", "--as-pid-1"))
+    assert "other processes can be seen" in refusal(broken)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="an ordinary user has no rights of root")
+def test_root(monkeypatch):
+    broken = Broken(nested=False)
+    broken.uid = 0
+    assert "it runs as root" in refusal(broken)
+
+
+def test_rights_that_are_kept(monkeypatch):
+    sources = [(name, text.replace('control(NO_NEW_RIGHTS, 1, "no new rights")', "pass")) for name, text in process.SOURCES]
+    monkeypatch.setattr(process, "SOURCES", sources)
+    monkeypatch.setattr(process, "filtering", lambda: b"")
+    broken = Broken(nested=False)
+    said = refusal(broken)
+    assert "system calls are not filtered" in said
+    assert broken.command(Limits())[-1] == BOOT
+
+
+def test_memory_without_limit(monkeypatch):
+    sources = [(name, text.replace('"AS": "space", ', "")) for name, text in process.SOURCES]
+    monkeypatch.setattr(process, "SOURCES", sources)
+    assert "its memory is not limited" in refusal(Bubblewrap())
+
+
+def test_rights_of_root(monkeypatch):
+    monkeypatch.setattr(
+        process,
+        "SOURCES",
+        [(name, text.replace("done(LIBC.capset", "(lambda *_: None)(LIBC.capget")) for name, text in process.SOURCES],
+    )
+    assert "it has rights of root" in refusal(Bubblewrap())
+
+
+def test_no_program_runs_after_a_breach(monkeypatch):
+    monkeypatch.setattr(
+        executor, "started", lambda choice, limits, group: First(Broken(nested=False, early=whole_machine()), limits, group)
+    )
+    monkeypatch.setattr(executor, "judged", lambda *_: pytest.fail("a program ran"))
+    sandbox = executor.Sandbox(jobs=1)
+    with pytest.raises(SandboxError, match="does not hold"):
+        asyncio.run(sandbox.execute({"code": "", "tests": ["assert 1"]}))
+    sandbox.close()
+
+
+def test_one_that_does_not_answer_is_refused(monkeypatch):
+    monkeypatch.setattr(canary, "CODE", "import os\nos._exit(0)")
+    first = First(Bubblewrap(), Limits())
+    with pytest.raises(SandboxError, match="could not be tried out"):
+        canary.proved(first)
+    first.close()
