@@ -43,6 +43,10 @@ def connect(family, address):
         here.settimeout(2)
         here.connect(address)
 
+def write(place):
+    open(place, "x").close()
+    os.unlink(place)
+
 def identity(place):
     try:
         found = os.stat(place)
@@ -70,7 +74,7 @@ def look(port, abstract, places, unwritten):
         "network": attempt(lambda: connect(socket.AF_INET, ("127.0.0.1", port))),
         "sockets": attempt(lambda: connect(socket.AF_UNIX, chr(0) + abstract)),
         "places": [identity(place) for place in places],
-        "written": [place for place in unwritten if attempt(lambda: open(place + "/parley-canary", "x").close())],
+        "written": [place for place in unwritten if attempt(lambda: write(place + "/parley-canary"))],
         "variables": variables(),
         "uid": os.getuid(),
         "rights": held,

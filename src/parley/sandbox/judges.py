@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from parley.errors import SandboxError
 from parley.sandbox.process import START, End, First, Frames, Gone, Late, Talk
 
-MOST = 8  # problems whose judges are kept
+MOST = 32  # problems whose judges are kept
 
 
 @dataclass

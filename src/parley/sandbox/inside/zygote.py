@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import fcntl
 import gc
 import json
 import os
@@ -20,7 +21,7 @@ from parley.sandbox.inside.judge import judge_once, judges
 from parley.sandbox.inside.program import serve
 from parley.sandbox.inside.wire import Channel
 
-LOOK = 0.05  # seconds between two looks at the memory of what runs
+LOOK = {"program": 0.05, "judge": 0.05, "judges": 0.5}  # seconds between two looks at the memory of what runs
 PAGE = os.sysconf("SC_PAGE_SIZE")
 COMMON = """
 bisect cmath collections copy datetime decimal fractions functools heapq itertools json math operator random re statistics string
@@ -58,9 +59,9 @@ def main(settings: dict[str, Any]) -> None:
 class Watched:
     """A confined process, as its watcher knows it."""
 
-    def __init__(self, pid: int, status: int) -> None:
+    def __init__(self, pid: int, status: int, role: str) -> None:
         self.pid, self.status, self.handle = pid, status, os.pidfd_open(pid)
-        self.looked, self.peak = time.monotonic(), 0
+        self.pause, self.looked, self.peak = LOOK[role], time.monotonic(), 0
 
 
 class Room:
@@ -76,7 +77,8 @@ class Room:
         if control is not None:
             self.poll.register(control, select.POLLIN)
         while control is not None or self.by_descriptor:
-            events = self.poll.poll(LOOK * 1000 if self.by_descriptor else None)
+            pauses = [each.pause for each in self.by_descriptor.values()]
+            events = self.poll.poll(min(pauses) * 1000 if pauses else None)
             for descriptor, _ in events:
                 if control is not None and descriptor == control.fileno():
                     data, found, *_ = socket.recv_fds(control, 1, 2)
@@ -100,7 +102,7 @@ class Room:
         if pid == 0:
             confined(self.settings, channel, status, role, (uid, gid))
         if pid > 0:
-            watched = Watched(pid, status)
+            watched = Watched(pid, status, role)
             events = {watched.handle: select.POLLIN, status: select.POLLIN}
             if control is None:
                 events[channel.read] = 0  # only that it is closed: a container's client has no other way to say so
@@ -115,7 +117,7 @@ class Room:
     def look(self) -> None:
         """End what holds too much memory; what has only just begun cannot."""
         now = time.monotonic()
-        due = {each for each in self.by_descriptor.values() if now - each.looked > LOOK}
+        due = {each for each in self.by_descriptor.values() if now - each.looked > each.pause}
         below = children() if due else {}
         for watched in due:
             # Without a namespace of its own, what it leaves behind comes to us.
@@ -166,6 +168,7 @@ def reap(pids: set[int]) -> None:
 def confined(settings: dict[str, Any], channel: Channel, status: int, role: str, who: tuple[int, int]) -> None:
     """The process that will run what others wrote; it comes back from nothing here."""
     try:
+        channel, status = only(channel, status)  # first: so many may be open here that a limit would leave no room
         confine.control(confine.DIE_WITH_PARENT, signal.SIGKILL, "die with parent")
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.setsid()  # its own group: kill(0, 9) would cross into ours
@@ -178,22 +181,22 @@ def confined(settings: dict[str, Any], channel: Channel, status: int, role: str,
     except BaseException as wrong:
         report(status, f"unable: {wrong}")
         os._exit(97)
-    channel = only(channel)
-    channel.send("ready")
     try:
+        os.close(status)
+        channel.send("ready")
         ROLES[role](channel, settings["limits"])
     finally:
         os._exit(0)
 
 
-def only(channel: Channel) -> Channel:
-    """The channel alone: nothing else that was open stays so."""
+def only(channel: Channel, status: int) -> tuple[Channel, int]:
+    """The channel, and the line to the watcher, which is closed before anything runs: nothing else that was open stays so."""
     null = os.open("/dev/null", os.O_RDWR)
-    read, write = os.dup(channel.read), os.dup(channel.write)
-    for place, descriptor in enumerate((null, null, null, read, write)):
+    wanted = [fcntl.fcntl(each, fcntl.F_DUPFD, 10) for each in (null, null, null, channel.read, channel.write, status)]
+    for place, descriptor in enumerate(wanted):
         os.dup2(descriptor, place)
-    os.closerange(5, 1 << 20)
-    return Channel(3, 4)
+    os.closerange(len(wanted), 1 << 20)
+    return Channel(3, 4), 5
 
 
 def children() -> dict[int, list[int]]:
