@@ -172,6 +172,34 @@ def test_many_threads_and_more_problems_than_judges_are_kept(sandbox):
     assert [found["passed"] for found in asyncio.run(all_at_once())] == [n % 3 == 1 for n in range(3 * judges.MOST)]
 
 
+def test_two_programs_at_once_do_not_see_each_other(sandbox):
+    """One leaves traces wherever it may and waits; the other, meanwhile, is right only if it finds one."""
+    traces = """
+import os, time
+PLACES = [f"{place}/trace" for place in ("/tmp", "/dev/shm", "/run", "/var/tmp", "/dev/pts", os.getcwd())]
+def leave():
+    for place in PLACES:
+        try: open(place, "w").close()
+        except OSError: pass
+def seen():
+    others = 0
+    for pid in range(1, 3000):
+        try: os.kill(pid, 0); others += pid != os.getpid()
+        except OSError: pass
+    return others or any(map(os.path.exists, PLACES))
+"""
+    leaves = {
+        "code": traces + "def f(x):\n    leave()\n    time.sleep(0.8)\n    return any(map(os.path.exists, PLACES))",
+        "tests": ["assert f(1)"],
+    }
+    looks = {"code": traces + "def f(x):\n    time.sleep(0.3)\n    return bool(seen())", "tests": ["assert f(1)"]}
+
+    async def both():
+        return await asyncio.gather(sandbox.execute(leaves), sandbox.execute(looks))
+
+    assert [found["faults"] for found in asyncio.run(both())] == [[""], ["AssertionError"]]
+
+
 def test_two_runs_at_once_share_nothing(sandbox):
     other = Sandbox(jobs=1)
     try:

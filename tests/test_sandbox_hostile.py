@@ -12,7 +12,8 @@ import pytest
 
 from parley.sandbox import executor
 from parley.sandbox.limits import Limits
-from parley.sandbox.process import First, Leash
+from parley.sandbox.process import First
+from parley.sandbox.talk import Leash
 from tests.hostile.drive import Ground
 from tests.isolation import isolated
 

@@ -193,7 +193,7 @@ for module in list(sys.modules.values()):
     "huge_number": Attack("def answer(x): return 10 ** 200_000"),
     "half_characters": Attack("def answer(x): return '\\udcff\\ud800'", tests=("assert answer(20) == '42'", "print(answer(3))\nassert 0")),
     "no_text_at_all": Attack("def answer(x):\n    frame(b'\\xff\\xfe\\x00')\n    time.sleep(1)", NOT_DATA),
-    "giant_frame": Attack("def answer(x):\n    os.write(4, b'\\xff\\xff\\xff\\xff' + b'x' * 100_000)\n    time.sleep(9)", "the program ended itself", "died"),
+    "giant_frame": Attack("def answer(x):\n    os.write(4, b'\\xff\\xff\\xff\\xff' + b'x' * 100_000)\n    time.sleep(9)", "the program breaks off", "died"),
     "endless_small_frames": Attack(
         """
 import threading
@@ -215,7 +215,7 @@ def answer(x):
     ),
     "prints_pass_and_goes": Attack("print('PASS')\nsys.stdout.flush()\nos._exit(0)", "the program ended itself", "died"),
     "goes_when_called": Attack("def answer(x):\n    frame({'passed': True})\n    os._exit(0)", ""),
-    "hangs_up": Attack("def answer(x):\n    os.close(3); os.close(4)\n    time.sleep(9)", "the program ended itself", "died"),
+    "hangs_up": Attack("def answer(x):\n    os.close(3); os.close(4)\n    time.sleep(9)", "the program breaks off", "died"),
     "looks_for_what_is_expected": Attack(
         """
 import gc

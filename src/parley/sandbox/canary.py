@@ -12,7 +12,8 @@ from typing import Any
 from parley.errors import SandboxError
 from parley.sandbox import seccomp
 from parley.sandbox.kinds import SETTINGS
-from parley.sandbox.process import First, Gone, Late
+from parley.sandbox.process import First
+from parley.sandbox.talk import Gone, Late
 
 SECONDS = 15.0
 PRIVATE = ("/", "/boot", "/etc", "/home", "/media", "/mnt", "/opt", "/root", "/run", "/srv", "/sys", "/tmp", "/var", "/dev/shm")

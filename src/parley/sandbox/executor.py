@@ -17,7 +17,8 @@ from parley.sandbox.judges import Judges
 from parley.sandbox.judging import Doubtful, Verdict, judged
 from parley.sandbox.kinds import REMEDY, Bare, Bubblewrap, Container, Kind
 from parley.sandbox.limits import MB, Limits
-from parley.sandbox.process import First, Leash
+from parley.sandbox.process import First
+from parley.sandbox.talk import Leash
 from parley.sandbox.trials import Trial, trial_of
 
 

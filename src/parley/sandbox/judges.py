@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from parley.errors import SandboxError
-from parley.sandbox.process import START, End, First, Frames, Gone, Late, Talk
+from parley.sandbox.process import START, First
+from parley.sandbox.talk import End, Frames, Gone, Late, Talk
 
 MOST = 32  # problems whose judges are kept
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from parley.sandbox.judges import Judges
-from parley.sandbox.process import End, First, Gone, Late, Leash, Talk
+from parley.sandbox.process import First
+from parley.sandbox.talk import End, Gone, Late, Leash, Talk
 from parley.sandbox.trials import Trial
 
 MOST_TOLD = 64 << 20  # bytes that a program may answer in all
@@ -164,7 +165,8 @@ def stopped(end: End, first: First, trial: Trial, guarantee: Guarantee = "values
         return memory
     if killed and end.cpu >= limits.cpu - 0.5:
         return Verdict((f"more than {limits.cpu} s on the processor",) * count, guarantee, "timeout", end.cpu)
-    died = Verdict((f"the program ended itself ({end.end})",) * count, guarantee, "died", end.cpu)
+    how = "breaks off the conversation" if end.end == "not wanted" else f"ended itself ({end.end})"
+    died = Verdict((f"the program {how}",) * count, guarantee, "died", end.cpu)
     if not killed and not end.end.startswith("unable"):
         return died
     if first.short_of_memory():

@@ -1,4 +1,4 @@
-"""The first process of a sandbox, seen from outside, and the confined processes that it makes."""
+"""The first process of a sandbox, seen from outside, and how it makes the confined ones."""
 
 from __future__ import annotations
 
@@ -7,149 +7,23 @@ import os
 import socket
 import subprocess
 import tempfile
-import threading
 import time
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib import resources
-from typing import Literal, Self
+from typing import Literal
 
 from parley.errors import SandboxError
 from parley.sandbox.cgroups import Group
-from parley.sandbox.inside.wire import LARGEST
 from parley.sandbox.kinds import Kind
 from parley.sandbox.limits import Limits
 from parley.sandbox.seccomp import filtering
+from parley.sandbox.talk import CLOSE, Gone, Late, Talk
 
 Role = Literal["program", "judge"]
 START = 30.0  # seconds for a sandbox to stand; a loaded machine is slow
-CLOSE = 10.0  # seconds for one to be gone
-OWN_END = 2.0  # seconds for a watcher to see that a process has ended
 MODULES = ("wire", "confine", "program", "judge", "zygote")
 ABOVE = ("parley", "parley.sandbox", "parley.sandbox.inside")
-
-
-class Gone(Exception):
-    """A confined process has ended before it answered."""
-
-
-class Late(Exception):
-    """A confined process has not answered in time."""
-
-
-@dataclass(frozen=True)
-class End:
-    """How a confined process ended, as its watcher saw it."""
-
-    end: str
-    cpu: float
-    peak: int
-
-
-class Frames:
-    """Frames over a socket, each within a time."""
-
-    def __init__(self, channel: socket.socket) -> None:
-        self.channel = channel
-        self.received = 0  # bytes
-
-    def send(self, frame: bytes, ends: float) -> None:
-        try:
-            self.channel.settimeout(max(0.01, ends - time.monotonic()))
-            self.channel.sendall(len(frame).to_bytes(4, "big") + frame)
-        except TimeoutError:
-            raise Late from None
-        except OSError:
-            raise Gone from None
-
-    def receive(self, ends: float) -> bytes:
-        size = int.from_bytes(self._exactly(4, ends), "big")
-        if size > LARGEST:
-            raise Gone  # it does not speak our language any more
-        self.received += size
-        return self._exactly(size, ends)
-
-    def _exactly(self, size: int, ends: float) -> bytes:
-        parts = bytearray()
-        while len(parts) < size:
-            try:
-                self.channel.settimeout(max(0.01, ends - time.monotonic()))
-                part = self.channel.recv(size - len(parts))
-            except TimeoutError:
-                raise Late from None
-            except OSError:
-                part = b""
-            if not part:
-                raise Gone
-            parts += part
-        return bytes(parts)
-
-
-class Leash:
-    """What is under way for one trial: when it is pulled, nobody waits any more, and all of it ends soon."""
-
-    def __init__(self) -> None:
-        self._held: list[Frames] = []
-        self.pulled = False
-        self._lock = threading.Lock()
-
-    def hold(self, *several: Frames) -> None:
-        with self._lock:
-            self._held = list(several)
-            pulled = self.pulled
-        if pulled:
-            self.pull()
-
-    def pull(self) -> None:
-        with self._lock:
-            self.pulled = True
-            for frames in self._held:
-                with suppress(OSError):  # ended already
-                    frames.channel.shutdown(socket.SHUT_RDWR)
-
-
-class Talk(Frames):
-    """Frames to and from one confined process, and word of how it ended."""
-
-    def __init__(self, channel: socket.socket, status: socket.socket, alone: Launched | None) -> None:
-        super().__init__(channel)
-        self._status, self._alone = status, alone  # `alone`: the sandbox that holds nothing but this process
-        self._end: End | None = None
-        self._ending = threading.Lock()  # those who share a judge may all see that it is gone
-
-    def ended(self, by_itself: bool = False) -> End:
-        """End it if it lives, and say how it went; when this returns nothing of it is left.
-
-        One that seems to have ended by itself is given a moment to be found so.
-        """
-        with self._ending:
-            if self._end is None:
-                said = self._heard(OWN_END) if by_itself else b""
-                self.channel.close()
-                if not said:
-                    with suppress(OSError):
-                        self._status.shutdown(socket.SHUT_WR)
-                    said = self._heard(CLOSE)
-                self._status.close()
-                if self._alone is not None:
-                    self._alone.wait()
-                self._end = end_in(said)
-            return self._end
-
-    def _heard(self, seconds: float) -> bytes:
-        """What the watcher says before it goes."""
-        said = b""
-        with suppress(OSError):
-            self._status.settimeout(seconds)
-            while part := self._status.recv(4096):
-                said += part
-        return said
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.ended()
 
 
 class Launched:
@@ -253,7 +127,7 @@ class First:
             undo.pop_all()
             theirs.close()
             watcher.close()
-            return Talk(ours, status, alone)
+            return Talk(ours, status, None if alone is None else alone.wait)
 
     @property
     def alive(self) -> bool:
@@ -278,14 +152,6 @@ class First:
             self._control.close()
         if self._launched is not None:
             self._launched.wait()
-
-
-def end_in(said: bytes) -> End:
-    """What a watcher said of a process that has ended; if it was no watcher that spoke, nothing is known."""
-    try:
-        return End(**json.loads(said[: said.index(b"}") + 1]))
-    except (ValueError, TypeError):
-        return End(f"unable: {said.decode('utf-8', 'replace').strip()[-500:] or 'no word'}", 0.0, 0)
 
 
 def sources() -> list[tuple[str, str]]:

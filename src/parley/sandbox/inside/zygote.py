@@ -19,13 +19,12 @@ from typing import Any
 from parley.sandbox.inside import confine
 from parley.sandbox.inside.judge import judge_once, judges
 from parley.sandbox.inside.program import serve
-from parley.sandbox.inside.wire import Channel
+from parley.sandbox.inside.wire import Channel, no_data, packed, unpacked
 
 LOOK = {"program": 0.05, "judge": 0.05, "judges": 0.5}  # seconds between two looks at the memory of what runs
 PAGE = os.sysconf("SC_PAGE_SIZE")
 COMMON = """
-bisect cmath collections copy datetime decimal fractions functools heapq itertools json math operator random re statistics string
-textwrap typing
+bisect cmath collections copy datetime decimal fractions functools heapq itertools json math operator re string textwrap typing
 """
 ROLES = {"program": serve, "judge": judge_once, "judges": judges}
 
@@ -44,6 +43,7 @@ def main(settings: dict[str, Any]) -> None:
     for name in COMMON.split():
         __import__(name)
     vars(builtins).update(exit=sys.exit, quit=sys.exit)  # scripts end with them, and Python has them from what we leave out
+    rehearse()
     gc.collect()
     gc.freeze()
     room = Room(settings)
@@ -54,6 +54,24 @@ def main(settings: dict[str, Any]) -> None:
     else:
         room.start(settings["role"], Channel(os.dup(0), os.dup(1)), os.dup(2))
         room.serve(None)
+
+
+def rehearse() -> None:
+    """Do what every process will do: what the interpreter learns here, and writes down in memory, its children share."""
+    read, write = os.pipe()
+    channel = Channel(read, write)
+    for number in range(20):
+        namespace: dict[str, Any] = {}
+        exec(
+            compile(
+                "def f(x):\n    return [x + 1, str(x)]\ntry:\n    assert f(1) == 2\nexcept AssertionError:\n    pass", "", "exec"
+            ),
+            namespace,
+        )
+        channel.send({"ok": packed({"a": (number, 0.5), "b": namespace["f"](number)}, no_data)})
+        unpacked(channel.receive()["ok"], no_data)
+    os.close(read)
+    os.close(write)
 
 
 class Watched:

@@ -1,0 +1,148 @@
+"""What is said between this process and the confined ones: frames, each within a time, and word of how a process ended."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Self
+
+from parley.sandbox.inside.wire import LARGEST
+
+CLOSE = 10.0  # seconds for a process, or a sandbox, to be gone
+OWN_END = 2.0  # seconds for a watcher to see that a process has ended
+
+
+class Gone(Exception):
+    """A confined process has ended before it answered."""
+
+
+class Late(Exception):
+    """A confined process has not answered in time."""
+
+
+@dataclass(frozen=True)
+class End:
+    """How a confined process ended, as its watcher saw it."""
+
+    end: str
+    cpu: float
+    peak: int
+
+
+class Frames:
+    """Frames over a socket, each within a time."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self.channel = channel
+        self.received = 0  # bytes
+
+    def send(self, frame: bytes, ends: float) -> None:
+        try:
+            self.channel.settimeout(max(0.01, ends - time.monotonic()))
+            self.channel.sendall(len(frame).to_bytes(4, "big") + frame)
+        except TimeoutError:
+            raise Late from None
+        except OSError:
+            raise Gone from None
+
+    def receive(self, ends: float) -> bytes:
+        size = int.from_bytes(self._exactly(4, ends), "big")
+        if size > LARGEST:
+            raise Gone  # it does not speak our language any more
+        self.received += size
+        return self._exactly(size, ends)
+
+    def _exactly(self, size: int, ends: float) -> bytes:
+        parts = bytearray()
+        while len(parts) < size:
+            try:
+                self.channel.settimeout(max(0.01, ends - time.monotonic()))
+                part = self.channel.recv(size - len(parts))
+            except TimeoutError:
+                raise Late from None
+            except OSError:
+                part = b""
+            if not part:
+                raise Gone
+            parts += part
+        return bytes(parts)
+
+
+class Leash:
+    """What is under way for one trial: when it is pulled, nobody waits any more, and all of it ends soon."""
+
+    def __init__(self) -> None:
+        self._held: list[Frames] = []
+        self.pulled = False
+        self._lock = threading.Lock()
+
+    def hold(self, *several: Frames) -> None:
+        with self._lock:
+            self._held = list(several)
+            pulled = self.pulled
+        if pulled:
+            self.pull()
+
+    def pull(self) -> None:
+        with self._lock:
+            self.pulled = True
+            for frames in self._held:
+                with suppress(OSError):  # ended already
+                    frames.channel.shutdown(socket.SHUT_RDWR)
+
+
+class Talk(Frames):
+    """Frames to and from one confined process, and word of how it ended."""
+
+    def __init__(self, channel: socket.socket, status: socket.socket, gone: Callable[[], None] | None) -> None:
+        super().__init__(channel)
+        self._status, self._gone = status, gone  # waits until the sandbox is gone that held nothing but this process
+        self._end: End | None = None
+        self._ending = threading.Lock()  # those who share a judge may all see that it is gone
+
+    def ended(self, by_itself: bool = False) -> End:
+        """End it if it lives, and say how it went; when this returns nothing of it is left.
+
+        One that seems to have ended by itself is given a moment to be found so.
+        """
+        with self._ending:
+            if self._end is None:
+                said = self._heard(OWN_END) if by_itself else b""
+                self.channel.close()
+                if not said:
+                    with suppress(OSError):
+                        self._status.shutdown(socket.SHUT_WR)
+                    said = self._heard(CLOSE)
+                self._status.close()
+                if self._gone is not None:
+                    self._gone()
+                self._end = end_in(said)
+            return self._end
+
+    def _heard(self, seconds: float) -> bytes:
+        """What the watcher says before it goes."""
+        said = b""
+        with suppress(OSError):
+            self._status.settimeout(seconds)
+            while part := self._status.recv(4096):
+                said += part
+        return said
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended()
+
+
+def end_in(said: bytes) -> End:
+    """What a watcher said of a process that has ended; if it was no watcher that spoke, nothing is known."""
+    try:
+        return End(**json.loads(said[: said.index(b"}") + 1]))
+    except (ValueError, TypeError):
+        return End(f"unable: {said.decode('utf-8', 'replace').strip()[-500:] or 'no word'}", 0.0, 0)
