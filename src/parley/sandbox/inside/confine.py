@@ -18,6 +18,12 @@ DIE_WITH_PARENT, DUMPABLE, NO_NEW_RIGHTS, FILTER, SUBREAPER = 1, 4, 38, 22, 36
 LIMITS = {"AS": "space", "FSIZE": "file", "NOFILE": "files", "NPROC": "processes"}
 
 
+class Filter(ctypes.Structure):
+    """A filter on system calls, as the kernel takes it."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
+
+
 class Unable(Exception):
     """A step of the confinement did not work: nothing may run then."""
 
@@ -58,8 +64,9 @@ def forked(nested: bool) -> int:
 def own_names(uid: int, gid: int) -> None:
     """Who we are in a new user namespace: the same as outside, and nobody else exists."""
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
-        with open(f"/proc/self/{name}", "w") as file:
-            file.write(text)
+        descriptor = os.open(f"/proc/self/{name}", os.O_WRONLY)
+        os.write(descriptor, text.encode())
+        os.close(descriptor)
 
 
 def own_files(limits: dict[str, Any]) -> None:
@@ -92,10 +99,6 @@ def disarmed(program: bytes) -> None:
     control(NO_NEW_RIGHTS, 1, "no new rights")
     if not program:
         return  # this machine's system calls are not known: whoever starts us has said so
-
-    class Filter(ctypes.Structure):
-        _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
-
     held = ctypes.create_string_buffer(program, len(program))
     whole = Filter(len(program) // 8, ctypes.addressof(held))
     done(LIBC.prctl(FILTER, 2, ctypes.byref(whole), 0, 0), "filter on system calls")
