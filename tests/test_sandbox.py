@@ -219,7 +219,7 @@ def test_two_runs_at_once_share_nothing(sandbox):
 @pytest.mark.parametrize("which", ["first", "judge"])
 def test_a_killed_sandbox_is_replaced_and_the_program_judged(sandbox, which):
     slow = {**RIGHT, "code": "import time\ndef f(x):\n    time.sleep(0.7)\n    return x + 1"}
-    before = zygotes(sandbox)
+    before, kind = zygotes(sandbox), sandbox.kind
 
     def kill():
         time.sleep(0.4)
@@ -232,6 +232,7 @@ def test_a_killed_sandbox_is_replaced_and_the_program_judged(sandbox, which):
     killer.join()
     assert found["passed"], found
     assert verdict(sandbox, RIGHT)["passed"]
+    assert sandbox.kind is kind
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="processes are told apart by a user of their own")

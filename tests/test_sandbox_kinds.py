@@ -10,8 +10,12 @@ import pytest
 from parley.errors import SandboxError
 from parley.sandbox import kinds
 from parley.sandbox.executor import Sandbox
+from parley.sandbox.judging import Doubtful, stopped
 from parley.sandbox.kinds import BOOT, Bare, Bubblewrap, Container, parents, private_uid, python
 from parley.sandbox.limits import MB, Limits
+from parley.sandbox.talk import End
+from parley.sandbox.trials import trial_of
+from tests import isolation
 from tests.hostile.drive import processes
 
 LIMITS = Limits(memory=256 * MB, disk=8 * MB, processes=10)
@@ -143,3 +147,49 @@ def test_a_containers_program_ends_when_its_client_hangs_up(container):
 
     assert asyncio.run(cancelled())
     assert not processes(os.getuid(), "hostile-boxed")
+
+
+def test_tests_of_the_isolation_are_never_skipped_in_ci(monkeypatch):
+    monkeypatch.setattr(isolation.shutil, "which", lambda name: None)
+    monkeypatch.setenv("CI", "true")
+    assert isolation.wanted()
+    monkeypatch.delenv("CI")
+    assert not isolation.wanted()
+
+
+class Standing:
+    """A sandbox as far as a verdict on an early end needs one."""
+
+    limits = LIMITS
+
+    def __init__(self, nested, short):
+        self.kind, self._short = Bubblewrap(nested=nested), short
+
+    def short_of_memory(self):
+        return self._short
+
+
+@pytest.mark.parametrize(
+    ("end", "nested", "short", "expected"),
+    [
+        (End("status 0", 0.1, 0), True, False, "died"),
+        (End("signal 11", 0.1, 0), True, False, "died"),
+        (End("not wanted", 0.1, 0), True, False, "died"),
+        (End("memory", 0.1, 300 * MB), True, False, "memory"),
+        (End("signal 9", 0.1, 300 * MB), True, False, "memory"),
+        (End("signal 9", 9.8, 0), True, False, "timeout"),
+        (End("signal 9", 0.1, 200 * MB), True, True, "doubtful memory"),  # by its own group
+        (End("signal 9", 0.1, 200 * MB), True, False, "doubtful"),  # by a machine that is out of memory
+        (End("signal 9", 0.1, 0), False, False, "doubtful died"),
+        (End("unable: no word", 0.0, 0), True, False, "doubtful"),
+        (End("unable: no word", 0.0, 0), False, False, "doubtful died"),
+    ],
+)
+def test_an_early_end_is_the_programs_only_where_it_must_be(end, nested, short, expected):
+    trial = trial_of(RIGHT)
+    try:
+        found = stopped(end, Standing(nested, short), trial).end
+    except Doubtful as doubt:
+        found = "doubtful" if doubt.verdict is None else f"doubtful {doubt.verdict.end}"
+        assert doubt.verdict is None or not doubt.verdict.passed
+    assert found == expected

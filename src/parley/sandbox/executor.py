@@ -111,8 +111,11 @@ class Sandbox:
             self._end_standing()
             if self._group is None and self.choice == "bubblewrap":
                 self._group = limited_group(self.jobs * (self.limits.memory + 128 * MB) + 256 * MB)
-            first = started(self.choice, self.limits, self._group)
-            if self.kind is None and self.choice != "none":
+            if self.kind is None:
+                first = started(self.choice, self.limits, self._group)
+            else:  # what stood before stands again, and nothing weaker
+                first = tried_out(self.kind, self.limits, self._group)
+            if self.choice != "none":
                 try:
                     canary.proved(first)
                 except BaseException:
