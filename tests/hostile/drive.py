@@ -25,7 +25,7 @@ from tests.hostile import TESTS, Attack
 PLACES = ("/", "/tmp", "/dev/shm", "/var/tmp", "/etc", "/usr", "/dev", "/home", "/root", os.getcwd(), str(Path.home()))
 LIMITS = {"cpu": 2, "memory": 300 * MB}
 # Where a program shares its namespaces with what watches it, it can end that: it harms nobody but itself.
-FLAT = {"kills_everybody": "", "kills_the_watcher": "", "proc_of_this_machine": "", "fork_bomb_that_grows": ""}
+FLAT = {"kills_everybody": "", "kills_the_watcher": "", "hangs_up": "the program", "fork_bomb_that_grows": ""}
 
 UNBOUNDED = {"names"}  # bubblewrap cannot bound the number of files
 
@@ -78,6 +78,7 @@ class Ground:
 
     def words(self, flat: bool) -> dict[str, object]:
         parts = [part for place in system() for part in Path(place).parts]
+        parts += ["usr", "lib", "lib64", "bin", "sbin", "etc", "tmp", "proc", "dev"]  # of the sandbox's own root
         return {
             "port": self.server.getsockname()[1], "abstract": self.abstract, "places": self.places, "hex": self.hex,
             "home": Path.home(), "cwd": os.getcwd(), "system": system(), "parts": parts,

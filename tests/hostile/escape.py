@@ -58,9 +58,11 @@ def attack():
     "proc_of_this_machine": Attack(
         """
 def attack():
-    places = ["/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/1/oom_score_adj", "/proc/acpi"]
-    return any(works(lambda: os.close(os.open(place, os.O_WRONLY))) for place in places) or works(os.listdir, "/proc/1/root/root") or works(
-        os.listdir, "/proc/1/cwd/home")
+    places = ["/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/acpi", "/proc/1/oom_score_adj"]
+    folders = ["/proc/1/root/root", "/proc/1/cwd/home"]
+    if @watchers@:  # the first process is the sandbox's own
+        places, folders = places[:4], []
+    return any(works(lambda: os.close(os.open(place, os.O_WRONLY))) for place in places) or any(works(os.listdir, each) for each in folders)
 """
     ),
     "mounts": Attack(
