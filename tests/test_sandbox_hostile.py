@@ -5,15 +5,20 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from parley.sandbox import executor
+from parley.sandbox import process
+from parley.sandbox.judges import Judges
+from parley.sandbox.judging import judged
+from parley.sandbox.kinds import Bare
 from parley.sandbox.limits import Limits
 from parley.sandbox.process import First
 from parley.sandbox.talk import Leash
+from parley.sandbox.trials import trial_of
 from tests.hostile.drive import Ground
 from tests.isolation import isolated
 
@@ -75,8 +80,6 @@ def test_all_hostile_programs(open_home, way, who):
 @pytest.mark.parametrize("name", ["planted_files", "their_names", "passwords", "groups_of_this_machine"])
 def test_the_programs_bite_where_nothing_isolates_them(tmp_path, monkeypatch, name):
     """Without isolation the same programs are judged correct: what the other tests see is the isolation."""
-    from contextlib import ExitStack
-
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("HOSTILE_KEY", "")
@@ -87,8 +90,6 @@ def test_the_programs_bite_where_nothing_isolates_them(tmp_path, monkeypatch, na
 
 
 def test_they_bite_where_the_filter_is_missing(monkeypatch):
-    from parley.sandbox import process
-
     monkeypatch.setattr(process, "filtering", lambda: b"")
     for name in ("every_family", "files_in_memory", "rings"):
         attack = import_module("tests.hostile.escape").ATTACKS[name]
@@ -97,14 +98,5 @@ def test_they_bite_where_the_filter_is_missing(monkeypatch):
 
 
 def verdict_without_isolation(code, tests):
-    from parley.sandbox.judges import Judges
-    from parley.sandbox.judging import judged
-    from parley.sandbox.kinds import Bare
-    from parley.sandbox.trials import trial_of
-
     first = First(Bare(), Limits())
     return judged(first, trial_of({"code": code, "tests": tests}), Judges(first), Leash())
-
-
-def test_the_choice_stands():
-    assert executor.CHOICES == ("bubblewrap", "docker", "podman", "none")
