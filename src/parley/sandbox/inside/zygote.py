@@ -23,6 +23,7 @@ from parley.sandbox.inside.wire import Channel, no_data, packed, unpacked
 
 LOOK = {"program": 0.05, "judge": 0.05, "judges": 0.5}  # seconds between two looks at the memory of what runs
 PAGE = os.sysconf("SC_PAGE_SIZE")
+DESCRIPTORS = 1024  # that the first process may have open: each child closes them, one by one on some systems
 COMMON = """
 bisect cmath collections copy datetime decimal fractions functools heapq itertools json math operator re string textwrap typing
 """
@@ -37,6 +38,7 @@ def main(settings: dict[str, Any]) -> None:
         os.setresuid(*[settings["uid"]] * 3)
         confine.control(confine.DUMPABLE, 1, "dumpable")  # so that /proc/self/uid_map is ours
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    confine.bounded("NOFILE", DESCRIPTORS)
     confine.control(confine.SUBREAPER, 1, "subreaper")  # what a process leaves behind comes to us
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # if memory is short, the first to go are these
         file.write("1000")
@@ -213,7 +215,7 @@ def only(channel: Channel, status: int) -> tuple[Channel, int]:
     wanted = [fcntl.fcntl(each, fcntl.F_DUPFD, 10) for each in (null, null, null, channel.read, channel.write, status)]
     for place, descriptor in enumerate(wanted):
         os.dup2(descriptor, place)
-    os.closerange(len(wanted), 1 << 20)
+    os.closerange(len(wanted), DESCRIPTORS)
     return Channel(3, 4), 5
 
 
