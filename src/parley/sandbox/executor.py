@@ -136,9 +136,13 @@ class Sandbox:
         """Whether the kernel bounds the memory of all programs together."""
         return self._group is not None
 
+    def open(self) -> Kind:
+        """Start and prove it now, before anything is paid for what it could not run; what it is."""
+        return self._open()[0].kind
+
     async def prove(self) -> Kind:
-        """Start it now, before anything is paid for what it could not run."""
-        return (await asyncio.get_running_loop().run_in_executor(self._threads, self._open))[0].kind
+        """The same, beside whatever else is going on."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self.open)
 
     def close(self) -> None:
         """End what runs; nothing is left behind."""
