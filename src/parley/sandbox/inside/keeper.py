@@ -1,0 +1,196 @@
+"""The first process of a shell's view: trusted, and out of reach for all else inside. It keeps the shell and runs checks."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from contextlib import suppress
+from time import monotonic, sleep
+from typing import Any
+
+from parley.sandbox.inside import confine, view
+from parley.sandbox.inside.session import OURS, Bash, Output, Started, held, processes, signalled, standstill, state
+from parley.sandbox.inside.wire import Channel, Ended
+
+LOOK = 0.05  # seconds between two looks at what is held
+CROWDED = 20  # looks in a row at as many processes as there may be
+START = 20.0  # seconds for a shell to be there
+INTERRUPTED = 1.0  # seconds for it to come back
+TIMED_OUT = 124
+GONE = "ZX"  # states of processes that have ended
+SCRIPTS = {"bash": ["/usr/bin/bash", "--noprofile", "--norc", "-c"], "python": ["/usr/bin/python3", "-I", "-c"]}
+
+
+def main(settings: dict[str, Any]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the first process gets no signal from inside that it has not asked for
+    channel = Channel(os.dup(0), os.dup(0))
+    try:
+        view.made(settings)
+        null = os.open("/dev/null", os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(null, descriptor)
+        keeper = Keeper(settings, channel)
+    except BaseException as wrong:
+        channel.send({"unable": f"{type(wrong).__name__}: {wrong}"})
+        os._exit(97)
+    channel.send({"ready": True})
+    with suppress(Ended):
+        keeper.serve()
+    os._exit(0)  # nobody is there any more; the rest of this namespace goes with us
+
+
+class Keeper:
+    """Does what is asked from outside, one thing after the other, and ends what takes too much in the meantime."""
+
+    def __init__(self, settings: dict[str, Any], channel: Channel) -> None:
+        self.settings, self.limits, self.channel = settings, settings["limits"], channel
+        self.crowded, self.looked = 0, 0.0
+        self.lost = ""  # why the shell was started anew while nobody asked
+        self.ends: dict[int, int] = {}  # statuses of what we started
+        self.left: list[Started] = []  # what has ended and may have left somebody who writes
+        self.early = self.output()  # written between two commands
+        self.bash = self.started()
+
+    def output(self) -> Output:
+        return Output(self.settings["most"])
+
+    def started(self) -> Bash:
+        bash = Bash(self.settings)
+        if self.waited(bash, monotonic() + START, said := self.output(), bash.order("exec 2>&1")) != "done":
+            raise confine.Unable(f"bash did not start: {said.as_data()['output']}")
+        return bash
+
+    def serve(self) -> None:
+        while True:
+            alone = processes() == {self.bash.pid}
+            poll = select.poll()
+            poll.register(self.channel.read, select.POLLIN)
+            poll.register(self.bash.handle, select.POLLIN)
+            ready = poll.poll(None if alone else LOOK * 1000)
+            self.bash.drain(self.early)
+            self.reap()
+            if self.bash.pid in self.ends:
+                self.anew(processes(), "it ended")
+            elif why := self.taken():
+                self.anew(set(), why)
+            if any(descriptor == self.channel.read for descriptor, _ in ready):
+                asked = self.channel.receive()
+                self.channel.send(self.run(asked) if asked["do"] == "run" else self.script(asked))
+
+    def run(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """A command in the shell. Where the shell could not be kept, it says why."""
+        before, output, self.early = processes(), self.early, self.output()
+        mark = self.bash.order(asked["command"])
+        ended = self.waited(self.bash, monotonic() + asked["timeout"], output, mark)
+        timed_out = ended == "late"
+        if timed_out:
+            ended = self.interrupted(before, output, mark)
+        self.bash.drain(output)
+        status = TIMED_OUT if timed_out else self.ends.get(self.bash.pid, self.bash.status)
+        if ended != "done":
+            why = {"gone": "it ended", "late": "it did not come back"}.get(ended, ended)
+            self.anew({"gone": processes(), "late": before}.get(ended, set()), why)
+        why, self.lost = self.lost, ""
+        return {**output.as_data(), "status": status, "timed_out": timed_out, "restarted": why}
+
+    def interrupted(self, before: set[int], output: Output, mark: bytes) -> str:
+        """End a command and nothing else: as a person at a terminal would, then by force."""
+        for force in (False, True, False):
+            if force:
+                self.end({*before, self.bash.pid})
+            else:
+                with suppress(ProcessLookupError):
+                    os.killpg(self.bash.pid, signal.SIGINT)
+            if (ended := self.waited(self.bash, monotonic() + INTERRUPTED, output, mark)) != "late":
+                return ended
+        return "late"
+
+    def script(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """A script of the task, in a process that has nothing of the shell. For a check nobody else moves meanwhile."""
+        if asked["do"] == "check":
+            with standstill() as before:
+                found = self.tried(asked)
+                self.end(before)
+            return found
+        return self.tried(asked)
+
+    def tried(self, asked: dict[str, Any]) -> dict[str, Any]:
+        before, output = processes(), self.output()
+        null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        command = [*SCRIPTS[asked["language"]], asked["command"], *([asked["do"]] if asked["language"] == "bash" else [])]
+        started = Started(self.settings, [*command, *asked["arguments"]], OURS, {0: null})
+        os.close(null)
+        ended = self.waited(started, monotonic() + asked["timeout"], output)
+        if ended != "gone":
+            self.end(before)
+        started.drain(output)
+        self.left.append(started)
+        status = self.ends.get(started.pid, 128 + signal.SIGKILL)
+        return {**output.as_data(), "status": TIMED_OUT if ended == "late" else status, "timed_out": ended == "late"}
+
+    def waited(self, started: Started, until: float, output: Output, mark: bytes = b"") -> str:
+        """Until a process has ended ("gone"), a command of a shell ("done"), the time ("late"), or too much was taken."""
+        poll = select.poll()
+        watched = [started.output, started.handle, *([started.marks.fileno()] if isinstance(started, Bash) else [])]
+        for descriptor in watched:
+            poll.register(descriptor, select.POLLIN)
+        poll.register(self.channel.read, 0)  # which tells when nobody is there any more
+        while (now := monotonic()) < until:
+            if isinstance(started, Bash) and started.push():
+                poll.register(started.orders, select.POLLOUT)
+            elif isinstance(started, Bash):
+                poll.register(started.orders, 0)
+            ready = poll.poll(max(1.0, min(LOOK, until - now) * 1000))
+            if any(descriptor == self.channel.read for descriptor, _ in ready):
+                raise Ended
+            if isinstance(started, Bash) and started.said(mark):
+                return "done"
+            started.drain(output)
+            self.reap()
+            if started.pid in self.ends:
+                return "gone"
+            if why := self.taken():
+                return why
+        return "late"
+
+    def taken(self) -> str:
+        """What of the view's things was taken beyond its limit."""
+        if (now := monotonic()) - self.looked < LOOK:
+            return ""
+        self.looked, here = now, processes()
+        self.crowded = self.crowded + 1 if len(here) >= self.limits["processes"] - 2 else 0
+        if sum(map(held, here)) > self.limits["memory"]:
+            return f"more than {self.limits['memory'] >> 20} MB of memory"
+        return f"{self.limits['processes']} processes" if self.crowded > CROWDED else ""
+
+    def anew(self, spared: set[int], why: str) -> None:
+        """Another shell in the same view, once the old one and everybody who is not spared are gone."""
+        self.lost = why
+        self.end(spared - {self.bash.pid})
+        self.bash.close()
+        self.ends.clear()
+        self.crowded = 0
+        try:
+            self.bash = self.started()
+        except (BlockingIOError, confine.Unable):  # those who were spared leave no room, or end it
+            self.end(set())
+            self.bash = self.started()
+
+    def end(self, spared: set[int]) -> None:
+        """End everybody who is not spared, also those who are only just being started."""
+        with standstill() as here:
+            for pid in here - spared:
+                signalled(pid, signal.SIGKILL)
+        while any(state(pid) not in GONE for pid in processes() - spared):
+            sleep(0.001)
+        self.reap()
+
+    def reap(self) -> None:
+        """Take note of who has ended, and empty what nobody reads."""
+        with suppress(ChildProcessError):
+            while (found := os.waitpid(-1, os.WNOHANG))[0]:
+                code = os.waitstatus_to_exitcode(found[1])
+                self.ends[found[0]] = code if code >= 0 else 128 - code
+        for each in self.left:
+            each.drain(Output(0))

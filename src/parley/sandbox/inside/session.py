@@ -1,0 +1,199 @@
+"""Processes of a shell's view, as its keeper starts them: with the rights of root there, their output read through a pipe."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from time import monotonic, sleep
+from typing import Any
+
+from parley.sandbox.inside import view
+
+MARKS = 250  # the descriptor on which a shell says that a command has ended
+MODEL = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "USER": "root", "LOGNAME": "root",
+    "SHELL": "/bin/bash", "LANG": "C.UTF-8", "TERM": "dumb", "PS1": "", "PS2": "",
+}  # fmt: skip
+OURS = {
+    "PATH": "/usr/sbin:/usr/bin", "HOME": "/root", "USER": "root", "LOGNAME": "root", "LANG": "C.UTF-8",
+    "PYTHONNOUSERSITE": "1", "PYTHONSAFEPATH": "1", "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null",
+}  # fmt: skip
+STILL = "TtZX"  # states of processes that do nothing
+SETTLED = 2.0  # seconds for all to stand still
+
+
+class Output:
+    """What is written, of which the beginning and the end are kept."""
+
+    def __init__(self, most: int) -> None:
+        self.half, self.head, self.tail, self.size = most // 2, bytearray(), bytearray(), 0
+
+    def take(self, part: bytes) -> None:
+        self.size += len(part)
+        room = self.half - len(self.head)
+        self.head += part[:room]
+        self.tail += part[room:]
+        if len(self.tail) > 4 * self.half:
+            del self.tail[: len(self.tail) - self.half]
+
+    def as_data(self) -> dict[str, Any]:
+        """As text; a sign stands for what is no UTF-8."""
+        del self.tail[: max(0, len(self.tail) - self.half)]
+        left = self.size - len(self.head) - len(self.tail)
+        between = f"\n[{left} bytes are left out here]\n".encode() if left else b""
+        return {"output": (self.head + between + self.tail).decode("utf-8", "replace"), "cut": left > 0}
+
+
+class Started:
+    """A process of the view. We hold its output open too, so that nobody who writes there is ended by it."""
+
+    def __init__(self, settings: dict[str, Any], command: list[str], environment: dict[str, str], give: dict[int, int]) -> None:
+        self.output, self.theirs = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        os.set_blocking(self.theirs, True)
+        try:
+            self.pid = os.fork()
+        except OSError:
+            self.shut()
+            raise
+        if self.pid == 0:
+            try:
+                become(settings, command, environment, {1: self.theirs, 2: self.theirs, **give})
+            except BaseException as wrong:
+                os.write(2, f"{wrong}\n".encode())
+            os._exit(126)
+        self.handle = os.pidfd_open(self.pid)
+
+    def drain(self, into: Output) -> None:
+        """What is there now, and not what others go on to write."""
+        room = 1 << 18
+        with suppress(BlockingIOError):
+            while room > 0:
+                part = os.read(self.output, 1 << 16)
+                into.take(part)
+                room -= len(part)
+
+    def shut(self) -> None:
+        os.close(self.output)
+        os.close(self.theirs)
+
+    def close(self) -> None:
+        self.shut()
+        os.close(self.handle)
+
+
+def become(settings: dict[str, Any], command: list[str], environment: dict[str, str], give: dict[int, int]) -> None:
+    """What a new process does before it is another program."""
+    os.setsid()
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)  # Python ignores these, and its children would too
+    for place, descriptor in give.items():
+        os.dup2(descriptor, place)
+    os.closerange(3, MARKS)
+    os.closerange(MARKS + (MARKS in give), 1024)
+    os.umask(0o022)
+    os.chdir(environment["HOME"] if os.path.isdir(environment["HOME"]) else "/")
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # if memory is short, the first to go are these
+        file.write("1000")
+    view.confined(settings["limits"], bytes.fromhex(settings["filter"]))
+    os.execve(command[0], command, environment)
+
+
+class Bash(Started):
+    """The shell. It is interactive without a terminal, so that an interrupt ends a command and not the shell."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        # Sockets: unlike pipes they cannot be opened a second time under /proc.
+        self.orders, self.taken = socket.socketpair()
+        self.marks, self.marking = socket.socketpair()
+        self.status, self.heard, self.rest = 0, b"", b""
+        self.orders.setblocking(False)
+        self.marks.setblocking(False)
+        self.terminal = os.openpty()  # it wants one to set, and complains there that it cannot have it for itself
+        command = ["/usr/bin/bash", "--noprofile", "--norc", "--noediting", "-i"]
+        super().__init__(settings, command, MODEL, {0: self.taken.fileno(), 2: self.terminal[1], MARKS: self.marking.fileno()})
+
+    def order(self, command: str) -> bytes:
+        """Have a command run. What is returned is heard on the marks when it has ended, with its status.
+
+        It is quoted whole, so that nothing in it runs into what follows; what it starts is not given our descriptors.
+        """
+        mark = os.urandom(12).hex()
+        quoted = command.replace("\0", "").replace("'", "'\\''")
+        before = f"{{ [[ $- == *e* ]] || (\\builtin exit {self.status}); }} 2>/dev/null\n" if self.status else ""
+        lines = f"\\builtin eval '{quoted}' </dev/null {MARKS}>&-\n\n"
+        after = f"{{ \\builtin printf '%s %d\\n' {mark} \"$?\" >&{MARKS}; }} 2>/dev/null\n"
+        self.rest = (before + lines + after).encode("utf-8", "replace")
+        return mark.encode()
+
+    def push(self) -> bool:
+        """Hand over as much of an order as the shell takes; whether some of it is left."""
+        with suppress(BlockingIOError):
+            while self.rest:
+                self.rest = self.rest[self.orders.send(self.rest) :]
+        return bool(self.rest)
+
+    def said(self, mark: bytes) -> bool:
+        """Whether a command has ended."""
+        with suppress(BlockingIOError):
+            self.heard = (self.heard + self.marks.recv(4096))[-8192:]
+        for line in self.heard.splitlines(keepends=True):
+            if line.startswith(mark + b" ") and line.endswith(b"\n"):
+                self.status, self.heard = int(line[len(mark) : -1]), b""
+                return True
+        return False
+
+    def shut(self) -> None:
+        super().shut()
+        for each in (self.orders, self.taken, self.marks, self.marking):
+            each.close()
+        for descriptor in self.terminal:
+            os.close(descriptor)
+
+
+def processes() -> set[int]:
+    """All processes of the view but its first, which is us."""
+    return {int(name) for name in os.listdir("/proc") if name.isdecimal()} - {1}
+
+
+def told(pid: int, name: str) -> str:
+    """What the kernel tells of a process; nothing of one that is gone."""
+    try:
+        with open(f"/proc/{pid}/{name}", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def state(pid: int) -> str:
+    return told(pid, "stat").rpartition(")")[2].strip()[:1] or "X"
+
+
+def held(pid: int) -> int:
+    """Bytes of memory that a process does not share with a file on disk."""
+    lines = told(pid, "status").splitlines()
+    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith(("RssAnon:", "RssShmem:")))
+
+
+def signalled(pid: int, number: int) -> None:
+    """Send a signal; to -1: to everybody but us, at once."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+@contextmanager
+def standstill() -> Iterator[set[int]]:
+    """Everybody stands still for a while, and cannot start anybody who does not."""
+    resting = {pid for pid in processes() if state(pid) == "T"}
+    signalled(-1, signal.SIGSTOP)
+    until = monotonic() + SETTLED
+    while any(state(pid) not in STILL for pid in processes()) and monotonic() < until:
+        sleep(0.001)
+    here = processes()
+    try:
+        yield here
+    finally:
+        for pid in here - resting:
+            signalled(pid, signal.SIGCONT)

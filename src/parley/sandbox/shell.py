@@ -1,0 +1,240 @@
+"""A persistent shell in a throw-away Linux: what a model does there stays until the end, and nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from parley.errors import SandboxError, TaskError
+from parley.sandbox import linux, seccomp
+from parley.sandbox.cgroups import Group, limited_group
+from parley.sandbox.inside.view import IDS
+from parley.sandbox.inside.wire import LARGEST
+from parley.sandbox.kinds import BOOT, FLAGS, REMEDY, SETTINGS, parents, python, system
+from parley.sandbox.limits import MB, Limits
+from parley.sandbox.process import ABOVE, CLOSE, START
+
+Language = Literal["bash", "python"]
+SHELL = Limits(cpu=60, wall=30.0, memory=512 * MB, space=2048 * MB, file=32 * MB, disk=64 * MB, files=256, processes=128)
+OUTPUT = 32_000  # bytes that are kept of what a command writes
+LONGEST = 1 << 20  # bytes of a command
+LONGEST_SCRIPT = 120_000  # bytes of a script, and of each of its arguments: what the kernel hands to a new program
+GRACE = 30.0  # seconds in which the end of a command must be known; a loaded machine is slow
+MODULES = ("wire", "confine", "view", "session", "keeper")
+SOCKET = {"x86_64": 41, "aarch64": 198}
+NO_SUCH_FAMILY = 0x50061  # what the kernel answers where it lacks a kind of socket: programs then do without
+
+
+class Shell:
+    """One shell with its view. Commands run one after the other; nothing is left of it when it is closed or its owner is gone."""
+
+    def __init__(self, limits: Limits = SHELL, output: int = OUTPUT) -> None:
+        self.limits, self.output = limits, output
+        self.users = os.getuid() == 0  # whether there are several users; otherwise everybody inside is one and the same
+        self.used = False  # whether a command has been run
+        self._group: Group | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._turn = asyncio.Lock()
+
+    async def start(self) -> Self:
+        ours, theirs = socket.socketpair()
+        with tempfile.TemporaryFile() as errors:
+            try:
+                with theirs:
+                    await asyncio.to_thread(self._launch, theirs.fileno(), errors.fileno())
+                self._streams = await asyncio.open_connection(sock=ours)
+                text = await asyncio.to_thread(self._boot)
+                said = await self._exchanged(text, START)
+            except BaseException as wrong:
+                ours.close()
+                await self.close()
+                if not isinstance(wrong, SandboxError):
+                    raise
+                errors.seek(0)
+                why = errors.read(4096).decode("utf-8", "replace").strip() or wrong
+                raise SandboxError(f"a shell did not start: {why}") from None
+        if "unable" in said:
+            await self.close()
+            raise SandboxError(f"a shell did not start: {said['unable']}")
+        return self
+
+    def _launch(self, channel: int, errors: int) -> None:
+        self._group = limited_group(self.limits.memory + 2 * self.limits.disk + 256 * MB)
+        whole = command() if self._group is None else self._group.around(command())
+        # Its environment is empty: others inside could read what it was given.
+        self._process = subprocess.Popen(
+            whole, stdin=channel, stdout=channel, stderr=errors, env=SETTINGS, start_new_session=True
+        )
+
+    def _boot(self) -> bytes:
+        settings = {
+            "owner": private_range(Path("/proc/self/uid_map").read_text()) if self.users else 0,
+            "hidden": [place for place in system() if place != "/usr"],
+            "files": linux.files(), "links": linux.links(), "sealed": linux.loaded(),
+            "limits": asdict(self.limits), "filter": filtering().hex(), "most": self.output,
+        }  # fmt: skip
+        return json.dumps([sources(), settings]).encode()
+
+    async def run(self, command: str, timeout: float | None = None) -> dict[str, Any]:
+        """Run a model's command: its output, status, whether the output was cut, whether it ran out of time.
+
+        `restarted` says why the shell could not be kept, if so: files and most background processes stay, variables do not.
+        """
+        self.used = True
+        if len(command.encode("utf-8", "replace")) > LONGEST:
+            answer = {"output": f"bash: a command of more than {LONGEST} bytes was not run\n", "status": 126}
+            return {**answer, "cut": False, "timed_out": False, "restarted": ""}
+        return await self._asked({"do": "run", "command": command}, timeout)
+
+    async def prepare(
+        self, script: str, *arguments: str, language: Language = "bash", timeout: float | None = None
+    ) -> dict[str, Any]:
+        """Run a script of the task as root of the view, before the model is there. What it starts goes on."""
+        if self.used:
+            raise TaskError("a shell is prepared before its first command: afterwards the model's processes could interfere")
+        return await self._scripted("prepare", script, arguments, language, timeout)
+
+    async def check(
+        self, script: str, *arguments: str, language: Language = "bash", timeout: float | None = None
+    ) -> dict[str, Any]:
+        """Run a script of the task on what the model has made of the view, in a process that has nothing of the model's.
+
+        Everything that the model left running stands still meanwhile; programs come from places where it cannot write.
+        """
+        return await self._scripted("check", script, arguments, language, timeout)
+
+    async def _scripted(
+        self, do: str, script: str, arguments: tuple[str, ...], language: str, timeout: float | None
+    ) -> dict[str, Any]:
+        for text in (script, *arguments):
+            if len(text.encode("utf-8", "replace")) > LONGEST_SCRIPT or "\0" in text:
+                raise TaskError(f"a script or an argument has more than {LONGEST_SCRIPT} bytes, or a zero byte: {text[:80]!r}")
+        if language not in ("bash", "python"):
+            raise TaskError(f"a script is in bash or python, not in {language!r}")
+        asked = {"do": do, "command": script, "arguments": arguments, "language": language}
+        return await self._asked(asked, timeout)
+
+    async def _asked(self, asked: Mapping[str, Any], timeout: float | None) -> dict[str, Any]:
+        seconds = self.limits.wall if timeout is None else timeout
+        async with self._turn:
+            try:
+                return await self._exchanged(json.dumps({**asked, "timeout": seconds}).encode(), seconds + GRACE)
+            except BaseException:  # cancelled, too: nobody knows any more what is going on inside
+                await self.close()
+                raise
+
+    async def _exchanged(self, text: bytes, seconds: float) -> dict[str, Any]:
+        if self._streams is None:
+            raise SandboxError("this shell is closed")
+        reader, writer = self._streams
+        try:
+            async with asyncio.timeout(seconds):
+                writer.write(len(text).to_bytes(4, "big") + text)
+                await writer.drain()
+                size = int.from_bytes(await reader.readexactly(4), "big")
+                if size > LARGEST:
+                    raise SandboxError("a shell's keeper does not speak our language any more")
+                return dict(json.loads(await reader.readexactly(size)))
+        except (OSError, asyncio.IncompleteReadError, TimeoutError) as wrong:
+            raise SandboxError(f"a shell was lost ({type(wrong).__name__})") from None
+
+    async def close(self) -> None:
+        """End everything inside: its keeper goes when nobody speaks to it any more, and takes the rest with it."""
+        streams, self._streams = self._streams, None
+        if streams is not None:
+            streams[1].transport.abort()
+        process, self._process = self._process, None
+        if process is not None:
+            await asyncio.shield(asyncio.to_thread(ended, process))
+        group, self._group = self._group, None
+        if group is not None:
+            await asyncio.shield(asyncio.to_thread(group.close))
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def replay(self, recorded: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> bool:
+        """Do again in a fresh shell what was asked of another; whether all results are the same as they were."""
+        for asked, result in recorded:
+            found = await self.do(asked)
+            if any(found[key] != result[key] for key in ("output", "status", "timed_out")):
+                return False
+        return True
+
+    async def do(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """What is asked as data: `do` is run, prepare or check; `command`; `timeout`; for scripts `arguments`, `language`."""
+        timeout = asked.get("timeout")
+        if asked["do"] == "run":
+            return await self.run(asked["command"], timeout)
+        act = {"prepare": self.prepare, "check": self.check}[asked["do"]]
+        return await act(asked["command"], *asked.get("arguments", ()), language=asked.get("language", "bash"), timeout=timeout)
+
+
+def ended(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(CLOSE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def command() -> list[str]:
+    """Bubblewrap with a writable system that is gone afterwards; the keeper inside makes the rest."""
+    found = shutil.which("bwrap")
+    if found is None:
+        raise SandboxError(f"bubblewrap is not installed here: {REMEDY}")
+    parts = [found, "--unshare-pid", "--as-pid-1", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    parts += ["--hostname", "sandbox", "--new-session", "--clearenv", "--cap-add", "ALL"]
+    if os.getuid() != 0:
+        parts += ["--unshare-user", "--uid", "0", "--gid", "0"]
+    for place in system():
+        parts += [*parents(place), "--ro-bind", place, place]
+    for name in ("bin", "sbin", "lib", "lib32", "lib64"):  # mounted, not linked: a link could be replaced
+        if os.path.isdir(f"/{name}"):
+            parts += ["--ro-bind", os.path.realpath(f"/{name}"), f"/{name}"]
+    parts += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--size", str(MB), "--tmpfs", "/dev/shm"]
+    parts += ["--remount-ro", "/dev", "--chdir", "/"]
+    for name, value in SETTINGS.items():
+        parts += ["--setenv", name, value]
+    return [*parts, python(), *FLAGS, "-c", BOOT]
+
+
+def private_range(mapped: str) -> int:
+    """The first of a range of users that nobody is, out of those that exist here."""
+    ranges = [(int(first), int(count)) for first, _, count in (line.split() for line in mapped.splitlines())]
+    first, count = max(ranges, key=lambda each: each[1])
+    low, high = first + max(IDS, min(count // 2, 1 << 30)), first + min(count, 1 << 31) - IDS
+    if high < low:
+        raise SandboxError(f"a shell needs {IDS} users of its own, and there are {count} here: start it as an ordinary user")
+    return random.SystemRandom().randint(low, high)
+
+
+def filtering() -> bytes:
+    """The filter of all sandboxes, but sockets do not exist where elsewhere they are forbidden: tools for users ask for one."""
+    if not (rest := seccomp.filtering()):
+        return b""
+    number = SOCKET[{"AMD64": "x86_64", "arm64": "aarch64"}.get(machine := os.uname().machine, machine)]
+    first = [seccomp.step(seccomp.LOAD, seccomp.NUMBER), seccomp.step(seccomp.EQUAL, number, 0, 1)]
+    return b"".join([*first, seccomp.step(seccomp.RETURN, NO_SUCH_FAMILY), rest])
+
+
+def sources() -> list[tuple[str, str]]:
+    """What is sent inside: the texts of our own modules, in the order in which they need each other."""
+    inside = resources.files("parley.sandbox.inside")
+    texts = [(f"parley.sandbox.inside.{name}", (inside / f"{name}.py").read_text()) for name in MODULES]
+    return [*((name, "") for name in ABOVE), *texts]
