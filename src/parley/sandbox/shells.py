@@ -1,0 +1,61 @@
+"""The shells of a run, by name: each is started when it is first asked for something, and all are closed together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from parley.errors import TaskError
+from parley.sandbox.limits import Limits
+from parley.sandbox.shell import SHELL, Shell
+
+KEYS = {"kind", "shell", "do", "command", "arguments", "language", "timeout"}
+DOES = ("prepare", "run", "check", "close")
+
+
+class Shells:
+    """Carries out what tasks ask of shells: `{"kind": "shell", "shell": NAME, "do": …, "command": …}`."""
+
+    def __init__(self, limits: Limits = SHELL) -> None:
+        self.limits = limits
+        self._shells: dict[str, asyncio.Task[Shell]] = {}
+
+    async def execute(self, program: Mapping[str, Any]) -> dict[str, Any]:
+        """The result as data: output, status, cut, timed_out, for commands restarted; and whether the view has several users."""
+        asked = asked_in(program)
+        if asked["do"] == "close":
+            await self.close(asked["shell"])
+            return {}
+        shell = await self._shell(asked["shell"])
+        return {**await shell.do(asked), "users": shell.users}
+
+    async def _shell(self, name: str) -> Shell:
+        if name not in self._shells:
+            self._shells[name] = asyncio.create_task(Shell(self.limits).start())
+        try:
+            return await asyncio.shield(self._shells[name])
+        except Exception:
+            self._shells.pop(name, None)
+            raise
+
+    async def close(self, name: str | None = None) -> None:
+        """Close one of them, or all."""
+        for each in [name] if name is not None else list(self._shells):
+            if (starting := self._shells.pop(each, None)) is not None:
+                started = await asyncio.gather(starting, return_exceptions=True)
+                if isinstance(started[0], Shell):
+                    await started[0].close()
+
+
+def asked_in(program: Mapping[str, Any]) -> dict[str, Any]:
+    """What a task asks of a shell; its mistakes are its author's."""
+    if unknown := set(program) - KEYS:
+        raise TaskError(f"a shell is asked with no {', '.join(sorted(unknown))}; it has {', '.join(sorted(KEYS))}")
+    if program.get("do") not in DOES or not isinstance(program.get("shell"), str):
+        raise TaskError(f"a shell is asked by its name in `shell` to `do` one of {', '.join(DOES)}")
+    if program["do"] != "close" and not isinstance(program.get("command"), str):
+        raise TaskError("a shell is given its `command` as a text")
+    if program["do"] == "run" and set(program) & {"arguments", "language"}:
+        raise TaskError("a shell's own commands have neither `arguments` nor a `language`: only scripts have")
+    return dict(program)
