@@ -443,6 +443,15 @@ def test_a_check_cannot_be_influenced(poison):
     assert (result["status"], result["output"]) == (0, "passed\n")
 
 
+def test_a_check_has_room_where_the_model_has_taken_it_all():
+    async def act(shell):
+        await shell.run("for n in $(seq 60); do sleep 100 & done", timeout=3)
+        return [await shell.check("ls / | sort | grep -c etc; exit 3") for _ in range(40)]
+
+    results = within(act, limits=replace(SHELL, processes=60))
+    assert {(result["output"], result["status"]) for result in results} == {("1\n", 3)}
+
+
 def test_the_models_processes_go_on_after_a_check_and_those_of_the_check_do_not():
     async def act(shell):
         await shell.run("(while :; do echo x >> /tmp/log; sleep 0.02; done) & sleep 50 & sleep 0.2; kill -STOP $!; sleep 0.2")
@@ -522,7 +531,7 @@ import asyncio
 from parley.sandbox.shell import Shell
 async def main():
     async with Shell() as shell:
-        await shell.run("setsid sleep {marker} & sleep {marker} &")
+        await shell.run("setsid sleep {marker} & sleep {marker} & sleep 0.5")
         print("ready", flush=True)
         await shell.run("sleep {marker}", timeout=100)
 asyncio.run(main())

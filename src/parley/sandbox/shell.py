@@ -28,7 +28,7 @@ from parley.sandbox.process import ABOVE, CLOSE, START
 Language = Literal["bash", "python"]
 SHELL = Limits(cpu=60, wall=30.0, memory=512 * MB, space=2048 * MB, file=32 * MB, disk=64 * MB, files=256, processes=128)
 OUTPUT = 32_000  # bytes that are kept of what a command writes
-LONGEST = 1 << 20  # bytes of a command
+LONGEST = 1 << 19  # bytes of a command
 LONGEST_SCRIPT = 120_000  # bytes of a script, and of each of its arguments: what the kernel hands to a new program
 GRACE = 30.0  # seconds in which the end of a command must be known; a loaded machine is slow
 MODULES = ("wire", "confine", "view", "session", "keeper")

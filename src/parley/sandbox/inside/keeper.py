@@ -47,7 +47,7 @@ class Keeper:
         self.settings, self.limits, self.channel = settings, settings["limits"], channel
         self.crowded, self.looked = 0, 0.0
         self.lost = ""  # why the shell was started anew while nobody asked
-        self.ends: dict[int, int] = {}  # statuses of what we started
+        self.ends: dict[int, int | None] = {}  # statuses of what we started; of others none is kept, for numbers come again
         self.left: list[Started] = []  # what has ended and may have left somebody who writes
         self.early = self.output()  # written between two commands
         self.bash = self.started()
@@ -57,6 +57,7 @@ class Keeper:
 
     def started(self) -> Bash:
         bash = Bash(self.settings)
+        self.ends[bash.pid] = None
         if self.waited(bash, monotonic() + START, said := self.output(), bash.order("exec 2>&1")) != "done":
             raise confine.Unable(f"bash did not start: {said.as_data()['output']}")
         return bash
@@ -70,7 +71,7 @@ class Keeper:
             ready = poll.poll(None if alone else LOOK * 1000)
             self.bash.drain(self.early)
             self.reap()
-            if self.bash.pid in self.ends:
+            if self.ends[self.bash.pid] is not None:
                 self.anew(processes(), "it ended")
             elif why := self.taken():
                 self.anew(set(), why)
@@ -87,7 +88,8 @@ class Keeper:
         if timed_out:
             ended = self.interrupted(before, output, mark)
         self.bash.drain(output)
-        status = TIMED_OUT if timed_out else self.ends.get(self.bash.pid, self.bash.status)
+        own = self.ends[self.bash.pid]
+        status = TIMED_OUT if timed_out else self.bash.status if own is None else own
         if ended != "done":
             why = {"gone": "it ended", "late": "it did not come back"}.get(ended, ended)
             self.anew({"gone": processes(), "late": before}.get(ended, set()), why)
@@ -109,9 +111,12 @@ class Keeper:
     def script(self, asked: dict[str, Any]) -> dict[str, Any]:
         """A script of the task, in a process that has nothing of the shell. For a check nobody else moves meanwhile."""
         if asked["do"] == "check":
+            if len(processes()) > self.limits["processes"] // 2:
+                self.end({self.bash.pid})  # so many that a check might find no room
             with standstill() as before:
                 found = self.tried(asked)
                 self.end(before)
+            self.left.pop().close()
             return found
         return self.tried(asked)
 
@@ -121,12 +126,13 @@ class Keeper:
         command = [*SCRIPTS[asked["language"]], asked["command"], *([asked["do"]] if asked["language"] == "bash" else [])]
         started = Started(self.settings, [*command, *asked["arguments"]], OURS, {0: null})
         os.close(null)
+        self.ends[started.pid] = None
         ended = self.waited(started, monotonic() + asked["timeout"], output)
         if ended != "gone":
             self.end(before)
         started.drain(output)
         self.left.append(started)
-        status = self.ends.get(started.pid, 128 + signal.SIGKILL)
+        status = self.ends.pop(started.pid)
         return {**output.as_data(), "status": TIMED_OUT if ended == "late" else status, "timed_out": ended == "late"}
 
     def waited(self, started: Started, until: float, output: Output, mark: bytes = b"") -> str:
@@ -148,7 +154,7 @@ class Keeper:
                 return "done"
             started.drain(output)
             self.reap()
-            if started.pid in self.ends:
+            if self.ends[started.pid] is not None:
                 return "gone"
             if why := self.taken():
                 return why
@@ -169,7 +175,7 @@ class Keeper:
         self.lost = why
         self.end(spared - {self.bash.pid})
         self.bash.close()
-        self.ends.clear()
+        del self.ends[self.bash.pid]
         self.crowded = 0
         try:
             self.bash = self.started()
@@ -190,7 +196,8 @@ class Keeper:
         """Take note of who has ended, and empty what nobody reads."""
         with suppress(ChildProcessError):
             while (found := os.waitpid(-1, os.WNOHANG))[0]:
-                code = os.waitstatus_to_exitcode(found[1])
-                self.ends[found[0]] = code if code >= 0 else 128 - code
+                if found[0] in self.ends:
+                    code = os.waitstatus_to_exitcode(found[1])
+                    self.ends[found[0]] = code if code >= 0 else 128 - code
         for each in self.left:
             each.drain(Output(0))
