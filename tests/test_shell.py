@@ -577,6 +577,7 @@ def test_a_mistake_in_what_is_asked_is_its_authors(wrong):
         asyncio.run(Shells().execute({"kind": "shell", "shell": "m", "do": "run", "command": "true", **wrong}))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not IS_ROOT, reason="this is that run")
 @pytest.mark.timeout(600)
 def test_all_of_this_as_an_ordinary_user():

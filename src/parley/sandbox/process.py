@@ -10,20 +10,20 @@ import tempfile
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
-from importlib import resources
 from typing import Literal
 
 from parley.errors import SandboxError
 from parley.sandbox.cgroups import Group
-from parley.sandbox.kinds import Kind
+from parley.sandbox.kinds import Kind, sources
 from parley.sandbox.limits import Limits
 from parley.sandbox.seccomp import filtering
 from parley.sandbox.talk import CLOSE, Gone, Late, Talk
 
 Role = Literal["program", "judge"]
 START = 30.0  # seconds for a sandbox to stand; a loaded machine is slow
-MODULES = ("wire", "confine", "program", "judge", "zygote")
-ABOVE = ("parley", "parley.sandbox", "parley.sandbox.inside")
+
+
+SOURCES = sources("wire", "confine", "program", "judge", "zygote")
 
 
 class Launched:
@@ -152,13 +152,3 @@ class First:
             self._control.close()
         if self._launched is not None:
             self._launched.wait()
-
-
-def sources() -> list[tuple[str, str]]:
-    """What is sent inside: the texts of our own modules, in the order in which they need each other."""
-    inside = resources.files("parley.sandbox.inside")
-    texts = [(f"parley.sandbox.inside.{name}", (inside / f"{name}.py").read_text()) for name in MODULES]
-    return [*((name, "") for name in ABOVE), *texts]
-
-
-SOURCES = sources()

@@ -12,7 +12,6 @@ import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -21,9 +20,10 @@ from parley.sandbox import linux, seccomp
 from parley.sandbox.cgroups import Group, limited_group
 from parley.sandbox.inside.view import IDS
 from parley.sandbox.inside.wire import LARGEST
-from parley.sandbox.kinds import BOOT, FLAGS, REMEDY, SETTINGS, parents, python, system
+from parley.sandbox.kinds import BOOT, FLAGS, REMEDY, SETTINGS, parents, python, sources, system
 from parley.sandbox.limits import MB, Limits
-from parley.sandbox.process import ABOVE, CLOSE, START
+from parley.sandbox.process import START
+from parley.sandbox.talk import CLOSE
 
 Language = Literal["bash", "python"]
 SHELL = Limits(cpu=60, wall=30.0, memory=512 * MB, space=2048 * MB, file=32 * MB, disk=64 * MB, files=256, processes=128)
@@ -85,7 +85,7 @@ class Shell:
             "files": linux.files(), "links": linux.links(), "sealed": linux.loaded(),
             "limits": asdict(self.limits), "filter": filtering().hex(), "most": self.output,
         }  # fmt: skip
-        return json.dumps([sources(), settings]).encode()
+        return json.dumps([sources(*MODULES), settings]).encode()
 
     async def run(self, command: str, timeout: float | None = None) -> dict[str, Any]:
         """Run a model's command: its output, status, whether the output was cut, whether it ran out of time.
@@ -231,10 +231,3 @@ def filtering() -> bytes:
     number = SOCKET[{"AMD64": "x86_64", "arm64": "aarch64"}.get(machine := os.uname().machine, machine)]
     first = [seccomp.step(seccomp.LOAD, seccomp.NUMBER), seccomp.step(seccomp.EQUAL, number, 0, 1)]
     return b"".join([*first, seccomp.step(seccomp.RETURN, NO_SUCH_FAMILY), rest])
-
-
-def sources() -> list[tuple[str, str]]:
-    """What is sent inside: the texts of our own modules, in the order in which they need each other."""
-    inside = resources.files("parley.sandbox.inside")
-    texts = [(f"parley.sandbox.inside.{name}", (inside / f"{name}.py").read_text()) for name in MODULES]
-    return [*((name, "") for name in ABOVE), *texts]

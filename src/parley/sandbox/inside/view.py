@@ -128,15 +128,4 @@ def confined(limits: dict[str, Any], program: bytes) -> None:
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
     confine.done(confine.LIBC.capset(header, (ctypes.c_uint32 * 6)(kept, kept, 0, 0, 0, 0)), "rights")
     confine.control(confine.NO_NEW_RIGHTS, 1, "no new rights")
-    if program:
-        filtered(program)
-
-
-class Filter(ctypes.Structure):
-    _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
-
-
-def filtered(program: bytes) -> None:
-    held = ctypes.create_string_buffer(program, len(program))
-    whole = Filter(len(program) // 8, ctypes.addressof(held))
-    confine.done(confine.LIBC.prctl(confine.FILTER, 2, ctypes.byref(whole), 0, 0), "filter on system calls")
+    confine.filtered(program)
