@@ -81,3 +81,12 @@ def made(above: Path, name: str, most: int) -> Group | None:
             folder.rmdir()
         return None
     return Group(folder)
+
+
+def host_kills() -> int | None:
+    """How many processes of this machine were ended for want of memory since it started; None where that is not told."""
+    with suppress(OSError, ValueError):
+        for line in Path("/proc/vmstat").read_text().splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return None

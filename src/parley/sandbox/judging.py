@@ -163,7 +163,7 @@ def stopped(end: End, first: First, trial: Trial, guarantee: Guarantee = "values
     memory = Verdict((f"more than {limits.memory >> 20} MB of memory",) * count, guarantee, "memory", end.cpu)
     if end.end == "memory" or (killed and end.peak > limits.memory):
         return memory
-    if killed and end.cpu >= limits.cpu - 0.5:
+    if end.end == "cpu" or (killed and end.cpu >= 0.8 * limits.cpu):  # how a busy machine counts is a little behind
         return Verdict((f"more than {limits.cpu} s on the processor",) * count, guarantee, "timeout", end.cpu)
     how = "breaks off the conversation" if end.end == "not wanted" else f"ended itself ({end.end})"
     died = Verdict((f"the program {how}",) * count, guarantee, "died", end.cpu)
@@ -171,8 +171,8 @@ def stopped(end: End, first: First, trial: Trial, guarantee: Guarantee = "values
         return died
     if first.short_of_memory():
         raise Doubtful("a program was killed where its sandbox was short of memory", memory)
-    # The first process of a namespace cannot kill itself, nor what watches it; where it has none of its own it can.
-    raise Doubtful(f"a program was ended from outside ({end.end})", None if first.kind.nested else died)
+    # If nothing but the program is there and it ends so again, it has brought it about; unless the machine is short of memory.
+    raise Doubtful(f"a program was ended from outside ({end.end})", None if first.machine_short_of_memory() else died)
 
 
 def fault_in(reply: Mapping[str, Any]) -> str:
@@ -186,7 +186,7 @@ def plain(text: Any) -> str:
 
 def lines(text: str) -> list[str]:
     """What is printed, without regard to space at the ends of lines and of the text."""
-    return [line.rstrip() for line in text.rstrip().splitlines()]
+    return [line.rstrip() for line in text.rstrip().replace("\r\n", "\n").split("\n")]
 
 
 def encoded(message: Any) -> bytes:

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from typing import Literal
 
 from parley.errors import SandboxError
-from parley.sandbox.cgroups import Group
+from parley.sandbox.cgroups import Group, host_kills
 from parley.sandbox.kinds import Kind, sources
 from parley.sandbox.limits import Limits
 from parley.sandbox.seccomp import filtering
@@ -71,6 +71,7 @@ class First:
         self._launched: Launched | None = None
         self._broken = False
         self._kills = group.kills() if group is not None else 0
+        self._host_kills = host_kills()
         if kind.nested:
             try:
                 self._warm_up()
@@ -145,6 +146,11 @@ class First:
     def short_of_memory(self) -> bool:
         """Whether the kernel has ended anything here because all programs together held too much."""
         return self._group is not None and self._group.kills() > self._kills
+
+    def machine_short_of_memory(self) -> bool:
+        """Whether the kernel has ended anything on this machine for want of memory, or that cannot be known."""
+        now = host_kills()
+        return now is None or self._host_kills is None or now > self._host_kills
 
     def close(self) -> None:
         """End everything inside: the first process goes when nobody speaks to it any more."""

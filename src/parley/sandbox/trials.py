@@ -15,7 +15,7 @@ from parley.errors import TaskError
 KEYS = {"kind", "code", "tests", "names", "setup", "prelude", "cases", "inside"}
 # With these, tests can run text as code: if it comes from the program, the program can forge what they find.
 EVALUATING = {"eval", "exec", "import_module", "system", "popen", "globals", "locals", "vars", "setattr"} | {
-    "__import__", "__builtins__", "__globals__", "__dict__", "__code__", "__subclasses__"
+    "get_type_hints", "ForwardRef", "__import__", "__builtins__", "__globals__", "__dict__", "__code__", "__subclasses__"
 }  # fmt: skip
 MODULES = {"builtins", "code", "codeop", "ctypes", "doctest", "importlib", "marshal", "pickle", "runpy", "shelve"} | {
     "subprocess", "timeit"

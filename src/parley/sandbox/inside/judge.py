@@ -70,46 +70,63 @@ class Program:
 
 
 class Function:
-    """A name that the program defines."""
+    """A name that the program defines. What its classes make may be used as objects; what its functions return is to be data."""
 
     def __init__(self, program: Program, name: str) -> None:
         self._program, self._name = program, name
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return self._program.called({"name": self._name}, arguments, named)
+        value = self._program.called({"name": self._name}, arguments, named)
+        if type(value) is Remote and self._name.lstrip("_")[:1].isupper():
+            return Made(self._program, *identity_of(value))
+        return value
 
     def __getattr__(self, name: str) -> Any:
         return self._program.value({"name": self._name, "act": "attribute", "a": [name]})
 
 
 class Remote:
-    """An object that stays with the program. It can be used, but never compared: the program would learn what is expected."""
+    """What a function returned and is no data. It can be called, gone through and handed back.
 
-    __slots__ = ("_of", "_program", "_r")
+    It answers nothing for which the program would have to be told what a test expects, and nothing that data would answer:
+    an object that claims to start with everything is no text.
+    """
+
+    __slots__ = ("_items", "_of", "_program", "_r")
 
     def __init__(self, program: Program, r: int, of: str) -> None:
-        for name, value in (("_program", program), ("_r", r), ("_of", of)):
+        for name, value in (("_program", program), ("_r", r), ("_of", of), ("_items", None)):
             object.__setattr__(self, name, value)
 
     def _act(self, act: str, *arguments: Any) -> Any:
-        return self._program.value({"r": self._r, "act": act, "a": [self._program.packed(each) for each in arguments]})
+        return self._program.value({"r": self._r, "act": act, "a": [packed(each, self._kept) for each in arguments]})
+
+    def _kept(self, value: Any) -> Any:
+        try:
+            return handed(value)
+        except Uncrossable as wrong:  # it is the program's object that was asked, and not the program: nothing to fall back for
+            raise NotData(str(wrong)) from None
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return self._program.called({"r": self._r}, arguments, named)
+        sent = ([packed(each, self._kept) for each in arguments], [[k, packed(v, self._kept)] for k, v in named.items()])
+        return self._program.value({"r": self._r, "a": sent[0], "k": {"d": sent[1]}})
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
+        if any(hasattr(kind, name) for kind in DATA):
+            self._refused()
         return self._act("attribute", name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._act("set", name, value)
-
     def __iter__(self) -> Any:
-        found = self._act("iterate")
-        if type(found) is not list:
-            raise NotData("the program's object does not yield a list of values")
-        return iter(found)
+        if self._act("iterator") is True:
+            return self
+        if self._items is None:
+            found = self._act("iterate")
+            if type(found) is not list:
+                raise NotData("the program's object does not yield a list of values")
+            object.__setattr__(self, "_items", found)  # one look for all
+        return iter(self._items)
 
     def __next__(self) -> Any:
         try:
@@ -119,28 +136,62 @@ class Remote:
                 raise StopIteration from None
             raise
 
-    def __len__(self) -> int:
-        found = self._act("length")
-        if type(found) is not int:
-            raise NotData("the program's object has no length that is a number")
-        return found
-
     def __bool__(self) -> bool:
         return self._act("truth") is True
+
+    def _refused(self, *other: Any) -> Any:
+        raise NotData(f"the program returned a {self._of}, which is no plain data, where a test wants some")
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = __hash__ = _refused
+    __getitem__ = __setattr__ = _refused
+
+
+class Made(Remote):
+    """What a class of the program made for a test: an object with attributes, methods and items of its own."""
+
+    __slots__ = ()
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self._program.called({"r": self._r}, arguments, named)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        value = self._act("attribute", name)
+        return Made(self._program, *identity_of(value)) if type(value) is Remote else value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._act("set", name, value)
+
+    def __len__(self) -> int:
+        found = self._act("length")
+        if type(found) is not int or found < 0:
+            raise NotData("the program's object has no length that is a number")
+        return found
 
     def __getitem__(self, key: Any) -> Any:
         return self._act("item", key)
 
     def _refused(self, *other: Any) -> Any:
-        raise NotData(f"the program returned a {self._of}, which is no plain data, where a test compares")
+        """To compare it, the test would have to run where the program is."""
+        self._program.uncrossable = f"a test compares a {self._of}"
+        raise Uncrossable(self._program.uncrossable)
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = __hash__ = _refused
+    __add__ = __radd__ = __sub__ = __mul__ = __truediv__ = __neg__ = __str__ = _refused
+
+
+DATA = (str, bytes, list, tuple, dict, set, int, float, range)
+
+
+def identity_of(remote: Remote) -> tuple[int, str]:
+    return object.__getattribute__(remote, "_r"), object.__getattribute__(remote, "_of")
 
 
 def handed(value: Any) -> Any:
     """An argument that is no data."""
-    if type(value) is Remote:
-        return {"r": object.__getattribute__(value, "_r")}
+    if isinstance(value, Remote):
+        return {"r": identity_of(value)[0]}
     return no_data(value)
 
 
@@ -212,8 +263,9 @@ def judge(problem: Problem, channel: Channel) -> None:
     faults: list[str] = []
     try:
         exec(problem.prelude, namespace)
-        namespace.update({name: Function(program, name) for name in problem.names})
-        program.asked({"code": code})
+        defined = program.asked({"code": code, "names": problem.names})["ok"]
+        defined = defined if isinstance(defined, list) else []
+        namespace.update({name: Function(program, name) for name in problem.names if name in defined})
         exec(problem.setup, namespace)
     except BaseException as error:
         faults = [said(error)] * len(problem.tests)

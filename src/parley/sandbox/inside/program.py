@@ -29,7 +29,7 @@ def serve(channel: Channel, limits: dict[str, Any]) -> None:
     def answer(message: dict[str, Any]) -> Any:
         if "code" in message:
             exec(compile(message["code"], "program.py", "exec"), namespace)
-            return {"ok": None}
+            return {"ok": [name for name in message.get("names", ()) if callable(namespace.get(name))]}
         if "script" in message:
             return {"ok": output_of(message["script"], message.get("stdin", ""))}
         if "inside" in message:
@@ -81,6 +81,7 @@ def attributed(thing: Any, name: str, value: Any) -> None:
 ACTS: dict[str, Any] = {
     "attribute": getattr,
     "set": attributed,
+    "iterator": lambda thing: iter(thing) is thing,
     "iterate": lambda thing: list(thing),
     "next": lambda thing: next(thing),
     "length": len,
