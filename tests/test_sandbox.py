@@ -519,3 +519,15 @@ def test_modules_sent_inside_need_nothing_but_the_standard_library():
     for name, text in process.SOURCES:
         assert "import parley\n" not in text, name
     assert Path(process.__file__).parent.joinpath("inside").is_dir()
+
+
+def test_a_program_that_has_itself_killed_fails_and_stops_no_run(sandbox):
+    code = "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (1, 1))\ndef answer(x):\n    while True: pass"
+    found = asyncio.run(sandbox.execute({"code": code, "tests": ["assert answer(1) == 1"]}))
+    assert (found["passed"], found["end"] in ("died", "timeout")) == (False, True)
+
+
+def test_only_line_feeds_end_lines(sandbox):
+    for wrong in ("\\x0c", "\\u2028", "\\x1c"):
+        found = asyncio.run(sandbox.execute({"code": f"print('a{wrong}b')", "cases": [("", "a\nb")]}))
+        assert not found["passed"]

@@ -81,6 +81,7 @@ class Long:
     __iter__ = lambda self: iter([Number(7)])
 def answer(x): return Long()
 """,
+        "TypeError",
         tests=("assert len(answer(20)) == 42", "assert list(answer(3)) == [8]"),
     ),
     "class_that_lies": Attack(
@@ -114,6 +115,49 @@ def answer(x): return [All()] if not isinstance(x, All) else All()
         NOT_DATA,
         tests=("assert answer(answer(20)[0]) == 42", "assert 8 in answer(3)"),
     ),
+    "methods_that_lie": Attack(
+        """
+class Yes:
+    __getattr__ = lambda self, name: lambda *given: True
+def answer(x): return Yes()
+""",
+        NOT_DATA,
+        tests=("assert answer(20).startswith('expected')", "assert answer(3).issubset({1, 2, 3})"),
+    ),
+    "items_that_lie": Attack(
+        """
+class Yes:
+    __getitem__ = lambda self, key: True
+def answer(x): return Yes()
+""",
+        NOT_DATA,
+        tests=("assert answer(20)['expected']", "assert answer(3)[42]"),
+    ),
+    "two_faces": Attack(
+        """
+class Both:
+    __iter__ = lambda self: iter([3, 1, 2])
+    __getitem__ = lambda self, at: at
+    __len__ = lambda self: 3
+def answer(x): return Both()
+""",
+        NOT_DATA,
+        tests=("r = answer(20)\nassert all(r[i] <= r[i + 1] for i in range(2)) and sorted(r) == [1, 2, 3]",) * 2,
+    ),
+    "forces_the_weaker_mode": Attack(
+        """
+class Sliced:
+    __getitem__ = lambda self, key: [4, 2]
+def answer(x): return Sliced()
+here = sys._getframe()
+while here.f_back: here = here.f_back
+for module in list(sys.modules.values()):
+    if hasattr(module, "tried"): module.tried = lambda tests, namespace: [""] * (1 + len(tests["tests"]))
+""",
+        NOT_DATA,
+        tests=("assert answer(20)[:2] == [4, 2]", "assert answer(3)[:1] == [8]"),
+    ),
+    "a_name_that_is_not_there": Attack("pass", "NameError", tests=("assert callable(answer)", "assert answer")),
     "answers_by_hand": Attack("def answer(x):\n    frame({'ok': True})\n    frame({'ok': None})\n    time.sleep(1)", "AssertionError"),
     "answers_early": Attack("for _ in range(10): frame({'ok': True})\ndef answer(x): return True"),
     "answers_twice": Attack("def answer(x):\n    frame({'ok': 0})\n    frame({'ok': 0})\n    return 0"),

@@ -264,7 +264,7 @@ def judge(problem: Problem, channel: Channel) -> None:
     try:
         exec(problem.prelude, namespace)
         defined = program.asked({"code": code, "names": problem.names})["ok"]
-        defined = defined if isinstance(defined, list) else []
+        defined = defined if isinstance(defined, list) else problem.names  # what cannot be read is seen when it is called
         namespace.update({name: Function(program, name) for name in problem.names if name in defined})
         exec(problem.setup, namespace)
     except BaseException as error:
