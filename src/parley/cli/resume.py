@@ -8,6 +8,7 @@ import click
 
 from parley import runs
 from parley import store as stores
+from parley.cli.envfile import check_env
 from parley.cli.options import as_json, at_once, in_format, in_store, within_calls, within_usd
 from parley.cli.playing import played
 from parley.cli.progress import say
@@ -40,6 +41,7 @@ def command(
 
     Bounds are totals of the run, what was spent before included; those that are not given stay as they are.
     """
+    check_env()
     path = stores.find(run, stores.folder(store))
     prepared = prepare_again(path, max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls)
     with Archive(path) as archive:

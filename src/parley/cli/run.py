@@ -9,6 +9,7 @@ import click
 
 from parley import runs
 from parley import store as stores
+from parley.cli.envfile import check_env
 from parley.cli.options import as_json, assigned, in_format, in_store, with_options, within_calls, within_usd
 from parley.cli.playing import played
 from parley.cli.progress import fetching, say
@@ -105,6 +106,7 @@ def command(
     parley run public_goods -m strong -m c=strong -M c.temperature=1     (strong is an alias in models.yaml)
     parley run experiment.yaml --seed 2
     """
+    check_env()
     experiment = from_file(task) if is_file(task) else Experiment(task)
     experiment.params |= assigned(params, "--set")
     if models:
