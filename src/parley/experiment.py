@@ -162,6 +162,7 @@ class Experiment:
             max_calls=self.max_calls,
             sandbox=self.sandbox or "bubblewrap",
             name=self.name or "",
+            concurrency=self.concurrency,
         )
 
     def stop(self, plan: str, on_items: bool) -> Stop | None:

@@ -159,14 +159,13 @@ def prepare_again(
     max_blocks: int | None = None,
     budget_usd: float | None = None,
     max_calls: int | None = None,
+    concurrency: int | None = None,
 ) -> Prepared:
     """A run's own configuration and items, made playable again; its bounds may be set anew."""
     with Archive(path) as archive:
         config = archive.config if max_blocks is None else bounded(archive, max_blocks)
-        if budget_usd is not None:
-            config = replace(config, budget_usd=budget_usd)
-        if max_calls is not None:
-            config = replace(config, max_calls=max_calls)
+        anew: dict[str, Any] = {"budget_usd": budget_usd, "max_calls": max_calls, "concurrency": concurrency}
+        config = replace(config, **{name: value for name, value in anew.items() if value is not None})
         prices = prices_of(archive) if seated else None
         if prices is not None and config.budget_usd is not None:
             refuse_unpriced(prices)

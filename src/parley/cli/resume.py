@@ -30,7 +30,7 @@ from parley.store.archive import Archive
 def command(
     run: str,
     store: str | None,
-    concurrency: int,
+    concurrency: int | None,
     max_blocks: int | None,
     budget_usd: float | None,
     max_calls: int | None,
@@ -43,10 +43,8 @@ def command(
     """
     check_env()
     path = stores.find(run, stores.folder(store))
-    prepared = prepare_again(path, max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls)
+    prepared = prepare_again(path, max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls, concurrency=concurrency)
     with Archive(path) as archive:
         if archive.state == "done":
             say(f"{archive.id} is done: nothing is left to play")
-    return played(
-        partial(runs.go_on, prepared, path), as_json=as_json, form=form, concurrency=concurrency, quiet=prepared.attended
-    )
+    return played(partial(runs.go_on, prepared, path), as_json=as_json, form=form, quiet=prepared.attended)

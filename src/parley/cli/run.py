@@ -126,8 +126,7 @@ def command(
     if not yes:
         refuse_unwanted(prepared)
     play = partial(runs.start, prepared, stores.folder(experiment.store))
-    most = experiment.concurrency or runs.CONCURRENCY
-    return played(play, as_json=as_json, form=form, concurrency=most, quiet=prepared.attended)
+    return played(play, as_json=as_json, form=form, quiet=prepared.attended)
 
 
 def forecasted(prepared: Prepared, as_json: bool, form: str) -> int:
