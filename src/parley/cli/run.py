@@ -120,7 +120,7 @@ def command(
     experiment.override(seats=seats, max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls)
     experiment.override(name=name, store=store, concurrency=concurrency, sandbox="none" if unsafe else sandbox)
     with fetching():
-        prepared = experiment.prepared()
+        prepared = experiment.prepared(keyless=dry_run)
     if dry_run:
         return forecasted(prepared, as_json, form)
     if not yes:
@@ -131,11 +131,12 @@ def command(
 
 def forecasted(prepared: Prepared, as_json: bool, form: str) -> int:
     """Print what the run would take."""
-    from parley.forecast import encoded, forecast
+    from parley.forecast import compared_with, encoded, forecast
 
     for caution in prepared.cautions:
         say(caution)
     found = forecast(prepared)
+    found.notes += compared_with(found, prepared.config)
     click.echo(encoded(found) if as_json else found.table().render(form))
     return 0
 
@@ -155,8 +156,11 @@ def refuse_unwanted(prepared: Prepared) -> None:
     if usd["high"] is not None and usd["high"] <= ASK_FROM:
         return
     cost = "a price is not known" if usd["high"] is None else f"{money(usd['low'] or 0)} to {money(usd['high'])} USD"
-    say(f"about {calls:,} calls are expected; {cost} (--dry-run shows more, --budget-usd bounds it, --yes asks nothing)")
-    click.confirm("parley: play?", abort=True, err=True)
+    bound = "--max-calls" if usd["high"] is None else "--budget-usd"  # a bound in USD wants to know every price
+    say(f"about {calls:,} calls are expected; {cost} (--dry-run shows more, {bound} bounds it, --yes asks nothing)")
+    if not click.confirm("parley: play?", err=True):
+        say("nothing was played")
+        raise click.Abort
 
 
 def panels(experiment: Experiment, texts: tuple[str, ...]) -> dict[str, list[str]]:
