@@ -4,6 +4,7 @@ import pytest
 
 from parley import UsageError, providers
 from parley.errors import KeyMissing
+from parley.participants import named
 from tests.test_cli import parley
 
 HEAD = "from dataclasses import dataclass\nfrom parley.providers.protocol import Reply\n\n\n"
@@ -131,3 +132,15 @@ def test_the_doctor_tells_bad_news_first_asks_services_too_and_ends_with_1(tmp_p
     assert "does not answer (nothing listens there)" in done.out
     assert "Error" not in done.out
     assert "127.0.0.1:9/f: " in next(line for line in done.out.splitlines() if line.startswith("service"))
+
+
+def test_an_address_that_goes_too_far_is_refused_at_the_start():
+    for base in ("http://h/v1/chat/completions", "http://h/v1/chat/completions/", "http://h/v1/chat/completions?x=1"):
+        with pytest.raises(UsageError, match=r"base_url ends with /chat/completions.*leave /chat/completions out"):
+            providers.make("vllm", "m", {"base_url": base})
+    providers.make("vllm", "m", {"base_url": "http://h/v1"})
+
+
+def test_a_service_is_called_by_all_of_its_address():
+    assert named("http/http://127.0.0.1:8125/f").alias == "127.0.0.1-8125-f"
+    assert named("http/https://bots.example/a/b?x=1").alias == "bots.example-a-b"

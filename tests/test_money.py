@@ -238,7 +238,7 @@ def test_what_is_partly_known_is_at_least_so_much_and_what_is_unknown_is_no_zero
     unknown = parley.run("public_goods", {"c": counting(tokens_in=9, tokens_out=9), "b": "bot/random"}, repeats=1, store="runs")
     assert [row["usd"] for row in unknown.data["cost"]] == [0, None]
     assert total(unknown.data["cost"]) == (10, None, None)
-    assert "cost: unknown for 10 calls (c unknown)" in unknown.remarks()
+    assert "cost: unknown for 5 calls" in unknown.remarks()
     assert command("ls", cwd=here).out.splitlines()[2].endswith("–")
 
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, cast
 
-from parley.errors import KeyMissing, unknown
+from parley.errors import KeyMissing, UsageError, unknown
 from parley.parameters import fitted
 from parley.providers import foreign
 from parley.providers.keys import expanded, setting
@@ -61,6 +61,7 @@ def make(family: str, name: str, options: Mapping[str, Any]) -> Provider:
     provider = class_of(family)
     refuse_unknown(family, name, options)
     refuse_keyless(traits_of(provider), options)
+    refuse_whole(provider, options)
     given = {**options, "name": name}
     if isinstance(base := options.get("base_url"), str) and not getattr(provider, "references", False):
         given["base_url"] = expanded(base, private=True)
@@ -73,6 +74,14 @@ def refuse_unknown(family: str, name: str, options: Iterable[str]) -> None:
     for option in options:
         if option not in taken:
             raise unknown(f"option of {family}/{name}:", option, {*taken, *COMMON})
+
+
+def refuse_whole(provider: Any, options: Mapping[str, Any]) -> None:
+    """An address goes as far as the path that a provider appends to it, and no farther."""
+    path, home = getattr(provider, "path", ""), traits_of(provider).home_env
+    what, base = ("base_url", options["base_url"]) if options.get("base_url") else (home, setting(home) if home else None)
+    if path and isinstance(base, str) and base.partition("?")[0].rstrip("/").endswith(path):
+        raise UsageError(f"{what} ends with {path}, which is appended to it: leave {path} out")
 
 
 def refuse_keyless(traits: Traits, options: Mapping[str, Any]) -> None:
