@@ -131,7 +131,10 @@ def test_the_doctor_tells_bad_news_first_asks_services_too_and_ends_with_1(tmp_p
     done = parley("doctor", cwd=tmp_path, env=env, code=1)
     assert "does not answer (nothing listens there)" in done.out
     assert "Error" not in done.out
-    assert "127.0.0.1:9/f: " in next(line for line in done.out.splitlines() if line.startswith("service"))
+    service = next(line for line in done.out.splitlines() if line.startswith("service"))
+    assert "127.0.0.1:9/f: " in service
+    assert "nothing listens there" in service
+    assert "ssl:" not in service
 
 
 def test_an_address_that_goes_too_far_is_refused_at_the_start():

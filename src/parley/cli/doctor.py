@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sqlite3
 from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
@@ -28,6 +29,7 @@ from parley.task import Task
 
 PACKAGES = ("aiohttp", "orjson", "uvloop", "click", "rich", "fastjsonschema", "genai-prices")
 UNASKED: dict[str, Any] = {"model": None, "latency": None, "served": None, "error": None}
+UNREACHED = re.compile(r"Cannot connect to host \S+ ssl:\S+ \[(.*?)\](?!\])")
 PATIENCE = 20.0  # seconds that a call may take here
 
 
@@ -178,9 +180,14 @@ async def ask(row: dict[str, Any], entry: dict[str, Any]) -> None:
         else:
             reply = await worded(family, name, {**options, "max_tokens": 16, "deadline": PATIENCE})
     except Exception as wrong:  # whatever it is, it is what the doctor was asked for
-        row["error"] = redacted(clip(str(wrong) or "it failed without a word why", 300))
+        row["error"] = redacted(clip(UNREACHED.sub(told, str(wrong)) or "it failed without a word why", 300))
         return
     row["latency"], row["served"] = reply.latency, reply.model
+
+
+def told(found: re.Match[str]) -> str:
+    """What a connection says of itself when nobody is reached, in words."""
+    return "host not found" if re.search(r"not known|resolution|DNS|No address", found[1]) else "nothing listens there"
 
 
 async def worded(family: str, name: str, options: dict[str, Any]) -> Reply:
