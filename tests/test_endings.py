@@ -1,12 +1,17 @@
 """How a run ends for the person: why it stopped, once; what was not finished; what to do, and only what can help."""
 
+import time
 from collections import Counter
 
 import pytest
 
 from parley import endings
+from parley.budget import Budget, Call
+from parley.cli.progress import waited_for
 from parley.config import Config
+from parley.places import Brake, Tally
 from parley.prepared import prepare_again
+from parley.prices import Prices
 from parley.runs import CONCURRENCY, at_once
 from parley.store.archive import Archive
 from parley.tables import plural
@@ -41,7 +46,8 @@ def test_a_run_that_is_done_has_nothing_unfinished(tmp_path):
 
 def test_why_a_run_stopped_is_said_once_and_not_at_length(tmp_path):
     done = with_a("http://127.0.0.1:9/v1", tmp_path, "--repeats", 1, "-M", "a.deadline=0.3")
-    assert (done.out + done.err).count("127.0.0.1:9/v1/chat/completions") == 1
+    assert "127.0.0.1:9" not in done.out
+    assert done.err.count("stopped (a: http://127.0.0.1:9/v1/chat/completions") == 1
     assert "go on with: parley resume runs/" in done.err
     long = endings.reasons(Counter({"x" * 5000: 1, "y": 2}))
     assert len(long) < 300
@@ -84,6 +90,19 @@ def test_the_smallest_bound_that_is_of_use_is_named(tmp_path):
     done = parley("run", EXAMPLE, *BOTS, "--repeats", 2, "--max-calls", 2, cwd=tmp_path, code=4)
     assert "--max-calls N (N: 3 or more)" in done.err
     assert "done" in parley("resume", "last", "--max-calls", 1000, cwd=tmp_path).err
+
+
+def test_the_smallest_bound_in_usd_is_read_from_what_the_budget_says():
+    budget = Budget(0.5, None, Prices({}), Brake(), None, calls=3, usd=0.4)
+    reason = budget._why(Call(budget, "a", True, usd=0.25))
+    assert endings.least("--budget-usd", reason, budget) == endings.upwards(0.65)
+    assert endings.least("--max-blocks", "", budget) == endings.least("--budget-usd", "for another reason", budget) == ""
+
+
+def test_who_is_waited_for_is_named_with_how_long():
+    tally = Tally()
+    tally.waiting["x"] = {1: time.monotonic() - 12.2}
+    assert waited_for(tally) == "waiting for x for 12 s"
 
 
 def test_usd_are_rounded_so_that_they_are_enough():

@@ -116,6 +116,24 @@ def test_models_marks_keys_that_are_found_and_aliases_that_cannot_be_used(tmp_pa
     assert "WRONG" not in rows["good"]
 
 
+def test_a_run_is_shown_when_its_provider_cannot_be_loaded_any_more(installed, tmp_path):
+    installed(WHOLE.replace("'{}'", "'{\"coins\": 5}'"))
+    parley("run", "public_goods", "-m", "m=mine/m", "-m", "bot/random", "--repeats", 1, cwd=tmp_path)
+    installed(WHOLE)
+    with pytest.raises(UsageError):
+        providers.class_of("mine")
+    assert "public_goods" in parley("show", "last", cwd=tmp_path).out
+    assert "public_goods" in parley("ls", cwd=tmp_path).out
+
+
+def test_an_alias_without_an_address_is_bad_news_for_the_doctor(tmp_path):
+    (tmp_path / "models.yaml").write_text("here: {model: embedded/smollm2}\nnowhere: {model: openai-compatible/x}\n")
+    env = {"OPENAI_COMPATIBLE_BASE_URL": ""}
+    (row,) = parley("doctor", "--json", cwd=tmp_path, env=env, code=1).json["models"]
+    assert row["alias"] == "nowhere"
+    assert "say where it is served" in row["error"]
+
+
 def test_lines_of_env_that_are_no_assignments_are_told_by_their_number_and_not_shown(tmp_path):
     (tmp_path / ".env").write_text("# keys\nexport A_KEY=one\n\nOPENAI_API_KEY: sk-do-not-show-me\n")
     for words in (("models", "bot/random"), ("run", "public_goods", "-m", "bot/random", "-m", "bot/altruist", "--repeats", 1)):

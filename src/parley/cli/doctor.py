@@ -132,12 +132,11 @@ async def endpoints(calls: bool) -> tuple[list[dict[str, Any]], list[dict[str, A
     asked = [row for row in rows if row["base_url"] and row["key"] != "not set"]
     for row, state in zip(asked, await asyncio.gather(*(reached(row["base_url"]) for row in asked)), strict=True):
         row["state"] = state
-    local = [row["provider"] for row in rows if row["base_url"] is None and not row["state"].startswith("cannot")]
+    local = [row["provider"] for row in rows if row["in_process"]]
     named = [
         {"alias": alias, **UNASKED, "model": entry["model"], "options": entry}
         for alias, entry in aliases.known().items()
-        if (family := str(entry["model"]).partition("/")[0]) == "http"
-        or (providers.known(family) and (family not in local or "base_url" in entry))
+        if (family := str(entry["model"]).partition("/")[0]) == "http" or (providers.known(family) and family not in local)
     ]
     if calls:
         answering = [row for row in asked if row["state"].startswith("answers")]
@@ -146,6 +145,7 @@ async def endpoints(calls: bool) -> tuple[list[dict[str, Any]], list[dict[str, A
         del row["options"]
     for row in rows:
         row["base_url"] = shown_address(row["base_url"])
+        del row["in_process"]
     return rows, named
 
 
@@ -155,11 +155,12 @@ def endpoint(name: str) -> dict[str, Any]:
         traits = providers.traits(name)
     except ParleyError as wrong:
         state = str(wrong).removeprefix(f"provider {name} ")
-        return {"provider": name, "key": "unknown", "base_url": None, "state": state, **UNASKED}
+        return {"provider": name, "key": "unknown", "base_url": None, "state": state, **UNASKED, "in_process": False}
     key, home = traits.key_variable, traits.home_env
     found = "none" if not key else "found" if setting(key) else "not set" if traits.key_needed else "optional"
     base = (home and setting(home)) or traits.home
-    return {"provider": name, "key": found, "base_url": base, "state": "not asked", **UNASKED}
+    inside = traits.unbilled or not traits.key_known  # it runs here, or asks others by ways of its own
+    return {"provider": name, "key": found, "base_url": base, "state": "not asked", **UNASKED, "in_process": inside}
 
 
 async def ask_small(row: dict[str, Any]) -> None:
