@@ -72,7 +72,8 @@ def test_resuming_is_not_offered_where_it_cannot_help(tmp_path):
 )
 def test_what_to_do_depends_on_what_was_refused(fault, said):
     assert endings.remedy([fault]).endswith(said) or said in endings.remedy([fault])
-    assert endings.remedy([]) == ""
+    assert endings.remedy([]) == endings.remedy([], ["a: broke off"]) == ""
+    assert "once somebody answers there" in endings.remedy([], ["a: http://h/v1: Cannot connect to host h:80 (5 tries)"])
 
 
 def test_a_run_keeps_how_many_matches_are_in_flight_until_another_number_is_given(tmp_path):

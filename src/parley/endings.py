@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 SHOWN = 200  # characters of a fault
 NEXT = re.compile(r"may cost up to ([\d.,e+-]+)$")
 NAMED = re.compile(r"check the model's name and base_url|is no address that can be asked|it wants to be asked at")
+UNREACHED = "Cannot connect to host"
 BARE = re.compile(r"https?://[^/\s]+/(?:chat/completions|completions|responses|messages)\b")
 
 
@@ -51,14 +52,15 @@ def reasons(faults: Counter[str]) -> str:
     return "; ".join(shown) + (f"; and {plural(rest, 'more kind')} of fault" if rest else "")
 
 
-def remedy(lasting: Collection[str]) -> str:
-    """What to do about faults that asking again does not mend."""
+def remedy(lasting: Collection[str], faults: Collection[str] = ()) -> str:
+    """What to do about faults that asking again does not mend, or not at once."""
     if not lasting:
-        return ""
+        unreached = bool(faults) and all(UNREACHED in fault for fault in faults)
+        return "once somebody answers there, go on with: {resume}; for another base_url, start a new run" if unreached else ""
     if not any(NAMED.search(fault) for fault in lasting):
         return "asking again will not help before that is mended; then go on with: {resume}"
     hint = " (did you leave out /v1 at the end of base_url?)" if any(BARE.search(fault) for fault in lasting) else ""
-    return f"a model's name and base_url are part of the run: start a new run with the right ones{hint}"
+    return f"a model's name, and a base_url given with it, are part of the run: start a new run with the right ones{hint}"
 
 
 def least(flag: str, reason: str, budget: Budget | None) -> str:

@@ -129,7 +129,7 @@ async def play(
             await asyncio.to_thread(playing.sandbox.close)
         await journal.close()
     flag = playing.brake.flag or ("--max-blocks" if status == "budget" else "")
-    return Ending(path, state, status, reason, flag, least(flag, reason, playing.budget), remedy(playing.lasting))
+    return Ending(path, state, status, reason, flag, least(flag, reason, playing.budget), remedy(playing.lasting, playing.faults))
 
 
 def sandbox_for(prepared: Prepared) -> Sandbox | None:
