@@ -5,6 +5,7 @@ import pytest
 from parley import UsageError, providers
 from parley.errors import KeyMissing
 from parley.participants import named
+from tests.endpoint import endpoint
 from tests.test_cli import parley
 
 HEAD = "from dataclasses import dataclass\nfrom parley.providers.protocol import Reply\n\n\n"
@@ -165,3 +166,11 @@ def test_an_address_that_goes_too_far_is_refused_at_the_start():
 def test_a_service_is_called_by_all_of_its_address():
     assert named("http/http://127.0.0.1:8125/f").alias == "127.0.0.1-8125-f"
     assert named("http/https://bots.example/a/b?x=1").alias == "bots.example-a-b"
+
+
+def test_an_answer_to_the_doctor_does_not_hide_that_the_model_refused(tmp_path):
+    with endpoint(0) as served:
+        env = {"OPENAI_API_KEY": "sk-do-not-show-me", "OPENAI_BASE_URL": served.url}  # its paths begin with /v1
+        done = parley("doctor", cwd=tmp_path, env=env, code=1)
+    line = next(line for line in done.out.splitlines() if line.startswith("openai "))
+    assert 0 < line.index("gpt-4.1-nano: ") < line.index("answers (HTTP 404)")
