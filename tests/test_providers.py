@@ -148,11 +148,14 @@ def test_an_unknown_provider_is_told_with_the_nearest_name():
         providers.make("opnai", "m", {})
 
 
+METHODS = "    async def complete(self, request): ...\n\n    async def close(self): ...\n\n"
+
+
 def test_a_package_may_bring_a_provider_of_its_own(monkeypatch, tmp_path):
     (tmp_path / "mine-1.dist-info").mkdir()
     (tmp_path / "mine-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
     (tmp_path / "mine-1.dist-info" / "entry_points.txt").write_text("[parley.providers]\nmine = mine:Mine\n")
-    fields = "    name: str\n    mood: str = 'calm'\n    strength: float = 0\n"
+    fields = f"    name: str\n    mood: str = 'calm'\n    strength: float = 0\n{METHODS}"
     (tmp_path / "mine.py").write_text(f"from dataclasses import dataclass\n\n\n@dataclass\nclass Mine:\n{fields}")
     monkeypatch.syspath_prepend(tmp_path)
     assert "mine" in providers.names()
@@ -169,7 +172,7 @@ def test_what_another_provider_says_of_itself_is_heard_like_ours(monkeypatch, tm
     said = (
         "    seller, small, caches, thinks_by = 'openai', 'tiny', True, ('mood',)\n    key_env, key_needed = 'MINE_KEY', True\n"
     )
-    fields = "    name: str\n    mood: str = ''\n"
+    fields = f"    name: str\n    mood: str = ''\n{METHODS}"
     source = f"from dataclasses import dataclass\n\n\n@dataclass\nclass Mine:\n    'Mine.'\n{fields}{said}"
     (tmp_path / "mine_too.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
@@ -187,7 +190,7 @@ def test_every_file_here_is_a_provider_or_has_no_class_of_that_name_with_options
     shared = files - set(providers.names())
     assert shared == {
         "--init--", "answers", "connections", "protocol", "transport", "patience", "spending", "keys", "endpoint",
-        "capabilities", "schemas", "responses", "traits",
+        "capabilities", "schemas", "responses", "traits", "foreign",
     }  # fmt: skip
     for name in ("protocol", "hf.checkpoint", "openai_compatible", "", "Openai"):
         assert not providers.known(name)

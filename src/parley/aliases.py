@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -11,9 +11,10 @@ from typing import Any
 
 import orjson
 
+from parley import providers
 from parley.errors import UsageError, unknown
 from parley.marked import Marked
-from parley.participants import named
+from parley.participants import kinds, named
 
 Entry = dict[str, Any]  # {"model": PROVIDER/NAME, options…}
 
@@ -66,8 +67,8 @@ def beside(file: Marked, path: str) -> str:
     return path if path.startswith(("~", "${")) else str(file.path.parent / path)
 
 
-def entry(alias: str, own: Mapping[str, Entry], file: Marked | None) -> Entry:
-    """The model of an alias: one of this run's own, else one of those for all runs."""
+def entry(alias: str, own: Mapping[str, Entry], file: Marked | None, typed: Collection[str] = ()) -> Entry:
+    """The model of an alias: one of this run's own, else one of those for all runs. Those that were only `typed` are no hint."""
     if alias in own:
         return dict(own[alias])
     shared = known()
@@ -76,5 +77,8 @@ def entry(alias: str, own: Mapping[str, Entry], file: Marked | None) -> Entry:
     here = place()
     looked = [str(file.path)] if file else []
     looked.append(str(here) if here.exists() else f"{here}, which is not there")
-    wrong = unknown("alias", alias, {*own, *shared})
+    if providers.known(alias) or alias in kinds():
+        what = "a provider" if providers.known(alias) else "a kind of participant"
+        raise UsageError(f"{alias!r} is {what}, and the model's name is missing: write {alias}/NAME")
+    wrong = unknown("alias", alias, {*own, *shared} - {each for each in typed if each not in shared})
     raise UsageError(f"{wrong}; looked in {' and '.join(looked)}; a model itself is named PROVIDER/NAME, like bot/random")

@@ -19,12 +19,12 @@ from parley.task import Metric, Prompt, Task
 
 ISOLATING = ("bubblewrap", "docker", "podman")
 SANDBOXES = (*ISOLATING, "none")
-FREE = ("name", "max_blocks", "budget_usd", "max_calls")  # what may change from one sitting to the next
+FREE = ("name", "max_blocks", "budget_usd", "max_calls", "concurrency")  # what may change from one sitting to the next
 
 
 @dataclass(frozen=True)
 class Config:
-    """The configuration of a run; how fast it is played is not part of it."""
+    """The configuration of a run; how fast it is played is kept, and may change."""
 
     task: str
     params: dict[str, Any]
@@ -46,6 +46,7 @@ class Config:
     max_calls: int | None = None
     sandbox: str = "bubblewrap"  # how code that models write is kept apart; "none": not at all
     name: str = ""
+    concurrency: int | None = None  # matches in flight; None: as many as is usual
 
     def __post_init__(self) -> None:
         if self.budget_usd is not None and not 0 <= self.budget_usd < float("inf"):

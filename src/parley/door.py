@@ -10,6 +10,7 @@ from typing import Any
 from parley import runs
 from parley import store as stores
 from parley.config import kept_apart
+from parley.endings import Ending
 from parley.errors import ParleyError, UsageError
 from parley.eventloop import finished
 from parley.experiment import Experiment, from_file, is_file
@@ -77,8 +78,7 @@ async def run_async(
     experiment.override(sandbox="none" if unsafe_run_code_without_isolation else kept_apart(sandbox))
     experiment.override(store=str(store) if store else None)
     experiment.draw_from(dataset)
-    most = runs.CONCURRENCY if experiment.concurrency is None else experiment.concurrency
-    return judged(await runs.start(experiment.prepared(), stores.folder(experiment.store), concurrency=most))
+    return judged(await runs.start(experiment.prepared(), stores.folder(experiment.store)))
 
 
 def resume(
@@ -87,7 +87,7 @@ def resume(
     functions: Mapping[str, Callable[..., Any]] | None = None,
     task: Task | None = None,
     store: str | Path | None = None,
-    concurrency: int = runs.CONCURRENCY,
+    concurrency: int | None = None,
     max_blocks: int | None = None,
     budget_usd: float | None = None,
     max_calls: int | None = None,
@@ -97,11 +97,19 @@ def resume(
     Bounds are on all of the run, what was spent before included; those that are not given stay as they are.
     """
     path = stores.find(str(run), stores.folder(str(store) if store else None))
-    prepared = prepare_again(path, functions, task, max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls)
-    return judged(finished(runs.go_on(prepared, path, concurrency=concurrency)))
+    prepared = prepare_again(
+        path,
+        functions,
+        task,
+        max_blocks=max_blocks,
+        budget_usd=budget_usd,
+        max_calls=max_calls,
+        concurrency=concurrency,
+    )
+    return judged(finished(runs.go_on(prepared, path)))
 
 
-def judged(ending: runs.Ending) -> Result:
+def judged(ending: Ending) -> Result:
     """The result of a run that went wrong only for reasons that resuming may mend."""
     if ending.state == "failed":
         raise ParleyError(ending.reason)

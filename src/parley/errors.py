@@ -2,6 +2,7 @@
 
 ParleyError
 ├── UsageError            what was typed or configured cannot be done
+│   └── KeyMissing        ... for want of a key
 ├── TaskError             a task's author made a mistake
 ├── Unreadable            a reply does not have the form that was asked for
 │   └── OutOfBounds       ... it has the form, but breaks a limit
@@ -28,6 +29,10 @@ class ParleyError(Exception):
 
 class UsageError(ParleyError):
     """What was typed or configured cannot be done."""
+
+
+class KeyMissing(UsageError):
+    """A model wants a key, and none is found."""
 
 
 class TaskError(ParleyError):

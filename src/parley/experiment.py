@@ -101,7 +101,7 @@ class Experiment:
         head, equals, tail = model.partition("=")
         own = bool(equals) and "/" not in head
         model = tail if own else model
-        new = {"model": model} if "/" in model else aliases.entry(model, self.models, self.file)
+        new = {"model": model} if "/" in model else aliases.entry(model, self.models, self.file, self._entered)
         if alias:
             named(f"x={new['model']}")  # in Python any alias will do; the model must be one
         elif own:
@@ -162,6 +162,7 @@ class Experiment:
             max_calls=self.max_calls,
             sandbox=self.sandbox or "bubblewrap",
             name=self.name or "",
+            concurrency=self.concurrency,
         )
 
     def stop(self, plan: str, on_items: bool) -> Stop | None:
@@ -192,8 +193,8 @@ class Experiment:
         alpha = 0.05 if self.alpha is None else self.alpha
         return Stop(self.half_width, alpha, "these_items" if target == "these_items" else "new_items", self.top)
 
-    def prepared(self) -> Prepared:
-        """The run, found to be playable before anything is paid."""
+    def prepared(self, keyless: bool = False) -> Prepared:
+        """The run, found to be playable before anything is paid; `keyless`: it is only looked at, and needs no keys."""
         made = self.made or task_class(self.task).configured(self.params)
         items = self.given
         if items is None and self.dataset is not None and REFERENCE.search(self.dataset):
@@ -203,7 +204,7 @@ class Experiment:
             config.encoded()
         except TypeError as wrong:
             raise UsageError(f"the configuration holds a value that cannot be stored: {wrong}") from None
-        return prepare(config, task=made, items=items, functions=self.functions)
+        return prepare(config, task=made, items=items, functions=self.functions, keyless=keyless)
 
 
 def is_file(task: str) -> bool:

@@ -17,11 +17,13 @@ from parley.signature import signature
 from parley.statistics import ratings as bradley_terry
 from parley.statistics import results as plain
 from parley.statistics import roles
-from parley.statistics.intervals import ALPHA
+from parley.statistics.intervals import ALPHA, interval
 from parley.statistics.results import Observation
 from parley.statistics.roles import Seated
 from parley.store.archive import Archive
+from parley.tables import plural
 from parley.task import Metric
+from parley.unfinished import failed
 
 if TYPE_CHECKING:
     from parley.statistics.anytime import Anytime
@@ -76,6 +78,10 @@ class Findings:
         served, order = self.archive.served(), list(self.metrics)
         faults = Counter((fault["alias"], fault["role"]) for fault in violations_of(self.archive))
         found = plain.cells(self.observations, self.bounds, self.method)
+        without = failed(self.archive, self._declared, self.roles)
+        cells = {(cell.alias, cell.role, cell.metric) for cell in found}
+        nothing = interval([], (0, 0))
+        found += [plain.Cell(*key, None, nothing, None, 0, 0, 0) for key in without if key not in cells]
         rows = []
         for cell in sorted(found, key=lambda cell: (order.index(cell.metric), cell.role, cell.alias)):
             low, high, kind = self._interval(cell)
@@ -93,7 +99,7 @@ class Findings:
                 "interval": kind,
                 "blocks": cell.blocks,
                 "matches": cell.matches,
-                "missing": cell.missing,
+                "missing": cell.missing + without[cell.alias, cell.role, cell.metric],
                 "violations": faults[cell.alias, cell.role],
                 "signature": signature(self.archive, cell.matches),
             }
@@ -271,6 +277,6 @@ def asked_without(left_out: Sequence[Mapping[str, Any]]) -> list[str]:
     said = {"system": "a system role"}
     return [
         f"{found['alias']} was asked without {', '.join(said.get(option, option) for option in found['options'])} "
-        f"in {found['calls']:,} calls: its endpoint does not take that"
+        f"in {plural(found['calls'], 'call')}: its endpoint does not take that"
         for found in left_out
     ]

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from parley.config import Config
 from parley.errors import ParleyError
 from parley.eventloop import finished
 from parley.guessing import CACHE, HIGH, LATIN, LOW, USUAL, Count, Guess, Guessing
@@ -16,7 +17,7 @@ from parley.match import Match
 from parley.plan import Done, MatchSpec, gathered
 from parley.pool import Seat
 from parley.prepared import Prepared
-from parley.prices import writes
+from parley.prices import is_free, writes
 from parley.seating import counted
 from parley.tables import Table, number
 from parley.task import Metric
@@ -63,14 +64,17 @@ class Forecast:
     def table(self) -> Table:
         header = ["model", "role", "calls", "tokens in", "tokens out", "usd, low", "usd, high"]
         rows = [
-            [row["alias"], row["role"], *(f"{row[key]:,}" for key in ("calls", "tokens_in", "tokens_out"))]
+            [row["alias"], row["role"], f"{row['calls']:,}"]
+            + ["–" if is_free(row) else f"{row[key]:,}" for key in ("tokens_in", "tokens_out")]
             + [number(row["usd"][end], 4) for end in ("low", "high")]
             for row in self.rows
         ]
         data = self.data
         sums = [*(f"{data[key]:,}" for key in ("calls", "tokens_in", "tokens_out")), *(number(self.usd[e], 4) for e in self.usd)]
         calls = data["range"]["calls"]
-        about = f"{self.matches:,} matches, {calls['low']:,} to {calls['high']:,} calls; nothing was called"
+        free = sum(row["calls"] for row in self.rows if is_free(row))
+        bots = f", of which about {free:,} are of bots or people" if free else ""
+        about = f"{self.matches:,} matches, {calls['low']:,} to {calls['high']:,} calls{bots}; nothing was called"
         return Table(header, [*rows, ["all", "", *sums]], left=2, note="\n".join([about, *self.notes]))
 
 
@@ -88,6 +92,8 @@ def forecast(prepared: Prepared) -> Forecast:
     rows = []
     for alias, role in sorted({cell for each in found.values() for cell in each}):
         low, usual, high = (found[guess].get((alias, role), Count()) for guess in (LOW, USUAL, HIGH))
+        if is_free(prepared.config.models[alias]):  # which is no model, and reads no tokens
+            low, usual, high = (Count(each.calls) for each in (low, usual, high))
         price, kept = prepared.prices.of(alias), writes(prepared.config.models[alias])
 
         def usd(count: Count, price: Any = price, kept: bool = kept) -> float | None:
@@ -253,6 +259,25 @@ def scaling(single: float, pair: float, models: Sequence[int] = (1, 10, 100)) ->
 def graded(tokens_in: float, tokens_out: float, input: float, output: float) -> float:
     """What one evaluation costs, at prices per million tokens (KIEval, tables 14 and 15)."""
     return (tokens_in * input + tokens_out * output) / 1_000_000
+
+
+def compared_with(found: Forecast, config: Config) -> list[str]:
+    """Whether the bounds that a run is given are enough for what is expected."""
+    calls, said = found.data["range"]["calls"], []
+    bounds: list[tuple[str, float | None, float | None, float | None, str]] = [
+        (f"--budget-usd {config.budget_usd or 0:g}", config.budget_usd, found.usd["low"], found.usd["high"], "{:,.4f} USD"),
+        (f"--max-calls {config.max_calls}", config.max_calls, calls["low"], calls["high"], "{:,} calls"),
+    ]
+    for flag, bound, low, high, form in bounds:
+        if bound is None or low is None or high is None:
+            continue
+        if bound < low:
+            said.append(f"{flag} cannot be enough: at least {form.format(low)} are expected")
+        elif bound < high:
+            said.append(f"{flag} may not be enough: up to {form.format(high)} may be needed")
+        else:
+            said.append(f"{flag} is enough for what is expected")
+    return said
 
 
 def encoded(found: Forecast) -> str:

@@ -30,6 +30,7 @@ class Tally:
     failed: int = 0
     in_flight: int = 0
     calls: int = 0
+    place: str = ""  # the run's file, once there is one
     outlook: str = ""  # how far the plan has come, where more than counting is to be said
     began: float = field(default_factory=time.monotonic)
     notices: list[str] = field(default_factory=list)
@@ -38,7 +39,7 @@ class Tally:
 
     def hear(self, text: str) -> None:
         """Take a notice to the person, once however often it is given."""
-        if text not in self._heard:
+        if text and text not in self._heard:
             self._heard.add(text)
             self.notices.append(text)
 

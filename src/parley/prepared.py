@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from parley import participants
-from parley.budget import END, endless
+from parley.budget import END, LONGEST_REPLY, REQUEST, endless, limit_of
 from parley.catalogue import task_class
 from parley.config import Config, chosen_prompts, identity
-from parley.costs import costs, prices_of, total
+from parley.costs import costs, money, prices_of, total
 from parley.datasets import items_from
 from parley.datasets.files import Located
 from parley.datasets.forms import item_of
-from parley.errors import UsageError, unknown
+from parley.errors import KeyMissing, UsageError, unknown
 from parley.items import by_id, kind_of, stored
 from parley.pace import Limits
 from parley.participants import Participant
@@ -46,13 +46,23 @@ class Prepared:
         """Whether a person plays: one match at a time then, and the terminal is theirs."""
         return any(str(options["model"]).startswith("human/") for options in self.config.models.values())
 
-    def participants(self) -> Iterator[tuple[str, Participant, Limits]]:
-        """Who plays under which alias, and how much at a time; made new, because they belong to the loop that plays."""
+    def participants(self, keyless: bool = False) -> Iterator[tuple[str, Participant, Limits]]:
+        """Who plays under which alias, and how much at a time; made new, because they belong to the loop that plays.
+
+        `keyless`: who only lacks a key is left out, and a caution says so.
+        """
         for alias, options in self.config.models.items():
             rest = {name: value for name, value in options.items() if name != "model"}
             model = self.functions.get(alias, options["model"])
             limits = Limits(*(participants.limit(rest, name, alias) for name in participants.LIMITS))
-            yield alias, participants.make(model, rest, type(self.task), alias), limits
+            try:
+                who = participants.make(model, rest, type(self.task), alias)
+            except KeyMissing as wrong:
+                if not keyless:
+                    raise
+                self.cautions.append(f"{alias}: {wrong}, before it is played")
+                continue
+            yield alias, who, limits
 
 
 def prepare(
@@ -64,8 +74,12 @@ def prepare(
     seated: bool = True,
     prices: Prices | None = None,
     again: bool = False,
+    keyless: bool = False,
 ) -> Prepared:
-    """Look at everything that can be wrong before anything is paid; who only reads a run seats nobody, and needs no key."""
+    """Look at everything that can be wrong before anything is paid; who only reads a run seats nobody, and needs no key.
+
+    `keyless`: models are looked at, but for what is only wrong for want of a key.
+    """
     task = task or task_class(config.task).configured(config.params)
     prompts = chosen_prompts(type(task), config.prompts)
     for alias in [*config.contestants, *(alias for panel in config.instruments.values() for alias in panel)]:
@@ -111,12 +125,27 @@ def prepare(
         prices,
     )
     # Each is made once, so that a wrong name or option fails here.
-    made = {alias: who for alias, who, _ in prepared.participants()} if seated else {}
+    made = {alias: who for alias, who, _ in prepared.participants(keyless)} if seated else {}
     if seated and config.budget_usd is not None:
         refuse_unpriced(prices)
-        if not again and (open_ended := endless(made, prices)):  # what a run began with cannot be changed
-            return with_ends(prepared, open_ended)
+        if not again:  # what a run began with cannot be changed
+            if open_ended := endless(made, prices):
+                prepared = with_ends(prepared, open_ended)
+            refuse_too_little(prepared.config, made, prices)
     return prepared
+
+
+def refuse_too_little(config: Config, made: Mapping[str, Participant], prices: Prices) -> None:
+    """A bound in USD that no single call fits in plays nothing: whatever is asked, its reply may be as long as it is allowed."""
+    for alias, who in made.items():
+        price = prices.of(alias)
+        limit = limit_of(who) or (END if hasattr(getattr(who, "provider", None), "max_tokens") else LONGEST_REPLY)
+        if price is None or config.budget_usd is None or (most := price.most(REQUEST, limit)) <= config.budget_usd:
+            continue
+        raise UsageError(
+            f"--budget-usd {config.budget_usd:g} is not enough for one call of {alias}: a reply of {limit:,} tokens may cost "
+            f"{money(most)} USD, which is set aside before it is asked; allow more, or shorter replies: -M {alias}.max_tokens=N"
+        )
 
 
 def with_ends(prepared: Prepared, aliases: Sequence[str]) -> Prepared:
@@ -159,18 +188,18 @@ def prepare_again(
     max_blocks: int | None = None,
     budget_usd: float | None = None,
     max_calls: int | None = None,
+    concurrency: int | None = None,
 ) -> Prepared:
     """A run's own configuration and items, made playable again; its bounds may be set anew."""
     with Archive(path) as archive:
         config = archive.config if max_blocks is None else bounded(archive, max_blocks)
-        if budget_usd is not None:
-            config = replace(config, budget_usd=budget_usd)
-        if max_calls is not None:
-            config = replace(config, max_calls=max_calls)
+        anew: dict[str, Any] = {"budget_usd": budget_usd, "max_calls": max_calls, "concurrency": concurrency}
+        config = replace(config, **{name: value for name, value in anew.items() if value is not None})
         prices = prices_of(archive) if seated else None
         if prices is not None and config.budget_usd is not None:
             refuse_unpriced(prices)
             refuse_unknown_past(archive, prices)
+            refuse_spent(archive, prices, budget_usd)
         items = archive.items()
     return prepare(config, task=task, items=items or None, functions=functions, seated=seated, prices=prices, again=True)
 
@@ -181,6 +210,16 @@ def refuse_unknown_past(archive: Archive, prices: Prices) -> None:
         raise UsageError(
             f"{archive.id} has calls whose tokens the endpoint did not count, so it is not known what was spent: "
             "leave --budget-usd out, or bound the calls instead: --max-calls N"
+        )
+
+
+def refuse_spent(archive: Archive, prices: Prices, budget_usd: float | None) -> None:
+    """A new bound below what is spent already lets nothing leave."""
+    spent = max(archive.left()[1] or 0.0, total(costs(archive, prices)).at_least or 0.0)
+    if budget_usd is not None and budget_usd < spent and archive.state != "done":
+        raise UsageError(
+            f"--budget-usd {budget_usd:g}: {money(spent)} USD are spent by {archive.id} already, and the bound is on all of it; "
+            "allow more than that"
         )
 
 

@@ -147,8 +147,9 @@ class Prices:
         for key in (alias, f"{family}/{served}", f"{family}/{name}"):
             if key in self._own:
                 return self._own[key]
-        if providers.known(family) and providers.traits(family).unbilled:
-            return NOTHING
+        with suppress(UsageError):  # a provider that cannot be loaded any more is no reason not to show what was played
+            if providers.known(family) and providers.traits(family).unbilled:
+                return NOTHING
         better = public(family, served, options, self._on) if served and served != name else None
         return better or kept or public(family, name, options, self._on)
 

@@ -13,10 +13,12 @@ from parley.errors import UsageError, unknown
 from parley.findings import Findings, asked_without, run_facts, violated
 from parley.panel import judges
 from parley.parts import PARTS, paths, rows_of
+from parley.prices import is_free
 from parley.rounds import by_partner, by_round, passes
 from parley.statistics.intervals import ALPHA
 from parley.store.archive import Archive
 from parley.tables import Table, number, whisker
+from parley.unfinished import not_finished, unfinished
 
 COUNTS = ("blocks", "matches", "missing", "violations")
 COLUMNS = (
@@ -32,8 +34,9 @@ NOTES = {
 class Result:
     """What a run has found so far; `interval` may ask for a bootstrap over blocks instead of Student's t."""
 
-    def __init__(self, path: str | Path, interval: str = "block") -> None:
-        self.path, self._method = Path(path), interval
+    def __init__(self, path: str | Path, interval: str = "block", reasoned: bool = True) -> None:
+        """`reasoned`: whether the table says why a run stopped, or somebody else does."""
+        self.path, self._method, self._reasoned = Path(path), interval, reasoned
 
     @cached_property
     def data(self) -> dict[str, Any]:
@@ -43,7 +46,7 @@ class Result:
             pairs, results, tables = findings.pairs(), findings.results(), findings.tables()
             return {
                 "schema": "parley.result/1",
-                "run": run_facts(archive),
+                "run": {**run_facts(archive), "unfinished": unfinished(archive)},
                 "results": results,
                 "violations": violated(archive),
                 "left_out": archive.left_out(),
@@ -150,7 +153,8 @@ class Result:
         if run["state"] != "done":
             of = "" if data["stability"] else f" of {run['matches']['planned']}"  # where nobody knows how many there will be
             played = f"{run['matches']['done']}{of} matches"
-            lines.append(f"{run['state']}: {played}" + (f"; {run['stop']['reason']}" if run["stop"]["reason"] else ""))
+            why = f"; {run['stop']['reason']}" if run["stop"]["reason"] and self._reasoned else ""
+            lines += [f"{run['state']}: {played}{why}", *not_finished(run["unfinished"])]
         if run["sandbox"] == "none":
             lines.append(
                 "UNSAFE: what models wrote was run without isolation; a program can have changed anything, these numbers too"
@@ -162,7 +166,7 @@ class Result:
             found = ", ".join(f"{each['alias']} {each['kind']} ×{each['count']}" for each in data["violations"])
             lines.append(f"violations: {found}")
         lines += asked_without(data["left_out"])
-        lines += remark(data["cost"])
+        lines += remark([row for row in data["cost"] if not is_free(run["models"][row["alias"]])])
         if data["results"]:
             primary = data["results"][0]["metric"]
             places = [rank for rank in data["ranks"] if rank["metric"] == primary]

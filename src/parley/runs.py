@@ -9,7 +9,6 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,8 +17,8 @@ import orjson
 from parley.budget import Budget
 from parley.config import refuse_changes, refuse_other
 from parley.costs import costs, total
+from parley.endings import Ending, lasts, least, reasons, remedy, uncounted
 from parley.errors import Halted, ParleyError, ParticipantError, ReplayError, SandboxError, StoreError, TaskError, UsageError
-from parley.expect import clip
 from parley.items import stored
 from parley.match import Match, Outcome
 from parley.places import Brake, Placed, Tally
@@ -39,35 +38,24 @@ CONCURRENCY = 32
 HEARTBEAT = 10.0  # seconds
 
 
-@dataclass(frozen=True)
-class Ending:
-    """How playing ended: done, or stopped and why; failed if a task or the store is at fault."""
-
-    path: Path
-    state: Literal["done", "stopped", "failed"]
-    status: str | None
-    reason: str
-    flag: str = ""  # the option whose bound was reached
-
-
 def new_id(task: str) -> str:
     """A name for a run that sorts by time and is not given twice."""
     return f"{task}-{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
 
 
-async def start(prepared: Prepared, folder: Path, *, concurrency: int = CONCURRENCY, **watching: Any) -> Ending:
+async def start(prepared: Prepared, folder: Path, *, concurrency: int | None = None, **watching: Any) -> Ending:
     """Play a new run, into a new file of the store."""
-    refuse_none(concurrency)
+    most = at_once(prepared, concurrency)
     name = new_id(prepared.task.name)
     path = folder / f"{name}{SUFFIX}"
     facts, items = orjson.dumps(prepared.identity), stored(list(prepared.items.values()))
     journal = await SqliteJournal.create(path, name, prepared.config.encoded(), facts, items)
-    return await play(prepared, journal, path, concurrency, **watching)
+    return await play(prepared, journal, path, most, **watching)
 
 
-async def go_on(prepared: Prepared, path: Path, *, concurrency: int = CONCURRENCY, **watching: Any) -> Ending:
+async def go_on(prepared: Prepared, path: Path, *, concurrency: int | None = None, **watching: Any) -> Ending:
     """Play on where a run stopped."""
-    refuse_none(concurrency)
+    most = at_once(prepared, concurrency)
     with Archive(path) as archive:
         refuse_other(archive.config, prepared.config, archive.id)
         refuse_changes(archive.identity, prepared.identity, archive.id)
@@ -77,7 +65,7 @@ async def go_on(prepared: Prepared, path: Path, *, concurrency: int = CONCURRENC
     journal = await SqliteJournal.open(path)
     if raised:
         await journal.reconfigure(prepared.config.encoded())
-    return await play(prepared, journal, path, concurrency, **watching)
+    return await play(prepared, journal, path, most, **watching)
 
 
 def bounds(prepared: Prepared, journal: Journal, brake: Brake, archive: Archive) -> Budget | None:
@@ -91,10 +79,13 @@ def bounds(prepared: Prepared, journal: Journal, brake: Brake, archive: Archive)
     return Budget(config.budget_usd, config.max_calls, prepared.prices, brake, journal, calls, usd or 0.0)
 
 
-def refuse_none(concurrency: int) -> None:
-    """At least one match must be in flight, or nothing is played."""
-    if concurrency < 1:
-        raise UsageError(f"concurrency must be at least 1, not {concurrency}")
+def at_once(prepared: Prepared, concurrency: int | None) -> int:
+    """How many matches are in flight: as is said now, else as the run keeps it; at least one, or nothing is played."""
+    most = prepared.config.concurrency if concurrency is None else concurrency
+    most = CONCURRENCY if most is None else most
+    if most < 1:
+        raise UsageError(f"concurrency must be at least 1, not {most}")
+    return most
 
 
 async def play(
@@ -111,6 +102,8 @@ async def play(
     beating: asyncio.Task[None] | None = None
     hooks: list[Any] = []
     playing: Playing | None = None
+    if tally is not None:
+        tally.place = str(path)
     try:
         with Archive(path) as archive:
             playing = Playing(prepared, journal, tally or Tally(), brake or Brake(), archive)
@@ -135,7 +128,8 @@ async def play(
         if playing is not None and playing.sandbox is not None:
             await asyncio.to_thread(playing.sandbox.close)
         await journal.close()
-    return Ending(path, state, status, reason, playing.brake.flag or ("--max-blocks" if status == "budget" else ""))
+    flag = playing.brake.flag or ("--max-blocks" if status == "budget" else "")
+    return Ending(path, state, status, reason, flag, least(flag, reason, playing.budget), remedy(playing.lasting, playing.faults))
 
 
 def sandbox_for(prepared: Prepared) -> Sandbox | None:
@@ -172,6 +166,7 @@ class Playing:
         self.names = frozenset(names_of(prepared.config))
         self.sandbox = sandbox_for(prepared)
         self.faults: Counter[str] = Counter()
+        self.lasting: set[str] = set()  # of these, what asking again does not mend
         self.fatal: ParleyError | None = None
         tally.done = len(finished)
         tally.notices += [*prepared.cautions, *filter(None, [journal.notice])]
@@ -209,13 +204,7 @@ class Playing:
             if self.brake.reason:
                 return "stopped", self.brake.status, self.brake.reason
             if self.faults:
-                return "stopped", "interrupted", self.reasons()
-
-    def reasons(self) -> str:
-        """Why matches could not be played, the commonest first."""
-        shown = [f"{clip(fault, 300)} ({count} matches)" for fault, count in self.faults.most_common(3)]
-        rest = len(self.faults) - len(shown)
-        return "; ".join(shown) + (f"; and {rest} more kinds of fault" if rest else "")
+                return "stopped", "interrupted", reasons(self.faults)
 
     async def worker(self, waiting: Iterator[MatchSpec]) -> None:
         for spec in waiting:
@@ -234,6 +223,8 @@ class Playing:
                 outcome = await self.played(spec)
                 await self.journal.finish(spec.number, outcome)
             except ParticipantError as fault:
+                if lasts(fault) and str(fault) not in self.faults:  # who failed thrice is refused, too
+                    self.lasting.add(str(fault))
                 self.faults[str(fault)] += 1
                 self.tally.failed += 1
                 await self.journal.fail(spec.number, str(fault))
@@ -287,6 +278,8 @@ class Playing:
         if not all(is_free(options) for options in self.prepared.config.models.values()):
             with Archive(path) as archive:
                 used = self.prepared.prices.used(archive.named())
+                if self.budget is not None and self.budget.most_usd is not None:
+                    self.tally.hear(uncounted(archive, self.prepared.prices, self.budget.usd))
             await self.journal.price(used)
 
     async def beat(self) -> None:

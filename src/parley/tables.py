@@ -120,6 +120,11 @@ def between(low: float | None, high: float | None) -> str:
     return "–" if low is None or high is None else f"{number(low)} to {number(high)}"
 
 
+def plural(count: int, one: str, many: str = "") -> str:
+    """A number of things in words."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
 def nothing(why: str) -> Table:
     """What stands in place of a part that a run has not."""
     return Table([why], [])

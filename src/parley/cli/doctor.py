@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sqlite3
+from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -13,18 +15,21 @@ import orjson
 
 from parley import __version__, aliases, eventloop, providers
 from parley import store as stores
+from parley.cli.envfile import check_env
 from parley.cli.options import as_json, in_store
 from parley.errors import ParleyError
-from parley.expect import clip
-from parley.participants import LIMITS
+from parley.expect import Text, clip
+from parley.participants import LIMITS, http
 from parley.participants.model import Model
-from parley.pool import Turn
+from parley.pool import Seat, Turn, View
 from parley.providers.keys import address, expanded, redacted, setting, shown_address
-from parley.providers.protocol import Request
+from parley.providers.protocol import Reply, Request
 from parley.store.filesystem import is_network, kind_of
+from parley.task import Task
 
 PACKAGES = ("aiohttp", "orjson", "uvloop", "click", "rich", "fastjsonschema", "genai-prices")
 UNASKED: dict[str, Any] = {"model": None, "latency": None, "served": None, "error": None}
+UNREACHED = re.compile(r"Cannot connect to host \S+ ssl:\S+ \[(.*?)\](?!\])")
 PATIENCE = 20.0  # seconds that a call may take here
 
 
@@ -35,12 +40,15 @@ PATIENCE = 20.0  # seconds that a call may take here
 def command(no_calls: bool, store: str | None, as_json: bool) -> int:
     """Say which keys are found, which endpoints answer, where runs go, and how code would be isolated.
 
-    Where a key is set or a server runs here, and for every alias in models.yaml, one model is asked for a word.
+    Where a key is set or a server runs here, and for every alias in models.yaml, one model is asked for a word. The exit
+    code is 1 if something that you have configured does not work.
     """
+    check_env()
     facts = examined(store, calls=not no_calls)
+    code = int(any(map(amiss, facts["endpoints"])) or any(row["error"] for row in facts["models"]))
     if as_json:
         click.echo(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())
-        return 0
+        return code
     click.echo(f"parley {facts['parley']}, Python {facts['python']}, SQLite {facts['sqlite']}, {facts['system']}")
     click.echo("packages: " + ", ".join(f"{name} {found or 'missing'}" for name, found in facts["packages"].items()))
     click.echo(
@@ -48,11 +56,21 @@ def command(no_calls: bool, store: str | None, as_json: bool) -> int:
     )
     click.echo(f"sandbox: {facts['sandbox']}: {facts['isolation']}")
     for row in facts["endpoints"]:
-        asked = f"; {row['model']}: {outcome(row)}" if row["model"] else ""
-        click.echo(f"{row['provider']:<20} key {row['key']:<10} {row['base_url'] or 'no address':<34} {row['state']}{asked}")
+        asked = [f"{row['model']}: {outcome(row)}"] if row["model"] else []
+        said = "; ".join([*asked, row["state"]] if row["error"] else [row["state"], *asked])  # bad news first
+        click.echo(f"{row['provider']:<20} key {row['key']:<10} {row['base_url'] or 'no address':<34} {said}")
     for row in facts["models"]:
         click.echo(f"{row['alias']:<20} {row['model']:<49} {outcome(row)}")
-    return 0
+    return code
+
+
+def amiss(row: dict[str, Any]) -> bool:
+    """Whether an endpoint does not work that somebody has configured: its key, or its address, is set."""
+    if row["state"].startswith("cannot be loaded"):
+        return True
+    home = providers.traits(row["provider"]).home_env
+    wanted = row["key"] == "found" or bool(home and setting(home))
+    return bool(row["error"]) or (wanted and not row["state"].startswith(("answers", "not asked")))
 
 
 def outcome(row: dict[str, Any]) -> str:
@@ -110,20 +128,15 @@ async def endpoints(calls: bool) -> tuple[list[dict[str, Any]], list[dict[str, A
     """Every provider that has an address here and every alias: who answers there, and what a model says to one token."""
     import asyncio
 
-    rows = []
-    for name in providers.names():
-        traits = providers.traits(name)
-        key, home = traits.key_variable, traits.home_env
-        found = "none" if not key else "found" if setting(key) else "not set" if traits.key_needed else "optional"
-        base = (home and setting(home)) or traits.home
-        rows.append({"provider": name, "key": found, "base_url": base, "state": "not asked", **UNASKED})
+    rows = [endpoint(name) for name in providers.names()]
     asked = [row for row in rows if row["base_url"] and row["key"] != "not set"]
     for row, state in zip(asked, await asyncio.gather(*(reached(row["base_url"]) for row in asked)), strict=True):
         row["state"] = state
+    local = [row["provider"] for row in rows if row["in_process"]]
     named = [
         {"alias": alias, **UNASKED, "model": entry["model"], "options": entry}
         for alias, entry in aliases.known().items()
-        if str(entry["model"]).partition("/")[0] in [row["provider"] for row in rows if row["base_url"] or "base_url" in entry]
+        if (family := str(entry["model"]).partition("/")[0]) == "http" or (providers.known(family) and family not in local)
     ]
     if calls:
         answering = [row for row in asked if row["state"].startswith("answers")]
@@ -132,7 +145,22 @@ async def endpoints(calls: bool) -> tuple[list[dict[str, Any]], list[dict[str, A
         del row["options"]
     for row in rows:
         row["base_url"] = shown_address(row["base_url"])
+        del row["in_process"]
     return rows, named
+
+
+def endpoint(name: str) -> dict[str, Any]:
+    """A provider, its key and its address, before anybody is asked."""
+    try:
+        traits = providers.traits(name)
+    except ParleyError as wrong:
+        state = str(wrong).removeprefix(f"provider {name} ")
+        return {"provider": name, "key": "unknown", "base_url": None, "state": state, **UNASKED, "in_process": False}
+    key, home = traits.key_variable, traits.home_env
+    found = "none" if not key else "found" if setting(key) else "not set" if traits.key_needed else "optional"
+    base = (home and setting(home)) or traits.home
+    inside = traits.unbilled or not traits.key_known  # it runs here, or asks others by ways of its own
+    return {"provider": name, "key": found, "base_url": base, "state": "not asked", **UNASKED, "in_process": inside}
 
 
 async def ask_small(row: dict[str, Any]) -> None:
@@ -148,15 +176,41 @@ async def ask(row: dict[str, Any], entry: dict[str, Any]) -> None:
     family, _, name = str(entry["model"]).partition("/")
     options = {key: value for key, value in entry.items() if key not in ("model", *LIMITS)}
     try:
-        model = Model.made(family, expanded(name), {**options, "max_tokens": 16, "deadline": PATIENCE})
-        try:
-            reply = await model.provider.complete(Request([Turn("user", "Hello")]))
-        finally:
-            await model.close()
+        if family == "http":
+            reply = await viewed(name, {**options, "deadline": PATIENCE})
+        else:
+            reply = await worded(family, name, {**options, "max_tokens": 16, "deadline": PATIENCE})
     except Exception as wrong:  # whatever it is, it is what the doctor was asked for
-        row["error"] = redacted(clip(str(wrong) or type(wrong).__name__, 300))
+        row["error"] = redacted(clip(UNREACHED.sub(told, str(wrong)) or "it failed without a word why", 300))
         return
     row["latency"], row["served"] = reply.latency, reply.model
+
+
+def told(found: re.Match[str]) -> str:
+    """What a connection says of itself when nobody is reached, in words."""
+    return "host not found" if re.search(r"not known|resolution|DNS|No address", found[1]) else "nothing listens there"
+
+
+async def worded(family: str, name: str, options: dict[str, Any]) -> Reply:
+    """What a model says; one that takes no such bounds is asked without them."""
+    known = {each.name for each in fields(providers.class_of(family))}
+    bounds = ("max_tokens", "deadline")
+    model = Model.made(
+        family, expanded(name), {key: value for key, value in options.items() if key in known or key not in bounds}
+    )
+    try:
+        return await model.provider.complete(Request([Turn("user", "Hello")]))
+    finally:
+        await model.close()
+
+
+async def viewed(name: str, options: dict[str, Any]) -> Reply:
+    """What a service says to a view as small as can be."""
+    service = http.make(name, options, Task)
+    try:
+        return await service.reply(View(Seat("player"), 1, 0, [Turn("user", "Hello")], b"", Text(), None))
+    finally:
+        await service.close()
 
 
 async def first_listed(base: str) -> str | None:
@@ -184,4 +238,19 @@ async def reached(base: str) -> str:
     except ParleyError as wrong:
         return str(wrong)
     except (aiohttp.ClientError, OSError, TimeoutError) as wrong:
-        return f"does not answer ({type(wrong).__name__})"
+        return f"does not answer ({cause(wrong)})"
+
+
+def cause(wrong: Exception) -> str:
+    """Why nobody answers, in words."""
+    import aiohttp
+
+    if isinstance(wrong, TimeoutError):
+        return "no word within 3 s"
+    if isinstance(wrong, aiohttp.ClientSSLError):
+        return "its certificate is not accepted"
+    if isinstance(wrong, aiohttp.ClientConnectorDNSError):
+        return "host not found"
+    if isinstance(wrong, aiohttp.ClientConnectorError):
+        return "nothing listens there"
+    return "the connection broke off"

@@ -9,9 +9,13 @@ import click
 import orjson
 
 from parley import aliases, catalogue, participants, providers
+from parley.cli.envfile import check_env
 from parley.cli.options import as_json
+from parley.errors import UsageError
 from parley.experiment import Experiment
+from parley.parameters import fitted
 from parley.participants.bot import ANYWHERE
+from parley.participants.http import Options
 from parley.prices import Price, Prices
 from parley.providers.keys import redacted, setting, shown_address
 from parley.providers.traits import Traits
@@ -27,12 +31,14 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
 
     With MODEL (PROVIDER/NAME or an alias), say what each costs, in USD per million tokens.
     """
+    check_env()
     asked = Experiment("")
     for name in names:
         asked.enter(name)
     own = asked.models if names else aliases.known()
     prices = Prices(own)
-    priced = {alias: shown(prices.of(alias)) for alias in own}
+    faults = {} if names else {alias: fault for alias, entry in own.items() if (fault := fault_in(entry))}
+    priced = {alias: None if alias in faults else shown(prices.of(alias)) for alias in own}
     if names:
         facts: dict[str, Any] = {"aliases": own, "prices": priced}
     else:
@@ -40,6 +46,7 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
         bots = {"any task": sorted(ANYWHERE), **bots}
         served = [described(name) for name in providers.names()]
         facts = {"providers": served, "participants": participants.kinds(), "bots": bots, "aliases": own, "prices": priced}
+        facts["faults"] = faults
     if as_json:
         click.echo(redacted(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode()))
         return
@@ -49,16 +56,43 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
         click.echo(f"\naliases in {aliases.place()}:")
     for alias, entry in own.items():
         options = ", ".join(f"{name} {value}" for name, value in entry.items() if name != "model")
-        click.echo(redacted(f"  {alias:<20} {entry['model']}" + (f" ({options})" if options else "") + cost_of(priced[alias])))
+        then = f": WRONG: {faults[alias]}" if alias in faults else cost_of(priced[alias])
+        click.echo(redacted(f"  {alias:<20} {entry['model']}" + (f" ({options})" if options else "") + then))
+
+
+def fault_in(entry: aliases.Entry) -> str:
+    """Why an alias cannot be used, as far as that is seen without making its model; nothing, if it can."""
+    family, _, name = str(entry["model"]).partition("/")
+    try:
+        if family not in participants.kinds():
+            own = set(providers.COMMON)
+            providers.refuse_unknown(family, name, [option for option in entry if option not in own | {"model"}])
+        elif family == "http":
+            fitted(
+                Options,
+                {key: value for key, value in entry.items() if key not in ("model", *participants.LIMITS)},
+                "option of",
+                entry["model"],
+            )
+    except UsageError as wrong:
+        return str(wrong)
+    return ""
 
 
 def told(facts: dict[str, Any]) -> None:
-    """Everybody who can sit in a seat, in lines."""
+    """Everybody who can sit in a seat, in lines; what could be asked at once is marked."""
     for row in facts["providers"]:
+        mark = "*" if row["key_found"] else " "
+        if row["error"]:
+            click.echo(f"{row['provider'] + '/…':<22}{mark}{row['error']}")
+            continue
         missing = "not set" if row["key_needed"] else "not set, needed only if the server wants one"
-        key = f"{row['key']} {'found' if row['key_found'] else missing}" if row["key"] else row["key_told"]
+        key = f"{row['key'] if row['key_found'] else row['keys']} {'found' if row['key_found'] else missing}"
         can = [words for ability, words in ABILITIES.items() if row["abilities"][ability]]
-        click.echo(f"{row['provider'] + '/…':<22} {row['about'].rstrip('.')} ({key})" + (f"; {', '.join(can)}" if can else ""))
+        about = f"{row['about'].rstrip('.')} ({key if row['key'] else row['key_told']})"
+        click.echo(f"{row['provider'] + '/…':<22}{mark}{about}" + (f"; {', '.join(can)}" if can else ""))
+    if any(row["key_found"] for row in facts["providers"]):
+        click.echo("* its key is found")
     click.echo("\nscripted/PATH          replies from a file, one a line")
     click.echo("human/terminal         a person, here")
     click.echo("python/MODULE:FUNCTION a function from the view to a reply")
@@ -68,17 +102,22 @@ def told(facts: dict[str, Any]) -> None:
 
 
 def described(name: str) -> dict[str, Any]:
-    """A provider in plain data: whether its key is found, never its value."""
-    provider, traits = providers.class_of(name), providers.traits(name)
+    """A provider in plain data: whether its key is found, never its value; or why it cannot be loaded."""
+    try:
+        provider, traits, error = providers.class_of(name), providers.traits(name), None
+    except UsageError as wrong:
+        provider, traits, error = None, Traits(key_known=False), str(wrong).removeprefix(f"provider {name} ")
     key, home = traits.key_variable, traits.home_env
     return {
         "provider": name,
+        "error": error,
         "key": key,
+        "keys": " or ".join(filter(None, [*traits.key_env_first, traits.key_env])) or None,
         "key_found": bool(key and setting(key)),
         "key_needed": traits.key_needed,
         "key_told": "no key needed" if traits.key_known else "keys as its providers want them",
         "base_url": shown_address((home and setting(home)) or traits.home),
-        "about": ((provider.__doc__ or "").strip().splitlines() or [""])[0],
+        "about": (((provider and provider.__doc__) or "").strip().splitlines() or [""])[0],
         "abilities": abilities(provider, traits),
     }
 

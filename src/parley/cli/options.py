@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from parley import runs
 from parley.errors import UsageError, unknown
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout.")
@@ -15,9 +14,7 @@ in_store = click.option("--store", metavar="DIR", help="Where runs are kept (def
 in_format = click.option(
     "--format", "form", type=click.Choice(["text", "markdown", "latex", "csv"]), default="text", help="The table's form."
 )
-at_once = click.option(
-    "--concurrency", type=click.IntRange(1), default=runs.CONCURRENCY, show_default=True, help="Matches in flight."
-)
+at_once = click.option("--concurrency", type=click.IntRange(1), help="Matches in flight (default: as the run began).")
 
 within_usd = click.option(
     "--budget-usd", type=click.FloatRange(0), metavar="USD", help="Spend no more than this in all; unknown prices are refused."

@@ -12,25 +12,25 @@ from typing import Any
 import click
 
 from parley.cli.progress import progress, say
+from parley.endings import Ending
 from parley.eventloop import finished
 from parley.places import Brake, Tally
 from parley.result import Result
-from parley.runs import Ending
 
 CODES = {"done": 0, "stopped": 3, "failed": 1}
 BUDGET, DRIFT = 4, 5
 Play = Callable[..., Coroutine[Any, Any, Ending]]
 
 
-def played(play: Play, *, as_json: bool, form: str, concurrency: int, quiet: bool = False) -> int:
-    """Play, print the result, return the exit code."""
-    ending = finished(attended(play, concurrency, quiet))
-    show(Result(ending.path), as_json, form)
+def played(play: Play, *, as_json: bool, form: str, quiet: bool = False) -> int:
+    """Play, print the result, return the exit code; why a run stopped is said once, at the end."""
+    ending = finished(attended(play, quiet))
+    show(Result(ending.path, reasoned=ending.state == "done"), as_json, form)
     told(ending)
     return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])
 
 
-async def attended(play: Play, concurrency: int, quiet: bool) -> Ending:
+async def attended(play: Play, quiet: bool) -> Ending:
     """Play with somebody watching: the first Ctrl-C drains, the second stops at once."""
     tally, brake = Tally(), Brake()
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -48,9 +48,9 @@ async def attended(play: Play, concurrency: int, quiet: bool) -> Ending:
             loop.add_signal_handler(signum, interrupt)
     try:
         async with progress(tally, quiet):
-            return await play(concurrency=concurrency, tally=tally, brake=brake)
+            return await play(tally=tally, brake=brake)
     except asyncio.CancelledError:
-        say("stopped at once; `parley resume` goes on")
+        say("stopped at once" + (f"; go on with: parley resume {tally.place}" if tally.place else ""))
         os._exit(130)  # a function or person that still holds a thread is not waited for
 
 
@@ -66,14 +66,16 @@ def show(result: Result, as_json: bool, form: str, part: str = "results") -> Non
 
 def told(ending: Ending) -> None:
     """How the run stands and where it is, on stderr."""
-    place = ending.path
+    place, go_on = ending.path, f"parley resume {ending.path}"
     match ending.state:
         case "done":
             say(f"done{because(ending)}; written to {place}")
         case "stopped" if ending.status == "budget":
-            say(f"stopped ({ending.reason}); go on with: parley resume {place} {ending.flag} N")
+            least = f" (N: {ending.least} or more)" if ending.least else ""
+            say(f"stopped ({ending.reason}); go on with: {go_on} {ending.flag} N{least}")
         case "stopped":
-            say(f"stopped ({ending.reason}); go on with: parley resume {place}")
+            how = ending.remedy.replace("{resume}", go_on) or f"go on with: {go_on}"
+            say(f"stopped ({ending.reason}); {how}")
         case "failed":
             say(f"failed: {ending.reason}; what was played is in {place}")
 

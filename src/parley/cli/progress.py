@@ -11,6 +11,7 @@ from functools import partial
 
 from parley import packaged
 from parley.places import Tally
+from parley.tables import plural
 
 EVERY = 5.0  # seconds between plain lines
 SOON = 2.0  # what takes less needs no progress
@@ -70,7 +71,7 @@ def notices(tally: Tally) -> None:
 def waited_for(tally: Tally) -> str:
     """Who keeps everybody waiting, once it is long enough to wonder."""
     slowest = tally.slowest()
-    return f"waiting for {slowest[0]} since {slowest[1]:.0f} s" if slowest and slowest[1] > LONG else ""
+    return f"waiting for {slowest[0]} for {slowest[1]:.0f} s" if slowest and slowest[1] > LONG else ""
 
 
 async def nothing(tally: Tally) -> None:
@@ -83,7 +84,7 @@ async def plain(tally: Tally) -> None:
     while True:
         notices(tally)
         rate = tally.calls / max(time.monotonic() - tally.began, 1e-9)
-        parts = [f"{tally.done} of {tally.planned} matches", f"{tally.in_flight} in flight", f"{tally.calls} calls"]
+        parts = [f"{tally.done} of {tally.planned} matches", f"{tally.in_flight} in flight", plural(tally.calls, "call")]
         parts += [f"{rate:.1f} calls/s", f"{tally.failed} failed" if tally.failed else "", waited_for(tally)]
         say(", ".join(filter(None, [*parts, tally.outlook])))
         await asyncio.sleep(EVERY)

@@ -8,6 +8,7 @@ import click
 
 from parley import runs
 from parley import store as stores
+from parley.cli.envfile import check_env
 from parley.cli.options import as_json, at_once, in_format, in_store, within_calls, within_usd
 from parley.cli.playing import played
 from parley.cli.progress import say
@@ -29,7 +30,7 @@ from parley.store.archive import Archive
 def command(
     run: str,
     store: str | None,
-    concurrency: int,
+    concurrency: int | None,
     max_blocks: int | None,
     budget_usd: float | None,
     max_calls: int | None,
@@ -40,11 +41,10 @@ def command(
 
     Bounds are totals of the run, what was spent before included; those that are not given stay as they are.
     """
+    check_env()
     path = stores.find(run, stores.folder(store))
-    prepared = prepare_again(path, max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls)
+    prepared = prepare_again(path, max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls, concurrency=concurrency)
     with Archive(path) as archive:
         if archive.state == "done":
             say(f"{archive.id} is done: nothing is left to play")
-    return played(
-        partial(runs.go_on, prepared, path), as_json=as_json, form=form, concurrency=concurrency, quiet=prepared.attended
-    )
+    return played(partial(runs.go_on, prepared, path), as_json=as_json, form=form, quiet=prepared.attended)

@@ -9,6 +9,7 @@ import click
 
 from parley import runs
 from parley import store as stores
+from parley.cli.envfile import check_env
 from parley.cli.options import as_json, assigned, in_format, in_store, with_options, within_calls, within_usd
 from parley.cli.playing import played
 from parley.cli.progress import fetching, say
@@ -105,6 +106,7 @@ def command(
     parley run public_goods -m strong -m c=strong -M c.temperature=1     (strong is an alias in models.yaml)
     parley run experiment.yaml --seed 2
     """
+    check_env()
     experiment = from_file(task) if is_file(task) else Experiment(task)
     experiment.params |= assigned(params, "--set")
     if models:
@@ -118,23 +120,23 @@ def command(
     experiment.override(seats=seats, max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls)
     experiment.override(name=name, store=store, concurrency=concurrency, sandbox="none" if unsafe else sandbox)
     with fetching():
-        prepared = experiment.prepared()
+        prepared = experiment.prepared(keyless=dry_run)
     if dry_run:
         return forecasted(prepared, as_json, form)
     if not yes:
         refuse_unwanted(prepared)
     play = partial(runs.start, prepared, stores.folder(experiment.store))
-    most = experiment.concurrency or runs.CONCURRENCY
-    return played(play, as_json=as_json, form=form, concurrency=most, quiet=prepared.attended)
+    return played(play, as_json=as_json, form=form, quiet=prepared.attended)
 
 
 def forecasted(prepared: Prepared, as_json: bool, form: str) -> int:
     """Print what the run would take."""
-    from parley.forecast import encoded, forecast
+    from parley.forecast import compared_with, encoded, forecast
 
     for caution in prepared.cautions:
         say(caution)
     found = forecast(prepared)
+    found.notes += compared_with(found, prepared.config)
     click.echo(encoded(found) if as_json else found.table().render(form))
     return 0
 
@@ -154,8 +156,11 @@ def refuse_unwanted(prepared: Prepared) -> None:
     if usd["high"] is not None and usd["high"] <= ASK_FROM:
         return
     cost = "a price is not known" if usd["high"] is None else f"{money(usd['low'] or 0)} to {money(usd['high'])} USD"
-    say(f"about {calls:,} calls are expected; {cost} (--dry-run shows more, --budget-usd bounds it, --yes asks nothing)")
-    click.confirm("parley: play?", abort=True, err=True)
+    bound = "--max-calls" if usd["high"] is None else "--budget-usd"  # a bound in USD wants to know every price
+    say(f"about {calls:,} calls are expected; {cost} (--dry-run shows more, {bound} bounds it, --yes asks nothing)")
+    if not click.confirm("parley: play?", err=True):
+        say("nothing was played")
+        raise click.Abort
 
 
 def panels(experiment: Experiment, texts: tuple[str, ...]) -> dict[str, list[str]]:

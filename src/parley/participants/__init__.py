@@ -65,7 +65,9 @@ def usual_alias(family: str, name: str) -> str:
     """What a model is called where nobody gave it a name: its own, without the folders or modules before it."""
     if "://" in name:
         with suppress(ValueError):
-            return urlsplit(name).hostname or name
+            parts = urlsplit(name)
+            pieces = [parts.hostname or "", str(parts.port or ""), *parts.path.split("/")]
+            return re.sub(r"[^\w.@+-]+", "-", "-".join(filter(None, pieces))) or name
     last = name.rstrip("/").rpartition("/")[2]
     return last.rpartition(":")[2] if family == "python" else last.replace(":", "-")
 

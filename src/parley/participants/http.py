@@ -18,8 +18,10 @@ from parley.expect import clip
 from parley.parameters import fitted
 from parley.participants.faults import Guarded
 from parley.pool import View
+from parley.providers import refuse_keyless
 from parley.providers.keys import address, key_from, place_of
 from parley.providers.protocol import Reply, printable
+from parley.providers.traits import Traits
 from parley.providers.transport import Transport
 from parley.task import Task
 
@@ -72,6 +74,7 @@ def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Http:
     path = "/" if name.partition("?")[0].endswith("/") else ""  # to a service of one's own it may matter
     url = address(name, "http/URL", path)
     chosen = fitted(Options, options, "option of", f"http/{name}")
+    refuse_keyless(Traits(), options)
     key = key_from(chosen.api_key_env, needed=bool(chosen.api_key_env))
     try:
         return Http(Transport(url, key, chosen.deadline, place_of(name, path)))

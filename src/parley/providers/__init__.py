@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import pkgutil
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from importlib import import_module
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import Any, cast
 
-from parley.errors import unknown
+from parley.errors import KeyMissing, UsageError, unknown
 from parley.parameters import fitted
-from parley.providers.keys import expanded
+from parley.providers import foreign
+from parley.providers.keys import expanded, setting
 from parley.providers.protocol import Provider
 from parley.providers.traits import Traits, traits_of
 
 COMMON = ("concurrency", "rpm", "tpm", "no_system_role", "system")  # what every model takes, whoever serves it
-GROUP = "parley.providers"
 FAMILY = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 def names() -> list[str]:
     """The providers that can be named before the slash of a model."""
     own = {module.name.replace("_", "-") for module in pkgutil.iter_modules(__path__)}
-    return sorted({family for family in own if own_class(family)} | {entry.name for entry in entry_points(group=GROUP)})
+    return sorted({family for family in own if own_class(family)} | foreign.names())
 
 
 def known(family: str) -> bool:
     """Whether there is such a provider."""
-    return bool(entry_points(group=GROUP, name=family)) or own_class(family) is not None
+    return foreign.brought(family) or own_class(family) is not None
 
 
 def own_class(family: str) -> Any:
@@ -44,9 +43,10 @@ def own_class(family: str) -> Any:
 
 def class_of(family: str) -> Any:
     """The class that serves a family of models."""
-    for entry in entry_points(group=GROUP, name=family):
-        return entry.load()
-    if (found := own_class(family)) is None:
+    found = own_class(family)
+    if foreign.brought(family):
+        return foreign.class_of(family, taken=found is not None)
+    if found is None:
         raise unknown("provider", family, names())
     return found
 
@@ -59,11 +59,38 @@ def traits(family: str) -> Traits:
 def make(family: str, name: str, options: Mapping[str, Any]) -> Provider:
     """The provider of a family for one model; its options are the fields of its class."""
     provider = class_of(family)
-    taken = {each.name for each in fields(provider) if each.init and each.name != "name"}
-    for option in options:
-        if option not in taken:
-            raise unknown(f"option of {family}/{name}:", option, {*taken, *COMMON})
+    refuse_unknown(family, name, options)
+    refuse_keyless(traits_of(provider), options)
+    refuse_whole(provider, options)
     given = {**options, "name": name}
     if isinstance(base := options.get("base_url"), str) and not getattr(provider, "references", False):
         given["base_url"] = expanded(base, private=True)
     return cast(Provider, fitted(provider, given, "option of", f"{family}/{name}"))
+
+
+def refuse_unknown(family: str, name: str, options: Iterable[str]) -> None:
+    """Options are the fields of the provider's class, and those that every model takes where it is seated."""
+    taken = {each.name for each in fields(class_of(family)) if each.init and each.name != "name"}
+    for option in options:
+        if option not in taken:
+            raise unknown(f"option of {family}/{name}:", option, {*taken, *COMMON})
+
+
+def refuse_whole(provider: Any, options: Mapping[str, Any]) -> None:
+    """An address goes as far as the path that a provider appends to it, and no farther."""
+    path, home = getattr(provider, "path", ""), traits_of(provider).home_env
+    what, base = ("base_url", options["base_url"]) if options.get("base_url") else (home, setting(home) if home else None)
+    if path and isinstance(base, str) and base.partition("?")[0].rstrip("/").endswith(path):
+        raise UsageError(f"{what} ends with {path}, which is appended to it: leave {path} out")
+
+
+def refuse_keyless(traits: Traits, options: Mapping[str, Any]) -> None:
+    """Whoever needs a key has one, or is not asked; an option may name the variable that holds it."""
+    if named := options.get("api_key_env"):
+        variables: tuple[str, ...] = (str(named),)
+    elif traits.key_needed and traits.key_env:
+        variables = (*traits.key_env_first, traits.key_env)
+    else:
+        return
+    if not any(setting(variable) for variable in variables):
+        raise KeyMissing(f"no key found: set {' or '.join(variables)} in the environment or in .env")
