@@ -56,8 +56,8 @@ def test_every_version_is_run_and_the_last_one_stands_after_the_end(sandbox):
     seats = cast(programmer=[BAD, GOOD], reviewer=["It subtracts.", "over"])
     found = scores(sandbox, seats)
     assert found.rounds == 4  # two versions, two reviews
-    assert found.scores[PROGRAMMER] == {"pass_1": 0, "pass_2": 1, "pass": 1, "improvement": 1, "judge": None}
-    assert found.scores[REVIEWER] == found.scores[PROGRAMMER]
+    assert found.scores[PROGRAMMER] == {"pass_1": 0, "pass_2": 1, "pass": 1, "improvement": 1}
+    assert found.scores[REVIEWER] == {"improvement": 1}
     assert [(note["version"], note["passed"]) for note in found.notes] == [(1, False), (2, True)]
 
 
@@ -207,3 +207,18 @@ def test_planted_reviewers_show_in_the_improvement(tmp_path):
     found = planted(tmp_path, "review", {"strength": 0.4}, "improvement", "reviewer")
     assert found["fair", "good"][0] < 0 < found["fair", "poor"][0]
     assert all(p < 0.05 for _, p in found.values())
+
+
+def test_every_prompt_can_be_replaced_and_is_part_of_the_signature(tmp_path):
+    assert {"write", "revise", "review", "review_again", "judge", "signature", "script"} <= set(CodeReview.prompts())
+    bots = ["bot/coder", "bot/null"]
+    one = run(CodeReview(rounds=1), bots, items=[ADD], store=tmp_path)
+    words = {"code_review.review": "Look at {said}, written for {question}."}
+    other = run(CodeReview(rounds=1), bots, items=[ADD], store=tmp_path, prompts=words)
+    assert one.data["results"][0]["signature"] != other.data["results"][0]["signature"]
+
+
+def test_scripts_are_told_where_to_read_and_print(sandbox):
+    seats = cast(programmer=[Code().write(DOUBLE.reference)], reviewer=["over"])
+    scores(sandbox, seats, DOUBLE, rounds=1)
+    assert "reads standard input" in seats[PROGRAMMER].views[0].text

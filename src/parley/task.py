@@ -175,7 +175,8 @@ class Task:
         """The prompts of this task by name: all that stand in its file, and those of every referee."""
         found: dict[str, Prompt] = dict(COMMON)
         for value in list(vars(sys.modules[cls.__module__]).values()):
-            for prompt in value.values() if isinstance(value, dict) else (value,):
+            several = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else (value,)
+            for prompt in several:
                 if isinstance(prompt, Prompt) and found.setdefault(prompt.name, prompt) is not prompt:
                     raise TaskError(f"{cls.__name__} has two prompts called {prompt.name!r}")
         return found

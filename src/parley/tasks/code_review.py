@@ -28,8 +28,8 @@ class CodeReview(Task):
 
     async def play(self, referee: Referee, programmer: Seat, reviewer: Seat, judge: list[Seat]) -> Scores:
         problem: Problem = referee.item
-        told = self.tell_signature and problem.signature
-        question = problem.text + (referee.render(SIGNATURE, signature=problem.signature) if told else "")
+        told = referee.render(SIGNATURE, signature=problem.signature) if self.tell_signature and problem.signature else ""
+        question = problem.text + (referee.render(SCRIPT) if problem.cases else told)
 
         versions = await written(referee, programmer, reviewer, self.rounds, WORDS, Code(), question=question)
 
@@ -44,8 +44,9 @@ class CodeReview(Task):
         ratings = await rated(referee, judge, text, [programmer, reviewer], self.vote)
 
         by_round = {name: float(good) for name, good in zip(self.round_names(), passed, strict=True)}
-        gain = float(passed[-1]) - float(passed[0])
-        return {seat: {**by_round, "improvement": gain, "judge": ratings[seat]} for seat in (programmer, reviewer)}
+        gain = {"improvement": float(passed[-1]) - float(passed[0])}
+        rated_by = {seat: {"judge": ratings[seat]} if judge else {} for seat in (programmer, reviewer)}
+        return {programmer: {**by_round, **gain, **rated_by[programmer]}, reviewer: {**gain, **rated_by[reviewer]}}
 
     async def tested(self, referee: Referee, problem: Problem, code: str | None) -> dict[str, Any]:
         """What the hidden tests say to one version; they run in the sandbox, where no version learns of them."""
@@ -60,18 +61,21 @@ class CodeReview(Task):
 
     def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
         last, *earlier = [
-            Metric(name, 0, 1, epsilon=0.05, success=1, round=number, spread=0.45)
+            Metric(name, 0, 1, epsilon=0.05, success=1, roles=("programmer",), round=number, spread=0.45)
             for number, name in sorted(enumerate(self.round_names(), 1), reverse=True)
         ]
         gain = Metric("improvement", -1, 1, epsilon=0.05, spread=0.4)
-        return [last, *reversed(earlier), gain, Metric("judge", 1, 10, epsilon=0.25, judged=True, spread=1.5)]
+        judged = [Metric("judge", 1, 10, epsilon=0.25, judged=True, spread=1.5)] if seats["judge"] else []
+        return [last, *reversed(earlier), gain, *judged]
 
     def __post_init__(self) -> None:
         if self.rounds < 1:
             raise ValueError(f"rounds must be at least 1, not {self.rounds}")
 
 
-SIGNATURE = Prompt("signature", "\nYour program is called through: {signature}")
+SIGNATURE = Prompt("signature", "\nThe program is called through: {signature}")
+
+SCRIPT = Prompt("script", "\nThe program reads standard input and prints its answer to standard output.")
 
 WORDS = Words(
     write=Prompt(
