@@ -59,6 +59,7 @@ class Metric:
     roles: tuple[str, ...] = ()  # whom it is given to; empty: every contestant
     round: int | None = None  # of metrics that follow one quantity from round to round: which round this is
     judged: bool = False  # given by judges; the others are measured
+    digits: int = 2  # to be printed after the point
     spread: float | None = None  # the standard deviation to expect of a block's score, for forecasts
 
 
@@ -134,6 +135,14 @@ class Task:
         """What the user should know before so many seats play."""
         return ()
 
+    def unfit(self, item: Any) -> str:
+        """Why an item is none for this task as it is configured; nothing if it is. Such items are left out, and counted."""
+        return ""
+
+    def basis(self) -> Mapping[str, str]:
+        """What scores rest on besides rule and parameters, like a measure's own signature: it stands in theirs."""
+        return {}
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "play" not in vars(cls):
@@ -175,7 +184,8 @@ class Task:
         """The prompts of this task by name: all that stand in its file, and those of every referee."""
         found: dict[str, Prompt] = dict(COMMON)
         for value in list(vars(sys.modules[cls.__module__]).values()):
-            for prompt in value.values() if isinstance(value, dict) else (value,):
+            several = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else (value,)
+            for prompt in several:
                 if isinstance(prompt, Prompt) and found.setdefault(prompt.name, prompt) is not prompt:
                     raise TaskError(f"{cls.__name__} has two prompts called {prompt.name!r}")
         return found
