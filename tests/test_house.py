@@ -16,9 +16,10 @@ BLOCKS = [
     ["errors", "material", "parameters", "parsing", "task", "expect", "pool", "referee", "writing", "scoring", "tasks"],
     ["packaged", "weights", "providers", "participants", "memory", "sandbox"],
     ["anonymity", "record", "seating", "match"],
-    ["store", "plan", "items", "datasets", "config", "catalogue", "marked", "aliases", "experiment", "prepared", "pace", "places",
-     "runs", "world", "simulation", "prices", "costs", "budget", "guessing", "forecast", "statistics", "transcript", "audit",
-     "tables", "signature", "findings", "rounds", "panel", "corpus", "courses", "parts", "result", "eventloop", "door"],
+    ["store", "plan", "items", "datasets", "config", "catalogue", "definitions", "marked", "aliases", "experiment", "prepared",
+     "pace", "places", "runs", "world", "simulation", "prices", "costs", "budget", "guessing", "forecast", "statistics",
+     "transcript", "audit", "tables", "signature", "findings", "rounds", "panel", "corpus", "courses", "parts", "result",
+     "eventloop", "door"],
     ["report", "web", "export", "cli", "testing", "__main__"],
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(BLOCKS) for name in names}

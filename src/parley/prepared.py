@@ -75,6 +75,8 @@ def prepare(
         raise UsageError("a contestant is named twice: give each an alias, -m a=PROVIDER/NAME -m b=PROVIDER/NAME")
     if items is None and config.dataset is not None:
         items = items_from(config.dataset, kind_of(type(task)), config.columns)
+    if items is None and task.bundled:
+        items = task.bundled
     if type(task).item_type is not None and not items:
         raise UsageError(f"{task.name} is played on items: name them with --dataset NAME|PATH")
     known = fitting(items or (), type(task))

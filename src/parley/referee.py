@@ -185,7 +185,7 @@ class Referee:
         (seat,) = self._seats(seat)
         self.violations.append(Violation(self.round, seat, 0, self._words(kind), self._words(detail), "ruled"))
 
-    def render(self, prompt: Prompt, **values: Any) -> str:
+    def render(self, prompt: Prompt, /, **values: Any) -> str:
         """A prompt's text, as configured, with the task's parameters and these values filled in."""
         return self._prompts.get(prompt.name, prompt).render({**self._params, **values})
 

@@ -124,6 +124,8 @@ class Task:
     item_type: ClassVar[type | None] = None
     repeats: ClassVar[int] = 1  # how often a plan plays everything unless told otherwise
     bots: ClassVar[Mapping[str, Callable[..., Any]]] = {}
+    bundled: ClassVar[Sequence[Any]] = ()  # items that the task brings along, played on where nothing else is said
+    definition: ClassVar[str] = ""  # of a task that no Python file defines: what it was made from
     runs_code: ClassVar[bool] = False  # whether what models write is run, for which a sandbox is needed
     play: Callable[..., Coroutine[Any, Any, Scores]]
 
