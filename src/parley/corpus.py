@@ -6,12 +6,15 @@ from typing import Any
 
 from parley.findings import Findings
 from parley.pool import Seat
-from parley.scoring.overlap import of_corpus, pooled
+from parley.scoring.overlap import MEASURES, of_corpus, pooled
 from parley.statistics.roles import Cell, Pair, margins
 
 
 def corpus(findings: Findings, tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Role tables like those of mean scores, with corpus-level scores in the cells; none where nothing was counted."""
+    basis = findings.archive.identity.get("basis", {})
+    if not basis.keys() & MEASURES:
+        return []
     met = {each.match: (each.first, each.second, each.block) for each in findings.meetings()}
     counts: dict[str, dict[Pair, dict[str, list[list[int]]]]] = {}  # by measure, pair and role: of every match
     blocks: dict[Pair, list[str]] = {}
@@ -31,7 +34,7 @@ def corpus(findings: Findings, tables: list[dict[str, Any]]) -> list[dict[str, A
         found.append(
             {
                 "metric": name,
-                "signature": of_corpus(name, findings.archive.identity.get("basis", {}).get(name, "")),
+                "signature": of_corpus(name, basis.get(name, "")),
                 "digits": findings.metrics.get(name, {}).get("digits", 2),
                 "first": places[0],
                 "second": places[1],

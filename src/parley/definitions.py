@@ -24,11 +24,10 @@ from parley.marked import Marked
 from parley.participants.python import function_called
 from parley.pool import Seat
 from parley.referee import Referee
-from parley.scoring.overlap import overlap, signatures
+from parley.scoring.overlap import MEASURES, overlap, signatures
 from parley.task import COMMON, Metric, Prompt, Role, Scores, Task
 from parley.writing import OVER, Version, Vote, Words, conversation, rated, texts, written
 
-MEASURES = ("bleu", "chrf")
 PROMPTS = ("write", "revise", "review", "review_again")
 TOLD = ("writer", "editor", "over", "rounds", "vote")  # what every prompt may say
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+MEASURES = ("bleu", "chrf")
 TOKENIZERS = {"zh": "zh", "ja": "char", "th": "char"}  # of languages without spaces between words; 13a for all others
 Counts = dict[str, list[int]]  # by measure: what its score is computed from
 
@@ -21,9 +22,9 @@ class Overlap(NamedTuple):
 
 def overlap(text: str, reference: str, language: str) -> Overlap:
     """Sentence-level BLEU and chrF of a text in a language; one without words has nothing in common with anything."""
-    bleu, chrf = measure("bleu", language), measure("chrf", language)
-    counts = {name: counted(each, text, reference) for name, each in (("bleu", bleu), ("chrf", chrf))}
-    return Overlap(scored(bleu, counts["bleu"]), scored(chrf, counts["chrf"]), counts)
+    counts = {name: counted(measure(name, language), text, reference) for name in MEASURES}
+    bleu, chrf = (scored(measure(name, language), counts[name]) for name in MEASURES)
+    return Overlap(bleu, chrf, counts)
 
 
 def pooled(name: str, counts: Iterable[Sequence[int]]) -> float:
@@ -34,7 +35,7 @@ def pooled(name: str, counts: Iterable[Sequence[int]]) -> float:
 def signatures(language: str) -> dict[str, str]:
     """What each measure says of itself where it scores one text: two scores compare only if these agree."""
     found = {}
-    for name in ("bleu", "chrf"):
+    for name in MEASURES:
         each = measure(name, language)
         counted(each, "a", "a")  # before it has seen a reference it has no signature
         found[name] = str(each.get_signature()).replace(":", "=").replace("|", ",")
