@@ -201,7 +201,9 @@ def test_a_hostile_seat_ends_no_quotation_and_speaks_for_nobody_else(bot, role):
     said = {"Translator": TRANSLATOR, "Proofreader": PROOFREADER}
     for mark, who, text in quotes:
         assert view.text.count(mark) == 2
-        assert text == seats[said[who]]._speak(seats[said[who]].views[-1])  # the whole of it, and nobody else's
+        own = seats[said[who]]._speak(seats[said[who]].views[-1])
+        assert text == own.replace("[/0", "(/0").replace("[0", "(0")  # the whole of it, nobody else's, and no mark in it
+    assert len(re.findall(r"\[/?[0-9a-f]{12}", view.text)) == 4
 
 
 def test_a_mark_that_was_guessed_is_taken_out():
