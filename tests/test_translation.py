@@ -13,7 +13,7 @@ from parley.datasets import items_from
 from parley.errors import ReplayError
 from parley.scoring.overlap import of_corpus, overlap, pooled, signatures
 from parley.tasks.translation import Translation, sentences, together, worse
-from parley.testing import check_task
+from parley.testing import check_planted, check_task
 from parley.testing.table import ByHand, Speaking, play
 from tests.test_cli import parley as command
 
@@ -255,6 +255,16 @@ def test_planted_strengths_are_ranked_in_both_roles(played, role, metric):
     found = {(row["a"], row["b"]): row for row in rows}
     assert found["fair", "good"]["difference"] < 0 < found["fair", "poor"]["difference"]
     assert all(row["p"] < 0.05 for row in rows)  # Holm-adjusted
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("role", "metric"), [("translator", "bleu"), ("proofreader", "improvement")])
+def test_planted_orders_are_found_and_equals_are_not_told_apart(role, metric):
+    bot = "bot/translator:strength="
+    items = [item for item in SAMPLES if item.pair == "en-zh"]
+    order = [f"{bot}0.9", [f"{bot}0.6", f"{bot}0.6"], f"{bot}0.3"]
+    check_planted(Translation(), order, items=items, metric=metric, only=role, runs=40, blocks=12)
 
 
 def test_only_one_pair_of_languages_is_played(played):
