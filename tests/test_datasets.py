@@ -189,7 +189,7 @@ def test_files_that_cannot_be_read_say_why(tmp_path):
         "one.json": "wanted a list",
         "short.csv": "row 1: not as many fields",
         "empty.jsonl": "is empty; wanted prompt",
-        "x.txt": r"wanted a \.jsonl, \.json, \.csv file",
+        "x.txt": r"wanted a \.jsonl, \.json, \.csv, \.xml file",
         "folder": "holds no .jsonl",
         "gone.jsonl": "cannot be read",
     }.items():
@@ -241,7 +241,7 @@ def test_other_packages_add_datasets(monkeypatch):
         assert kind_at("teas") is Word
         with pytest.raises(UsageError, match="samples has 3 items, found 1"):
             items_from(usual(Word), Word)
-        with pytest.raises(UsageError, match="can be Problem, Word: say which by --task"):
+        with pytest.raises(UsageError, match="can be Paragraph, Problem, Word: say which by --task"):
             kind_at("samples")
         holding(teas, teas)
         assert len(named("teas")) == 1
@@ -381,7 +381,7 @@ def test_a_check_runs_every_reference_and_tells_which_fail(tmp_path):
 
 def test_a_check_needs_to_know_what_the_items_are(solving, tmp_path):
     path = written(tmp_path / "own.jsonl", [{"x": 1}])
-    assert "row 1: wanted prompt" in command("datasets", "check", path, cwd=tmp_path, code=2).err
+    assert "row 1: wanted translation" in command("datasets", "check", path, cwd=tmp_path, code=2).err
     assert "wanted prompt" in command("datasets", "check", path, "--task", solving, cwd=tmp_path, code=2).err
     same = written(tmp_path / "same.jsonl", [PLAIN, PLAIN])
     assert "two items have the id 'p'" in command("datasets", "check", same, cwd=tmp_path, code=2).err

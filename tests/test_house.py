@@ -16,10 +16,10 @@ BLOCKS = [
     ["errors", "material", "parameters", "parsing", "task", "expect", "pool", "referee", "writing", "scoring", "tasks"],
     ["packaged", "weights", "providers", "participants", "memory", "sandbox"],
     ["anonymity", "record", "seating", "match"],
-    ["store", "plan", "items", "datasets", "config", "catalogue", "marked", "aliases", "experiment", "prepared", "pace", "places",
-     "runs", "world", "simulation", "prices", "costs", "budget", "endings", "guessing", "forecast", "statistics", "transcript",
-     "audit", "tables", "signature", "findings", "rounds", "panel", "courses", "parts", "result", "eventloop", "door",
-     "unfinished"],
+    ["store", "plan", "items", "datasets", "config", "catalogue", "definitions", "marked", "aliases", "experiment", "prepared",
+     "pace", "places", "runs", "world", "simulation", "prices", "costs", "budget", "endings", "guessing", "forecast",
+     "statistics", "transcript", "audit", "tables", "signature", "findings", "rounds", "panel", "corpus", "courses", "parts",
+     "result", "eventloop", "door", "unfinished"],
     ["report", "web", "export", "cli", "testing", "__main__"],
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(BLOCKS) for name in names}
@@ -88,9 +88,9 @@ def test_the_rule_layer_touches_no_clock_file_or_network():
 
 def test_the_public_names_are_these():
     assert sorted(parley.__all__) == [
-        "Amount", "Choice", "Code", "Example", "Fields", "Forfeit", "Metric", "ParleyError", "Problem", "Prompt", "Reader",
-        "Referee", "Result", "Role", "Said", "Scores", "Seat", "Sight", "Task", "TaskError", "Text", "UsageError", "View",
-        "resume", "run", "run_async",
+        "Amount", "Choice", "Code", "Example", "Fields", "Forfeit", "Metric", "Paragraph", "ParleyError", "Problem", "Prompt",
+        "Reader", "Referee", "Result", "Role", "Said", "Scores", "Seat", "Sight", "Task", "TaskError", "Text", "UsageError",
+        "View", "resume", "run", "run_async",
     ]  # fmt: skip
     for name in parley.__all__:
         assert getattr(parley, name) is not None
@@ -132,6 +132,7 @@ def test_help_and_import_are_cheap():
 
 def test_nothing_heavy_is_imported_at_the_start():
     heavy = ["aiohttp", "rich", "yaml", "scipy", "numpy", "pandas", "polars", "fastjsonschema", "asyncio", "sqlite3", "uvloop"]
+    heavy += ["sacrebleu", "lxml"]
     code = f"import sys, parley.cli\nprint([name for name in {heavy!r} if name in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from parley import Paragraph
 from parley.catalogue import task_class
+from parley.datasets import items_from
 from parley.participants import make
 from parley.testing import Listed, play, transcript
 
@@ -15,6 +17,9 @@ CASES = {
     "public_goods_income": ("public_goods", {"rounds": 3}, ["free-rider", "reciprocator", "gradual"]),
     "public_goods_investments": ("public_goods", {"rounds": 3, "feedback": "investments"}, ["altruist", "reciprocator", "null"]),
     "prisoners_dilemma": (EXAMPLE, {"rounds": 3}, ["tit-for-tat", "defector"]),
+    "translation": ("translation", {}, ["translator", "translator", "judge"]),
+    "translation_in_rounds": ("translation", {"rounds": 3, "pair": "en-fr"}, ["forger", "translator", "judge"]),
+    "poem": (str(FOLDER.parents[1] / "examples" / "poem.yaml"), {}, ["null", "injector", "random"]),
 }
 
 
@@ -22,11 +27,14 @@ CASES = {
 def test_the_transcript_is_as_reviewed(name):
     reference, params, bots = CASES[name]
     kind = task_class(reference)
-    (role,) = kind.roles
-    seats = kind.roles[role].seats(role, len(bots))
+    each = len(bots) if len(kind.roles) == 1 else 1
+    seats = [seat for name, role in kind.roles.items() for seat in role.seats(name, each)]
+    task = kind.configured(params)
+    items = kind.bundled or (items_from("samples", kind.item_type) if kind.item_type is Paragraph else [None])
+    item = next(item for item in items if item is None or not task.unfit(item))
     cast = {seat: make(f"bot/{bot}", {}, kind, bot) for seat, bot in zip(seats, bots, strict=True)}
     tape = Listed()
-    text = transcript(play(kind.configured(params), cast, seed=1, record=tape), tape)
+    text = transcript(play(task, cast, seed=1, item=item, record=tape), tape)
     path = FOLDER / f"{name}.txt"
     if os.environ.get("PARLEY_UPDATE"):
         path.write_text(text, encoding="utf-8")

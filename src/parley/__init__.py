@@ -6,14 +6,13 @@ from typing import Any as _Any
 
 from parley.errors import Forfeit, ParleyError, TaskError, UsageError
 from parley.expect import Amount, Choice, Code, Fields, Reader, Said, Text
-from parley.material import Problem
+from parley.material import Paragraph, Problem
 from parley.pool import Example, Seat, View
 from parley.referee import Referee
 from parley.task import Metric, Prompt, Role, Scores, Sight, Task
 
 if _TYPE_CHECKING:
     from parley.door import resume, run, run_async
-    from parley.material import Problem
     from parley.result import Result
 
 __version__ = "0.1.0"
@@ -25,6 +24,7 @@ __all__ = [
     "Fields",
     "Forfeit",
     "Metric",
+    "Paragraph",
     "ParleyError",
     "Problem",
     "Prompt",
@@ -45,7 +45,7 @@ __all__ = [
     "run",
     "run_async",
 ]
-_LATE = {"run": "door", "run_async": "door", "resume": "door", "Result": "result", "Problem": "material"}
+_LATE = {"run": "door", "run_async": "door", "resume": "door", "Result": "result"}
 
 
 def __getattr__(name: str) -> _Any:

@@ -25,8 +25,12 @@ def names() -> list[str]:
 
 
 def task_class(reference: str) -> type[Task]:
-    """The task that a name or a path (`./my_game.py`, `./my_games.py:Second`) stands for."""
+    """The task that a name or a path (`./my_game.py`, `./my_games.py:Second`, `./my_task.yaml`) stands for."""
     path, colon, chosen = reference.rpartition(":") if ".py:" in reference else (reference, "", "")
+    if path.endswith((".yaml", ".yml")):
+        from parley.definitions import task_in
+
+        return task_in(path)
     if path.endswith(".py"):
         return only_task(from_file(path), reference, chosen if colon else "")
     for entry in entry_points(group="parley.tasks", name=reference):
@@ -82,6 +86,8 @@ def only_task(module: ModuleType, reference: str, chosen: str = "") -> type[Task
 
 def rule_digest(task: type[Task]) -> str:
     """A digest of the rule: the task's file without its comments and docstrings."""
+    if task.definition:
+        return digest(task.definition)
     try:
         source = Path(inspect.getfile(task)).read_text(encoding="utf-8")
     except (TypeError, OSError):

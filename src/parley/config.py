@@ -92,6 +92,7 @@ def identity(
         "roles": {name: "instrument" if role.instrument else "contestant" for name, role in task.roles.items()},
         "seats": dict(seats),
         "metrics": [described(metric) for metric in task.metrics(seats)],
+        **({"basis": dict(basis)} if (basis := task.basis()) else {}),
         "items": f"{len(items)}@{digest(repr(items))[:8]}" if items else None,
         "texts": {f"{task.name}.{name}": prompt.text for name, prompt in sorted(prompts.items())},
         "prompts": {f"{task.name}.{name}": digest(prompt.text) for name, prompt in sorted(prompts.items())},
@@ -101,13 +102,16 @@ def identity(
 def described(metric: Metric) -> dict[str, Any]:
     """A metric as a record keeps it: without the guess at its spread, and without what it does not use."""
     facts = {name: value for name, value in asdict(metric).items() if name != "spread"}
-    return {name: value for name, value in facts.items() if name not in ("round", "judged") or value}
+    usual = {"round": None, "judged": False, "digits": 2}
+    return {name: value for name, value in facts.items() if name not in usual or value != usual[name]}
 
 
 def refuse_changes(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> None:
     """A record is only continued under the rule and prompts that it was begun with."""
     changed = [f"task {old['task']} (version {old['version']}, now {new['version']})"] if old["version"] != new["version"] else []
     then, now = old["prompts"], new["prompts"]
+    then_on, now_on = old.get("basis", {}), new.get("basis", {})
+    changed += [f"{name} ({then_on.get(name)}, now {now_on.get(name)})" for name in now_on if then_on.get(name) != now_on[name]]
     changed += [f"prompt {address}" for address in sorted({*then, *now}) if then.get(address) != now.get(address)]
     if not changed and old["rule"] and old["rule"] != new["rule"]:
         changed = [f"the rule of {old['task']}"]

@@ -28,7 +28,7 @@ from parley.providers.keys import REFERENCE, expanded
 from parley.task import Task
 
 STANDARDISE = ("on_error", "always")
-OTHERS = {"task": "tasks written in YAML", "suite": "suites of experiments"}
+OTHERS = {"suite": "suites of experiments"}
 DRAWN = (  # ${NAME} is taken on reading
     "items", "repeats", "seats", "seed", "concurrency", "plan", "standardise", "name", "store", "set", "stop", "budget",
     "sandbox",
@@ -215,6 +215,9 @@ def is_file(task: str) -> bool:
 def from_file(path: str) -> Experiment:
     """An experiment file as a request; whatever is wrong in it is an error with its line."""
     file = Marked(Path(path))
+    if file.data.get("kind") == "task":
+        task_class(path)  # what is wrong in it is said before anything else
+        return Experiment(path)
     refuse_later(file)
     for key in DRAWN:
         if key in file.data:
@@ -222,7 +225,7 @@ def from_file(path: str) -> Experiment:
                 file.data[key] = drawn(file.data[key], aliases.schema()["properties"][key])
     file.check(aliases.schema())
     data = file.data
-    reference = aliases.beside(file, data["task"]) if re.search(r"\.py(:\w+)?$", data["task"]) else data["task"]
+    reference = aliases.beside(file, data["task"]) if re.search(r"\.(py(:\w+)?|ya?ml)$", data["task"]) else data["task"]
     with file.at("task"):
         task = task_class(reference)
     found = Experiment(reference, params_in(file, task), file=file)

@@ -154,6 +154,7 @@ class Findings:
         return [
             {
                 "metric": metric,
+                "digits": self.metrics[metric].get("digits", 2),
                 "first": place_name(*seats[0]),
                 "second": place_name(*seats[1]),
                 "cells": [

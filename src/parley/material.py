@@ -27,3 +27,32 @@ class Problem:
             return {"code": code, "cases": self.cases}
         named = {"names": self.names} if self.names else {}  # else they are found in the tests
         return {"code": code, "tests": self.tests, "setup": self.setup, "prelude": self.prelude, **named}
+
+
+LANGUAGES = {
+    "ar": "Arabic", "cs": "Czech", "de": "German", "en": "English", "es": "Spanish", "fr": "French", "hi": "Hindi",
+    "it": "Italian", "ja": "Japanese", "ko": "Korean", "nl": "Dutch", "pl": "Polish", "pt": "Portuguese", "ro": "Romanian",
+    "ru": "Russian", "th": "Thai", "tr": "Turkish", "uk": "Ukrainian", "vi": "Vietnamese", "zh": "Chinese",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A piece of text to be translated, with a translation that is taken for right; languages are codes like `en`."""
+
+    id: str
+    source: str
+    reference: str
+    source_language: str
+    target_language: str
+    document: str = ""  # what it is a part of
+
+    @property
+    def pair(self) -> str:
+        return f"{self.source_language}-{self.target_language}"
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Both languages by their names; by their codes where they have none here."""
+        source, target = (LANGUAGES.get(code, code) for code in (self.source_language, self.target_language))
+        return source, target

@@ -15,9 +15,9 @@ SIDES = ("first", "second")
 BARS = "▁▂▃▄▅▆▇█"
 
 
-def signed(value: float | None) -> str:
+def signed(value: float | None, digits: int = 2) -> str:
     """A difference as text."""
-    return "–" if value is None else f"{value:+.2f}"
+    return "–" if value is None else f"{value:+.{digits}f}"
 
 
 def pairs(data: Data) -> list[Table]:
@@ -31,7 +31,8 @@ def pairs(data: Data) -> list[Table]:
         else "intervals are for each pair by itself, p is Holm-adjusted within role and metric"
     )
     rows = [
-        [pair["role"], pair["metric"], pair["a"], pair["b"], signed(pair["difference"]), between(pair["low"], pair["high"])]
+        [pair["role"], pair["metric"], pair["a"], pair["b"], signed(pair["difference"], data["digits"][pair["metric"]])]
+        + [between(pair["low"], pair["high"], data["digits"][pair["metric"]])]
         + ["–" if pair["p"] is None else "<0.001" if pair["p"] < 0.001 else f"{pair['p']:.3f}", str(pair["blocks"])]
         for pair in data["pairs"]
     ]
@@ -41,32 +42,44 @@ def pairs(data: Data) -> list[Table]:
 
 def roles(data: Data) -> list[Table]:
     """Who scored how much against whom: first seats down, second seats across, both scores and n in a cell."""
-    found = []
     raced = data["stability"] is not None and data["stability"]["plan"] == "race"
     apart = " that count for each: who has left the race does not" if raced else ""
-    for table in data["tables"]:
-        cells = {(each["first"], each["second"]): each["cell"] for each in table["cells"]}
-        aliases = list(table["rows"])
-        header = [f"{table['first']} ↓  {table['second']} →", *aliases, f"mean {table['first']}"]
-        rows = [[one, *(met(cells.get((one, other))) for other in aliases), margin(table["rows"][one])] for one in aliases]
-        below, every = [margin(table["columns"][one]) for one in aliases], table["all"]
-        rows.append([f"mean {table['second']}", *below, f"{margin(every['first'])} / {margin(every['second'])}"])
-        note = f"{table['metric']}: {table['first']} / {table['second']} (matches{apart})"
-        found.append(Table(header, rows, note=f"{note}; means of rows and columns weigh partners alike"))
+    found = [role_table(table, table["metric"], apart) for table in data["tables"]]
     return found or [nothing("role tables are for matches of two")]
 
 
-def met(cell: Data | None) -> str:
+def corpus(data: Data) -> list[Table]:
+    """The same with corpus-level scores: all texts of a pair are scored as one."""
+    found = [role_table(table, f"corpus-level {table['metric']} ({table['signature']})") for table in data["corpus"]]
+    return found or [nothing("no texts of this task are held against references, or nothing was played by two")]
+
+
+def role_table(table: Data, what: str, apart: str = "") -> Table:
+    """One role table."""
+    cells, digits = {(each["first"], each["second"]): each["cell"] for each in table["cells"]}, table["digits"]
+    aliases = list(table["rows"])
+    header = [f"{table['first']} ↓  {table['second']} →", *aliases, f"mean {table['first']}"]
+    rows = [
+        [one, *(met(cells.get((one, other)), digits) for other in aliases), margin(table["rows"][one], digits)] for one in aliases
+    ]
+    below, every = [margin(table["columns"][one], digits) for one in aliases], table["all"]
+    rows.append([f"mean {table['second']}", *below, f"{margin(every['first'], digits)} / {margin(every['second'], digits)}"])
+    note = f"{what}: {table['first']} / {table['second']} (matches{apart})"
+    return Table(header, rows, note=f"{note}; means of rows and columns weigh partners alike")
+
+
+def met(cell: Data | None, digits: int) -> str:
     """A cell of a role table: both scores, and n."""
     if cell is None:
         return "-"
     first, second = (cell["matches"] - idle for idle in cell["idle"])
-    return f"{shown(cell['first'])} / {shown(cell['second'])} ({first if first == second else f'{first}, {second}'})"
+    scores = f"{shown(cell['first'], digits)} / {shown(cell['second'], digits)}"
+    return f"{scores} ({first if first == second else f'{first}, {second}'})"
 
 
-def margin(found: Data) -> str:
+def margin(found: Data, digits: int) -> str:
     """A mean at the edge of a role table, and n."""
-    return "-" if found["mean"] is None else f"{shown(found['mean'])} ({found['matches']})"
+    return "-" if found["mean"] is None else f"{shown(found['mean'], digits)} ({found['matches']})"
 
 
 def positions(data: Data) -> list[Table]:
@@ -155,7 +168,7 @@ def rows_of(part: str, data: Data) -> list[dict[str, Any]]:
     match part:
         case "cost" | "pairs" | "positions" | "rounds" | "passes":
             found = list(data[part])
-        case "roles":
+        case "roles" | "corpus":
             found = [
                 {"metric": table["metric"], "first": each["first"], "second": each["second"]}
                 | {f"{side}_mean": each["cell"][side] for side in SIDES}
@@ -164,7 +177,7 @@ def rows_of(part: str, data: Data) -> list[dict[str, Any]]:
                     for side, idle in zip(SIDES, each["cell"]["idle"], strict=True)
                 }
                 | {"blocks": each["cell"]["blocks"]}
-                for table in data["tables"]
+                for table in data["tables" if part == "roles" else "corpus"]
                 for each in table["cells"]
                 if each["cell"] is not None
             ]
@@ -231,6 +244,7 @@ def prices(data: Data) -> list[str]:
 
 
 PARTS: dict[str, Callable[[Data], list[Table]]] = {
+    "corpus": corpus,
     "cost": cost,
     "judges": judges,
     "pairs": pairs,

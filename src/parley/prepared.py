@@ -14,7 +14,7 @@ from parley.config import Config, chosen_prompts, identity
 from parley.costs import costs, money, prices_of, total
 from parley.datasets import items_from
 from parley.datasets.files import Located
-from parley.datasets.forms import item_of
+from parley.datasets.forms import item_of, items_of
 from parley.errors import KeyMissing, UsageError, unknown
 from parley.items import by_id, kind_of, stored
 from parley.pace import Limits
@@ -89,10 +89,14 @@ def prepare(
         raise UsageError("a contestant is named twice: give each an alias, -m a=PROVIDER/NAME -m b=PROVIDER/NAME")
     if items is None and config.dataset is not None:
         items = items_from(config.dataset, kind_of(type(task)), config.columns)
+    if items is None and task.bundled:
+        items = task.bundled
     if type(task).item_type is not None and not items:
         raise UsageError(f"{task.name} is played on items: name them with --dataset NAME|PATH")
-    chosen = by_id(fitting(items or (), type(task)))
-    read = [f"dataset {config.dataset}: {len(chosen)} items read"] if config.dataset is not None else []
+    known = fitting(items or (), type(task))
+    chosen = by_id(taken(known, task))
+    others = f", {len(chosen)} of them for {task.name} as it is set" if len(chosen) < len(known) else ""
+    read = [f"dataset {config.dataset}: {len(known)} items read{others}"] if config.dataset is not None else []
     if config.items is not None:
         if not 1 <= config.items <= len(chosen):
             raise UsageError(f"--items {config.items}: the dataset has {len(chosen)} items")
@@ -177,7 +181,19 @@ def fitting(items: Sequence[Any], task: type[Task]) -> list[Any]:
     if not items:
         return []
     kind = kind_of(task)
-    return [item if isinstance(item, kind) else item_of(Located(f"item {n}", n, item), kind) for n, item in enumerate(items, 1)]
+    rows = [Located(f"item {n}", n, item) for n, item in enumerate(items, 1)]
+    if not any(isinstance(item, kind) for item in items):
+        return items_of(rows, kind)
+    return [each.row if isinstance(each.row, kind) else item_of(each, kind) for each in rows]
+
+
+def taken(items: Sequence[Any], task: Task) -> list[Any]:
+    """Of all items those that are for the task as it is configured; others are never played."""
+    found = [item for item in items if not task.unfit(item)]
+    if items and not found:
+        first = f"item {items[0].id}: {task.unfit(items[0])}"
+        raise UsageError(f"none of the {len(items)} items is for {task.name} as it is set; {first}")
+    return found
 
 
 def prepare_again(

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from parley.corpus import corpus
 from parley.costs import costs, priced, remark
 from parley.errors import UsageError, unknown
 from parley.findings import Findings, asked_without, run_facts, violated
@@ -17,7 +18,7 @@ from parley.prices import is_free
 from parley.rounds import by_partner, by_round, passes
 from parley.statistics.intervals import ALPHA
 from parley.store.archive import Archive
-from parley.tables import Table, number, whisker
+from parley.tables import Table, between, number, whisker
 from parley.unfinished import not_finished, unfinished
 
 COUNTS = ("blocks", "matches", "missing", "violations")
@@ -47,6 +48,7 @@ class Result:
             return {
                 "schema": "parley.result/1",
                 "run": {**run_facts(archive), "unfinished": unfinished(archive)},
+                "digits": {name: metric.get("digits", 2) for name, metric in findings.metrics.items()},
                 "results": results,
                 "violations": violated(archive),
                 "left_out": archive.left_out(),
@@ -54,6 +56,7 @@ class Result:
                 "ranks": [vars(rank) for rank in findings.ranks(pairs)],
                 "positions": findings.positions(),
                 "tables": tables,
+                "corpus": corpus(findings, tables),
                 "ratings": findings.ratings(),
                 "stability": findings.stability(),
                 "rounds": by_round(findings, results),
@@ -132,11 +135,11 @@ class Result:
         header = ["model", "role", "metric", "mean", f"{self._level()} interval", "sd", *COUNTS]
         lines = []
         for row in self.data["results"]:
-            mark = "*" if row["interval"] == "bounded" else ""
-            bounds = "–" if row["low"] is None else f"{number(row['low'])} to {number(row['high'])}{mark}"
+            digits, mark = self.data["digits"][row["metric"]], "*" if row["interval"] == "bounded" else ""
+            bounds = f"{between(row['low'], row['high'], digits)}{mark}"
             unit = f"{row['metric']} ({row['unit']})" if row["unit"] else row["metric"]
-            counts = [str(row[name]) for name in COUNTS]
-            lines.append([row["alias"], row["role"], unit, number(row["mean"]), bounds, number(row["sd"]), *counts])
+            mean, sd, counts = number(row["mean"], digits), number(row["sd"], digits), [str(row[name]) for name in COUNTS]
+            lines.append([row["alias"], row["role"], unit, mean, bounds, sd, *counts])
         return Table(header, lines, left=3, note="\n".join(self.remarks()))
 
     def _level(self) -> str:

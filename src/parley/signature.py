@@ -30,6 +30,7 @@ def signature(archive: Archive, matches: int) -> str:
         facts.append(f"{role}:{'+'.join(str(judge['model']) for judge in judges)}@{short(judges)}")
     if identity.get("items"):
         facts.append(f"items:{identity['items']}")
+    facts += [f"{name}:{value}" for name, value in identity.get("basis", {}).items()]
     words = short(sorted(identity["prompts"].items()))
     return "|".join(
         [identity["task"], *params, *facts, f"task:{identity['version']}", f"prompts:{words}", f"parley:{identity['parley']}"]

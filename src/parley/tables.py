@@ -115,9 +115,9 @@ def whisker(low: float | None, mean: float | None, high: float | None, span: tup
     return "".join(line)
 
 
-def between(low: float | None, high: float | None) -> str:
+def between(low: float | None, high: float | None, digits: int = 2) -> str:
     """An interval as text."""
-    return "–" if low is None or high is None else f"{number(low)} to {number(high)}"
+    return "–" if low is None or high is None else f"{number(low, digits)} to {number(high, digits)}"
 
 
 def plural(count: int, one: str, many: str = "") -> str:

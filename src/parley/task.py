@@ -59,6 +59,7 @@ class Metric:
     roles: tuple[str, ...] = ()  # whom it is given to; empty: every contestant
     round: int | None = None  # of metrics that follow one quantity from round to round: which round this is
     judged: bool = False  # given by judges; the others are measured
+    digits: int = 2  # to be printed after the point
     spread: float | None = None  # the standard deviation to expect of a block's score, for forecasts
 
 
@@ -123,6 +124,8 @@ class Task:
     item_type: ClassVar[type | None] = None
     repeats: ClassVar[int] = 1  # how often a plan plays everything unless told otherwise
     bots: ClassVar[Mapping[str, Callable[..., Any]]] = {}
+    bundled: ClassVar[Sequence[Any]] = ()  # items that the task brings along, played on where nothing else is said
+    definition: ClassVar[str] = ""  # of a task that no Python file defines: what it was made from
     runs_code: ClassVar[bool] = False  # whether what models write is run, for which a sandbox is needed
     play: Callable[..., Coroutine[Any, Any, Scores]]
 
@@ -133,6 +136,14 @@ class Task:
     def cautions(self, seats: Mapping[str, int]) -> Iterable[str]:
         """What the user should know before so many seats play."""
         return ()
+
+    def unfit(self, item: Any) -> str:
+        """Why an item is none for this task as it is configured; nothing if it is. Such items are left out, and counted."""
+        return ""
+
+    def basis(self) -> Mapping[str, str]:
+        """What scores rest on besides rule and parameters, like a measure's own signature: it stands in theirs."""
+        return {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

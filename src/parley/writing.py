@@ -1,4 +1,4 @@
-"""The writer-editor paradigm (DynaEval §A.4): one writes, one comments, until they agree or the rounds are over."""
+"""The writer-editor paradigm (DynaEval §A.4): one writes, one comments or polishes, until they agree or rounds are over."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ Vote = Literal["mean", "median"]
 
 
 class Words(NamedTuple):
-    """The four prompts of the paradigm; what the other said comes in as {said}."""
+    """The prompts of the paradigm, where what the other said comes in as {said}, and the word that ends it."""
 
     write: Prompt
     revise: Prompt
     review: Prompt
     review_again: Prompt
+    over: str = OVER  # by which an editor ends it
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Version:
 
 
 async def written(
-    referee: Referee, writer: Seat, editor: Seat, rounds: int, words: Words, reader: Reader[str], **values: Any
+    referee: Referee, writer: Seat, editor: Seat, rounds: int, words: Words, reader: Reader[str], /, **values: Any
 ) -> list[Version]:
     """A round is one version with its review. From the second review on the editor may end it all by one word."""
     versions: list[Version] = []
@@ -50,14 +51,20 @@ async def written(
             default=None,
         )
         versions.append(Version(text, review))
-        if not first and ends(review):
+        if not first and ends(review, words.over):
             break
     return versions
 
 
-def ends(review: str | None) -> bool:
+def texts(versions: Sequence[Version], over: str = OVER) -> tuple[str | None, str | None]:
+    """Where an editor answers with a text of its own: the last one of each. Who ends it takes the writer's as it stands."""
+    text, review = versions[-1].text, versions[-1].review
+    return text, text if len(versions) > 1 and ends(review, over) else review
+
+
+def ends(review: str | None, over: str = OVER) -> bool:
     """Whether a review is the one word that ends the work."""
-    return review is not None and review.strip(" \t\r\n.,;:!'\"*_`()[]").casefold() == OVER
+    return review is not None and review.strip(" \t\r\n.,;:!'\"*_`()[]").casefold() == over.casefold()
 
 
 def quoted(referee: Referee, said: str | None, seat: Seat) -> str:
@@ -74,19 +81,27 @@ def conversation(referee: Referee, writer: Seat, editor: Seat, versions: Sequenc
 
 
 async def rated(
-    referee: Referee, judges: Sequence[Seat], text: str, seats: Sequence[Seat], vote: Vote = "mean"
+    referee: Referee, judges: Sequence[Seat], words: Prompt, rubric: Mapping[Seat, Prompt], vote: Vote = "mean", /, **values: Any
 ) -> dict[Seat, float | None]:
-    """Every judge rates every seat from 1 to 10, with a basis; all judge at once, and who cannot be read has no vote."""
+    """Every judge rates every seat from 1 to 10, with a basis; all judge at once, and who cannot be read has no vote.
+
+    The words have {roles} and {rubric}, in an order that the match's seed decides: whoever meets on an item is named in the
+    same order, and over items each role comes first about as often.
+    """
+    seats = list(rubric)
     if not judges:
         return dict.fromkeys(seats)
-    reader = Fields({seat.role: RATING for seat in seats})
+    order = referee.rng.sample(seats, len(seats))
+    lines = "\n".join(f"- {seat}: {referee.render(rubric[seat], **values)}" for seat in order)
+    text = referee.render(words, roles=" and ".join(f"the {seat.role}" for seat in order), rubric=lines, **values)
+    reader = Fields({seat.role: RATING for seat in order})
     found = await referee.ask(judges, text, expect=reader, default=None)
     votes = {judge: said for judge, said in found.items() if said is not None}
     scores: dict[Seat, float | None] = {}
     for seat in seats:
         given = [float(said[seat.role]["score"]) for said in votes.values()]
         scores[seat] = None if not given else mean(given) if vote == "mean" else median(given)
-    referee.note(votes={judge: {seat: said[seat.role] for seat in seats} for judge, said in votes.items()})
+    referee.note(votes={judge: {seat: said[seat.role] for seat in seats} for judge, said in votes.items()}, order=order)
     return scores
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from parley.datasets import known
 from parley.datasets.files import Located, is_path, rows_at
-from parley.datasets.forms import Columns, all_forms, item_of, kinds_of, wanted
+from parley.datasets.forms import Columns, all_forms, items_of, kinds_of, wanted
 from parley.errors import UsageError, unknown
 
 USUAL = "samples"  # what a task is played on where nothing else is said
@@ -32,7 +32,8 @@ class Dataset:
 
     def items(self) -> list[Any]:
         """All items; another number of them is another edition."""
-        found = [item_of(Located(f"{self.name}, row {n}", n, row), self.item_type) for n, row in enumerate(self.rows(), 1)]
+        rows = [Located(f"{self.name}, row {n}", n, row) for n, row in enumerate(self.rows(), 1)]
+        found = items_of(rows, self.item_type)
         if len(found) != self.count:
             raise UsageError(f"dataset {self.name} has {self.count} items, found {len(found)}: this is another edition of it")
         return found
@@ -71,7 +72,7 @@ def items_from(reference: str, kind: type, columns: Columns | None = None) -> li
     rows = list(rows_from(reference, kind))
     if not rows:
         raise UsageError(f"dataset {reference} is empty; wanted {wanted(kind)}")
-    return [item_of(row, kind, columns) for row in rows]
+    return items_of(rows, kind, columns)
 
 
 def rows_from(reference: str, kind: type | None = None) -> Iterator[Located]:

@@ -1,4 +1,4 @@
-"""Rows of files: JSON lines, a JSON list or CSV, packed by gzip or not, one file or a folder of them."""
+"""Rows of files: JSON lines, a JSON list, CSV or documents in XML, packed by gzip or not, one file or a folder of them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from parley.datasets.segments import read_with_another, segments_of
 from parley.errors import UsageError
 
-ENDINGS = (".jsonl", ".json", ".csv")
+ENDINGS = (".jsonl", ".json", ".csv", ".xml")
 
 
 class Located(NamedTuple):
@@ -34,7 +35,7 @@ def rows_at(path: Path) -> Iterator[Located]:
     if not path.is_dir():
         yield from rows_of(path)
         return
-    files = sorted(each for each in path.iterdir() if ending(each) in ENDINGS)
+    files = sorted(each for each in path.iterdir() if ending(each) in ENDINGS and not read_with_another(each))
     if not files:
         raise UsageError(f"dataset {path}: the folder holds no {', '.join(ENDINGS)} file, packed by gzip or not")
     for file in files:
@@ -45,13 +46,18 @@ def rows_of(file: Path) -> Iterator[Located]:
     """The rows of one file."""
     if ending(file) not in ENDINGS:
         raise UsageError(f"dataset {file}: wanted a {', '.join(ENDINGS)} file, packed by gzip (.gz) or not, or a folder of them")
+    rows = segments_of(file, text_of) if ending(file) == ".xml" else rows_in(text_of(file), file)
+    for number, row in enumerate(rows, 1):
+        yield Located(f"{file}, row {number}", number, row)
+
+
+def text_of(file: Path) -> str:
+    """The words of a file, unpacked."""
     try:
         content = file.read_bytes()
-        text = (gzip.decompress(content) if file.suffix == ".gz" else content).decode("utf-8-sig")
+        return (gzip.decompress(content) if file.suffix == ".gz" else content).decode("utf-8-sig")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as wrong:
         raise UsageError(f"dataset {file} cannot be read: {wrong}") from None
-    for number, row in enumerate(rows_in(text, file), 1):
-        yield Located(f"{file}, row {number}", number, row)
 
 
 def ending(file: Path) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from parley.errors import UsageError
 
 
-def rows_of(name: str, edition: str, *splits: str) -> Iterator[dict[str, Any]]:
+def rows_of(name: str, edition: str, *splits: str, revision: str | None = None) -> Iterator[dict[str, Any]]:
     """The rows of some splits of a dataset, one split after the other."""
     if find_spec("datasets") is None:
         raise UsageError(
@@ -21,7 +21,7 @@ def rows_of(name: str, edition: str, *splits: str) -> Iterator[dict[str, Any]]:
 
     for split in splits:
         try:
-            found = datasets.load_dataset(name, edition, split=split)
+            found = datasets.load_dataset(name, edition, split=split, **({"revision": revision} if revision else {}))
         except Exception as wrong:  # the library raises whatever is below it raises
             said = re.sub(r"\S*://\S+", "[address]", str(wrong)).partition("\n")[0][:200]
             raise UsageError(

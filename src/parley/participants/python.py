@@ -54,9 +54,14 @@ class Python:
 
 def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Python:
     """`package.module:function`, importable from the current folder too."""
+    return Python(function_called(name, "python/"), options, f"python/{name}")
+
+
+def function_called(name: str, what: str) -> Callable[..., Any]:
+    """The function that `package.module:function` names, which may stand in the current folder."""
     module, colon, attribute = name.partition(":")
     if not colon or not module or not attribute:
-        raise UsageError(f"python/{name}: wanted python/package.module:function")
+        raise UsageError(f"{what}{name}: wanted {what}package.module:function")
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     try:
@@ -67,7 +72,8 @@ def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Python:
         hint = "; a function of a script is given again from Python: parley.resume(RUN, functions={ALIAS: function})"
         own = module == "__main__" or "<" in attribute
         fault = f"{type(wrong).__name__}: {wrong}" + (hint if own else "")
-        raise UsageError(f"python/{name} cannot be imported: {fault}") from None
+        raise UsageError(f"{what}{name} cannot be imported: {fault}") from None
     if not callable(function):
-        raise UsageError(f"python/{name} is not a function, but {type(function).__name__}")
-    return Python(function, options, f"python/{name}")
+        raise UsageError(f"{what}{name} is not a function, but {type(function).__name__}")
+    found: Callable[..., Any] = function
+    return found

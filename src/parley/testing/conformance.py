@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from random import Random
 from typing import Any
 
-from parley.catalogue import from_file
+from parley.catalogue import from_file, task_class
 from parley.errors import ParleyError, ReplayError, TaskError
 from parley.expect import Reader
 from parley.items import item_from, kind_of
@@ -250,8 +250,10 @@ def elsewhere() -> None:
     wanted = json.load(sys.stdin)
     sys.path[:] = wanted["path"]
     reference = wanted["reference"]
-    if reference.endswith(".py"):
-        found: Any = from_file(reference)
+    if reference.endswith((".yaml", ".yml")):
+        found: Any = sys.modules[task_class(reference).__module__]
+    elif reference.endswith(".py"):
+        found = from_file(reference)
     else:
         found = import_module(reference)
     for part in wanted["name"].split("."):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -25,6 +25,7 @@ class Form:
     name: str
     columns: tuple[str, ...]
     fields: Callable[[Row], dict[str, Any]]  # a ValueError says what is wrong with the row
+    joined: Callable[[Sequence[Located]], Iterable[Located]] | None = None  # where an item is made of several rows
 
 
 @cache
@@ -32,6 +33,15 @@ def all_forms() -> tuple[Form, ...]:
     """Every form, in the order in which they are tried."""
     modules = [import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
     return tuple(form for module in modules for form in module.FORMS)
+
+
+def items_of(rows: Sequence[Located], kind: type, columns: Columns | None = None) -> list[Any]:
+    """All rows of a dataset as items; rows that are only parts of items are put together first."""
+    if rows and not columns and isinstance(rows[0].row, Mapping):
+        form = next((each for each in all_forms() if each.item_type is kind and rows[0].row.keys() >= set(each.columns)), None)
+        if form is not None and form.joined is not None:
+            rows = list(form.joined(rows))
+    return [item_of(row, kind, columns) for row in rows]
 
 
 def item_of(found: Located, kind: type, columns: Columns | None = None) -> Any:

@@ -1,0 +1,77 @@
+"""Documents of aligned segments, as IWSLT publishes them: one XML file a language, side by side."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from parley.errors import UsageError
+
+NAME = re.compile(r"(?P<stem>.+)\.(?P<source>\w+)-(?P<target>\w+)\.(?P<language>\w+)\.xml(?P<packed>\.gz)?")
+MARK = re.compile(r"<doc\b(?P<doc>[^>]*)>|<seg\b(?P<seg>[^>]*)>(?P<text>.*?)</seg>", re.DOTALL | re.IGNORECASE)
+Segments = dict[tuple[str, str], str]  # by document and id
+
+
+def read_with_another(file: Path) -> bool:
+    """Whether a file is the translation of one that lies beside it."""
+    named = NAME.fullmatch(file.name)
+    if named is None or named["language"] != named["target"]:
+        return False
+    return any(place.exists() for place in places(file, named, named["source"]))
+
+
+def segments_of(file: Path, read: Callable[[Path], str]) -> Iterator[dict[str, Any]]:
+    """The segments of a source file, each with its translation from the file beside it."""
+    named = NAME.fullmatch(file.name)
+    if named is None or named["language"] not in (named["source"], named["target"]):
+        raise UsageError(f"dataset {file}: wanted two files called like NAME.en-zh.en.xml and NAME.en-zh.zh.xml")
+    source, target = (beside(file, named, named[which]) for which in ("source", "target"))
+    texts, references = (found_in(read(each), each) for each in (source, target))
+    if missing := next((key for key in texts if key not in references), None):
+        raise UsageError(f"dataset {target}: document {missing[0]} has no segment {missing[1]}, which {source.name} has")
+    if extra := next((key for key in references if key not in texts), None):
+        raise UsageError(f"dataset {source}: document {extra[0]} has no segment {extra[1]}, which {target.name} has")
+    for key, text in texts.items():
+        yield {"translation": {named["source"]: text, named["target"]: references[key]}, "document": key[0]}
+
+
+def beside(file: Path, named: re.Match[str], language: str) -> Path:
+    """The file of the same text in one of its two languages."""
+    found = next((place for place in places(file, named, language) if place.exists()), None)
+    if found is None:
+        wanted = places(file, named, language)[0].name
+        raise UsageError(f"dataset {file}: there is no {wanted} beside it, and both languages are needed")
+    return found
+
+
+def places(file: Path, named: re.Match[str], language: str) -> list[Path]:
+    name = f"{named['stem']}.{named['source']}-{named['target']}.{language}.xml"
+    return [file.with_name(name), file.with_name(f"{name}.gz")]
+
+
+def found_in(text: str, file: Path) -> Segments:
+    """All segments in order; read by their marks alone, because published files are not always well-formed XML."""
+    found: Segments = {}
+    document = ""
+    for mark in MARK.finditer(text):
+        if mark["doc"] is not None:
+            document = attribute(mark["doc"], "docid")
+            continue
+        key = document, attribute(mark["seg"], "id")
+        if "" in key:
+            what = "no id" if document else "no document with a docid around it"
+            raise UsageError(f"dataset {file}: segment {key[1] or len(found) + 1} has {what}")
+        if key in found:
+            raise UsageError(f"dataset {file}: document {document} has two segments {key[1]}")
+        found[key] = " ".join(html.unescape(mark["text"]).split())
+    if not found:
+        raise UsageError(f'dataset {file}: found no segments; wanted <doc docid="…"> with <seg id="…"> inside')
+    return found
+
+
+def attribute(tag: str, name: str) -> str:
+    found = re.search(rf"\b{name}\s*=\s*[\"']([^\"']*)[\"']", tag, re.IGNORECASE)
+    return found[1].strip() if found else ""

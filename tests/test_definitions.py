@@ -1,0 +1,181 @@
+"""Tasks of a writer and an editor from YAML: what they play, what is measured, what is wrong in a file, by line and key."""
+
+from pathlib import Path
+
+import pytest
+
+from parley import Seat, UsageError, resume, run
+from parley.catalogue import task_class
+from parley.errors import ReplayError
+from parley.scoring.overlap import overlap
+from parley.testing.table import ByHand, Speaking, play
+from tests.test_cli import parley as command
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+POET, CRITIC, JUDGE = Seat("poet"), Seat("critic"), Seat("judge", 1)
+TEXT = """\
+kind: task
+name: verse
+writer: poet
+editor: critic
+prompts:
+  write: Write about {subject}.
+  review: "On {subject}: {said} Comment."
+rubric:
+  poet: is it good?
+  critic: was it true?
+"""
+ITEMS = """\
+items:
+  - {id: rain, subject: rain, reference: The rain falls on the roof.}
+  - {id: snow, subject: snow, reference: The snow lies on the field.}
+"""
+FIELDS = "fields: [subject, reference]\n"
+CHRF = "metric: chrf\nlanguage: en\n"
+
+
+@pytest.fixture
+def file(tmp_path):
+    def written(text, name="verse.yaml"):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return str(tmp_path / name)
+
+    return written
+
+
+def said(poet, critic, judge='{"poet": {"basis": "b", "score": 3}, "critic": {"basis": "b", "score": 8}}'):
+    replies = {POET: poet, CRITIC: critic, JUDGE: [judge]}
+    return {seat: Speaking(lambda view, given=given: given[min(view.said, len(given) - 1)]) for seat, given in replies.items()}
+
+
+def test_a_file_is_a_task_like_any_other(file):
+    kind = task_class(file(TEXT + ITEMS))
+    assert (kind.name, list(kind.roles)) == ("verse", ["poet", "critic", "judge"])
+    assert kind.roles["judge"].least == 1  # nothing is measured, so somebody must judge
+    assert [item.id for item in kind.bundled] == ["rain", "snow"]
+    table = ByHand(kind(), item=kind.bundled[0])
+    assert table.asked.seats == (POET,)
+    assert table.asked.text == "Write about rain."
+    table.answer("It rains.")
+    assert "It rains." in table.asked.text
+    table.answer("Too short.")
+    assert "Write about rain." in table.asked.text  # the judge is told what was asked
+    assert "is it good?" in table.asked.text
+    table.answer({JUDGE: {role: {"basis": "", "score": score} for role, score in (("poet", 3), ("critic", 8))}})
+    assert table.scores == {POET: {"judge": 3}, CRITIC: {"judge": 8}}
+
+
+def test_the_word_that_ends_it_is_the_files(file):
+    kind = task_class(file(TEXT + ITEMS + "rounds: 5\nover: basta\n"))
+    assert kind().rounds == 5
+    assert play(kind(), said(["a"], ["over"]), item=kind.bundled[0]).rounds == 11
+    found = play(kind(), said(["a"], ["no", "Basta!"]), item=kind.bundled[0])
+    assert found.rounds == 5  # two versions, two answers, the judge
+    assert "`basta`" in kind.prompts()["review_again"].text.replace("{over}", "basta")
+
+
+def test_comments_are_worth_what_the_writer_makes_of_them(file):
+    kind = task_class(file(TEXT + ITEMS + CHRF))
+    assert kind.roles["judge"].least == 0
+    item = kind.bundled[0]
+    found = play(kind(rounds=2), said(["Rain.", item.reference], ["Longer."]), item=item)
+    first = overlap("Rain.", item.reference, "en").chrf
+    assert found.scores[POET] == {"chrf": 1, "judge": 3}
+    assert found.scores[CRITIC] == pytest.approx({"chrf": 1, "improvement": 1 - first, "judge": 8})
+
+
+def test_a_text_of_the_editors_own_is_measured(file):
+    kind = task_class(file(TEXT + ITEMS + CHRF + "answers: text\n"))
+    item = kind.bundled[0]
+    found = play(kind(), said(["Rain."], [item.reference]), item=item)
+    first = overlap("Rain.", item.reference, "en").chrf
+    assert found.scores[POET]["chrf"] == first
+    assert found.scores[CRITIC] == pytest.approx({"chrf": 1, "improvement": 1 - first, "judge": 8})
+
+
+def test_a_function_of_ones_own_measures(file, tmp_path, monkeypatch):
+    (tmp_path / "own_measures.py").write_text("def short(text, item):\n    return 1 if len(text) <= len(item.subject) else 0\n")
+    monkeypatch.chdir(tmp_path)
+    kind = task_class(file(TEXT + ITEMS + "metric: own_measures:short\n"))
+    found = play(kind(), said(["wet"], ["x"]), item=kind.bundled[0])
+    assert found.scores[POET]["short"] == 1
+    assert kind().basis() == {"metric": "own_measures.short"}
+
+
+def test_it_runs_resumes_and_refuses_another_rule(file, tmp_path):
+    path = file(TEXT + ITEMS + CHRF)
+    result = run(path, ["bot/random", "bot/null"], store=tmp_path / "runs")
+    assert result.state == "done"
+    assert {row["item"] for row in result.matches} == {"rain", "snow"}
+    assert "chrf:nrefs=1" in result.data["results"][0]["signature"]
+    assert resume(result.path).data["results"] == result.data["results"]
+    file("# only a comment\n" + TEXT + ITEMS + CHRF)
+    assert resume(result.path).state == "done"
+    for changed, words in (CHRF + "over: basta\n", "the rule of verse"), (CHRF + "rounds: 2\n", "the rule of verse"):
+        file(TEXT + ITEMS + changed)
+        with pytest.raises(ReplayError, match=words):
+            resume(result.path)
+    file(TEXT.replace("Write about", "Sing of") + ITEMS + CHRF)
+    with pytest.raises(ReplayError, match=r"prompt verse\.write"):
+        resume(result.path)
+
+
+def test_a_dataset_takes_the_place_of_the_items_in_the_file(file, tmp_path):
+    (tmp_path / "own.jsonl").write_text('{"subject": "fog", "reference": "Fog."}\n')
+    result = run(file(TEXT + FIELDS + CHRF), ["bot/random", "bot/null"], dataset=tmp_path / "own.jsonl", store=tmp_path / "runs")
+    assert {row["item"] for row in result.matches} == {"1"}
+    with pytest.raises(UsageError, match="played on items"):
+        run(file(TEXT + FIELDS + CHRF), ["bot/random", "bot/null"], store=tmp_path / "runs")
+
+
+def test_an_experiment_names_a_task_file_beside_it(file, tmp_path):
+    file(TEXT + ITEMS + CHRF)
+    text = "kind: experiment\ntask: verse.yaml\nset: {rounds: 2}\nmodels: {a: {model: bot/random}, b: {model: bot/null}}\n"
+    result = run(file(text, "experiment.yaml"), store=tmp_path / "runs")
+    assert (result.data["run"]["task"], result.data["run"]["params"]["rounds"]) == ("verse", 2)
+
+
+def test_the_examples_play_from_the_command(tmp_path):
+    bots = ("-m", "bot/random", "-m", "bot/null")
+    done = command("run", EXAMPLES / "poem.yaml", *bots, "--role", "judge=bot/random", "--set", "rounds=1", cwd=tmp_path)
+    assert "poem|rounds:1" in done.out
+    assert "judge" in command("run", EXAMPLES / "poem.yaml", *bots, cwd=tmp_path, code=2).err
+    assert "improvement" in command("run", EXAMPLES / "summary.yaml", *bots, cwd=tmp_path).out
+    assert "poem.rate_critic" in command("tasks", EXAMPLES / "poem.yaml", cwd=tmp_path).out
+
+
+@pytest.mark.parametrize("bot", ["null", "injector", "forger"])
+def test_hostile_bots_do_not_speak_as_the_judge(tmp_path, bot):
+    judge = {"j": lambda view: '{"poet": {"basis": "b", "score": 2}, "critic": {"basis": "b", "score": 2}}'}
+    result = run(EXAMPLES / "poem.yaml", ["bot/random", f"bot/{bot}"], roles={"judge": judge}, store=tmp_path)
+    assert {row["mean"] for row in result.data["results"]} == {2}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (TEXT.replace("name: verse\n", ""), "line 1: name is missing"),
+        (TEXT.replace("name: verse", "name: My Verse"), "line 2: name: wanted a name of small letters"),
+        (TEXT + "round: 3\n", "line 11: round: unknown key 'round'; did you mean 'rounds'"),
+        (TEXT + "rounds: 0\n", "line 11: rounds: wanted a whole number from 1 on, found 0"),
+        (TEXT + "answers: songs\n", "line 11: answers: wanted comments or text"),
+        (TEXT.replace("editor: critic", "editor: poet"), "line 4: editor: writer, editor and judge are three roles"),
+        (TEXT.replace("  write: Write about {subject}.\n", ""), "line 5: prompts: write is missing"),
+        (TEXT + ITEMS.replace("subject", "topic"), r"line 6: prompts\.write: .*variable.*'subject'"),
+        (TEXT.replace("{said} ", "") + ITEMS, r"line 7: prompts\.review: .* lacks {said}"),
+        (TEXT.replace("  critic: was it true?\n", "") + ITEMS, "line 8: rubric: critic is missing"),
+        (
+            TEXT.replace("  critic:", "  critics:") + ITEMS,
+            "line 10: rubric.critics: unknown role 'critics'; did you mean 'critic'",
+        ),
+        (TEXT + ITEMS + "metric: blue\n", "line 14: metric: wanted bleu, chrf or package.module:function, found blue"),
+        (TEXT + ITEMS + "metric: bleu\n", "line 14: metric: bleu wants items with a field reference, and language"),
+        (TEXT + ITEMS + "metric: nowhere:to\n", "line 14: metric: nowhere:to cannot be imported"),
+        (TEXT + ITEMS + "  - {id: fog, subject: fog}\n", r"line 14: items\[2\]: .*no reference"),
+        (TEXT + ITEMS + "  - {id: a, subject: b, reference: c, extra: d}\n", r"line 14: items\[2\]: no field extra"),
+        (TEXT + "items:\n  - {said: x}\n", "said has a meaning of its own"),
+    ],
+)
+def test_what_is_wrong_is_said_with_line_and_key(file, text, words):
+    with pytest.raises(UsageError, match=words):
+        task_class(file(text))
