@@ -10,7 +10,7 @@ from parley import runs
 from parley import store as stores
 from parley.cli.options import as_json, at_once, in_format, in_store, within_calls, within_usd
 from parley.cli.playing import played
-from parley.cli.progress import say
+from parley.cli.progress import fetching, say
 from parley.prepared import prepare_again
 from parley.store.archive import Archive
 
@@ -41,7 +41,8 @@ def command(
     Bounds are totals of the run, what was spent before included; those that are not given stay as they are.
     """
     path = stores.find(run, stores.folder(store))
-    prepared = prepare_again(path, max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls)
+    with fetching():
+        prepared = prepare_again(path, max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls)
     with Archive(path) as archive:
         if archive.state == "done":
             say(f"{archive.id} is done: nothing is left to play")
