@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parley import Amount, Choice, Code, Fields, TaskError, Text
+from parley import Amount, Choice, Code, Fields, TaskError, Text, Word
 from parley.errors import OutOfBounds, Unreadable
 from parley.match import read
 from parley.parsing import mended
@@ -19,7 +19,17 @@ from parley.referee import Ask
 COINS = Amount("coins", 0, 10)
 MARKS = Fields({"score": {"type": "integer", "minimum": 1, "maximum": 10}, "basis": {"type": "string"}})
 MOVE = Choice("move", ("cooperate", "defect"))
-READERS = [COINS, Amount("coins", 0, 10, whole=True), Amount("share", 0.1, 0.9), MARKS, MOVE, Text(), Code()]
+READERS = [
+    COINS,
+    Amount("coins", 0, 10, whole=True),
+    Amount("share", 0.1, 0.9),
+    MARKS,
+    MOVE,
+    Text(),
+    Word(),
+    Word(longest=4, letters="人天"),
+    Code(),
+]
 
 
 @pytest.mark.parametrize(
@@ -117,6 +127,25 @@ def test_code_is_the_longest_block_of_its_language_or_the_whole_reply():
     assert Code().read("```\nprint(2)") == "print(2)"
     with pytest.raises(Unreadable):
         Code().read("```python\n```")
+
+
+@pytest.mark.parametrize("said", ["word", " word\n", "**word**", "“word”.", "_word_", "- word!", "《ｗｏｒｄ》", "→ word 。"])
+def test_a_word_is_read_without_the_marks_around_it(said):
+    assert Word(longest=4).read(said) == "word"
+
+
+@pytest.mark.parametrize("said", ["", " ?! ", "a word", "words", "word, word", "wo-rd", '{"word": "word"}'])
+def test_what_is_not_one_word_alone_is_refused(said):
+    with pytest.raises(Unreadable, match="no word" if len(said) < 5 and "w" not in said else "one word alone"):
+        Word(longest=4).read(said)
+
+
+def test_a_long_reply_does_not_keep_a_reader_of_words_busy():
+    begun = time.perf_counter()
+    for said in (" " * 200_000 + "a", "a" + " " * 200_000 + "b"):
+        with suppress(Unreadable):
+            Word().read(said)
+    assert time.perf_counter() - begun < 1
 
 
 def test_free_text_is_anything_but_silence():

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from parley.errors import Forfeit, ParleyError, TaskError, UsageError
-from parley.expect import Amount, Choice, Code, Fields, Reader, Said, Text
+from parley.expect import Amount, Choice, Code, Fields, Reader, Said, Text, Word
 from parley.material import Paragraph, Problem
 from parley.pool import Example, Seat, View
 from parley.referee import Referee
 from parley.task import Metric, Prompt, Role, Scores, Sight, Task
+from parley.works import WordList
 
 if _TYPE_CHECKING:
     from parley.door import resume, run, run_async
@@ -41,6 +42,8 @@ __all__ = [
     "Text",
     "UsageError",
     "View",
+    "Word",
+    "WordList",
     "resume",
     "run",
     "run_async",

@@ -115,6 +115,8 @@ def refuse_changes(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> 
     changed += [f"prompt {address}" for address in sorted({*then, *now}) if then.get(address) != now.get(address)]
     if not changed and old["rule"] and old["rule"] != new["rule"]:
         changed = [f"the rule of {old['task']}"]
+    then, now = old.get("works", {}), new.get("works", {})
+    changed += [f"{name} ({then[name]}, now {now.get(name)})" for name in then if then[name] != now.get(name)]
     if changed:
         raise ReplayError(f"{run} was begun under another {', '.join(changed)}: undo the change, or start a new run")
 

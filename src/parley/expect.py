@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from random import Random
 from typing import Any, Protocol, TypeVar
+from unicodedata import normalize
 
 import orjson
 
 from parley.errors import OutOfBounds, TaskError, Unreadable
 from parley.parsing import bare, fenced, number_in, object_in
+from parley.task import Prompt
 
 T_co = TypeVar("T_co", covariant=True)
 LONGEST = 200_000  # characters of one reply that are looked at and kept
@@ -60,6 +62,33 @@ class Text:
 
     def sample(self, rng: Random) -> Said:
         return Said(" ".join(rng.choice(("yes", "no", "perhaps", "why", "it", "depends")) for _ in range(5)))
+
+
+@dataclass(frozen=True)
+class Word:
+    """One word and nothing else, of so many letters at the most; marks and spaces around it do not count."""
+
+    hint: str = "Answer with one word and nothing else."
+    longest: int | None = None
+    again: Prompt | None = None  # how it is asked for again, where the words of every referee will not do
+    letters: str = "aeilnorst"  # of any word that a bot may draw
+    schema: None = None
+
+    def read(self, text: str) -> Said:
+        words = normalize("NFKC", text)
+        letters = [at for at, mark in enumerate(words) if mark.isalnum()]
+        if not letters:
+            raise Unreadable("the reply holds no word")
+        word = words[letters[0] : letters[-1] + 1]
+        if not word.isalnum() or (self.longest is not None and len(word) > self.longest):
+            raise Unreadable("the reply is not one word alone")
+        return Said(word)
+
+    def write(self, value: Any, reason: str = "") -> str:
+        return str(value)
+
+    def sample(self, rng: Random) -> Said:
+        return Said("".join(rng.choice(self.letters) for _ in range(self.longest or 5)))
 
 
 @dataclass(frozen=True)

@@ -192,6 +192,7 @@ def match_of(prepared: Prepared, spec: MatchSpec, cast: Mapping[str, Guessing]) 
         prompts=prepared.prompts,
         standardise=prepared.config.standardise,
         execute=ran,
+        works=prepared.works,
     )
 
 

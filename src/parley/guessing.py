@@ -70,6 +70,8 @@ class Guessing:
         self._most = int(options["max_tokens"]) if str(options.get("max_tokens", "")).isdigit() else None
         # A bot is its own best guess: it costs nothing, and plays as it will.
         self._bot = bot(alias, options, task) if is_free(options) and options["model"] != "human/terminal" else None
+        self._stand_in = bot(alias, {"model": f"bot/{task.stand_in}"}, task) if task.stand_in else None
+        self._ranked = [name for name, role in task.roles.items() if not role.instrument]
         self.again = 1.0 if self._bot else 1 + guess.again  # calls for one that is wanted
         self.counts: dict[str, Count] = {}
         self._before: dict[Seat, float] = {}
@@ -89,12 +91,14 @@ class Guessing:
         shown = sum(tokens(text_of(turn.content)) + TURN for turn in view.turns) + self._system
         if view.examples is not None:
             shown += sum(tokens(text) + TURN for example in view.examples[1] for text in example)
-        if self._bot is not None:
-            said = await self._bot.reply(view)
+        by = self._bot or (self._stand_in if view.seat.role in self._ranked else None)
+        if by is not None:
+            said = await by.reply(view)
             words = said if isinstance(said, str) else text_of(said.content)
         else:
             words = worded(view.expect, Random(f"{self._seed}|{view.seat.key}|{view.round}|{view.attempt}"), guess)
-        out = tokens(words) + (guess.thought if self._thinks else 0)
+        least = 0 if self._bot or by is None else guess.form  # who stands in says less than a model may
+        out = max(least, tokens(words)) + (guess.thought if self._thinks else 0)
         out = out if self._most is None else min(out, self._most)
         before = self._before.get(view.seat, 0)
         cached = before if guess.cached and before >= CACHE else 0

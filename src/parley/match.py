@@ -11,17 +11,16 @@ from functools import partial
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
-import orjson
-
 from parley.anonymity import masked
-from parley.errors import Forfeit, ReplayError, SandboxError, TaskError, Unreadable
+from parley.effects import Effects, Execute
+from parley.errors import Forfeit, ReplayError, TaskError, Unreadable
 from parley.expect import LONGEST, Said
 from parley.parsing import mended
 from parley.participants import Participant
 from parley.pool import Content, Message, Pool, Privy, Seat, View, text_of
 from parley.providers.protocol import Reply, thought_apart
 from parley.record import Call, Record, Tape
-from parley.referee import NOTHING, Ask, Effect, Referee, Run, Together, Violation
+from parley.referee import NOTHING, Ask, Consult, Effect, Referee, Run, Together, Violation
 from parley.seating import seated, settled
 from parley.task import AGAIN, FORM, SHORTER, Prompt, Task
 
@@ -65,17 +64,19 @@ class Match:
         names: frozenset[str] = NO_NAMES,
         standardise: Standardise = "on_error",
         gate: Callable[[], None] | None = None,
-        execute: Callable[[Mapping[str, Any]], Awaitable[Any]] | None = None,
+        execute: Execute | None = None,
+        works: Mapping[str, Any] | None = None,
         mend: bool = True,
     ) -> None:
         self.task, self.cast, self.names, self._mend = task, cast, names, mend
         self.record: Record = Tape() if record is None else record
         self.pool = Pool(cast)
         self.referee = Referee(task, self.pool, seed, item, prompts)
-        self._privy, self._chance = Privy(task, item, seed), f"{seed}|{number}"  # matches of one block share their seed
+        self._effects = Effects(task.name, self.record, execute, works or {})
+        self._privy = Privy(task, item, seed, works or {})
+        self._chance = f"{seed}|{number}"  # matches of one block share their seed
         self._prompts, self._always = prompts or {}, standardise == "always"
-        self._gate, self._execute = gate, execute
-        self._circulated = self._effects = 0
+        self._gate, self._circulated = gate, 0
 
     async def play(self) -> Outcome:
         """Drive the script from effect to effect: it may await the referee and nothing else."""
@@ -109,9 +110,9 @@ class Match:
         if isinstance(effect, Together):
             self._settle_loose(*effect.asks)
             return self.conduct(effect.asks)
-        if isinstance(effect, Run):
+        if isinstance(effect, Run | Consult):
             self._settle_loose(effect)
-            return self._run(effect)
+            return self._effects.perform(effect, self.referee.round)
         found = type(effect).__name__
         raise TaskError(f"{self.task.name} awaited {found}; a script may await its referee and nothing else")
 
@@ -155,6 +156,7 @@ class Match:
         round, hint, conversation = self.referee.round, ask.expect.hint, self.pool.conversations[seat]
         messages: list[Message] = []
         violations: list[Violation] = []
+        own: Prompt | None = getattr(ask.expect, "again", None)  # a reader may have its own words, in another language say
         free = self._always and bool(hint)  # the first reply is free, the second takes the form
         for attempt in range(ask.attempts + free):
             reply = await self._reply(seat, ask, attempt)
@@ -164,14 +166,14 @@ class Match:
             violations += [Violation(round, seat, attempt, "identity", leak, "masked") for leak in leaks]
             last = attempt == ask.attempts + free - 1
             if free and attempt == 0:
-                again = self._words(FORM, hint=hint)
+                again = self._words(own or FORM, hint=hint, fault="")
             else:
                 reading = read(ask, said, reply.finish == "length", last, self._mend)
                 if reading.kind:
                     violations.append(Violation(round, seat, attempt, reading.kind, reading.fault, reading.outcome))
                 if reading.settled:
                     return Answer(reading.value, messages, violations)
-                again = self._words(SHORTER if reading.kind == "cut" else AGAIN, fault=reading.fault, hint=hint)
+                again = self._words(own or (SHORTER if reading.kind == "cut" else AGAIN), fault=reading.fault, hint=hint)
             if not last:
                 conversation.put(again)
                 messages.append(Message(round, "again", None, (seat,), again, attempt + 1))
@@ -199,27 +201,10 @@ class Match:
         await self.record.append(Call(round, seat, attempt, view.digest, reply, time.time()))
         return reply
 
-    async def _run(self, run: Run) -> Any:
-        """A program's result from the record, else from the sandbox; a failure of the sandbox is no result."""
-        number, self._effects = self._effects, self._effects + 1
-        saw = blake2b(orjson.dumps(run.program, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
-        kept = self.record.effect(self.referee.round, number)
-        if kept is not None:
-            if kept[0] != saw:
-                raise ReplayError(f"after round {self.referee.round}: the record was made with another program")
-            return kept[1]
-        if self._execute is None:
-            raise SandboxError(
-                f"{self.task.name} wants to run code, and there is no sandbox: model-written code runs isolated or not at all"
-            )
-        result = await self._execute(run.program)
-        await self.record.append_effect(self.referee.round, number, saw, result)
-        return result
-
     def _words(self, prompt: Prompt, **values: str) -> str:
         return self._prompts.get(prompt.name, prompt).render(values).strip()
 
-    def _settle_loose(self, *awaited: Ask[Any] | Run) -> None:
+    def _settle_loose(self, *awaited: Ask[Any] | Run | Consult) -> None:
         """Refuse questions that a script made but did not await: they would silently not be asked."""
         loose = self.referee.loose
         for effect in awaited:

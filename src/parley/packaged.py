@@ -34,6 +34,7 @@ class Packaged:
     sha256: str
     size: int  # bytes of the package as it is downloaded
     variable: str  # of the environment, for a file that is there already
+    folder: str = ""  # of the package, where it is not called like it
 
     @property
     def name(self) -> str:
@@ -41,7 +42,7 @@ class Packaged:
 
     @property
     def member(self) -> str:
-        return f"{self.package.replace('-', '_')}/{self.path}"
+        return f"{self.folder or self.package.replace('-', '_')}/{self.path}"
 
 
 Watcher = Callable[[str], None]  # is told how a download stands, several times a second; nothing once it is over

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
@@ -89,6 +89,7 @@ class Privy(NamedTuple):
     task: Any
     item: Any
     seed: int
+    works: Mapping[str, Any] = {}
 
 
 class View(Sequence[dict[str, str]]):

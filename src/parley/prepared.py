@@ -15,6 +15,7 @@ from parley.costs import costs, money, prices_of, total
 from parley.datasets import items_from
 from parley.datasets.files import Located
 from parley.datasets.forms import item_of, items_of
+from parley.datasets.lexicons import works_of
 from parley.errors import KeyMissing, UsageError, unknown
 from parley.items import by_id, kind_of, stored
 from parley.pace import Limits
@@ -25,6 +26,7 @@ from parley.prices import Prices, is_free, place
 from parley.seating import counted
 from parley.store.archive import Archive
 from parley.task import Prompt, Task
+from parley.works import Work
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Prepared:
     cautions: list[str]
     identity: dict[str, Any]
     prices: Prices
+    works: Mapping[str, Work]
 
     @property
     def attended(self) -> bool:
@@ -116,7 +119,10 @@ def prepare(
     table = counted(plan.opening.seats, task)
     metrics_of(task, table)
     prices = prices or Prices(config.models)
+    works = works_of(task) if seated else {}  # what they answered is on record: who only reads a run needs none
     kept = {"prices": prices.keep()} if seated and any(not is_free(model) for model in config.models.values()) else {}
+    read += [f"{name} {work.told}" for name, work in works.items()]
+    found = {"works": {name: work.facts for name, work in works.items()}} if works else {}
     prepared = Prepared(
         config,
         task,
@@ -125,8 +131,9 @@ def prepare(
         chosen,
         functions or {},
         [] if again else [*read, *task.cautions(table), *plan.cautions()],
-        {**identity(task, table, prompts, stored(list(chosen.values()))), **kept},
+        {**identity(task, table, prompts, stored(list(chosen.values()))), **found, **kept},
         prices,
+        works,
     )
     # Each is made once, so that a wrong name or option fails here.
     made = {alias: who for alias, who, _ in prepared.participants(keyless)} if seated else {}

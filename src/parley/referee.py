@@ -1,4 +1,4 @@
-"""What a rule may do: tell, ask, run code, note, quote and draw lots. Nothing here performs I/O."""
+"""What a rule may do: tell, ask, look things up, run code, note, quote and draw lots. Nothing here performs I/O."""
 
 from __future__ import annotations
 
@@ -68,7 +68,20 @@ class Run:
         return result
 
 
-Effect = Ask[Any] | Together | Run
+@dataclass(frozen=True, slots=True, eq=False)
+class Consult:
+    """A question to a work of reference; its answer is data, recorded like a reply, so that a replay needs no such work."""
+
+    work: str
+    question: str
+    given: tuple[Any, ...]
+
+    def __await__(self) -> Generator[Effect, Any, Any]:
+        answer = yield self
+        return answer
+
+
+Effect = Ask[Any] | Together | Run | Consult
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +104,7 @@ class Referee:
         self.round = 0
         self.notes: list[dict[str, Any]] = []
         self.violations: list[Violation] = []
-        self.loose: dict[int, Ask[Any] | Run] = {}  # made, but not awaited yet
+        self.loose: dict[int, Ask[Any] | Run | Consult] = {}  # made, but not awaited yet
         self._pool, self._prompts, self._params = pool, prompts or {}, task.params
         self._seed, self._quoted = seed, 0
 
@@ -169,6 +182,12 @@ class Referee:
         run = Run(program)
         self.loose[id(run)] = run
         return run
+
+    def consult(self, work: str, question: str, *given: Any) -> Consult:
+        """Put a question to a work that the task has named in `works()`; what comes back is data."""
+        consult = Consult(work, question, given)
+        self.loose[id(consult)] = consult
+        return consult
 
     def note(self, **facts: Any) -> None:
         """Write facts, which are plain data, into the record for reports; participants never see them."""

@@ -144,14 +144,7 @@ def sandbox_for(prepared: Prepared) -> Sandbox | None:
 class Playing:
     """A run while it is played."""
 
-    def __init__(
-        self,
-        prepared: Prepared,
-        journal: Journal,
-        tally: Tally,
-        brake: Brake,
-        archive: Archive,
-    ) -> None:
+    def __init__(self, prepared: Prepared, journal: Journal, tally: Tally, brake: Brake, archive: Archive) -> None:
         self.prepared, self.journal, self.tally, self.brake = prepared, journal, tally, brake
         self.scores = finished = archive.finished()
         self.mends = "mends" in archive.identity
@@ -250,6 +243,7 @@ class Playing:
             names=self.names,
             standardise=prepared.config.standardise,
             gate=self.brake.gate,
+            works=prepared.works,
             execute=None if self.sandbox is None else self.sandbox.execute,
             mend=self.mends,
         )

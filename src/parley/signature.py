@@ -16,7 +16,9 @@ def signature(archive: Archive, matches: int) -> str:
     `field` stands for who else was at the table, and is there only where somebody was.
     """
     config, identity = archive.config, archive.identity
-    params = [f"{name}:{value}" for name, value in config.params.items()]
+    works = identity.get("works", {})  # a digest says more than the names of files
+    params = [f"{name}:{value}" for name, value in config.params.items() if name not in works]
+    params += [f"{name}:{work}" for name, work in works.items()]
     seats = sum(count for role, count in identity["seats"].items() if identity["roles"][role] == "contestant")
     facts = [f"plan:{config.plan}", f"seats:{seats}", f"matches:{matches}", f"standardise:{config.standardise}"]
     if config.stop is not None:

@@ -113,6 +113,7 @@ class Sight(NamedTuple):
     task: Any
     item: Any
     rng: Random
+    works: Mapping[str, Any] = {}
 
 
 class Task:
@@ -126,12 +127,17 @@ class Task:
     bots: ClassVar[Mapping[str, Callable[..., Any]]] = {}
     bundled: ClassVar[Sequence[Any]] = ()  # items that the task brings along, played on where nothing else is said
     definition: ClassVar[str] = ""  # of a task that no Python file defines: what it was made from
+    stand_in: ClassVar[str] = ""  # the bot by which forecasts play, where a reply in the right form is not enough to go on
     runs_code: ClassVar[bool] = False  # whether what models write is run, for which a sandbox is needed
     play: Callable[..., Coroutine[Any, Any, Scores]]
 
     def metrics(self, seats: Mapping[str, int]) -> Sequence[Metric]:
         """What a match with so many seats a role yields; the primary metric comes first."""
         return ()
+
+    def works(self) -> Mapping[str, Any]:
+        """The works of reference that the rule consults, by name: what is wanted of each (`parley.WordList(…)`)."""
+        return {}
 
     def cautions(self, seats: Mapping[str, int]) -> Iterable[str]:
         """What the user should know before so many seats play."""

@@ -11,7 +11,7 @@ from parley import store as stores
 from parley.cli.envfile import check_env
 from parley.cli.options import as_json, at_once, in_format, in_store, within_calls, within_usd
 from parley.cli.playing import played
-from parley.cli.progress import say
+from parley.cli.progress import fetching, say
 from parley.prepared import prepare_again
 from parley.store.archive import Archive
 
@@ -43,7 +43,8 @@ def command(
     """
     check_env()
     path = stores.find(run, stores.folder(store))
-    prepared = prepare_again(path, max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls, concurrency=concurrency)
+    with fetching():
+        prepared = prepare_again(path, max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls, concurrency=concurrency)
     with Archive(path) as archive:
         if archive.state == "done":
             say(f"{archive.id} is done: nothing is left to play")

@@ -35,7 +35,8 @@ def command(name: str | None, as_json: bool) -> None:
     for name, role in facts["roles"].items():
         click.echo(f"role {name}: {role['seats']} seats" + (", an instrument" if role["instrument"] else ""))
     for name, param in facts["params"].items():
-        default = f"default {param['default']}" if param["default"] is not None else "no default"
+        usual = ",".join(map(str, param["default"])) if isinstance(param["default"], tuple) else param["default"]
+        default = f"default {usual}" if usual is not None else "no default"
         click.echo(f"--set {name}=…  ({param['type']}, {default})")
     for metric in facts["metrics"]:
         unit, seats = f" {metric['unit']}" if metric["unit"] else "", ", ".join(f"{n} {r}" for r, n in least_seats(task).items())
@@ -53,6 +54,8 @@ def kind_of(hint: Any) -> str:
     """A parameter's type as people say it."""
     if get_origin(hint) is Literal:
         return " or ".join(map(str, get_args(hint)))
+    if get_origin(hint) in (tuple, list):
+        return f"{kind_of(get_args(hint)[0])}, several with commas between"
     return str(getattr(hint, "__name__", hint))
 
 

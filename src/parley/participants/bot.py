@@ -26,7 +26,7 @@ class Bot:
         assert view.privy is not None
         rng = Random(f"{view.privy.seed}|{view.seat.key}|{view.round}|{view.attempt}")
         with Guarded(f"bot/{self._name}"):
-            value = self._decide(Sight(view, view.privy.task, view.privy.item, rng), **self._options)
+            value = self._decide(Sight(view, view.privy.task, view.privy.item, rng, view.privy.works), **self._options)
             return value if isinstance(value, Said) else view.expect.write(value, "That is how I play.")
 
     async def close(self) -> None:

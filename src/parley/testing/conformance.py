@@ -17,6 +17,7 @@ from random import Random
 from typing import Any
 
 from parley.catalogue import from_file, task_class
+from parley.datasets.lexicons import works_of
 from parley.errors import ParleyError, ReplayError, TaskError
 from parley.expect import Reader
 from parley.items import item_from, kind_of
@@ -84,6 +85,7 @@ class Check:
     def __init__(self, task: Task, seats: Mapping[str, int], seed: int, item: Any) -> None:
         self.task, self.seed, self.item = task, seed, item
         self.seats = [seat for name, count in seats.items() for seat in task.roles[name].seats(name, count)]
+        self.works = works_of(task)
         self.tape = Listed()
         self.outcome, self.cast = self.played(self.tape)
 
@@ -99,6 +101,7 @@ class Check:
             record=tape,
             names=frozenset({SECRET_NAME}),
             execute=unrun,
+            works=self.works,
         ), cast
 
     def sample(self, view: View) -> str:

@@ -8,6 +8,7 @@ from itertools import combinations
 from random import Random
 from typing import Any
 
+from parley.datasets.lexicons import works_of
 from parley.errors import UsageError, unknown
 from parley.eventloop import finished
 from parley.match import Match
@@ -67,10 +68,10 @@ def check_planted(
         assert not isinstance(specs, Done)
         return specs
 
-    chosen = metric_of(task, planned(seed)[0], metric)
+    chosen, works = metric_of(task, planned(seed)[0], metric), works_of(task)
 
     async def series() -> list[Rows]:
-        return [await play(task, planned(run), bots, known, chosen.name, execute) for run in range(seed, seed + runs)]
+        return [await play(task, planned(run), bots, known, chosen.name, execute, works) for run in range(seed, seed + runs)]
 
     found = Findings(places, chosen, [[row for row in rows if only in (None, row.role)] for rows in finished(series())])
     table = Table(HEADER, found.lines, left=2, note=f"{runs} runs of {blocks} blocks; {chosen.name}, {chosen.better} is better")
@@ -164,13 +165,14 @@ async def play(
     items: Mapping[str, Any],
     metric: str,
     execute: Execute | None,
+    works: Mapping[str, Any],
 ) -> Rows:
     """One run in memory."""
     rows: Rows = []
     for spec in specs:
         cast = {seat: bots[alias] for seat, alias in spec.seats.items()}
         item = None if spec.item is None else items[spec.item]
-        outcome = await Match(task, cast, seed=spec.seed, item=item, execute=execute).play()
+        outcome = await Match(task, cast, seed=spec.seed, item=item, execute=execute, works=works).play()
         for seat, scores in outcome.scores.items():
             if metric in scores:
                 rows.append(results.Observation(spec.block, spec.number, spec.seats[seat], seat.role, metric, scores[metric]))

@@ -11,7 +11,7 @@ from parley.match import Match, Outcome
 from parley.participants import Participant
 from parley.pool import Pool, Seat, View, text_of
 from parley.record import Call, Tape
-from parley.referee import Ask, Effect, Referee, Together
+from parley.referee import Ask, Consult, Effect, Referee, Together
 from parley.seating import seated, settled
 from parley.task import Task
 
@@ -20,16 +20,18 @@ Speak = Callable[[View], str]
 
 
 class ByHand:
-    """A rule driven without any event loop: look at what is asked, feed values, read the scores."""
+    """A rule driven without any event loop: look at what is asked, feed values, read the scores. Works answer by themselves."""
 
-    def __init__(self, task: Task, *, seed: int = 0, item: Any = None, **seats: int) -> None:
+    def __init__(
+        self, task: Task, *, seed: int = 0, item: Any = None, works: Mapping[str, Any] | None = None, **seats: int
+    ) -> None:
         counts = {name: seats.get(name, role.least) for name, role in task.roles.items()}
         self.seats = [seat for name, role in task.roles.items() for seat in role.seats(name, counts[name])]
         self.pool = Pool(self.seats)
         self.referee = Referee(task, self.pool, seed, item)
         self.scores: dict[Seat, dict[str, float | None]] | None = None
         self.asked: Effect | None = None
-        self._task = task
+        self._task, self._works = task, works or {}
         self._script = task.play(self.referee, **seated(task, dict.fromkeys(self.seats)))
         self._advance(lambda: self._script.send(None))
 
@@ -53,6 +55,9 @@ class ByHand:
     def _advance(self, step: Callable[[], Effect]) -> None:
         try:
             self.asked = step()
+            while isinstance(self.asked, Consult) and self.asked.work in self._works:
+                answer = getattr(self._works[self.asked.work], self.asked.question)(*self.asked.given)
+                self.asked = self._script.send(answer)
         except StopIteration as end:
             self.asked, self.scores = None, settled(self._task, end.value, dict.fromkeys(self.seats))
 

@@ -1,0 +1,158 @@
+"""Idiom solitaire: two players chain Chinese idioms, and who cannot go on loses."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Literal
+
+from parley import Choice, Metric, Prompt, Referee, Role, Scores, Seat, Sight, Task, Word, WordList
+
+LENGTH = "not four characters"
+UNKNOWN = "not in the dictionary"
+FIRST = "wrong first character"
+REPEATED = "repetition"
+
+
+@dataclass(frozen=True)
+class IdiomSolitaire(Task):
+    """Give an idiom that begins with the last character of the one before; who cannot, loses (DynaEval §2.4, §A.8).
+
+    `rounds` counts turns, after which it is a draw; `dictionary` joins lists and files; a start idiom occurs at least
+    `common` times there; `traditional` characters count as their simplified form.
+    """
+
+    rounds: int = 20
+    language: Literal["zh", "en"] = "zh"
+    dictionary: tuple[str, ...] = ("jionlp",)
+    traditional: bool = True
+    common: int = 1
+
+    roles = {"players": Role(2), "checker": Role(0, 1, instrument=True)}
+    repeats = 30  # start idioms; all pairs, in both orders, begin with the same ones
+    stand_in = "speaker"
+
+    def works(self) -> Mapping[str, WordList]:
+        return {"dictionary": WordList(self.dictionary, length=4, simplified=self.traditional)}
+
+    async def play(self, referee: Referee, players: list[Seat], checker: Seat | None) -> Scores:
+        chain = [await referee.consult("dictionary", "opening", referee.rng.random(), self.common)]
+        hits, win = dict.fromkeys(players, 0), dict.fromkeys(players, 0.5)
+        referee.tell(players, referee.render(RULES[self.language]))
+
+        reason = "draw"
+        for turn in range(self.rounds):
+            player, other = players[turn % 2], players[1 - turn % 2]
+            text = referee.render(TURN[self.language], chain=" → ".join(chain))
+            said = await referee.ask(player, text, expect=IDIOM[self.language], default="", attempts=2)
+            idiom, fault = await self.judged(referee, said, chain, checker)
+            if fault:
+                referee.fault(player, fault, said)
+                reason, win = fault, {player: 0.0, other: 1.0}
+                break
+            chain.append(idiom)
+            hits[player] += 1
+
+        referee.note(chain=chain, end=reason)
+        return {player: {"win": win[player], "hits": hits[player]} for player in players}
+
+    async def judged(self, referee: Referee, said: str, chain: list[str], checker: Seat | None) -> tuple[str, str]:
+        """What was said as the dictionary spells it, and what is wrong with it, if anything."""
+        if len(said) != 4 or not all("IDEOGRAPH" in unicodedata.name(character, "") for character in said):
+            return said, LENGTH
+        entry = await referee.consult("dictionary", "entry", said)
+        idiom: str = entry["word"]
+        known = entry["known"]
+        if not known and checker is not None:
+            question = referee.render(CHECK[self.language], word=idiom)
+            known = await referee.ask(checker, question, expect=Choice("idiom", ("yes", "no")), default="no") == "yes"
+        wrong = {UNKNOWN: not known, FIRST: idiom[0] != chain[-1][-1], REPEATED: idiom in chain}
+        return idiom, next((fault for fault, holds in wrong.items() if holds), "")
+
+    def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
+        return [
+            Metric("win", 0, 1, epsilon=0.05, success=1, spread=0.45),
+            Metric("hits", 0, (self.rounds + 1) // 2, epsilon=0.25, unit="idioms"),
+        ]
+
+    def __post_init__(self) -> None:
+        for name, least in {"rounds": 1, "common": 0}.items():
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
+
+
+RULES = {
+    "zh": Prompt(
+        "rules_zh",
+        """\
+你与另一名玩家进行成语接龙，两人轮流作答，第一个成语由裁判给出。轮到你时，请说出一个四字成语：它的首字必须与上一个成语的末字相同，\
+并且在本局中还没有出现过。如果你的回答不是四个字、不是成语、首字不符，或者与前面的成语重复，你就输掉本局，对手获胜。\
+接满 {rounds} 次而胜负未分，则为平局。你的目标是获胜。""",
+    ),
+    "en": Prompt(
+        "rules_en",
+        """\
+You play Chinese idiom solitaire (成语接龙) with one other player. You take turns, and the referee gives the first idiom. \
+When it is your turn, say a Chinese idiom of four characters: its first character must be the last character of the idiom \
+before it, and it must not have occurred in this game. If what you say is not four characters long, is no idiom, begins \
+with another character or repeats an earlier idiom, you lose and the other player wins. After {rounds} turns without a \
+loser the game is a draw. Your goal is to win.""",
+    ),
+}
+
+TURN = {
+    "zh": Prompt("turn_zh", "到目前为止的接龙：\n{chain}\n请接着说一个成语。"),
+    "en": Prompt("turn_en", "The chain so far:\n{chain}\nGo on with an idiom of yours."),
+}
+
+AGAIN = {
+    "zh": Prompt("again_zh", "请按要求的形式作答。{hint}"),
+    "en": Prompt("again_en", "Give your answer in the form that is wanted. {hint}"),
+}
+
+CHECK = {
+    "zh": Prompt("check_zh", "“{word}”是汉语成语吗？词典里收录的或通行的成语算是（yes），普通词语和生造的词不算（no）。"),
+    "en": Prompt(
+        "check_en",
+        "Is “{word}” a Chinese idiom (成语)? What dictionaries of idioms have, or what is established as one, is; an ordinary "
+        "phrase of four characters, or an invented one, is not.",
+    ),
+}
+
+IDIOM = {
+    "zh": Word("只回答这个成语的四个汉字，不要有任何其他内容。", 4, AGAIN["zh"], "一心人天"),
+    "en": Word("Answer with the four Chinese characters of the idiom and nothing else.", 4, AGAIN["en"], "一心人天"),
+}
+
+CHAIN = re.compile(r"^\w{4}(?: → \w{4})*$", re.MULTILINE)
+
+
+def next_ones(sight: Sight, strength: float, vocabulary: int) -> list[str]:
+    """What a bot can say: of all idioms that fit and are not used, those that it knows; the same ones in every match."""
+    told = "\n".join(message["content"] for message in sight.view if message["role"] == "user")
+    chain = CHAIN.findall(told)[-1].split(" → ")
+    fitting = [idiom for idiom in sight.works["dictionary"].after(chain[-1]) if idiom not in chain]
+    return [idiom for idiom in fitting if known_from(vocabulary, idiom) < strength]
+
+
+def known_from(vocabulary: int, idiom: str) -> float:
+    """From which strength on a bot knows an idiom: between 0 and 1, always the same."""
+    return int.from_bytes(blake2b(f"{vocabulary}|{idiom}".encode(), digest_size=4).digest()) / 2**32
+
+
+def speaker(sight: Sight, strength: float = 0.5, vocabulary: int = 0) -> str:
+    """Knows the share `strength` of all idioms, and says any that fits; another `vocabulary` is another choice of them."""
+    known = next_ones(sight, strength, vocabulary)
+    return sight.rng.choice(known) if known else "不知道"
+
+
+def dead_end(sight: Sight, strength: float = 0.5, vocabulary: int = 0) -> str:
+    """Knows as many as a speaker, and says the one after which the fewest others can follow."""
+    known = next_ones(sight, strength, vocabulary)
+    return min(known, key=lambda idiom: len(sight.works["dictionary"].after(idiom)), default="不知道")
+
+
+IdiomSolitaire.bots = {"speaker": speaker, "dead-end": dead_end}
