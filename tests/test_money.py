@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -18,7 +19,7 @@ from parley import UsageError
 from parley import budget as budget_module
 from parley.audit import audit
 from parley.budget import Budget, Known, limit_of
-from parley.costs import money, remark, total
+from parley.costs import costs, money, remark, total
 from parley.errors import Halted, ParticipantError
 from parley.expect import Text
 from parley.experiment import Experiment, from_file
@@ -298,6 +299,17 @@ def test_calls_of_different_size_are_priced_apart(here, monkeypatch):
     result = parley.run("public_goods", {"long": long, "b": "bot/random"}, repeats=2, store="runs")
     cost = next(row for row in result.data["cost"] if row["alias"] == "long")
     assert cost["usd_at_least"] == pytest.approx((5 * 50 * 1 + 5 * 500 * 10) / 1e6)
+
+
+def test_counts_as_wild_as_older_files_hold_them_are_summed(here):
+    result, _ = played(repeats=2)
+    with sqlite3.connect(result.path) as file:
+        file.execute("UPDATE calls SET tokens_in = ?, tokens_out = ?", (2**62, 2**62))
+        assert file.execute("SELECT MAX(tokens_in) FROM usage").fetchone() == (2**63 - 1,)
+    file.close()
+    with Archive(result.path) as archive:
+        assert archive.usage()[0]["tokens_in"] == 2**63 - 1
+        assert total(costs(archive)).usd > 1e12
 
 
 def test_money_is_written_for_people():
