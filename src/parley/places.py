@@ -11,6 +11,7 @@ from parley.errors import Halted, ParticipantError, Refused, Rejected
 from parley.pace import Limits, Pace
 from parley.participants import Participant
 from parley.pool import View
+from parley.providers.keys import redacted
 from parley.providers.protocol import Reply
 from parley.providers.spending import METER, Meter
 
@@ -37,8 +38,8 @@ class Tally:
     _heard: set[str] = field(default_factory=set)
 
     def hear(self, text: str) -> None:
-        """Take a notice to the person, once however often it is given."""
-        if text not in self._heard:
+        """Take a notice to the person, once however often it is given, and without any key."""
+        if (text := redacted(text)) not in self._heard:
             self._heard.add(text)
             self.notices.append(text)
 

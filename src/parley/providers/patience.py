@@ -11,6 +11,8 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from weakref import WeakKeyDictionary
 
+from parley.providers.keys import redacted
+
 AGAIN: ContextVar[Callable[[], None]] = ContextVar("again", default=lambda: None)  # raises once nothing new may be asked
 NOTICE: ContextVar[Callable[[str], None]] = ContextVar("notice", default=lambda text: None)  # tells the person
 
@@ -18,14 +20,15 @@ FIRST_PAUSE = 0.5  # seconds after the first fault; each further pause is twice 
 LONGEST_PAUSE = 30.0
 BREAK = 5  # faults in a row, of any calls, after which an endpoint that worked before counts as down
 FIRST_REST, LONGEST_REST = 10.0, 120.0  # seconds for which one that is down is left alone
+WORDS = 600  # characters of a fault that are kept
 TICK = 0.5  # seconds after which those who wait look whether they still want to
 
 
 class Pause(Exception):
-    """A fault that may pass: try again after a while."""
+    """A fault that may pass: try again after a while. What it quotes of an answer is without any key."""
 
     def __init__(self, fault: str, seconds: float = 0, limited: bool = False, unsure: bool = False) -> None:
-        super().__init__(fault)
+        super().__init__(redacted(fault)[:WORDS])
         self.seconds = seconds  # what the endpoint asks for
         self.limited = limited  # too many at once: no fault of this call
         self.unsure = unsure  # it broke off after the request had left: it may have been paid
