@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from itertools import pairwise
 from pathlib import Path
+from socket import socket
 from urllib.parse import quote
 
 import pytest
@@ -21,6 +22,7 @@ from parley.cli import models
 from parley.errors import Halted, ParleyError, ParticipantError, Refused, Rejected, UsageError
 from parley.guessing import USUAL, Guessing
 from parley.match import readied
+from parley.places import Tally
 from parley.pool import Turn
 from parley.prices import Prices
 from parley.providers import answers, capabilities, connections, keys, patience, transport
@@ -229,7 +231,7 @@ def test_a_reply_carries_words_usage_finish_and_the_model_as_served():
 @pytest.mark.parametrize(
     "usage",
     [None, [], "many", {}, {"prompt_tokens": "9"}, {"prompt_tokens": 1.5}, {"prompt_tokens": True}, {"completion_tokens": -1}]
-    + [{"prompt_tokens": 10**30}, {"prompt_tokens_details": 7}, {"completion_tokens_details": [1]}],
+    + [{"prompt_tokens": 10**30}, {"prompt_tokens": 2**40}, {"prompt_tokens_details": 7}, {"completion_tokens_details": [1]}],
     ids=str,
 )
 def test_usage_that_makes_no_sense_is_unknown_never_zero(usage):
@@ -728,6 +730,7 @@ CUT = raw(b'HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{"choices": []}')
     [
         ([says()], {}, []),
         ([sent(b"oops", 503), says()], {}, ["refused"]),
+        ([sent(b"late", 408), sent(b"late", 504), sent(b"late", 524), says()], {}, ["lost", "lost", "lost"]),
         ([sent(b"later", 429), says()], {}, ["refused"]),
         ([sent({"error": {"message": "temperature is not supported"}}, 400), says()], {"temperature": 1}, ["refused"]),
         ([reset, says()], {}, ["lost"]),
@@ -770,6 +773,46 @@ def test_a_deadline_that_passes_on_the_way_speaks_against_the_endpoint_and_may_h
 
     assert asyncio.run(call())
     assert any("may have been paid" in text for text in told)
+
+
+def test_a_call_that_never_reaches_its_endpoint_is_late_and_not_paid():
+    meter = Noting()
+
+    async def call():
+        METER.set(meter)
+        with socket() as full:  # its queue of connections is full, so that nobody is let in and nobody is refused
+            full.bind(("127.0.0.1", 0))
+            full.listen(0)
+            waiting = [socket() for _ in range(4)]
+            for each in waiting:
+                each.setblocking(False)
+                each.connect_ex(full.getsockname())
+            provider = providers.make("vllm", "m", {"base_url": f"http://127.0.0.1:{full.getsockname()[1]}/v1", "deadline": 0.5})
+            with pytest.raises(ParticipantError, match=r"no answer within 0\.5 s \(before that: Connection timeout"):
+                await provider.complete(Request(TURNS))
+            await provider.close()
+            for each in waiting:
+                each.close()
+
+    asyncio.run(call())
+    assert "lost" not in meter.seen
+    assert "refused" in meter.seen
+
+
+def test_all_requests_of_one_call_share_its_deadline():
+    """An endpoint that always names something else that it does not take has no further call's time."""
+
+    async def slowly(asked, writer):
+        await asyncio.sleep(0.3)
+        name = next(name for name in ("temperature", "top_p", "stop") if name in asked.body)
+        await sent({"error": {"message": f"{name} is not supported"}}, 400)(asked, writer)
+
+    began = time.monotonic()
+    fault, server = asked(slowly, deadline=0.5, temperature=1, top_p=0.5, stop="x")
+    assert isinstance(fault, ParticipantError)
+    assert "no answer within 0.5 s" in str(fault)
+    assert time.monotonic() - began < 1
+    assert len(server.asked) == 2
 
 
 def test_a_connection_is_given_up_before_usual_servers_close_it(monkeypatch):
@@ -906,6 +949,30 @@ def test_the_key_appears_in_no_reply(monkeypatch, escaped):
 
     reply, _ = asked(echo_of_the_key(200, words), api_key_env="MY_CREDENTIAL")
     assert [reply.content, reply.reasoning, reply.model] == ["Bearer [key]"] * 3
+
+
+def test_the_key_appears_in_no_notice(monkeypatch):
+    """What cannot be read as HTTP is quoted by the library that reads it."""
+    monkeypatch.setenv("OPENAI_COMPATIBLE_API_KEY", KEY)
+    monkeypatch.setattr(patience, "BREAK", 2)
+    told = []
+
+    async def malformed(asked, writer):
+        await raw(b"HTTP/1.1 200 OK\r\nX-Bad\x00Key " + asked.headers["authorization"].encode() + b"\r\n\r\n")(asked, writer)
+
+    def play(call):
+        async def listening():
+            patience.NOTICE.set(told.append)
+            return await call
+
+        return asyncio.run(listening())
+
+    fault, _ = asked(says(), malformed, calls=2, deadline=2, play=play)
+    assert "[key]" in "".join(told)
+    assert KEY[:12] not in "".join(told) + str(fault)
+    tally = Tally()
+    tally.hear(f"it says {KEY}")
+    assert tally.notices == ["it says [key]"]
 
 
 def test_a_placeholder_of_a_key_does_not_blacken_replies(monkeypatch):

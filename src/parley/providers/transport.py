@@ -27,6 +27,7 @@ LARGEST = 16 * 2**20  # bytes of one answer
 TRIES = 5
 CONNECT = 15.0  # seconds to reach the endpoint
 LIMITED = {429, 529}  # too many at once, says the endpoint
+UNSURE = {408, 504, 524}  # somebody between gave up waiting: the model may have answered, and be paid
 PASSING = {408, 409, 425, 429}  # what may be otherwise next time, besides everything from 500 on
 SPENT = re.compile(r"insufficient_quota|billing_hard_limit")  # said with status 429, but does not pass
 HINTS = {
@@ -36,6 +37,15 @@ HINTS = {
     404: "check the model's name and base_url",
     429: "check the account's credit",
 }
+
+
+class Term:
+    """When a call must be over: its deadline after its first request has left, however many follow."""
+
+    __slots__ = ("ends",)
+
+    def __init__(self) -> None:
+        self.ends = 0.0  # not yet known
 
 
 class Transport:
@@ -74,8 +84,11 @@ class Transport:
         self._loop: asyncio.AbstractEventLoop | None = None  # to which the session belongs
         self._address: Any = url  # taken apart once, when the first request is sent
 
-    async def post(self, body: bytes) -> Any:
-        """The endpoint's answer, within the deadline from when the request first leaves, whatever happens on the way."""
+    async def post(self, body: bytes, term: Term | None = None) -> Any:
+        """The endpoint's answer, within the deadline from when the request first leaves, whatever happens on the way.
+
+        Several requests of one call share its term.
+        """
         session = self._session
         if session is None or self._loop is not asyncio.get_running_loop():
             left = self._drop()
@@ -83,15 +96,18 @@ class Transport:
             if left is not None:
                 await left.close()
         assert self._patience is not None
-        patience, meter, fault, tries, ends = self._patience, METER.get(), "", 0, 0.0
+        patience, meter, fault, tries, term = self._patience, METER.get(), "", 0, term or Term()
         headers = {self._idempotency: uuid4().hex} if self._idempotency else None  # the same for every try
         while True:
-            place, waited = await self._turn(patience, meter, ends - time.monotonic() if ends else self.deadline, fault)
+            if term.ends and time.monotonic() >= term.ends:
+                raise self._late(fault)
+            rest = term.ends - time.monotonic() if term.ends else self.deadline
+            place, waited = await self._turn(patience, meter, rest, fault)
             try:
                 await meter.leaves()
                 # The first try has the session's own time limit, which is the deadline.
-                seconds = max(1e-3, ends + waited - time.monotonic()) if ends else None
-                ends = ends + waited if ends else time.monotonic() + self.deadline
+                seconds = max(1e-3, term.ends + waited - time.monotonic()) if term.ends else None
+                term.ends = term.ends + waited if term.ends else time.monotonic() + self.deadline
                 answer = await self._once(session, body, headers, seconds)
                 patience.well()
                 return answer
@@ -104,16 +120,14 @@ class Transport:
                 raise self._late(fault) from None
             except Pause as pause:
                 self._broke(patience, meter, pause)
-                found, fault = pause, redacted(str(pause))
+                found, fault = pause, str(pause)
             finally:
                 patience.leave(place)
             tries += not found.limited
             if tries == TRIES:
                 raise ParticipantError(f"{self.place}: {fault} ({tries} tries)")
             if not found.limited and not patience.down:
-                await patient(min(found.seconds or usual(tries - 1), max(0.0, ends - time.monotonic())))
-            if time.monotonic() >= ends:
-                raise self._late(fault)
+                await patient(min(found.seconds or usual(tries - 1), max(0.0, term.ends - time.monotonic())))
 
     def _broke(self, patience: Patience, meter: Meter, pause: Pause) -> None:
         """A request brought no answer."""
@@ -122,7 +136,7 @@ class Transport:
             meter.refused()
             return
         meter.lost()
-        NOTICE.get()(f"{self.place}: {redacted(str(pause))}: this call may have been paid without an answer")
+        NOTICE.get()(f"{self.place}: {pause}: this call may have been paid without an answer")
 
     async def _turn(self, patience: Patience, meter: Meter, seconds: float, fault: str) -> tuple[int, float]:
         """A place among the calls that the endpoint bears, at the model's pace; and how long that took which is not counted.
@@ -202,7 +216,9 @@ class Transport:
         return self._session
 
     def _limits(self, seconds: float) -> aiohttp.ClientTimeout:
-        return aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT, sock_read=self.timeout)
+        """The time of one request. One that never reaches the endpoint is told by that, so it has to be over before the rest."""
+        reach = min(CONNECT, seconds - 1 if seconds > 6 else seconds * 0.8)
+        return aiohttp.ClientTimeout(total=seconds, connect=reach, sock_connect=reach, sock_read=self.timeout)
 
     async def _whole(self, response: aiohttp.ClientResponse) -> bytes:
         """The body of an answer, if it is not too large; a packed one may be larger than it says."""
@@ -218,8 +234,8 @@ class Transport:
         return b"".join(parts)
 
     def _unnamed(self, broken: Exception) -> str:
-        """What a fault says, with the address as it was written."""
-        said, host = str(broken).replace(self.url, self.place), urlsplit(self.url).hostname or ""
+        """What a fault says, without any key, and with the address as it was written."""
+        said, host = redacted(str(broken)).replace(self.url, self.place), urlsplit(self.url).hostname or ""
         return said if host in self.place else said.replace(host, "[host]")
 
     def _refuse_large(self, size: int) -> None:
@@ -231,7 +247,7 @@ class Transport:
         whole = whole or said
         fault = (f"HTTP {status}" if status else "the endpoint says an error") + (f": {redacted(said)[:500]}" if said else "")
         if (status in PASSING or status >= 500) and not SPENT.search(whole):
-            return Pause(fault, wait, limited=status in LIMITED or bool(wait))
+            return Pause(fault, wait, limited=status in LIMITED or bool(wait), unsure=status in UNSURE)
         if self._filtered(status, whole):
             return Filtered(f"{self.place}: {fault}")
         hint = f"it wants to be asked at {clip(redacted(location.partition('?')[0]), 200)}" if location else HINTS.get(status)
