@@ -715,10 +715,10 @@ class Noting(Meter):
     async def leaves(self):
         self.seen.append("leaves")
 
-    def refused(self):
+    def refused(self, fault=""):
         self.seen.append("refused")
 
-    def lost(self):
+    def lost(self, fault=""):
         self.seen.append("lost")
 
 

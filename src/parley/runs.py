@@ -21,11 +21,11 @@ from parley.costs import costs, total
 from parley.errors import Halted, ParleyError, ParticipantError, ReplayError, SandboxError, StoreError, TaskError, UsageError
 from parley.expect import clip
 from parley.items import stored
+from parley.ledger import Ledger
 from parley.match import Match, Outcome
 from parley.places import Brake, Placed, Tally
 from parley.plan import Done, MatchSpec, gathered
 from parley.prepared import Prepared, names_of
-from parley.prices import is_free
 from parley.providers.patience import AGAIN, NOTICE
 from parley.store import SUFFIX
 from parley.store.archive import Archive
@@ -119,11 +119,13 @@ async def play(
         await playing.prove()
         state, status, reason = await playing.season(1 if prepared.attended else concurrency)
         with suppress(StoreError):  # a store that cannot be written is the reason itself, and stands in it
-            await playing.settle()
-            await playing.keep_prices(path)
+            await playing.ledger.settle(playing.places)
+            await playing.ledger.keep_prices(path, prepared)
             await journal.end(state, status, reason)
     except asyncio.CancelledError:
         with suppress(StoreError):
+            if playing is not None:
+                await playing.ledger.settle(playing.places)
             await journal.end("stopped", "interrupted", "stopped at once")
         raise
     finally:
@@ -161,9 +163,8 @@ class Playing:
         self.prepared, self.journal, self.tally, self.brake = prepared, journal, tally, brake
         self.scores = finished = archive.finished()
         self.mends = "mends" in archive.identity
-        self.before = archive.left()[0]
-        self.recorded, self.noted = archive.recorded(), False
         self.budget = bounds(prepared, journal, brake, archive)
+        self.ledger = Ledger(archive, journal, self.budget, tally)
         self.places: dict[str, Placed] = {}
         for alias, who, limits in prepared.participants():
             self.places[alias] = Placed(alias, who, limits, tally, brake, self.budget)
@@ -207,7 +208,8 @@ class Playing:
                 lost = isinstance(self.fatal, StoreError | SandboxError) and not isinstance(self.fatal, ReplayError)
                 return ("stopped" if lost else "failed"), ("interrupted" if lost else None), str(self.fatal)
             if self.brake.reason:
-                return "stopped", self.brake.status, self.brake.reason
+                failed = self.budget.failures if self.budget is not None and self.brake.status == "budget" else ""
+                return "stopped", self.brake.status, self.brake.reason + failed
             if self.faults:
                 return "stopped", "interrupted", self.reasons()
 
@@ -272,29 +274,11 @@ class Playing:
         self.fatal = self.fatal or fault
         self.brake.pull(str(fault))
 
-    async def settle(self) -> None:
-        """Keep how many calls have left, where the replies on record do not say it: some bring none."""
-        if self.budget is not None:
-            await self.budget.settle()
-            return
-        left = self.before + sum(placed.left for placed in self.places.values())
-        if left > self.recorded + self.tally.calls or self.noted:
-            self.noted = True
-            await self.journal.spent(left, None)
-
-    async def keep_prices(self, path: Path) -> None:
-        """Keep what models cost today, so that the run has cost tomorrow what it costs now."""
-        if not all(is_free(options) for options in self.prepared.config.models.values()):
-            with Archive(path) as archive:
-                used = self.prepared.prices.used(archive.named())
-            await self.journal.price(used)
-
     async def beat(self) -> None:
         while True:
             await asyncio.sleep(HEARTBEAT)
             try:
                 await self.journal.heartbeat()
-                if self.budget is None:  # a budget keeps it before calls leave
-                    await self.settle()
+                await self.ledger.beat(self.places)
             except ParleyError as fault:
                 self.stop(fault)

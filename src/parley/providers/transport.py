@@ -111,9 +111,9 @@ class Transport:
                 answer = await self._once(session, body, headers, seconds)
                 patience.well()
                 return answer
-            except (Rejected, Refused):
+            except (Rejected, Refused) as refused:
                 patience.well()  # it answers; what it says is another matter
-                meter.refused()
+                meter.refused(str(refused))
                 raise
             except TimeoutError:
                 self._broke(patience, meter, Pause(f"no answer within {self.deadline:g} s", unsure=True))
@@ -133,9 +133,9 @@ class Transport:
         """A request brought no answer."""
         patience.trouble(pause)
         if not pause.unsure:
-            meter.refused()
+            meter.refused(str(pause))
             return
-        meter.lost()
+        meter.lost(str(pause))
         NOTICE.get()(f"{self.place}: {pause}: this call may have been paid without an answer")
 
     async def _turn(self, patience: Patience, meter: Meter, seconds: float, fault: str) -> tuple[int, float]:

@@ -248,6 +248,11 @@ class Archive:
         kept = decoded(self._row("SELECT spent FROM runs")[0] or "{}")
         return max(self.recorded(), int(kept.get("calls") or 0)), kept.get("usd")
 
+    def lost(self) -> dict[str, dict[str, int]]:
+        """Requests that broke off after they had left, by alias and role: they may have been paid without a reply on record."""
+        found: dict[str, dict[str, int]] = decoded(self._row("SELECT lost FROM runs")[0] or "{}")
+        return found
+
 
 def decoded(text: Any) -> Any:
     """JSON from a record; what is none has been tampered with, or torn."""
