@@ -1075,6 +1075,56 @@ def test_stars_and_dots_around_other_words_stay(monkeypatch):
     assert replied(says(said), api_key_env="MYCRED").content == said
 
 
+LONG = "sk-proj-Zq8Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4zBc7D+/Tail9"
+
+
+def lines(text, width):
+    return "\n".join(text[at : at + width] for at in range(0, len(text), width))
+
+
+IN_PARTS = {
+    "a line that is broken": lines(LONG, 30),
+    "short lines": lines(LONG, 8),
+    "spaces": " ".join(LONG[at : at + 9] for at in range(0, len(LONG), 9)),
+    "a sign without width": f"{LONG[:10]}\u200b{LONG[10:]}",
+    "a tag": f"{LONG[:10]}<wbr>{LONG[10:]}",
+    "base64 in lines": lines(b64encode(f"user {LONG}".encode()).decode(), 30),
+    "hex": LONG.encode().hex(),
+    "large hex": LONG.encode().hex().upper(),
+    "without its beginning": LONG[8:],
+    "the middle": LONG[8:30],
+    "the end": LONG[-14:],
+    "masked by x": f"{LONG[:16]}xxxxxx{LONG[-16:]}",
+    "masked by large X": f"{LONG[:6]}XXXX{LONG[-8:]}",
+    "masked by hashes": f"{LONG[:16]}####{LONG[-6:]}",
+    "masked by a word": f"{LONG[:8]}[REDACTED]{LONG[-8:]}",
+    "masked behind an equals sign": f"api_key={LONG[:6]}****{LONG[-6:]}",
+    "masked in a path": f"/v1/{LONG[:6]}****{LONG[-6:]}/models",
+    "masked in an address": f"?x=Bearer%20{LONG[:6]}...{LONG[-6:]}&y",
+}
+
+
+@pytest.mark.parametrize("form", IN_PARTS.values(), ids=IN_PARTS)
+def test_no_part_of_a_key_shows_however_it_is_broken(monkeypatch, form):
+    monkeypatch.setenv("MYCRED", LONG)
+    reply = replied(says(f"so {form} it is"), api_key_env="MYCRED")
+    fault, _ = asked(sent(f"bad {form}".encode(), 400), api_key_env="MYCRED")
+    for said in (reply.content, str(fault)):
+        assert "[key]" in said
+        closed = "".join(said.split())
+        for whole in (LONG, LONG.encode().hex(), LONG.encode().hex().upper(), b64encode(LONG.encode()).decode()):
+            assert not [at for at in range(len(whole) - 8) if whole[at : at + 8] in closed]
+        assert LONG[-6:] not in said
+    assert reply.content.startswith("so ")
+    assert reply.content.endswith(" it is")
+
+
+def test_words_that_only_begin_like_a_key_stay(monkeypatch):
+    monkeypatch.setenv("MYCRED", LONG)
+    said = "a task-project... and xxxx, ### ends in Tail: sk-proj- [redacted] \u200b<wbr> 9"
+    assert replied(says(said), api_key_env="MYCRED").content == said
+
+
 def test_a_key_shows_in_no_reply_however_it_is_written(monkeypatch):
     monkeypatch.setenv("MYCRED", KEY)
     for form in (KEY, as_escapes(KEY), half_escaped(KEY), quote(KEY, safe=""), half_escaped(KEY).replace("\\", "\\\\")):
@@ -1086,7 +1136,8 @@ def test_a_key_shows_in_no_reply_however_it_is_written(monkeypatch):
 def test_looking_for_a_key_takes_a_moment_whatever_is_sent(monkeypatch):
     monkeypatch.setenv("MYCRED", KEY)
     began = time.monotonic()
-    for odd in ("\\", "%", "&", "\\u004", KEY[:12], "***", "a...", "a" * 199 + "( ***", " ends in s"):
+    like = (KEY[:6], KEY[:11], KEY[:12], f"{KEY[:9]} ")
+    for odd in (*like, "\\", "%", "&", "\\u004", "***", "a...", "a" * 199 + "( ***", " ends in s"):
         assert replied(says(odd * (2**20 // len(odd))), api_key_env="MYCRED").content
     assert time.monotonic() - began < 5
 
