@@ -10,6 +10,7 @@ from email.utils import formatdate
 from itertools import pairwise
 from pathlib import Path
 from socket import socket
+from types import SimpleNamespace
 from urllib.parse import quote
 
 import pytest
@@ -189,7 +190,7 @@ def test_every_file_here_is_a_provider_or_has_no_class_of_that_name_with_options
     shared = files - set(providers.names())
     assert shared == {
         "--init--", "answers", "connections", "protocol", "transport", "patience", "spending", "keys", "endpoint",
-        "capabilities", "schemas", "responses", "traits",
+        "capabilities", "schemas", "responses", "traits", "hiding",
     }  # fmt: skip
     for name in ("protocol", "hf.checkpoint", "openai_compatible", "", "Openai"):
         assert not providers.known(name)
@@ -677,6 +678,23 @@ def test_a_burst_of_faults_is_one_rest_and_one_notice(monkeypatch):
     asyncio.run(whole())
     assert len(told) == 1
     assert bad.down
+
+
+@pytest.mark.parametrize(("waits", "times"), [([0.1], 0), ([5, 5], 1), ([0] * 9, 1)], ids=["a moment", "long", "often"])
+def test_being_told_to_wait_for_more_than_a_moment_is_told_once(monkeypatch, waits, times):
+    now, told = [1000.0], []
+    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.5)
+    monkeypatch.setattr(patience, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    async def whole():
+        patience.NOTICE.set(told.append)
+        busy = patience.Patience("http://here", "m-1")
+        for seconds in waits:
+            busy.trouble(patience.Pause("HTTP 429: slow down", seconds, limited=True))
+            now[0] += max(seconds, 2)
+
+    asyncio.run(whole())
+    assert told == ["m-1 is told to wait (HTTP 429: slow down): fewer are asked at a time"] * times
 
 
 @pytest.mark.parametrize("act", [reset, silence], ids=["reset", "timeout"])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,8 @@ from parley.providers.spending import METER, Meter
 if TYPE_CHECKING:
     from parley.budget import Budget, Call
 
+# What a match is told while calls of it wait for an endpoint that is down: one more, or one less.
+WAITS: ContextVar[Callable[[int], None]] = ContextVar("waits", default=lambda more: None)
 FAILURES = 3  # in a row, after which a participant is not asked any more
 
 
@@ -69,11 +73,12 @@ class Brake:
 class Errand(Meter):
     """One call of a participant, for whoever sends its requests."""
 
-    __slots__ = ("_call", "_open", "_placed", "_role", "_tokens")
+    __slots__ = ("_call", "_match", "_open", "_placed", "_resting", "_role", "_tokens")
 
     def __init__(self, placed: Placed, seat: Seat, tokens: float = 0.0, call: Call | None = None) -> None:
         self._placed, self._role, self._tokens, self._call = placed, seat.role, tokens, call
         self._open = False  # a request has left, and nobody knows yet what became of it
+        self._resting, self._match = False, WAITS.get()
 
     async def turn(self) -> None:
         await self._placed.pace.turn(self._tokens)
@@ -83,6 +88,13 @@ class Errand(Meter):
             await self._call.leaves()
         self._placed.sent += 1
         self._open = True
+
+    def rests(self, waits: bool) -> None:
+        if waits != self._resting:
+            self._resting = waits
+            more = 1 if waits else -1
+            self._placed.resting += more
+            self._match(more)
 
     def refused(self, fault: str = "") -> None:
         self._open = False
@@ -108,7 +120,7 @@ class Placed:
     ) -> None:
         self.alias, self.participant, self.privy = alias, participant, participant.privy
         self._tally, self._brake, self._budget = tally, brake, budget
-        self.pace, self.sent = Pace(limits), 0
+        self.pace, self.sent, self.resting = Pace(limits), 0, 0
         self.lost: Counter[str] = Counter()  # requests that may have been paid without a reply, by role
         self._called = 0
         # Who tells of every request is counted and kept to its pace there, others are when they are asked.

@@ -7,7 +7,6 @@ import os
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ import orjson
 from parley.budget import Budget
 from parley.config import refuse_changes, refuse_other
 from parley.costs import costs, total
+from parley.crew import Crew
 from parley.errors import Halted, ParleyError, ParticipantError, ReplayError, SandboxError, StoreError, TaskError, UsageError
 from parley.expect import clip
 from parley.items import stored
@@ -186,6 +186,7 @@ class Playing:
 
     async def season(self, concurrency: int) -> tuple[Literal["done", "stopped", "failed"], str | None, str]:
         specs: dict[int, MatchSpec] = {}
+        crew = Crew(concurrency, self.turn, lambda alias: self.places[alias].resting > 0, spare=not self.prepared.attended)
         while True:
             try:
                 batch = self.prepared.plan.next(gathered(specs, self.scores))
@@ -200,8 +201,7 @@ class Playing:
             self.tally.planned = len(specs)
             try:
                 await self.journal.plan(batch)
-                waiting = iter([spec for spec in batch if spec.number not in self.scores])
-                await asyncio.gather(*(self.worker(waiting) for _ in range(min(concurrency, len(batch)))))
+                await crew.season(spec for spec in batch if spec.number not in self.scores)
             except StoreError as fault:
                 self.stop(fault)
             if self.fatal is not None:
@@ -219,15 +219,16 @@ class Playing:
         rest = len(self.faults) - len(shown)
         return "; ".join(shown) + (f"; and {rest} more kinds of fault" if rest else "")
 
-    async def worker(self, waiting: Iterator[MatchSpec]) -> None:
-        for spec in waiting:
-            if self.brake.reason or self.fatal is not None:
-                return
-            self.tally.in_flight += 1
-            try:
-                await self.match(spec)
-            finally:
-                self.tally.in_flight -= 1
+    async def turn(self, spec: MatchSpec) -> bool:
+        """One match more, unless nothing new may begin; whether anything may."""
+        if self.brake.reason or self.fatal is not None:
+            return False
+        self.tally.in_flight += 1
+        try:
+            await self.match(spec)
+        finally:
+            self.tally.in_flight -= 1
+        return True
 
     async def match(self, spec: MatchSpec) -> None:
         """One match, and what becomes of it."""

@@ -19,6 +19,9 @@ class Meter:
     async def leaves(self) -> None:
         """A request leaves now; raises Halted where none may."""
 
+    def rests(self, waits: bool) -> None:
+        """A call begins to wait for an endpoint that is down, or does so no longer; may be said more than once."""
+
     def refused(self, fault: str = "") -> None:
         """It was not taken, and so nothing is paid for it."""
 

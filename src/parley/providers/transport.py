@@ -71,7 +71,7 @@ class Transport:
         if key is not None and not (key := key.strip()).isprintable():
             raise ValueError("the key holds characters that no header can carry")
         self.url, self.deadline, self.timeout, self._idempotency = url, deadline, timeout, idempotency_header
-        self._filtered = filtered  # whether an error refuses a request for what is said in it
+        self._scope, self._filtered = scope, filtered  # whether an error refuses a request for what is said in it
         self.place = place or redacted(url.partition("?")[0])  # how errors name the endpoint
         self._headers = {"Accept-Encoding": "identity", **(headers or {})}
         if key:
@@ -147,7 +147,7 @@ class Transport:
         while True:
             if queued := not patience.clear:
                 try:
-                    place, waited = await patience.admit(seconds)
+                    place, waited = await patience.admit(seconds, meter.rests)
                 except TimeoutError:
                     raise self._late(fault or "it was not its turn, and nobody else was answered") from None
                 uncounted += waited
@@ -212,7 +212,7 @@ class Transport:
             headers=self._headers,
             proxy=proxy_for(self.url),
         )
-        self._patience = patience_with(self._endpoint, self.place)
+        self._patience = patience_with(self._endpoint, self.place, self._scope)
         return self._session
 
     def _limits(self, seconds: float) -> aiohttp.ClientTimeout:
