@@ -28,6 +28,7 @@ END = 4096  # tokens of a reply at the most, where a bound in USD needs an end a
 TURN, REQUEST = 16, 64  # tokens that a turn and a request may have besides their words
 SLACK = 1e-9  # USD, for sums of many small numbers
 FEW = 4  # a bound says how calls failed where at least one of so many did
+AHEAD_SHARE = 0.02  # of the bound in USD, at the most, that is noted as spent ahead
 AHEAD = 16  # calls that are noted as spent before they leave, so that a killed process has spent no more than is known
 
 
@@ -272,7 +273,8 @@ class Budget:
         async with self._noting:
             if self.calls <= self._noted[0] and self.usd + self.aside <= self._noted[1]:
                 return
-            calls, most = self.calls + AHEAD, self.usd + self.aside + AHEAD * usd
+            ahead = AHEAD * usd if self.most_usd is None else min(AHEAD * usd, self.most_usd * AHEAD_SHARE)
+            calls, most = self.calls + AHEAD, self.usd + self.aside + ahead
             calls = calls if self.most_calls is None else min(calls, self.most_calls)
             noted = calls, most if self.most_usd is None else max(self.usd, min(most, self.most_usd))
             await self.journal.spent(noted[0], None if self.most_usd is None else noted[1])
