@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 import aiohttp
+from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
 
 from parley.errors import Filtered, ParticipantError, Refused, Rejected
@@ -46,6 +47,20 @@ class Term:
 
     def __init__(self) -> None:
         self.ends = 0.0  # not yet known
+
+
+class Body(aiohttp.BytesPayload):
+    """The body of a request, and whether it has left: before that, nobody can have been paid for it."""
+
+    left = False
+
+    async def write(self, writer: AbstractStreamWriter) -> None:  # what aiohttp before 3.12 calls
+        self.left = True
+        await super().write(writer)
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        self.left = True
+        await super().write_with_length(writer, content_length)
 
 
 class Transport:
@@ -176,9 +191,9 @@ class Transport:
         options: dict[str, Any] = {} if seconds is None else {"timeout": self._limits(seconds)}
         if headers:
             options["headers"] = headers
+        payload = Body(body, content_type="application/json")
         try:
             # A redirect would carry the prompt elsewhere, or turn into another method: it is reported, not followed.
-            payload = aiohttp.BytesPayload(body, content_type="application/json")
             async with session.post(self._address, data=payload, allow_redirects=False, **options) as response:
                 answer = await self._whole(response)
         except aiohttp.ConnectionTimeoutError as broken:
@@ -188,10 +203,11 @@ class Transport:
         except aiohttp.InvalidURL:
             raise Refused(f"{self.place} is no address that can be asked") from None
         except TimeoutError:
-            raise
+            if payload.left:
+                raise
+            raise Pause("it could not be reached in time") from None
         except (aiohttp.ClientError, OSError) as broken:
-            reached = not isinstance(broken, aiohttp.ClientConnectorError)
-            raise Pause(self._unnamed(broken) or type(broken).__name__, unsure=reached) from None
+            raise Pause(self._unnamed(broken) or type(broken).__name__, unsure=payload.left) from None
         if not 200 <= response.status < 300:
             said = answer[:LOOKED_AT].decode("utf-8", "replace").strip()
             raise self._failure(response.status, said, wait_in(response.headers, said), response.headers.get("Location", ""))
@@ -216,9 +232,7 @@ class Transport:
         return self._session
 
     def _limits(self, seconds: float) -> aiohttp.ClientTimeout:
-        """The time of one request. One that never reaches the endpoint is told by that, so it has to be over before the rest."""
-        reach = min(CONNECT, seconds - 1 if seconds > 6 else seconds * 0.8)
-        return aiohttp.ClientTimeout(total=seconds, connect=reach, sock_connect=reach, sock_read=self.timeout)
+        return aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT, sock_read=self.timeout)
 
     async def _whole(self, response: aiohttp.ClientResponse) -> bytes:
         """The body of an answer, if it is not too large; a packed one may be larger than it says."""
