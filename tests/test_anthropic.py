@@ -212,6 +212,18 @@ def test_a_model_that_says_the_same_number_again_is_not_asked_for_ever():
     assert len(server.asked) == 2
 
 
+@pytest.mark.parametrize("step", [1, -1], ids=["more each time", "less each time"])
+def test_a_model_that_says_another_number_each_time_is_not_asked_for_ever(step):
+    fault, server = asked("anthropic", *(too_many(16384, 9000 + step * n) for n in range(9)))
+    assert type(fault) is Rejected
+    assert len(server.asked) == (2 if step == 1 else 3)
+
+
+def test_counts_that_make_too_large_a_sum_are_unknown():
+    usage = {f"{kind}input_tokens": 2**31 - 1 for kind in ("", "cache_read_", "cache_creation_")}
+    assert replied("anthropic", {**says("x"), "usage": usage}).usage.tokens_in is None
+
+
 def test_what_the_content_filter_holds_back_is_a_reply_without_words():
     reply, server = asked("anthropic", failing("invalid_request_error", "Output blocked by content filtering policy", 400))
     assert (reply.content, reply.finish, len(server.asked)) == ("", "filter", 1)

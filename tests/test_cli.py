@@ -79,8 +79,8 @@ def test_the_result_object_has_the_promised_keys(played):
     assert set(data["pairs"][0]) == {"role", "metric", "a", "b", "difference", "low", "high", "p", "blocks"}
     assert set(data["ranks"][0]) == {"role", "metric", "alias", "low", "high"}
     assert set(data["cost"][0]) == {
-        "alias", "role", "calls", "tokens_in", "tokens_cached", "tokens_written", "tokens_out", "tokens_reasoning", "usd",
-        "usd_at_least",
+        "alias", "role", "calls", "tokens_in", "tokens_cached", "tokens_written", "tokens_out", "tokens_reasoning",
+        "lost", "usd", "usd_at_least",
     }  # fmt: skip
 
 

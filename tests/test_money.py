@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -18,7 +19,7 @@ from parley import UsageError
 from parley import budget as budget_module
 from parley.audit import audit
 from parley.budget import Budget, Known, limit_of
-from parley.costs import money, remark, total
+from parley.costs import costs, money, remark, total
 from parley.errors import Halted, ParticipantError
 from parley.expect import Text
 from parley.experiment import Experiment, from_file
@@ -38,7 +39,7 @@ from parley.runs import go_on
 from parley.store.archive import Archive
 from parley.tasks.public_goods import PublicGoods
 from parley.testing.server import Server, reset, sent, silence
-from tests import games
+from tests import games, wire
 from tests.endpoint import coins, endpoint
 from tests.test_cli import parley as command
 
@@ -198,7 +199,8 @@ def test_cost_is_by_model_and_role_and_reasoning_is_part_of_the_output(here):
     counts = {"calls": 10, "tokens_in": 1000, "tokens_cached": 400, "tokens_written": None, "tokens_out": 200}
     counts["tokens_reasoning"] = 150
     usd = (600 * 10 + 400 * 1 + 200 * 30) / 1e6
-    assert a == {"alias": "a", "role": "players", **counts, "usd": pytest.approx(usd), "usd_at_least": pytest.approx(usd)}
+    counts |= {"lost": 0, "usd": pytest.approx(usd), "usd_at_least": pytest.approx(usd)}
+    assert a == {"alias": "a", "role": "players", **counts}
     assert (b["usd"], b["tokens_in"], b["calls"]) == (0, None, 10)
     assert f"cost: {usd:.4f} USD for 10 calls" in result.remarks()
     assert f"{usd:.4f}" in command("ls", cwd=here).out
@@ -300,9 +302,47 @@ def test_calls_of_different_size_are_priced_apart(here, monkeypatch):
     assert cost["usd_at_least"] == pytest.approx((5 * 50 * 1 + 5 * 500 * 10) / 1e6)
 
 
+def test_requests_that_may_have_been_paid_are_listed_and_the_cost_is_at_least_so_much(here, monkeypatch):
+    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
+    result, server = played(reset, answering(), sent(b"late", 504), answering(), repeats=1)
+    [a, b] = result.data["cost"]
+    assert (a["lost"], b["lost"]) == (2, 0)
+    assert a["calls"] == len(server.asked) - 2
+    assert a["usd"] is None
+    assert a["usd_at_least"] > 0
+    said = "\n".join(result.remarks())
+    assert "cost: at least" in said
+    assert "may have been paid without a reply: a 2" in said
+    assert "lost" in result.render(part="cost")
+
+
+def test_what_was_lost_before_is_counted_on_when_a_run_goes_on(here, monkeypatch):
+    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
+    with wire.served(reset, sent({"error": {"message": "no credit"}}, 402), sent(b"{}"), answering()) as server:
+        players = {"a": model(server), "b": "bot/random"}
+        partial = parley.run("public_goods", players, repeats=1, seed=1, store="runs")
+        assert [row["lost"] for row in partial.data["cost"] if row["alias"] == "a"] == [1]
+        again = parley.resume(partial.path)  # an answer without a reply
+        assert [row["lost"] for row in again.data["cost"] if row["alias"] == "a"] == [2]
+        whole = parley.resume(partial.path)
+        assert whole.state == "done"
+        assert [row["lost"] for row in whole.data["cost"] if row["alias"] == "a"] == [2]
+
+
+def test_counts_as_wild_as_older_files_hold_them_are_summed(here):
+    result, _ = played(repeats=2)
+    with sqlite3.connect(result.path) as file:
+        file.execute("UPDATE calls SET tokens_in = ?, tokens_out = ?", (2**62, 2**62))
+        assert file.execute("SELECT MAX(tokens_in) FROM usage").fetchone() == (2**63 - 1,)
+    file.close()
+    with Archive(result.path) as archive:
+        assert archive.usage()[0]["tokens_in"] == 2**63 - 1
+        assert total(costs(archive)).usd > 1e12
+
+
 def test_money_is_written_for_people():
     assert [money(usd) for usd in (0, 1234.5, 0.05, 0.00123, 0.0000012)] == ["0.00", "1,234.50", "0.0500", "0.0012", "1.2e-06"]
-    rows = [{"alias": f"m{n}", "calls": 1, "usd": 1.0, "usd_at_least": 1.0} for n in range(10)]
+    rows = [{"alias": f"m{n}", "calls": 1, "lost": 0, "usd": 1.0, "usd_at_least": 1.0} for n in range(10)]
     assert remark(rows) == ["cost: 10.00 USD for 10 calls (" + ", ".join(f"m{n} 1.00" for n in range(8)) + " and 2 more)"]
 
 
@@ -364,6 +404,45 @@ def test_no_cent_more_than_allowed_is_spent_with_many_in_flight(here, bound):
     assert server.most > 1
     with Archive(result.path) as archive:
         assert archive.left()[1] == pytest.approx(usd)
+
+
+def test_dense_words_after_thin_ones_pass_no_bound(here):
+    """Each byte of what is new may be a token, however few tokens the endpoint has made of all bytes before."""
+    dense, paid = json.dumps({"reason": "\U0001f9ff" * 300, "coins": 3}, ensure_ascii=False), []
+
+    def tokens_of(text):
+        return sum(1 if byte > 127 else 0.2 for byte in text.encode())
+
+    async def act(asked, writer):
+        into = int(tokens_of("".join(turn["content"] for turn in asked.body["messages"])))
+        out = int(tokens_of(dense))
+        paid.append((into * 10 + out * 30) / 1e6)
+        choice = {"message": {"role": "assistant", "content": dense}, "finish_reason": "stop"}
+        await asyncio.sleep(0.2 if any(turn["role"] == "assistant" for turn in asked.body["messages"]) else 0.01)
+        await sent({"choices": [choice], "usage": {"prompt_tokens": into, "completion_tokens": out}})(asked, writer)
+
+    for bound in (0.6, 0.8, 1.0, 1.2):
+        paid.clear()
+        played(act, rounds=2, repeats=16, concurrency=16, budget_usd=bound, max_tokens=1210)
+        assert sum(paid) <= bound
+
+
+def test_what_is_set_aside_goes_by_what_was_counted_of_this_conversation():
+    known, turns = Known(limit=100), [Turn("user", "hello " * 1000)]
+
+    def sized():
+        return known.sizes(View(Seat("a"), 1, 0, turns, b"", Text(), None, None))
+
+    first = sized()
+    assert first.into >= 6000
+    known.learn(first.size, first.mark, Reply("x", usage=Usage(1001, 0, 5)))
+    turns += [Turn("assistant", "\U0001f9ff" * 100), Turn("user", "And now?")]
+    second = sized()
+    assert 1001 + 400 <= second.into <= 1001 + 600
+    known.learn(second.size, second.mark, Reply("x", carry={"thought": []}, usage=Usage(1400, 0, 5000)))
+    turns += [Turn("assistant", "yes"), Turn("user", "And now?")]
+    assert sized().into >= 6400  # what is carried may be as long as the reply
+    assert known.sizes(View(Seat("a"), 1, 0, [Turn("user", "other " * 1000)], b"", Text(), None, None)).into >= 6000
 
 
 def test_where_a_single_call_could_pass_the_bound_none_leaves(here):
@@ -487,6 +566,50 @@ def test_calls_that_wait_for_money_are_let_go_in_turn_and_wake_nobody_else(here)
     assert order == list(range(3000))
     assert took < 3
     assert (budget.calls, budget.aside) == (3000, 0)
+
+
+def test_a_small_call_goes_before_a_dear_one_of_another_model_that_waits(here):
+    (here / "prices.yaml").write_text(PRICES + "b: {input: 10, output: 30}\n")
+
+    async def main():
+        budget = Budget(1.0, None, Prices({"a": {"model": "vllm/x"}, "b": {"model": "vllm/y"}}), Brake(), Notes())
+        budget.known["a"], budget.known["b"] = Known(limit=20_000, replies=1), Known(limit=20, replies=1)
+        first = await budget.leave("a", a_view(), False)
+        second = asyncio.create_task(budget.leave("a", a_view(), False))
+        await asyncio.sleep(0.01)
+        small = await asyncio.wait_for(budget.leave("b", a_view(), False), 1)
+        budget.came(small, Reply("x", usage=Usage(1, 0, 1)))
+        await asyncio.sleep(0.01)
+        assert not second.done()
+        budget.came(first, Reply("x", usage=Usage(1, 0, 1)))
+        await asyncio.wait_for(second, 1)
+
+    asyncio.run(main())
+
+
+def test_calls_that_wait_for_their_endpoint_have_not_left(here):
+    async def main():
+        budget = Budget(None, 2, Prices({"a": {"model": "vllm/x"}, "b": {"model": "vllm/y"}}), Brake(), Notes())
+        for alias in "ab":
+            budget.seat(alias, None, {})
+        waiting = [await budget.leave("a", a_view(), True) for _ in range(5)]
+        for _ in range(2):
+            await (await budget.leave("b", a_view(), True)).leaves()
+        assert budget.calls == 2
+        with pytest.raises(Halted, match="2 calls have left, and no more"):
+            await waiting[0].leaves()
+
+    asyncio.run(main())
+
+
+def test_where_calls_mostly_failed_a_bound_on_them_says_how(here, monkeypatch):
+    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
+    result, server = played(sent(b"out of order", 500), repeats=8, concurrency=4, max_calls=12)
+    stop = result.data["run"]["stop"]
+    assert stop["status"] == "budget"
+    assert 0 < len(server.asked) <= 12
+    assert stop["reason"].startswith("12 calls have left, and no more are allowed; ")
+    assert stop["reason"].endswith(" of 12 calls failed, at last a: HTTP 500: out of order")
 
 
 def test_a_model_that_waits_for_its_first_reply_holds_up_no_other(here):

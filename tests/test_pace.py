@@ -191,6 +191,18 @@ def test_tokens_a_minute_are_kept_as_the_endpoint_counts_them(monkeypatch):
     assert 1.2 <= asyncio.run(whole()) < 3  # 7,000 tokens are made up for, and one call is under way
 
 
+def test_a_wrong_count_is_made_up_for_within_a_minute(clock):
+    async def whole():
+        who = Counting(Usage(2**31 - 1, 0, 2**31 - 1))
+        placed = Placed("a", who, Limits(tpm=100_000), Tally(), Brake())
+        for _ in range(3):
+            await placed.reply(view())
+
+    began = clock[0]
+    asyncio.run(whole())
+    assert clock[0] - began < 4 * 60
+
+
 def test_so_many_at_a_time():
     assert asked(Limits(concurrency=3), 20)[0].most == 3
     assert asked(Limits(), 20)[0].most == 20

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from itertools import pairwise
 from pathlib import Path
+from socket import socket
+from types import SimpleNamespace
 from urllib.parse import quote
 
 import pytest
@@ -21,6 +23,7 @@ from parley.cli import models
 from parley.errors import Halted, ParleyError, ParticipantError, Refused, Rejected, UsageError
 from parley.guessing import USUAL, Guessing
 from parley.match import readied
+from parley.places import Tally
 from parley.pool import Turn
 from parley.prices import Prices
 from parley.providers import answers, capabilities, connections, keys, patience, transport
@@ -190,7 +193,7 @@ def test_every_file_here_is_a_provider_or_has_no_class_of_that_name_with_options
     shared = files - set(providers.names())
     assert shared == {
         "--init--", "answers", "connections", "protocol", "transport", "patience", "spending", "keys", "endpoint",
-        "capabilities", "schemas", "responses", "traits", "foreign",
+        "capabilities", "schemas", "responses", "traits", "foreign", "hiding",
     }  # fmt: skip
     for name in ("protocol", "hf.checkpoint", "openai_compatible", "", "Openai"):
         assert not providers.known(name)
@@ -232,7 +235,7 @@ def test_a_reply_carries_words_usage_finish_and_the_model_as_served():
 @pytest.mark.parametrize(
     "usage",
     [None, [], "many", {}, {"prompt_tokens": "9"}, {"prompt_tokens": 1.5}, {"prompt_tokens": True}, {"completion_tokens": -1}]
-    + [{"prompt_tokens": 10**30}, {"prompt_tokens_details": 7}, {"completion_tokens_details": [1]}],
+    + [{"prompt_tokens": 10**30}, {"prompt_tokens": 2**40}, {"prompt_tokens_details": 7}, {"completion_tokens_details": [1]}],
     ids=str,
 )
 def test_usage_that_makes_no_sense_is_unknown_never_zero(usage):
@@ -680,6 +683,23 @@ def test_a_burst_of_faults_is_one_rest_and_one_notice(monkeypatch):
     assert bad.down
 
 
+@pytest.mark.parametrize(("waits", "times"), [([0.1], 0), ([5, 5], 1), ([0] * 9, 1)], ids=["a moment", "long", "often"])
+def test_being_told_to_wait_for_more_than_a_moment_is_told_once(monkeypatch, waits, times):
+    now, told = [1000.0], []
+    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.5)
+    monkeypatch.setattr(patience, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    async def whole():
+        patience.NOTICE.set(told.append)
+        busy = patience.Patience("http://here", "m-1")
+        for seconds in waits:
+            busy.trouble(patience.Pause("HTTP 429: slow down", seconds, limited=True))
+            now[0] += max(seconds, 2)
+
+    asyncio.run(whole())
+    assert told == ["m-1 is told to wait (HTTP 429: slow down): fewer are asked at a time"] * times
+
+
 @pytest.mark.parametrize("act", [reset, silence], ids=["reset", "timeout"])
 def test_what_may_have_been_paid_is_told_and_tried_again_under_the_same_key(act):
     told = []
@@ -716,10 +736,10 @@ class Noting(Meter):
     async def leaves(self):
         self.seen.append("leaves")
 
-    def refused(self):
+    def refused(self, fault=""):
         self.seen.append("refused")
 
-    def lost(self):
+    def lost(self, fault=""):
         self.seen.append("lost")
 
 
@@ -731,6 +751,7 @@ CUT = raw(b'HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{"choices": []}')
     [
         ([says()], {}, []),
         ([sent(b"oops", 503), says()], {}, ["refused"]),
+        ([sent(b"late", 408), sent(b"late", 504), sent(b"late", 524), says()], {}, ["lost", "lost", "lost"]),
         ([sent(b"later", 429), says()], {}, ["refused"]),
         ([sent({"error": {"message": "temperature is not supported"}}, 400), says()], {"temperature": 1}, ["refused"]),
         ([reset, says()], {}, ["lost"]),
@@ -773,6 +794,46 @@ def test_a_deadline_that_passes_on_the_way_speaks_against_the_endpoint_and_may_h
 
     assert asyncio.run(call())
     assert any("may have been paid" in text for text in told)
+
+
+def test_a_call_that_never_reaches_its_endpoint_is_late_and_not_paid():
+    meter = Noting()
+
+    async def call():
+        METER.set(meter)
+        with socket() as full:  # its queue of connections is full, so that nobody is let in and nobody is refused
+            full.bind(("127.0.0.1", 0))
+            full.listen(0)
+            waiting = [socket() for _ in range(4)]
+            for each in waiting:
+                each.setblocking(False)
+                each.connect_ex(full.getsockname())
+            provider = providers.make("vllm", "m", {"base_url": f"http://127.0.0.1:{full.getsockname()[1]}/v1", "deadline": 0.5})
+            with pytest.raises(ParticipantError, match=r"no answer within 0\.5 s \(before that: it could not be reached"):
+                await provider.complete(Request(TURNS))
+            await provider.close()
+            for each in waiting:
+                each.close()
+
+    asyncio.run(call())
+    assert "lost" not in meter.seen
+    assert "refused" in meter.seen
+
+
+def test_all_requests_of_one_call_share_its_deadline():
+    """An endpoint that always names something else that it does not take has no further call's time."""
+
+    async def slowly(asked, writer):
+        await asyncio.sleep(0.3)
+        name = next(name for name in ("temperature", "top_p", "stop") if name in asked.body)
+        await sent({"error": {"message": f"{name} is not supported"}}, 400)(asked, writer)
+
+    began = time.monotonic()
+    fault, server = asked(slowly, deadline=0.5, temperature=1, top_p=0.5, stop="x")
+    assert isinstance(fault, ParticipantError)
+    assert "no answer within 0.5 s" in str(fault)
+    assert time.monotonic() - began < 1
+    assert len(server.asked) == 2
 
 
 def test_a_connection_is_given_up_before_usual_servers_close_it(monkeypatch):
@@ -911,6 +972,30 @@ def test_the_key_appears_in_no_reply(monkeypatch, escaped):
     assert [reply.content, reply.reasoning, reply.model] == ["Bearer [key]"] * 3
 
 
+def test_the_key_appears_in_no_notice(monkeypatch):
+    """What cannot be read as HTTP is quoted by the library that reads it."""
+    monkeypatch.setenv("OPENAI_COMPATIBLE_API_KEY", KEY)
+    monkeypatch.setattr(patience, "BREAK", 2)
+    told = []
+
+    async def malformed(asked, writer):
+        await raw(b"HTTP/1.1 200 OK\r\nX-Bad\x00Key " + asked.headers["authorization"].encode() + b"\r\n\r\n")(asked, writer)
+
+    def play(call):
+        async def listening():
+            patience.NOTICE.set(told.append)
+            return await call
+
+        return asyncio.run(listening())
+
+    fault, _ = asked(says(), malformed, calls=2, deadline=2, play=play)
+    assert "[key]" in "".join(told)
+    assert KEY[:12] not in "".join(told) + str(fault)
+    tally = Tally()
+    tally.hear(f"it says {KEY}")
+    assert tally.notices == ["it says [key]"]
+
+
 def test_a_placeholder_of_a_key_does_not_blacken_replies(monkeypatch):
     monkeypatch.setenv("VLLM_API_KEY", "EMPTY")
     assert replied(says("The box is EMPTY."), family="vllm").content == "The box is EMPTY."
@@ -1011,6 +1096,56 @@ def test_stars_and_dots_around_other_words_stay(monkeypatch):
     assert replied(says(said), api_key_env="MYCRED").content == said
 
 
+LONG = "sk-proj-Zq8Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4zBc7D+/Tail9"
+
+
+def lines(text, width):
+    return "\n".join(text[at : at + width] for at in range(0, len(text), width))
+
+
+IN_PARTS = {
+    "a line that is broken": lines(LONG, 30),
+    "short lines": lines(LONG, 8),
+    "spaces": " ".join(LONG[at : at + 9] for at in range(0, len(LONG), 9)),
+    "a sign without width": f"{LONG[:10]}\u200b{LONG[10:]}",
+    "a tag": f"{LONG[:10]}<wbr>{LONG[10:]}",
+    "base64 in lines": lines(b64encode(f"user {LONG}".encode()).decode(), 30),
+    "hex": LONG.encode().hex(),
+    "large hex": LONG.encode().hex().upper(),
+    "without its beginning": LONG[8:],
+    "the middle": LONG[8:30],
+    "the end": LONG[-14:],
+    "masked by x": f"{LONG[:16]}xxxxxx{LONG[-16:]}",
+    "masked by large X": f"{LONG[:6]}XXXX{LONG[-8:]}",
+    "masked by hashes": f"{LONG[:16]}####{LONG[-6:]}",
+    "masked by a word": f"{LONG[:8]}[REDACTED]{LONG[-8:]}",
+    "masked behind an equals sign": f"api_key={LONG[:6]}****{LONG[-6:]}",
+    "masked in a path": f"/v1/{LONG[:6]}****{LONG[-6:]}/models",
+    "masked in an address": f"?x=Bearer%20{LONG[:6]}...{LONG[-6:]}&y",
+}
+
+
+@pytest.mark.parametrize("form", IN_PARTS.values(), ids=IN_PARTS)
+def test_no_part_of_a_key_shows_however_it_is_broken(monkeypatch, form):
+    monkeypatch.setenv("MYCRED", LONG)
+    reply = replied(says(f"so {form} it is"), api_key_env="MYCRED")
+    fault, _ = asked(sent(f"bad {form}".encode(), 400), api_key_env="MYCRED")
+    for said in (reply.content, str(fault)):
+        assert "[key]" in said
+        closed = "".join(said.split())
+        for whole in (LONG, LONG.encode().hex(), LONG.encode().hex().upper(), b64encode(LONG.encode()).decode()):
+            assert not [at for at in range(len(whole) - 8) if whole[at : at + 8] in closed]
+        assert LONG[-6:] not in said
+    assert reply.content.startswith("so ")
+    assert reply.content.endswith(" it is")
+
+
+def test_words_that_only_begin_like_a_key_stay(monkeypatch):
+    monkeypatch.setenv("MYCRED", LONG)
+    said = "a task-project... and xxxx, ### ends in Tail: sk-proj- [redacted] \u200b<wbr> 9"
+    assert replied(says(said), api_key_env="MYCRED").content == said
+
+
 def test_a_key_shows_in_no_reply_however_it_is_written(monkeypatch):
     monkeypatch.setenv("MYCRED", KEY)
     for form in (KEY, as_escapes(KEY), half_escaped(KEY), quote(KEY, safe=""), half_escaped(KEY).replace("\\", "\\\\")):
@@ -1022,7 +1157,8 @@ def test_a_key_shows_in_no_reply_however_it_is_written(monkeypatch):
 def test_looking_for_a_key_takes_a_moment_whatever_is_sent(monkeypatch):
     monkeypatch.setenv("MYCRED", KEY)
     began = time.monotonic()
-    for odd in ("\\", "%", "&", "\\u004", KEY[:12], "***", "a...", "a" * 199 + "( ***", " ends in s"):
+    like = (KEY[:6], KEY[:11], KEY[:12], f"{KEY[:9]} ")
+    for odd in (*like, "\\", "%", "&", "\\u004", "***", "a...", "a" * 199 + "( ***", " ends in s"):
         assert replied(says(odd * (2**20 // len(odd))), api_key_env="MYCRED").content
     assert time.monotonic() - began < 5
 

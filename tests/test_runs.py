@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,17 @@ import parley
 from parley import ParleyError, Seat, UsageError, runs
 from parley.audit import audit
 from parley.config import Config
+from parley.crew import Crew
 from parley.errors import ReplayError
-from parley.places import Brake, Tally
-from parley.plan import Block, Done, seed_for
+from parley.places import WAITS, Brake, Tally
+from parley.plan import Block, Done, MatchSpec, seed_for
 from parley.plan.fixed import Fixed
 from parley.prepared import prepare
+from parley.providers import patience
 from parley.result import Result
 from parley.store.archive import Archive
 from parley.tasks.public_goods import PublicGoods
+from parley.testing.server import Server, says, sent
 from tests import games
 
 BOTS = {"rider": "bot/free-rider", "good": "bot/altruist", "any": "bot/random"}
@@ -507,3 +511,86 @@ def test_chance_begins_elsewhere_in_every_seat_turn_and_match_and_in_the_same_pl
     assert all(len(seats) == 1 for seats in first.values())
     assert draws("again") == first
     assert not draws("other", seed=2).keys() & first.keys()
+
+
+def test_matches_that_wait_for_an_endpoint_that_is_down_leave_their_places_to_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(patience, "FIRST_REST", 30.0)
+    seen = {"x": [], "y": []}
+
+    async def act(asked, writer):
+        mine = seen[asked.body["model"]]
+        mine.append(time.monotonic())
+        down = asked.body["model"] == "x" and len(mine) > 3
+        await (sent(b"down", 500) if down else sent(says(json.dumps({"reason": "x", "coins": 3}))))(asked, writer)
+
+    async def whole():
+        async with Server(act) as server:
+            models = {alias: {"model": "vllm/y", "base_url": server.url} for alias in "bcd"}
+            models["a"] = {"model": "vllm/x", "base_url": server.url, "deadline": 3}
+            task, most = PublicGoods(rounds=2), 0
+
+            class Watched(Tally):
+                def __setattr__(self, name, value):
+                    nonlocal most
+                    most = max(most, value) if name == "in_flight" else most
+                    super().__setattr__(name, value)
+
+            tally = Watched()
+            config = Config("public_goods", {"rounds": 2}, models, list(models), {}, "cycles", 12, 1, seats=2)
+            ending = await runs.start(prepare(config, task=task), tmp_path, concurrency=2, tally=tally)
+            return Result(ending.path), most, tally
+
+    result, most, tally = asyncio.run(whole())
+    down = seen["x"][-1]
+    others = [match for match in result.matches if "a" not in match["seats"].values()]
+    assert {match["state"] for match in others} == {"done"}
+    assert len([at for at in seen["y"] if down < at < down + 2.9]) > 40  # before the first of those that wait has given up
+    assert 2 < most <= 2 + 2
+    assert any("other models go on" in notice for notice in tally.notices)
+
+
+def test_a_crew_leaves_those_for_later_that_would_only_wait():
+    async def whole():
+        resting, begun, back = set(), [], asyncio.Event()
+
+        async def play(spec):
+            begun.append(spec.number)
+            if "a" in spec.seats.values():
+                resting.add("a")
+                WAITS.get()(1)
+                await back.wait()
+                WAITS.get()(-1)
+                resting.discard("a")
+            await asyncio.sleep(0)
+            return True
+
+        specs = [MatchSpec(n, "1", None, 1, 0, {Seat("x"): "a" if n % 3 else "b"}) for n in range(30)]
+        season = asyncio.create_task(Crew(2, play, resting.__contains__).season(specs))
+        await asyncio.sleep(0.05)
+        waiting = list(begun)
+        back.set()
+        await season
+        return waiting, begun
+
+    waiting, begun = asyncio.run(whole())
+    assert [number for number in waiting if number % 3 == 0] == list(range(0, 30, 3))
+    assert len([number for number in waiting if number % 3]) <= 2
+    assert sorted(begun) == list(range(30))
+
+
+@pytest.mark.parametrize("more", [True, False])
+def test_a_crew_ends_and_stops_and_passes_on_what_stops_it(more):
+    async def whole():
+        begun = []
+
+        async def play(spec):
+            begun.append(spec)
+            await asyncio.sleep(0)
+            return more
+
+        await Crew(3, play, lambda alias: False).season([])
+        await Crew(3, play, lambda alias: False).season([MatchSpec(n, "1", None, 1, 0, {}) for n in range(50)])
+        return len(begun)
+
+    assert asyncio.run(whole()) == (50 if more else 3)

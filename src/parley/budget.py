@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from hashlib import blake2b
+from typing import Any, NamedTuple
 
 import orjson
 
 from parley.costs import money
-from parley.errors import Halted, Refused, Rejected
+from parley.errors import Halted, ParticipantError, Refused, Rejected
+from parley.expect import clip
 from parley.places import Brake
 from parley.pool import View
 from parley.prices import Price, Prices
@@ -20,11 +22,23 @@ from parley.store.journal import Journal
 LONGEST_REPLY, SHORTEST_REPLY = 1024, 256  # tokens that are set aside for a reply at least, at first and later on
 ENOUGH = 8  # replies by which a model is known
 TIMES = 4  # how much longer a reply may be than the longest so far, where max_tokens does not say
-DENSER = 2  # how many more tokens a byte may give than the most so far
+DENSER = 2  # how many more tokens a byte may give than the most so far, where an endpoint counts more than one
+MOST_COUNTED = 20_000  # conversations of a model whose tokens are remembered
 END = 4096  # tokens of a reply at the most, where a bound in USD needs an end and nobody has said one
 TURN, REQUEST = 16, 64  # tokens that a turn and a request may have besides their words
 SLACK = 1e-9  # USD, for sums of many small numbers
+FEW = 4  # a bound says how calls failed where at least one of so many did
+AHEAD_SHARE = 0.02  # of the bound in USD, at the most, that is noted as spent ahead
 AHEAD = 16  # calls that are noted as spent before they leave, so that a killed process has spent no more than is known
+
+
+class Sizes(NamedTuple):
+    """A request: its bytes, what tells its conversation from others, and tokens at the most."""
+
+    size: int
+    mark: bytes
+    into: float
+    out: float
 
 
 @dataclass
@@ -34,27 +48,40 @@ class Known:
     limit: int | None = None  # max_tokens
     extra: int = 0  # bytes that every request carries besides its view
     dense: float = 0.0  # the most tokens that a byte gave
+    counted: dict[bytes, int] = field(default_factory=dict)  # tokens of conversations as far as they were sent, by their digest
     longest: int = 0
     replies: int = 0
     first: asyncio.Lock = field(default_factory=asyncio.Lock)  # until one is answered, calls go alone: it shows how tokens count
 
-    def sizes(self, view: View) -> tuple[int, float, float]:
-        """Bytes of a request, its tokens and those of its reply at the most."""
-        turns = view.turns
-        size = sum(len(turn.encoded) for turn in turns) + self.extra
-        if view.examples is not None:
-            size += sum(len(text.encode()) for example in view.examples[1] for text in example)
-        if (form := view.expect.schema) is not None:
-            size += len(orjson.dumps(form))
-        # No usual tokenizer makes more than one token of a byte.
-        into = size * (self.dense * DENSER or 1.0) + TURN * len(turns) + REQUEST
-        least = SHORTEST_REPLY if self.replies >= ENOUGH and self.longest else LONGEST_REPLY
-        return size, into, max(self.limit, self.longest) if self.limit else max(least, TIMES * self.longest)
+    def sizes(self, view: View) -> Sizes:
+        """How large a request is, and at the most its tokens and those of its reply.
 
-    def learn(self, size: int, reply: Reply) -> None:
-        self.dense = max(self.dense, (reply.usage.tokens_in or 0) / size)
-        self.longest = max(self.longest, reply.usage.tokens_out or 0)
+        What the endpoint has counted in this conversation is known; of all that is new, each byte may be a token.
+        """
+        shown = [text.encode() for example in view.examples[1] for text in example] if view.examples is not None else []
+        form = 0 if view.expect.schema is None else len(orjson.dumps(view.expect.schema))
+        size = fresh = self.extra + sum(map(len, shown))
+        mark, known, turns = blake2b(b"".join(shown), digest_size=16), 0, 0
+        for turn in view.turns:
+            mark.update(turn.encoded)
+            size, fresh, turns = size + len(turn.encoded), fresh + len(turn.encoded), turns + 1
+            if (found := self.counted.get(mark.digest())) is not None:
+                known, fresh, turns = found, 0, 0
+        # No usual tokenizer makes more than one token of a byte.
+        into = known + (fresh + form) * (self.dense * DENSER if self.dense > 1 else 1.0) + TURN * turns + REQUEST
+        least = SHORTEST_REPLY if self.replies >= ENOUGH and self.longest else LONGEST_REPLY
+        out = max(self.limit, self.longest) if self.limit else max(least, TIMES * self.longest)
+        return Sizes(size + form, mark.digest(), into, out)
+
+    def learn(self, size: int, mark: bytes, reply: Reply) -> None:
+        into, out = reply.usage.tokens_in, reply.usage.tokens_out or 0
+        self.dense, self.longest = max(self.dense, (into or 0) / size), max(self.longest, out)
         self.replies += 1
+        if into is not None:
+            if len(self.counted) >= MOST_COUNTED:
+                del self.counted[next(iter(self.counted))]
+            # What is carried goes back with the next request, and is seen by nobody: it has at most the tokens of its reply.
+            self.counted[mark] = into + (0 if reply.carry is None else out)
 
 
 @dataclass(eq=False)
@@ -66,20 +93,25 @@ class Call:
     tells: bool  # of every request; who does not has sent one when it is asked
     usd: float = 0.0
     size: int = 0  # bytes; 0 where it costs nothing
+    mark: bytes = b""  # of its conversation
     sent: int = 0
     open: bool = False
     first: bool = False  # of its model
 
     async def leaves(self) -> None:
-        """Another request of this call: the first was counted before, a further try counts too."""
-        if self.sent:
-            await self.budget.again(self)
+        """A request of this call leaves now: it is counted, and a further try too."""
+        await self.budget.sends(self)
         self.sent += 1
         self.open = True
 
-    def lost(self) -> None:
-        """A request of this call broke off, and may have been paid; what is set aside now stands for the next one."""
+    def refused(self, fault: str) -> None:
+        """A request of this call was not taken."""
         self.open = False
+        self.budget.heard(self, fault)
+
+    def lost(self, fault: str) -> None:
+        """A request of this call broke off, and may have been paid; what is set aside now stands for the next one."""
+        self.refused(fault)
         self.budget.usd += self.usd
 
 
@@ -97,8 +129,10 @@ class Budget:
     aside: float = 0.0  # set aside for calls on their way
     known: dict[str, Known] = field(default_factory=dict)
     _out: int = 0  # calls on their way for which something is set aside
-    _line: asyncio.Lock = field(default_factory=asyncio.Lock)  # its first one waits for money, the others for the first one
-    _changed: asyncio.Future[None] | None = None
+    _lines: dict[str, asyncio.Lock] = field(default_factory=dict)  # by model: the first one waits for money, others for the first
+    _waiting: set[asyncio.Future[None]] = field(default_factory=set)  # the first ones
+    _faults: int = 0  # requests that failed, and how the last of them did
+    _fault: str = ""
     _noted: tuple[int, float] = (0, 0.0)
     _noting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -125,7 +159,7 @@ class Budget:
                     call.first = True
                     if known.replies:
                         self._others(call)
-                async with self._line:
+                async with self._lines.setdefault(alias, asyncio.Lock()):
                     await self._fit(call, view, price)
         except BaseException:
             self._others(call)
@@ -133,27 +167,31 @@ class Budget:
         try:
             await self._note(call.usd)
         except BaseException:
-            self.calls -= 1
+            self.calls -= not tells
             self._back(call, 0.0)
             raise
         return call
 
     async def _fit(self, call: Call, view: View, price: Price) -> None:
         while True:
-            call.size, into, out = self.known[call.alias].sizes(view)
-            call.usd = price.most(into, out)
+            found = self.known[call.alias].sizes(view)
+            call.size, call.mark, call.usd = found.size, found.mark, price.most(found.into, found.out)
             if self.usd + self.aside + call.usd <= (self.most_usd or 0.0) + SLACK:
                 return self._set_aside(call)
             self.brake.gate()
             if not self._out:
                 raise self._spent(self._why(call), "--budget-usd")
-            self._changed = asyncio.get_running_loop().create_future()
-            await self._changed
+            changed = asyncio.get_running_loop().create_future()
+            self._waiting.add(changed)
+            try:
+                await changed
+            finally:
+                self._waiting.discard(changed)
 
     def _set_aside(self, call: Call) -> None:
         self.brake.gate()
         self._refuse_more_calls()
-        self.calls += 1
+        self.calls += not call.tells  # who tells of its requests is counted when they leave: it may have to wait before
         self.aside += call.usd
         self._out += bool(call.size)
 
@@ -179,10 +217,22 @@ class Budget:
         if self.most_calls is not None and self.calls >= self.most_calls:
             raise self._spent(f"{self.calls} calls have left, and no more are allowed", "--max-calls")
 
-    async def again(self, call: Call) -> None:
-        """A further try of a call that is on its way, noted before it leaves as all others."""
+    def heard(self, call: Call, fault: str) -> None:
+        """A request failed."""
+        self._faults += 1
+        self._fault = f"{call.alias}: {fault}"
+
+    @property
+    def failures(self) -> str:
+        """What else is to be said once a bound is reached: one that broken calls have used up hides what is broken."""
+        if self._faults * FEW < self.calls or not self._faults:
+            return ""
+        return f"; {min(self._faults, self.calls)} of {self.calls} calls failed, at last {clip(self._fault, 300)}"
+
+    async def sends(self, call: Call) -> None:
+        """A request of a call that is on its way, noted before it leaves."""
         self._refuse_more_calls()
-        if call.usd and self.usd + self.aside > (self.most_usd or 0.0) + SLACK:
+        if call.sent and call.usd and self.usd + self.aside > (self.most_usd or 0.0) + SLACK:
             raise self._spent(self._why(call), "--budget-usd")
         self.calls += 1
         await self._note(call.usd)
@@ -192,15 +242,15 @@ class Budget:
         usd = call.usd
         if call.size and isinstance(reply, Reply):
             usage, price = reply.usage, self._price(call.alias, reply.model) or self._price(call.alias)
-            self.known[call.alias].learn(call.size, reply)
+            self.known[call.alias].learn(call.size, call.mark, reply)
             if price is not None and usage.tokens_in is not None and usage.tokens_out is not None:
                 usd = price.usd(usage.tokens_in, usage.tokens_cached, usage.tokens_out, written=usage.tokens_written)
         self._back(call, usd)
 
     def failed(self, call: Call, fault: BaseException) -> None:
         """No reply came. What was refused cost nothing, what was lost is counted; a request that is still out may be billed."""
-        if call.tells and not call.sent:
-            self.calls -= 1  # it never left
+        if not call.tells and isinstance(fault, ParticipantError):
+            self.heard(call, str(fault))
         self._back(call, call.usd if call.open and not isinstance(fault, Refused | Rejected | Halted) else 0.0)
 
     def _back(self, call: Call, usd: float) -> None:
@@ -211,9 +261,10 @@ class Budget:
         self._wake()
 
     def _wake(self) -> None:
-        """Let the first in line see whether it fits now."""
-        if self._changed is not None and not self._changed.done():
-            self._changed.set_result(None)
+        """Let the first in each line see whether it fits now: a smaller call of another model may go before a dear one."""
+        for changed in self._waiting:
+            if not changed.done():
+                changed.set_result(None)
 
     async def _note(self, usd: float) -> None:
         """Keep on record what may have been spent before it is: a little ahead, so that few calls wait for it."""
@@ -222,7 +273,8 @@ class Budget:
         async with self._noting:
             if self.calls <= self._noted[0] and self.usd + self.aside <= self._noted[1]:
                 return
-            calls, most = self.calls + AHEAD, self.usd + self.aside + AHEAD * usd
+            ahead = AHEAD * usd if self.most_usd is None else min(AHEAD * usd, self.most_usd * AHEAD_SHARE)
+            calls, most = self.calls + AHEAD, self.usd + self.aside + ahead
             calls = calls if self.most_calls is None else min(calls, self.most_calls)
             noted = calls, most if self.most_usd is None else max(self.usd, min(most, self.most_usd))
             await self.journal.spent(noted[0], None if self.most_usd is None else noted[1])

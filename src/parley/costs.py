@@ -35,7 +35,8 @@ def prices_of(archive: Archive) -> Prices:
 def costs(archive: Archive, prices: Prices | None = None) -> list[dict[str, Any]]:
     """The `cost` object: calls, tokens and money by model and role; what is unknown is null, not zero.
 
-    `usd` is null unless all of it is known; `usd_at_least` is the part that is.
+    `usd` is null unless all of it is known; `usd_at_least` is the part that is. `lost` are requests that broke off after they
+    had left: they may have been paid, and are no calls here.
     """
     prices = prices or prices_of(archive)
     served = {(alias, model) for alias, model in archive.named()}
@@ -44,10 +45,7 @@ def costs(archive: Archive, prices: Prices | None = None) -> list[dict[str, Any]
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for row in archive.spending(starts):
         role = row["seat"].rpartition(".")[0] or row["seat"]
-        cell = found.setdefault(
-            (row["alias"], role),
-            {"alias": row["alias"], "role": role, "calls": 0, **dict.fromkeys(COUNTS), "usd": 0.0, "usd_at_least": None},
-        )
+        cell = found.setdefault((row["alias"], role), blank(row["alias"], role))
         cell["calls"] += row["calls"]
         for name in COUNTS:
             counts = [count for count in (cell[name], row[name]) if count is not None]
@@ -56,7 +54,20 @@ def costs(archive: Archive, prices: Prices | None = None) -> list[dict[str, Any]
         if usd is not None:
             cell["usd_at_least"] = (cell["usd_at_least"] or 0.0) + usd
         cell["usd"] = cell["usd"] + usd if whole and cell["usd"] is not None else None
+    for alias, roles in archive.lost().items():
+        price = prices.of(alias)
+        for role, count in roles.items():
+            cell = found.setdefault((alias, role), blank(alias, role))
+            cell["lost"] = count
+            if price is None or not price.free:
+                cell["usd"] = None
     return [found[key] for key in sorted(found)]
+
+
+def blank(alias: str, role: str) -> dict[str, Any]:
+    """A row of which nothing is known yet."""
+    counts = {"calls": 0, **dict.fromkeys(COUNTS), "lost": 0}
+    return {"alias": alias, "role": role, **counts, "usd": 0.0, "usd_at_least": None}
 
 
 def priced(archive: Archive, prices: Prices | None = None) -> list[dict[str, Any]]:
@@ -95,7 +106,7 @@ def money(usd: float) -> str:
 
 
 def remark(rows: list[dict[str, Any]]) -> list[str]:
-    """One line on what a run has cost; nothing where nobody sends a bill."""
+    """What a run has cost, and which of its requests may have cost more; nothing where nobody sends a bill."""
     if not any(row["usd"] is None or row["usd"] for row in rows):
         return []
     aliases = dict.fromkeys(row["alias"] for row in rows)
@@ -105,4 +116,9 @@ def remark(rows: list[dict[str, Any]]) -> list[str]:
     said = "unknown" if whole.at_least is None else f"{'at least ' if whole.usd is None else ''}{money(whole.at_least)} USD"
     shown = ", ".join(f"{alias} {sum_ if sum_.at_least is not None else 'unknown'}" for alias, sum_ in list(billed.items())[:8])
     more = f" and {len(billed) - 8} more" if len(billed) > 8 else ""
-    return [f"cost: {said} for {whole.calls:,} calls" + (f" ({shown}{more})" if len(each) > 1 else "")]
+    lines = [f"cost: {said} for {whole.calls:,} calls" + (f" ({shown}{more})" if len(each) > 1 else "")]
+    lost = {alias: sum(row["lost"] for row in rows if row["alias"] == alias) for alias in aliases}
+    if any(lost.values()):
+        found = ", ".join(f"{alias} {count}" for alias, count in lost.items() if count)
+        lines.append(f"requests that broke off on the way and may have been paid without a reply: {found}")
+    return lines

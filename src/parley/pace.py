@@ -43,7 +43,8 @@ class Bucket:
         return max(0.0, (min(amount, self.most) - self.level) / self.rate)
 
     def take(self, amount: float) -> None:
-        self.level -= amount
+        """Take an amount, and of one alone no more than a minute brings: an endpoint that counts wrong stops nobody for ever."""
+        self.level -= min(amount, self.rate * MINUTE)
 
 
 class Pace:

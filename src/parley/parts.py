@@ -214,14 +214,15 @@ def cost(data: Data) -> list[Table]:
     rows = [
         [row["alias"], row["role"], str(row["calls"])]
         + ["–" if row[name] is None else str(row[name]) for name in COUNTS]
-        + [str(total([row]))]
+        + [str(row["lost"]), str(total([row]))]
         for row in data["cost"]
     ]
     whole = total(data["cost"])
-    header = ["model", "role", "calls", "tokens in", "cached", "written", "tokens out", "reasoning", "usd"]
-    rows.append(["all", "", str(whole.calls), *[""] * len(COUNTS), str(whole)])
+    header = ["model", "role", "calls", "tokens in", "cached", "written", "tokens out", "reasoning", "lost", "usd"]
+    rows.append(["all", "", str(whole.calls), *[""] * len(COUNTS), str(sum(row["lost"] for row in data["cost"])), str(whole)])
     parts = "cached and written (read from a cache, and written to one) are part of tokens in, reasoning of tokens out"
-    said = [f"{parts}; ≥: not all of it is known", *prices(data)]
+    lost = "lost: requests that broke off on the way and may have been paid without a reply"
+    said = [f"{parts}; {lost}; ≥: not all of it is known", *prices(data)]
     return [Table(header, rows, left=2, note="\n".join(said))]
 
 

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Callable
 from contextlib import nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from parley.errors import Halted, ParticipantError, Refused, Rejected
 from parley.pace import Limits, Pace
 from parley.participants import Participant
-from parley.pool import View
+from parley.pool import Seat, View
+from parley.providers.keys import redacted
 from parley.providers.protocol import Reply
 from parley.providers.spending import METER, Meter
 
 if TYPE_CHECKING:
     from parley.budget import Budget, Call
 
+# What a match is told while calls of it wait for an endpoint that is down: one more, or one less.
+WAITS: ContextVar[Callable[[int], None]] = ContextVar("waits", default=lambda more: None)
 FAILURES = 3  # in a row, after which a participant is not asked any more
 
 
@@ -38,8 +44,8 @@ class Tally:
     _heard: set[str] = field(default_factory=set)
 
     def hear(self, text: str) -> None:
-        """Take a notice to the person, once however often it is given."""
-        if text and text not in self._heard:
+        """Take a notice to the person, once however often it is given, and without any key."""
+        if (text := redacted(text)) and text not in self._heard:
             self._heard.add(text)
             self.notices.append(text)
 
@@ -68,10 +74,12 @@ class Brake:
 class Errand(Meter):
     """One call of a participant, for whoever sends its requests."""
 
-    __slots__ = ("_call", "_placed", "_tokens")
+    __slots__ = ("_call", "_match", "_open", "_placed", "_resting", "_role", "_tokens")
 
-    def __init__(self, placed: Placed, tokens: float = 0.0, call: Call | None = None) -> None:
-        self._placed, self._tokens, self._call = placed, tokens, call
+    def __init__(self, placed: Placed, seat: Seat, tokens: float = 0.0, call: Call | None = None) -> None:
+        self._placed, self._role, self._tokens, self._call = placed, seat.role, tokens, call
+        self._open = False  # a request has left, and nobody knows yet what became of it
+        self._resting, self._match = False, WAITS.get()
 
     async def turn(self) -> None:
         await self._placed.pace.turn(self._tokens)
@@ -80,14 +88,29 @@ class Errand(Meter):
         if self._call is not None:
             await self._call.leaves()
         self._placed.sent += 1
+        self._open = True
 
-    def refused(self) -> None:
-        if self._call is not None:
-            self._call.open = False
+    def rests(self, waits: bool) -> None:
+        if waits != self._resting:
+            self._resting = waits
+            more = 1 if waits else -1
+            self._placed.resting += more
+            self._match(more)
 
-    def lost(self) -> None:
+    def refused(self, fault: str = "") -> None:
+        self._open = False
         if self._call is not None:
-            self._call.lost()
+            self._call.refused(fault)
+
+    def lost(self, fault: str = "") -> None:
+        self._open = False
+        self._placed.lost[self._role] += 1
+        if self._call is not None:
+            self._call.lost(fault)
+
+    def over(self) -> None:
+        """The call brought no reply: what it has sent last may have been paid all the same."""
+        self._placed.lost[self._role] += self._open
 
 
 class Placed:
@@ -98,11 +121,11 @@ class Placed:
     ) -> None:
         self.alias, self.participant, self.privy = alias, participant, participant.privy
         self._tally, self._brake, self._budget = tally, brake, budget
-        self.pace, self.sent = Pace(limits), 0
+        self.pace, self.sent, self.resting = Pace(limits), 0, 0
+        self.lost: Counter[str] = Counter()  # requests that may have been paid without a reply, by role
         self._called = 0
         # Who tells of every request is counted and kept to its pace there, others are when they are asked.
         self._tells = getattr(participant, "tells", False)
-        self._meter = Errand(self)
         self.reply = self._bounded if limits.any or budget is not None else self._asked
         self._failures, self._down = 0, ""
         self._since = tally.waiting.setdefault(alias, {})
@@ -115,7 +138,8 @@ class Placed:
             if not self._tells:
                 await self.pace.turn(tokens)
                 self._brake.gate()
-            reply = await (self._asked(view, Errand(self, tokens)) if self._budget is None else self._paid(view, tokens))
+            asked = self._asked(view, Errand(self, view.seat, tokens)) if self._budget is None else self._paid(view, tokens)
+            reply = await asked
             self.pace.came(tokens, reply)
             return reply
 
@@ -125,7 +149,7 @@ class Placed:
             raise Refused(self._down)
         call = await self._budget.leave(self.alias, view, self._tells)
         try:
-            reply = await self._asked(view, Errand(self, tokens, call))
+            reply = await self._asked(view, Errand(self, view.seat, tokens, call))
         except BaseException as fault:
             self._budget.failed(call, fault)
             raise
@@ -137,16 +161,20 @@ class Placed:
         """How many requests have left; who does not tell of them is counted by calls."""
         return self.sent if self._tells else self._called
 
-    async def _asked(self, view: View, meter: Meter | None = None) -> Reply | str:
+    async def _asked(self, view: View, errand: Errand | None = None) -> Reply | str:
         if self._down:
             raise Refused(self._down)
         self._called += 1
-        METER.set(meter or self._meter)
+        errand = errand or Errand(self, view.seat)
+        METER.set(errand)
         self._since[id(view)] = time.monotonic()
         try:
             reply = await self.participant.reply(view)
-        except ParticipantError as fault:
-            raise self._failed(fault) from fault
+        except BaseException as fault:
+            errand.over()
+            if isinstance(fault, ParticipantError):
+                raise self._failed(fault) from fault
+            raise
         finally:
             del self._since[id(view)]
         self._failures = 0

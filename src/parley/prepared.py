@@ -231,7 +231,8 @@ def refuse_unknown_past(archive: Archive, prices: Prices) -> None:
     """A bound on all that is spent needs to know what was spent before."""
     if archive.left()[1] is None and total(costs(archive, prices)).usd is None:
         raise UsageError(
-            f"{archive.id} has calls whose tokens the endpoint did not count, so it is not known what was spent: "
+            f"{archive.id} has calls whose tokens the endpoint did not count, or that may have been paid without a reply, "
+            "so it is not known what was spent: "
             "leave --budget-usd out, or bound the calls instead: --max-calls N"
         )
 

@@ -7,7 +7,6 @@ import os
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,14 +16,15 @@ import orjson
 from parley.budget import Budget
 from parley.config import refuse_changes, refuse_other
 from parley.costs import costs, total
-from parley.endings import Ending, lasts, least, reasons, remedy, uncounted
+from parley.crew import Crew
+from parley.endings import Ending, lasts, least, reasons, remedy
 from parley.errors import Halted, ParleyError, ParticipantError, ReplayError, SandboxError, StoreError, TaskError, UsageError
 from parley.items import stored
+from parley.ledger import Ledger
 from parley.match import Match, Outcome
 from parley.places import Brake, Placed, Tally
 from parley.plan import Done, MatchSpec, gathered
 from parley.prepared import Prepared, names_of
-from parley.prices import is_free
 from parley.providers.patience import AGAIN, NOTICE
 from parley.store import SUFFIX
 from parley.store.archive import Archive
@@ -112,11 +112,13 @@ async def play(
         await playing.prove()
         state, status, reason = await playing.season(1 if prepared.attended else concurrency)
         with suppress(StoreError):  # a store that cannot be written is the reason itself, and stands in it
-            await playing.settle()
-            await playing.keep_prices(path)
+            await playing.ledger.settle(playing.places)
+            await playing.ledger.keep_prices(path, prepared)
             await journal.end(state, status, reason)
     except asyncio.CancelledError:
         with suppress(StoreError):
+            if playing is not None:
+                await playing.ledger.settle(playing.places)
             await journal.end("stopped", "interrupted", "stopped at once")
         raise
     finally:
@@ -148,9 +150,8 @@ class Playing:
         self.prepared, self.journal, self.tally, self.brake = prepared, journal, tally, brake
         self.scores = finished = archive.finished()
         self.mends = "mends" in archive.identity
-        self.before = archive.left()[0]
-        self.recorded, self.noted = archive.recorded(), False
         self.budget = bounds(prepared, journal, brake, archive)
+        self.ledger = Ledger(archive, journal, self.budget, tally)
         self.places: dict[str, Placed] = {}
         for alias, who, limits in prepared.participants():
             self.places[alias] = Placed(alias, who, limits, tally, brake, self.budget)
@@ -173,6 +174,7 @@ class Playing:
 
     async def season(self, concurrency: int) -> tuple[Literal["done", "stopped", "failed"], str | None, str]:
         specs: dict[int, MatchSpec] = {}
+        crew = Crew(concurrency, self.turn, lambda alias: self.places[alias].resting > 0, spare=not self.prepared.attended)
         while True:
             try:
                 batch = self.prepared.plan.next(gathered(specs, self.scores))
@@ -187,27 +189,28 @@ class Playing:
             self.tally.planned = len(specs)
             try:
                 await self.journal.plan(batch)
-                waiting = iter([spec for spec in batch if spec.number not in self.scores])
-                await asyncio.gather(*(self.worker(waiting) for _ in range(min(concurrency, len(batch)))))
+                await crew.season(spec for spec in batch if spec.number not in self.scores)
             except StoreError as fault:
                 self.stop(fault)
             if self.fatal is not None:
                 lost = isinstance(self.fatal, StoreError | SandboxError) and not isinstance(self.fatal, ReplayError)
                 return ("stopped" if lost else "failed"), ("interrupted" if lost else None), str(self.fatal)
             if self.brake.reason:
-                return "stopped", self.brake.status, self.brake.reason
+                failed = self.budget.failures if self.budget is not None and self.brake.status == "budget" else ""
+                return "stopped", self.brake.status, self.brake.reason + failed
             if self.faults:
                 return "stopped", "interrupted", reasons(self.faults)
 
-    async def worker(self, waiting: Iterator[MatchSpec]) -> None:
-        for spec in waiting:
-            if self.brake.reason or self.fatal is not None:
-                return
-            self.tally.in_flight += 1
-            try:
-                await self.match(spec)
-            finally:
-                self.tally.in_flight -= 1
+    async def turn(self, spec: MatchSpec) -> bool:
+        """One match more, unless nothing new may begin; whether anything may."""
+        if self.brake.reason or self.fatal is not None:
+            return False
+        self.tally.in_flight += 1
+        try:
+            await self.match(spec)
+        finally:
+            self.tally.in_flight -= 1
+        return True
 
     async def match(self, spec: MatchSpec) -> None:
         """One match, and what becomes of it."""
@@ -257,31 +260,11 @@ class Playing:
         self.fatal = self.fatal or fault
         self.brake.pull(str(fault))
 
-    async def settle(self) -> None:
-        """Keep how many calls have left, where the replies on record do not say it: some bring none."""
-        if self.budget is not None:
-            await self.budget.settle()
-            return
-        left = self.before + sum(placed.left for placed in self.places.values())
-        if left > self.recorded + self.tally.calls or self.noted:
-            self.noted = True
-            await self.journal.spent(left, None)
-
-    async def keep_prices(self, path: Path) -> None:
-        """Keep what models cost today, so that the run has cost tomorrow what it costs now."""
-        if not all(is_free(options) for options in self.prepared.config.models.values()):
-            with Archive(path) as archive:
-                used = self.prepared.prices.used(archive.named())
-                if self.budget is not None and self.budget.most_usd is not None:
-                    self.tally.hear(uncounted(archive, self.prepared.prices, self.budget.usd))
-            await self.journal.price(used)
-
     async def beat(self) -> None:
         while True:
             await asyncio.sleep(HEARTBEAT)
             try:
                 await self.journal.heartbeat()
-                if self.budget is None:  # a budget keeps it before calls leave
-                    await self.settle()
+                await self.ledger.beat(self.places)
             except ParleyError as fault:
                 self.stop(fault)

@@ -21,6 +21,7 @@ REPLY_TOKENS = 8192  # room for the words of a reply, where max_tokens is not se
 THINKING_TOKENS = 8192  # room for thinking, which counts against the same limit
 TOO_MANY = re.compile(r"max_tokens: \d+ > (\d{1,9}), which is the maximum")
 MOST = "tokens above "  # a feature that older models lack, with the number that they have
+CORRECTIONS = 2  # of that number; who says more of them does not know it
 MARK = b',"cache_control":{"type":"ephemeral"}'
 THINKING = ("thinking", "redacted_thinking")
 FINISH: dict[str, Finish] = {
@@ -72,8 +73,7 @@ class Provider(Endpoint):
             options["stop_sequences"] = options.pop("stop")
         if thinking := self.thinking_wanted(lacks):
             options["thinking"] = thinking
-        allowed = [int(feature.removeprefix(MOST)) for feature in lacks if feature.startswith(MOST)]
-        return {"model": self.name, "max_tokens": min([self.reply_limit, *allowed]), **options}
+        return {"model": self.name, "max_tokens": min([self.reply_limit, *allowed(lacks)]), **options}
 
     @property
     def reply_limit(self) -> int:
@@ -83,9 +83,10 @@ class Provider(Endpoint):
 
     def without_what_is_named(self, rejected: Rejected, request: Request, lacks: frozenset[str]) -> frozenset[str]:
         """Older models allow fewer tokens than we leave them room for, and say how many; a limit of the user's own stands."""
-        found = TOO_MANY.search(str(rejected)) if self.max_tokens is None else None
-        if found and (self.thinking_budget or 0) < int(found[1]) and (most := f"{MOST}{found[1]}") not in lacks:
-            return lacks | {most}
+        found, known = TOO_MANY.search(str(rejected)) if self.max_tokens is None else None, allowed(lacks)
+        sent = min([self.reply_limit, *known])
+        if found and (self.thinking_budget or 0) < int(found[1]) < sent and len(known) < CORRECTIONS:
+            return lacks | {f"{MOST}{found[1]}"}
         return super().without_what_is_named(rejected, request, lacks)
 
     def thinking_wanted(self, lacks: frozenset[str]) -> dict[str, Any] | None:
@@ -145,6 +146,11 @@ class Provider(Endpoint):
         )
 
 
+def allowed(lacks: frozenset[str]) -> list[int]:
+    """The numbers of tokens beyond which a model has said that it does not go."""
+    return [int(feature.removeprefix(MOST)) for feature in lacks if feature.startswith(MOST)]
+
+
 def block(turn: Turn, marked: bool) -> bytes:
     """A turn's words as a block; what is marked is kept in the cache up to here."""
     return b'{"type":"text","text":' + spoken(turn) + (MARK if marked else b"") + b"}"
@@ -154,7 +160,7 @@ def usage_in(found: dict[str, Any]) -> Usage:
     """Token counts; what was read from the cache and written to it is counted apart there, and is input all the same."""
     fresh, read, written = (counted(found.get(f"{kind}input_tokens")) for kind in ("", "cache_read_", "cache_creation_"))
     return Usage(
-        None if fresh is None else fresh + (read or 0) + (written or 0),
+        None if fresh is None else counted(fresh + (read or 0) + (written or 0)),
         read,
         counted(found.get("output_tokens")),
         counted(part_of(found, "output_tokens_details").get("thinking_tokens")),

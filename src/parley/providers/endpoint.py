@@ -22,7 +22,7 @@ from parley.providers.patience import NOTICE
 from parley.providers.protocol import Reply, Request
 from parley.providers.schemas import portable, strict
 from parley.providers.traits import traits_of
-from parley.providers.transport import Transport
+from parley.providers.transport import Term, Transport
 
 MOST_FORMS = 500  # encoded forms that are kept
 # How endpoints say that a request is refused for what is said in it, and not for how it is made.
@@ -114,10 +114,10 @@ class Endpoint(ABC):
         return base, self.path
 
     async def complete(self, request: Request) -> Reply:
-        began, lacks = perf_counter(), self._known.lacks
+        began, lacks, term = perf_counter(), self._known.lacks, Term()
         while True:  # every turn of it leaves out one feature more, and there are few
             try:
-                reply = self.reply(await self._transport.post(self.body(request, lacks)))
+                reply = self.reply(await self._transport.post(self.body(request, lacks), term))
                 break
             except Filtered:
                 reply = Reply("", finish="filter")

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import os
 import re
-from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from html import unescape
-from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from parley.errors import UsageError
 from parley.expect import LONGEST
+from parley.providers.hiding import HIDDEN, Secrets, forms_of, unmasked
 
 SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 SHORTEST = 8  # characters of a secret; what is shorter is a placeholder, and an ordinary word in a reply
-CUT = 12  # characters from which on the beginning of a secret is one too
 REFERENCE = re.compile(r"\$\{(\w+)\}")
 LINE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(.*?))\s*(?:(?<=\s)\#.*)?$""")
 ESCAPED = re.compile(r"\\{1,4}(?:(?:u00|x)([2-7][0-9a-f])|/)", re.IGNORECASE)  # how JSON may write a letter or a slash
 QUOTED = re.compile(r"%[0-9a-f]{2}", re.IGNORECASE)
-ESCAPES = ("\\", "%", "&")  # how JSON, addresses and pages write a letter otherwise
-HIDDEN = ("***", "...", "…", "•", "\\u202", " end")  # what stands where a part of a key was left out
-MASK = re.compile(r"\*{3,}|\.{3,}|…|\\u2026|•{3,}|(?:\\u2022){3,}|\bend(?:ing|s) (?:in|with):? ['\"`]?")
-BEFORE, BEHIND = re.compile(r"(?<![\w/+=-])[\w/+=-]{1,200}$"), re.compile(r"[\w/+=-]{1,200}")
-TELLING = 4  # characters of a key that are too many to show
-MOST_MASKS = 1000  # of one text that are looked at
 USED: set[str] = set()  # every secret that was looked up here, whatever its variable is called
 
 
@@ -60,16 +52,7 @@ def key_from(variable: str | None, needed: bool) -> str | None:
 def keep_secret(value: str) -> None:
     """From now on this value stands in no reply and no error."""
     if len(value := value.strip()) >= SHORTEST:
-        USED.update((value, *in_base64(value)))
-
-
-def in_base64(value: str) -> Iterator[str]:
-    """What is the same in all base64 of texts that hold a value, wherever it stands in them."""
-    for ahead in range(3):
-        coded = b64encode(b" " * ahead + value.encode()).rstrip(b"=").decode()
-        inside = coded[-(-ahead * 8 // 6) : len(coded) - bool((ahead + len(value.encode())) % 3)]
-        if len(inside) > CUT:
-            yield from {inside, inside.translate(str.maketrans("+/", "-_"))}
+        USED.update(forms_of(value))
 
 
 def expanded(text: str, private: bool = False) -> str:
@@ -98,60 +81,24 @@ def redacted(text: str) -> str:
 
 def covered(text: str, named: Sequence[str] = ()) -> str:
     """A text without the secrets in use, and without these."""
-    used, heads = in_use(len(USED))
+    used = in_use(len(USED))
     if any(mark in text for mark in HIDDEN):
-        text = unmasked(text, [*used, *named])
-    # Nearly no text holds a secret, or an escape behind which one could hide: that is seen at a glance.
-    if not any(mark in text for mark in ESCAPES) and not any(s in text for s in (*heads, *named)):
-        return text
-
-    def shown(form: str) -> int:
-        return sum(form.count(secret) for secret in named) + sum(form.count(s) + form.count(s[:CUT]) for s in used)
-
+        text = unmasked(text, [*used.values, *named])
     forms = [text]
     while len(forms) < 3 and (plain := unencoded(forms[-1])) != forms[-1]:  # what is encoded may be encoded again
         forms.append(plain)
-    if len(forms) > 1:
-        text = max(forms, key=shown)  # the first of equals: without a secret in it a text stays as it is
-    for secret in used:
-        text = without(secret, text)
+    if len(forms) > 1:  # the first of equals: without a secret in it a text stays as it is
+        text = max(forms, key=lambda form: used.shown(form) + sum(form.count(secret) * len(secret) for secret in named))
+    text = used.without(text)
     for secret in named:
         text = text.replace(secret, "[key]")
     return text
 
 
 @lru_cache(1)
-def in_use(count: int) -> tuple[list[str], list[str]]:
-    """The secrets in use, the longest first, and how each begins. They only ever become more, and are told by their count."""
-    used = sorted(USED, key=len, reverse=True)
-    return used, [secret[:CUT] for secret in used]
-
-
-def unmasked(text: str, secrets: Sequence[str]) -> str:
-    """A text in which no key shows its first or last letters around stars or dots, as endpoints like to echo it."""
-    parts, start = [], 0
-    for mask in islice(MASK.finditer(text), MOST_MASKS):
-        ahead, behind = BEFORE.search(text[max(start, mask.start() - 200) : mask.start()]), BEHIND.match(text, mask.end())
-        head, tail = ahead[0] if ahead else "", behind[0] if behind else ""
-        for secret in secrets:
-            begins, ends = bool(head) and secret.startswith(head), bool(tail) and secret.endswith(tail)
-            if len(head) * begins + len(tail) * ends >= TELLING:
-                parts += [text[start : mask.start() - len(head) * begins], "[key]"]
-                start = mask.end() + len(tail) * ends
-                break
-    return "".join(parts) + text[start:] if parts else text
-
-
-def without(secret: str, text: str) -> str:
-    """A text in which a secret, or a beginning of it that is long enough, is replaced."""
-    head, parts, start = secret[:CUT], [], 0
-    while (at := text.find(head, start)) >= 0:
-        parts += [text[start:at], "[key]"]
-        length = len(head)
-        while length < len(secret) and text.startswith(secret[length], at + length):
-            length += 1
-        start = at + length
-    return "".join(parts) + text[start:] if parts else text
+def in_use(count: int) -> Secrets:
+    """The secrets in use. They only ever become more, and are told by their count."""
+    return Secrets(USED)
 
 
 def unencoded(text: str) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from weakref import WeakKeyDictionary
 
+from parley.providers.keys import redacted
+
 AGAIN: ContextVar[Callable[[], None]] = ContextVar("again", default=lambda: None)  # raises once nothing new may be asked
 NOTICE: ContextVar[Callable[[str], None]] = ContextVar("notice", default=lambda text: None)  # tells the person
 
@@ -18,14 +20,16 @@ FIRST_PAUSE = 0.5  # seconds after the first fault; each further pause is twice 
 LONGEST_PAUSE = 30.0
 BREAK = 5  # faults in a row, of any calls, after which an endpoint that worked before counts as down
 FIRST_REST, LONGEST_REST = 10.0, 120.0  # seconds for which one that is down is left alone
+WORDS = 600  # characters of a fault that are kept
+NOTED = 4.0  # seconds of being told to wait after which the person is told so
 TICK = 0.5  # seconds after which those who wait look whether they still want to
 
 
 class Pause(Exception):
-    """A fault that may pass: try again after a while."""
+    """A fault that may pass: try again after a while. What it quotes of an answer is without any key."""
 
     def __init__(self, fault: str, seconds: float = 0, limited: bool = False, unsure: bool = False) -> None:
-        super().__init__(fault)
+        super().__init__(redacted(fault)[:WORDS])
         self.seconds = seconds  # what the endpoint asks for
         self.limited = limited  # too many at once: no fault of this call
         self.unsure = unsure  # it broke off after the request had left: it may have been paid
@@ -88,8 +92,8 @@ class Line:
 class Patience:
     """What all calls to one endpoint share. While all is well it only counts."""
 
-    def __init__(self, place: str) -> None:
-        self.place = place
+    def __init__(self, place: str, name: str = "") -> None:
+        self.place, self.name = place, name or place
         self.flying = 0
         self.limit = math.inf  # calls at a time
         self.down = False
@@ -99,7 +103,9 @@ class Patience:
         self._proven = False
         self._probes = self._probing = 0  # calls that tried whether one that was down is back, and the one that does now
         self._line = Line(self.leave)
-        self._waking = False
+        self._waiting: dict[object, Callable[[bool], None]] = {}  # who is told whether it waits for an endpoint that is down
+        self._waking = self._told = False
+        self._limited = 0.0  # since when it says that there are too many
 
     @property
     def clear(self) -> bool:
@@ -121,14 +127,21 @@ class Patience:
         self._probing = self._probes
         return self._probing
 
-    async def admit(self, seconds: float) -> tuple[int, float]:
+    async def admit(self, seconds: float, rests: Callable[[bool], None] = lambda waits: None) -> tuple[int, float]:
         """Wait for a place behind all who came before, until nobody has been answered for so long.
 
-        As `enter`; and for how long others were still answered meanwhile, which is not counted against this call.
+        As `enter`; and for how long others were still answered meanwhile, which is not counted against this call. `rests` is
+        told while the endpoint is down.
         """
-        began = time.monotonic()
+        began, key = time.monotonic(), object()
         self._wake_up()
-        place = await self._line.wait(lambda: max(began, self._answered) + seconds)
+        self._waiting[key] = rests
+        rests(self.down)
+        try:
+            place = await self._line.wait(lambda: max(began, self._answered) + seconds)
+        finally:
+            del self._waiting[key]
+            rests(False)
         return place, max(0.0, self._answered - began)
 
     def shut(self, place: int) -> bool:
@@ -166,7 +179,8 @@ class Patience:
         self._proven, self._answered = True, time.monotonic()
         if self.down:
             NOTICE.get()(f"{self.place} answers again")
-            self.down, self._until = False, 0.0
+            self._until = 0.0
+            self._turns(False)
         if self.limit != math.inf:
             self.limit += 1 / self.limit
 
@@ -174,11 +188,14 @@ class Patience:
         """An answer that speaks against asking on, before its call leaves its place: too many at once, or a fault there."""
         now = time.monotonic()
         if pause.limited:
+            if now >= self._until + LONGEST_PAUSE:  # it was not for long
+                self._limited = now
             if now >= self._until:  # the first to be told so speaks for all that were in flight
                 self._level += 1
                 self.limit = max(1.0, min(self.limit, self.flying) / 2)
                 self._until = now + usual(self._level - 1)
             self._until = max(self._until, now + pause.seconds)
+            self._tell(pause)
         else:
             if self.down and now < self._until:
                 return  # it left before the others had found out
@@ -187,7 +204,18 @@ class Patience:
                 rest = min(LONGEST_REST, FIRST_REST * 2.0 ** min(self._rests, 10))
                 self._until, self._rests, self._faults = now + max(rest, pause.seconds), self._rests + 1, 0
                 NOTICE.get()(f"{self.place} fails ({pause}): it is left alone for {rest:.0f} s, other models go on")
-                self.down = True
+                self._turns(True)
+
+    def _turns(self, down: bool) -> None:
+        self.down = down
+        for rests in list(self._waiting.values()):
+            rests(down)
+
+    def _tell(self, pause: Pause) -> None:
+        """Say once that one has to wait, if it is for more than a moment."""
+        if self._until - self._limited >= NOTED and not self._told:
+            self._told = True
+            NOTICE.get()(f"{self.name} is told to wait ({str(pause)[:100]}): fewer are asked at a time")
 
 
 def usual(tries: int) -> float:
@@ -208,7 +236,7 @@ async def patient(seconds: float) -> None:
 KNOWN: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Patience]] = WeakKeyDictionary()
 
 
-def patience_with(endpoint: str, place: str) -> Patience:
+def patience_with(endpoint: str, place: str, name: str = "") -> Patience:
     """The one patience of this loop with an endpoint, whichever of its models is asked."""
     known = KNOWN.setdefault(asyncio.get_running_loop(), {})
-    return known.get(endpoint) or known.setdefault(endpoint, Patience(place))
+    return known.get(endpoint) or known.setdefault(endpoint, Patience(place, name))

@@ -13,7 +13,7 @@ from parley.errors import ParticipantError
 from parley.pool import Content, Part, Turn, text_of
 
 Finish: TypeAlias = Literal["stop", "length", "filter", "other"]
-MOST_TOKENS = 2**53  # a count beyond is none
+MOST_TOKENS = 2**31  # of one call: a count beyond is none, and sums of many stay numbers that a record holds
 THOUGHT = re.compile(r"\s*<(think|thinking|thought|reasoning)>(.*?)(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 TAG = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 

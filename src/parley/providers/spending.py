@@ -19,10 +19,13 @@ class Meter:
     async def leaves(self) -> None:
         """A request leaves now; raises Halted where none may."""
 
-    def refused(self) -> None:
+    def rests(self, waits: bool) -> None:
+        """A call begins to wait for an endpoint that is down, or does so no longer; may be said more than once."""
+
+    def refused(self, fault: str = "") -> None:
         """It was not taken, and so nothing is paid for it."""
 
-    def lost(self) -> None:
+    def lost(self, fault: str = "") -> None:
         """It broke off after it had left: it may have been paid, although no answer came."""
 
 

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 import aiohttp
+from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
 
 from parley.errors import Filtered, ParticipantError, Refused, Rejected
@@ -27,6 +28,7 @@ LARGEST = 16 * 2**20  # bytes of one answer
 TRIES = 5
 CONNECT = 15.0  # seconds to reach the endpoint
 LIMITED = {429, 529}  # too many at once, says the endpoint
+UNSURE = {408, 504, 524}  # somebody between gave up waiting: the model may have answered, and be paid
 PASSING = {408, 409, 425, 429}  # what may be otherwise next time, besides everything from 500 on
 SPENT = re.compile(r"insufficient_quota|billing_hard_limit")  # said with status 429, but does not pass
 HINTS = {
@@ -36,6 +38,29 @@ HINTS = {
     404: "check the model's name and base_url",
     429: "check the account's credit",
 }
+
+
+class Term:
+    """When a call must be over: its deadline after its first request has left, however many follow."""
+
+    __slots__ = ("ends",)
+
+    def __init__(self) -> None:
+        self.ends = 0.0  # not yet known
+
+
+class Body(aiohttp.BytesPayload):
+    """The body of a request, and whether it has left: before that, nobody can have been paid for it."""
+
+    left = False
+
+    async def write(self, writer: AbstractStreamWriter) -> None:  # what aiohttp before 3.12 calls
+        self.left = True
+        await super().write(writer)
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        self.left = True
+        await super().write_with_length(writer, content_length)
 
 
 class Transport:
@@ -61,7 +86,7 @@ class Transport:
         if key is not None and not (key := key.strip()).isprintable():
             raise ValueError("the key holds characters that no header can carry")
         self.url, self.deadline, self.timeout, self._idempotency = url, deadline, timeout, idempotency_header
-        self._filtered = filtered  # whether an error refuses a request for what is said in it
+        self._scope, self._filtered = scope, filtered  # whether an error refuses a request for what is said in it
         self.place = place or redacted(url.partition("?")[0])  # how errors name the endpoint
         self._headers = {"Accept-Encoding": "identity", **(headers or {})}
         if key:
@@ -74,8 +99,11 @@ class Transport:
         self._loop: asyncio.AbstractEventLoop | None = None  # to which the session belongs
         self._address: Any = url  # taken apart once, when the first request is sent
 
-    async def post(self, body: bytes) -> Any:
-        """The endpoint's answer, within the deadline from when the request first leaves, whatever happens on the way."""
+    async def post(self, body: bytes, term: Term | None = None) -> Any:
+        """The endpoint's answer, within the deadline from when the request first leaves, whatever happens on the way.
+
+        Several requests of one call share its term.
+        """
         session = self._session
         if session is None or self._loop is not asyncio.get_running_loop():
             left = self._drop()
@@ -83,46 +111,47 @@ class Transport:
             if left is not None:
                 await left.close()
         assert self._patience is not None
-        patience, meter, fault, tries, ends = self._patience, METER.get(), "", 0, 0.0
+        patience, meter, fault, tries, term = self._patience, METER.get(), "", 0, term or Term()
         headers = {self._idempotency: uuid4().hex} if self._idempotency else None  # the same for every try
         while True:
-            place, waited = await self._turn(patience, meter, ends - time.monotonic() if ends else self.deadline, fault)
+            if term.ends and time.monotonic() >= term.ends:
+                raise self._late(fault)
+            rest = term.ends - time.monotonic() if term.ends else self.deadline
+            place, waited = await self._turn(patience, meter, rest, fault)
             try:
                 await meter.leaves()
                 # The first try has the session's own time limit, which is the deadline.
-                seconds = max(1e-3, ends + waited - time.monotonic()) if ends else None
-                ends = ends + waited if ends else time.monotonic() + self.deadline
+                seconds = max(1e-3, term.ends + waited - time.monotonic()) if term.ends else None
+                term.ends = term.ends + waited if term.ends else time.monotonic() + self.deadline
                 answer = await self._once(session, body, headers, seconds)
                 patience.well()
                 return answer
-            except (Rejected, Refused):
+            except (Rejected, Refused) as refused:
                 patience.well()  # it answers; what it says is another matter
-                meter.refused()
+                meter.refused(str(refused))
                 raise
             except TimeoutError:
                 self._broke(patience, meter, Pause(f"no answer within {self.deadline:g} s", unsure=True))
                 raise self._late(fault) from None
             except Pause as pause:
                 self._broke(patience, meter, pause)
-                found, fault = pause, redacted(str(pause))
+                found, fault = pause, str(pause)
             finally:
                 patience.leave(place)
             tries += not found.limited
             if tries == TRIES:
                 raise ParticipantError(f"{self.place}: {fault} ({tries} tries)")
             if not found.limited and not patience.down:
-                await patient(min(found.seconds or usual(tries - 1), max(0.0, ends - time.monotonic())))
-            if time.monotonic() >= ends:
-                raise self._late(fault)
+                await patient(min(found.seconds or usual(tries - 1), max(0.0, term.ends - time.monotonic())))
 
     def _broke(self, patience: Patience, meter: Meter, pause: Pause) -> None:
         """A request brought no answer."""
         patience.trouble(pause)
         if not pause.unsure:
-            meter.refused()
+            meter.refused(str(pause))
             return
-        meter.lost()
-        NOTICE.get()(f"{self.place}: {redacted(str(pause))}: this call may have been paid without an answer")
+        meter.lost(str(pause))
+        NOTICE.get()(f"{self.place}: {pause}: this call may have been paid without an answer")
 
     async def _turn(self, patience: Patience, meter: Meter, seconds: float, fault: str) -> tuple[int, float]:
         """A place among the calls that the endpoint bears, at the model's pace; and how long that took which is not counted.
@@ -133,7 +162,7 @@ class Transport:
         while True:
             if queued := not patience.clear:
                 try:
-                    place, waited = await patience.admit(seconds)
+                    place, waited = await patience.admit(seconds, meter.rests)
                 except TimeoutError:
                     raise self._late(fault or "it was not its turn, and nobody else was answered") from None
                 uncounted += waited
@@ -162,9 +191,9 @@ class Transport:
         options: dict[str, Any] = {} if seconds is None else {"timeout": self._limits(seconds)}
         if headers:
             options["headers"] = headers
+        payload = Body(body, content_type="application/json")
         try:
             # A redirect would carry the prompt elsewhere, or turn into another method: it is reported, not followed.
-            payload = aiohttp.BytesPayload(body, content_type="application/json")
             async with session.post(self._address, data=payload, allow_redirects=False, **options) as response:
                 answer = await self._whole(response)
         except aiohttp.ConnectionTimeoutError as broken:
@@ -174,10 +203,11 @@ class Transport:
         except aiohttp.InvalidURL:
             raise Refused(f"{self.place} is no address that can be asked") from None
         except TimeoutError:
-            raise
+            if payload.left:
+                raise
+            raise Pause("it could not be reached in time") from None
         except (aiohttp.ClientError, OSError) as broken:
-            reached = not isinstance(broken, aiohttp.ClientConnectorError)
-            raise Pause(self._unnamed(broken) or type(broken).__name__, unsure=reached) from None
+            raise Pause(self._unnamed(broken) or type(broken).__name__, unsure=payload.left) from None
         if not 200 <= response.status < 300:
             said = answer[:LOOKED_AT].decode("utf-8", "replace").strip()
             raise self._failure(response.status, said, wait_in(response.headers, said), response.headers.get("Location", ""))
@@ -198,7 +228,7 @@ class Transport:
             headers=self._headers,
             proxy=proxy_for(self.url),
         )
-        self._patience = patience_with(self._endpoint, self.place)
+        self._patience = patience_with(self._endpoint, self.place, self._scope)
         return self._session
 
     def _limits(self, seconds: float) -> aiohttp.ClientTimeout:
@@ -218,8 +248,8 @@ class Transport:
         return b"".join(parts)
 
     def _unnamed(self, broken: Exception) -> str:
-        """What a fault says, with the address as it was written."""
-        said, host = str(broken).replace(self.url, self.place), urlsplit(self.url).hostname or ""
+        """What a fault says, without any key, and with the address as it was written."""
+        said, host = redacted(str(broken)).replace(self.url, self.place), urlsplit(self.url).hostname or ""
         return said if host in self.place else said.replace(host, "[host]")
 
     def _refuse_large(self, size: int) -> None:
@@ -231,7 +261,7 @@ class Transport:
         whole = whole or said
         fault = (f"HTTP {status}" if status else "the endpoint says an error") + (f": {redacted(said)[:500]}" if said else "")
         if (status in PASSING or status >= 500) and not SPENT.search(whole):
-            return Pause(fault, wait, limited=status in LIMITED or bool(wait))
+            return Pause(fault, wait, limited=status in LIMITED or bool(wait), unsure=status in UNSURE)
         if self._filtered(status, whole):
             return Filtered(f"{self.place}: {fault}")
         hint = f"it wants to be asked at {clip(redacted(location.partition('?')[0]), 200)}" if location else HINTS.get(status)

@@ -20,7 +20,7 @@ from parley.pool import Seat, text_of
 from parley.record import Call
 from parley.store.owner import lives
 from parley.store.rows import FIELDS, call_from
-from parley.store.schema import VERSION, migrate, version_of
+from parley.store.schema import VERSION, migrate, summed, version_of
 
 MATCH_FIELDS = ("number", "block", "item", "repeat", "seed", "seats", "idle", "state", "reason", "rounds", "began", "ended")
 
@@ -201,13 +201,14 @@ class Archive:
         """
         size = "".join(f", COALESCE(c.tokens_in, 0) > {start:d}" for start in starts)
         names = ("alias", "seat", "model", "calls", "counted", "any", "least", "tokens_in", "tokens_cached", "tokens_out")
+        kinds = (*names[7:], "tokens_reasoning", "tokens_written")
         rows = self._rows(
             "SELECT s.value, c.seat, c.model, COUNT(*), COUNT(c.tokens_in + c.tokens_out), "
-            "COUNT(COALESCE(c.tokens_in, c.tokens_out)), MIN(c.tokens_in), SUM(c.tokens_in), SUM(c.tokens_cached), "
-            "SUM(c.tokens_out), SUM(c.tokens_reasoning), SUM(c.tokens_written) FROM calls c JOIN matches m ON c.match = m.number "
+            f"COUNT(COALESCE(c.tokens_in, c.tokens_out)), MIN(c.tokens_in), {', '.join(summed(f'c.{kind}') for kind in kinds)} "
+            "FROM calls c JOIN matches m ON c.match = m.number "
             f"JOIN json_each(m.seats) s ON s.key = c.seat GROUP BY 1, 2, 3{size} ORDER BY 1, 2, 3"
         )
-        return [dict(zip((*names, "tokens_reasoning", "tokens_written"), row, strict=True)) for row in rows]
+        return [dict(zip((*names[:7], *kinds), row, strict=True)) for row in rows]
 
     def named(self) -> list[tuple[str, str | None]]:
         """Every alias with every name that its model was served under; None where an endpoint did not say."""
@@ -246,6 +247,11 @@ class Archive:
         """How many calls have left at the most, and what they cost at the most where that was kept."""
         kept = decoded(self._row("SELECT spent FROM runs")[0] or "{}")
         return max(self.recorded(), int(kept.get("calls") or 0)), kept.get("usd")
+
+    def lost(self) -> dict[str, dict[str, int]]:
+        """Requests that broke off after they had left, by alias and role: they may have been paid without a reply on record."""
+        found: dict[str, dict[str, int]] = decoded(self._row("SELECT lost FROM runs")[0] or "{}")
+        return found
 
 
 def decoded(text: Any) -> Any:

@@ -21,6 +21,9 @@ class Journal(Protocol):
     async def spent(self, calls: int, usd: float | None) -> None:
         """Keep how many calls have left at the most, and what they may have cost."""
 
+    async def lost(self, requests: Mapping[str, Mapping[str, int]]) -> None:
+        """Keep how many requests may have been paid without a reply, by alias and role."""
+
     async def price(self, prices: Sequence[Mapping[str, Any]]) -> None:
         """Keep the prices that the run was played at."""
 

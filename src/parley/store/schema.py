@@ -8,6 +8,12 @@ from parley.errors import StoreError
 
 APPLICATION = 0x50524C59  # "PRLY" in the file's header
 
+
+def summed(column: str) -> str:
+    """The sum of a column as SQL, for which no number on record is too large; NULL where all of it is."""
+    return f"CASE WHEN COUNT({column}) THEN CAST(TOTAL({column}) AS INTEGER) END"
+
+
 MIGRATIONS = [
     """
     CREATE TABLE runs (
@@ -65,6 +71,19 @@ MIGRATIONS = [
     "ALTER TABLE runs ADD COLUMN prices TEXT;",
     # Options that were set and that an endpoint did not take.
     "ALTER TABLE calls ADD COLUMN left_out TEXT;",
+    # Counts as wild as endpoints once gave them are summed without a fault.
+    f"""
+    DROP VIEW usage;
+    CREATE VIEW usage AS
+        SELECT seats.value AS alias, calls.seat AS seat, COUNT(*) AS calls,
+               {summed("tokens_in")} AS tokens_in, {summed("tokens_cached")} AS tokens_cached,
+               {summed("tokens_out")} AS tokens_out, {summed("tokens_reasoning")} AS tokens_reasoning
+        FROM calls JOIN matches ON calls.match = matches.number
+        JOIN json_each(matches.seats) AS seats ON seats.key = calls.seat
+        GROUP BY seats.value, calls.seat;
+    """,
+    # Requests that broke off after they had left, by alias and role: they may have been paid, although no reply is on record.
+    "ALTER TABLE runs ADD COLUMN lost TEXT;",
 ]
 VERSION = len(MIGRATIONS)
 

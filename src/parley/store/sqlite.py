@@ -138,6 +138,9 @@ class SqliteJournal:
     async def spent(self, calls: int, usd: float | None) -> None:
         await self.commit("UPDATE runs SET spent = ?", (encoded({"calls": calls, "usd": usd}),))
 
+    async def lost(self, requests: Mapping[str, Mapping[str, int]]) -> None:
+        await self.commit("UPDATE runs SET lost = ?", (encoded(requests),))
+
     async def price(self, prices: Sequence[Mapping[str, Any]]) -> None:
         await self.commit("UPDATE runs SET prices = ?", (encoded(prices),))
 
