@@ -208,6 +208,8 @@ class Match:
             if kept[0] != saw:
                 raise ReplayError(f"after round {self.referee.round}: the record was made with another program")
             return kept[1]
+        if not self.task.runs_code:
+            raise TaskError(f"{self.task.name} wants to run a program: write `runs_code = True` into the task")
         if self._execute is None:
             raise SandboxError(
                 f"{self.task.name} wants to run code, and there is no sandbox: model-written code runs isolated or not at all"
