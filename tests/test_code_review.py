@@ -1,15 +1,21 @@
 """Code generation and review: the rule by feeding replies, real programs in the real sandbox, planted abilities."""
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from parley import Code, Problem, Seat, UsageError, run
+from parley.errors import SandboxError
+from parley.places import Tally
+from parley.programs import awaited
 from parley.sandbox.executor import Sandbox
 from parley.scoring.passes import pass_at
 from parley.tasks.code_review import CodeReview
 from parley.testing.table import Speaking, play
 from parley.writing import ends
+from tests.test_cli import parley as command
 
 PROGRAMMER, REVIEWER = Seat("programmer"), Seat("reviewer")
 ADD = Problem(
@@ -176,6 +182,34 @@ def test_to_do_without_isolation_takes_its_own_words_and_is_printed(tmp_path):
     assert result.state == "done"
     assert result.data["run"]["sandbox"] == "none"
     assert "UNSAFE" in result.render()
+
+
+def test_a_dry_run_plays_to_the_end_and_counts_the_judges(tmp_path):
+    models = ("-m", "a=bot/coder", "-m", "b=bot/null", "--role", "judge=bot/judge")
+    done = command("run", "code_review", *models, "--items", 3, "--dry-run", "--json", cwd=tmp_path).json
+    assert {row["alias"]: row["calls"] for row in done["by_model"] if row["role"] == "judge"} == {"judge": 6}
+    assert not [note for note in done["notes"] if "could not be played" in note]
+
+
+def test_a_sandbox_that_does_not_hold_leaves_no_run_behind(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))  # where there is no docker
+    with pytest.raises(SandboxError, match="docker"):
+        run(CodeReview(), ["bot/coder", "bot/null"], items=[ADD], store=tmp_path / "runs", sandbox="docker")
+    assert not list(tmp_path.rglob("*.parley"))
+
+
+def test_a_program_that_takes_long_is_waited_for_by_name():
+    tally, seen = Tally(), []
+
+    class Slow:
+        async def execute(self, program):
+            seen.append(tally.slowest())
+            raise SandboxError("lost")
+
+    with pytest.raises(SandboxError, match="lost"):
+        asyncio.run(awaited(Slow(), tally)({"code": ""}))
+    assert [name for name, _ in seen] == ["the sandbox"]
+    assert tally.slowest() is None
 
 
 @pytest.mark.parametrize("bot", ["null", "injector", "forger"])

@@ -17,8 +17,8 @@ BLOCKS = [
     ["packaged", "weights", "providers", "participants", "memory", "sandbox"],
     ["anonymity", "record", "seating", "match"],
     ["store", "plan", "items", "datasets", "config", "catalogue", "marked", "aliases", "experiment", "prepared", "pace", "places",
-     "runs", "world", "simulation", "prices", "costs", "budget", "guessing", "forecast", "statistics", "transcript", "audit",
-     "tables", "signature", "findings", "rounds", "panel", "courses", "parts", "result", "eventloop", "door"],
+     "programs", "runs", "world", "simulation", "prices", "costs", "budget", "guessing", "forecast", "statistics", "transcript",
+     "audit", "tables", "signature", "findings", "rounds", "panel", "courses", "parts", "result", "eventloop", "door"],
     ["report", "web", "export", "cli", "testing", "__main__"],
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(BLOCKS) for name in names}
