@@ -184,6 +184,17 @@ def test_to_do_without_isolation_takes_its_own_words_and_is_printed(tmp_path):
     assert "UNSAFE" in result.render()
 
 
+def test_a_match_is_shown_with_its_item_its_verdicts_and_its_votes(tmp_path):
+    bots = {"good": {"model": "bot/coder", "strength": 1}, "idle": "bot/null"}
+    run(CodeReview(rounds=1), bots, roles={"judge": "bot/judge"}, items=[ADD], store=tmp_path / "runs")
+    shown = [command("show", "last", number, cwd=tmp_path).out for number in (1, 2)]
+    right, wrong = sorted(shown, key=lambda text: "Programmer: good" not in text)
+    assert "item add: done" in right
+    assert "version 1; passed; guarantee values" in right
+    assert "judge.1 votes programmer 9, reviewer 9" in right
+    assert "failed test 1 of" in wrong
+
+
 def test_a_dry_run_plays_to_the_end_and_counts_the_judges(tmp_path):
     models = ("-m", "a=bot/coder", "-m", "b=bot/null", "--role", "judge=bot/judge")
     done = command("run", "code_review", *models, "--items", 3, "--dry-run", "--json", cwd=tmp_path).json
