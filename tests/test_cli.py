@@ -335,6 +335,9 @@ WRONG = {
     "password": (("run", "public_goods", "-m", "a=vllm/x", "-M", "a.base_url=http://u:p@h/v1", "-m", "bot/random"), "password"),
     "no script": (("run", "public_goods", "-m", "scripted/none.txt", "-m", "bot/random"), "none.txt"),
     "no function": (("run", "public_goods", "-m", "python/os:nothing", "-m", "bot/random"), "nothing"),
+    "a sandbox and none": (
+        ("run", "code_review", *PAIR, "--sandbox", "docker", "--unsafe-run-code-without-isolation"), "give one of the two"
+    ),
     "unknown run": (("show", "nothing"), "unknown run"),
     "unknown match": (("show", "public", "99"), "1 to 4"),
     "unknown command": (("shwo",), "shwo"),

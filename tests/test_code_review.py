@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley import Code, Problem, Seat, UsageError, run
+from parley.audit import audit
 from parley.errors import SandboxError
 from parley.places import Tally
 from parley.programs import awaited
@@ -181,7 +182,23 @@ def test_to_do_without_isolation_takes_its_own_words_and_is_printed(tmp_path):
     )
     assert result.state == "done"
     assert result.data["run"]["sandbox"] == "none"
-    assert "UNSAFE" in result.render()
+    assert "|sandbox:none|" in result.data["results"][0]["signature"]
+    for part in ("results", "rounds", "passes", "pairs", "roles", "cost"):
+        assert result.render("text", part).count("UNSAFE") == 1, part
+    assert any("UNSAFE" in caution for caution in audit(result.path).cautions)
+    assert "done, UNSAFE" in command("ls", "--store", tmp_path, cwd=tmp_path).out
+    with pytest.raises(UsageError, match="give one of the two"):
+        run(CodeReview(), ["bot/null"], store=tmp_path, sandbox="docker", unsafe_run_code_without_isolation=True)
+
+
+def test_verdicts_that_could_be_forged_are_counted(tmp_path):
+    program = "def apply(f, a):\n    return f(a)"
+    handed = Problem("handed", "Apply it.", ("assert apply(lambda a: a + 1, 2) == 3",), names=("apply",), reference=program)
+    bots = {name: {"model": "bot/coder", "strength": 1} for name in ("a", "b")}
+    result = run(CodeReview(rounds=1), bots, items=[ADD, handed], store=tmp_path)
+    assert result.data["programs"] == {"run": 4, "inside": 2}
+    assert "2 of 4 programs were judged inside their own process, where they could forge it" in result.remarks()
+    assert "inside" not in run("public_goods", ["bot/random", "bot/altruist"], store=tmp_path).render()
 
 
 def test_a_match_is_shown_with_its_item_its_verdicts_and_its_votes(tmp_path):

@@ -30,6 +30,8 @@ def signature(archive: Archive, matches: int) -> str:
         facts.append(f"{role}:{'+'.join(str(judge['model']) for judge in judges)}@{short(judges)}")
     if identity.get("items"):
         facts.append(f"items:{identity['items']}")
+    if identity.get("runs_code") and config.sandbox == "none":
+        facts.append("sandbox:none")
     words = short(sorted(identity["prompts"].items()))
     return "|".join(
         [identity["task"], *params, *facts, f"task:{identity['version']}", f"prompts:{words}", f"parley:{identity['parley']}"]
