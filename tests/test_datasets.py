@@ -417,7 +417,30 @@ def test_a_check_needs_to_know_what_the_items_are(solving, tmp_path):
     assert "row 1: wanted prompt" in command("datasets", "check", path, cwd=tmp_path, code=2).err
     assert "wanted prompt" in command("datasets", "check", path, "--task", solving, cwd=tmp_path, code=2).err
     same = written(tmp_path / "same.jsonl", [PLAIN, PLAIN])
-    assert "two items have the id 'p'" in command("datasets", "check", same, cwd=tmp_path, code=2).err
+    told = command("datasets", "check", same, cwd=tmp_path, code=2).err
+    assert f"two items have the id 'p': {same}, row 1, and {same}, row 2" in told
+
+
+def test_what_looks_misspelt_is_told(solving, tmp_path):
+    reference = PLAIN["reference"]
+    path = written(tmp_path / "own.jsonl", [{"text": "x", "tests": ["assert double(1) == 2"], "refrence": reference, "level": 3}])
+    done = command("datasets", "check", path, cwd=tmp_path)
+    assert f"dataset {path}: column 'refrence' is not read; did you mean 'reference'?" in done.err
+    assert "level" not in done.err
+    assert f"{path}: 1 item of type Problem read" in done.out
+    done = command("run", solving, "-m", "bot/null", "--dataset", path, cwd=tmp_path)
+    assert f"dataset {path}: 1 item read" in done.err
+    assert "did you mean 'reference'?" in done.err
+    wrong = written(tmp_path / "wrong.jsonl", [{"text": "x", "tets": ["assert f()"]}])
+    with pytest.raises(UsageError, match="found text, tets; column 'tets' is not read; did you mean 'tests'"):
+        items_from(wrong, Problem)
+    with pytest.raises(UsageError, match=r"unknown field of Problem in the columns of .*: 'refrence'; did you mean 'reference'"):
+        items_from(path, Problem, {"refrence": "level"})
+    with pytest.raises(UsageError, match="no word; found id, wrod; column 'wrod' is not read; did you mean 'word'"):
+        items_from(written(tmp_path / "words.csv", [{"wrod": "tea"}]), Word)
+    twice = [PLAIN, MBPP, PLAIN]
+    with pytest.raises(UsageError, match="two items have the id 'p': number 1 and number 3"):
+        parley.run(solving, ["bot/null"], items=twice, store=tmp_path)
 
 
 # --- the samples -------------------------------------------------------------------------------------------------------

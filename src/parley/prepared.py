@@ -12,11 +12,11 @@ from parley.budget import END, endless
 from parley.catalogue import task_class
 from parley.config import Config, chosen_prompts, identity
 from parley.costs import costs, prices_of, total
-from parley.datasets import items_from
+from parley.datasets import items_from, unread
 from parley.datasets.files import Located
 from parley.datasets.forms import item_of
 from parley.errors import UsageError, unknown
-from parley.items import by_id, kind_of, stored
+from parley.items import by_id, how_many, kind_of, stored
 from parley.pace import Limits
 from parley.participants import Participant
 from parley.plan import Plan
@@ -73,15 +73,17 @@ def prepare(
             raise unknown("model", alias, config.models)
     if len(set(config.contestants)) != len(config.contestants):
         raise UsageError("a contestant is named twice: give each an alias, -m a=PROVIDER/NAME -m b=PROVIDER/NAME")
+    odd: list[str] = []
     if items is None and config.dataset is not None:
         items = items_from(config.dataset, kind_of(type(task)), config.columns)
+        odd = unread(config.dataset, kind_of(type(task)), config.columns)
     if type(task).item_type is not None and not items:
         raise UsageError(f"{task.name} is played on items: name them with --dataset NAME|PATH")
     chosen = by_id(fitting(items or (), type(task)))
-    read = [f"dataset {config.dataset}: {len(chosen)} items read"] if config.dataset is not None else []
+    read = [f"dataset {config.dataset}: {how_many(len(chosen))} read", *odd] if config.dataset is not None else []
     if config.items is not None:
         if not 1 <= config.items <= len(chosen):
-            raise UsageError(f"--items {config.items}: the dataset has {len(chosen)} items")
+            raise UsageError(f"--items {config.items}: the dataset has {how_many(len(chosen))}")
         chosen = dict(list(chosen.items())[: config.items])
     plan = planned(
         config.plan,

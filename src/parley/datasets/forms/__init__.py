@@ -11,7 +11,7 @@ from typing import Any
 
 from parley.datasets.files import Located
 from parley.errors import UsageError
-from parley.items import fields_of, item_from
+from parley.items import fields_of, item_from, misspelt
 
 Row = Mapping[str, Any]
 Columns = Mapping[str, str | list[str]]  # field: the column, or the columns, that it is taken from
@@ -25,6 +25,7 @@ class Form:
     name: str
     columns: tuple[str, ...]
     fields: Callable[[Row], dict[str, Any]]  # a ValueError says what is wrong with the row
+    also: tuple[str, ...] = ()  # further columns that are read where they are there
 
 
 @cache
@@ -49,7 +50,7 @@ def item_of(found: Located, kind: type, columns: Columns | None = None) -> Any:
                 raise UsageError(f"{found.where} ({form.name}): {wrong}; found {', '.join(map(str, row))}") from None
             return item_from(row, kind, found.where, found.number)
     if any(form.item_type is kind for form in all_forms()):
-        said = ", ".join(map(str, row)) or "nothing"
+        said = "; ".join([", ".join(map(str, row)) or "nothing", *misspelt(row, understood(kind))])
         raise UsageError(
             f"{found.where}: wanted {wanted(kind)}; found {said}; "
             "an experiment file can say which column is which: dataset: {path: FILE, columns: {FIELD: COLUMN}}"
@@ -61,6 +62,12 @@ def wanted(kind: type) -> str:
     """The columns that are understood, in words."""
     known = [f"{', '.join(form.columns)} ({form.name})" for form in all_forms() if form.item_type is kind]
     return " or ".join(known) if known else ", ".join(fields_of(kind))
+
+
+def understood(kind: type) -> list[str]:
+    """Every column that is read in some form of an item."""
+    forms = [form for form in all_forms() if form.item_type is kind]
+    return list(dict.fromkeys([*fields_of(kind), *(column for form in forms for column in (*form.columns, *form.also))]))
 
 
 def renamed(row: Row, columns: Columns, where: str) -> Row:

@@ -121,10 +121,11 @@ def given_id(row: Row) -> dict[str, Any]:
     return {"id": row["task_id"]} if row.get("task_id") is not None else {}
 
 
+MORE = ("id", "signature", "names", "setup", "prelude", "reference", "challenge")
 FORMS = (
-    Form(Problem, "HumanEval", ("prompt", "entry_point", "canonical_solution", "test"), human_eval),
-    Form(Problem, "MBPP sanitised", ("prompt", "code", "test_list"), sanitised),
-    Form(Problem, "MBPP", ("text", "code", "test_list"), mbpp),
-    Form(Problem, "problems with tests", ("text", "tests"), plain),
-    Form(Problem, "problems with cases", ("text", "cases"), plain),
+    Form(Problem, "HumanEval", ("prompt", "entry_point", "canonical_solution", "test"), human_eval, ("task_id",)),
+    Form(Problem, "MBPP sanitised", ("prompt", "code", "test_list"), sanitised, ("task_id", "test_imports")),
+    Form(Problem, "MBPP", ("text", "code", "test_list"), mbpp, ("task_id", "test_setup_code", "challenge_test_list")),
+    Form(Problem, "problems with tests", ("text", "tests"), plain, MORE),
+    Form(Problem, "problems with cases", ("text", "cases"), plain, MORE),
 )
