@@ -1,6 +1,7 @@
 """Code generation and review: the rule by feeding replies, real programs in the real sandbox, planted abilities."""
 
 import asyncio
+import csv
 
 import pytest
 from hypothesis import given
@@ -169,7 +170,16 @@ def test_a_run_shows_rounds_samples_and_judges(tmp_path):
     first = next(row for row in result.data["passes"] if row["metric"] == "pass_1" and row["alias"] == "weak" and row["k"] == 1)
     assert first["mean"] == pytest.approx(rounds["programmer", "weak", 1])
     assert [each["value"] for each in result.data["judges"]["agreement"]] == [1, 1]  # two bots that know the truth
-    for part in ("rounds", "passes", "judges", "roles"):
+    rows = {part: list(csv.DictReader(result.render("csv", part).splitlines())) for part in ("partners", "roles", "judges")}
+    assert [(row["first_role"], row["second_role"]) for part in ("partners", "roles") for row in rows[part][:1]] == [
+        ("programmer", "reviewer")
+    ] * 2
+    assert {(row["first"], row["second"], row["round"]) for row in rows["partners"]} == {
+        (*pair, str(n)) for pair in (("strong", "weak"), ("weak", "strong")) for n in (1, 2, 3)
+    }
+    assert [row["about"] for row in rows["judges"]] == ["votes"] * 2 + ["agreement"] * 2 + ["validity"] * 6
+    assert {row["judge"]: row["n"] for row in rows["judges"] if row["about"] == "votes"} == {"j": "48", "k": "48"}
+    for part in ("rounds", "partners", "passes", "judges", "roles"):
         for form in ("text", "markdown", "latex", "csv"):
             assert "weak" in result.render(form, part) or part == "judges"
 
