@@ -98,6 +98,7 @@ class Running(Game):
     """Has a program run, and scores by what comes back."""
 
     roles = {"coder": Role()}
+    runs_code = True
 
     async def play(self, referee, coder):
         code = await referee.ask(coder, "Code?", expect=Code(), default="")
@@ -106,6 +107,13 @@ class Running(Game):
 
 
 # Tasks that must be refused or caught.
+
+
+@dataclass(frozen=True)
+class RunsUnsaid(Running):
+    """Has a program run, and does not say so."""
+
+    runs_code = False
 
 
 @dataclass(frozen=True)
@@ -218,6 +226,7 @@ class Fragile(Game):
 
 
 BAD = {
+    "RunsUnsaid": "write `runs_code = True` into the task",
     "Sleeps": "await its referee",
     "Forgets": "not awaited",
     "Gambles": "chance",

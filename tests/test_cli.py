@@ -66,7 +66,7 @@ def test_the_result_object_has_the_promised_keys(played):
     data = parley("show", "public", "--json", cwd=played).json
     assert set(data) == {
         "schema", "run", "results", "violations", "left_out", "pairs", "ranks", "positions", "tables", "ratings", "stability",
-        "rounds", "partners", "passes", "judges", "cost", "prices", "corpus", "digits",
+        "rounds", "partners", "passes", "judges", "programs", "cost", "prices", "corpus", "digits",
     }  # fmt: skip
     wanted = {"id", "name", "task", "params", "plan", "seed", "state", "stop", "matches", "parley", "created"}
     assert wanted <= set(data["run"])
@@ -163,6 +163,7 @@ def test_a_match_is_shown_as_each_seat_saw_it(played):
     assert [turn["role"] for turn in facts["views"]["players.1"]] == ["user", "assistant"] * 5
     assert len(facts["rounds"]) == 5
     text = parley("show", "public", 2, cwd=played).out
+    assert "note: round 1, invested players.1: " in text
     assert "Player 3: free-rider" in text
 
 
@@ -334,6 +335,9 @@ WRONG = {
     "password": (("run", "public_goods", "-m", "a=vllm/x", "-M", "a.base_url=http://u:p@h/v1", "-m", "bot/random"), "password"),
     "no script": (("run", "public_goods", "-m", "scripted/none.txt", "-m", "bot/random"), "none.txt"),
     "no function": (("run", "public_goods", "-m", "python/os:nothing", "-m", "bot/random"), "nothing"),
+    "a sandbox and none": (
+        ("run", "code_review", *PAIR, "--sandbox", "docker", "--unsafe-run-code-without-isolation"), "give one of the two"
+    ),
     "unknown run": (("show", "nothing"), "unknown run"),
     "unknown match": (("show", "public", "99"), "1 to 4"),
     "unknown command": (("shwo",), "shwo"),

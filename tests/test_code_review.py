@@ -1,15 +1,23 @@
 """Code generation and review: the rule by feeding replies, real programs in the real sandbox, planted abilities."""
 
+import asyncio
+import csv
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from parley import Code, Problem, Seat, UsageError, run
+from parley.audit import audit
+from parley.errors import SandboxError
+from parley.places import Tally
+from parley.programs import awaited
 from parley.sandbox.executor import Sandbox
 from parley.scoring.passes import pass_at
 from parley.tasks.code_review import CodeReview
 from parley.testing.table import Speaking, play
 from parley.writing import ends
+from tests.test_cli import parley as command
 
 PROGRAMMER, REVIEWER = Seat("programmer"), Seat("reviewer")
 ADD = Problem(
@@ -162,7 +170,16 @@ def test_a_run_shows_rounds_samples_and_judges(tmp_path):
     first = next(row for row in result.data["passes"] if row["metric"] == "pass_1" and row["alias"] == "weak" and row["k"] == 1)
     assert first["mean"] == pytest.approx(rounds["programmer", "weak", 1])
     assert [each["value"] for each in result.data["judges"]["agreement"]] == [1, 1]  # two bots that know the truth
-    for part in ("rounds", "passes", "judges", "roles"):
+    rows = {part: list(csv.DictReader(result.render("csv", part).splitlines())) for part in ("partners", "roles", "judges")}
+    assert [(row["first_role"], row["second_role"]) for part in ("partners", "roles") for row in rows[part][:1]] == [
+        ("programmer", "reviewer")
+    ] * 2
+    assert {(row["first"], row["second"], row["round"]) for row in rows["partners"]} == {
+        (*pair, str(n)) for pair in (("strong", "weak"), ("weak", "strong")) for n in (1, 2, 3)
+    }
+    assert [row["about"] for row in rows["judges"]] == ["votes"] * 2 + ["agreement"] * 2 + ["validity"] * 6
+    assert {row["judge"]: row["n"] for row in rows["judges"] if row["about"] == "votes"} == {"j": "48", "k": "48"}
+    for part in ("rounds", "partners", "passes", "judges", "roles"):
         for form in ("text", "markdown", "latex", "csv"):
             assert "weak" in result.render(form, part) or part == "judges"
 
@@ -175,7 +192,62 @@ def test_to_do_without_isolation_takes_its_own_words_and_is_printed(tmp_path):
     )
     assert result.state == "done"
     assert result.data["run"]["sandbox"] == "none"
-    assert "UNSAFE" in result.render()
+    assert "|sandbox:none|" in result.data["results"][0]["signature"]
+    for part in ("results", "rounds", "passes", "pairs", "roles", "cost"):
+        assert result.render("text", part).count("UNSAFE") == 1, part
+    assert any("UNSAFE" in caution for caution in audit(result.path).cautions)
+    assert "done, UNSAFE" in command("ls", "--store", tmp_path, cwd=tmp_path).out
+    with pytest.raises(UsageError, match="give one of the two"):
+        run(CodeReview(), ["bot/null"], store=tmp_path, sandbox="docker", unsafe_run_code_without_isolation=True)
+
+
+def test_verdicts_that_could_be_forged_are_counted(tmp_path):
+    program = "def apply(f, a):\n    return f(a)"
+    handed = Problem("handed", "Apply it.", ("assert apply(lambda a: a + 1, 2) == 3",), names=("apply",), reference=program)
+    bots = {name: {"model": "bot/coder", "strength": 1} for name in ("a", "b")}
+    result = run(CodeReview(rounds=1), bots, items=[ADD, handed], store=tmp_path)
+    assert result.data["programs"] == {"run": 4, "inside": 2}
+    assert "2 of 4 programs were judged inside their own process, where they could forge it" in result.remarks()
+    assert "inside" not in run("public_goods", ["bot/random", "bot/altruist"], store=tmp_path).render()
+
+
+def test_a_match_is_shown_with_its_item_its_verdicts_and_its_votes(tmp_path):
+    bots = {"good": {"model": "bot/coder", "strength": 1}, "idle": "bot/null"}
+    run(CodeReview(rounds=1), bots, roles={"judge": "bot/judge"}, items=[ADD], store=tmp_path / "runs")
+    shown = [command("show", "last", number, cwd=tmp_path).out for number in (1, 2)]
+    right, wrong = sorted(shown, key=lambda text: "Programmer: good" not in text)
+    assert "item add: done" in right
+    assert "version 1; passed; guarantee values" in right
+    assert "judge.1 votes programmer 9, reviewer 9" in right
+    assert "failed test 1 of" in wrong
+
+
+def test_a_dry_run_plays_to_the_end_and_counts_the_judges(tmp_path):
+    models = ("-m", "a=bot/coder", "-m", "b=bot/null", "--role", "judge=bot/judge")
+    done = command("run", "code_review", *models, "--items", 3, "--dry-run", "--json", cwd=tmp_path).json
+    assert {row["alias"]: row["calls"] for row in done["by_model"] if row["role"] == "judge"} == {"judge": 6}
+    assert not [note for note in done["notes"] if "could not be played" in note]
+
+
+def test_a_sandbox_that_does_not_hold_leaves_no_run_behind(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))  # where there is no docker
+    with pytest.raises(SandboxError, match="docker"):
+        run(CodeReview(), ["bot/coder", "bot/null"], items=[ADD], store=tmp_path / "runs", sandbox="docker")
+    assert not list(tmp_path.rglob("*.parley"))
+
+
+def test_a_program_that_takes_long_is_waited_for_by_name():
+    tally, seen = Tally(), []
+
+    class Slow:
+        async def execute(self, program):
+            seen.append(tally.slowest())
+            raise SandboxError("lost")
+
+    with pytest.raises(SandboxError, match="lost"):
+        asyncio.run(awaited(Slow(), tally)({"code": ""}))
+    assert [name for name, _ in seen] == ["the sandbox"]
+    assert tally.slowest() is None
 
 
 @pytest.mark.parametrize("bot", ["null", "injector", "forger"])

@@ -16,7 +16,7 @@ import parley
 from parley import Problem, datasets
 from parley.datasets import Dataset, items_from, kind_at, named, usual
 from parley.datasets.checking import references_run
-from parley.datasets.programs import names_called, signature_of
+from parley.datasets.programs import can_fail, names_called, signature_of
 from parley.errors import UsageError
 from parley.experiment import Experiment, from_file
 from parley.items import item_from, stored
@@ -144,6 +144,31 @@ def test_names_are_what_the_reference_defines_and_the_tests_use():
     assert signature_of("async def f(a, /, *b, **c) -> 'int': ...", ["f"]) == "async def f(a, /, *b, **c) -> 'int'"
 
 
+def test_a_list_in_a_cell_is_a_list(tmp_path):
+    tests = ["assert double(2) == 4", "assert double('a') == 'aa'"]
+    for text in (json.dumps(tests), f" {tests!r}\n"):
+        row = PLAIN | {"tests": text, "names": "['double']", "challenge": json.dumps(["assert double([]) == []"])}
+        found = only(tmp_path / "own.csv", row)
+        assert (found.tests, found.names, found.challenge) == (tuple(tests), ("double",), ("assert double([]) == []",))
+        assert only(tmp_path / "mbpp.csv", MBPP | {"code": PLAIN["reference"], "test_list": text}).tests == tuple(tests)
+    cases = only(tmp_path / "cases.csv", CASES | {"cases": json.dumps(CASES["cases"])})
+    assert cases.cases == (("hi\n", "hi\n"), ("", ""))
+    alone = "[check(each) for each in (1, 2)]"  # a list by its looks, and a test all the same
+    setup = "def check(a):\n    assert double(a) == 2 * a"
+    assert only(tmp_path / "one.csv", PLAIN | {"tests": alone, "setup": setup}).tests == (alone,)
+
+
+def test_a_test_can_fail_through_what_it_uses():
+    own = "def close(a, b):\n    if a != b:\n        raise ValueError(a)\ndef all_close(a, b):\n    close(a, b)"
+    assert can_fail("all_close(f(1), 2)", [own])
+    assert can_fail(f"{own}\nfor n in (1, 2):\n    list(map(close, [f(n)], [n]))")
+    assert can_fail("numpy.testing.assert_allclose(f(1), 2)")
+    assert can_fail("import unittest\nclass Tests(unittest.TestCase):\n    def test(self): ...\nunittest.main()")
+    assert not can_fail("f(1) == 2", [own])
+    assert not can_fail("def check():\n    assert f(1)")
+    assert not can_fail("def loop():\n    loop()\nloop()")
+
+
 # --- what is wrong -----------------------------------------------------------------------------------------------------
 
 WRONG = {
@@ -162,6 +187,14 @@ WRONG = {
     "no pair": (CASES | {"cases": [["", "", ""]]}, r"row 2.cases wants a list of 2"),
     "no reference": (MBPP | {"code": "def f(:"}, r"row 2 \(MBPP\): the reference is no Python"),
     "no test": (MBPP | {"test_list": ["assert sum("]}, "a test is no Python"),
+    "asserts nothing": (
+        PLAIN | {"tests": ["assert double(2) == 4", "double(3) == 6"]},
+        r"row 2 \(problems with tests\): test 2 asserts nothing, .*: 'double\(3\) == 6'",
+    ),
+    "asserts where nobody calls": (PLAIN | {"tests": ["def check(f):\n    assert f(1) == 2"]}, "test 1 asserts nothing"),
+    "a list in a list": (MBPP | {"test_list": ["['assert sum(1, 1) == 2']"]}, "test 1 asserts nothing"),
+    "an empty test": (PLAIN | {"tests": ["assert double(2) == 4", " "]}, "test 2 is empty"),
+    "no name": (PLAIN | {"names": "double(a)"}, r"names wants names .*, found 'double\(a\)'"),
     "other entry": (HUMANEVAL | {"entry_point": "thrice"}, "does not define the entry_point 'thrice'"),
 }
 
@@ -384,7 +417,30 @@ def test_a_check_needs_to_know_what_the_items_are(solving, tmp_path):
     assert "row 1: wanted translation" in command("datasets", "check", path, cwd=tmp_path, code=2).err
     assert "wanted prompt" in command("datasets", "check", path, "--task", solving, cwd=tmp_path, code=2).err
     same = written(tmp_path / "same.jsonl", [PLAIN, PLAIN])
-    assert "two items have the id 'p'" in command("datasets", "check", same, cwd=tmp_path, code=2).err
+    told = command("datasets", "check", same, cwd=tmp_path, code=2).err
+    assert f"two items have the id 'p': {same}, row 1, and {same}, row 2" in told
+
+
+def test_what_looks_misspelt_is_told(solving, tmp_path):
+    reference = PLAIN["reference"]
+    path = written(tmp_path / "own.jsonl", [{"text": "x", "tests": ["assert double(1) == 2"], "refrence": reference, "level": 3}])
+    done = command("datasets", "check", path, cwd=tmp_path)
+    assert f"dataset {path}: column 'refrence' is not read; did you mean 'reference'?" in done.err
+    assert "level" not in done.err
+    assert f"{path}: 1 item of type Problem read" in done.out
+    done = command("run", solving, "-m", "bot/null", "--dataset", path, cwd=tmp_path)
+    assert f"dataset {path}: 1 item read" in done.err
+    assert "did you mean 'reference'?" in done.err
+    wrong = written(tmp_path / "wrong.jsonl", [{"text": "x", "tets": ["assert f()"]}])
+    with pytest.raises(UsageError, match="found text, tets; column 'tets' is not read; did you mean 'tests'"):
+        items_from(wrong, Problem)
+    with pytest.raises(UsageError, match=r"unknown field of Problem in the columns of .*: 'refrence'; did you mean 'reference'"):
+        items_from(path, Problem, {"refrence": "level"})
+    with pytest.raises(UsageError, match="no word; found id, wrod; column 'wrod' is not read; did you mean 'word'"):
+        items_from(written(tmp_path / "words.csv", [{"wrod": "tea"}]), Word)
+    twice = [PLAIN, MBPP, PLAIN]
+    with pytest.raises(UsageError, match="two items have the id 'p': number 1 and number 3"):
+        parley.run(solving, ["bot/null"], items=twice, store=tmp_path)
 
 
 # --- the samples -------------------------------------------------------------------------------------------------------

@@ -17,9 +17,9 @@ BLOCKS = [
     ["packaged", "weights", "providers", "participants", "memory", "sandbox"],
     ["anonymity", "record", "effects", "seating", "match"],
     ["store", "plan", "items", "datasets", "config", "catalogue", "definitions", "marked", "aliases", "experiment", "prepared",
-     "pace", "places", "crew", "ledger", "runs", "world", "simulation", "prices", "costs", "budget", "endings", "guessing",
-     "forecast", "statistics", "transcript", "audit", "tables", "signature", "findings", "rounds", "panel", "corpus", "courses",
-     "parts", "result", "eventloop", "door", "unfinished"],
+     "pace", "places", "crew", "ledger", "programs", "runs", "world", "simulation", "prices", "costs", "budget", "endings",
+     "guessing", "forecast", "statistics", "transcript", "audit", "tables", "signature", "findings", "rounds", "panel", "corpus",
+     "courses", "parts", "result", "eventloop", "door", "unfinished"],
     ["report", "web", "export", "cli", "testing", "__main__"],
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(BLOCKS) for name in names}

@@ -113,6 +113,8 @@ def audit(path: Path) -> Audit:
         else:
             cautions.append("balance was not checked: the run is not finished")
         cautions += asked_without(archive.left_out())
+        if archive.identity.get("runs_code") and archive.config.sandbox == "none":
+            cautions.append("UNSAFE: what models wrote was run without isolation; a program can have changed this record too")
     return Audit(len(matches), dict(checked), breaches, cautions)
 
 

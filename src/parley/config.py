@@ -142,8 +142,12 @@ def chosen_prompts(task: type[Task], replaced: Mapping[str, str]) -> dict[str, P
     return own
 
 
-def kept_apart(sandbox: str | None) -> str | None:
+def kept_apart(sandbox: str | None, unsafe: bool = False) -> str | None:
     """A sandbox that isolates; to do without one takes more words than this."""
+    if unsafe:
+        if sandbox is not None:
+            raise UsageError(f"sandbox {sandbox} isolates, unsafe-run-code-without-isolation does not: give one of the two")
+        return "none"
     if sandbox is not None and sandbox not in ISOLATING:
         raise unknown("sandbox", str(sandbox), ISOLATING)
     return sandbox

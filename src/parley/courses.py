@@ -20,17 +20,21 @@ def rounds(data: Data) -> list[Table]:
         found[row["role"], row["alias"]][row["round"]] = f"{number(row['mean'])} ({between(row['low'], row['high'])})"
     header = [f"round {each}" for each in numbers]
     lines = [[alias, role, *(by.get(each, "–") for each in numbers)] for (role, alias), by in found.items()]
-    tables = [
-        Table(["model", "role", *header], lines, left=2, note="means with 95% intervals; after the end the last version stands")
-    ]
-    if data["partners"]:
-        pairs: dict[tuple[str, str], dict[int, str]] = {}
-        for row in data["partners"]:
-            pairs.setdefault((row["first"], row["second"]), {})[row["round"]] = f"{number(row['mean'])} ({row['matches']})"
-        first, second = data["tables"][0]["first"], data["tables"][0]["second"]
-        lines = [[*pair, *(by.get(each, "–") for each in numbers)] for pair, by in pairs.items()]
-        tables.append(Table([first, second, *header], lines, left=2, note="means (matches)"))
-    return tables
+    note = "means with 95% intervals; after the end the last version stands"
+    return [Table(["model", "role", *header], lines, left=2, note=note), *(partners(data) if data["partners"] else [])]
+
+
+def partners(data: Data) -> list[Table]:
+    """The score of whoever writes, from round to round, with each who comments."""
+    if not data["partners"]:
+        return [nothing("no score of this task goes from round to round between two")]
+    numbers = sorted({row["round"] for row in data["partners"]})
+    pairs: dict[tuple[str, str], dict[int, str]] = {}
+    for row in data["partners"]:
+        pairs.setdefault((row["first"], row["second"]), {})[row["round"]] = f"{number(row['mean'])} ({row['matches']})"
+    roles = [data["partners"][0][name] for name in ("first_role", "second_role")]
+    lines = [[*pair, *(by.get(each, "–") for each in numbers)] for pair, by in pairs.items()]
+    return [Table([*roles, *(f"round {each}" for each in numbers)], lines, left=2, note="means (matches)")]
 
 
 def passes(data: Data) -> list[Table]:

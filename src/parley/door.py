@@ -75,7 +75,7 @@ async def run_async(
     experiment.override(plan=plan, repeats=repeats, seed=seed, standardise=standardise, name=name, concurrency=concurrency)
     experiment.override(seats=seats, until_stable=until_stable, half_width=half_width, alpha=alpha, target=target, top=top)
     experiment.override(max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls)
-    experiment.override(sandbox="none" if unsafe_run_code_without_isolation else kept_apart(sandbox))
+    experiment.override(sandbox=kept_apart(sandbox, unsafe_run_code_without_isolation))
     experiment.override(store=str(store) if store else None)
     experiment.draw_from(dataset)
     return judged(await runs.start(experiment.prepared(), stores.folder(experiment.store)))

@@ -11,6 +11,7 @@ import orjson
 from parley.errors import ReplayError, SandboxError, TaskError
 from parley.record import Record
 from parley.referee import Consult, Run
+from parley.task import Task
 
 Execute = Callable[[Mapping[str, Any]], Awaitable[Any]]
 
@@ -18,8 +19,9 @@ Execute = Callable[[Mapping[str, Any]], Awaitable[Any]]
 class Effects:
     """The effects of one match: each is performed once, however often the match is played again from its record."""
 
-    def __init__(self, task: str, record: Record, execute: Execute | None, works: Mapping[str, Any]) -> None:
-        self._task, self._record, self._execute, self._works = task, record, execute, works
+    def __init__(self, task: Task, record: Record, execute: Execute | None, works: Mapping[str, Any]) -> None:
+        self._task, self._runs_code = task.name, task.runs_code
+        self._record, self._execute, self._works = record, execute, works
         self._count = 0
 
     async def perform(self, effect: Run | Consult, round: int) -> Any:
@@ -42,6 +44,8 @@ class Effects:
 
     async def _ran(self, run: Run) -> Any:
         """What the sandbox says; a failure of the sandbox is no result."""
+        if not self._runs_code:
+            raise TaskError(f"{self._task} wants to run a program: write `runs_code = True` into the task")
         if self._execute is None:
             raise SandboxError(
                 f"{self._task} wants to run code, and there is no sandbox: model-written code runs isolated or not at all"

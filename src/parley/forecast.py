@@ -18,6 +18,7 @@ from parley.plan import Done, MatchSpec, gathered
 from parley.pool import Seat
 from parley.prepared import Prepared
 from parley.prices import is_free, writes
+from parley.record import unrun
 from parley.seating import counted
 from parley.tables import Table, number
 from parley.task import Metric
@@ -181,9 +182,6 @@ def counts(prepared: Prepared, specs: Sequence[MatchSpec], cast: Mapping[str, Gu
 
 
 def match_of(prepared: Prepared, spec: MatchSpec, cast: Mapping[str, Guessing]) -> Match:
-    async def ran(program: Mapping[str, Any]) -> Any:
-        return None
-
     return Match(
         prepared.task,
         {seat: cast[alias] for seat, alias in spec.seats.items()},
@@ -191,7 +189,7 @@ def match_of(prepared: Prepared, spec: MatchSpec, cast: Mapping[str, Guessing]) 
         item=prepared.items[spec.item] if spec.item is not None else None,
         prompts=prepared.prompts,
         standardise=prepared.config.standardise,
-        execute=ran,
+        execute=unrun if prepared.task.runs_code else None,
         works=prepared.works,
     )
 

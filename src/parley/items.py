@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, asdict, fields
+from difflib import get_close_matches
 from typing import Any
 
 from parley.errors import UsageError
@@ -20,13 +21,30 @@ def item_from(row: Any, kind: type, where: str, number: int) -> Any:
     row = {"id": str(number), **{str(name): value for name, value in row.items()}}
     needed = [name for name, field in wanted.items() if field.default is MISSING and field.default_factory is MISSING]
     if missing := [name for name in needed if row.get(name) is None]:
-        raise UsageError(f"{where}: no {', no '.join(missing)}; found {', '.join(row)}")
+        raise UsageError("; ".join([f"{where}: no {', no '.join(missing)}; found {', '.join(row)}", *misspelt(row, wanted)]))
     return fitted(kind, {**{name: row[name] for name in wanted if name in row}, "id": str(row["id"])}, "field of", where)
 
 
 def fields_of(kind: Any) -> dict[str, Field[Any]]:
     """The fields of an item type by name."""
     return {field.name: field for field in fields(kind)}
+
+
+def misspelt(columns: Iterable[Any], known: Iterable[str]) -> list[str]:
+    """Columns that nobody reads and that look like one which is missing."""
+    found = list(map(str, columns))
+    missing = [name for name in known if name not in found]
+    near = {column: get_close_matches(column.strip().lower(), missing, n=1, cutoff=0.75) for column in found}
+    return [
+        f"column {column!r} is not read; did you mean {names[0]!r}?"
+        for column, names in near.items()
+        if names and column not in known
+    ]
+
+
+def how_many(count: int) -> str:
+    """So many items, in words."""
+    return "1 item" if count == 1 else f"{count} items"
 
 
 def kind_of(task: type[Task]) -> type:
@@ -39,9 +57,11 @@ def kind_of(task: type[Task]) -> type:
 def by_id(items: Iterable[Any]) -> dict[str, Any]:
     """Items under their ids, each once."""
     found: dict[str, Any] = {}
-    for item in items:
-        if found.setdefault(str(item.id), item) is not item:
-            raise UsageError(f"two items have the id {item.id!r}")
+    places: dict[str, int] = {}
+    for number, item in enumerate(items, 1):
+        if (first := places.setdefault(str(item.id), number)) != number:
+            raise UsageError(f"two items have the id {item.id!r}: number {first} and number {number}")
+        found[str(item.id)] = item
     return found
 
 

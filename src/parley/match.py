@@ -72,7 +72,7 @@ class Match:
         self.record: Record = Tape() if record is None else record
         self.pool = Pool(cast)
         self.referee = Referee(task, self.pool, seed, item, prompts)
-        self._effects = Effects(task.name, self.record, execute, works or {})
+        self._effects = Effects(task, self.record, execute, works or {})
         self._privy = Privy(task, item, seed, works or {})
         self._chance = f"{seed}|{number}"  # matches of one block share their seed
         self._prompts, self._always = prompts or {}, standardise == "always"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from parley.costs import COUNTS, total
-from parley.courses import judges, passes, rounds
+from parley.courses import judges, partners, passes, rounds
 from parley.statistics.roles import shown
 from parley.tables import Table, between, nothing, number
 
@@ -166,11 +166,12 @@ def aim(stability: Data, path: Data) -> str:
 def rows_of(part: str, data: Data) -> list[dict[str, Any]]:
     """A part as flat rows, every number as it is: for machines."""
     match part:
-        case "cost" | "pairs" | "positions" | "rounds" | "passes":
+        case "cost" | "pairs" | "partners" | "positions" | "rounds" | "passes":
             found = list(data[part])
         case "roles" | "corpus":
             found = [
-                {"metric": table["metric"], "first": each["first"], "second": each["second"]}
+                {"metric": table["metric"]}
+                | {key: value for side in SIDES for key, value in ((f"{side}_role", table[side]), (side, each[side]))}
                 | {f"{side}_mean": each["cell"][side] for side in SIDES}
                 | {
                     f"{side}_matches": each["cell"]["matches"] - idle
@@ -190,7 +191,7 @@ def rows_of(part: str, data: Data) -> list[dict[str, Any]]:
                 for each in table["models"]
             ]
         case "judges":
-            found = list((data["judges"] or {"validity": []})["validity"])
+            found = judged(data["judges"]) if data["judges"] else []
         case _:
             found = [
                 {"metric": path["metric"], "blocks": point["blocks"], "matches": point["matches"], **each}
@@ -200,6 +201,14 @@ def rows_of(part: str, data: Data) -> list[dict[str, Any]]:
             ]
     signature = data["results"][0]["signature"] if data["results"] else None
     return [{**row, "signature": signature} for row in found]
+
+
+def judged(found: Data) -> list[dict[str, Any]]:
+    """All about judges in rows of one form: the mean of each one's votes, their agreement, what they follow."""
+    names = ("judge", "role", "over", "value", "low", "high", "n")
+    votes = [{"judge": each["judge"], "value": each["mean"], "n": each["votes"]} for each in found["panel"]]
+    kinds = {"votes": votes, "agreement": found["agreement"], "validity": found["validity"]}
+    return [{"about": kind} | {name: row.get(name) for name in names} for kind, rows in kinds.items() for row in rows]
 
 
 def thinned(values: list[float], most: int) -> Iterable[float]:
@@ -249,6 +258,7 @@ PARTS: dict[str, Callable[[Data], list[Table]]] = {
     "cost": cost,
     "judges": judges,
     "pairs": pairs,
+    "partners": partners,
     "passes": passes,
     "positions": positions,
     "ratings": ratings,

@@ -12,12 +12,12 @@ from parley.budget import END, LONGEST_REPLY, REQUEST, endless, limit_of
 from parley.catalogue import task_class
 from parley.config import Config, chosen_prompts, identity
 from parley.costs import costs, money, prices_of, total
-from parley.datasets import items_from
+from parley.datasets import items_from, unread
 from parley.datasets.files import Located
 from parley.datasets.forms import item_of, items_of
 from parley.datasets.lexicons import works_of
 from parley.errors import KeyMissing, UsageError, unknown
-from parley.items import by_id, kind_of, stored
+from parley.items import by_id, how_many, kind_of, stored
 from parley.pace import Limits
 from parley.participants import Participant
 from parley.plan import Plan
@@ -90,8 +90,10 @@ def prepare(
             raise unknown("model", alias, config.models)
     if len(set(config.contestants)) != len(config.contestants):
         raise UsageError("a contestant is named twice: give each an alias, -m a=PROVIDER/NAME -m b=PROVIDER/NAME")
+    odd: list[str] = []
     if items is None and config.dataset is not None:
         items = items_from(config.dataset, kind_of(type(task)), config.columns)
+        odd = unread(config.dataset, kind_of(type(task)), config.columns)
     if items is None and task.bundled:
         items = task.bundled
     if type(task).item_type is not None and not items:
@@ -99,10 +101,10 @@ def prepare(
     known = fitting(items or (), type(task))
     chosen = by_id(taken(known, task))
     others = f", {len(chosen)} of them for {task.name} as it is set" if len(chosen) < len(known) else ""
-    read = [f"dataset {config.dataset}: {len(known)} items read{others}"] if config.dataset is not None else []
+    read = [f"dataset {config.dataset}: {how_many(len(known))} read{others}", *odd] if config.dataset is not None else []
     if config.items is not None:
         if not 1 <= config.items <= len(chosen):
-            raise UsageError(f"--items {config.items}: the dataset has {len(chosen)} items")
+            raise UsageError(f"--items {config.items}: the dataset has {how_many(len(chosen))}")
         chosen = dict(list(chosen.items())[: config.items])
     plan = planned(
         config.plan,

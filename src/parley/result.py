@@ -32,6 +32,9 @@ NOTES = {
 }
 
 
+UNSAFE = "UNSAFE: what models wrote was run without isolation; a program can have changed anything, these numbers too"
+
+
 class Result:
     """What a run has found so far; `interval` may ask for a bootstrap over blocks instead of Student's t."""
 
@@ -63,6 +66,7 @@ class Result:
                 "partners": by_partner(findings, tables),
                 "passes": passes(findings),
                 "judges": judges(findings),
+                "programs": programs(archive),
                 "cost": costs(archive),
                 "prices": priced(archive),
             }
@@ -127,7 +131,7 @@ class Result:
         if not last.rows:
             return str(last.header[0])
         signature = [f"signature: {self.data['results'][0]['signature']}"] if self.data["results"] and last.rows else []
-        last = replace(last, note="\n".join(filter(None, [last.note, *signature])))
+        last = replace(last, note="\n".join(filter(None, [last.note, *unsafe(self.data), *signature])))
         return "\n\n".join(table.render(form) for table in [*first, last])
 
     def _plain(self) -> Table:
@@ -158,10 +162,7 @@ class Result:
             played = f"{run['matches']['done']}{of} matches"
             why = f"; {run['stop']['reason']}" if run["stop"]["reason"] and self._reasoned else ""
             lines += [f"{run['state']}: {played}{why}", *not_finished(run["unfinished"])]
-        if run["sandbox"] == "none":
-            lines.append(
-                "UNSAFE: what models wrote was run without isolation; a program can have changed anything, these numbers too"
-            )
+        lines += unsafe(data) + forgeable(data)
         kinds = {row["interval"] for row in data["results"]}
         lines += [note for kind, note in NOTES.items() if kind in kinds]
         lines += paths(data["stability"])
@@ -191,6 +192,28 @@ class Result:
 
     def _repr_html_(self) -> str:
         return f"<p>{self.data['run']['id']} ({self.state})</p>{self.table()._repr_html_()}"
+
+
+def programs(archive: Archive) -> dict[str, int] | None:
+    """How many programs were judged, and how many of them where they could interfere; None where a task runs none."""
+    if not archive.identity.get("runs_code"):
+        return None
+    found = archive.guarantees()
+    return {"run": found.total(), "inside": found["inside"]}
+
+
+def unsafe(data: dict[str, Any]) -> list[str]:
+    """The word of warning for a run whose programs nothing held."""
+    return [UNSAFE] if data["run"]["sandbox"] == "none" else []
+
+
+def forgeable(data: dict[str, Any]) -> list[str]:
+    """How many verdicts a hostile program could have forged."""
+    found = data["programs"]
+    if not found or not found["inside"]:
+        return []
+    were = "was" if found["inside"] == 1 else "were"
+    return [f"{found['inside']} of {found['run']} programs {were} judged inside their own process, where they could forge it"]
 
 
 def frames(library: str) -> Any:

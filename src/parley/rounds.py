@@ -25,7 +25,8 @@ def by_partner(findings: Findings, tables: list[dict[str, Any]]) -> list[dict[st
     """Every ordered pair, round by round: how a writer fares with each editor (4 b)."""
     rounds = {name: metric["round"] for name, metric in findings.metrics.items() if metric.get("round")}
     rows = [
-        {"first": each["first"], "second": each["second"], "metric": table["metric"], "round": rounds[table["metric"]]}
+        {"first_role": table["first"], "first": each["first"], "second_role": table["second"], "second": each["second"]}
+        | {"metric": table["metric"], "round": rounds[table["metric"]]}
         | {"mean": each["cell"]["first"], "matches": each["cell"]["matches"], "blocks": each["cell"]["blocks"]}
         for table in tables
         if table["metric"] in rounds

@@ -25,6 +25,7 @@ from parley.match import Match, Outcome
 from parley.places import Brake, Placed, Tally
 from parley.plan import Done, MatchSpec, gathered
 from parley.prepared import Prepared, names_of
+from parley.programs import awaited, proven
 from parley.providers.patience import AGAIN, NOTICE
 from parley.store import SUFFIX
 from parley.store.archive import Archive
@@ -49,8 +50,9 @@ async def start(prepared: Prepared, folder: Path, *, concurrency: int | None = N
     name = new_id(prepared.task.name)
     path = folder / f"{name}{SUFFIX}"
     facts, items = orjson.dumps(prepared.identity), stored(list(prepared.items.values()))
-    journal = await SqliteJournal.create(path, name, prepared.config.encoded(), facts, items)
-    return await play(prepared, journal, path, most, **watching)
+    async with proven(prepared) as sandbox:
+        journal = await SqliteJournal.create(path, name, prepared.config.encoded(), facts, items)
+        return await play(prepared, journal, path, most, sandbox=sandbox, **watching)
 
 
 async def go_on(prepared: Prepared, path: Path, *, concurrency: int | None = None, **watching: Any) -> Ending:
@@ -62,10 +64,11 @@ async def go_on(prepared: Prepared, path: Path, *, concurrency: int | None = Non
         if archive.state == "done":
             return Ending(path, "done", archive.status, archive.reason or "")
         raised = archive.config != prepared.config
-    journal = await SqliteJournal.open(path)
-    if raised:
-        await journal.reconfigure(prepared.config.encoded())
-    return await play(prepared, journal, path, most, **watching)
+    async with proven(prepared) as sandbox:
+        journal = await SqliteJournal.open(path)
+        if raised:
+            await journal.reconfigure(prepared.config.encoded())
+        return await play(prepared, journal, path, most, sandbox=sandbox, **watching)
 
 
 def bounds(prepared: Prepared, journal: Journal, brake: Brake, archive: Archive) -> Budget | None:
@@ -94,6 +97,7 @@ async def play(
     path: Path,
     concurrency: int,
     *,
+    sandbox: Sandbox | None = None,
     tally: Tally | None = None,
     brake: Brake | None = None,
 ) -> Ending:
@@ -106,10 +110,9 @@ async def play(
         tally.place = str(path)
     try:
         with Archive(path) as archive:
-            playing = Playing(prepared, journal, tally or Tally(), brake or Brake(), archive)
+            playing = Playing(prepared, journal, tally or Tally(), brake or Brake(), archive, sandbox)
         places, beating = list(playing.places.values()), asyncio.create_task(playing.beat())
         hooks = [(AGAIN, AGAIN.set(playing.brake.gate)), (NOTICE, NOTICE.set(playing.tally.hear))]
-        await playing.prove()
         state, status, reason = await playing.season(1 if prepared.attended else concurrency)
         with suppress(StoreError):  # a store that cannot be written is the reason itself, and stands in it
             await playing.ledger.settle(playing.places)
@@ -127,26 +130,23 @@ async def play(
         if beating is not None:
             beating.cancel()
         await asyncio.gather(*(placed.close() for placed in places), return_exceptions=True)
-        if playing is not None and playing.sandbox is not None:
-            await asyncio.to_thread(playing.sandbox.close)
         await journal.close()
     flag = playing.brake.flag or ("--max-blocks" if status == "budget" else "")
     return Ending(path, state, status, reason, flag, least(flag, reason, playing.budget), remedy(playing.lasting, playing.faults))
 
 
-def sandbox_for(prepared: Prepared) -> Sandbox | None:
-    """Where a task's programs run, if it has any."""
-    if not prepared.task.runs_code:
-        return None
-    from parley.sandbox.executor import Sandbox  # few tasks need it
-
-    return Sandbox(prepared.config.sandbox)
-
-
 class Playing:
     """A run while it is played."""
 
-    def __init__(self, prepared: Prepared, journal: Journal, tally: Tally, brake: Brake, archive: Archive) -> None:
+    def __init__(
+        self,
+        prepared: Prepared,
+        journal: Journal,
+        tally: Tally,
+        brake: Brake,
+        archive: Archive,
+        sandbox: Sandbox | None,
+    ) -> None:
         self.prepared, self.journal, self.tally, self.brake = prepared, journal, tally, brake
         self.scores = finished = archive.finished()
         self.mends = "mends" in archive.identity
@@ -158,19 +158,14 @@ class Playing:
             if self.budget is not None and (notice := self.budget.seat(alias, who, prepared.config.models[alias])):
                 tally.notices.append(notice)
         self.names = frozenset(names_of(prepared.config))
-        self.sandbox = sandbox_for(prepared)
+        self.execute = None if sandbox is None else awaited(sandbox, tally)
         self.faults: Counter[str] = Counter()
         self.lasting: set[str] = set()  # of these, what asking again does not mend
         self.fatal: ParleyError | None = None
         tally.done = len(finished)
         tally.notices += [*prepared.cautions, *filter(None, [journal.notice])]
-
-    async def prove(self) -> None:
-        """Before the first match: code that models write is kept apart, or the run does not begin."""
-        if self.sandbox is not None:
-            await self.sandbox.prove()
-            if self.prepared.config.sandbox == "none":
-                self.tally.hear("code that models write runs on this machine WITHOUT isolation, as you asked")
+        if sandbox is not None and prepared.config.sandbox == "none":
+            tally.hear("code that models write runs on this machine WITHOUT isolation, as you asked")
 
     async def season(self, concurrency: int) -> tuple[Literal["done", "stopped", "failed"], str | None, str]:
         specs: dict[int, MatchSpec] = {}
@@ -247,7 +242,7 @@ class Playing:
             standardise=prepared.config.standardise,
             gate=self.brake.gate,
             works=prepared.works,
-            execute=None if self.sandbox is None else self.sandbox.execute,
+            execute=self.execute,
             mend=self.mends,
         )
         return await match.play()

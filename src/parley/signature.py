@@ -33,6 +33,8 @@ def signature(archive: Archive, matches: int) -> str:
     if identity.get("items"):
         facts.append(f"items:{identity['items']}")
     facts += [f"{name}:{value}" for name, value in identity.get("basis", {}).items()]
+    if identity.get("runs_code") and config.sandbox == "none":
+        facts.append("sandbox:none")
     words = short(sorted(identity["prompts"].items()))
     return "|".join(
         [identity["task"], *params, *facts, f"task:{identity['version']}", f"prompts:{words}", f"parley:{identity['parley']}"]

@@ -9,9 +9,9 @@ import orjson
 
 from parley.catalogue import task_class
 from parley.cli.options import as_json
-from parley.cli.progress import fetching, standing
-from parley.datasets import Dataset, all_datasets, items_from, kind_at
-from parley.items import by_id, kind_of
+from parley.cli.progress import fetching, say, standing
+from parley.datasets import Dataset, all_datasets, items_from, kind_at, unread
+from parley.items import how_many, kind_of
 from parley.tables import Table
 
 FAILED = 5
@@ -44,7 +44,9 @@ def check(dataset: str, task: str | None, as_json: bool) -> int:
     """
     with fetching():
         kind = kind_at(dataset) if task is None else kind_of(task_class(task))
-        items = list(by_id(items_from(dataset, kind)).values())
+        items = items_from(dataset, kind)
+        for odd in unread(dataset, kind):
+            say(odd)
     found = verified(kind, items)
     if as_json:
         facts = {"dataset": dataset, "item_type": kind.__name__, "items": len(items), **found}
@@ -53,7 +55,7 @@ def check(dataset: str, task: str | None, as_json: bool) -> int:
         for fault in found["failed"]:
             click.echo(f"{fault['id']}: {fault['fault']}")
         came = f"{found['checked']} checked, {len(found['failed'])} failed" if found["checked"] else "only their form was checked"
-        click.echo(f"{dataset}: {len(items)} items of type {kind.__name__} read; {came}")
+        click.echo(f"{dataset}: {how_many(len(items))} of type {kind.__name__} read; {came}")
     return FAILED if found["failed"] else 0
 
 

@@ -42,7 +42,7 @@ def command(store: str | None, as_json: bool) -> None:
             facts["name"] or "",
             facts["task"],
             ", ".join(models),
-            facts["state"],
+            facts["state"] + (", UNSAFE" if facts["sandbox"] == "none" else ""),
             f"{facts['matches']['done']}/{facts['matches']['planned']}",
             str(cost.calls),
             str(cost),

@@ -13,7 +13,7 @@ from parley.cli.envfile import check_env
 from parley.cli.options import as_json, assigned, in_format, in_store, with_options, within_calls, within_usd
 from parley.cli.playing import played
 from parley.cli.progress import fetching, say
-from parley.config import ISOLATING
+from parley.config import ISOLATING, kept_apart
 from parley.costs import money
 from parley.errors import UsageError
 from parley.experiment import STANDARDISE, Experiment, from_file, is_file, words_of
@@ -118,7 +118,7 @@ def command(
     experiment.override(items=items, plan=plan, repeats=repeats, seed=seed, standardise=standardise)
     experiment.override(until_stable=until_stable, half_width=half_width, alpha=alpha, target=target, top=top)
     experiment.override(seats=seats, max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls)
-    experiment.override(name=name, store=store, concurrency=concurrency, sandbox="none" if unsafe else sandbox)
+    experiment.override(name=name, store=store, concurrency=concurrency, sandbox=kept_apart(sandbox, unsafe))
     with fetching():
         prepared = experiment.prepared(keyless=dry_run)
     if dry_run:

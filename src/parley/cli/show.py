@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -11,12 +12,15 @@ from parley import store as stores
 from parley.cli.options import as_json, in_format, in_store
 from parley.cli.playing import show
 from parley.errors import UsageError
+from parley.expect import clip
 from parley.parts import PARTS
 from parley.pool import Seat, as_message
 from parley.result import Result
 from parley.statistics.intervals import METHODS
 from parley.store.archive import Archive
 from parley.transcript import conversations
+
+LONG = 200  # letters of a note's value
 
 
 @click.command()
@@ -38,14 +42,47 @@ def command(run: str, match: int | None, part: str, interval: str, store: str | 
     if as_json:
         click.echo(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())
         return
-    click.echo(f"match {match}: {facts['state']}" + (f" ({facts['reason']})" if facts["reason"] else ""))
+    item = f", item {facts['item']}" if facts["item"] is not None else ""
+    click.echo(f"match {match}{item}: {facts['state']}" + (f" ({facts['reason']})" if facts["reason"] else ""))
     for seat, view in facts["views"].items():
         click.echo(f"\n══ {Seat.of(seat)}: {facts['seats'][seat]} " + "═" * 40)
         for turn in view:
             click.echo(f"\n{'→' if turn['role'] == 'user' else '←'} " + turn["content"].replace("\n", "\n  "))
         click.echo(f"\nscores: {facts['scores'].get(seat, {})}")
+    for note in facts["notes"]:
+        click.echo(f"note: round {note['round']}, {noted(note)}")
     for violation in facts["violations"]:
         click.echo("violation: round {round}, {seat}: {kind} ({detail}), {outcome}".format(**violation))
+
+
+def noted(note: Mapping[str, Any]) -> str:
+    """What the rule wrote down, in one line: verdicts on programs and votes of judges as people say them, the rest as it is."""
+    rest = {name: value for name, value in note.items() if name != "round"}
+    parts = []
+    if isinstance(faults := rest.get("faults"), list) and "passed" in rest:
+        passed, end, guarantee = rest.pop("passed"), rest.pop("end", ""), rest.pop("guarantee", "")
+        first = next((f" test {n} of {len(faults)}: {clip(fault, LONG)}" for n, fault in enumerate(faults, 1) if fault), "")
+        parts.append("passed" if passed else f"failed{first}")
+        parts += [f"{name} {value}" for name, value in (("end", end), ("guarantee", guarantee)) if value]
+        del rest["faults"]
+    if isinstance(votes := rest.get("votes"), dict) and all(isinstance(given, dict) for given in votes.values()):
+        parts += [
+            f"{judge} votes " + ", ".join(f"{seat} {score(vote)}" for seat, vote in votes[judge].items()) for judge in votes
+        ]
+        del rest["votes"]
+    return "; ".join([*(f"{name} {plain(value)}" for name, value in rest.items()), *parts])
+
+
+def score(vote: Any) -> str:
+    """A vote without its grounds."""
+    return plain(vote["score"] if isinstance(vote, dict) and "score" in vote else vote)
+
+
+def plain(value: Any) -> str:
+    """A value of a note, short."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {plain(each)}" for name, each in value.items())
+    return clip(value if isinstance(value, str) else orjson.dumps(value).decode(), LONG)
 
 
 def seen(archive: Archive, number: int) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -13,8 +13,9 @@ from typing import Any
 
 from parley.datasets import known
 from parley.datasets.files import Located, is_path, rows_at
-from parley.datasets.forms import Columns, all_forms, items_of, kinds_of, wanted
+from parley.datasets.forms import Columns, all_forms, items_of, kinds_of, renamed, understood, wanted
 from parley.errors import UsageError, unknown
+from parley.items import how_many, misspelt
 
 USUAL = "samples"  # what a task is played on where nothing else is said
 
@@ -35,7 +36,8 @@ class Dataset:
         rows = [Located(f"{self.name}, row {n}", n, row) for n, row in enumerate(self.rows(), 1)]
         found = items_of(rows, self.item_type)
         if len(found) != self.count:
-            raise UsageError(f"dataset {self.name} has {self.count} items, found {len(found)}: this is another edition of it")
+            has = how_many(self.count)
+            raise UsageError(f"dataset {self.name} has {has}, found {len(found)}: this is another edition of it")
         return found
 
 
@@ -69,10 +71,24 @@ def items_from(reference: str, kind: type, columns: Columns | None = None) -> li
     if not columns:
         for dataset in named(reference, kind):
             return dataset.items()
+    for field in columns or {}:
+        if field not in understood(kind):
+            raise unknown(f"field of {kind.__name__} in the columns of {reference}:", field, understood(kind))
     rows = list(rows_from(reference, kind))
     if not rows:
         raise UsageError(f"dataset {reference} is empty; wanted {wanted(kind)}")
     return items_of(rows, kind, columns)
+
+
+def unread(reference: str, kind: type, columns: Columns | None = None) -> list[str]:
+    """What looks like a misspelt column in the first row of a file, in words."""
+    if not columns and named(reference, kind):
+        return []
+    first = next(rows_from(reference, kind), None)
+    if first is None or not isinstance(first.row, Mapping):
+        return []
+    row = renamed(first.row, columns, first.where) if columns else first.row
+    return [f"dataset {reference}: {each}" for each in misspelt(row, understood(kind))]
 
 
 def rows_from(reference: str, kind: type | None = None) -> Iterator[Located]:

@@ -42,6 +42,29 @@ def names_called(reference: str, tests: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in defined_in(reference) if name in used - own)
 
 
+def can_fail(test: str, context: Iterable[str] = ()) -> bool:
+    """Whether a test asserts or raises anything: by itself, or through what it, its setup or its prelude define and it uses."""
+    tree = parsed(test, "a test")
+    trees = [tree, *(parsed(code, "a setup") for code in context)]
+    defined = {node.name: node for each in trees for node in ast.walk(each) if isinstance(node, Definition)}
+    waiting: list[ast.AST] = [node for node in tree.body if not isinstance(node, Definition)]
+    seen: set[str] = set()
+    while waiting:
+        for node in ast.walk(waiting.pop()):
+            if isinstance(node, ast.Assert | ast.Raise) or (isinstance(node, ast.Call) and claims(node.func)):
+                return True
+            if isinstance(node, ast.Name) and node.id in defined and node.id not in seen:
+                seen.add(node.id)
+                waiting.append(defined[node.id])
+    return False
+
+
+def claims(called: ast.expr) -> bool:
+    """Whether what is called claims something, by its name: `assert_allclose`, `self.assertEqual`, `unittest.main`."""
+    name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+    return name.startswith(("assert", "fail")) or name in ("main", "exit", "raises")
+
+
 def signature_of(reference: str, names: Iterable[str]) -> str:
     """The heads of what is called, without bodies: `def f(a: int, b=2) -> int`; of a class, with its public methods."""
     defined = defined_in(reference)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sqlite3
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -175,6 +176,12 @@ class Archive:
         """What the rule wrote down for reports."""
         rows = self._rows("SELECT round, facts FROM notes WHERE match = ? ORDER BY number", number)
         return [{"round": round, **decoded(facts)} for round, facts in rows]
+
+    def guarantees(self) -> Counter[str]:
+        """What the verdicts on programs rest on, in matches that have ended, and how often."""
+        rows = self._rows("SELECT result FROM effects e JOIN matches m ON e.match = m.number WHERE state IN ('done', 'aborted')")
+        verdicts = [decoded(result) for (result,) in rows]
+        return Counter(str(each["guarantee"]) for each in verdicts if isinstance(each, dict) and "guarantee" in each)
 
     def violations(self, number: int | None = None) -> list[dict[str, Any]]:
         """Violations of one match or of all, each with the alias that sat in the seat."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from parley.datasets.files import Located
 from parley.errors import UsageError
-from parley.items import fields_of, item_from
+from parley.items import fields_of, item_from, misspelt
 
 Row = Mapping[str, Any]
 Columns = Mapping[str, str | list[str]]  # field: the column, or the columns, that it is taken from
@@ -25,6 +25,7 @@ class Form:
     name: str
     columns: tuple[str, ...]
     fields: Callable[[Row], dict[str, Any]]  # a ValueError says what is wrong with the row
+    also: tuple[str, ...] = ()  # further columns that are read where they are there
     joined: Callable[[Sequence[Located]], Iterable[Located]] | None = None  # where an item is made of several rows
 
 
@@ -36,12 +37,18 @@ def all_forms() -> tuple[Form, ...]:
 
 
 def items_of(rows: Sequence[Located], kind: type, columns: Columns | None = None) -> list[Any]:
-    """All rows of a dataset as items; rows that are only parts of items are put together first."""
+    """All rows of a dataset as items, no two of which have the same id; rows that are only parts of items are put together."""
     if rows and not columns and isinstance(rows[0].row, Mapping):
         form = next((each for each in all_forms() if each.item_type is kind and rows[0].row.keys() >= set(each.columns)), None)
         if form is not None and form.joined is not None:
             rows = list(form.joined(rows))
-    return [item_of(row, kind, columns) for row in rows]
+    found, places = [], dict[str, str]()
+    for row in rows:
+        item = item_of(row, kind, columns)
+        if (first := places.setdefault(str(item.id), row.where)) is not row.where:
+            raise UsageError(f"two items have the id {item.id!r}: {first}, and {row.where}; each wants an id of its own")
+        found.append(item)
+    return found
 
 
 def item_of(found: Located, kind: type, columns: Columns | None = None) -> Any:
@@ -59,7 +66,7 @@ def item_of(found: Located, kind: type, columns: Columns | None = None) -> Any:
                 raise UsageError(f"{found.where} ({form.name}): {wrong}; found {', '.join(map(str, row))}") from None
             return item_from(row, kind, found.where, found.number)
     if any(form.item_type is kind for form in all_forms()):
-        said = ", ".join(map(str, row)) or "nothing"
+        said = "; ".join([", ".join(map(str, row)) or "nothing", *misspelt(row, understood(kind))])
         raise UsageError(
             f"{found.where}: wanted {wanted(kind)}; found {said}; "
             "an experiment file can say which column is which: dataset: {path: FILE, columns: {FIELD: COLUMN}}"
@@ -71,6 +78,12 @@ def wanted(kind: type) -> str:
     """The columns that are understood, in words."""
     known = [f"{', '.join(form.columns)} ({form.name})" for form in all_forms() if form.item_type is kind]
     return " or ".join(known) if known else ", ".join(fields_of(kind))
+
+
+def understood(kind: type) -> list[str]:
+    """Every column that is read in some form of an item."""
+    forms = [form for form in all_forms() if form.item_type is kind]
+    return list(dict.fromkeys([*fields_of(kind), *(column for form in forms for column in (*form.columns, *form.also))]))
 
 
 def renamed(row: Row, columns: Columns, where: str) -> Row:

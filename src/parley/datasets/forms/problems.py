@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import json
+import warnings
+from contextlib import suppress
 from typing import Any
 
 from parley.datasets.forms import Form, Row
-from parley.datasets.programs import defined_in, names_called, parsed, signature_of, unix
+from parley.datasets.programs import can_fail, defined_in, names_called, parsed, signature_of, unix
+from parley.expect import clip
 from parley.material import Problem
 
 
@@ -19,11 +24,21 @@ def text_in(row: Row, column: str) -> str:
 
 def texts_in(row: Row, column: str) -> list[str]:
     """A column that holds texts; one text alone is a list of one."""
-    found = row.get(column)
+    found = unpacked(row.get(column))
     found = [] if found is None or found == "" else [found] if isinstance(found, str) else found
     if not isinstance(found, list | tuple) or not all(isinstance(each, str) for each in found):
-        raise ValueError(f"{column} wants a list of texts")
+        raise ValueError(f"{column} wants a list of texts, found {clip(repr(found))}")
     return [unix(each) for each in found]
+
+
+def unpacked(found: Any) -> Any:
+    """A list that stands in a cell as text, as JSON or as Python writes it; anything else as it is."""
+    if isinstance(found, str) and found.strip()[:1] + found.strip()[-1:] == "[]":
+        for read in (json.loads, ast.literal_eval):
+            with suppress(ValueError, SyntaxError, RecursionError, MemoryError), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return read(found.strip())
+    return found
 
 
 def described(fields: dict[str, Any]) -> dict[str, Any]:
@@ -35,6 +50,13 @@ def described(fields: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("a problem has tests or cases, not both")
     for test in tests:
         parsed(test, "a test")
+    for number, test in enumerate(fields["tests"], 1):
+        if not test.strip():
+            raise ValueError(f"test {number} is empty")
+        if not can_fail(test, [fields.get("setup", ""), fields.get("prelude", "")]):
+            raise ValueError(f"test {number} asserts nothing, so that every program would pass it: {clip(test.strip())!r}")
+    if wrong := [name for name in fields.get("names", ()) if not name.isidentifier()]:
+        raise ValueError(f"names wants names of functions or classes, found {clip(wrong[0])!r}")
     if not fields["tests"] or not reference:
         return fields
     names = fields.get("names") or names_called(reference, tests)
@@ -90,7 +112,8 @@ def plain(row: Row) -> dict[str, Any]:
     """The fields of a problem; what is left out, names and signature too, is read off the reference."""
     texts = {column: text_in(row, column) for column in ("text", "signature", "setup", "prelude", "reference")}
     lists = {column: texts_in(row, column) for column in ("tests", "names", "challenge")}
-    own = {column: row[column] for column in ("id", "cases") if row.get(column)}
+    own = {"id": row["id"]} if row.get("id") else {}
+    own |= {"cases": unpacked(row["cases"])} if row.get("cases") else {}
     return described({**own, **texts, **lists})
 
 
@@ -98,10 +121,11 @@ def given_id(row: Row) -> dict[str, Any]:
     return {"id": row["task_id"]} if row.get("task_id") is not None else {}
 
 
+MORE = ("id", "signature", "names", "setup", "prelude", "reference", "challenge")
 FORMS = (
-    Form(Problem, "HumanEval", ("prompt", "entry_point", "canonical_solution", "test"), human_eval),
-    Form(Problem, "MBPP sanitised", ("prompt", "code", "test_list"), sanitised),
-    Form(Problem, "MBPP", ("text", "code", "test_list"), mbpp),
-    Form(Problem, "problems with tests", ("text", "tests"), plain),
-    Form(Problem, "problems with cases", ("text", "cases"), plain),
+    Form(Problem, "HumanEval", ("prompt", "entry_point", "canonical_solution", "test"), human_eval, ("task_id",)),
+    Form(Problem, "MBPP sanitised", ("prompt", "code", "test_list"), sanitised, ("task_id", "test_imports")),
+    Form(Problem, "MBPP", ("text", "code", "test_list"), mbpp, ("task_id", "test_setup_code", "challenge_test_list")),
+    Form(Problem, "problems with tests", ("text", "tests"), plain, MORE),
+    Form(Problem, "problems with cases", ("text", "cases"), plain, MORE),
 )
