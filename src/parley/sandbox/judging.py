@@ -163,7 +163,7 @@ def stopped(end: End, first: First, trial: Trial, guarantee: Guarantee = "values
     memory = Verdict((f"more than {limits.memory >> 20} MB of memory",) * count, guarantee, "memory", end.cpu)
     if end.end == "memory" or (killed and end.peak > limits.memory):
         return memory
-    if killed and end.cpu >= limits.cpu - 0.5:
+    if end.end == "cpu" or (killed and end.cpu >= limits.cpu - 0.5):
         return Verdict((f"more than {limits.cpu} s on the processor",) * count, guarantee, "timeout", end.cpu)
     how = "breaks off the conversation" if end.end == "not wanted" else f"ended itself ({end.end})"
     died = Verdict((f"the program {how}",) * count, guarantee, "died", end.cpu)

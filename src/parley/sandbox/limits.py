@@ -11,7 +11,7 @@ MB = 1 << 20
 class Limits:
     """Bounds on one program. Time on the processor decides; the clock only ends what does not end by itself."""
 
-    cpu: int = 10  # seconds on the processor, a process
+    cpu: int = 10  # seconds on the processor, all its processes together
     wall: float = 20.0  # seconds by the clock, all calls together
     memory: int = 512 * MB  # held by all its processes together
     space: int = 1024 * MB  # address space, a process
