@@ -84,7 +84,7 @@ def attack():
     for _ in range(2):
         if os.fork() == 0:
             threading.Thread(target=hold).start()
-            LIBC.pthread_exit(None)
+            LIBC.syscall(93 if os.uname().machine == "aarch64" else 60, 0)
     os.read(read, 1), os.read(read, 1)
     time.sleep(0.5)
     return True
@@ -133,7 +133,7 @@ def attack():
     time.sleep(6)
     return True
 """,
-        "more than", "memory", slow=True,
+        MEMORY, slow=True,
     ),
     "memory_kept_from_swap": Attack(
         "import mmap\ndef attack():\n    held = mmap.mmap(-1, 64 << 20)\n    at = ctypes.addressof(ctypes.c_char.from_buffer(held))\n"
@@ -227,6 +227,40 @@ def attack():
     "aborts": Attack("def attack():\n    os.abort()", "the program ended itself", "died"),
     "answers_too_much": Attack("def answer(x): return 'x' * (64 << 20)", "ValueError"),
     "doubles_its_lists": Attack("def answer(x):\n    found = []\n    for _ in range(60): found = [found, found]\n    return found", "", slow=True),
+    "buffers_of_the_kernel": Attack(
+        """
+import socket, struct
+def attack():
+    read, write = os.pipe()
+    born, held = 0, 0
+    for _ in range(80):
+        try: pid = os.fork()
+        except OSError: break
+        if pid:
+            born += 1
+            continue
+        count, kept = 0, []
+        try:
+            while True:
+                kept.append(pair := socket.socketpair())
+                for each in pair:
+                    try: each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+                    except OSError: pass
+                    each.setblocking(False)
+                    try:
+                        while True: count += each.send(bytes(32768))
+                    except BlockingIOError: pass
+        except OSError: pass
+        os.write(write, struct.pack("q", count))
+        time.sleep(30)
+        os._exit(0)
+    for _ in range(born): held += struct.unpack("q", os.read(read, 8))[0]
+    return held > 384 << 20
+"""
+    ),
+    "lowers_its_time": Attack(
+        "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (1, 1))\ndef answer(x):\n    while True: pass", "ValueError"
+    ),
     "raises_its_limits": Attack(
         """
 import resource

@@ -17,5 +17,5 @@ class Limits:
     space: int = 1024 * MB  # address space, a process
     file: int = 16 * MB  # the largest file
     disk: int = 32 * MB  # all files together
-    files: int = 64  # open at a time
-    processes: int = 64
+    files: int = 48  # open at a time; with the number of processes this bounds what the kernel holds for them
+    processes: int = 40
