@@ -84,6 +84,7 @@ class Watched:
     def __init__(self, pid: int, status: int, role: str) -> None:
         self.pid, self.status, self.handle = pid, status, os.pidfd_open(pid)
         self.pause, self.looked, self.peak = LOOK[role], time.monotonic(), 0
+        self.ending = ""  # why it is being ended
         self.times, self.cpu = None if role == "judges" else Times(), 0.0  # a judge that stays has no end
 
 
@@ -140,7 +141,7 @@ class Room:
     def look(self) -> None:
         """End what holds too much memory, or was too long on the processor; what has only just begun cannot."""
         now = time.monotonic()
-        due = {each for each in self.by_descriptor.values() if now - each.looked > each.pause}
+        due = {each for each in self.by_descriptor.values() if now - each.looked > each.pause and not each.ending}
         here = processes() if due else {}
         limits = self.settings["limits"]
         for watched in due:
@@ -157,18 +158,20 @@ class Room:
                 self.finish(watched, "cpu")
 
     def finish(self, watched: Watched, why: str) -> None:
-        """End a process with everything below it, and say how it ended; one that was gone already has ended by itself."""
-        for descriptor in [each for each, of in self.by_descriptor.items() if of is watched]:
-            self.poll.unregister(descriptor)
-            del self.by_descriptor[descriptor]
+        """End a process with everything below it, and say how it ended; one that was gone already has ended by itself.
+
+        Those who hold much take long to go: nobody waits for them, and they are heard of when they are gone.
+        """
         pid, result, usage = os.wait4(watched.pid, os.WNOHANG)
-        if pid:
-            code = os.waitstatus_to_exitcode(result)
-            ended = f"signal {-code}" if code < 0 else f"status {code}"
-        else:
+        if not pid and not watched.ending:
+            watched.ending = why
             kill(watched.pid)
-            _, result, usage = os.wait4(watched.pid, 0)
-            ended = why
+            self.forget(watched, {watched.handle})
+        if not pid:
+            return
+        self.forget(watched, set())
+        code = os.waitstatus_to_exitcode(result)
+        ended = watched.ending or (f"signal {-code}" if code < 0 else f"status {code}")
         while not self.settings["nested"] and (left := all_below(os.getpid(), processes())):
             for each in left:
                 kill(each)
@@ -177,6 +180,12 @@ class Room:
         report(watched.status, ended, cpu, peak)
         os.close(watched.handle)
         os.close(watched.status)
+
+    def forget(self, watched: Watched, kept: set[int]) -> None:
+        """Listen no more to what belongs to a process."""
+        for descriptor in [each for each, of in self.by_descriptor.items() if of is watched and each not in kept]:
+            self.poll.unregister(descriptor)
+            del self.by_descriptor[descriptor]
 
 
 def report(status: int, end: str, cpu: float = 0.0, peak: int = 0) -> None:
