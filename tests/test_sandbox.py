@@ -418,7 +418,7 @@ def f(x):
     modest = """
 import os, time
 def f(x):
-    for _ in range(40):
+    for _ in range(30):
         if os.fork() == 0:
             time.sleep(0.4)
             os._exit(0)

@@ -61,7 +61,7 @@ def test_a_sound_sandbox_is_proved():
 
 
 def test_the_network(monkeypatch):
-    monkeypatch.setattr(process, "filtering", lambda: b"")
+    monkeypatch.setattr(process, "filtering", lambda _: b"")
     said = refusal(Broken(nested=False, without=("--unshare-net",)))
     assert "the network can be reached" in said
     assert "sockets of this machine can be reached" in said
@@ -69,7 +69,7 @@ def test_the_network(monkeypatch):
 
 
 def test_a_filter_that_is_missing(monkeypatch):
-    monkeypatch.setattr(process, "filtering", lambda: b"")
+    monkeypatch.setattr(process, "filtering", lambda _: b"")
     said = refusal(Bubblewrap())
     assert "system calls are not filtered" in said
     assert "the network" not in said
@@ -122,7 +122,7 @@ def test_rights_that_can_be_gained(monkeypatch):
     """Bubblewrap forbids that by itself, so it is tried without."""
     sources = [(name, text.replace('control(NO_NEW_RIGHTS, 1, "no new rights")', "pass")) for name, text in process.SOURCES]
     monkeypatch.setattr(process, "SOURCES", sources)
-    monkeypatch.setattr(process, "filtering", lambda: b"")
+    monkeypatch.setattr(process, "filtering", lambda _: b"")
     assert "it can gain rights" in refusal(Bare())
 
 

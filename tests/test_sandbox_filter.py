@@ -6,14 +6,25 @@ import struct
 import pytest
 
 from parley.sandbox import seccomp
-from parley.sandbox.seccomp import ALLOW, FORBIDDEN, KILL, MACHINES, MISSING, REFUSED, filtering
+from parley.sandbox.seccomp import (
+    ALLOW,
+    FORBIDDEN,
+    KILL,
+    MACHINES,
+    MISSING,
+    NEWEST,
+    NOT_IN_PROGRAMS,
+    REFUSED,
+    SETTING_LIMITS,
+    filtering,
+)
 
 MOST = 4096  # steps that a kernel takes
 
 
-def verdict(machine, number, arguments=(), audit=None):
+def verdict(machine, number, arguments=(), audit=None, role="program"):
     """What the kernel would do with a call: a small interpreter of the filter's language."""
-    program = list(struct.iter_unpack("HBBI", filtering(machine)))
+    program = list(struct.iter_unpack("HBBI", filtering(role, machine)))
     words = [*arguments, *[0] * (6 - len(arguments))]
     call = struct.pack("<IIQ6Q", number & 0xFFFFFFFF, audit if audit is not None else MACHINES[machine][0], 0, *words)
     at, held = 0, 0
@@ -23,6 +34,8 @@ def verdict(machine, number, arguments=(), audit=None):
         if code == seccomp.LOAD:
             assert value % 4 == 0
             (held,) = struct.unpack_from("<I", call, value)
+        elif code == seccomp.MASK:
+            held &= value
         elif code == seccomp.RETURN:
             return value
         else:
@@ -30,9 +43,10 @@ def verdict(machine, number, arguments=(), audit=None):
             at += then if true else otherwise
 
 
+@pytest.mark.parametrize("role", ["program", "judges", "shell"])
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
-def test_the_filter_is_a_program_that_ends(machine):
-    program = list(struct.iter_unpack("HBBI", filtering(machine)))
+def test_the_filter_is_a_program_that_ends(machine, role):
+    program = list(struct.iter_unpack("HBBI", filtering(role, machine)))
     assert 0 < len(program) < MOST
     assert program[-1][0] == seccomp.RETURN
     for at, (code, then, otherwise, _) in enumerate(program):
@@ -40,24 +54,28 @@ def test_the_filter_is_a_program_that_ends(machine):
             assert at + 1 + max(then, otherwise) < len(program)
 
 
+@pytest.mark.parametrize("role", ["program", "judges", "shell"])
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
-def test_refused_calls_are_refused_and_all_others_pass(machine):
+def test_refused_calls_are_refused_new_ones_do_not_exist_and_all_others_pass(machine, role):
     column = MACHINES[machine][1]
-    refused = {numbers[column] for numbers in REFUSED.values()} - {None}
-    for number in range(600):
-        found = verdict(machine, number, (1, 0))  # the family of local sockets, no flags
+    tables = [REFUSED] if role == "shell" else [REFUSED, NOT_IN_PROGRAMS]
+    refused = {numbers[column] for table in tables for numbers in table.values()} - {None}
+    for number in [*range(600), 0x3FFFFFFF]:
+        found = verdict(machine, number, (1, 1), role=role)  # a stream of local sockets, no flags, a limit but that of time
         if number in refused:
             assert found == FORBIDDEN, number
-        elif number == MACHINES[machine][3]:
-            assert found == MISSING
+        elif number == MACHINES[machine][3] or number > NEWEST:
+            assert found == MISSING, number
         else:
             assert found == ALLOW, number
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_no_number_is_given_twice(machine):
-    numbers = [both[MACHINES[machine][1]] for both in REFUSED.values() if both[MACHINES[machine][1]] is not None]
+    both = [each for table in (REFUSED, NOT_IN_PROGRAMS) for each in table.values()]
+    numbers = [each[MACHINES[machine][1]] for each in both if each[MACHINES[machine][1]] is not None]
     assert len(numbers) == len(set(numbers))
+    assert max(numbers) <= NEWEST
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
@@ -80,8 +98,36 @@ def test_clone_makes_threads_and_processes_but_no_namespaces(machine):
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_pairs_of_sockets_are_local_and_no_terminal_is_written_for(machine):
     *_, ioctl, socketpair = MACHINES[machine]
-    assert [verdict(machine, socketpair, (family,)) for family in (1, 2, 16, 30)] == [ALLOW, *[FORBIDDEN] * 3]
+    assert [verdict(machine, socketpair, (family, 1)) for family in (1, 2, 16, 30)] == [ALLOW, *[FORBIDDEN] * 3]
     assert [verdict(machine, ioctl, (0, word)) for word in (0x5401, 0x5412, 0x541C)] == [ALLOW, FORBIDDEN, FORBIDDEN]
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_pairs_of_sockets_have_no_addresses(machine):
+    socketpair, closed_and_at_once = MACHINES[machine][-1], 0o2000000 | 0o4000
+    for kind in range(1, 11):
+        wanted = ALLOW if kind == 1 else FORBIDDEN
+        for role in ("program", "judges"):
+            assert verdict(machine, socketpair, (1, kind), role=role) == wanted
+            assert verdict(machine, socketpair, (1, kind | closed_and_at_once), role=role) == wanted
+        assert verdict(machine, socketpair, (1, kind), role="shell") == ALLOW
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_a_program_sets_no_time_and_nothing_for_others(machine):
+    own, anybodys = SETTING_LIMITS[machine]
+    time, stack, somewhere, high = 0, 3, 0x7FFF1234, 0x7FFF00000000
+    for role in ("judges", "shell"):
+        assert verdict(machine, own, (time, somewhere), role=role) == ALLOW
+        assert verdict(machine, anybodys, (7, time, somewhere), role=role) == ALLOW
+    assert verdict(machine, own, (time, somewhere)) == FORBIDDEN
+    assert verdict(machine, own, (stack, somewhere)) == ALLOW
+    for pid, which, new, wanted in (
+        (0, time, 0, ALLOW), (7, time, 0, ALLOW), (0, stack, somewhere, ALLOW), (0, stack, high, ALLOW),
+        (0, time, somewhere, FORBIDDEN), (0, time, high, FORBIDDEN), (7, stack, somewhere, FORBIDDEN),
+        (7, stack, high, FORBIDDEN),
+    ):  # fmt: skip
+        assert verdict(machine, anybodys, (pid, which, new)) == wanted, (pid, which, new)
 
 
 def test_the_words_of_refusal_are_errors():
@@ -90,4 +136,4 @@ def test_the_words_of_refusal_are_errors():
 
 
 def test_an_unknown_machine_has_no_filter():
-    assert filtering("s390x") == b""
+    assert filtering("program", "s390x") == b""

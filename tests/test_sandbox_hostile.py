@@ -90,7 +90,7 @@ def test_the_programs_bite_where_nothing_isolates_them(tmp_path, monkeypatch, na
 
 
 def test_they_bite_where_the_filter_is_missing(monkeypatch):
-    monkeypatch.setattr(process, "filtering", lambda: b"")
+    monkeypatch.setattr(process, "filtering", lambda _: b"")
     for name in ("every_family", "files_in_memory", "rings"):
         attack = import_module("tests.hostile.escape").ATTACKS[name]
         verdict = verdict_without_isolation(attack.filled(), attack.tests)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from dataclasses import dataclass
 
-from parley.sandbox.seccomp import MACHINES, REFUSED
+from parley.sandbox.seccomp import MACHINES, NOT_IN_PROGRAMS, REFUSED
 
 # What all of them begin with. The name of the process shows, on this machine, whether any is left.
 BEGIN = """
@@ -49,7 +49,7 @@ class Attack:
 
     def filled(self, **words: object) -> str:
         code = self.code + (REACHED if "def attack(" in self.code else "")
-        numbers = {name: both[MACHINES[platform.machine()][1]] for name, both in REFUSED.items()}
+        numbers = {name: both[MACHINES[platform.machine()][1]] for name, both in {**REFUSED, **NOT_IN_PROGRAMS}.items()}
         text = f"{BEGIN}\nNR = {numbers!r}\n{code}"
         for name, value in words.items():
             text = text.replace(f"@{name}@", str(value))

@@ -46,6 +46,18 @@ def attack():
     ),
     "name_service": Attack("import socket\ndef attack(): return works(socket.getaddrinfo, 'example.org', 80)"),
     "trace": Attack("def attack(): return call(NR['ptrace'], 0, 0, 0, 0) or call(NR['ptrace'], 16, 1, 0, 0)"),
+    "an_address_for_letters": Attack(
+        """
+import socket
+def attack():
+    def letters():
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        here.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        here.send(b"x")
+        if not here.getsockname(): raise OSError
+    return works(letters)
+"""
+    ),
     "memory_of_others": Attack(
         """
 def attack():

@@ -69,6 +69,72 @@ def attack():
 """,
         "more than", "memory", slow=True,
     ),
+    "memory_without_a_first_thread": Attack(
+        """
+import mmap, threading
+def attack():
+    read, write = os.pipe()
+    def hold():
+        time.sleep(0.05)
+        held = mmap.mmap(-1, 200 << 20)
+        for at in range(0, 200 << 20, 4096): held[at] = 1
+        os.write(write, b"x")
+        time.sleep(3)
+        os._exit(0)
+    for _ in range(2):
+        if os.fork() == 0:
+            threading.Thread(target=hold).start()
+            LIBC.syscall(93 if os.uname().machine == "aarch64" else 60, 0)
+    os.read(read, 1), os.read(read, 1)
+    time.sleep(0.5)
+    return True
+""",
+        "more than", "memory",
+    ),
+    "processor_in_many_processes": Attack(
+        """
+def attack():
+    for _ in range(6):
+        if (pid := os.fork()) == 0:
+            while time.process_time() < 1: pass
+            os._exit(0)
+        os.waitpid(pid, 0)
+    return True
+""",
+        "more than", "timeout",
+    ),
+    "processor_in_processes_that_nobody_waits_for": Attack(
+        """
+import signal
+def attack():
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    for _ in range(12):
+        if (pid := os.fork()) == 0:
+            while time.process_time() < 0.5: pass
+            os._exit(0)
+        while works(os.kill, pid, 0): time.sleep(0.01)
+    return True
+""",
+        "more than", "timeout", slow=True,
+    ),
+    "memory_in_many_pieces": Attack(
+        """
+import mmap
+held = mmap.mmap(-1, 200 << 20)
+def attack():
+    at = ctypes.addressof(ctypes.c_char.from_buffer(held))
+    for place in range(0, 200 << 20, 8192): held[place] = 1
+    for place in range(0, 200 << 20, 8192): LIBC.mprotect(ctypes.c_void_p(at + place), ctypes.c_size_t(4096), 1)
+    for _ in range(30):
+        if os.fork() == 0:
+            LIBC.madvise(ctypes.c_void_p(at), ctypes.c_size_t(200 << 20), 22)
+            time.sleep(30)
+            os._exit(0)
+    time.sleep(6)
+    return True
+""",
+        MEMORY, slow=True,
+    ),
     "memory_kept_from_swap": Attack(
         "import mmap\ndef attack():\n    held = mmap.mmap(-1, 64 << 20)\n    at = ctypes.addressof(ctypes.c_char.from_buffer(held))\n"
         "    return LIBC.mlock(ctypes.c_void_p(at), ctypes.c_size_t(64 << 20)) == 0 or LIBC.mlockall(1) == 0"
@@ -161,6 +227,40 @@ def attack():
     "aborts": Attack("def attack():\n    os.abort()", "the program ended itself", "died"),
     "answers_too_much": Attack("def answer(x): return 'x' * (64 << 20)", "ValueError"),
     "doubles_its_lists": Attack("def answer(x):\n    found = []\n    for _ in range(60): found = [found, found]\n    return found", "", slow=True),
+    "buffers_of_the_kernel": Attack(
+        """
+import socket, struct
+def attack():
+    read, write = os.pipe()
+    born, held = 0, 0
+    for _ in range(80):
+        try: pid = os.fork()
+        except OSError: break
+        if pid:
+            born += 1
+            continue
+        count, kept = 0, []
+        try:
+            while True:
+                kept.append(pair := socket.socketpair())
+                for each in pair:
+                    try: each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+                    except OSError: pass
+                    each.setblocking(False)
+                    try:
+                        while True: count += each.send(bytes(32768))
+                    except BlockingIOError: pass
+        except OSError: pass
+        os.write(write, struct.pack("q", count))
+        time.sleep(30)
+        os._exit(0)
+    for _ in range(born): held += struct.unpack("q", os.read(read, 8))[0]
+    return held > 384 << 20
+"""
+    ),
+    "lowers_its_time": Attack(
+        "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (1, 1))\ndef answer(x):\n    while True: pass", "ValueError"
+    ),
     "raises_its_limits": Attack(
         """
 import resource

@@ -62,6 +62,16 @@ def attack():
         SEEN + "def attack(): return any(seen_in(f'/proc/{pid}/fd/{each}') for pid in range(1, 60) for each in range(5, 40))"
     ),
     "kernel": Attack(SEEN + "def attack(): return any(works(os.open, place, os.O_RDONLY) for place in ('/dev/mem', '/proc/kcore', '/dev/kmsg', '/proc/kmsg', '/dev/port'))"),
+    "mounts_of_this_machine": Attack(
+        "def attack():\n    asked, found = (ctypes.c_uint64 * 4)(24, 2 ** 64 - 1, 0, 0), (ctypes.c_uint64 * 100)()\n"
+        "    return call(NR['listmount'], asked, found, ctypes.c_size_t(100), 0)"
+    ),
+    "who_uses_what_here": Attack(
+        "def attack():\n    watch = LIBC.inotify_init1(0)\n    return watch >= 0 and LIBC.inotify_add_watch(watch, b'/usr/bin', 33) >= 0"
+    ),
+    "locks_files_of_this_machine": Attack(
+        "import fcntl\ndef attack(): return works(fcntl.flock, os.open(sys.executable, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    ),
     "messages_of_the_kernel": Attack("def attack():\n    room = ctypes.create_string_buffer(4096)\n    return call(NR['syslog'], 3, room, 4096)"),
     "groups_of_this_machine": Attack("def attack(): return works(os.listdir, '/sys/fs/cgroup') or works(os.listdir, '/sys/class/net')"),
     "passwords": Attack("def attack(): return any(works(os.open, f'/etc/{name}', os.O_RDONLY) for name in ('passwd', 'shadow', 'hosts', 'resolv.conf', 'machine-id'))"),

@@ -23,7 +23,7 @@ Role = Literal["program", "judge"]
 START = 30.0  # seconds for a sandbox to stand; a loaded machine is slow
 
 
-SOURCES = sources("wire", "confine", "program", "judge", "zygote")
+SOURCES = sources("wire", "confine", "program", "judge", "taken", "zygote")
 
 
 class Launched:
@@ -32,7 +32,8 @@ class Launched:
     def __init__(self, kind: Kind, limits: Limits, group: Group | None, stdin: socket.socket, stderr: int, role: str) -> None:
         bare = kind.name == "none"
         self._folder = tempfile.TemporaryDirectory(prefix="parley-", ignore_cleanup_errors=True) if bare else None
-        settings = {"uid": kind.uid, "nested": kind.nested, "filter": filtering().hex(), "limits": asdict(limits), "role": role}
+        settings = {"uid": kind.uid, "nested": kind.nested, "limits": asdict(limits), "role": role}
+        settings["filters"] = {"program": filtering("program").hex(), "judges": filtering("judges").hex()}
         settings["folder"] = self._folder.name if self._folder is not None else "/tmp"
         boot = json.dumps([SOURCES, settings]).encode()
         self.boot = len(boot).to_bytes(4, "big") + boot

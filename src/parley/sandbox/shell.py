@@ -226,7 +226,7 @@ def private_range(mapped: str) -> int:
 
 def filtering() -> bytes:
     """The filter of all sandboxes, but sockets do not exist where elsewhere they are forbidden: tools for users ask for one."""
-    if not (rest := seccomp.filtering()):
+    if not (rest := seccomp.filtering("shell")):
         return b""
     number = SOCKET[{"AMD64": "x86_64", "arm64": "aarch64"}.get(machine := os.uname().machine, machine)]
     first = [seccomp.step(seccomp.LOAD, seccomp.NUMBER), seccomp.step(seccomp.EQUAL, number, 0, 1)]

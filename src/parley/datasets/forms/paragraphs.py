@@ -83,6 +83,6 @@ def code(language: str) -> str:
 
 
 FORMS = (
-    Form(Paragraph, "aligned segments", ("translation",), aligned, joined),
+    Form(Paragraph, "aligned segments", ("translation",), aligned, joined=joined),
     Form(Paragraph, "paragraphs", ("source", "reference", "source_language", "target_language"), plain),
 )

@@ -87,9 +87,10 @@ def limited(limits: dict[str, Any]) -> None:
 
 def bounded(name: str, value: int) -> None:
     which = getattr(resource, f"RLIMIT_{name}")
-    most = resource.getrlimit(which)[1]
+    least, most = resource.getrlimit(which)
     value = value if most == resource.RLIM_INFINITY else min(value, most)
-    resource.setrlimit(which, (value, value))
+    if (least, most) != (value, value):  # one that is bounded already may not be allowed to ask
+        resource.setrlimit(which, (value, value))
 
 
 def disarmed(program: bytes) -> None:

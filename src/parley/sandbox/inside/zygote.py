@@ -13,16 +13,18 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
 from parley.sandbox.inside import confine
 from parley.sandbox.inside.judge import judge_once, judges
 from parley.sandbox.inside.program import serve
+from parley.sandbox.inside.taken import Times, all_below, memory_of, processes
 from parley.sandbox.inside.wire import Channel, no_data, packed, unpacked
 
-LOOK = {"program": 0.05, "judge": 0.05, "judges": 0.5}  # seconds between two looks at the memory of what runs
-PAGE = os.sysconf("SC_PAGE_SIZE")
+LOOK = {"program": 0.05, "judge": 0.05, "judges": 0.5}  # seconds between two looks at what runs
+POLITE = 5  # steps that what runs stands back behind its watcher
 DESCRIPTORS = 1024  # that the first process may have open: each child closes them, one by one on some systems
 COMMON = """
 bisect cmath collections copy datetime decimal fractions functools heapq itertools json math operator re string textwrap typing
@@ -82,6 +84,8 @@ class Watched:
     def __init__(self, pid: int, status: int, role: str) -> None:
         self.pid, self.status, self.handle = pid, status, os.pidfd_open(pid)
         self.pause, self.looked, self.peak = LOOK[role], time.monotonic(), 0
+        self.ending = ""  # why it is being ended
+        self.times, self.cpu = None if role == "judges" else Times(), 0.0  # a judge that stays has no end
 
 
 class Room:
@@ -135,38 +139,53 @@ class Room:
             os.close(channel.read)
 
     def look(self) -> None:
-        """End what holds too much memory; what has only just begun cannot."""
+        """End what holds too much memory, or was too long on the processor; what has only just begun cannot."""
         now = time.monotonic()
-        due = {each for each in self.by_descriptor.values() if now - each.looked > each.pause}
-        below = children() if due else {}
+        due = {each for each in self.by_descriptor.values() if now - each.looked > each.pause and not each.ending}
+        here = processes() if due else {}
+        limits = self.settings["limits"]
         for watched in due:
             # Without a namespace of its own, what it leaves behind comes to us.
-            family = {watched.pid, *all_below(watched.pid if self.settings["nested"] else os.getpid(), below)}
-            watched.peak = max(watched.peak, memory_of(family, self.settings["limits"]["memory"]))
-            watched.looked = now
-            if watched.peak > self.settings["limits"]["memory"]:
+            family = all_below(watched.pid if self.settings["nested"] else os.getpid(), here)
+            family |= {watched.pid: here[watched.pid]} if watched.pid in here else {}
+            watched.peak = max(watched.peak, memory_of(family, limits["memory"]))
+            if watched.times is not None:
+                watched.cpu = watched.times.seconds(family)
+            watched.looked = time.monotonic()
+            if watched.peak > limits["memory"]:
                 self.finish(watched, "memory")
+            elif watched.cpu > limits["cpu"]:
+                self.finish(watched, "cpu")
 
     def finish(self, watched: Watched, why: str) -> None:
-        """End a process with everything below it, and say how it ended; one that was gone already has ended by itself."""
-        for descriptor in [each for each, of in self.by_descriptor.items() if of is watched]:
-            self.poll.unregister(descriptor)
-            del self.by_descriptor[descriptor]
+        """End a process with everything below it, and say how it ended; one that was gone already has ended by itself.
+
+        Those who hold much take long to go: nobody waits for them, and they are heard of when they are gone.
+        """
         pid, result, usage = os.wait4(watched.pid, os.WNOHANG)
-        if pid:
-            code = os.waitstatus_to_exitcode(result)
-            ended = f"signal {-code}" if code < 0 else f"status {code}"
-        else:
+        if not pid and not watched.ending:
+            watched.ending = why
             kill(watched.pid)
-            _, result, usage = os.wait4(watched.pid, 0)
-            ended = why
-        while not self.settings["nested"] and (left := all_below(os.getpid(), children())):
+            self.forget(watched, {watched.handle})
+        if not pid:
+            return
+        self.forget(watched, set())
+        code = os.waitstatus_to_exitcode(result)
+        ended = watched.ending or (f"signal {-code}" if code < 0 else f"status {code}")
+        while not self.settings["nested"] and (left := all_below(os.getpid(), processes())):
             for each in left:
                 kill(each)
             reap(left)
-        report(watched.status, ended, usage.ru_utime + usage.ru_stime, max(watched.peak, usage.ru_maxrss * 1024))
+        cpu, peak = max(watched.cpu, usage.ru_utime + usage.ru_stime), max(watched.peak, usage.ru_maxrss * 1024)
+        report(watched.status, ended, cpu, peak)
         os.close(watched.handle)
         os.close(watched.status)
+
+    def forget(self, watched: Watched, kept: set[int]) -> None:
+        """Listen no more to what belongs to a process."""
+        for descriptor in [each for each, of in self.by_descriptor.items() if of is watched and each not in kept]:
+            self.poll.unregister(descriptor)
+            del self.by_descriptor[descriptor]
 
 
 def report(status: int, end: str, cpu: float = 0.0, peak: int = 0) -> None:
@@ -179,7 +198,7 @@ def kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def reap(pids: set[int]) -> None:
+def reap(pids: Iterable[int]) -> None:
     for pid in pids:
         with suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
@@ -192,12 +211,16 @@ def confined(settings: dict[str, Any], channel: Channel, status: int, role: str,
         confine.control(confine.DIE_WITH_PARENT, signal.SIGKILL, "die with parent")
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.setsid()  # its own group: kill(0, 9) would cross into ours
+        os.nice(POLITE)
         if settings["nested"]:
             confine.own_names(*who)
             confine.own_files(settings["limits"])
         os.chdir(settings["folder"])
         confine.limited(settings["limits"])
-        confine.disarmed(bytes.fromhex(settings["filter"]))
+        stays = role == "judges"  # it bounds the time of those that it makes, which the filter keeps from all others
+        if not stays:
+            confine.bounded("CPU", settings["limits"]["cpu"])
+        confine.disarmed(bytes.fromhex(settings["filters"]["judges" if stays else "program"]))
     except BaseException as wrong:
         report(status, f"unable: {wrong}")
         os._exit(97)
@@ -217,49 +240,3 @@ def only(channel: Channel, status: int) -> tuple[Channel, int]:
         os.dup2(descriptor, place)
     os.closerange(len(wanted), DESCRIPTORS)
     return Channel(3, 4), 5
-
-
-def children() -> dict[int, list[int]]:
-    """The processes below each, as the kernel tells it now."""
-    found: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):
-        if name.isdecimal():
-            try:
-                with open(f"/proc/{name}/stat") as file:
-                    found.setdefault(int(file.read().rpartition(")")[2].split()[1]), []).append(int(name))
-            except (OSError, IndexError, ValueError):
-                continue
-    return found
-
-
-def all_below(root: int, below: dict[int, list[int]]) -> set[int]:
-    found: set[int] = set()
-    waiting = [root]
-    while waiting:
-        new = set(below.get(waiting.pop(), ())) - found
-        found |= new
-        waiting += new
-    return found
-
-
-def memory_of(pids: set[int], enough: int) -> int:
-    """Bytes that processes hold; what they share is counted once, which takes a while and is done only where it matters."""
-    rough = sum(number_in(f"/proc/{pid}/statm", 1) * PAGE for pid in pids)
-    return rough if rough <= enough else sum(map(own_memory, pids))
-
-
-def number_in(path: str, place: int) -> int:
-    try:
-        with open(path) as file:
-            return int(file.read().split()[place])
-    except (OSError, ValueError, IndexError):
-        return 0
-
-
-def own_memory(pid: int) -> int:
-    """Bytes of a process besides files: its part of what it shares, or all of it where it hides that."""
-    for name, kinds in (("smaps_rollup", ("Pss_Anon:", "Pss_Shmem:")), ("status", ("RssAnon:", "RssShmem:"))):
-        with suppress(OSError, ValueError), open(f"/proc/{pid}/{name}") as file:
-            if found := [int(line.split()[1]) for line in file if line.startswith(kinds)]:
-                return sum(found) << 10
-    return 0
