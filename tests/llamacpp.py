@@ -14,10 +14,10 @@ def serve(slots: int) -> None:
     os.environ |= {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
     import xllamacpp
 
-    from parley import weights
+    from parley import packaged, weights
 
     params = xllamacpp.CommonParams()
-    params.model.path = str(weights.obtained(weights.SMOLLM2))
+    params.model.path = str(packaged.obtained(weights.SMOLLM2))
     params.model_alias = {"smollm2"}
     params.n_parallel, params.n_ctx = slots, slots * 2048
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 2

@@ -66,7 +66,7 @@ def said(participant, *views):
         ("vllm/Qwen/Qwen3-32B", "Qwen3-32B", "vllm/Qwen/Qwen3-32B"),
         ("ollama/llama3:8b", "llama3-8b", "ollama/llama3:8b"),
         ("python/my.players:first", "first", "python/my.players:first"),
-        ("http/http://127.0.0.1:80/play?a=b", "127.0.0.1", "http/http://127.0.0.1:80/play?a=b"),
+        ("http/http://127.0.0.1:80/play?a=b", "127.0.0.1-80-play", "http/http://127.0.0.1:80/play?a=b"),
         ("me@home=human/terminal", "me@home", "human/terminal"),
         ("scripted/a/b.txt", "b.txt", "scripted/a/b.txt"),
     ],

@@ -162,33 +162,37 @@ class Standing:
 
     limits = LIMITS
 
-    def __init__(self, nested, short):
-        self.kind, self._short = Bubblewrap(nested=nested), short
+    def __init__(self, group_short, machine_short):
+        self.kind, self._group_short, self._machine_short = Bubblewrap(), group_short, machine_short
 
     def short_of_memory(self):
-        return self._short
+        return self._group_short
+
+    def machine_short_of_memory(self):
+        return self._machine_short
 
 
 @pytest.mark.parametrize(
-    ("end", "nested", "short", "expected"),
+    ("end", "group_short", "machine_short", "expected"),
     [
-        (End("status 0", 0.1, 0), True, False, "died"),
-        (End("signal 11", 0.1, 0), True, False, "died"),
-        (End("not wanted", 0.1, 0), True, False, "died"),
-        (End("memory", 0.1, 300 * MB), True, False, "memory"),
-        (End("signal 9", 0.1, 300 * MB), True, False, "memory"),
-        (End("signal 9", 9.8, 0), True, False, "timeout"),
-        (End("signal 9", 0.1, 200 * MB), True, True, "doubtful memory"),  # by its own group
-        (End("signal 9", 0.1, 200 * MB), True, False, "doubtful"),  # by a machine that is out of memory
+        (End("status 0", 0.1, 0), False, False, "died"),
+        (End("signal 11", 0.1, 0), False, False, "died"),
+        (End("not wanted", 0.1, 0), False, False, "died"),
+        (End("memory", 0.1, 300 * MB), False, False, "memory"),
+        (End("signal 9", 0.1, 300 * MB), False, False, "memory"),
+        (End("signal 9", 9.8, 0), False, False, "timeout"),
+        (End("cpu", 9.8, 0), False, False, "timeout"),
+        (End("signal 9", 0.1, 200 * MB), True, False, "doubtful memory"),  # by its own group
+        (End("signal 9", 0.1, 200 * MB), False, True, "doubtful"),  # by a machine that is out of memory
         (End("signal 9", 0.1, 0), False, False, "doubtful died"),
-        (End("unable: no word", 0.0, 0), True, False, "doubtful"),
+        (End("unable: no word", 0.0, 0), False, True, "doubtful"),
         (End("unable: no word", 0.0, 0), False, False, "doubtful died"),
     ],
 )
-def test_an_early_end_is_the_programs_only_where_it_must_be(end, nested, short, expected):
+def test_an_early_end_is_the_programs_only_where_it_must_be(end, group_short, machine_short, expected):
     trial = trial_of(RIGHT)
     try:
-        found = stopped(end, Standing(nested, short), trial).end
+        found = stopped(end, Standing(group_short, machine_short), trial).end
     except Doubtful as doubt:
         found = "doubtful" if doubt.verdict is None else f"doubtful {doubt.verdict.end}"
     assert found == expected

@@ -20,7 +20,7 @@ from parley.tables import plural
 if TYPE_CHECKING:
     from parley.budget import Budget
 
-SHOWN = 200  # characters of a fault
+SHOWN = 400  # characters of a fault
 NEXT = re.compile(r"may cost up to ([\d.,e+-]+)$")
 NAMED = re.compile(r"check the model's name and base_url|is no address that can be asked|it wants to be asked at")
 UNREACHED = "Cannot connect to host"
