@@ -439,7 +439,7 @@ def test_what_looks_misspelt_is_told(solving, tmp_path):
     with pytest.raises(UsageError, match="no word; found id, wrod; column 'wrod' is not read; did you mean 'word'"):
         items_from(written(tmp_path / "words.csv", [{"wrod": "tea"}]), Word)
     twice = [PLAIN, MBPP, PLAIN]
-    with pytest.raises(UsageError, match="two items have the id 'p': number 1 and number 3"):
+    with pytest.raises(UsageError, match="two items have the id 'p': item 1, and item 3"):
         parley.run(solving, ["bot/null"], items=twice, store=tmp_path)
 
 

@@ -521,10 +521,10 @@ def test_modules_sent_inside_need_nothing_but_the_standard_library():
     assert Path(process.__file__).parent.joinpath("inside").is_dir()
 
 
-def test_a_program_that_has_itself_killed_fails_and_stops_no_run(sandbox):
+def test_a_program_cannot_have_itself_killed_to_stop_the_run(sandbox):
     code = "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (1, 1))\ndef answer(x):\n    while True: pass"
     found = asyncio.run(sandbox.execute({"code": code, "tests": ["assert answer(1) == 1"]}))
-    assert (found["passed"], found["end"] in ("died", "timeout")) == (False, True)
+    assert found["faults"][0].startswith(("ValueError", "PermissionError"))  # it may not set that limit
 
 
 def test_only_line_feeds_end_lines(sandbox):
