@@ -10,7 +10,7 @@ from typing import Any
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 HOLDING = ctypes.PyDLL(None, use_errno=True)  # keeps the interpreter to itself while it forks
-NEW_USER, NEW_PID, NEW_MOUNT, NEW_IPC = 0x10000000, 0x20000000, 0x00020000, 0x08000000
+NEW_USER, NEW_PID, NEW_MOUNT = 0x10000000, 0x20000000, 0x00020000
 THREAD_PLACE, THREAD_SET, THREAD_CLEAR = 40, 0x01000000, 0x00200000
 CLONE = {"x86_64": (56, False), "aarch64": (220, True)}  # its number, and whether its last two arguments are swapped
 READ_ONLY, NO_SUID, NO_DEV, NO_EXEC = 1, 2, 4, 8
@@ -42,13 +42,13 @@ def mount(kind: bytes, place: bytes, flags: int, options: bytes | None) -> int:
 
 
 def forked(nested: bool) -> int:
-    """Fork; a nested child is the first process in user, process, mount and IPC namespaces of its own."""
+    """Fork; a nested child is the first process in user, process and mount namespaces of its own."""
     if not nested:
         return os.fork()
     # What fork() of the C library does, with more flags: the child's thread number is put where the library keeps it.
     place = ctypes.c_void_p()
     kept = LIBC.prctl(THREAD_PLACE, ctypes.byref(place), 0, 0, 0) == 0
-    flags = NEW_USER | NEW_PID | NEW_MOUNT | NEW_IPC | signal.SIGCHLD | (THREAD_SET | THREAD_CLEAR if kept else 0)
+    flags = NEW_USER | NEW_PID | NEW_MOUNT | signal.SIGCHLD | (THREAD_SET | THREAD_CLEAR if kept else 0)
     call, swapped = CLONE.get(os.uname().machine, (0, False))
     if not call:
         raise Unable(f"new namespaces: a machine {os.uname().machine} is not known")
