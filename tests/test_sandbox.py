@@ -131,7 +131,7 @@ def test_scripts_are_judged_by_what_they_print(sandbox):
         ("assert eval(f(1)) == 2", True), ("exec(f(1))", True), ("import pickle\npickle.loads(f(1))", True),
         ("from subprocess import run\nrun(f(1))", True), ("import os\nos.system(f(1))", True), ("getattr(str, f(1))()", True),
         ("import importlib\nimportlib.import_module(f(1))", True), ("globals()[f(1)]()", True),
-        ("compile(f(1), '', 'exec')", True),
+        ("compile(f(1), '', 'exec')", True), ("from typing import get_type_hints\nassert get_type_hints(f)", True),
         ("import json\nassert json.loads(f(1)) == 2", False), ("import re\nassert re.compile('a').match(f(1))", False),
         ("assert getattr(f(1), 'x') == 2", False), ("import math\nassert math.isclose(f(1), 2)", False),
     ],
