@@ -19,7 +19,7 @@ BLOCKS = [
     ["store", "plan", "items", "datasets", "config", "catalogue", "definitions", "marked", "aliases", "experiment", "prepared",
      "pace", "places", "crew", "ledger", "programs", "runs", "world", "simulation", "prices", "costs", "budget", "endings",
      "guessing", "forecast", "statistics", "transcript", "audit", "tables", "signature", "findings", "rounds", "panel", "corpus",
-     "courses", "parts", "result", "eventloop", "door", "unfinished"],
+     "courses", "parts", "result", "eventloop", "door", "unfinished", "recorded", "rejudging", "verdicts"],
     ["report", "web", "export", "cli", "testing", "__main__"],
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(BLOCKS) for name in names}
@@ -89,8 +89,8 @@ def test_the_rule_layer_touches_no_clock_file_or_network():
 def test_the_public_names_are_these():
     assert sorted(parley.__all__) == [
         "Amount", "Choice", "Code", "Example", "Fields", "Forfeit", "Metric", "Paragraph", "ParleyError", "Problem", "Prompt",
-        "Reader", "Referee", "Result", "Role", "Said", "Scores", "Seat", "Sight", "Task", "TaskError", "Text", "UsageError",
-        "View", "Word", "WordList", "resume", "run", "run_async",
+        "Reader", "RecordEnded", "Referee", "Result", "Role", "Said", "Scores", "Seat", "Sight", "Task", "TaskError", "Text",
+        "UsageError", "View", "Word", "WordList", "rejudge", "resume", "run", "run_async",
     ]  # fmt: skip
     for name in parley.__all__:
         assert getattr(parley, name) is not None

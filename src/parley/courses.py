@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from parley.tables import Table, between, nothing, number
+from parley.tables import Table, between, nothing, number, signed
 
 Data = Mapping[str, Any]
 
@@ -49,6 +49,30 @@ def passes(data: Data) -> list[Table]:
     lines = [[*key, *(by.get(k, "–") for k in ks)] for key, by in found.items()]
     note = "unbiased estimate, mean over items with its 95% interval; the matches on one item are the samples"
     return [Table(["model", "role", "metric", *(f"K = {k}" for k in ks)], lines, left=3, note=note)]
+
+
+def rejudged(data: Data) -> list[Table]:
+    """Scores before and now, where matches were judged again."""
+    found = data["rejudged"]
+    if found is None:
+        return [nothing("this run was judged once (see `parley rejudge`)")]
+    lines = []
+    for row in found["models"]:
+        digits = data["digits"][row["metric"]]
+        shown = [number(row["before"], digits), number(row["now"], digits), signed(row["difference"], digits)]
+        lines.append(
+            [row["alias"], row["role"], row["metric"], *shown, between(row["low"], row["high"], digits), str(row["blocks"])]
+        )
+    before = "; ".join(f"{role}: {', '.join(panel) or 'nobody'}" for role, panel in found["before"].items())
+    note = f"before: {found['run']} ({before}); the difference on the blocks that have both, with its 95% interval"
+    header = ["model", "role", "metric", "before", "now", "now − before", "95% interval", "blocks"]
+    models = Table(header, lines, left=3, note=note)
+    lines = [
+        [row["role"], row["metric"], row["kind"], number(row["value"]), between(row["low"], row["high"]), str(row["n"])]
+        for row in found["agreement"]
+    ]
+    note = "over matches: Krippendorff's alpha (1: the same scores), Pearson's r (1: the same order and distances)"
+    return [models, Table(["role", "metric", "agreement", "value", "95% interval", "n"], lines, left=3, note=note)]
 
 
 def judges(data: Data) -> list[Table]:

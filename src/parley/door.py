@@ -15,6 +15,7 @@ from parley.errors import ParleyError, UsageError
 from parley.eventloop import finished
 from parley.experiment import Experiment, from_file, is_file
 from parley.prepared import prepare_again
+from parley.rejudging import asked_of, rejudging
 from parley.result import Result
 from parley.task import Task
 
@@ -107,6 +108,29 @@ def resume(
         concurrency=concurrency,
     )
     return judged(finished(runs.go_on(prepared, path)))
+
+
+def rejudge(
+    run: str | Path,
+    roles: Mapping[str, Any],
+    *,
+    prompts: Mapping[str, str] | None = None,
+    seed: int | None = None,
+    task: Task | None = None,
+    name: str | None = None,
+    store: str | Path | None = None,
+    concurrency: int | None = None,
+    budget_usd: float | None = None,
+    max_calls: int | None = None,
+) -> Result:
+    """Judge the matches of a run again, into a run of its own; no contestant is called. Roles are as in `run`."""
+    place = stores.folder(str(store) if store else None)
+    path = stores.find(str(run), place)
+    experiment = asked_of(path)
+    experiment.instruments = {role: entered(experiment, panel) for role, panel in roles.items()}
+    experiment.prompts = dict(prompts or {})
+    experiment.override(budget_usd=budget_usd, max_calls=max_calls, name=name, concurrency=concurrency)
+    return judged(finished(runs.start(rejudging(path, experiment, seed=seed, task=task), place)))
 
 
 def judged(ending: Ending) -> Result:

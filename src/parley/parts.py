@@ -6,18 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from parley.costs import COUNTS, total
-from parley.courses import judges, partners, passes, rounds
+from parley.courses import judges, partners, passes, rejudged, rounds
 from parley.statistics.roles import shown
-from parley.tables import Table, between, nothing, number
+from parley.tables import Table, between, nothing, number, signed
 
 Data = Mapping[str, Any]
 SIDES = ("first", "second")
 BARS = "▁▂▃▄▅▆▇█"
-
-
-def signed(value: float | None, digits: int = 2) -> str:
-    """A difference as text."""
-    return "–" if value is None else f"{value:+.{digits}f}"
 
 
 def pairs(data: Data) -> list[Table]:
@@ -190,6 +185,8 @@ def rows_of(part: str, data: Data) -> list[dict[str, Any]]:
                 for table in data["ratings"]
                 for each in table["models"]
             ]
+        case "rejudged":
+            found = list((data["rejudged"] or {"models": []})["models"])
         case "judges":
             found = judged(data["judges"]) if data["judges"] else []
         case _:
@@ -262,6 +259,7 @@ PARTS: dict[str, Callable[[Data], list[Table]]] = {
     "passes": passes,
     "positions": positions,
     "ratings": ratings,
+    "rejudged": rejudged,
     "roles": roles,
     "rounds": rounds,
     "stability": stability,

@@ -20,6 +20,7 @@ from parley.statistics.intervals import ALPHA
 from parley.store.archive import Archive
 from parley.tables import Table, between, number, whisker
 from parley.unfinished import not_finished, unfinished
+from parley.verdicts import again
 
 COUNTS = ("blocks", "matches", "missing", "violations")
 COLUMNS = (
@@ -66,6 +67,7 @@ class Result:
                 "partners": by_partner(findings, tables),
                 "passes": passes(findings),
                 "judges": judges(findings),
+                "rejudged": again(findings),
                 "programs": programs(archive),
                 "cost": costs(archive),
                 "prices": priced(archive),
@@ -162,6 +164,10 @@ class Result:
             played = f"{run['matches']['done']}{of} matches"
             why = f"; {run['stop']['reason']}" if run["stop"]["reason"] and self._reasoned else ""
             lines += [f"{run['state']}: {played}{why}", *not_finished(run["unfinished"])]
+        if data["rejudged"]:
+            lines.append(
+                f"{' and '.join(data['rejudged']['roles'])} of {data['rejudged']['run']}, judged again: no contestant was called"
+            )
         lines += unsafe(data) + forgeable(data)
         kinds = {row["interval"] for row in data["results"]}
         lines += [note for kind, note in NOTES.items() if kind in kinds]

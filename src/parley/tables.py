@@ -128,3 +128,8 @@ def plural(count: int, one: str, many: str = "") -> str:
 def nothing(why: str) -> Table:
     """What stands in place of a part that a run has not."""
     return Table([why], [])
+
+
+def signed(value: float | None, digits: int = 2) -> str:
+    """A difference as text."""
+    return "–" if value is None else f"{value:+.{digits}f}"
