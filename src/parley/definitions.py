@@ -26,7 +26,7 @@ from parley.pool import Seat
 from parley.referee import Referee
 from parley.scoring.overlap import MEASURES, overlap, signatures
 from parley.task import COMMON, Metric, Prompt, Role, Scores, Task
-from parley.writing import OVER, Version, Vote, Words, conversation, rated, texts, written
+from parley.writing import OVER, Version, Vote, Words, conversation, rated, ratings, texts, written
 
 PROMPTS = ("write", "revise", "review", "review_again")
 TOLD = ("writer", "editor", "over", "rounds", "vote")  # what every prompt may say
@@ -83,8 +83,8 @@ class Defined(Task):
         said = conversation(referee, writer, editor, versions)
         material = {**told, "asked": referee.render(self.words.write, **told, number=1), "conversation": said}
         rubric = {seat: self.rubric[seat.role] for seat in (writer, editor)}
-        ratings = await rated(referee, judges, self.judge, rubric, self.vote, **material)
-        return {seat: {**scores[seat], "judge": ratings[seat]} for seat in scores}
+        judged = await rated(referee, judges, self.judge, rubric, self.vote, **material)
+        return {seat: {**scores[seat], **judged[seat]} for seat in scores}
 
     def held_against(self, item: Any, writer: Seat, editor: Seat, versions: Sequence[Version]) -> dict[Seat, dict[str, float]]:
         """What is measured of the last texts, and what the editor added; nothing where nothing is measured."""
@@ -99,11 +99,10 @@ class Defined(Task):
         }
 
     def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
-        judged = Metric("judge", 1, 10, epsilon=0.25, judged=True, spread=1.5)
         if self.measure is None:
-            return [judged]
+            return ratings(seats)
         gain = Metric("improvement", -1, 1, epsilon=0.02, digits=3, roles=self.seats[1:])
-        return [Metric(self.measure.name, 0, 1, epsilon=0.02, digits=3), gain, judged]
+        return [Metric(self.measure.name, 0, 1, epsilon=0.02, digits=3), gain, *ratings(seats)]
 
     def basis(self) -> Mapping[str, str]:
         return {} if self.measure is None else self.measure.basis
