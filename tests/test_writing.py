@@ -30,7 +30,7 @@ def test_seats_of_one_role_are_rated_apart():
     assert "Player 1: is it a good line?" in table.asked.text
     assert "the player 1" in table.asked.text
     good, bad = {"basis": "b", "score": 8}, {"basis": "b", "score": 2}
-    table.answer(dict.fromkeys(table.asked.seats, {"players_1": good, "players_2": bad}))
+    table.answer({key: {"players_1": good, "players_2": bad} for key in table.asked.seats})
     assert {seat.number: by["judge"] for seat, by in table.scores.items()} == {1: 8, 2: 2}
 
 
