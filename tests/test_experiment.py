@@ -14,7 +14,8 @@ import parley
 from parley import aliases
 from parley.cli import command
 from parley.errors import UsageError
-from parley.experiment import Experiment, from_file
+from parley.experiment import Experiment
+from parley.experiment_file import from_file
 from parley.store.archive import Archive
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
