@@ -86,8 +86,10 @@ def refuse_later(file: Marked) -> None:
     kind = file.data.get("kind")
     if isinstance(kind, str) and kind in OTHERS:
         raise file.fault(("kind",), f"this version has no {OTHERS[kind]} yet; wanted kind: experiment, found kind: {kind}")
+    if "kind" not in file.data and file.data.keys() & {"writer", "editor", "rubric"}:
+        raise file.fault((), "kind is missing: wanted kind: task, which this looks like, or kind: experiment")
     if "kind" in file.data and kind != "experiment":
-        raise file.fault(("kind",), f"wanted kind: experiment, found {shown(kind)}")
+        raise file.fault(("kind",), f"wanted kind: experiment or kind: task, found {shown(kind)}")
 
 
 def params_in(file: Marked, task: type[Task]) -> dict[str, Any]:
