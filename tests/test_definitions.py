@@ -257,6 +257,7 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
         (TEXT + "items: &a [*a]\n", "line 11: items.*refers to itself"),
         (TEXT + "items:\n  - {subject: yes}\n", r"line 12: items\[0\]\.subject: .*found True: .*quotes"),
         (TEXT + 'about: "\\uD800"\n', "line 11: about: .*half a character"),
+        (TEXT + "over: ___\n", "line 11: over: wanted one word"),
         (TEXT + BOMB, "line 1.: items: more than 100,000 values"),
     ],
 )
