@@ -211,8 +211,8 @@ def taken(items: Sequence[Any], task: Task) -> list[Any]:
     """Of all items those that are for the task as it is configured; others are never played."""
     found = [item for item in items if not task.unfit(item)]
     if items and not found:
-        reasons = Counter(map(task.unfit, items)).most_common(5)
-        said = "; ".join(f"{how_many(count)} {reason}" for reason, count in reasons)
+        reasons = [f"{how_many(count)} {reason}" for reason, count in Counter(map(task.unfit, items)).most_common()]
+        said = "; ".join([*reasons[:8], "and so on"] if len(reasons) > 8 else reasons)
         raise UsageError(f"none of the {how_many(len(items))} is for {task.name} as it is set: {said}")
     return found
 
