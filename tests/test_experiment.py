@@ -453,9 +453,17 @@ def test_the_schema_is_one_and_the_examples_keep_to_it(here):
             assert config_of(from_file(str(path))).contestants
 
 
-def test_the_example_runs(here):
-    config, _ = ran(str(EXAMPLES / "public_goods.yaml"), "--repeats", "2")
-    assert (config.name, config.seed, len(config.contestants)) == ("five strategies", 7, 5)
+@pytest.mark.parametrize(
+    ("file", "flags", "found"),
+    [
+        ("public_goods.yaml", ("--repeats", "2"), ("five strategies", 7, 5)),
+        ("idiom_solitaire.yaml", ("--repeats", "2"), ("well read", 5, 3)),
+        ("translation.yaml", ("--items", "2"), ("two languages", 5, 3)),
+    ],
+)
+def test_the_examples_run(here, file, flags, found):
+    config, _ = ran(str(EXAMPLES / file), *flags)
+    assert (config.name, config.seed, len(config.contestants)) == found
 
 
 def test_yaml_is_imported_only_to_read_a_file():

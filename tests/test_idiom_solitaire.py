@@ -13,9 +13,10 @@ from parley.audit import audit
 from parley.errors import ReplayError
 from parley.participants import make
 from parley.store.archive import Archive
-from parley.tasks.idiom_solitaire import FIRST, LENGTH, REPEATED, UNKNOWN, IdiomSolitaire
+from parley.tasks.idiom_solitaire import FIRST, LENGTH, REPEATED, TURN, UNKNOWN, IdiomSolitaire
 from parley.testing import ByHand, Listed, Speaking, check_planted, check_task, play, transcript
 from parley.works import Lexicon
+from tests.test_cli import parley as command
 from tests.test_lexicons import DOUBTFUL, FORMS
 
 EARLY, LATE, CHECKER = Seat("players", 1), Seat("players", 2), Seat("checker")
@@ -70,6 +71,7 @@ def test_the_chains_of_figure_9_end_where_and_why_the_paper_says(chain, last, wh
         ("空中飞人", UNKNOWN),
         ("人定胜天", FIRST),
         ("海阔天空", FIRST),  # also a repetition: the first character is looked at before
+        ("天地玄黄", FIRST),  # no idiom either: that is looked at last
     ],
 )
 def test_a_word_that_breaks_the_rule_loses_at_once(said, why):
@@ -134,9 +136,31 @@ def test_an_instrument_is_asked_about_words_that_no_list_has(verdict, end):
     assert "空中楼阁" in view.text
 
 
-def test_the_instrument_is_not_asked_about_what_a_list_has_and_its_silence_is_no():
+def test_the_instrument_is_not_asked_about_what_a_list_has_or_what_loses_anyway():
     assert Played("空前绝后", checker=True, rounds=1).cast[CHECKER].views == []
-    assert Played("空中楼阁", "?", "?", "?", checker=True).end == UNKNOWN
+    wrong, yes = Played("海底捞月", checker=True, words=CHAIN), '{"reason": "", "idiom": "yes"}'
+    assert (wrong.end, wrong.cast[CHECKER].views) == (FIRST, [])
+    twice = Played("空中楼空", yes, "空中楼空", checker=True)
+    assert (twice.end, len(twice.cast[CHECKER].views)) == (REPEATED, 1)
+
+
+def test_no_player_loses_by_an_instrument_that_cannot_be_read():
+    lines = iter(["空中楼阁", "?", "?", "?"])
+    cast = {seat: Speaking(lambda view: next(lines)) for seat in (EARLY, LATE, CHECKER)}
+    lexicon = Lexicon.of("small", dict.fromkeys(CHAIN[:2], 1))
+    found = play(IdiomSolitaire(), cast, works={"dictionary": lexicon})
+    assert (found.state, found.reason) == ("aborted", "Checker gave no readable reply in round 2")
+    assert {value for scores in found.scores.values() for value in scores.values()} == {None}
+    assert {each.seat for each in found.violations} == {CHECKER}
+
+
+def test_the_instrument_is_spoken_to_in_the_language_of_the_game():
+    for language, form in {"zh": "只回答一个 JSON 对象", "en": "Answer with one JSON object"}.items():
+        match = Played("空中楼阁", "?", '{"idiom": "no"}', checker=True, language=language)
+        first, second = (view.text for view in match.cast[CHECKER].views)
+        assert form in first
+        assert form in second
+        assert (language == "zh") == ("Your" not in second and "form" not in second)
 
 
 def test_the_rule_can_be_fed_by_hand():
@@ -216,7 +240,49 @@ def test_all_pairs_begin_with_the_same_idioms_in_both_orders(result):
             starts.setdefault(match["block"], set()).add(note["chain"][0])
     assert len(starts) == 30
     assert {len(found) for found in starts.values()} == {1}
-    assert len({next(iter(found)) for found in starts.values()}) > 25
+    assert len({next(iter(found)) for found in starts.values()}) == 30
+
+
+def test_a_short_list_of_starts_is_gone_through_before_any_comes_again(tmp_path):
+    path = tmp_path / "few.txt"
+    path.write_text("\n".join(["海阔天空", "天上人间", "间不容发", "空前绝后", "后发制人"]), encoding="utf-8")
+    bots = {"a": "bot/speaker", "b": "bot/speaker"}
+    done = parley.run("idiom_solitaire", bots, dictionary=[str(path)], traditional=False, repeats=6, store=tmp_path)
+    with Archive(done.path) as archive:
+        starts = {match["block"]: archive.notes(match["number"])[0]["chain"][0] for match in archive.matches()}
+    assert len({starts[str(n)] for n in (1, 2, 3)}) == 3  # three of the five can be followed
+    assert [starts[str(n)] for n in (1, 2, 3)] == [starts[str(n)] for n in (4, 5, 6)]
+    assert audit(done.path).breaches == []
+
+
+def test_what_cannot_be_played_leaves_no_file(made, tmp_path):
+    own = Path(tmp_path) / "own.txt"
+    own.write_text("海阔天空\t3\n空前绝后\n", encoding="utf-8")
+    asked = ("run", "idiom_solitaire", "-m", "bot/speaker", "-m", "bot/dead-end", "--set", "traditional=false")
+    done = command(*asked, "--set", f"dictionary={own}", "--set", "common=9", cwd=tmp_path, code=2)
+    assert "no word that occurs 9 times or more can be followed by another" in done.err
+    done = command(*asked, "--set", f"dictionary={made}", "--items", "3", cwd=tmp_path, code=2)
+    assert "idiom_solitaire is not played on items; how often it is played: --repeats N" in done.err
+    assert list(tmp_path.rglob("*.parley")) == []
+
+
+@pytest.mark.parametrize("bot", ["speaker", "dead-end"])
+@pytest.mark.parametrize("words", ["现在的接龙是{chain}请接着说一个成语", "So far “{chain}”: go on!", "{chain}"])
+def test_bots_find_the_chain_whatever_words_stand_around_it(bot, words):
+    lexicon = Lexicon.of("small", dict.fromkeys(CHAIN, 1))
+    cast = {seat: make(f"bot/{bot}", {"strength": 1}, IdiomSolitaire, bot) for seat in (EARLY, LATE)}
+    told = {"turn_zh": TURN["zh"].replaced(words, ())}
+    found = play(IdiomSolitaire(), cast, works={"dictionary": lexicon}, prompts=told, seed=3)
+    plain = play(IdiomSolitaire(), cast, works={"dictionary": lexicon}, seed=3)
+    assert found.notes == plain.notes
+    assert len(found.notes[0]["chain"]) > 2
+
+
+@pytest.mark.parametrize("bot", ["speaker", "dead-end"])
+def test_a_strength_is_a_share(bot):
+    for wrong in (1.5, -0.1, "3"):
+        with pytest.raises(ParleyError, match=rf"bot/{bot}.strength must be from 0 to 1, not {wrong}"):
+            make(f"bot/{bot}", {"strength": wrong}, IdiomSolitaire, bot)
 
 
 def test_the_signature_says_which_dictionary_it_was(result):

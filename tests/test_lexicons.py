@@ -3,13 +3,15 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from parley.datasets import lexicons
 from parley.datasets.lexicons import lexicon, works_of
 from parley.errors import UsageError
 from parley.packaged import Packaged
 from parley.tasks.idiom_solitaire import IdiomSolitaire
-from parley.works import Lexicon, WordList
+from parley.works import Lexicon, Lot, WordList
 
 FORMS, DOUBTFUL = {"強": "强", "轉": "转", "龍": "龙", "門": "门"}, {"乾": "干", "於": "于"}
 
@@ -73,7 +75,7 @@ def test_lists_are_joined_and_words_of_another_length_are_counted(tmp_path):
     lists = put(tmp_path, "a.txt", "海阔天空\t2\n一不做二不休\n"), put(tmp_path, "b.json", ["海阔天空", "空前绝后"])
     found = lexicon(WordList(lists, length=4))
     assert found.words == {"海阔天空": 2, "空前绝后": 1}
-    assert found.told == "a.txt+b.json: 2 words; 1 of another length are left out"
+    assert found.told == "a.txt+b.json: 2 words; left out: 1 of another length or script"
 
 
 def test_what_identifies_a_dictionary_changes_with_its_words_only():
@@ -113,11 +115,40 @@ def test_words_of_a_list_are_spelled_in_simplified_characters_too():
 def test_a_start_is_common_and_can_be_followed():
     words = {"海阔天空": 9, "空前绝后": 1, "天下无敌": 50, "空空空空": 7}
     found = Lexicon.of("a", words)
-    assert {found.opening(at / 10) for at in range(10)} == {"海阔天空", "空空空空"}  # nothing begins with 后 or 敌
-    assert found.opening(0.99, 8) == "海阔天空"
-    with pytest.raises(UsageError, match="no word that occurs 10 times or more can be followed"):
-        found.opening(0.5, 10)
+    assert {found.opening(Lot(1, at)) for at in range(2)} == {"海阔天空", "空空空空"}  # nothing begins with 后 or 敌
+    assert found.opening(Lot(0), 8) == "海阔天空"
+    with pytest.raises(UsageError, match=r"no word that occurs 10 times or more .* the most frequent that can occurs 9 times"):
+        found.opening(Lot(0), 10)
     assert Lexicon.of("a", {"空空空空": 1}).after("空空空空") == []
+    with pytest.raises(UsageError, match="no word can be followed by another"):
+        Lexicon.of("a", {"空空空空": 1}).opening(Lot(0))
+
+
+def test_a_list_without_frequencies_has_nothing_rare():
+    assert Lexicon.of("a", dict.fromkeys(["海阔天空", "空前绝后"], 1)).opening(Lot(0), 100) == "海阔天空"
+
+
+@given(st.integers(), st.integers(1, 40), st.integers(0, 99))
+def test_no_start_is_drawn_twice_before_all_have_been(seed, count, first):
+    found = Lexicon.of("a", {f"空{chr(0x4E00 + n)}空空": 1 for n in range(count + 1)})
+    drawn = [found.opening(Lot(seed, first + number)) for number in range(2 * count + 2)]
+    assert len(set(drawn[: count + 1])) == count + 1
+    assert drawn[: count + 1] == drawn[count + 1 :]
+    assert found.opening(Lot(seed, first)) == Lexicon.of("a", found.words).opening(Lot(seed, first))
+
+
+def test_words_that_can_never_be_used_are_not_counted_as_words_of_the_dictionary(tmp_path):
+    path = put(tmp_path, "a.txt", "海阔天空\n空前绝后\nabcd\n空前1后\n一不做二不休\n")
+    found = works_of(IdiomSolitaire(dictionary=(path,), traditional=False))["dictionary"]
+    assert found.told == "a.txt: 2 words, 1 of them to begin with; left out: 3 of another length or script"
+    with pytest.raises(UsageError, match=r"has no word of 4 characters .IDEOGRAPH., among 1"):
+        works_of(IdiomSolitaire(dictionary=(put(tmp_path, "b.txt", "abcd"),), traditional=False))
+
+
+def test_a_dictionary_without_a_start_is_refused_when_it_is_opened(tmp_path):
+    path = put(tmp_path, "a.txt", "海阔天空\t7\n空前绝后\n")
+    with pytest.raises(UsageError, match="no word that occurs 8 times or more"):
+        works_of(IdiomSolitaire(dictionary=(path,), traditional=False, common=8))
 
 
 def test_the_registry_has_a_list_with_frequencies_and_the_characters():
@@ -129,6 +160,8 @@ def test_the_registry_has_a_list_with_frequencies_and_the_characters():
     assert found.entry("外強中乾")["known"]
     assert found.entry("旋乾轉坤")["word"] == "旋乾转坤"
     assert all(len(word) == 4 for word in found.words)
+    assert len(found.openings(IdiomSolitaire().common)) == 4_904
+    assert [len(found.openings(often)) for often in (1, 2, 1000)] == [26_293, 6_584, 2_005]
 
 
 def test_a_registry_out_of_reach_is_said_with_what_to_do(monkeypatch, tmp_path):

@@ -144,9 +144,36 @@ def test_plain_rows_are_paragraphs_as_they_are(tmp_path):
     first, second = items_from(str(path), Paragraph)
     assert first == Paragraph("1", "One.", "Eins.", "en", "de")
     assert second.pair == "pt_br-de"  # a hyphen stands between languages only
-    (tmp_path / "x.jsonl").write_text(json.dumps({"source": "a", "reference": "b"}))
-    with pytest.raises(UsageError, match=r"wanted translation .* or source, reference, source_language, target_language"):
+    (tmp_path / "x.jsonl").write_text(json.dumps({"source": "a", "target": "b"}))
+    with pytest.raises(UsageError, match=r"wanted translation .aligned segments. or source, reference .paragraphs."):
         items_from(str(tmp_path / "x.jsonl"), Paragraph)
+
+
+def test_languages_that_a_row_does_not_name_are_left_to_the_task(tmp_path):
+    path = tmp_path / "own.jsonl"
+    path.write_text(json.dumps({"src": "One.", "tgt": "Eins."}))
+    assert items_from(str(path), Paragraph, {"source": "src", "reference": "tgt"}) == [Paragraph("1", "One.", "Eins.")]
+
+
+@pytest.mark.parametrize(
+    ("languages", "words"),
+    [
+        ({"target_language": "germna"}, r"row 1 .paragraphs.: unknown language 'germna'; did you mean 'german'"),
+        ({"target_language": "eng"}, "row 1: a paragraph is translated into another language"),
+        ({"target_language": " "}, "target_language wants a text, found an empty one"),
+    ],
+)
+def test_what_is_wrong_with_a_language_is_said_with_its_row(tmp_path, languages, words):
+    path = tmp_path / "own.jsonl"
+    path.write_text(json.dumps({**PLAIN, **languages}))
+    with pytest.raises(UsageError, match=words):
+        items_from(str(path), Paragraph)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_line_ends_alike_however_it_is_written(end):
+    (found,) = fitting([{**PLAIN, "source": f"One.{end}Two.{end}"}], Translation)
+    assert found.source == "One.\nTwo."
 
 
 def test_other_columns_are_mapped(tmp_path):

@@ -1,7 +1,7 @@
 """Tasks are refused when they are made, not in round 3; parameters and prompts are checked at the start."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import pytest
 from hypothesis import given
@@ -101,6 +101,9 @@ def test_seats_have_neutral_names_and_keys_that_read_back():
         ("7", int | None, 7),
         ("1,2,3", tuple[int, ...], (1, 2, 3)),
         (5, str, "5"),
+        ("1", Annotated[float, (0, 1)], 1.0),
+        ("none", Annotated[float | None, (0, 1)], None),
+        ("5", Annotated[int, "of coins"], 5),
     ],
 )
 def test_texts_become_what_a_parameter_declares(text, kind, value):
@@ -119,6 +122,9 @@ def test_texts_become_what_a_parameter_declares(text, kind, value):
         ("maybe", bool),
         ("c", Literal["a"]),
         (5, tuple[int, ...]),
+        ("1.01", Annotated[float, (0, 1)]),
+        (-1, Annotated[int, (0, 1)]),
+        ("nan", Annotated[float, (0, 1)]),
     ],
 )
 def test_what_does_not_fit_says_what_was_wanted(text, kind):

@@ -2,19 +2,24 @@
 
 import re
 from collections import Counter
+from itertools import combinations
 
 import pytest
 import sacrebleu
+from hypothesis import given
+from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF
 
 from parley import Paragraph, Seat, UsageError, resume, run
 from parley.catalogue import task_class
 from parley.datasets import items_from
 from parley.errors import ReplayError
+from parley.participants import make
+from parley.scoring.languages import LANGUAGES, language, pair_of
 from parley.scoring.overlap import of_corpus, overlap, pooled, signatures
 from parley.tasks.translation import Translation, sentences, together, worse
 from parley.testing import check_planted, check_task
-from parley.testing.table import ByHand, Speaking, play
+from parley.testing.table import ByHand, Listed, Speaking, play
 from tests.test_cli import parley as command
 
 TRANSLATOR, PROOFREADER, JUDGE = Seat("translator"), Seat("proofreader"), Seat("judge", 1)
@@ -62,7 +67,8 @@ def test_chinese_is_cut_into_characters_and_other_languages_into_words():
     assert overlap("今晚海很平静。", SEA.reference, "zh").bleu > 0.3
     assert overlap("今晚海很平静。", SEA.reference, "en").bleu == 0
     assert "tok=zh" in signatures("zh")["bleu"]
-    assert "tok=zh" in signatures("zh_tw")["bleu"]
+    for code in ("zho", "chi", "cmn", "yue", "zh-CN", "zh_tw", "ZH-Hant-HK", "chinese"):
+        assert signatures(code) == signatures("zh")
     assert "tok=13a" in signatures("fr")["bleu"]
     assert "tok=char" in signatures("ja")["bleu"]
 
@@ -163,9 +169,66 @@ def test_the_order_of_roles_before_a_judge_is_balanced_over_matches(task, item):
 
 
 def test_wrong_parameters_are_refused_at_once():
-    for wrong, words in ({"rounds": 0}, "at least 1"), ({"pair": "chinese"}, "two languages, like en-zh"):
+    for wrong, words in (
+        ({"rounds": 0}, "at least 1"),
+        ({"pair": "chinese"}, "pair: wanted two languages, like en-zh"),
+        ({"pair": "en-chinse"}, "pair: unknown language 'chinse'; did you mean 'chinese'"),
+        ({"pair": "en-"}, "unknown language ''"),
+        ({"pair": "en-eng"}, "found English twice"),
+        ({"pair": "de-en-fr"}, "several ways: write a region with an underscore"),
+    ):
         with pytest.raises(ValueError, match=words):
             Translation(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("said", "pair"),
+    [("DE-EN", "de-en"), ("en-zh-CN", "en-zh"), ("zho-eng", "zh-en"), ("en_US-zh-TW", "en-zh_tw"), ("pt-BR-en", "pt_br-en")],
+)
+def test_a_pair_is_the_same_under_all_its_names(said, pair):
+    assert Translation(said).pair == pair == Paragraph("1", "a", "b", *(each.code for each in pair_of(said))).pair
+    assert Translation(said) == Translation(pair)
+
+
+@given(st.sampled_from(LANGUAGES), st.sampled_from(LANGUAGES))
+def test_any_two_languages_are_a_pair_by_any_of_their_names(source, target):
+    if source == target:
+        return
+    for one in (source.code, source.code.upper(), source.name, *source.also):
+        assert language(one) == source
+        assert pair_of(f"{one}-{target.code}") == (source, target)
+        if "_" not in one and " " not in one and len(one) == 2 and "_" not in source.code:
+            assert language(f"{one}-XX") == language(f"{one}_Latn_XX") == source
+
+
+def test_no_two_languages_have_one_name():
+    for one, other in combinations(LANGUAGES, 2):
+        assert not {one.code, one.name.casefold(), *one.also} & {other.code, other.name.casefold(), *other.also}
+
+
+def test_a_file_of_two_columns_is_of_the_pair_that_is_set(tmp_path):
+    (tmp_path / "own.csv").write_text("source,reference\nLe chat dort.,The cat sleeps.\nIl pleut.,It rains.\n")
+    bots = ["bot/translator", "bot/null"]
+    result = run("translation", bots, dataset=str(tmp_path / "own.csv"), pair="fr-en", store=tmp_path)
+    assert {row["item"] for row in result.matches} == {"1", "2"}
+    assert "tok=13a" in result.data["results"][0]["signature"]
+    assert any("from French into English" in each["content"] for each in result.matches[0]["transcript"])
+    half = Paragraph("half", "a", "b", target_language="de")
+    assert Translation("fr-de").unfit(half) == ""
+    assert Translation("fr-en").unfit(half)
+
+
+def test_the_bot_revises_towards_the_better_only():
+    wanted, strong = sentences(SAMPLES[0].reference), {"strength": 0.5}
+    for said, taken in (("I have nothing to add.", []), (wanted[0], wanted[:1]), (SAMPLES[0].reference, wanted)):
+        seats = cast(["-"], [said], RATING % (5, 5))
+        seats[TRANSLATOR] = make("bot/translator", strong, Translation, "t")
+        tape = Listed()
+        play(Translation(rounds=2), seats, item=SAMPLES[0], record=tape, seed=2)
+        first, second = (call.reply.content for call in tape.order if call.seat == TRANSLATOR)
+        kept = {*sentences(first), *taken}
+        assert set(sentences(second)) <= kept
+        assert all(each in second for each in {*(set(wanted) & set(sentences(first))), *taken})
 
 
 @pytest.mark.parametrize("params", [{}, {"rounds": 3, "pair": "de-en"}])
@@ -326,11 +389,15 @@ def test_the_command_on_a_fresh_machine(tmp_path):
     done = command("run", "translation", "-m", "bot/translator", "-m", "bot/null", "--set", "pair=de-en", *judge, cwd=tmp_path)
     assert "tok=13a" in done.out
     done = command("run", "translation", "-m", "bot/translator", "-m", "bot/null", "--set", "pair=fr-en", cwd=tmp_path, code=2)
-    assert "none of the 36 items is for translation as it is set; item en-zh/lighthouse: it is of the pair en-zh" in done.err
+    assert "none of the 36 items is for translation as it is set: 12 items of en-zh, and pair is fr-en; 12 items" in done.err
+    assert "12 items of en-fr, and" in done.err
+    assert "12 items of de-en, and" in done.err
+    done = command("run", "translation", "-m", "t=bot/translator", "-m", "bot/null", "-M", "t.strength=3", cwd=tmp_path, code=2)
+    assert "bot/translator.strength must be from 0 to 1, not 3" in done.err
 
 
 def test_items_of_another_pair_are_refused_and_mixed_ones_left_out(tmp_path):
-    with pytest.raises(UsageError, match="of the pair fr-en, and pair is en-zh"):
+    with pytest.raises(UsageError, match="1 item of fr-en, and pair is en-zh"):
         run(Translation(), ["bot/null", "bot/translator"], items=[CAT], store=tmp_path)
     result = run(Translation(), ["bot/null", "bot/translator"], items=[CAT, SEA], store=tmp_path)
     assert {row["item"] for row in result.matches} == {"sea"}

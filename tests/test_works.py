@@ -73,9 +73,15 @@ def test_a_record_of_another_question_is_refused():
 
 
 def test_questions_that_nothing_answers_are_the_tasks_fault():
-    for task in (Naming(work="atlas"), Naming(question="rhyme")):
-        with pytest.raises(TaskError, match=r"there is no work .* that answers"):
-            play(task, says("cat"), works=WORKS)
+    with pytest.raises(TaskError, match=r"naming: unknown work of reference 'atlas'; there are: dictionary"):
+        play(Naming(work="atlas"), says("cat"), works=WORKS)
+    with pytest.raises(TaskError, match=r"unknown question to the dictionary: 'entri'; did you mean 'entry'\?"):
+        play(Naming(question="entri"), says("cat"), works=WORKS)
+    for attribute in ("plain", "words", "__class__"):  # what a work has besides is no question
+        with pytest.raises(TaskError, match="unknown question"):
+            play(Naming(question=attribute), says("cat"), works=WORKS)
+        with pytest.raises(TaskError, match="unknown question"):
+            ByHand(Naming(question=attribute), works=WORKS).answer("cat")
     with pytest.raises(TaskError, match="not awaited"):
         play(Forgetful(), says("cat"), works=WORKS)
 

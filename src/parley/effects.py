@@ -12,6 +12,7 @@ from parley.errors import ReplayError, SandboxError, TaskError
 from parley.record import Record
 from parley.referee import Consult, Run
 from parley.task import Task
+from parley.works import Lot, answered
 
 Execute = Callable[[Mapping[str, Any]], Awaitable[Any]]
 
@@ -19,9 +20,9 @@ Execute = Callable[[Mapping[str, Any]], Awaitable[Any]]
 class Effects:
     """The effects of one match: each is performed once, however often the match is played again from its record."""
 
-    def __init__(self, task: Task, record: Record, execute: Execute | None, works: Mapping[str, Any]) -> None:
+    def __init__(self, task: Task, record: Record, execute: Execute | None, works: Mapping[str, Any], lot: Lot) -> None:
         self._task, self._runs_code = task.name, task.runs_code
-        self._record, self._execute, self._works = record, execute, works
+        self._record, self._execute, self._works, self._lot = record, execute, works, lot
         self._count = 0
 
     async def perform(self, effect: Run | Consult, round: int) -> Any:
@@ -38,7 +39,7 @@ class Effects:
             if kept[0] != saw:
                 raise ReplayError(f"after round {round}: the record was made with another {what}")
             return kept[1]
-        result = await self._ran(effect) if isinstance(effect, Run) else self._answered(effect)
+        result = await self._ran(effect) if isinstance(effect, Run) else self._said(effect)
         await self._record.append_effect(round, number, saw, result)
         return result
 
@@ -52,9 +53,6 @@ class Effects:
             )
         return await self._execute(run.program)
 
-    def _answered(self, consult: Consult) -> Any:
+    def _said(self, consult: Consult) -> Any:
         """What the work says."""
-        answer = getattr(self._works.get(consult.work), consult.question, None)
-        if answer is None:
-            raise TaskError(f"{self._task}: there is no work {consult.work!r} that answers {consult.question!r}")
-        return answer(*consult.given)
+        return answered(self._works, consult.work, consult.question, consult.given, self._task, self._lot)

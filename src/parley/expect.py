@@ -139,14 +139,14 @@ class Choice:
 
     name: str
     options: tuple[str, ...]
+    hint: str = ""  # the form in other words, in another language say
+    again: Prompt | None = None  # how it is asked for again, where the words of every referee will not do
 
     def __post_init__(self) -> None:
         if len({option.casefold() for option in self.options}) != len(self.options) or not self.options:
             raise TaskError(f"Choice {self.name!r} wants different options, got {self.options!r}")
-
-    @cached_property
-    def hint(self) -> str:
-        return form({"reason": "why", self.name: " or ".join(self.options)})
+        if not self.hint:
+            object.__setattr__(self, "hint", form({"reason": "why", self.name: " or ".join(self.options)}))
 
     @cached_property
     def schema(self) -> Mapping[str, Any]:

@@ -96,7 +96,7 @@ def params_in(file: Marked, task: type[Task]) -> dict[str, Any]:
     """The task's parameters that a file sets, each looked at for itself, then all together."""
     params: dict[str, Any] = file.data.get("set", {})
     own = [each for each in fields(task) if each.init]  # type: ignore[arg-type]
-    hints, names = get_type_hints(task), {each.name for each in own}
+    hints, names = get_type_hints(task, include_extras=True), {each.name for each in own}
     for key, value in params.items():
         with file.at("set", key):
             typed(hints, names, {key: value}, "parameter of", task.name)

@@ -24,6 +24,7 @@ from parley.seating import counted
 from parley.store.archive import Archive
 from parley.tables import Table, number
 from parley.task import Metric
+from parley.works import Lot
 
 SAMPLE = 40  # matches that are played; more are scaled up from these
 MOST_BLOCKS = 3000  # of a plan that looks at what is played; a forecast goes no farther
@@ -200,6 +201,7 @@ def match_of(prepared: Prepared, spec: MatchSpec, cast: Mapping[str, Guessing]) 
         standardise=prepared.config.standardise,
         execute=unrun if prepared.task.runs_code else None,
         works=prepared.works,
+        lot=Lot(prepared.config.seed, spec.repeat - 1),
     )
 
 

@@ -24,6 +24,7 @@ from parley.record import Call, Record, Tape
 from parley.referee import NOTHING, Ask, Consult, Effect, Referee, Run, Together, Violation
 from parley.seating import seated, settled
 from parley.task import AGAIN, FORM, SHORTER, Prompt, Task
+from parley.works import Lot
 
 Standardise = Literal["on_error", "always"]
 NO_NAMES: frozenset[str] = frozenset()
@@ -69,12 +70,13 @@ class Match:
         works: Mapping[str, Any] | None = None,
         mend: bool = True,
         draws: int | None = None,
+        lot: Lot | None = None,
     ) -> None:
         self.task, self.cast, self.names, self._mend = task, cast, names, mend
         self.record: Record = Tape() if record is None else record
         self.pool = Pool(cast)
         self.referee = Referee(task, self.pool, seed, item, prompts)
-        self._effects = Effects(task, self.record, execute, works or {})
+        self._effects = Effects(task, self.record, execute, works or {}, lot or Lot(seed))
         chance = seed if draws is None else Random(f"{seed}|{draws}").getrandbits(48)  # of who is asked; the rule keeps its own
         self._privy = Privy(task, item, chance, works or {})
         self._chance = f"{chance}|{number}"  # matches of one block share their seed

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from parley.scoring.languages import language
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -29,30 +31,27 @@ class Problem:
         return {"code": code, "tests": self.tests, "setup": self.setup, "prelude": self.prelude, **named}
 
 
-LANGUAGES = {
-    "ar": "Arabic", "cs": "Czech", "de": "German", "en": "English", "es": "Spanish", "fr": "French", "hi": "Hindi",
-    "it": "Italian", "ja": "Japanese", "ko": "Korean", "nl": "Dutch", "pl": "Polish", "pt": "Portuguese", "ro": "Romanian",
-    "ru": "Russian", "th": "Thai", "tr": "Turkish", "uk": "Ukrainian", "vi": "Vietnamese", "zh": "Chinese",
-}  # fmt: skip
-
-
 @dataclass(frozen=True)
 class Paragraph:
-    """A piece of text to be translated, with a translation that is taken for right; languages are codes like `en`."""
+    """A piece of text to be translated, with a translation that is taken for right.
+
+    Languages are codes as `parley.scoring.languages` has them, whatever they were called; nothing where they are not known.
+    """
 
     id: str
     source: str
     reference: str
-    source_language: str
-    target_language: str
+    source_language: str = ""
+    target_language: str = ""
     document: str = ""  # what it is a part of
+
+    def __post_init__(self) -> None:
+        for side in ("source_language", "target_language"):
+            if said := getattr(self, side):
+                object.__setattr__(self, side, language(said).code)
+        if self.source_language and self.source_language == self.target_language:
+            raise ValueError(f"a paragraph is translated into another language, not from {self.source_language} into the same")
 
     @property
     def pair(self) -> str:
         return f"{self.source_language}-{self.target_language}"
-
-    @property
-    def languages(self) -> tuple[str, str]:
-        """Both languages by their names; by their codes where they have none here."""
-        source, target = (LANGUAGES.get(code, code) for code in (self.source_language, self.target_language))
-        return source, target

@@ -7,7 +7,7 @@ from dataclasses import fields
 from inspect import Parameter, signature
 from math import isfinite
 from types import UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from parley.errors import UsageError, unknown
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 def fitted(cls: type[T], given: Mapping[str, Any], what: str, owner: str) -> T:
     """A dataclass made from these values, which may be texts from a command line."""
     known = {field.name for field in fields(cls) if field.init}  # type: ignore[arg-type]
-    values = typed(get_type_hints(cls), known, given, what, owner)
+    values = typed(get_type_hints(cls, include_extras=True), known, given, what, owner)
     try:
         return cls(**values)
     except (TypeError, ValueError) as wrong:
@@ -28,7 +28,7 @@ def keywords(function: Callable[..., Any], given: Mapping[str, Any], what: str, 
     """These values as keyword arguments of a function, by its annotations; its first parameter is not among them."""
     known = {name for name, at in list(signature(function).parameters.items())[1:] if at.kind is not Parameter.VAR_KEYWORD}
     try:
-        hints = get_type_hints(function)
+        hints = get_type_hints(function, include_extras=True)
     except (TypeError, NameError):  # a partial, or annotations that name what is not there: values stay as given
         hints = {}
     return typed(hints, known, given, what, owner)
@@ -43,8 +43,14 @@ def typed(hints: Mapping[str, Any], known: set[str], given: Mapping[str, Any], w
 
 
 def coerced(value: Any, kind: Any, where: str) -> Any:
-    """A value, or the text that stands for it, as the type that a parameter declares."""
+    """A value, or the text that stands for it, as the type that a parameter declares; `Annotated[float, (0, 1)]` has limits."""
     origin, options = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        found = coerced(value, options[0], where)
+        for low, high in (each for each in options[1:] if isinstance(each, tuple) and found is not None):
+            if not low <= found <= high:
+                raise UsageError(f"{where} must be from {low} to {high}, not {value}")
+        return found
     if origin is Literal:
         for option in options:
             if value == option or str(value) == str(option):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -106,6 +107,8 @@ def prepare(
     others = f", {len(chosen)} of them for {task.name} as it is set" if len(chosen) < len(known) else ""
     read = [f"dataset {config.dataset}: {how_many(len(known))} read{others}", *odd] if config.dataset is not None else []
     if config.items is not None:
+        if type(task).item_type is None:
+            raise UsageError(f"--items {config.items}: {task.name} is not played on items; how often it is played: --repeats N")
         if not 1 <= config.items <= len(chosen):
             raise UsageError(f"--items {config.items}: the dataset has {how_many(len(chosen))}")
         chosen = dict(list(chosen.items())[: config.items])
@@ -208,8 +211,9 @@ def taken(items: Sequence[Any], task: Task) -> list[Any]:
     """Of all items those that are for the task as it is configured; others are never played."""
     found = [item for item in items if not task.unfit(item)]
     if items and not found:
-        first = f"item {items[0].id}: {task.unfit(items[0])}"
-        raise UsageError(f"none of the {len(items)} items is for {task.name} as it is set; {first}")
+        reasons = [f"{how_many(count)} {reason}" for reason, count in Counter(map(task.unfit, items)).most_common()]
+        said = "; ".join([*reasons[:8], "and so on"] if len(reasons) > 8 else reasons)
+        raise UsageError(f"none of the {how_many(len(items))} is for {task.name} as it is set: {said}")
     return found
 
 

@@ -32,6 +32,7 @@ from parley.store import SUFFIX
 from parley.store.archive import Archive
 from parley.store.journal import Journal
 from parley.store.sqlite import SqliteJournal
+from parley.works import Lot
 
 if TYPE_CHECKING:
     from parley.sandbox.executor import Sandbox
@@ -247,6 +248,7 @@ class Playing:
             execute=self.execute,
             mend=self.mends,
             draws=config.rejudged.seed if config.rejudged else None,
+            lot=Lot(config.seed, spec.repeat - 1),
         )
         return await match.play()
 

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import blake2b
-from typing import Any, Protocol
+from random import Random
+from typing import Any, ClassVar, NamedTuple, Protocol
+from unicodedata import name as unicode_name
 from unicodedata import normalize
 
-from parley.errors import UsageError
+from parley.errors import TaskError, UsageError, unknown
+
+
+class Lot(NamedTuple):
+    """By what a work draws without putting back: the seed that orders all there is, and a number in that order."""
+
+    seed: int
+    number: int = 0
 
 
 class Work(Protocol):
-    """A work that lies open. Its methods answer a rule's questions by plain data, always alike."""
+    """A work that lies open. Those of its methods that it names answer a rule's questions by plain data, always alike."""
+
+    questions: ClassVar[tuple[str, ...]]
+    drawn: ClassVar[tuple[str, ...]]  # of these the ones that are answered by lot, which comes before what else is given
 
     @property
     def facts(self) -> str:
@@ -26,15 +38,36 @@ class Work(Protocol):
 
 @dataclass(frozen=True)
 class WordList:
-    """Wanted: a dictionary made of these lists, each a name or a file; of words of one length only, if so wanted."""
+    """Wanted: a dictionary made of these lists, each a name or a file; of words of one length or script only, if so wanted."""
 
     lists: tuple[str, ...]
     length: int | None = None
     simplified: bool = False  # Chinese: traditional characters count as their simplified form
+    script: str = ""  # a word that stands in the Unicode name of every character, like IDEOGRAPH
+    common: int | None = None  # there must be words to begin with, which occur so often and which another can follow
 
     def __post_init__(self) -> None:
         if not self.lists:
             raise UsageError("a dictionary wants at least one list of words: a name or a file")
+
+    def takes(self, word: str) -> bool:
+        """Whether a word can be of any use."""
+        return self.length in (None, len(word)) and written_in(self.script, word)
+
+
+def written_in(script: str, word: str) -> bool:
+    """Whether all characters of a word are of a script."""
+    return not script or all(script in unicode_name(character, "") for character in word)
+
+
+def answered(works: Mapping[str, Any], name: str, question: str, given: Sequence[Any], task: str, lot: Lot) -> Any:
+    """What a work says to a question; who asks what nothing answers has made a mistake."""
+    if name not in works:
+        raise TaskError(f"{task}: {unknown('work of reference', name, works)}")
+    if question not in works[name].questions:
+        raise TaskError(f"{task}: {unknown(f'question to the {name}:', question, works[name].questions)}")
+    drawn = (lot,) if question in works[name].drawn else ()
+    return getattr(works[name], question)(*drawn, *given)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +82,11 @@ class Lexicon:
     words: Mapping[str, int]
     forms: Mapping[str, str]
     doubtful: Mapping[str, str]
-    left_out: int = 0  # words of another length
+    left_out: int = 0  # words that are of no use
+    common: int | None = None  # how often a word must occur to begin with, where that is asked for
+
+    questions: ClassVar[tuple[str, ...]] = ("entry", "after", "opening")
+    drawn: ClassVar[tuple[str, ...]] = ("opening",)
 
     @classmethod
     def of(
@@ -59,6 +96,7 @@ class Lexicon:
         forms: Mapping[str, str] | None = None,
         doubtful: Mapping[str, str] | None = None,
         left_out: int = 0,
+        common: int | None = None,
     ) -> Lexicon:
         """A dictionary of these words in simplified characters; spellings that differ in script only are one word.
 
@@ -71,7 +109,7 @@ class Lexicon:
             plain, other = made.plain(word), made.other(word)
             groups.setdefault(other, []).append((plain == word, frequency, plain != other, plain))
         spelled = {max(group)[-1]: max(frequency for _, frequency, _, _ in group) for group in groups.values()}
-        return cls(name, spelled, made.forms, made.doubtful, left_out)
+        return cls(name, spelled, made.forms, made.doubtful, left_out, common)
 
     def plain(self, word: str) -> str:
         """A word in simplified characters, as far as that is beyond doubt."""
@@ -101,8 +139,9 @@ class Lexicon:
 
     @property
     def told(self) -> str:
-        rest = f"; {self.left_out:,} of another length are left out" if self.left_out else ""
-        return f"{self.name}: {len(self.words):,} words{rest}"
+        begin = "" if self.common is None else f", {len(self.openings(self.common)):,} of them to begin with"
+        rest = f"; left out: {self.left_out:,} of another length or script" if self.left_out else ""
+        return f"{self.name}: {len(self.words):,} words{begin}{rest}"
 
     def entry(self, word: str) -> dict[str, Any]:
         """How a word is spelled here, and whether it is here at all."""
@@ -114,13 +153,38 @@ class Lexicon:
         return [each for each in self.beginnings.get(word[-1], ()) if each != word]
 
     @cached_property
-    def openings(self) -> list[str]:
+    def followed(self) -> list[str]:
         """Words that another one can follow."""
         return [word for word in self.words if self.after(word)]
 
-    def opening(self, at: float, common: int = 1) -> str:
-        """A word that another can follow, the share `at` of the way through those that occur so often."""
-        found = [word for word in self.openings if self.words[word] >= common]
+    def openings(self, common: int) -> list[str]:
+        """Words that another one can follow, and that occur so often; where the lists have no frequencies, all of the former."""
+        if common in self._openings:
+            return self._openings[common]
+        if not self.followed:
+            raise UsageError(f"dictionary {self.name}: no word can be followed by another")
+        counted = max(self.words.values()) > 1
+        found = [word for word in self.followed if not counted or self.words[word] >= common]
         if not found:
-            raise UsageError(f"dictionary {self.name}: no word that occurs {common} times or more can be followed by another")
-        return found[int(at * len(found))]
+            most = max(self.words[word] for word in self.followed)
+            raise UsageError(
+                f"dictionary {self.name}: no word that occurs {common} times or more can be followed by another; "
+                f"the most frequent that can occurs {most} times"
+            )
+        return self._openings.setdefault(common, found)
+
+    @cached_property
+    def _openings(self) -> dict[int, list[str]]:
+        """By how often they occur, once they are known."""
+        return {}
+
+    def opening(self, lot: Lot, common: int = 1) -> str:
+        """A word to begin with; none is drawn twice before all have been."""
+        found = self.openings(common)
+        return found[shuffled(lot.seed, len(found))[lot.number % len(found)]]
+
+
+@lru_cache(maxsize=8)
+def shuffled(seed: int, count: int) -> list[int]:
+    """The numbers below `count` in an order drawn by a seed."""
+    return Random(seed).sample(range(count), count)

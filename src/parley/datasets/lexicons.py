@@ -45,14 +45,19 @@ def lexicon(wanted: WordList) -> Lexicon:
     left_out: set[str] = set()
     for name in wanted.lists:
         every = words_of(name)
-        found = {word: often for word, often in every.items() if wanted.length in (None, len(word))}
+        found = {word: often for word, often in every.items() if wanted.takes(word)}
         if not found:
-            raise UsageError(f"dictionary {name} has no word of {wanted.length} characters, among {len(every)}")
+            kind = f"{wanted.length} characters" + (f" ({wanted.script})" if wanted.script else "")
+            raise UsageError(f"dictionary {name} has no word of {kind}, among {len(every)}")
         left_out |= every.keys() - found.keys()
         for word, often in found.items():
             words[word] = max(often, words.get(word, 0))
     forms, doubtful = characters() if wanted.simplified else ({}, {})
-    return Lexicon.of("+".join(Path(name).name for name in wanted.lists), words, forms, doubtful, len(left_out))
+    name = "+".join(Path(each).name for each in wanted.lists)
+    made = Lexicon.of(name, words, forms, doubtful, len(left_out), wanted.common)
+    if wanted.common is not None:
+        made.openings(wanted.common)  # an error if there is none, before anything is played
+    return made
 
 
 def words_of(name: str) -> Words:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+from parley.scoring import languages
+
 MEASURES = ("bleu", "chrf")
-TOKENIZERS = {"zh": "zh", "ja": "char", "th": "char"}  # of languages without spaces between words; 13a for all others
 Counts = dict[str, list[int]]  # by measure: what its score is computed from
 
 
@@ -49,14 +49,17 @@ def of_corpus(name: str, signature: str) -> str:
 
 @cache
 def measure(name: str, language: str = "", whole: bool = False) -> Any:
-    """A measure of sacrebleu's; BLEU of one text leaves out the lengths of n-grams that the text is too short for."""
+    """A measure of sacrebleu's; BLEU of one text leaves out the lengths of n-grams that the text is too short for.
+
+    Counts are scored as a whole without a language: they are of tokens.
+    """
     from sacrebleu.metrics.bleu import BLEU  # not before it is needed
     from sacrebleu.metrics.chrf import CHRF
 
     if name == "chrf":
         return CHRF()
-    stem = re.split("[-_]", language.lower())[0]
-    return BLEU(tokenize=TOKENIZERS.get(stem, "13a"), effective_order=not whole, force=True)
+    tokenizer = languages.language(language).tokenizer if language else "13a"
+    return BLEU(tokenize=tokenizer, effective_order=not whole, force=True)
 
 
 def counted(measure: Any, text: str, reference: str) -> list[int]:

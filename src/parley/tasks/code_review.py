@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from parley import Code, Metric, Problem, Prompt, Referee, Role, Said, Scores, Seat, Sight, Task
 from parley.writing import Vote, Words, conversation, rated, ratings, written
@@ -134,7 +134,7 @@ RATE_PROGRAMMER = Prompt(
 RATE_REVIEWER = Prompt("rate_reviewer", "were the comments reasonable, and could they be acted upon?")
 
 
-def coder(sight: Sight, strength: float = 0.5, review: float = 0.5) -> Said:
+def coder(sight: Sight, strength: Annotated[float, (0, 1)] = 0.5, review: Annotated[float, (0, 1)] = 0.5) -> Said:
     """Writes the reference solution with probability `strength`; spots a failing one with probability `review`, and mends it."""
     problem, view = sight.item, sight.view
     shown = problem.reference.strip() in view.text

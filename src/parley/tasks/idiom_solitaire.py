@@ -7,14 +7,15 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Literal
+from typing import Annotated, Literal
 
 from parley import Choice, Metric, Prompt, Referee, Role, Scores, Seat, Sight, Task, Word, WordList
 
+# What loses, in the order in which it is looked at: a checker is asked about nothing that loses anyway.
 LENGTH = "not four characters"
-UNKNOWN = "not in the dictionary"
 FIRST = "wrong first character"
 REPEATED = "repetition"
+UNKNOWN = "not in the dictionary"
 
 
 @dataclass(frozen=True)
@@ -22,24 +23,25 @@ class IdiomSolitaire(Task):
     """Give an idiom that begins with the last character of the one before; who cannot, loses (DynaEval §2.4, §A.8).
 
     `rounds` counts turns, after which it is a draw; `dictionary` joins lists and files; a start idiom occurs at least
-    `common` times there; `traditional` characters count as their simplified form.
+    `common` times there, where frequencies are known; `traditional` characters are folded to their simplified form.
     """
 
     rounds: int = 20
     language: Literal["zh", "en"] = "zh"
     dictionary: tuple[str, ...] = ("jionlp",)
     traditional: bool = True
-    common: int = 1
+    common: int = 100
 
     roles = {"players": Role(2), "checker": Role(0, 1, instrument=True)}
-    repeats = 30  # start idioms; all pairs, in both orders, begin with the same ones
+    repeats = 30  # start idioms, all different; all pairs, in both orders, begin with the same ones
     stand_in = "speaker"
 
     def works(self) -> Mapping[str, WordList]:
-        return {"dictionary": WordList(self.dictionary, length=4, simplified=self.traditional)}
+        wanted = WordList(self.dictionary, length=4, simplified=self.traditional, script="IDEOGRAPH", common=self.common)
+        return {"dictionary": wanted}
 
     async def play(self, referee: Referee, players: list[Seat], checker: Seat | None) -> Scores:
-        chain = [await referee.consult("dictionary", "opening", referee.rng.random(), self.common)]
+        chain = [await referee.consult("dictionary", "opening", self.common)]
         hits, win = dict.fromkeys(players, 0), dict.fromkeys(players, 0.5)
         referee.tell(players, referee.render(RULES[self.language]))
 
@@ -48,7 +50,7 @@ class IdiomSolitaire(Task):
             player, other = players[turn % 2], players[1 - turn % 2]
             text = referee.render(TURN[self.language], chain=" → ".join(chain))
             said = await referee.ask(player, text, expect=IDIOM[self.language], default="", attempts=2)
-            idiom, fault = await self.judged(referee, said, chain, checker)
+            idiom, fault = await self.ruled(referee, said, chain, checker)
             if fault:
                 referee.fault(player, fault, said)
                 reason, win = fault, {player: 0.0, other: 1.0}
@@ -59,18 +61,24 @@ class IdiomSolitaire(Task):
         referee.note(chain=chain, end=reason)
         return {player: {"win": win[player], "hits": hits[player]} for player in players}
 
-    async def judged(self, referee: Referee, said: str, chain: list[str], checker: Seat | None) -> tuple[str, str]:
-        """What was said as the dictionary spells it, and what is wrong with it, if anything."""
+    async def ruled(self, referee: Referee, said: str, chain: list[str], checker: Seat | None) -> tuple[str, str]:
+        """What was said as the dictionary spells it, and what is wrong with it, if anything.
+
+        A checker that cannot be read ends the match without scores: no player loses by an instrument's fault.
+        """
         if len(said) != 4 or not all("IDEOGRAPH" in unicodedata.name(character, "") for character in said):
             return said, LENGTH
         entry = await referee.consult("dictionary", "entry", said)
         idiom: str = entry["word"]
-        known = entry["known"]
-        if not known and checker is not None:
-            question = referee.render(CHECK[self.language], word=idiom)
-            known = await referee.ask(checker, question, expect=Choice("idiom", ("yes", "no")), default="no") == "yes"
-        wrong = {UNKNOWN: not known, FIRST: idiom[0] != chain[-1][-1], REPEATED: idiom in chain}
-        return idiom, next((fault for fault, holds in wrong.items() if holds), "")
+        if idiom[0] != chain[-1][-1]:
+            return idiom, FIRST
+        if idiom in chain:
+            return idiom, REPEATED
+        if entry["known"]:
+            return idiom, ""
+        question = referee.render(CHECK[self.language], word=idiom)
+        held = checker is not None and await referee.ask(checker, question, expect=VERDICT[self.language]) == "yes"
+        return idiom, "" if held else UNKNOWN
 
     def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
         return [
@@ -122,20 +130,36 @@ CHECK = {
     ),
 }
 
+VERDICT = {
+    "zh": Choice(
+        "idiom", ("yes", "no"), '只回答一个 JSON 对象，不要有任何其他内容：{"reason": <理由>, "idiom": <yes 或 no>}', AGAIN["zh"]
+    ),
+    "en": Choice("idiom", ("yes", "no"), again=AGAIN["en"]),
+}
+
 IDIOM = {
     "zh": Word("只回答这个成语的四个汉字，不要有任何其他内容。", 4, AGAIN["zh"], "一心人天"),
     "en": Word("Answer with the four Chinese characters of the idiom and nothing else.", 4, AGAIN["en"], "一心人天"),
 }
 
-CHAIN = re.compile(r"^\w{4}(?: → \w{4})*$", re.MULTILINE)
+CHAIN = re.compile(r"(?=(\w{4}(?: → \w{4})*))")  # wherever one may begin
 
 
 def next_ones(sight: Sight, strength: float, vocabulary: int) -> list[str]:
     """What a bot can say: of all idioms that fit and are not used, those that it knows; the same ones in every match."""
-    told = "\n".join(message["content"] for message in sight.view if message["role"] == "user")
-    chain = CHAIN.findall(told)[-1].split(" → ")
-    fitting = [idiom for idiom in sight.works["dictionary"].after(chain[-1]) if idiom not in chain]
+    chain = chain_in(sight)
+    fitting = [idiom for idiom in sight.works["dictionary"].after(chain[-1]) if idiom not in chain] if chain else []
     return [idiom for idiom in fitting if known_from(vocabulary, idiom) < strength]
+
+
+def chain_in(sight: Sight) -> list[str]:
+    """The chain as it was shown last, whatever words stand around it: the longest that begins with a word of the dictionary."""
+    words = sight.works["dictionary"].words
+    for message in reversed([each["content"] for each in sight.view if each["role"] == "user"]):
+        found = [each.split(" → ") for each in CHAIN.findall(message)]
+        if chains := [chain for chain in found if chain[0] in words]:
+            return max(chains, key=len)
+    return []
 
 
 def known_from(vocabulary: int, idiom: str) -> float:
@@ -143,13 +167,13 @@ def known_from(vocabulary: int, idiom: str) -> float:
     return int.from_bytes(blake2b(f"{vocabulary}|{idiom}".encode(), digest_size=4).digest()) / 2**32
 
 
-def speaker(sight: Sight, strength: float = 0.5, vocabulary: int = 0) -> str:
+def speaker(sight: Sight, strength: Annotated[float, (0, 1)] = 0.5, vocabulary: int = 0) -> str:
     """Knows the share `strength` of all idioms, and says any that fits; another `vocabulary` is another choice of them."""
     known = next_ones(sight, strength, vocabulary)
     return sight.rng.choice(known) if known else "不知道"
 
 
-def dead_end(sight: Sight, strength: float = 0.5, vocabulary: int = 0) -> str:
+def dead_end(sight: Sight, strength: Annotated[float, (0, 1)] = 0.5, vocabulary: int = 0) -> str:
     """Knows as many as a speaker, and says the one after which the fewest others can follow."""
     known = next_ones(sight, strength, vocabulary)
     return min(known, key=lambda idiom: len(sight.works["dictionary"].after(idiom)), default="不知道")

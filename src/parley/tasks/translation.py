@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from random import Random
-from typing import Any
+from typing import Annotated, Any
 
-from parley import Metric, Paragraph, Prompt, Referee, Role, Said, Scores, Seat, Sight, Task, Text
+from parley import Metric, Paragraph, Prompt, Referee, Role, Said, Scores, Seat, Sight, Task, Text, UsageError
+from parley.scoring.languages import pair_of
 from parley.scoring.overlap import signatures
 from parley.writing import OVER, Vote, Words, conversation, ends, overlapping, rated, ratings, texts, written
 
@@ -17,8 +17,8 @@ from parley.writing import OVER, Vote, Words, conversation, ends, overlapping, r
 class Translation(Task):
     """A translator translates a paragraph, a proofreader polishes it; BLEU and chrF score both (DynaEval §2.4, §A.8).
 
-    `pair` names the languages, and only items of that pair are played; with more `rounds` than one both go on until the
-    proofreader finds nothing to change; `vote` says how a panel of judges is counted.
+    `pair` names the languages, and only items of that pair, or that name none, are played; with more `rounds` than one both
+    go on until the proofreader finds nothing to change; `vote` says how a panel of judges is counted.
     """
 
     pair: str = "en-zh"
@@ -30,13 +30,13 @@ class Translation(Task):
 
     async def play(self, referee: Referee, translator: Seat, proofreader: Seat, judge: list[Seat]) -> Scores:
         item: Paragraph = referee.item
-        source_language, target_language = item.languages
-        material = {"source": item.source, "source_language": source_language, "target_language": target_language}
+        source, target = pair_of(self.pair)
+        material = {"source": item.source, "source_language": source.name, "target_language": target.name}
 
         versions = await written(referee, translator, proofreader, self.rounds, WORDS, Text(), **material)
 
         given = dict(zip((translator, proofreader), texts(versions), strict=True))
-        found = overlapping(referee, given, item.reference, item.target_language)
+        found = overlapping(referee, given, item.reference, target.code)
         gain = {translator: {}, proofreader: {"improvement": found[proofreader].bleu - found[translator].bleu}}
 
         said = conversation(referee, translator, proofreader, versions)
@@ -53,16 +53,20 @@ class Translation(Task):
         ]
 
     def unfit(self, item: Paragraph) -> str:
-        return "" if item.pair == self.pair else f"it is of the pair {item.pair}, and pair is {self.pair}"
+        sides = zip(item.pair.split("-"), self.pair.split("-"), strict=True)
+        fits = all(said in ("", wanted) for said, wanted in sides)  # what an item does not say, the pair does
+        return "" if fits else f"of {item.pair}, and pair is {self.pair}"
 
     def basis(self) -> Mapping[str, str]:
-        return signatures(self.pair.partition("-")[2])
+        return signatures(pair_of(self.pair)[1].code)
 
     def __post_init__(self) -> None:
         if self.rounds < 1:
             raise ValueError(f"rounds must be at least 1, not {self.rounds}")
-        if not re.fullmatch(r"\w+-\w+", self.pair):
-            raise ValueError(f"pair must be two languages, like en-zh, not {self.pair!r}")
+        try:
+            object.__setattr__(self, "pair", "-".join(each.code for each in pair_of(self.pair)))
+        except UsageError as wrong:
+            raise ValueError(f"pair: {wrong}") from None
 
 
 WORDS = Words(
@@ -119,21 +123,27 @@ RATE_TRANSLATOR = Prompt("rate_translator", "does the translation mean the same 
 RATE_PROOFREADER = Prompt("rate_proofreader", "is the polished text more accurate than the translation was?")
 
 
-def translator(sight: Sight, strength: float = 0.5) -> Said:
-    """Gets each sentence right with probability `strength`; as a proofreader mends each wrong one with that probability."""
+def translator(sight: Sight, strength: Annotated[float, (0, 1)] = 0.5) -> Said:
+    """Gets each sentence right with probability `strength`; as a proofreader mends each wrong one with that probability.
+
+    It revises towards the better only: a sentence that the proofreader got right is taken over, all others stay.
+    """
     view, wanted = sight.view, sentences(sight.item.reference)
     given = last_said(view.text)
+    if view.seat.role == "translator" and not view.said:
+        return Said(together([each if sight.rng.random() < strength else worse(each) for each in wanted]))
     if view.seat.role == "translator":
-        return Said(given or together([each if sight.rng.random() < strength else worse(each) for each in wanted]))
+        own = beside([turn["content"] for turn in view if turn["role"] == "assistant"][-1], wanted)
+        return Said(together([right if right in given else each for each, right in own]))
     if view.said and given == together(wanted):
         return Said(OVER)
-    return Said(together(mended(sentences(given), wanted, strength, sight.rng)))
+    return Said(together([right if sight.rng.random() < strength else each for each, right in beside(given, wanted)]))
 
 
-def mended(given: Sequence[str], wanted: Sequence[str], strength: float, rng: Random) -> list[str]:
-    """The sentences that are wrong, each put right with a probability; a text of other sentences is wrong throughout."""
-    known = given if len(given) == len(wanted) else [worse(each) for each in wanted]
-    return [right if rng.random() < strength else each for each, right in zip(known, wanted, strict=True)]
+def beside(text: str, wanted: Sequence[str]) -> list[tuple[str, str]]:
+    """The sentences of a text, each with the one that is wanted there; a text of other sentences is wrong throughout."""
+    found = sentences(text)
+    return list(zip(found if len(found) == len(wanted) else map(worse, wanted), wanted, strict=True))
 
 
 def judge(sight: Sight) -> dict[str, Any]:

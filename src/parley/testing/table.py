@@ -14,6 +14,7 @@ from parley.record import Call, Tape
 from parley.referee import Ask, Consult, Effect, Referee, Together
 from parley.seating import seated, settled
 from parley.task import Task
+from parley.works import Lot, answered
 
 MOST_REPLIES = 10_000  # a match that wants more has no end
 Speak = Callable[[View], str]
@@ -31,7 +32,7 @@ class ByHand:
         self.referee = Referee(task, self.pool, seed, item)
         self.scores: dict[Seat, dict[str, float | None]] | None = None
         self.asked: Effect | None = None
-        self._task, self._works = task, works or {}
+        self._task, self._works, self._lot = task, works or {}, Lot(seed)
         self._script = task.play(self.referee, **seated(task, dict.fromkeys(self.seats)))
         self._advance(lambda: self._script.send(None))
 
@@ -56,7 +57,8 @@ class ByHand:
         try:
             self.asked = step()
             while isinstance(self.asked, Consult) and self.asked.work in self._works:
-                answer = getattr(self._works[self.asked.work], self.asked.question)(*self.asked.given)
+                asked = self.asked
+                answer = answered(self._works, asked.work, asked.question, asked.given, self._task.name, self._lot)
                 self.asked = self._script.send(answer)
         except StopIteration as end:
             self.asked, self.scores = None, settled(self._task, end.value, dict.fromkeys(self.seats))

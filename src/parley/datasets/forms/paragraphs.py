@@ -10,19 +10,18 @@ from parley.datasets.files import Located
 from parley.datasets.forms import Form, Row
 from parley.errors import UsageError
 from parley.material import Paragraph
+from parley.scoring.languages import language
 
 SEGMENTS = 5  # of one document make a paragraph
-SPACELESS = ("zh", "ja", "th")  # languages that put nothing between sentences
+TEXTS, LANGUAGES = ("source", "reference"), ("source_language", "target_language")
 
 
 def plain(row: Row) -> dict[str, Any]:
-    """The fields of a paragraph."""
-    wanted = ("source", "reference", "source_language", "target_language")
-    found = {column: text_in(row.get(column), column) for column in wanted}
-    for column in wanted[2:]:
-        found[column] = code(found[column])
+    """The fields of a paragraph; where a row does not name a language, the task does."""
+    found = {column: text_in(row.get(column), column) for column in TEXTS}
+    codes = {column: code(text_in(row[column], column)) for column in LANGUAGES if row.get(column) is not None}
     rest = {column: str(row[column]) for column in ("id", "document") if row.get(column) is not None}
-    return {**found, **rest}
+    return {**found, **codes, **rest}
 
 
 def aligned(row: Row) -> dict[str, Any]:
@@ -52,8 +51,8 @@ def joined(rows: Sequence[Located]) -> Iterator[Located]:
             (first, fields), number = chosen[0], number + 1
             at = counts[pair, document] = counts.get((pair, document), 0) + 1
             whole = {
-                side: ("" if fields[f"{language}_language"][:2] in SPACELESS else " ").join(part[side] for _, part in chosen)
-                for side, language in (("source", "source"), ("reference", "target"))
+                side: language(fields[column]).between.join(part[side] for _, part in chosen)
+                for side, column in zip(TEXTS, LANGUAGES, strict=True)
             }
             name = "/".join(filter(None, [pair, document, str(at)]))
             yield Located(first.where, number, {**fields, **whole, "id": name})
@@ -74,15 +73,18 @@ def text_in(found: Any, column: str) -> str:
     """A text that says something."""
     if not isinstance(found, str) or not found.strip():
         raise ValueError(f"{column} wants a text, found {'an empty one' if isinstance(found, str) else type(found).__name__}")
-    return " ".join(found.split("\r\n")).strip()
+    return "\n".join(found.splitlines()).strip()
 
 
-def code(language: str) -> str:
-    """A language's code without the hyphen that stands between two of them."""
-    return language.strip().lower().replace("-", "_")
+def code(said: str) -> str:
+    """The code of a language, whatever it is called."""
+    try:
+        return language(said).code
+    except UsageError as wrong:
+        raise ValueError(str(wrong)) from None
 
 
 FORMS = (
     Form(Paragraph, "aligned segments", ("translation",), aligned, joined=joined),
-    Form(Paragraph, "paragraphs", ("source", "reference", "source_language", "target_language"), plain),
+    Form(Paragraph, "paragraphs", TEXTS, plain, also=LANGUAGES),
 )
