@@ -87,16 +87,19 @@ class Prompt:
             raise TaskError(f"prompt {self.name!r} wants a value for {missing}") from None
         return "".join(filled)
 
-    def replaced(self, text: str, also: Iterable[str]) -> Prompt:
-        """This prompt in other words; it must use the same variables, and may use a task's parameters."""
-        other = Prompt(self.name, text)
-        if missing := set(self.variables) - set(other.variables):
-            raise UsageError(f"the replacement of prompt {self.name!r} lacks {{{'}, {'.join(sorted(missing))}}}")
-        known = {*self.variables, *also}
+    def replaced(self, text: str, also: Iterable[str], whole: bool = True) -> Prompt:
+        """This prompt in other words, which may use its variables and others; `whole`: none of its own may be left out."""
+        other, known = Prompt(self.name, text), {*self.variables, *also}
         for name in other.variables:
             if name not in known:
                 raise unknown(f"variable in the replacement of prompt {self.name!r}:", name, known)
+        if whole and (missing := self.without(other)):
+            raise UsageError(f"the replacement of prompt {self.name!r} lacks {missing}")
         return other
+
+    def without(self, other: Prompt) -> str:
+        """The variables of this prompt that another does not use."""
+        return ", ".join(f"{{{name}}}" for name in self.variables if name not in other.variables)
 
 
 # What every referee says when a reply has the wrong form; a configuration may replace these too.
@@ -104,6 +107,7 @@ AGAIN = Prompt("again", "Your reply could not be read: {fault}. {hint}")
 SHORTER = Prompt("shorter", "Your reply was cut off by the length limit. Give it again, shorter. {hint}")
 FORM = Prompt("form", "Now put your reply into the required form. {hint}")
 COMMON = {prompt.name: prompt for prompt in (AGAIN, SHORTER, FORM)}
+MEANINGS = {"fault": "what was wrong with the reply", "hint": "the form that is wanted, as the reader of the reply puts it"}
 
 
 class Sight(NamedTuple):
@@ -129,6 +133,7 @@ class Task:
     definition: ClassVar[str] = ""  # of a task that no Python file defines: what it was made from
     stand_in: ClassVar[str] = ""  # the bot by which forecasts play, where a reply in the right form is not enough to go on
     runs_code: ClassVar[bool] = False  # whether what models write is run, for which a sandbox is needed
+    meanings: ClassVar[Mapping[str, str]] = {}  # what parameters, and variables of prompts, stand for, in a few words each
     play: Callable[..., Coroutine[Any, Any, Scores]]
 
     def metrics(self, seats: Mapping[str, int]) -> Sequence[Metric]:
@@ -141,6 +146,10 @@ class Task:
 
     def cautions(self, seats: Mapping[str, int]) -> Iterable[str]:
         """What the user should know before so many seats play."""
+        return ()
+
+    def unsaid(self, seats: Mapping[str, int]) -> Iterable[str]:
+        """The prompts that nobody hears when the task, as it is configured, is played by so many seats."""
         return ()
 
     def unfit(self, item: Any) -> str:

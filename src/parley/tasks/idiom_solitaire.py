@@ -83,6 +83,20 @@ class IdiomSolitaire(Task):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
 
+    def unsaid(self, seats: Mapping[str, int]) -> list[str]:
+        other = [f"{name}_{'en' if self.language == 'zh' else 'zh'}" for name in ("rules", "turn", "again", "check")]
+        return other if seats["checker"] else [*other, CHECK[self.language].name, "again", "shorter", "form"]
+
+    meanings = {
+        "rounds": "turns after which it is a draw",
+        "language": "of the prompts",
+        "dictionary": "the lists of idioms, by name or as files, which are joined",
+        "traditional": "whether traditional characters count as their simplified form",
+        "common": "how often a start idiom occurs in the dictionary, at least",
+        "chain": "the idioms so far, with arrows between",
+        "word": "the idiom that the checker is asked about",
+    }
+
 
 RULES = {
     "zh": Prompt(

@@ -67,6 +67,19 @@ class PublicGoods(Task):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
 
+    def unsaid(self, seats: Mapping[str, int]) -> list[str]:
+        return [prompts[mode].name for prompts in (RULES, NEWS) for mode in prompts if mode != self.feedback]
+
+    meanings = {
+        "rounds": "how many rounds a match has",
+        "endowment": "coins that every player gets each round",
+        "multiplier": "what the common pool is multiplied by before it is shared",
+        "feedback": "what players learn after a round: their own income, or what all invested, without names",
+        "n": "how many players there are",
+        "number": "which round this is",
+        "news": "the income of the last round, or what was invested in it",
+    }
+
 
 def share(invested: Collection[float], multiplier: float) -> float:
     """What each player receives from the pool, whether it paid or not (§2.4; by n, not by four)."""

@@ -64,6 +64,23 @@ class Translation(Task):
         if not re.fullmatch(r"\w+-\w+", self.pair):
             raise ValueError(f"pair must be two languages, like en-zh, not {self.pair!r}")
 
+    def unsaid(self, seats: Mapping[str, int]) -> list[str]:
+        later = [] if self.rounds > 1 else ["revise", "review_again"]
+        return [*later, *([] if seats["judge"] else ["judge", "rate_translator", "rate_proofreader"])]
+
+    meanings = {
+        "pair": "the languages, as in en-zh: only items of this pair are played",
+        "rounds": "versions of the translation, each with its proofreading",
+        "vote": "how the marks of several judges become one",
+        "source": "the text to be translated",
+        "source_language": "the language it is in, as a word",
+        "target_language": "the language it is translated into, as a word",
+        "said": "what the other has just given, quoted",
+        "roles": "the roles to be rated, in the order of this match",
+        "rubric": "what each role is rated by, a line each",
+        "conversation": "all that both gave, quoted",
+    }
+
 
 WORDS = Words(
     write=Prompt(
