@@ -126,7 +126,7 @@ def test_every_parameter_and_variable_of_a_bundled_task_is_explained(name):
     wanted = {each.name for each in fields(task)} | {each for prompt in task.prompts().values() for each in prompt.variables}
     known = meaning_of(task)
     assert not [each for each in wanted if not known.get(each)]
-    assert not task.meanings.keys() - wanted
+    assert not task.meanings().keys() - wanted
 
 
 def test_tasks_tells_what_everything_means(tmp_path):

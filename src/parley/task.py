@@ -12,11 +12,12 @@ from random import Random
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 from parley.errors import TaskError, UsageError, unknown
-from parley.parameters import fitted
+from parley.parameters import choices, fitted
 from parley.pool import Seat, View
 
 Scores: TypeAlias = Mapping[Seat, float | Mapping[str, float | None] | None]
 VARIABLE = re.compile(r"\{([A-Za-z_]\w*)\}")
+MEANING = re.compile(r"^ *(\w+) {2,}(\S.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,6 @@ AGAIN = Prompt("again", "Your reply could not be read: {fault}. {hint}")
 SHORTER = Prompt("shorter", "Your reply was cut off by the length limit. Give it again, shorter. {hint}")
 FORM = Prompt("form", "Now put your reply into the required form. {hint}")
 COMMON = {prompt.name: prompt for prompt in (AGAIN, SHORTER, FORM)}
-MEANINGS = {"fault": "what was wrong with the reply", "hint": "the form that is wanted, as the reader of the reply puts it"}
 
 
 class Sight(NamedTuple):
@@ -121,7 +121,11 @@ class Sight(NamedTuple):
 
 
 class Task:
-    """Subclass as a frozen dataclass: fields are parameters, `play` is the rule of the game."""
+    """Subclass as a frozen dataclass: fields are parameters, `play` is the rule of the game.
+
+    fault  what was wrong with the reply
+    hint   the form that is wanted, as the reader of the reply puts it
+    """
 
     name: ClassVar[str] = ""
     version: ClassVar[int] = 1
@@ -133,7 +137,6 @@ class Task:
     definition: ClassVar[str] = ""  # of a task that no Python file defines: what it was made from
     stand_in: ClassVar[str] = ""  # the bot by which forecasts play, where a reply in the right form is not enough to go on
     runs_code: ClassVar[bool] = False  # whether what models write is run, for which a sandbox is needed
-    meanings: ClassVar[Mapping[str, str]] = {}  # what parameters, and variables of prompts, stand for, in a few words each
     play: Callable[..., Coroutine[Any, Any, Scores]]
 
     def metrics(self, seats: Mapping[str, int]) -> Sequence[Metric]:
@@ -149,8 +152,16 @@ class Task:
         return ()
 
     def unsaid(self, seats: Mapping[str, int]) -> Iterable[str]:
-        """The prompts that nobody hears when the task, as it is configured, is played by so many seats."""
-        return ()
+        """The prompts that nobody hears when the task, as it is configured, is played by so many seats.
+
+        Of prompts in a dict whose keys are the options of a parameter, only the chosen one is heard.
+        """
+        chosen: dict[frozenset[Any], list[Any]] = {}
+        for name, options in choices(type(self)).items():
+            chosen.setdefault(options, []).append(getattr(self, name, None))
+        for group in list(vars(sys.modules[type(self).__module__]).values()):
+            if isinstance(group, dict) and (heard := chosen.get(frozenset(group))):
+                yield from (prompt.name for key, prompt in group.items() if isinstance(prompt, Prompt) and key not in heard)
 
     def unfit(self, item: Any) -> str:
         """Why an item is none for this task as it is configured; nothing if it is. Such items are left out, and counted."""
@@ -206,6 +217,12 @@ class Task:
                 if isinstance(prompt, Prompt) and found.setdefault(prompt.name, prompt) is not prompt:
                     raise TaskError(f"{cls.__name__} has two prompts called {prompt.name!r}")
         return found
+
+    @classmethod
+    def meanings(cls) -> dict[str, str]:
+        """What parameters, and variables of prompts, stand for: the lines of docstrings that begin with a name and a gap."""
+        docs = [kind.__doc__ or "" for kind in reversed(cls.__mro__) if issubclass(kind, Task)]
+        return dict(MEANING.findall("\n".join(docs)))
 
     @classmethod
     def configured(cls, given: Mapping[str, Any]) -> Self:

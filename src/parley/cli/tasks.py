@@ -13,7 +13,7 @@ import orjson
 from parley import catalogue
 from parley.cli.options import as_json
 from parley.config import unused_prompts
-from parley.task import MEANINGS, Task
+from parley.task import Task
 
 
 @click.command()
@@ -124,7 +124,7 @@ def described(task: type[Task]) -> dict[str, Any]:
 def meaning_of(task: type[Task]) -> dict[str, str]:
     """What parameters and variables stand for: as the task says; what is a field of its items says so itself."""
     items = [] if task.item_type is None else [each.name for each in fields(task.item_type)]
-    return {**{name: f"the item's {name}" for name in items}, **MEANINGS, **task.meanings}
+    return {**{name: f"the item's {name}" for name in items}, **task.meanings()}
 
 
 def options_of(bot: Callable[..., Any]) -> dict[str, Any]:

@@ -21,8 +21,13 @@ REPEATED = "repetition"
 class IdiomSolitaire(Task):
     """Give an idiom that begins with the last character of the one before; who cannot, loses (DynaEval §2.4, §A.8).
 
-    `rounds` counts turns, after which it is a draw; `dictionary` joins lists and files; a start idiom occurs at least
-    `common` times there; `traditional` characters count as their simplified form.
+    rounds       turns after which it is a draw
+    language     of the prompts
+    dictionary   the lists of idioms, by name or as files, which are joined
+    traditional  whether traditional characters count as their simplified form
+    common       how often a start idiom occurs in the dictionary, at least
+    chain        the idioms so far, with arrows between
+    word         the idiom that the checker is asked about
     """
 
     rounds: int = 20
@@ -84,18 +89,8 @@ class IdiomSolitaire(Task):
                 raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
 
     def unsaid(self, seats: Mapping[str, int]) -> list[str]:
-        other = [f"{name}_{'en' if self.language == 'zh' else 'zh'}" for name in ("rules", "turn", "again", "check")]
-        return other if seats["checker"] else [*other, CHECK[self.language].name, "again", "shorter", "form"]
-
-    meanings = {
-        "rounds": "turns after which it is a draw",
-        "language": "of the prompts",
-        "dictionary": "the lists of idioms, by name or as files, which are joined",
-        "traditional": "whether traditional characters count as their simplified form",
-        "common": "how often a start idiom occurs in the dictionary, at least",
-        "chain": "the idioms so far, with arrows between",
-        "word": "the idiom that the checker is asked about",
-    }
+        nobody_checks = [CHECK[self.language].name, "again", "shorter", "form"]  # players are asked again in words of their own
+        return [*super().unsaid(seats), *([] if seats["checker"] else nobody_checks)]
 
 
 RULES = {
