@@ -59,6 +59,7 @@ class Config:
     name: str = ""
     concurrency: int | None = None  # matches in flight; None: as many as is usual
     rejudged: Rejudged | None = None  # matches of another run, judged again
+    excluded: list[str] = field(default_factory=list)  # models that do not play, and keep an empty place in tables
 
     def __post_init__(self) -> None:
         if self.budget_usd is not None and not 0 <= self.budget_usd < float("inf"):
@@ -74,9 +75,9 @@ class Config:
 
     @property
     def asked(self) -> dict[str, dict[str, Any]]:
-        """The models that are asked: all, or only those who judge again."""
+        """The models that are asked: all that play, or only those who judge again."""
         if self.rejudged is None:
-            return self.models
+            return {alias: model for alias, model in self.models.items() if alias not in self.excluded}
         return {alias: self.models[alias] for role in self.rejudged.roles for alias in self.instruments[role]}
 
     def encoded(self) -> bytes:
@@ -168,7 +169,7 @@ def chosen_prompts(task: type[Task], replaced: Mapping[str, str], unused: Collec
     for address, text in replaced.items():
         if address not in known:
             raise unknown("prompt", address, known)
-        other = known[address].replaced(text, params, whole=False)
+        other = known[address].replaced(text, params)
         if other.name not in unused:
             own[other.name] = other
     return own

@@ -20,7 +20,8 @@ def rounds(data: Data) -> list[Table]:
         found[row["role"], row["alias"]][row["round"]] = f"{number(row['mean'])} ({between(row['low'], row['high'])})"
     header = [f"round {each}" for each in numbers]
     lines = [[alias, role, *(by.get(each, "–") for each in numbers)] for (role, alias), by in found.items()]
-    note = "means with 95% intervals; after the end the last version stands"
+    level = f"{100 * (1 - data['stability']['alpha']):g}%" if data["stability"] else "95%"
+    note = f"means with {level} intervals; after the end the last version stands"
     return [Table(["model", "role", *header], lines, left=2, note=note), *(partners(data) if data["partners"] else [])]
 
 
@@ -40,15 +41,29 @@ def partners(data: Data) -> list[Table]:
 def passes(data: Data) -> list[Table]:
     """The chance that one of K samples succeeds."""
     if not data["passes"]:
-        return [nothing("no metric of this task says what success is, or nothing was played")]
+        return [nothing("Pass@K is for metrics that say what success is, on items; there is none here, or nothing was played")]
     ks = sorted({row["k"] for row in data["passes"]})
     found: dict[tuple[str, str, str], dict[int, str]] = {}
     for row in data["passes"]:
         shown = f"{number(row['mean'])} ({between(row['low'], row['high'])})"
         found.setdefault((row["alias"], row["role"], row["metric"]), {})[row["k"]] = shown
     lines = [[*key, *(by.get(k, "–") for k in ks)] for key, by in found.items()]
-    note = "unbiased estimate, mean over items with its 95% interval; the matches on one item are the samples"
+    note = f"unbiased estimate, mean over items with its 95% interval; the matches on one item are the samples{fixed(data)}"
     return [Table(["model", "role", "metric", *(f"K = {k}" for k in ks)], lines, left=3, note=note)]
+
+
+def outcomes(data: Data) -> list[Table]:
+    """Matches won, drawn and lost, and what they were lost by."""
+    if not data["outcomes"]:
+        return [nothing("outcomes are for matches of two that one wins")]
+    ends = list(dict.fromkeys(end for row in data["outcomes"] for end in row["by"]))
+    lines = [
+        [row["alias"], row["seat"], *(str(row[kind]) for kind in ("matches", "won", "drawn", "lost"))]
+        + [str(row["by"].get(end, 0)) for end in ends]
+        for row in data["outcomes"]
+    ]
+    header = ["model", "seat", "matches", "won", "drawn", "lost", *(f"by {end}" for end in ends)]
+    return [Table(header, lines, left=2, note="numbers of matches; win rates with their intervals stand in --part roles")]
 
 
 def rejudged(data: Data) -> list[Table]:
@@ -76,21 +91,48 @@ def rejudged(data: Data) -> list[Table]:
 
 
 def judges(data: Data) -> list[Table]:
-    """Judges among themselves and beside what was measured."""
+    """Judges one by one, among themselves, beside what was measured, and what they favour."""
     found = data["judges"]
     if found is None or not found["panel"]:
         return [nothing("no judge was seated")]
-    panel = [[each["judge"], str(each["votes"]), number(each["mean"])] for each in found["panel"]]
-    tables = [Table(["judge", "votes", "mean"], panel)]
+    panel = [
+        [each["judge"], each["role"], number(each["mean"]), between(each["low"], each["high"]), str(each["blocks"])]
+        + [f"{each['votes']} of {each['asked']}"]
+        for each in found["panel"]
+    ]
+    missing = found["incomplete"]
+    note = f"in {missing['matches']} of {missing['of']} matches a vote is missing" if missing["matches"] else ""
+    tables = [Table(["judge", "judged role", "mean", "95% interval", "blocks", "votes"], panel, left=2, note=note)]
     if any(each["judges"] > 1 for each in found["agreement"]):
         lines = [
             [each["role"], str(each["judges"]), number(each["value"]), between(each["low"], each["high"]), str(each["n"])]
             for each in found["agreement"]
         ]
-        tables.append(Table(["judged role", "judges", "alpha", "95% interval", "judged"], lines, note="Krippendorff's alpha"))
+        twice = any(each["one_model_twice"] for each in found["agreement"])
+        note = "Krippendorff's alpha of interval data, over what two or more have judged"
+        note += "; one model sits there twice: with itself, it agrees by being itself" if twice else ""
+        tables.append(Table(["judged role", "judges", "alpha", "95% interval", "judged"], lines, note=note))
+    if found["validity"]:
+        lines = [
+            [each["role"], each["measured"], each["over"], number(each["value"]), between(each["low"], each["high"])]
+            + [str(each["n"])]
+            for each in found["validity"]
+        ]
+        note = f"correlation of {found['metric']} with what was measured: Pearson's r over matches, rank correlations else"
+        tables.append(Table(["role", "measured", "over", "r", "95% interval", "n"], lines, left=3, note=note))
     lines = [
-        [each["role"], each["over"], number(each["value"]), between(each["low"], each["high"]), str(each["n"])]
-        for each in found["validity"]
+        [each["judge"] or "all", each["role"] or "all", each["about"], signed(each["value"])]
+        + [between(each["low"], each["high"]), str(each["n"])]
+        for each in found["bias"]
     ]
-    note = f"correlation of {found['metric']} with {found['measured']}: Pearson's r over matches, rank correlations else"
-    return [*tables, Table(["role", "over", "r", "95% interval", "n"], lines, left=2, note=note)]
+    note = (
+        "length: rank correlation of ratings with how much was said, within items, a bias only as far as more is not better; "
+        "itself: how much more a judge gives its own model than other judges do, beyond what it so gives to others"
+    )
+    last = Table(["judge", "judged role", "towards", "value", "95% interval", "n"], lines, left=3, note=note + fixed(data))
+    return [*tables, last] if lines else tables
+
+
+def fixed(data: Data) -> str:
+    """What to know of an interval that is made for a number of blocks fixed beforehand, where it was not."""
+    return "; intervals as if the number of blocks had been fixed beforehand" if data["stability"] else ""

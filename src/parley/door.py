@@ -13,7 +13,8 @@ from parley.config import kept_apart
 from parley.endings import Ending
 from parley.errors import ParleyError, UsageError
 from parley.eventloop import finished
-from parley.experiment import Experiment, from_file, is_file
+from parley.experiment import Experiment
+from parley.experiment_file import from_file, is_file
 from parley.prepared import prepare_again
 from parley.rejudging import asked_of, rejudging
 from parley.result import Result
@@ -32,6 +33,7 @@ async def run_async(
     models: Models | None = None,
     *,
     roles: Mapping[str, Any] | None = None,
+    exclude: Sequence[str] = (),
     items: Sequence[Any] | int | None = None,
     dataset: str | Path | Mapping[str, Any] | None = None,
     plan: str | None = None,
@@ -68,6 +70,7 @@ async def run_async(
         experiment.contestants = entered(experiment, models)
     for role, panel in (roles or {}).items():
         experiment.instruments[role] = entered(experiment, panel)
+    experiment.exclude += exclude
     experiment.prompts |= prompts or {}
     if isinstance(items, int):
         experiment.items = items

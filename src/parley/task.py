@@ -11,7 +11,7 @@ from inspect import iscoroutinefunction, signature
 from random import Random
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
-from parley.errors import TaskError, UsageError, unknown
+from parley.errors import TaskError, unknown
 from parley.parameters import choices, fitted
 from parley.pool import Seat, View
 
@@ -88,14 +88,12 @@ class Prompt:
             raise TaskError(f"prompt {self.name!r} wants a value for {missing}") from None
         return "".join(filled)
 
-    def replaced(self, text: str, also: Iterable[str], whole: bool = True) -> Prompt:
-        """This prompt in other words, which may use its variables and others; `whole`: none of its own may be left out."""
+    def replaced(self, text: str, also: Iterable[str]) -> Prompt:
+        """This prompt in other words, which may use its variables and a task's parameters."""
         other, known = Prompt(self.name, text), {*self.variables, *also}
         for name in other.variables:
             if name not in known:
                 raise unknown(f"variable in the replacement of prompt {self.name!r}:", name, known)
-        if whole and (missing := self.without(other)):
-            raise UsageError(f"the replacement of prompt {self.name!r} lacks {missing}")
         return other
 
     def without(self, other: Prompt) -> str:

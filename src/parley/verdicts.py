@@ -9,7 +9,7 @@ from typing import Any
 from parley.findings import Findings
 from parley.panel import facts
 from parley.statistics.agreement import krippendorff_alpha
-from parley.statistics.correlation import pearson
+from parley.statistics.correlation import blocked_correlation
 from parley.statistics.intervals import interval
 from parley.statistics.results import Observation, block_means
 from parley.store.archive import Score
@@ -62,6 +62,7 @@ def agreed(metric: str, role: str, before: Sequence[Score], now: Given) -> list[
     first, second = [score.value for score in here], [now.get((s.match, s.seat.key, metric)) for s in here]
     if not any(one is not None and other is not None for one, other in zip(first, second, strict=True)):
         return []
-    alpha = krippendorff_alpha(list(zip(first, second, strict=True)), "interval", [score.block for score in here])
-    found = {"alpha": facts(alpha), "r": facts(pearson(first, second))}
+    blocks = [score.block for score in here]
+    alpha = krippendorff_alpha(list(zip(first, second, strict=True)), "interval", blocks)
+    found = {"alpha": facts(alpha), "r": facts(blocked_correlation(first, second, blocks))}
     return [{"role": role, "metric": metric, "kind": kind, **each} for kind, each in found.items()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean, median
@@ -65,7 +66,13 @@ def texts(versions: Sequence[Version], over: str = OVER) -> tuple[str | None, st
 
 def ends(review: str | None, over: str = OVER) -> bool:
     """Whether a review is the one word that ends the work."""
-    return review is not None and review.strip(" \t\r\n.,;:!'\"*_`()[]").casefold() == over.casefold()
+    return review is not None and bare(review) == bare(over) != ""
+
+
+def bare(word: str) -> str:
+    """A word without what stands around it: spaces, quotation marks and punctuation of any script."""
+    found = unicodedata.normalize("NFKC", word).casefold()
+    return "".join(character for character in found if unicodedata.category(character)[0] in "LNM")
 
 
 def quoted(referee: Referee, said: str | None, seat: Seat) -> str:

@@ -13,7 +13,7 @@ from parley.cli.options import as_json, assigned, at_once, in_format, in_store, 
 from parley.cli.playing import played
 from parley.cli.progress import fetching
 from parley.cli.run import forecasted, panels, refuse_unwanted
-from parley.experiment import words_of
+from parley.experiment_file import words_of
 from parley.rejudging import asked_of, rejudging
 
 

@@ -157,6 +157,11 @@ class Archive:
         rows = self._rows(f"SELECT {FIELDS} FROM calls WHERE match = ? ORDER BY round, seat, attempt", number)
         return [call_from(row) for row in rows]
 
+    def lengths(self) -> dict[tuple[int, str], int]:
+        """How many characters each seat has said in each match, by match and seat."""
+        rows = self._rows("SELECT match, seat, SUM(LENGTH(content)) FROM calls GROUP BY match, seat")
+        return {(match, seat): length for match, seat, length in rows}
+
     def calls_since(self, cursor: int) -> list[tuple[int, int, Call]]:
         """(cursor, match, call) for every call recorded after a cursor: how a page follows a run."""
         rows = self._rows(f"SELECT id, match, {FIELDS} FROM calls WHERE id > ? ORDER BY id", cursor)
