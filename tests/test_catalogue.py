@@ -16,8 +16,8 @@ POEM = str(Path(__file__).parents[1] / "examples" / "poem.yaml")
 @pytest.mark.parametrize(
     ("source", "names"),
     [
-        ("from parley.writing import rated", ["parley.writing", "parley.scoring.overlap", "parley.scoring.languages"]),
-        ("from parley import Text, writing", ["parley.writing", "parley.scoring.overlap", "parley.scoring.languages"]),
+        ("from parley.writing import rated", ["parley.writing", "parley.scoring", "parley.scoring.overlap", "parley.scoring.languages"]),
+        ("from parley import Text, writing", ["parley.writing", "parley.scoring", "parley.scoring.overlap", "parley.scoring.languages"]),
         ("def f():\n    import parley.scoring.passes as p", ["parley.scoring.passes"]),
         ("from parley.scoring import passes", ["parley.scoring", "parley.scoring.passes"]),
         ("from parley import Task\nimport re", []),

@@ -171,7 +171,9 @@ def test_a_match_is_shown_as_each_seat_saw_it(played):
 def test_a_fair_run_passes_its_audit(played):
     facts = parley("audit", "public", "--json", cwd=played).json
     assert facts["breaches"] == []
-    assert facts["checked"] == {"synchrony": 4, "shown": 4, "anonymity": 4, "replay": 4, "plan": 1, "balance": 1}
+    every = dict.fromkeys(("synchrony", "shown", "replay", "anonymity", "information"), 4)
+    assert facts["checked"] == {**every, "plan": 1, "balance": 1, "items": 1}
+    assert facts["unchecked"] == {}
 
 
 def copied(played, folder):
@@ -381,7 +383,7 @@ def test_a_prompt_can_be_replaced_by_a_file(tmp_path):
     assert "out of 10: how many?" in parley("show", "public", 1, cwd=tmp_path).out
     (tmp_path / "bad.txt").write_text("How many, {who}?")
     done = parley("run", "public_goods", *PAIR, "--prompt", "public_goods.turn=bad.txt", cwd=tmp_path, code=2)
-    assert "{endowment}" in done.err
+    assert "unknown variable in the replacement of prompt 'turn': 'who'; there are: endowment" in done.err
 
 
 def test_plain_progress_is_shown_for_what_takes_longer_than_two_seconds(tmp_path):

@@ -306,7 +306,10 @@ models:
         (f"{HEAD}{FOUR}contestants: [rider, rider]\n", ["two models are called 'rider'"]),
         (f"{HEAD}{FOUR}instruments: {{judge: rider}}\n", ["line 8", "instruments.judge", "unknown instrument role"]),
         (f"{HEAD}prompts: {{public_goods.ruls: x}}\n", ["line 3", "prompts.public_goods.ruls", "cannot be read"]),
-        (f"{HEAD}prompts: {{public_goods.rules: experiment.yaml}}\n", ["line 3", "public_goods.rules", "lacks {endowment}"]),
+        (
+            f"{HEAD}# {{endowmnt}}\nprompts: {{public_goods.rules: experiment.yaml}}\n",
+            ["line 4", "public_goods.rules", "'endowmnt'; did you mean 'endowment'?"],
+        ),
         (f"{HEAD}prompts:\n  public_goods.ruls: experiment.yaml\n", ["line 4", "did you mean 'public_goods.rules'?"]),
         (f"{HEAD}{FOUR}seed: 99999999999999999999999\n", ["cannot be stored"]),
     ],

@@ -1,17 +1,21 @@
-"""Fairness, checked from the record: who was shown what, when.
+"""Fairness, checked from the record: who was shown what, when, and was it the same for everybody.
 
-synchrony     in every round all questions stand before all replies, and nothing is told in between
+synchrony     in every round all questions stand before all replies, everybody asked replies, and nothing is told in between
 shown         every view, rebuilt from the record, has the digest that was taken when the seat was asked
 replay        the match played again from its replies alone, without the cast, gives the same record and scores
-anonymity     no word of the referee holds the name of a model that neither the task nor a seat brought in
+works         works of reference, where they are at hand, give the answers that are on record
+anonymity     no word of the referee holds a model's name that neither task nor seat brought in; who says its own is masked
+information   before anybody has spoken, a seat hears the same in all matches of a block, and so do the seats of a role
 plan          the matches on record are those that the configuration plans, and all of them in a run that is done
 balance       every contestant sat in every role and position as often as every other
+items         every contestant played every item (or block) in every role as often as every other
+
+A record cannot prove that a reply was really given, or a program's verdict really found: these are taken as they stand.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,16 +24,30 @@ from typing import Any
 
 import orjson
 
-from parley.errors import Halted, ParleyError, TaskError
+from parley.balance import Beginnings, uneven
+from parley.datasets.lexicons import works_of
+from parley.errors import ParleyError, TaskError
 from parley.findings import asked_without
-from parley.match import Match
 from parley.plan import unfolded
-from parley.pool import Seat, View
 from parley.prepared import Prepared, names_of, prepare_again
-from parley.providers.protocol import Reply
-from parley.record import Call, Tape
+from parley.replaying import replayed
+from parley.spoken import (
+    brought_in,
+    foreign_names,
+    named,
+    names_in_prompts,
+    shown_after_all,
+    unheard,
+    unmasked,
+    unsynchronous,
+)
 from parley.store.archive import Archive
+from parley.tables import plural
 from parley.transcript import conversations
+
+CHECKS = ("synchrony", "shown", "replay", "works", "anonymity", "information", "plan", "balance", "items")
+ENDED = ("done", "aborted")
+ENDS = ("plan_complete", "converged", "items_exhausted", "drift")  # ends that a plan decides
 
 
 @dataclass(frozen=True)
@@ -47,79 +65,158 @@ class Audit:
 
     matches: int
     checked: dict[str, int]
+    unchecked: dict[str, str]  # check: why it could not be made
     breaches: list[Breach]
+    masked: list[dict[str, Any]]  # what seats said of themselves and nobody else has read
     cautions: list[str]
-
-
-ENDS = ("plan_complete", "converged", "items_exhausted", "budget", "drift")  # ends that the plan decides
-VIOLATION = ("round", "seat", "attempt", "kind", "detail", "outcome")
-
-
-class Absent:
-    """Sits where the record ought to answer."""
-
-    privy: bool = False
-
-    async def reply(self, view: View) -> Reply:
-        raise Halted(f"round {view.round}, {view.seat}: the record has no reply")
-
-    async def close(self) -> None:
-        pass
 
 
 def audit(path: Path) -> Audit:
     """Look at every match of a run."""
-    breaches: list[Breach] = []
-    cautions: list[str] = []
-    checked: Counter[str] = Counter()
     with Archive(path) as archive, asyncio.Runner() as runner:
-        prepared: Prepared | None = None
+        looking = Looking(archive)
+        for match in (matches := archive.matches()):
+            looking.at_match(match, runner)
+        looking.at_all(matches)
+        checked = {name: looking.checked[name] for name in CHECKS if looking.checked[name]}
+        return Audit(len(matches), checked, looking.unchecked, looking.breaches, masked_in(archive), looking.cautions)
+
+
+class Looking:
+    """One audit while it goes on."""
+
+    def __init__(self, archive: Archive) -> None:
+        self.archive, self.checked, self.beginnings = archive, Counter[str](), Beginnings()
+        self.breaches: list[Breach] = []
+        self.cautions: list[str] = []
+        self.unchecked: dict[str, str] = {}
+        self.departed: set[int] = set()  # matches that did not come out the same when they were played again
+        self.prepared = self._prepared()
+        self.works = self._works()
+        self.foreign, self.own, self.names = foreign_names(archive), brought_in(archive), frozenset(names_of(archive.config))
+
+    def _prepared(self) -> Prepared | None:
+        """The run's task, as it was; without it nothing can be played again."""
+        why = "the task or its prompts have changed since"
         try:
-            prepared = prepare_again(path, seated=False)
-            if (
-                prepared.identity["rule"] != archive.identity["rule"]
-                or prepared.identity["prompts"] != archive.identity["prompts"]
-            ):
-                prepared = None
-                cautions.append("matches were not replayed: the task or its prompts have changed since")
+            prepared = prepare_again(self.archive.path, seated=False)
+            if all(prepared.identity[fact] == self.archive.identity[fact] for fact in ("rule", "prompts")):
+                return prepared
         except ParleyError as wrong:
-            cautions.append(f"matches were not replayed: {wrong}")
-        matches = archive.matches()
-        foreign = foreign_names(archive)
-        for match in matches:
-            number = match["number"]
-            messages, calls = archive.messages(number), archive.calls(number)
-            found = [
-                *unsynchronous(messages),
-                *(("shown", fault) for fault in conversations(messages, calls, list(match["seats"]))[1]),
-            ]
-            checked.update(("synchrony", "shown", "anonymity"))
-            proven = False
-            if prepared is not None and match["state"] in ("done", "aborted"):
-                departures = runner.run(replayed(prepared, archive, match, messages, calls))
-                proven, found = not departures, [*found, *departures]
-                checked["replay"] += 1
-            if not proven:  # a replay without the cast that gives the same words proves that no name came from it
-                found += named(messages, foreign)
-            breaches += [Breach(kind, number, detail) for kind, detail in found]
-        if prepared is not None:
-            breaches += [Breach("plan", None, detail) for detail in unplanned(prepared, archive, matches)]
-            checked["plan"] += 1
-        if archive.config.plan == "race":
-            cautions.append("balance was not counted: who plays in a race is decided by its plan, which was checked")
-        elif archive.state == "done":
-            breaches += [Breach("balance", None, detail) for detail in unbalanced(archive, matches)]
-            checked["balance"] += 1
+            why = str(wrong)
+        self.unchecked |= dict.fromkeys(("replay", "plan"), why)
+        self.cautions.append(f"matches were not replayed, so scores are taken as they stand: {why}")
+        return None
+
+    def _works(self) -> Mapping[str, Any]:
+        """The works that the run consulted, if they are at hand and still the same."""
+        wanted = self.archive.identity.get("works", {})
+        if not wanted:
+            return {}
+        why = "without the task nothing is consulted"
+        try:
+            works = works_of(self.prepared.task) if self.prepared else {}
+            now = {name: work.facts for name, work in works.items()}
+            if now == wanted:
+                return works
+            if works:
+                why = f"another one is here: {', '.join(f'{name} {facts}' for name, facts in now.items())}"
+        except ParleyError as wrong:
+            why = str(wrong)
+        self.unchecked["works"] = why
+        self.cautions.append(f"answers of the {', '.join(wanted)} are taken from the record: {why}")
+        return {}
+
+    def found(self, kind: str, match: int | None, detail: str) -> None:
+        self.breaches.append(Breach(kind, match, detail))
+
+    def at_match(self, match: Mapping[str, Any], runner: asyncio.Runner) -> None:
+        """All that one match shows by itself."""
+        archive, number, ended = self.archive, match["number"], match["state"] in ENDED
+        messages, calls = archive.messages(number), archive.calls(number)
+        claims = [fault for fault in archive.violations(number) if fault["kind"] == "identity"]
+        found = [("synchrony", fault) for fault in unsynchronous(messages)]
+        found += [("shown", fault) for fault in conversations(messages, calls, list(match["seats"]))[1]]
+        found += [("shown", fault) for fault in unheard(messages, calls, archive.config)] if ended else []
+        found += [("anonymity", fault) for fault in shown_after_all(messages, claims, self.own)]
+        departures: list[tuple[str, str]] = []
+        if ended and self.prepared is not None:
+            departures = runner.run(replayed(self.prepared, archive, match, messages, calls, self.works))
+            found += departures
+            self.checked.update(("replay", *(("works",) if self.works else ())))
+        elif ended:
+            found += [("anonymity", fault) for fault in unmasked(calls, claims, self.names)]
+        if departures:
+            self.departed.add(number)
+        if departures or not (ended and self.prepared):  # a replay without the cast that gives the same words brings no names in
+            found += [("anonymity", fault) for fault in named(messages, self.foreign)]
+        self.beginnings.take(match, messages)
+        self.checked.update(("synchrony", "shown", "anonymity", "information"))
+        for kind, detail in found:
+            self.found(kind, number, detail)
+
+    def at_all(self, matches: list[dict[str, Any]]) -> None:
+        """What only all matches together show."""
+        archive, config = self.archive, self.archive.config
+        for number, detail in self.beginnings.unequal(self.departed):
+            self.found("information", number, detail)
+        if self.prepared is not None:
+            for detail in unplanned(self.prepared, archive, matches):
+                self.found("plan", None, detail)
+            self.checked["plan"] += 1
+        why = "the run is not finished" if archive.state != "done" else ""
+        if config.plan == "race":
+            why = "who plays in a race is decided by its plan, which was checked"
+        if why:
+            self.unchecked |= dict.fromkeys(("balance", "items"), why)
+            self.cautions.append(f"balance was not checked: {why}")
         else:
-            cautions.append("balance was not checked: the run is not finished")
-        if archive.config.rejudged is not None:
-            cautions.append(
-                f"judged again: what contestants said is that of {archive.config.rejudged.run}, which has an audit of its own"
-            )
-        cautions += asked_without(archive.left_out())
-        if archive.identity.get("runs_code") and archive.config.sandbox == "none":
-            cautions.append("UNSAFE: what models wrote was run without isolation; a program can have changed this record too")
-    return Audit(len(matches), dict(checked), breaches, cautions)
+            self.checked.update(("balance", "items"))
+            for kind, detail in uneven(config, archive.identity["roles"], matches):
+                if config.rejudged is None:
+                    self.found(kind, None, detail)
+                else:  # only matches that had ended are judged again
+                    self.cautions.append(f"uneven as in the run that played: {detail}")
+        self.cautions += self.warnings(matches)
+
+    def warnings(self, matches: list[dict[str, Any]]) -> Iterator[str]:
+        """What to know about the record, fair as it may be."""
+        archive, config = self.archive, self.archive.config
+        if self.prepared is not None and (left := sum(match["state"] not in ENDED for match in matches)):
+            yield f"{plural(left, 'match', 'matches')} had not ended, and cannot be played again"
+        if programs := sum(archive.guarantees().values()):
+            yield f"verdicts on {plural(programs, 'program')} are taken from the record: no program was run again"
+        if names := names_in_prompts(archive):
+            yield f"the prompts hold names of models that play: {', '.join(names)}; everybody reads them"
+        if dealt := self.beginnings.by_position(self.departed):
+            yield dealt
+        if config.rejudged is not None:
+            yield f"judged again: what contestants said is that of {config.rejudged.run}, which has an audit of its own"
+        yield from asked_without(archive.left_out())
+        if archive.identity.get("runs_code") and config.sandbox == "none":
+            yield "UNSAFE: what models wrote was run without isolation; a program can have changed this record too"
+
+
+def masked_in(archive: Archive) -> list[dict[str, Any]]:
+    """What seats said of themselves, and was masked for everybody else: to be looked through for false hits."""
+    return [
+        {**{name: fault[name] for name in ("alias", "match", "round", "seat")}, "masked": fault["detail"]}
+        for fault in archive.violations()
+        if fault["kind"] == "identity"
+    ]
+
+
+def misended(archive: Archive, status: str | None) -> Iterator[str]:
+    """Whether the end that a run is marked with is the one that its plan comes to."""
+    config, marked = archive.config, archive.status
+    if archive.state == "done" and marked not in ENDS:
+        yield f"the run is marked as done, and as {marked or 'nothing'}: no plan ends like that"
+    elif marked in ENDS and marked != status:
+        yield f"the run is marked as {marked}, but its plan says {status or 'to go on'}"
+    elif marked == "budget" and status is None and config.budget_usd is None and config.max_calls is None:
+        yield "the run is marked as budget, but nothing bounds its calls or its cost, and its plan says to go on"
+    elif marked == "budget" and status not in ("budget", None):
+        yield f"the run is marked as budget, but its plan says {status}"
 
 
 def unplanned(prepared: Prepared, archive: Archive, matches: list[dict[str, Any]]) -> Iterator[str]:
@@ -132,11 +229,7 @@ def unplanned(prepared: Prepared, archive: Archive, matches: list[dict[str, Any]
     for fact, value in orjson.loads(orjson.dumps(prepared.identity)).items():
         if fact not in ("parley", "python", "mends") and archive.identity.get(fact) != value:
             yield f"the record's own description of the task has other {fact}"
-    status = end.status if end else None
-    if archive.state == "done" and archive.status not in ENDS:
-        yield f"the run is marked as done, and as {archive.status or 'nothing'}: no plan ends like that"
-    if archive.status in ENDS and archive.status != status:
-        yield f"the run is marked as {archive.status}, but its plan says {status or 'to go on'}"
+    yield from misended(archive, end.status if end else None)
     for match in matches:
         spec = wanted.pop(match["number"], None)
         seats = None if spec is None else {seat.key: alias for seat, alias in spec.seats.items()}
@@ -144,7 +237,7 @@ def unplanned(prepared: Prepared, archive: Archive, matches: list[dict[str, Any]
         facts = None if spec is None else (spec.block, spec.item, spec.repeat, spec.seed, seats, idle)
         if facts != tuple(match[name] for name in ("block", "item", "repeat", "seed", "seats", "idle")):
             yield f"match {match['number']} is not the one that the configuration plans"
-        ended = match["state"] in ("done", "aborted")
+        ended = match["state"] in ENDED
         if not ended and archive.scores_of(match["number"]):
             yield f"match {match['number']} has scores, but has not ended"
         if archive.state == "done" and not ended:
@@ -153,104 +246,3 @@ def unplanned(prepared: Prepared, archive: Archive, matches: list[dict[str, Any]
         yield f"{len(wanted)} planned matches are missing"
     if strangers := archive.strangers():
         yield f"there are scores of matches that do not exist: {strangers}"
-
-
-def unsynchronous(messages: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Places where words could have been read before their round closed."""
-    closed = opened = 0
-    for message in messages:
-        round, kind = message["round"], message["kind"]
-        if kind == "ask":
-            if round == opened and closed == round:
-                yield "synchrony", f"round {round}: a seat was asked after another had already replied"
-            opened = max(opened, round)
-        elif kind == "reply":
-            closed = max(closed, round)
-            if round != opened:
-                yield "synchrony", f"round {round}: a reply stands in round {opened}"
-        elif kind == "tell" and (round != closed or opened > closed):
-            yield "synchrony", f"round {round}: seats were told something while round {opened} was open"
-
-
-def foreign_names(archive: Archive) -> list[str]:
-    """Names of the cast that no prompt, parameter or item brings in by itself."""
-    config = archive.config
-    brought = (config.task, config.params, list(archive.identity["roles"]), archive.items(), archive.identity["texts"])
-    own = str(brought).lower()
-    names = {*names_of(config), *(name for served in archive.served().values() for name in served), *config.models}
-    return sorted(name for name in names if len(name) >= 4 and name.lower() not in own)
-
-
-def named(messages: list[dict[str, Any]], names: list[str]) -> Iterator[tuple[str, str]]:
-    """The referee's words that hold a name which nobody at the table has said."""
-    said = " ".join(message["content"] or "" for message in messages if message["kind"] == "reply").lower()
-    for name in names:
-        if name.lower() in said:
-            continue
-        word = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])", re.IGNORECASE)
-        for message in messages:
-            if message["kind"] != "reply" and word.search(message["content"] or ""):
-                yield "anonymity", f"round {message['round']}: the referee's words hold the name {name!r}"
-                break
-
-
-async def replayed(
-    prepared: Prepared, archive: Archive, match: Mapping[str, Any], messages: list[dict[str, Any]], calls: list[Call]
-) -> list[tuple[str, str]]:
-    """Where the match, played again from its replies alone, departs from its record."""
-    tape = Tape()
-    for call in calls:
-        tape.calls[call.round, call.seat, call.attempt] = call
-    tape.effects = archive.effects(match["number"])
-    scores = archive.scores_of(match["number"])
-    cast = {Seat.of(seat): Absent() for seat in match["seats"]}
-    item = prepared.items[match["item"]] if match["item"] is not None else None
-    try:
-        again = await Match(
-            prepared.task,
-            cast,
-            seed=match["seed"],
-            item=item,
-            prompts=prepared.prompts,
-            record=tape,
-            names=frozenset(names_of(prepared.config)),
-            standardise=prepared.config.standardise,
-            mend="mends" in archive.identity,
-        ).play()
-    except ParleyError as wrong:
-        return [("replay", str(wrong))]
-    found = []
-    told = [(m.round, m.kind, [seat.key for seat in m.audience], m.content) for m in tape.messages if m.kind != "reply"]
-    kept = [(m["round"], m["kind"], m["audience"], m["content"]) for m in messages if m["kind"] != "reply"]
-    if told != kept:
-        found.append(("replay", "the referee's words differ from the record"))
-    kept_violations = [tuple(v[name] for name in VIOLATION) for v in archive.violations(match["number"])]
-    violations = [(v.round, v.seat.key, v.attempt, v.kind, v.detail, v.outcome) for v in again.violations]
-    used = {(m.round, m.sender, m.attempt) for m in tape.messages if m.kind == "reply"}
-    asks = prepared.config.asks  # what was taken over from another run may go on for longer than judges let it
-    compared = {
-        "calls": ({call for call in tape.calls if asks(call[1].role) or call in used}, used),
-        "scores": (scores, {seat: by for seat, by in again.scores.items() if by}),
-        "end": ((match["state"], match["reason"] or "", match["rounds"]), (again.state, again.reason, again.rounds)),
-        "violations": (kept_violations, violations),
-        "notes": (archive.notes(match["number"]), again.notes),
-    }
-    return [*found, *(("replay", f"its {what} differs from the record") for what, (old, new) in compared.items() if old != new)]
-
-
-def unbalanced(archive: Archive, matches: list[dict[str, Any]]) -> Iterator[str]:
-    """Contestants that sat in a role or at a place more often than others."""
-    config, roles = archive.config, archive.identity["roles"]
-    held: dict[str, Counter[str]] = {}
-    for match in matches:
-        for seat, alias in match["seats"].items():
-            role = Seat.of(seat).role
-            if roles[role] == "contestant":
-                held.setdefault(role, Counter())[alias] += 1
-                if seat != role:
-                    held.setdefault(seat, Counter())[alias] += 1
-    for place, count in sorted(held.items()):
-        times = [count[alias] for alias in config.contestants]
-        slack = 1 if place not in roles else 0  # positions rotate: a number of blocks need not divide evenly
-        if max(times) - min(times) > slack:
-            yield f"{place}: " + ", ".join(f"{alias} {count[alias]}" for alias in config.contestants)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import version
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from parley.catalogue import digest, rule_digest
 from parley.errors import ReplayError, UsageError, unknown
 from parley.plan.stopping import Stop
 from parley.providers.keys import secrets
-from parley.task import Metric, Prompt, Task
+from parley.task import FORM, Metric, Prompt, Task
 
 ISOLATING = ("bubblewrap", "docker", "podman")
 SANDBOXES = (*ISOLATING, "none")
@@ -156,16 +156,33 @@ def refuse_other(old: Config, new: Config, run: str) -> None:
         raise ReplayError(f"{run} was begun under another configuration: {said}")
 
 
-def chosen_prompts(task: type[Task], replaced: Mapping[str, str]) -> dict[str, Prompt]:
-    """The prompts in use: the task's own, or what the configuration puts in their place."""
+def unused_prompts(task: Task, seats: Mapping[str, int], standardise: str) -> frozenset[str]:
+    """The prompts that nobody hears under this configuration."""
+    return frozenset((*task.unsaid(seats), *(() if standardise == "always" else (FORM.name,))))
+
+
+def chosen_prompts(task: type[Task], replaced: Mapping[str, str], unused: Collection[str] = ()) -> dict[str, Prompt]:
+    """The prompts in use: the task's own, or what the configuration puts in their place; what is not used stays as it is."""
     own = task.prompts()
     known = {f"{task.name}.{name}": prompt for name, prompt in own.items()}
     params = [each.name for each in fields(task)]  # type: ignore[arg-type]
     for address, text in replaced.items():
         if address not in known:
             raise unknown("prompt", address, known)
-        own[known[address].name] = known[address].replaced(text, params)
+        other = known[address].replaced(text, params)
+        if other.name not in unused:
+            own[other.name] = other
     return own
+
+
+def about_prompts(task: type[Task], replaced: Mapping[str, str], unused: Collection[str]) -> Iterator[str]:
+    """What the user should know about the words put in place of a task's own."""
+    for name, own in task.prompts().items():
+        address = f"{task.name}.{name}"
+        if address in replaced and name in unused:
+            yield f"prompt {address} is replaced, but nobody hears it in this configuration: it changes nothing"
+        elif address in replaced and (missing := own.without(Prompt(name, replaced[address]))):
+            yield f"prompt {address} is used without {missing}"
 
 
 def kept_apart(sandbox: str | None, unsafe: bool = False) -> str | None:

@@ -43,7 +43,20 @@ class Measure(NamedTuple):
 
 @dataclass(frozen=True)
 class Defined(Task):
-    """A writer writes, an editor improves, until they agree or the rounds are over; then judges rate both."""
+    """A writer writes, an editor improves, until they agree or the rounds are over; then judges rate both.
+
+    rounds        versions of the text, each with what the editor says to it
+    vote          how the marks of several judges become one
+    number        which round this is
+    said          what the other has just given, quoted
+    writer        what the role of who writes is called
+    editor        what the role of who edits is called
+    over          the word by which the editor ends the work
+    asked         the first question to the writer
+    roles         the roles to be rated, in the order of this match
+    rubric        what each role is rated by, a line each
+    conversation  all that both gave, quoted
+    """
 
     rounds: int = 1
     vote: Vote = "mean"
@@ -102,6 +115,10 @@ class Defined(Task):
 
     def cautions(self, seats: Mapping[str, int]) -> list[str]:
         return [self.measure.caution] if self.measure is not None and self.measure.caution else []
+
+    def unsaid(self, seats: Mapping[str, int]) -> list[str]:
+        later = [] if self.rounds > 1 else [self.words.revise.name, self.words.review_again.name]
+        return [*later, *([] if seats["judge"] else [each.name for each in (self.judge, *self.rubric.values())])]
 
     def basis(self) -> Mapping[str, str]:
         return {} if self.measure is None else self.measure.basis

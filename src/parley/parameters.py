@@ -24,6 +24,15 @@ def fitted(cls: type[T], given: Mapping[str, Any], what: str, owner: str) -> T:
         raise UsageError(f"{owner}: {wrong}") from None
 
 
+def choices(cls: type) -> dict[str, frozenset[Any]]:
+    """The options of those fields that have some to choose from."""
+    try:
+        hints = get_type_hints(cls)
+    except (TypeError, NameError):  # annotations that name what is not there
+        return {}
+    return {name: frozenset(get_args(hint)) for name, hint in hints.items() if get_origin(hint) is Literal}
+
+
 def keywords(function: Callable[..., Any], given: Mapping[str, Any], what: str, owner: str) -> dict[str, Any]:
     """These values as keyword arguments of a function, by its annotations; its first parameter is not among them."""
     known = {name for name, at in list(signature(function).parameters.items())[1:] if at.kind is not Parameter.VAR_KEYWORD}

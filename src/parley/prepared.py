@@ -11,7 +11,7 @@ from typing import Any
 from parley import participants
 from parley.budget import END, LONGEST_REPLY, REQUEST, endless, limit_of
 from parley.catalogue import task_class
-from parley.config import Config, chosen_prompts, identity
+from parley.config import Config, about_prompts, chosen_prompts, identity, unused_prompts
 from parley.costs import costs, money, prices_of, total
 from parley.datasets import items_from, unread
 from parley.datasets.files import Located
@@ -88,7 +88,7 @@ def prepare(
     `keyless`: models are looked at, but for what is only wrong for want of a key. `recorded`: matches that are judged again.
     """
     task = task or task_class(config.task).configured(config.params)
-    prompts = chosen_prompts(type(task), config.prompts)
+    chosen_prompts(type(task), config.prompts)  # what is wrong with them is told first
     for alias in [*config.contestants, *(alias for panel in config.instruments.values() for alias in panel)]:
         if alias not in config.models:
             raise unknown("model", alias, config.models)
@@ -130,6 +130,9 @@ def prepare(
     )
     table = counted(plan.opening.seats, task)
     metrics_of(task, table)
+    unused = unused_prompts(task, table, config.standardise)
+    prompts = chosen_prompts(type(task), config.prompts, unused)
+    worded = [] if again else list(about_prompts(type(task), config.prompts, unused))
     prices = prices or Prices(config.asked)
     works = works_of(task) if seated and not recorded else {}  # what they answered is on record: who only reads a run needs none
     kept = {"prices": prices.keep()} if seated and any(not is_free(model) for model in config.asked.values()) else {}
@@ -142,7 +145,7 @@ def prepare(
         plan,
         chosen,
         functions or {},
-        [] if again or recorded else [*read, *task.cautions(table), *plan.cautions()],
+        worded if again or recorded else [*read, *worded, *task.cautions(table), *plan.cautions()],
         {**identity(task, table, prompts, stored(list(chosen.values()))), **found, **kept},
         prices,
         works,

@@ -11,12 +11,13 @@ from inspect import iscoroutinefunction, signature
 from random import Random
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
-from parley.errors import TaskError, UsageError, unknown
-from parley.parameters import fitted
+from parley.errors import TaskError, unknown
+from parley.parameters import choices, fitted
 from parley.pool import Seat, View
 
 Scores: TypeAlias = Mapping[Seat, float | Mapping[str, float | None] | None]
 VARIABLE = re.compile(r"\{([A-Za-z_]\w*)\}")
+MEANING = re.compile(r"^ *(\w+) {2,}(\S.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -88,15 +89,16 @@ class Prompt:
         return "".join(filled)
 
     def replaced(self, text: str, also: Iterable[str]) -> Prompt:
-        """This prompt in other words; it must use the same variables, and may use a task's parameters."""
-        other = Prompt(self.name, text)
-        if missing := set(self.variables) - set(other.variables):
-            raise UsageError(f"the replacement of prompt {self.name!r} lacks {{{'}, {'.join(sorted(missing))}}}")
-        known = {*self.variables, *also}
+        """This prompt in other words, which may use its variables and a task's parameters."""
+        other, known = Prompt(self.name, text), {*self.variables, *also}
         for name in other.variables:
             if name not in known:
                 raise unknown(f"variable in the replacement of prompt {self.name!r}:", name, known)
         return other
+
+    def without(self, other: Prompt) -> str:
+        """The variables of this prompt that another does not use."""
+        return ", ".join(f"{{{name}}}" for name in self.variables if name not in other.variables)
 
 
 # What every referee says when a reply has the wrong form; a configuration may replace these too.
@@ -117,7 +119,11 @@ class Sight(NamedTuple):
 
 
 class Task:
-    """Subclass as a frozen dataclass: fields are parameters, `play` is the rule of the game."""
+    """Subclass as a frozen dataclass: fields are parameters, `play` is the rule of the game.
+
+    fault  what was wrong with the reply
+    hint   the form that is wanted, as the reader of the reply puts it
+    """
 
     name: ClassVar[str] = ""
     version: ClassVar[int] = 1
@@ -142,6 +148,18 @@ class Task:
     def cautions(self, seats: Mapping[str, int]) -> Iterable[str]:
         """What the user should know before so many seats play."""
         return ()
+
+    def unsaid(self, seats: Mapping[str, int]) -> Iterable[str]:
+        """The prompts that nobody hears when the task, as it is configured, is played by so many seats.
+
+        Of prompts in a dict whose keys are the options of a parameter, only the chosen one is heard.
+        """
+        chosen: dict[frozenset[Any], list[Any]] = {}
+        for name, options in choices(type(self)).items():
+            chosen.setdefault(options, []).append(getattr(self, name, None))
+        for group in list(vars(sys.modules[type(self).__module__]).values()):
+            if isinstance(group, dict) and (heard := chosen.get(frozenset(group))):
+                yield from (prompt.name for key, prompt in group.items() if isinstance(prompt, Prompt) and key not in heard)
 
     def unfit(self, item: Any) -> str:
         """Why an item is none for this task as it is configured; nothing if it is. Such items are left out, and counted."""
@@ -197,6 +215,12 @@ class Task:
                 if isinstance(prompt, Prompt) and found.setdefault(prompt.name, prompt) is not prompt:
                     raise TaskError(f"{cls.__name__} has two prompts called {prompt.name!r}")
         return found
+
+    @classmethod
+    def meanings(cls) -> dict[str, str]:
+        """What parameters, and variables of prompts, stand for: the lines of docstrings that begin with a name and a gap."""
+        docs = [kind.__doc__ or "" for kind in reversed(cls.__mro__) if issubclass(kind, Task)]
+        return dict(MEANING.findall("\n".join(docs)))
 
     @classmethod
     def configured(cls, given: Mapping[str, Any]) -> Self:

@@ -8,9 +8,10 @@ import click
 import orjson
 
 from parley import store as stores
-from parley.audit import audit
+from parley.audit import CHECKS, Audit, audit
 from parley.cli.options import as_json, in_store
 from parley.cli.progress import say
+from parley.expect import clip
 from parley.tables import Table
 
 
@@ -19,16 +20,30 @@ from parley.tables import Table
 @in_store
 @as_json
 def command(run: str, store: str | None, as_json: bool) -> int:
-    """Check RUN's record for synchrony, anonymity and balance; exit 5 if it shows a breach."""
+    """Check RUN's record for synchrony, anonymity, balance and equal information; exit 5 if it shows a breach."""
     found = audit(stores.find(run, stores.folder(store)))
     if as_json:
         click.echo(orjson.dumps(asdict(found), option=orjson.OPT_INDENT_2).decode())
     else:
-        kinds = sorted({*found.checked, *(breach.kind for breach in found.breaches)})
-        rows = [[kind, str(found.checked.get(kind, 0)), str(sum(b.kind == kind for b in found.breaches))] for kind in kinds]
+        names = [name for name in CHECKS if name in found.checked or name in found.unchecked or breaches_of(found, name)]
+        rows = [[name, looked_at(found, name), str(breaches_of(found, name))] for name in names]
         click.echo(Table(["check", "looked at", "breaches"], rows).render())
         for breach in found.breaches:
             click.echo(f"{breach.kind}" + (f", match {breach.match}" if breach.match else "") + f": {breach.detail}")
+        if found.masked:
+            click.echo("\nmasked, for anybody else, because a seat said who it is (no breach; look for false hits):")
+            header = ["alias", "masked", "match", "round"]
+            rows = [[clip(" ".join(str(claim[name]).split())) for name in header] for claim in found.masked]
+            click.echo(Table(header, rows, left=2).render())
         for caution in found.cautions:
             say(caution)
     return 5 if found.breaches else 0
+
+
+def looked_at(found: Audit, check: str) -> str:
+    """How many matches (or runs) a check has looked at."""
+    return str(found.checked[check]) if check in found.checked else "not checked"
+
+
+def breaches_of(found: Audit, check: str) -> int:
+    return sum(breach.kind == check for breach in found.breaches)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, asdict, fields
+from inspect import signature
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import click
@@ -10,6 +12,7 @@ import orjson
 
 from parley import catalogue
 from parley.cli.options import as_json
+from parley.config import unused_prompts
 from parley.task import Task
 
 
@@ -32,22 +35,33 @@ def command(name: str | None, as_json: bool) -> None:
         click.echo(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())
         return
     click.echo(f"{task.name} (version {task.version}): {summary(task)}\n")
+    for line in lines(facts):
+        click.echo(line)
+
+
+def lines(facts: Mapping[str, Any]) -> Iterator[str]:
+    """A task in words, from its plain data."""
     for name, role in facts["roles"].items():
-        click.echo(f"role {name}: {role['seats']} seats" + (", an instrument" if role["instrument"] else ""))
+        seats = "1 seat" if role["seats"] == "1" else f"{role['seats']} seats"
+        yield f"role {name}: {seats}" + ", an instrument" * role["instrument"] + ", optional" * role["optional"]
     for name, param in facts["params"].items():
         usual = ",".join(map(str, param["default"])) if isinstance(param["default"], tuple) else param["default"]
         default = f"default {usual}" if usual is not None else "no default"
-        click.echo(f"--set {name}=…  ({param['type']}, {default})")
+        yield f"--set {name}=…  ({param['type']}, {default})" + (f": {param['meaning']}" if param["meaning"] else "")
     for metric in facts["metrics"]:
-        unit, seats = f" {metric['unit']}" if metric["unit"] else "", ", ".join(f"{n} {r}" for r, n in least_seats(task).items())
-        click.echo(
-            f"metric {metric['name']}: {metric['low']:g} to {metric['high']:g}{unit}, {metric['better']} is better, "
-            f"a half-width of {metric['epsilon']:g} matters ({seats})"
+        unit, whose = f" {metric['unit']}" if metric["unit"] else "", " and ".join(metric["roles"]) or "every contestant"
+        yield (
+            f"metric {metric['name']}, of {whose}: {metric['low']:g} to {metric['high']:g}{unit}, {metric['better']} is better, "
+            f"a half-width of {metric['epsilon']:g} matters" + ", given by judges" * metric["judged"]
         )
     for name, about in facts["bots"].items():
-        click.echo(f"{name}: {about}")
+        options = ", ".join(f"{option}={usual}" for option, usual in facts["bot_options"][name].items())
+        yield f"{name}: {about}" + (f" (-M ALIAS.{options.replace(', ', ', -M ALIAS.')})" if options else "")
     for address, text in facts["texts"].items():
-        click.echo(f"\nprompt {address}:\n  " + text.replace("\n", "\n  "))
+        yield f"\nprompt {address}{' (not heard with the defaults)' * (address in facts['unsaid'])}:"
+        yield "  " + text.replace("\n", "\n  ")
+        for name in facts["prompts"][address]:
+            yield f"    {{{name}}}" + (f": {facts['meanings'][name]}" if facts["meanings"][name] else "")
 
 
 def kind_of(hint: Any) -> str:
@@ -66,32 +80,53 @@ def summary(task: type[Task]) -> str:
 
 
 def least_seats(task: type[Task]) -> dict[str, int]:
-    """The smallest table that a task can be played at."""
+    """The smallest table at which all roles are taken, so that nothing is missing."""
     return {name: max(1, role.least) for name, role in task.roles.items()}
 
 
 def described(task: type[Task]) -> dict[str, Any]:
     """A task in plain data."""
-    hints = get_type_hints(task)
+    hints, prompts, meanings = get_type_hints(task), task.prompts(), meaning_of(task)
     params = {
         each.name: {
             "type": kind_of(hints[each.name]),
             "default": None if each.default is MISSING else each.default,
+            "meaning": meanings.get(each.name, ""),
         }
         for each in fields(task)  # type: ignore[arg-type]
     }
     try:
-        metrics = [asdict(metric) for metric in task.configured({}).metrics(least_seats(task))]
+        usual = task.configured({})
+        metrics = [asdict(metric) for metric in usual.metrics(least_seats(task))]
+        unsaid = unused_prompts(usual, {name: role.least for name, role in task.roles.items()}, "on_error")
     except Exception:  # a parameter without a default: ranges are known once it is set; the rest shows when it is played
-        metrics = []
+        metrics, unsaid = [], frozenset[str]()
     return {
         "roles": {
-            name: {"seats": f"{role.least} to {role.largest}" if role.open else str(role.least), "instrument": role.instrument}
+            name: {
+                "seats": f"{role.least} to {role.largest}" if role.open else str(role.least),
+                "instrument": role.instrument,
+                "optional": role.least == 0,
+            }
             for name, role in task.roles.items()
         },
         "params": params,
         "metrics": metrics,
-        "prompts": {f"{task.name}.{name}": prompt.variables for name, prompt in task.prompts().items()},
-        "texts": {f"{task.name}.{name}": prompt.text for name, prompt in task.prompts().items()},
+        "prompts": {f"{task.name}.{name}": prompt.variables for name, prompt in prompts.items()},
+        "meanings": {name: meanings.get(name, "") for name in sorted({each for p in prompts.values() for each in p.variables})},
+        "texts": {f"{task.name}.{name}": prompt.text for name, prompt in prompts.items()},
+        "unsaid": [f"{task.name}.{name}" for name in prompts if name in unsaid],
         "bots": {f"bot/{name}": (bot.__doc__ or "").strip() for name, bot in task.bots.items()},
+        "bot_options": {f"bot/{name}": options_of(bot) for name, bot in task.bots.items()},
     }
+
+
+def meaning_of(task: type[Task]) -> dict[str, str]:
+    """What parameters and variables stand for: as the task says; what is a field of its items says so itself."""
+    items = [] if task.item_type is None else [each.name for each in fields(task.item_type)]
+    return {**{name: f"the item's {name}" for name in items}, **task.meanings()}
+
+
+def options_of(bot: Callable[..., Any]) -> dict[str, Any]:
+    """A bot's options with their defaults: all that it takes besides what it sees."""
+    return {name: each.default for name, each in list(signature(bot).parameters.items())[1:] if each.default is not each.empty}

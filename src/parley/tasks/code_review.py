@@ -15,7 +15,15 @@ from parley.writing import Vote, Words, conversation, rated, ratings, written
 class CodeReview(Task):
     """A programmer solves a problem, a reviewer comments, both several times; hidden tests decide (DynaEval §2.4, §A.8).
 
-    `tell_signature` tells the programmer what the tests call; `vote` says how a panel of judges is counted.
+    rounds          versions of the program, each with its review
+    tell_signature  whether the programmer is told what the tests call
+    vote            how the marks of several judges become one
+    signature       what the hidden tests call
+    question        the problem, with the signature if that is told
+    said            what the other has just said, quoted
+    roles           the roles to be rated, in the order of this match
+    rubric          what each role is rated by, a line each
+    conversation    all that both said, quoted
     """
 
     rounds: int = 3
@@ -70,6 +78,11 @@ class CodeReview(Task):
     def __post_init__(self) -> None:
         if self.rounds < 1:
             raise ValueError(f"rounds must be at least 1, not {self.rounds}")
+
+    def unsaid(self, seats: Mapping[str, int]) -> list[str]:
+        later = [] if self.rounds > 1 else ["revise", "review_again"]
+        rating = [] if seats["judge"] else ["judge", "rate_programmer", "rate_reviewer"]
+        return [*later, *rating, *([] if self.tell_signature else ["signature"])]
 
 
 SIGNATURE = Prompt("signature", "\nThe program is called through: {signature}")

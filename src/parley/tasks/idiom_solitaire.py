@@ -22,8 +22,13 @@ UNKNOWN = "not in the dictionary"
 class IdiomSolitaire(Task):
     """Give an idiom that begins with the last character of the one before; who cannot, loses (DynaEval §2.4, §A.8).
 
-    `rounds` counts turns, after which it is a draw; `dictionary` joins lists and files; a start idiom occurs at least
-    `common` times there, where frequencies are known; `traditional` characters are folded to their simplified form.
+    rounds       turns after which it is a draw
+    language     of the prompts
+    dictionary   the lists of idioms, by name or as files, which are joined
+    traditional  whether traditional characters count as their simplified form
+    common       how often a start idiom occurs in the dictionary, at least, where frequencies are known
+    chain        the idioms so far, with arrows between
+    word         the idiom that the checker is asked about
     """
 
     rounds: int = 20
@@ -90,6 +95,10 @@ class IdiomSolitaire(Task):
         for name, least in {"rounds": 1, "common": 0}.items():
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
+
+    def unsaid(self, seats: Mapping[str, int]) -> list[str]:
+        nobody_checks = [CHECK[self.language].name, "again", "shorter", "form"]  # players are asked again in words of their own
+        return [*super().unsaid(seats), *([] if seats["checker"] else nobody_checks)]
 
 
 RULES = {

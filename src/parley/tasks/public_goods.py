@@ -15,7 +15,13 @@ from parley import Amount, Metric, Prompt, Referee, Role, Scores, Seat, Sight, T
 class PublicGoods(Task):
     """Pay into a common pool that grows, or keep your coins and share what others paid (DynaEval §2.4).
 
-    `feedback` is the paper's mode 1 (income) or 2 (investments).
+    rounds      how many rounds a match has
+    endowment   coins that every player gets each round
+    multiplier  what the common pool is multiplied by before it is shared
+    feedback    what players learn after a round: their income (the paper's mode 1) or what all invested (2), without names
+    n           how many players there are
+    number      which round this is
+    news        the income of the last round, or what was invested in it
     """
 
     rounds: int = 5

@@ -17,8 +17,16 @@ from parley.writing import OVER, Vote, Words, conversation, ends, overlapping, r
 class Translation(Task):
     """A translator translates a paragraph, a proofreader polishes it; BLEU and chrF score both (DynaEval §2.4, §A.8).
 
-    `pair` names the languages, and only items of that pair, or that name none, are played; with more `rounds` than one both
-    go on until the proofreader finds nothing to change; `vote` says how a panel of judges is counted.
+    pair             the languages, as in en-zh: only items of this pair, or that name none, are played
+    rounds           versions of the translation, each proofread, until nothing is left to change or so many are given
+    vote             how the marks of several judges become one
+    source           the text to be translated
+    source_language  the language it is in, as a word
+    target_language  the language it is translated into, as a word
+    said             what the other has just given, quoted
+    roles            the roles to be rated, in the order of this match
+    rubric           what each role is rated by, a line each
+    conversation     all that both gave, quoted
     """
 
     pair: str = "en-zh"
@@ -67,6 +75,10 @@ class Translation(Task):
             object.__setattr__(self, "pair", "-".join(each.code for each in pair_of(self.pair)))
         except UsageError as wrong:
             raise ValueError(f"pair: {wrong}") from None
+
+    def unsaid(self, seats: Mapping[str, int]) -> list[str]:
+        later = [] if self.rounds > 1 else ["revise", "review_again"]
+        return [*later, *([] if seats["judge"] else ["judge", "rate_translator", "rate_proofreader"])]
 
 
 WORDS = Words(
