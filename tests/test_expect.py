@@ -319,7 +319,7 @@ def test_braces_inside_an_answer_do_not_hide_it(piece, many):
 
 @pytest.mark.parametrize(
     "piece",
-    ["{", "[{", '{"', '{"a":', '{"a":[', '{"a":1,"b":[{"c":"', '{"a":"{"', '{"a\\"{"', '{"a":{ ', "{}", '{"a":{},', '{"a":{"b":1},"c":'],
+    ["{", "[{", '{"', '{"a":', '{"a":1,"b":[{"c":"', '{"a":"{"', '{"a\\"{"', '{"a":{ ', "{}", '{"a":{},', '{"a":{"b":1},"c":'],
 )  # fmt: skip
 def test_the_search_for_objects_reads_no_character_more_than_a_few_times(piece, monkeypatch):
     """Counted on nests that the decoder can still follow, where trying every brace would be quadratic."""

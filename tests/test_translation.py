@@ -1,6 +1,7 @@
 """Translation: the rule by feeding replies, scores beside sacrebleu's own, hostile seats, planted strengths, whole runs."""
 
 import re
+import time
 from collections import Counter
 
 import pytest
@@ -51,6 +52,26 @@ def test_one_text_scores_as_sacrebleu_scores_it(language):
 def test_a_perfect_text_scores_one_and_none_scores_zero():
     assert overlap(CAT.reference, CAT.reference, "en")[:2] == pytest.approx((1, 1))
     assert overlap("", CAT.reference, "en")[:2] == (0, 0)
+
+
+@pytest.mark.parametrize(("language", "word"), [("en", "cat {} "), ("zh", "今晚{}")])
+def test_a_text_without_end_scores_as_its_beginning_in_bounded_time(language, word):
+    reference = (CAT if language == "en" else SEA).reference
+    usual, endless = (
+        "".join(word.format(n) for n in range(count))[:length] for count, length in ((900, 2_000), (90_000, 200_000))
+    )
+
+    def seconds(text):
+        began = time.process_time()
+        overlap(text, reference, language)
+        return time.process_time() - began
+
+    seconds(usual)  # what is loaded once
+    assert min(seconds(endless) for _ in range(3)) < 20 * min(seconds(usual) for _ in range(3))
+    assert overlap(reference + endless, reference, language) == overlap((reference + endless)[:5_000], reference, language)
+    assert overlap(reference + endless, reference, language).bleu < 0.05
+    long = reference * 200  # a long text beside a long reference is scored whole
+    assert overlap(long, long, language)[:2] == pytest.approx((1, 1))
 
 
 def test_a_value_by_hand():
