@@ -123,6 +123,17 @@ def test_one_pass_scores_the_text_of_each_against_the_reference():
     assert note["overlap"]["translator"] == before.counts
 
 
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999", "1" + "0" * 400])
+def test_a_judge_whose_number_is_not_finite_is_asked_again_and_ends_no_match(number):
+    seats = cast(["x"], ["y"], (RATING % (5, 5)).replace("5", number))
+    found = play(Translation("fr-en"), seats, item=CAT)
+    assert found.state == "done"
+    assert found.scores[TRANSLATOR]["judge"] is None
+    kinds = {each.kind for each in found.violations}
+    assert kinds == {"unreadable"}
+    assert len(found.violations) > 1
+
+
 def test_nobody_is_shown_the_reference():
     seats = cast(["x"], ["y"], RATING % (5, 5))
     play(Translation("fr-en", rounds=2), seats, item=CAT)
