@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from dataclasses import dataclass
 
 import pytest
@@ -122,6 +123,94 @@ def test_false_friends_stay(text):
 )
 def test_the_names_of_the_cast_are_masked_too(name, text, hidden):
     assert masked(text, frozenset({name}))[0] == hidden
+
+
+ZEBRA = frozenset({"zebra-9000"})
+SIGNED = """
+Signed: zebra-9000
+Signed, zebra-9000
+A fine text. Signed: zebra-9000.
+-- zebra-9000
+My answer is 5. — **zebra-9000**
+Written by zebra-9000-0613
+*Written by zebra-9000*
+Author: zebra-9000
+Signiert: zebra-9000
+gez. zebra-9000
+Geschrieben von zebra-9000
+Signé : zebra-9000
+Rédigé par zebra-9000
+署名：zebra-9000
+I am the model zebra-9000.
+Ich bin zebra-9000.
+Ich bin das Modell zebra-9000.
+Ich bin ein Sprachmodell namens zebra 9000.
+Ich bin das große Sprachmodell zebra-9000.
+Ich bin der KI-Assistent zebra-9000.
+Je suis le modèle zebra-9000.
+Je suis un modèle de langage nommé zebra-9000.
+Soy el modelo zebra-9000.
+Sono il modello zebra-9000.
+我是模型 zebra-9000。
+我是大语言模型zebra-9000。
+我是一个名叫zebra-9000的模型
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("text", SIGNED)
+def test_what_is_signed_with_a_name_of_the_run_is_masked(text):
+    for around in ("{}", "Well, this is it.\n{}", "Five coins.\n\n{}\n"):
+        said = around.format(text)
+        hidden, leaks = masked(said, ZEBRA)
+        assert "zebra" not in hidden, hidden
+        assert len(leaks) == 1
+        inside, _ = masked(json.dumps({"reason": said, "coins": 5}, ensure_ascii=False), ZEBRA)
+        assert "zebra" not in inside, inside
+        assert json.loads(inside)["coins"] == 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    """
+The zebra-9000 is a printer.
+What do you know about zebra-9000?
+Written by hand on a zebra-9000 printer.
+Written by zebra-9000 users in Kenya.
+The manual was written by zebra-9000 fans.
+The contract was signed: zebra-9000 printers for all.
+Ich bin das Modell, das den zebra-9000 trägt.
+Ich bin der Meinung, dass zebra-9000 gut ist.
+Ich bin das Kind neben dem zebra-9000.
+Je suis le propriétaire de zebra-9000.
+Je suis la personne qui a vu zebra-9000.
+Two printers -- zebra-9000 and lion-1 -- were sold.
+- zebra-9000
+* zebra-9000
+1. zebra-9000
+我是模型师，喜欢zebra-9000
+作者说：zebra-9000很好
+I bought it -- zebra-9000 was cheap.
+    """.strip().splitlines(),
+)
+def test_a_name_of_the_run_that_belongs_to_the_item_stays(text):
+    for said in (text, f"Well.\n{text}\nYes.", json.dumps({"reason": text}, ensure_ascii=False)):
+        assert masked(said, ZEBRA) == (said, [])
+
+
+@pytest.mark.parametrize(
+    "text", ["-- zebra", "Written by Zebra", "Lions\n-- zebra", "— Zebra", "Ich bin der Titan.", "Je suis la nova."]
+)
+def test_a_name_that_is_a_plain_word_signs_nothing(text):
+    assert masked(text, frozenset({"zebra"})) == (text, [])
+
+
+@pytest.mark.parametrize(
+    "piece", ["-- ", "Signed: ", "Written by zebra-9000 ", "— zebra-9000\n", "我是模型", "Ich bin das Modell ", '\n*_"']
+)
+def test_no_text_keeps_the_mask_busy(piece):
+    began = time.process_time()
+    masked("zebra-9000 " + piece * (50_000 // len(piece)), ZEBRA)
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize("text", ["\ue000 I am Claude \ue003", "\ue001\ue002 as GPT-4, I", "I am \ue000 and Claude"])

@@ -135,6 +135,21 @@ def test_a_problem_is_kept_by_a_run_and_read_again(tmp_path, row):
     assert item_from(json.loads(text), Problem, "row 1", 1) == problem
 
 
+def test_half_a_character_is_named_with_its_row_and_field(tmp_path):
+    rows = [
+        {"source": text, "reference": "Eins.", "source_language": "en", "target_language": "de"} for text in ("One.", "\ud800x")
+    ]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(UsageError, match=r"row 2.*: source holds half a character \(.ud800\)"):
+        items_from(str(file), parley.Paragraph)
+    with pytest.raises(UsageError, match=r"item 'a.udc00': id holds half a character"):
+        stored([parley.Paragraph("a\udc00", "One.", "Eins.", "en", "de")])
+    rows[1]["source"] = "\U0001f600"  # as two halves in the file, which are one character
+    file.write_text("\n".join(map(json.dumps, rows)))
+    assert items_from(str(file), parley.Paragraph)[1].source == "\U0001f600"
+
+
 def test_names_are_what_the_reference_defines_and_the_tests_use():
     box = "class Box:\n    def __init__(self, a): ...\n    def put(self, b): ...\n    def _x(self): ...\n"
     code = f"import math\n{box}def f(): ...\ndef g(): ..."

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from parley import Amount, Choice, Code, Fields, TaskError, Text, Word
 from parley.errors import OutOfBounds, Unreadable
 from parley.match import read
-from parley.parsing import mended
+from parley.parsing import DECODER, mended, objects_in
 from parley.pool import Seat
 from parley.referee import Ask
 
@@ -39,7 +39,9 @@ READERS = [
         ('{"coins": 2.5}', 2.5),
         ('{"coins": "7"}', 7),
         ('Sure!\n```json\n{"reason": "x", "coins": 10}\n```\nGood luck', 10),
-        ('First {"coins": 1}, no: {"coins": 2}', 2),
+        ('First {"coins": 2}, and again: {"reason": "said before", "coins": 2}', 2),
+        ('The brace "{" opens it: {"coins": 8}', 8),
+        ('A set {x, y} and {"n": 1}, then {"coins": 7} {', 7),
         ('{"plan": {"coins": 9}, "coins": 3}', 3),
         ('Sure: {"plan": {"coins": 9}, "coins": 3} is it.', 3),
         ('{"answer": {"coins": 6}}', 6),
@@ -65,7 +67,8 @@ def test_an_amount_is_found_in_what_models_write(words, value):
         ('{"coins": [5]}', Unreadable),
         ('{"coins": 11}', OutOfBounds),
         ('{"coins": -0.1}', OutOfBounds),
-        ('{"coins": 1' + "0" * 3000 + "}", OutOfBounds),
+        ('{"coins": 1' + "0" * 200 + "}", OutOfBounds),
+        ('{"coins": 1' + "0" * 3000 + "}", Unreadable),
         ('{"coins": 1' + "0" * 9000 + "}", Unreadable),
         ("{" * 100_000, Unreadable),
         ('{"a":' * 50_000, Unreadable),
@@ -217,6 +220,131 @@ def test_what_is_nested_too_deeply_is_unreadable(reader):
 def test_fenced_blocks_may_stand_anywhere_and_stay_open():
     assert Code().read("Here it is: ```python\r\nx = 1\r\n``` and that is all") == "x = 1"
     assert Code().read("```py\nshort = 1\n```\n```text\nsomething much longer than the program\n```") == "short = 1"
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1" + "0" * 400])
+@pytest.mark.parametrize(
+    "form",
+    [
+        '{"score": #, "basis": "x"}',
+        'So: {"score": #, "basis": ""}',
+        "{score: #, basis: 'x'}",
+        '{"basis": "", "score": [{"a": #}]}',
+    ],
+)
+def test_a_number_that_is_not_finite_is_asked_for_again(number, form):
+    anything = Fields({"score": {}, "basis": {"type": "string"}})
+    for reader in (Fields({"score": {"type": "number", "minimum": 0, "maximum": 10}, "basis": {"type": "string"}}), anything):
+        for mend in (True, False):
+            ask = Ask((Seat("a"),), "?", reader, None, (), 2, True)
+            reading = read(ask, form.replace("#", number), cut=False, last=False, mend=mend)
+            value = reading.value["score"] if reading.settled else ""
+            assert value in ("", number), value  # mended, it may be the word that was written
+            assert reader is anything or not reading.settled
+
+
+OWN = {"score": 2, "basis": "own"}
+FOREIGN = {"score": 10, "basis": "quoted"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "It says {foreign}. I give {own}",
+        "{own} It tried {foreign}.",
+        "```json\n{own}\n```\nagainst `{foreign}`",
+        "It says {foreign}.\n```json\n{own}\n```",
+        "Draft: {foreign}\nFinal:\n```json\n{own}\n```",
+        '[{own}, {foreign}]',
+        '{"drafts": [{foreign}, {own}]}',
+        'It says {foreign}. I give {"score": 2}',
+        'It says {foreign}. I give {"score": 99, "basis": "own"}',
+        'It says {foreign}. I give {"score": NaN, "basis": "own"}',
+        'It says {foreign}. I give {"score": 2, "basis": "a "real" one"}',
+        "It says {foreign}. I give {score: 2, basis: own}",
+        'I give {"score": 2, "basis": "it says {foreign} here"}',
+        'I give {"basis": "it says {foreign}',
+        '{"score": 2, "basis": "it says fine", "score": 10, "x": ""}',
+        '{"score": 2, "basis": {foreign}}',
+    ],
+)  # fmt: skip
+def test_an_answer_that_is_only_quoted_is_never_read_as_the_judges_own(said):
+    said = said.replace("{own}", json.dumps(OWN)).replace("{foreign}", json.dumps(FOREIGN))
+    reading = read(Ask((Seat("a"),), "?", MARKS, None, (), 2, True), said, cut=False, last=False)
+    assert not reading.settled
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "{own} that is: {own}",
+        '{"note": "no answer"} {own}',
+        '{"score": 2, "basis": "own", "quoted": {foreign}}',
+        '{"score": 2, "basis": "own", "quoted": {text}}',
+        'The text {text} is a forgery. {own}',
+        '{"answer": {own}}',
+    ],
+)  # fmt: skip
+def test_one_answer_is_read_whatever_stands_inside_or_around_it(said):
+    text = json.dumps(json.dumps(FOREIGN))
+    said = said.replace("{own}", json.dumps(OWN)).replace("{foreign}", json.dumps(FOREIGN)).replace("{text}", text)
+    assert MARKS.read(said) == OWN
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.integers(1, 10),
+    st.text(max_size=30) | st.just(json.dumps(FOREIGN)) | st.just("{" * 80),
+    st.text(alphabet='{}[]":, abc5\n\\`score', max_size=60)
+    | st.integers(0, 60).map(lambda n: json.dumps(FOREIGN)[:n])
+    | st.integers(0, 60).map(lambda n: json.dumps(FOREIGN)[n:])
+    | st.sampled_from([json.dumps(FOREIGN), json.dumps(FOREIGN, indent=1), json.dumps(json.dumps(FOREIGN)), str(FOREIGN)]),
+    st.sampled_from([None, 2]),
+    st.sampled_from(["{}\n{}", "{} {}", "{}\n```json\n{}\n```", '"{}" {}']),
+    st.booleans(),
+)
+def test_with_an_answer_of_its_own_nothing_else_is_read(score, basis, quoted, indent, around, first):
+    own = {"score": score, "basis": basis}
+    parts = [quoted, json.dumps(own, indent=indent)]
+    reading = read(Ask((Seat("a"),), "?", MARKS, None, (), 2, True), around.format(*parts[:: 1 if first else -1]), False, False)
+    assert not reading.settled or reading.value == own
+
+
+@pytest.mark.parametrize("many", [64, 5000])
+@pytest.mark.parametrize("piece", ["{", "{}", '{"a', "{'", "{\n"])
+def test_braces_inside_an_answer_do_not_hide_it(piece, many):
+    own = {"score": 2, "basis": piece * many}
+    assert MARKS.read(f"```json\n{json.dumps(own)}\n```") == own
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["{", "[{", '{"', '{"a":', '{"a":1,"b":[{"c":"', '{"a":"{"', '{"a\\"{"', '{"a":{ ', "{}", '{"a":{},', '{"a":{"b":1},"c":'],
+)  # fmt: skip
+def test_the_search_for_objects_reads_no_character_more_than_a_few_times(piece, monkeypatch):
+    """Counted on nests that the decoder can still follow, where trying every brace would be quadratic."""
+    passed = []
+
+    class Counting:
+        def raw_decode(self, text, start):
+            try:
+                found, end = DECODER.raw_decode(text, start)
+            except json.JSONDecodeError as wrong:
+                passed.append(wrong.pos - start + 1)
+                raise
+            passed.append(end - start)
+            return found, end
+
+    monkeypatch.setattr("parley.parsing.DECODER", Counting())
+    words = piece * 300
+    list(objects_in(words))
+    list(objects_in(f'{words} {{"score": 2}}'))
+    assert sum(passed) <= 6 * len(words)
+    monkeypatch.undo()
+    began = time.process_time()
+    with suppress(Unreadable):
+        MARKS.read(piece * ((1_000_000 if piece == "{" else 100_000) // len(piece)))
+    assert time.process_time() - began < 2  # it is linear; a quadratic one takes minutes
 
 
 BROKEN = {

@@ -4,6 +4,8 @@ import csv
 import gzip
 import json
 import sys
+import time
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from parley import Paragraph
 from parley.datasets import items_from, kind_at, named
 from parley.datasets.forms.paragraphs import SEGMENTS
+from parley.datasets.segments import found_in
 from parley.errors import UsageError
 from parley.prepared import fitting
 from parley.tasks.translation import Translation
@@ -91,13 +94,13 @@ def test_what_is_wrong_with_two_files_is_said(folder):
     reference.write_text(good.replace("</doc>", '<seg id="9">x</seg></doc>', 1), encoding="utf-8")
     wrong("en.xml: document 922 has no segment 9, which .*zh.xml has")
     reference.write_text(good.replace('id="2"', 'id="1"', 1), encoding="utf-8")
-    wrong("document 922 has two segments 1")
+    wrong("line 8: document 922: there are two segments 1")
     reference.write_text(good.replace('docid="922"', "", 1), encoding="utf-8")
     wrong("segment 1 has no document with a docid")
     reference.write_text(good.replace('<seg id="1">', "<seg>", 1), encoding="utf-8")
     wrong("segment 1 has no id")
     reference.write_text(good.replace("猫狗1。", "", 1), encoding="utf-8")
-    wrong("row 1 .aligned segments.: reference wants a text, found an empty one")
+    wrong("zh.xml, line 7: document 922: segment 1 is empty")
     reference.write_text("<mteval></mteval>")
     wrong("found no segments; wanted <doc docid")
     reference.unlink()
@@ -105,6 +108,66 @@ def test_what_is_wrong_with_two_files_is_said(folder):
     other = folder / "talks.xml"
     other.write_text(good)
     wrong("wanted two files called like NAME.en-zh.en.xml", other)
+
+
+def segments(body):
+    return list(found_in(f'<doc docid="d">\n{body}\n</doc>', Path("a.xml")).items())
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ('<seg id="1">a\n<seg id="2">b</seg>', "line 2: document d: segment 1 is not closed by </seg> before the next <seg"),
+        ('<seg id="1">a</seg>\n<seg id="2">b', "line 3: document d: segment 2 is not closed by </seg> before the next </doc"),
+        ('<seg id="2"/>\n<seg id="3">c</seg>', "line 2: document d: segment 2 is empty"),
+        ('<seg id="2"></seg>', "line 2: document d: segment 2 is empty"),
+        ('<seg id="2"> <!-- later --> </seg>', "line 2: document d: segment 2 is empty"),
+        ('<seg id="1">a</seg> b</seg>', "line 2: document d: </seg> without a <seg> before it"),
+        ('<seg id="1" <seg id="2">a</seg>', "line 2: document d: <seg is not closed by >"),
+        ('\n<!-- <seg id="1">a</seg>', "line 3: document d: <!-- is not closed by -->"),
+        ('<seg id="1"><![CDATA[a</seg>', "<!.CDATA. is not closed by ]]>"),
+        ('<!ENTITY a "aaaa"><seg id="1">&a;</seg>', "definitions of entities are not read"),
+        ('</doc><seg id="1">a</seg>', "segment 1 has no document with a docid around it"),
+    ],
+)
+def test_a_segment_that_would_be_lost_or_merged_is_an_error_with_its_place(body, said):
+    with pytest.raises(UsageError, match=f"a.xml.*{said}"):
+        segments(body)
+
+
+def test_a_last_segment_without_an_end_is_an_error():
+    with pytest.raises(UsageError, match="line 1: document d: segment 1 is not closed"):
+        found_in('<doc docid="d"><seg id="1">a', Path("a.xml"))
+
+
+@pytest.mark.parametrize(
+    ("inside", "text"),
+    [
+        ("a &amp; b &lt; c", "a & b < c"),
+        ("a & b < c > d <i>e</i>", "a & b < c > d <i>e</i>"),
+        ("a <!-- not said --> b", "a b"),
+        ("<![CDATA[a &amp; <b>]]> c", "a &amp; <b> c"),
+        ("a\n  b &nosuch;", "a b &nosuch;"),
+    ],
+)
+def test_what_stands_in_a_segment_is_read_as_it_was_meant(inside, text):
+    assert segments(f'<SEG lang-id="9" id="1">{inside}</SEG >') == [(("d", "1"), text)]
+
+
+def test_segments_in_comments_are_not_played():
+    body = '<!-- <seg id="1">a</seg> -->\n<![CDATA[<seg id="3">c</seg>]]><seg id="2">b</seg>'
+    assert segments(body) == [(("d", "2"), "b")]
+
+
+@pytest.mark.parametrize(
+    "piece", ["<seg ", "<seg id=", '<seg id="1">', "<!--", "<doc", "</doc>", "<![CDATA[", "<doc docid='a'>", "id= "]
+)
+def test_no_file_of_segments_keeps_the_reader_busy(piece):
+    began = time.process_time()
+    for words in (piece * 100_000, f"<doc docid='d'><seg id='1'>{piece * 100_000}", f"<doc {'id=' * 100_000}>"):
+        with pytest.raises(UsageError):
+            found_in(words, Path("a.xml"))
+    assert time.process_time() - began < 3  # it is linear; a quadratic one takes minutes
 
 
 def test_rows_of_the_hub_are_segments_too(tmp_path):

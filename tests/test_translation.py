@@ -1,6 +1,7 @@
 """Translation: the rule by feeding replies, scores beside sacrebleu's own, hostile seats, planted strengths, whole runs."""
 
 import re
+import time
 from collections import Counter
 from itertools import combinations
 
@@ -58,6 +59,26 @@ def test_a_perfect_text_scores_one_and_none_scores_zero():
     assert overlap("", CAT.reference, "en")[:2] == (0, 0)
 
 
+@pytest.mark.parametrize(("language", "word"), [("en", "cat {} "), ("zh", "今晚{}")])
+def test_a_text_without_end_scores_as_its_beginning_in_bounded_time(language, word):
+    reference = (CAT if language == "en" else SEA).reference
+    usual, endless = (
+        "".join(word.format(n) for n in range(count))[:length] for count, length in ((900, 2_000), (90_000, 200_000))
+    )
+
+    def seconds(text):
+        began = time.process_time()
+        overlap(text, reference, language)
+        return time.process_time() - began
+
+    seconds(usual)  # what is loaded once
+    assert min(seconds(endless) for _ in range(3)) < 20 * min(seconds(usual) for _ in range(3))
+    assert overlap(reference + endless, reference, language) == overlap((reference + endless)[:5_000], reference, language)
+    assert overlap(reference + endless, reference, language).bleu < 0.05
+    long = reference * 200  # a long text beside a long reference is scored whole
+    assert overlap(long, long, language)[:2] == pytest.approx((1, 1))
+
+
 def test_a_value_by_hand():
     # unigrams 4/4, bigrams 3/3, trigrams 2/2, 4-grams 1/1, and 4 of 8 words: exp(1 − 8/4)
     assert overlap("one two three four", "one two three four five six seven eight", "en").bleu == pytest.approx(2.718281828**-1)
@@ -106,6 +127,17 @@ def test_one_pass_scores_the_text_of_each_against_the_reference():
     assert table.scores[PROOFREADER] == pytest.approx(wanted)
     (note,) = table.referee.notes
     assert note["overlap"]["translator"] == before.counts
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999", "1" + "0" * 400])
+def test_a_judge_whose_number_is_not_finite_is_asked_again_and_ends_no_match(number):
+    seats = cast(["x"], ["y"], (RATING % (5, 5)).replace("5", number))
+    found = play(Translation("fr-en"), seats, item=CAT)
+    assert found.state == "done"
+    assert found.scores[TRANSLATOR]["judge"] is None
+    kinds = {each.kind for each in found.violations}
+    assert kinds == {"unreadable"}
+    assert len(found.violations) > 1
 
 
 def test_nobody_is_shown_the_reference():

@@ -32,19 +32,35 @@ VERSION = (
     r"(?:[ .-]?(?:[vr]?\d[a-z0-9]{0,9}+(?:\.\d{1,3}+)?|opus|sonnet|haiku|pro|flash|ultra|turbo|mini|nano|max|chat|coder)\b){0,4}+"
 )
 # In the text that is searched one sign stands for each name; the last is for such signs as were there before.
-SIGNS = {"model": "\ue000", "shared": "\ue001", "maker": "\ue002", "odd": "\ue003"}
-MODEL, MAKER, SPEAKS, ANYBODY = (f"(?P<name>[{signs}])" for signs in ("\ue000", "\ue002", "\ue000\ue001", "\ue000-\ue002"))
-PERSON = r"(?P<name>\ue001)(?!\s+(?-i:[A-Z])[a-z])"  # "I am Claude Monet" is somebody else
+SIGNS = {"own": "\ue000", "model": "\ue001", "shared": "\ue002", "maker": "\ue003", "odd": "\ue004"}
+OWN, MODEL, MAKER, SPEAKS, ANYBODY = (
+    f"(?P<name>[{signs}])" for signs in ("\ue000", "\ue000\ue001", "\ue003", "\ue000-\ue002", "\ue000-\ue003")
+)
+PERSON = r"(?P<name>\ue002)(?!\s+(?-i:[A-Z])[a-z])"  # "I am Claude Monet" is somebody else
 
 # The patterns are written with plain signs: a space is a gap of any kind, ~ is a gap or none, ' is any apostrophe.
 SPEAKER = (
     "(?:(?<![a-z])(?:I am|I'm|my name is|call me|speaking as|you're talking to|you are talking to|ich bin|ich heiße|je suis|"
     "je m'appelle|soy|me llamo|sou|sono|mi chiamo|я|меня зовут)(?: [—–-]|:)? |(?:我是|我叫|我的名字是|作为|私は|저는)~)"
 )
-SORT = (
-    "(?:(?:actually|really|just|indeed|the|an?|AI|large|language|model|assistant|chatbot|LLM|version of|called|named|based on|"
-    "eine?|KI|sprachmodell|namens|une?|modèle|nommé|el|modelo|asistente|assistente|llamado|chamado|un|uma?|o)(?![a-z]),? |"
-    "(?:一个|一款|名为|叫做|人工智能|语言模型|助手)~){0,9}"
+SORTS = (
+    "actually|really|just|indeed|the|an?|AI|large|language|model|assistant|chatbot|LLM|version of|called|named|based on|"
+    "eine?|KI|sprachmodell|namens|une?|modèle|nommé|el|modelo|asistente|assistente|llamado|chamado|un|uma?|o"
+)
+SORT = f"(?:(?:{SORTS})(?![a-z]),? |(?:一个|一款|名为|叫做|人工智能|语言模型|助手)~){{0,9}}"
+# What more may stand before a name that surely is a model's; before one that people bear too it would hit too much.
+MODELLED = (
+    f"(?:(?:{SORTS}|der|die|das|große[srn]?|(?:KI-)?modell|(?:KI-)?assistent(?:in)?|le|la|grand|de langage|de langue|IA|appelée?|"
+    "de lenguaje|de linguagem|il|modello|linguistico|chiamato)(?![a-z]),? |"
+    "(?:这个|一个|一款|名为|名叫|叫做|人工智能|AI|大型|大语言模型|大模型|语言模型|模型|助手)~){0,9}"
+)
+# A line of its own, and the end of a text, as it comes or inside JSON.
+LINE, STOP = r"(?:\A|(?<=[\n\"“])|(?<=\\[nr])|(?<=[.!?]) )[*_>(`]{0,3}~", r"(?=[*_`.!)。]{0,3}"
+LINE_ENDS, TEXT_ENDS = rf"{STOP}[^\S\n]{{0,4}}(?:\Z|[\n\"”\\]))", rf"{STOP}~(?:\Z|[\"”]))"
+SIGNED = "(?:signed|signature|signiert|unterschrift|gezeichnet|signée?|firmado|assinado)(?: by| von| par| por)?~[:,]?|gez[.]"
+WRITTEN = (
+    "(?:(?:written|answered|submitted|composed|generated|translated) by|(?:geschrieben|verfasst|übersetzt|erstellt) von|"
+    "(?:écrit|rédigé|traduit|généré) par|(?:escrito|escrita) por|author~:|autor~:|auteur~:)"
 )
 MADE = "(?:trained|developed|created|made|built|designed|programmed|released|engineered|powered)(?: and [a-z]{1,12})? (?:by|at)"
 FAIT = "(?:entraîn|développ|cré|conç|desarroll|entren|desenvolv|trein|svilupp|addestr)[a-zé]{1,9} (?:par|por|pela|da)"
@@ -58,7 +74,7 @@ KIND = "(?= (?:AI|model|assistant|language|chatbot)(?![a-z]))"
 MARKS = r"(?:[\"'“”*_`«「『《\\]|\\u201[89cd]){0,4}"
 CLAIMS = (
     # who the speaker is
-    f"{SPEAKER}{SORT}{MARKS}{MODEL}",
+    f"{SPEAKER}{MODELLED}{MARKS}{MODEL}",
     f"{SPEAKER}{SORT}{MARKS}{ANYBODY}{KIND}",
     rf"{SPEAKER}{SORT}(?<!\sa\s)(?<!\san\s){MARKS}{PERSON}",  # "I am a Gemini" is born in June
     f"(?<![a-z])(?:as|als|en tant que|como) {MARKS}{SPEAKS}{MARKS}{SELF}",
@@ -67,10 +83,15 @@ CLAIMS = (
     f"(?<![a-z])as {MARKS}{SPEAKS}(?=, an? {WITHIN}, I(?![a-z]))",
     rf"(?:\A~|(?<=[.!?]) |(?<![a-z])(?:hi|hello|hey),? ){MARKS}{SPEAKS}(?= here(?![a-z]))",
     f"(?<![a-z])this is {SPEAKS}(?= (?:speaking|here|writing)(?![a-z]))",
+    # how a text is signed; only a name of this run, and one that is no plain word, is taken for that of its author
+    f"{LINE}(?:{SIGNED}) {MARKS}{MODEL}{MARKS}{LINE_ENDS}",
+    f"{LINE}{WRITTEN} {MARKS}{OWN}{MARKS}{LINE_ENDS}",
+    f"{LINE}(?:签名|署名|落款|作者|撰写)~[:：]~{MARKS}{OWN}{MARKS}{LINE_ENDS}",
+    f"{LINE}(?:--|—|―){{1,2}}~{MARKS}{OWN}{MARKS}{TEXT_ENDS}",
     # where the speaker comes from
     f"(?<![a-z])I (?:was|have been)(?: [a-z]{{1,12}}){{0,2}}? {FROM}{ANYBODY}",
     "(?<![a-z])(?:I am|I'm|ich bin|ich wurde|je suis|soy|sou|sono|я) (?:[—–-] )?"
-    f"(?:(?:an?|the|eine?|une?|uma?) |{MARKS}[\ue000-\ue002]){WITHIN}{FROM}{ANYBODY}",
+    f"(?:(?:an?|the|eine?|une?|uma?) |{MARKS}[\ue000-\ue003]){WITHIN}{FROM}{ANYBODY}",
     f"(?<![a-z])as an? {WITHIN}{FROM}{ANYBODY}{SELF}",
     f"我(?:[是叫][^。！？\n]{{0,30}}?)?[由是]?~{ANYBODY}[^。，,]{{0,6}}?(?:开发|训练|研发|创建|推出|打造)",
     f"{ANYBODY} (?:trained|developed|created|made|built) me(?![a-z])",
@@ -101,13 +122,15 @@ def words_worth_a_look(names: frozenset[str]) -> tuple[str, ...]:
 def naming(names: frozenset[str]) -> re.Pattern[str]:
     """Every name, those of this cast included, under the kind that it belongs to."""
     plain = [word for word in words_worth_a_look(names) if word not in SHARED and word not in MAKERS]
+    own = [word for word in plain if word not in MODELS and not word.isalpha()]
     kinds = (
+        *([rf"(?P<own>{either(own)}{VERSION}(?:-[a-z0-9.]{{1,20}}+){{0,4}}+(?![a-z0-9]))"] if own else []),
         rf"(?P<model>{either(plain)}{VERSION}(?:-[a-z0-9.]{{1,20}}+){{0,4}}+(?![a-z0-9]))",
         rf"(?P<shared>{either(SHARED)}{VERSION}(?![a-z0-9]|-[a-z]))",
         rf"(?P<maker>{either(MAKERS)}(?![a-z0-9]|-[a-z]))",
     )
     begins = r"(?:(?<![a-z0-9])|(?<=\\[nrt])|(?<=\\u201[89cd]))"
-    return re.compile(rf"{begins}(?:{'|'.join(kinds)})|(?P<odd>[\ue000-\ue003])", re.IGNORECASE)
+    return re.compile(rf"{begins}(?:{'|'.join(kinds)})|(?P<odd>[\ue000-\ue004])", re.IGNORECASE)
 
 
 def either(words: Iterable[str]) -> str:
@@ -144,7 +167,7 @@ def masked(text: str, names: frozenset[str]) -> tuple[str, list[str]]:
         return SIGNS[name.lastgroup or "odd"]
 
     signed = naming(names).sub(sign, text)
-    places = [place.start() for place in re.finditer("[\ue000-\ue003]", signed)]
+    places = [place.start() for place in re.finditer("[\ue000-\ue004]", signed)]
     hidden: dict[int, tuple[int, int]] = {}  # the names to hide, each with the span of its claim
     for pattern in claims():
         for claim in pattern.finditer(signed):
@@ -152,7 +175,7 @@ def masked(text: str, names: frozenset[str]) -> tuple[str, list[str]]:
 
     def restored(start: int, end: int, shown: list[str]) -> str:
         words = iter(shown[bisect_left(places, start) : bisect_left(places, end)])
-        return re.sub("[\ue000-\ue003]", lambda _: next(words), signed[start:end])
+        return re.sub("[\ue000-\ue004]", lambda _: next(words), signed[start:end])
 
     leaks = [restored(*span, found) for _, span in sorted(hidden.items())]
     return restored(0, len(signed), [MASK if n in hidden else name for n, name in enumerate(found)]), leaks

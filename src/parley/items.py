@@ -22,7 +22,21 @@ def item_from(row: Any, kind: type, where: str, number: int) -> Any:
     needed = [name for name, field in wanted.items() if field.default is MISSING and field.default_factory is MISSING]
     if missing := [name for name in needed if row.get(name) is None]:
         raise UsageError("; ".join([f"{where}: no {', no '.join(missing)}; found {', '.join(row)}", *misspelt(row, wanted)]))
-    return fitted(kind, {**{name: row[name] for name in wanted if name in row}, "id": str(row["id"])}, "field of", where)
+    item: Any = fitted(kind, {**{name: row[name] for name in wanted if name in row}, "id": str(row["id"])}, "field of", where)
+    if halved := halved_in(item):
+        raise UsageError(f"{where}: {halved}")
+    return item
+
+
+def halved_in(item: Any) -> str | None:
+    """What is wrong with a field that holds half a character (a lone surrogate), which no file can keep."""
+    for name, value in asdict(item).items():
+        try:
+            json.dumps(value, ensure_ascii=False, default=str).encode()
+        except UnicodeEncodeError as wrong:
+            half = f"\\u{ord(wrong.object[wrong.start]):04x}"
+            return f"{name} holds half a character ({half}); write the whole one, or leave it out"
+    return None
 
 
 def fields_of(kind: Any) -> dict[str, Field[Any]]:
@@ -67,4 +81,7 @@ def by_id(items: Iterable[Any]) -> dict[str, Any]:
 
 def stored(items: Sequence[Any]) -> list[tuple[str, bytes]]:
     """Items as a run keeps them."""
+    for item in items:
+        if halved := halved_in(item):
+            raise UsageError(f"item {item.id!r}: {halved}")
     return [(str(item.id), json.dumps(asdict(item), ensure_ascii=False).encode()) for item in items]

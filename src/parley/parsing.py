@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
-import orjson
-
 from parley.errors import Unreadable
 
-CANDIDATES = 64  # how many opening braces are tried before a reply counts as unreadable
 DEEPEST = 50
+DIGITS = 300  # of a whole number; one that is longer is no finite number to whoever computes with it
 SIGNS = "{}[]\":,'\\`"
-MENDABLE = 2_000  # characters of a broken object that are looked at
+MENDABLE, TANGLED = 2_000, 64  # characters of a broken object that are looked at, brackets of a kind in it
+OPENED = re.compile(r'\{(?=\s*+["}])')
+NEAR = 4_096  # characters: an error of the decoder counts the lines before it, so it is given none that lie far back
+TOO_DEEP = f"the JSON object is nested more than {DEEPEST} levels deep"
+BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
 
 
 def fenced(text: str) -> list[tuple[str, str]]:
@@ -52,25 +55,45 @@ def number_in(value: Any) -> float | None:
 
 
 def object_in(text: str, names: set[str]) -> dict[str, Any]:
-    """The last JSON object in a reply that has these names."""
-    try:  # the common case: the reply is the object
-        found = orjson.loads(text)
-        if isinstance(found, dict) and names <= found.keys():
-            return shallow(found)
-    except orjson.JSONDecodeError:
-        pass
-    best: tuple[int, int, dict[str, Any]] | None = None
-    missing: set[str] | None = None
+    """The JSON object in a reply that has these names: the only one, since another one may be quoted from somebody else.
+
+    Whatever has one of the names counts as an answer, also where it is not whole or stands in a fenced block. Several
+    answers are refused unless they say the same, so that words which a judge only quotes are never read as its own.
+    """
+    answers: dict[str, dict[str, Any]] = {}
+    around: list[str] = []
+    past = 0
     for start, end, found in objects_in(text):
-        if not names <= found.keys():
-            missing = missing or names - found.keys()
-        elif best is None or (start < best[0] and end >= best[1]):  # the last one, or the larger one that it is part of
-            best = start, end, found
-    if best is not None:
-        return shallow(best[2])
-    if missing:
+        around.append(text[past:start])
+        past = end
+        for answer in answers_in(sound(found), names):
+            said = json.dumps({name: answer[name] for name in sorted(names & answer.keys())}, sort_keys=True)
+            answers.setdefault(said, answer)
+    if len(answers) > 1 or (answers and begun_in(" ".join([*around, text[past:]]), names)):
+        raise Unreadable("several different answers in one reply: give one")
+    if not answers:
+        raise Unreadable(f"the JSON object has no {' and no '.join(sorted(names))}" if past else "no JSON object found")
+    (found,) = answers.values()
+    if missing := names - found.keys():
         raise Unreadable(f"the JSON object has no {' and no '.join(sorted(missing))}")
-    raise Unreadable("no JSON object found")
+    return found
+
+
+def answers_in(found: dict[str, Any], names: set[str]) -> Iterator[dict[str, Any]]:
+    """The object itself if it has one of the names, otherwise those inside it that have."""
+    waiting: list[Any] = [found]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict) and not names.isdisjoint(value):
+            yield value
+        elif isinstance(value, dict | list):
+            waiting.extend(value.values() if isinstance(value, dict) else value)
+
+
+def begun_in(text: str, names: set[str]) -> bool:
+    """Whether an object with one of these names was begun here, however badly."""
+    key = rf"[{{,]\s*+[\"'`]?(?:{'|'.join(map(re.escape, names))})[\"'`]?\s*+:"
+    return (brace := text.find("{")) >= 0 and re.compile(key).search(text, brace) is not None
 
 
 def mended(text: str) -> str | None:
@@ -81,17 +104,17 @@ def mended(text: str) -> str | None:
     """
     start, end = text.find("{"), text.rfind("}")
     broken = text[start : end + 1 if end > start else len(text)].rstrip()
-    if start < 0 or len(broken) > MENDABLE or any(broken.count(mark) > CANDIDATES for mark in "{[(\\"):
+    if start < 0 or len(broken) > MENDABLE or any(broken.count(mark) > TANGLED for mark in "{[(\\"):
         return None
     if end < start and broken[-1] not in "\"'],":
         return None
-    if any(True for _ in objects_in(text)):
-        return None  # an object that can be read, and is not the one that was asked for
     from json_repair import repair_json
 
     try:
+        if any(True for _ in objects_in(text)):
+            return None  # an object that can be read, and is not the one that was asked for
         found = repair_json(broken, ensure_ascii=False)
-    except (ValueError, RecursionError):
+    except (Unreadable, ValueError, RecursionError):
         return None
     same = isinstance(found, str) and found.startswith("{") and said_in(found) == said_in(broken)
     return found if same else None
@@ -102,27 +125,65 @@ def said_in(text: str) -> str:
     return "".join(mark for mark in text if mark not in SIGNS and not mark.isspace())
 
 
-def shallow(found: dict[str, Any]) -> dict[str, Any]:
-    """An object that is nested no deeper than anybody needs: what comes after it may walk through it."""
+def sound(found: dict[str, Any]) -> dict[str, Any]:
+    """An object that others may walk through and compute with: not too deep, and every number in it finite."""
     level: list[Any] = [found]
     for _ in range(DEEPEST):
         inner = [value for each in level for value in (each.values() if isinstance(each, dict) else each)]
+        if any(isinstance(value, float) and not math.isfinite(value) for value in inner):
+            raise Unreadable("the JSON object holds a number that is not finite")
         level = [value for value in inner if isinstance(value, dict | list)]
         if not level:
             return found
-    raise Unreadable(f"the JSON object is nested more than {DEEPEST} levels deep")
+    raise Unreadable(TOO_DEEP)
 
 
 def objects_in(text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """JSON objects in a reply with their places, the last first; a bounded number of places is tried."""
-    decoder, start = json.JSONDecoder(strict=False), len(text)
-    for _ in range(CANDIDATES):
-        start = text.rfind("{", 0, start)
-        if start < 0:
-            return
-        try:
-            found, end = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(found, dict):
-            yield start, end, found
+    """The outermost JSON objects in a reply with their places, in order.
+
+    Where reading fails, all objects that were open fail with it and are not tried again: so no character is read more
+    often than a few times, whatever the reply is.
+    """
+    failed: set[int] = set()
+    rest, base = text, 0
+    place = OPENED.search(text)
+    while place:
+        start, end = place.start(), place.end()
+        if start - base > NEAR:
+            rest, base = text[start:], start
+        if start not in failed:
+            try:
+                found, past = DECODER.raw_decode(rest, start - base)
+                end = base + past
+                yield start, end, found
+            except json.JSONDecodeError as wrong:
+                failed.update(open_in(text, start, base + wrong.pos))
+            except RecursionError:
+                raise Unreadable(TOO_DEEP) from None
+        place = OPENED.search(text, end)
+
+
+def open_in(text: str, start: int, end: int) -> list[int]:
+    """Where the objects begin that are still open at the end of a piece of JSON."""
+    stack: list[int] = []
+    for mark in BRACKETS.finditer(text, start, end):
+        if mark[0] in "{[":
+            stack.append(mark.start())
+        elif mark[0] in "}]" and stack:
+            stack.pop()
+    return stack
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose names each stand there once: of two values, one may be quoted from somebody else."""
+    found = dict(pairs)
+    if len(found) < len(pairs) and any(found[name] != value for name, value in pairs):
+        raise Unreadable("a name stands twice in the JSON object, with different values")
+    return found
+
+
+def whole(digits: str) -> float:
+    return int(digits) if len(digits) <= DIGITS else math.inf
+
+
+DECODER = json.JSONDecoder(strict=False, object_pairs_hook=once, parse_int=whole)

@@ -11,7 +11,9 @@ from typing import Any
 from parley.errors import UsageError
 
 NAME = re.compile(r"(?P<stem>.+)\.(?P<source>\w+)-(?P<target>\w+)\.(?P<language>\w+)\.xml(?P<packed>\.gz)?")
-MARK = re.compile(r"<doc\b(?P<doc>[^>]*)>|<seg\b(?P<seg>[^>]*)>(?P<text>.*?)</seg>", re.DOTALL | re.IGNORECASE)
+MARK = re.compile(r"<!--|<!\[CDATA\[|<!ENTITY\b|</?doc(?![\w:.-])|</?seg(?![\w:.-])", re.IGNORECASE)
+TAG = re.compile(r"[^<>]*>")
+CLOSING = {"<!--": "-->", "<![cdata[": "]]>"}
 Segments = dict[tuple[str, str], str]  # by document and id
 
 
@@ -53,25 +55,67 @@ def places(file: Path, named: re.Match[str], language: str) -> list[Path]:
 
 
 def found_in(text: str, file: Path) -> Segments:
-    """All segments in order; read by their marks alone, because published files are not always well-formed XML."""
+    """All segments in order; read by their marks alone, because published files are not always well-formed XML.
+
+    A bare & or < inside a segment is text. A segment that is not closed, empty or outside a document is an error, because
+    whatever is lost or merged in one language no longer stands beside its translation.
+    """
     found: Segments = {}
-    document = ""
-    for mark in MARK.finditer(text):
-        if mark["doc"] is not None:
-            document = attribute(mark["doc"], "docid")
-            continue
-        key = document, attribute(mark["seg"], "id")
-        if "" in key:
-            what = "no id" if document else "no document with a docid around it"
-            raise UsageError(f"dataset {file}: segment {key[1] or len(found) + 1} has {what}")
-        if key in found:
-            raise UsageError(f"dataset {file}: document {document} has two segments {key[1]}")
-        found[key] = " ".join(html.unescape(mark["text"]).split())
+    document, segment, begun = "", None, 0
+    parts: list[str] = []
+    past = 0  # the end of what has been read
+
+    def wrong(place: int, what: str) -> UsageError:
+        within = f"document {document}: " if document else ""
+        return UsageError(f"dataset {file}, line {text.count(chr(10), 0, place) + 1}: {within}{what}")
+
+    while mark := MARK.search(text, past):
+        kind = mark[0].lower()
+        if segment is not None:
+            parts.append(html.unescape(text[past : mark.start()]))
+        past = mark.end()
+        if kind in CLOSING:
+            closed = text.find(CLOSING[kind], past)
+            if closed < 0:
+                raise wrong(mark.start(), f"{mark[0]} is not closed by {CLOSING[kind]}")
+            parts += [text[past:closed]] if kind == "<![cdata[" else []
+            past = closed + len(CLOSING[kind])
+        elif kind == "<!entity":
+            raise wrong(mark.start(), "definitions of entities are not read; write out what they stand for")
+        elif kind == "</seg":
+            if segment is None:
+                raise wrong(mark.start(), "</seg> without a <seg> before it")
+            found[document, segment] = " ".join("".join(parts).split())
+            if not found[document, segment]:
+                raise wrong(begun, f"segment {segment} is empty")
+            segment = None
+        elif segment is not None:
+            raise wrong(begun, f"segment {segment} is not closed by </seg> before the next {mark[0]}")
+        elif kind == "</doc":
+            document = ""
+        else:
+            tag = TAG.match(text, past)
+            if tag is None:
+                raise wrong(mark.start(), f"{mark[0]} is not closed by >")
+            past = tag.end()
+            if kind == "<doc":
+                document = attribute(tag[0], "docid")
+                continue
+            segment, begun, parts = attribute(tag[0], "id"), mark.start(), []
+            if not document or not segment:
+                what = "no id" if document else "no document with a docid around it"
+                raise wrong(begun, f"segment {segment or len(found) + 1} has {what}")
+            if (document, segment) in found:
+                raise wrong(begun, f"there are two segments {segment}")
+            if tag[0].endswith("/>"):
+                raise wrong(begun, f"segment {segment} is empty")
+    if segment is not None:
+        raise wrong(begun, f"segment {segment} is not closed by </seg>")
     if not found:
         raise UsageError(f'dataset {file}: found no segments; wanted <doc docid="…"> with <seg id="…"> inside')
     return found
 
 
 def attribute(tag: str, name: str) -> str:
-    found = re.search(rf"\b{name}\s*=\s*[\"']([^\"']*)[\"']", tag, re.IGNORECASE)
+    found = re.search(rf"(?<![\w:.-]){name}\s*=\s*[\"']([^\"']*)[\"']", tag, re.IGNORECASE)
     return found[1].strip() if found else ""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from parley.scoring import languages
 
 MEASURES = ("bleu", "chrf")
+TIMES, LEAST = 20, 5_000  # characters of a text that are scored: so many times those of its reference, and no fewer than these
 Counts = dict[str, list[int]]  # by measure: what its score is computed from
 
 
@@ -21,7 +22,12 @@ class Overlap(NamedTuple):
 
 
 def overlap(text: str, reference: str, language: str) -> Overlap:
-    """Sentence-level BLEU and chrF of a text in a language; one without words has nothing in common with anything."""
+    """Sentence-level BLEU and chrF of a text in a language; one without words has nothing in common with anything.
+
+    A text that is far too long scores as its beginning does, in the counts too: at TIMES the length of the reference it has
+    lost nearly all precision, so more of it could only lose the little that is left, and would keep everybody waiting.
+    """
+    text = text[: max(LEAST, TIMES * len(reference))]
     counts = {name: counted(measure(name, language), text, reference) for name in MEASURES}
     bleu, chrf = (scored(measure(name, language), counts[name]) for name in MEASURES)
     return Overlap(bleu, chrf, counts)
