@@ -123,6 +123,18 @@ def never_masked(messages):
             message[4] += " Player 2 wrote: I am Claude."
 
 
+def read_early(messages):
+    """A reply is marked as readable before its round closed."""
+    for message in messages:
+        if message[1] == "reply" and message[2] == "translator":
+            message[3] = ["proofreader"]
+
+
+def unheard(messages):
+    """The rows of a judge's replies are gone."""
+    messages[:] = [message for message in messages if message[1] != "reply" or message[2] != "judge.1"]
+
+
 SWAPPED = """UPDATE matches SET seats = json_set(seats, '$.translator', json_extract(seats, '$.proofreader'),
     '$.proofreader', json_extract(seats, '$.translator')) WHERE number = 1"""
 COPIED = """INSERT INTO matches SELECT 99, block, item, repeat, seed, seats, state, reason, rounds, began, ended, idle
@@ -141,6 +153,8 @@ TRANSLATED = {
     "a judge's vote": ("UPDATE calls SET content = replace(content, 'score\":', 'score\":1') WHERE seat = 'judge.1'", {"replay"}),
     "a note": ("UPDATE notes SET facts = replace(facts, 'So says', 'I say')", {"replay"}),
     "a reply taken away": ("DELETE FROM calls WHERE match = 1 AND seat = 'judge.1'", {"shown", "replay"}),
+    "a reply that others could read at once": ((1, read_early), {"replay"}),
+    "a reply that stands nowhere": ((1, unheard), {"replay"}),
     "a reply nobody was asked for": ("UPDATE calls SET round = 9 WHERE match = 1 AND seat = 'judge.1'", {"shown", "replay"}),
 }
 

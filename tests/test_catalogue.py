@@ -10,14 +10,15 @@ from parley.catalogue import rule_digest, task_class, with_shared
 from parley.errors import ReplayError
 from tests import games
 
+OVERLAP = ["parley.scoring", "parley.scoring.overlap", "parley.scoring.languages"]
 POEM = str(Path(__file__).parents[1] / "examples" / "poem.yaml")
 
 
 @pytest.mark.parametrize(
     ("source", "names"),
     [
-        ("from parley.writing import rated", ["parley.writing", "parley.scoring", "parley.scoring.overlap", "parley.scoring.languages"]),
-        ("from parley import Text, writing", ["parley.writing", "parley.scoring", "parley.scoring.overlap", "parley.scoring.languages"]),
+        ("from parley.writing import rated", ["parley.writing", *OVERLAP]),
+        ("from parley import Text, writing", ["parley.writing", *OVERLAP]),
         ("def f():\n    import parley.scoring.passes as p", ["parley.scoring.passes"]),
         ("from parley.scoring import passes", ["parley.scoring", "parley.scoring.passes"]),
         ("from parley import Task\nimport re", []),

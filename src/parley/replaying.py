@@ -17,6 +17,7 @@ from parley.providers.protocol import Reply
 from parley.record import Call, Tape
 from parley.referee import Consult, Effect
 from parley.store.archive import Archive
+from parley.works import Lot, answered
 
 VIOLATION = ("round", "seat", "attempt", "kind", "detail", "outcome")
 NOTHING: Any = object()
@@ -37,14 +38,14 @@ class Absent:
 class Replay(Match):
     """Plays from the record; works that are at hand are asked again, and must say what is on record."""
 
-    def __init__(self, *args: Any, works: Mapping[str, Any], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.works, self.doubts = works, list[str]()
+    def __init__(self, *args: Any, works: Mapping[str, Any], lot: Lot, **kwargs: Any) -> None:
+        super().__init__(*args, lot=lot, **kwargs)
+        self.works, self.lot, self.doubts = works, lot, list[str]()
 
     async def _perform(self, effect: Effect) -> Any:
         answer = await super()._perform(effect)
         if isinstance(effect, Consult) and effect.work in self.works:
-            now = getattr(self.works[effect.work], effect.question)(*effect.given)
+            now = answered(self.works, effect.work, effect.question, effect.given, self.task.name, self.lot)
             if (now := orjson.loads(orjson.dumps(now))) != answer:
                 asked = f"{effect.work}, {effect.question} {clip(', '.join(map(str, effect.given)), 40)}"
                 self.doubts.append(f"after round {self.referee.round}, {asked}: {difference(answer, now, again='asked again')}")
@@ -75,6 +76,7 @@ async def replayed(
         standardise=prepared.config.standardise,
         mend="mends" in archive.identity,
         works=works,
+        lot=Lot(prepared.config.seed, match["repeat"] - 1),
     )
     try:
         again = await replay.play()
@@ -86,6 +88,7 @@ async def replayed(
     end = {"state": again.state, "reason": again.reason, "rounds": again.rounds}
     compared: dict[str, tuple[Any, Any]] = {
         "words": (spoken(messages), spoken([plain(message._asdict()) for message in tape.messages])),
+        "replies": (replies(messages), replies([plain(message._asdict()) for message in tape.messages])),
         "calls": (in_order(wanted), in_order(used)),
         "scores": (archive.scores_of(match["number"]), {seat: by for seat, by in again.scores.items() if by}),
         "end": ({**{name: match[name] for name in end}, "reason": match["reason"] or ""}, end),
@@ -106,6 +109,13 @@ def spoken(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
         for each in messages
         if each["kind"] != "reply"
     ]
+
+
+def replies(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Who replied, in which order, and who could read it at once: nobody."""
+    said = [each for each in messages if each["kind"] == "reply"]
+    early = [f", read by {', '.join(each['audience'])}" if each["audience"] else "" for each in said]
+    return [f"round {m['round']}, {m['sender']}, try {m['attempt'] + 1}{read}" for m, read in zip(said, early, strict=True)]
 
 
 def in_order(calls: set[tuple[int, Seat, int]]) -> list[str]:
