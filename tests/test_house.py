@@ -89,9 +89,9 @@ def test_the_rule_layer_touches_no_clock_file_or_network():
 
 def test_the_public_names_are_these():
     assert sorted(parley.__all__) == [
-        "Amount", "Choice", "Code", "Demonstrations", "Example", "Fields", "Forfeit", "Metric", "Paragraph", "ParleyError", "Problem",
-        "Prompt", "Question", "Reader", "Referee", "Result", "Role", "Said", "Scores", "Seat", "Sight", "Task", "TaskError", "Text",
-        "UsageError", "View", "Word", "WordList", "resume", "run", "run_async",
+        "Amount", "Choice", "Code", "Demonstrations", "Example", "Fields", "Forfeit", "Metric", "Paragraph", "ParleyError",
+        "Problem", "Prompt", "Question", "Reader", "Referee", "Result", "Role", "Said", "Scores", "Seat", "Sight", "Task",
+        "TaskError", "Text", "UsageError", "View", "Word", "WordList", "resume", "run", "run_async",
     ]  # fmt: skip
     for name in parley.__all__:
         assert getattr(parley, name) is not None

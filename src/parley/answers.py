@@ -34,7 +34,7 @@ ALONE = re.compile(rf"{OPENING}([A-Za-z]){CLOSING}")
 LEADING = re.compile(r"[(\[（【「“\"'*_`$]*([A-Z]|[a-z](?=\)))(?:[)\]）】」”\"'*_`$]*[.:：、)\]）】]|[)\]）】」”\"'*_`$]+)(?!\w)")
 MENTIONED = re.compile(r"(?<![\w'’])(?!A\s+(?!or\b|and\b|is\b)[a-z]|I\b)([A-Z])(?![\w'’])")  # no article, no pronoun
 MARKED = re.compile(r"[(\[（【*]([A-Z])[)\]）】*]")
-ANOTHER = re.compile(rf"{CLOSING}(?:,|/|、|\bor\b|\band\b|或|和|与){OPENING}[A-Z](?![\w'’])")
+ANOTHER = re.compile(rf"{CLOSING}(?:,|/|、|\bor\b|\band\b|或|和|与){OPENING}([A-Z])(?![\w'’])")
 DENIED = re.compile(r"\b(?:not|never|wrong|incorrect|neither|nor)\b|n['’]t\b|不|非|错", re.IGNORECASE)
 ANNOUNCEMENTS, LONGEST_ANSWER = 64, 500  # of one reply, and characters of each, that are looked at
 KEYS = ("answer", "choice", "option", "letter", "答案")
@@ -91,8 +91,8 @@ class Option:
         if first is None:
             lone = ALONE.fullmatch(said)
             return {lone[1].upper()} if lone and lone[1].upper() in self.letters else set()
-        if ANOTHER.match(said, first.end()):
-            return set(self.letters)
+        if another := ANOTHER.match(said, first.end()):
+            return {first[1], another[1]}
         return {first[1]} | self.texts.get(plain(said[first.end() :]), set())
 
     def leading(self, words: str) -> set[str]:
@@ -137,7 +137,11 @@ class Exact:
         lines = [line for line in words.splitlines() if line.strip()]
         if not self.numeric and len(lines) == 1:
             return Said(lines[0].strip())
-        last = {numeral(each) for each in NUMERAL.findall(lines[-1].rpartition("=")[2])} if lines and self.numeric else set()
+        last = (
+            {numeral(each) for each in NUMERAL.findall(lines[-1][-LONGEST_ANSWER:].rpartition("=")[2])}
+            if lines and self.numeric
+            else set()
+        )
         if len(last) == 1:
             return Said(*last)
         what = "more than one number" if len(last) > 1 else "no number" if self.numeric else "no answer by itself"

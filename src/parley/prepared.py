@@ -17,7 +17,7 @@ from parley.datasets.files import Located
 from parley.datasets.forms import item_of, items_of
 from parley.datasets.works import works_of
 from parley.errors import KeyMissing, UsageError, unknown
-from parley.items import by_id, how_many, kind_of, stored
+from parley.items import by_id, how_many, item_from, kind_of, stored
 from parley.pace import Limits
 from parley.participants import Participant
 from parley.plan import Plan
@@ -98,7 +98,7 @@ def prepare(
         items = task.bundled
     if type(task).item_type is not None and not items:
         raise UsageError(f"{task.name} is played on items: name them with --dataset NAME|PATH")
-    known = fitting(items or (), type(task))
+    known = begun_with(items or (), type(task)) if again else fitting(items or (), type(task))
     chosen = by_id(taken(known, task))
     others = f", {len(chosen)} of them for {task.name} as it is set" if len(chosen) < len(known) else ""
     read = [f"dataset {config.dataset}: {how_many(len(known))} read{others}", *odd] if config.dataset is not None else []
@@ -196,6 +196,14 @@ def fitting(items: Sequence[Any], task: type[Task]) -> list[Any]:
     if not any(isinstance(item, kind) for item in items):
         return items_of(rows, kind)
     return [each.row if isinstance(each.row, kind) else item_of(each, kind) for each in rows]
+
+
+def begun_with(items: Sequence[Any], task: type[Task]) -> list[Any]:
+    """The items of a run as it was begun: their fields, in no form but their own."""
+    return [
+        item if isinstance(item, kind_of(task)) else item_from(item, kind_of(task), f"item {n}", n)
+        for n, item in enumerate(items, 1)
+    ]
 
 
 def taken(items: Sequence[Any], task: Task) -> list[Any]:

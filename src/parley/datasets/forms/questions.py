@@ -93,7 +93,7 @@ def of_file(found: Located, subject: str = "") -> Row:
 
 def mmlu(row: Row) -> dict[str, Any]:
     """MMLU as the hub has it: the right choice by its number, from 0. Some of its questions have a choice twice."""
-    if not isinstance(row["answer"], int):
+    if not isinstance(row["answer"], int) or not row["choices"]:
         return plain(row)
     texts = texts_in(unpacked(row["choices"]), "choices")
     return asked(row, row["question"], texts, letter_in(row["answer"], texts))
@@ -101,6 +101,8 @@ def mmlu(row: Row) -> dict[str, Any]:
 
 def plain(row: Row) -> dict[str, Any]:
     """The fields of a question with choices; the answer is a letter, the number of a choice, from 0, or its whole text."""
+    if row["choices"] in (None, "", "[]", [], ()):
+        return exact(row)
     texts = [text_in(each, "a choice") for each in texts_in(unpacked(row["choices"]), "choices")]
     if doubles := [each for at, each in enumerate(texts) if each in texts[:at]]:
         raise ValueError(f"two choices are the same: {clip(doubles[0])!r}")
