@@ -99,6 +99,9 @@ def test_mmlu_mirrors_have_a_header_and_count_from_0(tmp_path):
     row = {"question": "What colour is the sky?", **dict(zip("ABCD", SKY, strict=True)), "answer": 1}
     assert only(tmp_path / "astronomy_dev.csv", row) == Question("astronomy/1", row["question"], "B", SKY, "astronomy")
     assert only(tmp_path / "mine.csv", row) == Question("1", row["question"], "B", SKY)
+    assert only(tmp_path / "turned.csv", {"question": row["question"], "answer": "B", **row}) == Question(
+        "1", row["question"], "B", SKY
+    )
     found = only(tmp_path / "hub.jsonl", HUB)  # four questions of the published test set have a choice twice
     assert (found.answer, found.subject, found.choices) == ("B", "elementary_mathematics", ("3", "4", "4", "22"))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -119,6 +120,31 @@ class Option:
 
 
 @dataclass(frozen=True)
+class Weighed(Option):
+    """The choice whose letter a model finds the likeliest beginning of its reply: a reply is the log-probabilities of letters."""
+
+    def weigh(self, tokens: Mapping[str, float]) -> str:
+        """The reply that these tokens make; what begins with a letter in any spelling counts for it."""
+        chances: dict[str, float] = {}
+        for token, chance in tokens.items():
+            letter = token.strip(SIGNS)
+            if len(letter) == 1 and letter in self.letters:
+                chances[letter] = chances.get(letter, 0.0) + math.exp(chance)
+        return orjson.dumps({letter: math.log(chances[letter]) for letter in sorted(chances) if chances[letter]}).decode()
+
+    def read(self, text: str) -> str:
+        found = next((each for _, _, each in objects_in(text)), {})
+        chances = {letter: found[letter] for letter in self.letters if isinstance(found.get(letter), int | float)}
+        best = [letter for letter, chance in chances.items() if chance == max(chances.values())]
+        if len(best) != 1:
+            raise Unreadable("no letter is the likeliest" if best else "no letter is among the likeliest beginnings of the reply")
+        return best[0]
+
+    def write(self, value: Any, reason: str = "") -> str:
+        return orjson.dumps({str(value): 0.0}).decode()
+
+
+@dataclass(frozen=True)
 class Exact:
     """A number or a few words, after any reasoning: what is announced as the answer, or stands alone."""
 
@@ -204,8 +230,3 @@ def same(said: str, answers: Iterable[str]) -> bool:
     """Whether an answer is one of the right ones: the same number, or the same words."""
     mine = number(said)
     return any(plain(said) == plain(each) or (mine is not None and mine == number(each)) for each in answers)
-
-
-def weights(letters: str, found: dict[str, float]) -> str:
-    """Log-probabilities of letters as they stand in a record."""
-    return orjson.dumps({letter: found[letter] for letter in letters if letter in found}).decode()

@@ -104,7 +104,9 @@ def csv_in(text: str, file: Path) -> Iterator[dict[str, str]]:
 
 def headless(first: Sequence[str]) -> bool:
     """Whether the first row of a table is a question with four choices and the letter of the right one, and no header."""
-    return len(first) == len(LETTERED) and first[-1].strip() in LETTERED[1:-1] and list(first[1:-1]) != LETTERED[1:-1]
+    letters = LETTERED[1:-1]
+    named = "question" in map(str.lower, first) or list(first[2:]) == letters  # as headers are
+    return len(first) == len(LETTERED) and first[-1].strip() in letters and not named
 
 
 def json_in(text: str, where: str) -> Any:

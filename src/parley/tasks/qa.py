@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Literal
 
 from parley import Demonstrations, Example, Metric, Prompt, Question, Referee, Role, Scores, Seat, Sight, Task
-from parley.answers import Exact, Option, number, same
+from parley.answers import Exact, Option, Weighed, number, same
 
 
 @dataclass(frozen=True)
@@ -15,12 +16,13 @@ class QA(Task):
     """One question, one answer, right or wrong (KIEval's benchmark accuracy, LLM-Evolve's round 0).
 
     `shots` worked examples go before a question: 5 where the dataset has some, if nothing is said; `shots_from` names
-    another dataset or file to take them from.
+    another dataset or file to take them from. `by` says whether a choice is read from the reply, or is the likeliest letter.
     """
 
     name = "qa"
     shots: int | None = None
     shots_from: str = ""
+    by: Literal["text", "logprobs"] = "text"
 
     roles = {"student": Role()}
     item_type = Question
@@ -33,7 +35,9 @@ class QA(Task):
         shown = [] if self.shots == 0 else await referee.consult("shots", "before", item.subject)
         examples = [worked(referee, Question(**{**each, "choices": tuple(each["choices"])})) for each in shown]
 
-        said = await referee.ask(student, put(referee, item), expect=form(item), default=None, examples=examples, attempts=2)
+        said = await referee.ask(
+            student, put(referee, item), expect=form(item, self.by), default=None, examples=examples, attempts=2
+        )
         whole = said is not None and not getattr(said, "cut", False)
         right = whole and (said == item.answer if item.choices else same(str(said), [item.answer]))
         referee.note(answer=said, right=right, subject=item.subject)
@@ -41,6 +45,9 @@ class QA(Task):
 
     def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
         return [Metric("accuracy", 0, 1, epsilon=0.03, success=1, spread=0.5, digits=3)]
+
+    def unfit(self, item: Question) -> str:
+        return "it has no choices, and by is logprobs" if self.by == "logprobs" and not item.choices else ""
 
     def __post_init__(self) -> None:
         if self.shots is not None and self.shots < 0:
@@ -62,11 +69,11 @@ def worked(referee: Referee, item: Question) -> Example:
     return Example(f"{put(referee, item)}\n\n{form(item).hint}", reply)
 
 
-def form(item: Question) -> Option | Exact:
+def form(item: Question, by: str = "text") -> Option | Exact:
     """How the answer to a question is read."""
     spoken = language(item)
     if item.choices:
-        return Option(item.choices, LETTER[spoken], AGAIN.get(spoken))
+        return (Weighed if by == "logprobs" else Option)(item.choices, LETTER[spoken], AGAIN.get(spoken))
     return Exact(number(item.answer) is not None, LINE[spoken], AGAIN.get(spoken))
 
 
