@@ -270,7 +270,7 @@ def test_the_command_plays_the_bundled_questions(tmp_path):
 def test_a_run_without_examples_says_so(tmp_path):
     (tmp_path / "own.jsonl").write_text('{"question": "1 + 1?", "answer": 2}\n')
     done = command("run", "qa", "-m", "bot/student", "--dataset", "own.jsonl", "--json", cwd=tmp_path)
-    assert "shots none" in done.err
+    assert "shots none: there are no examples; --set shots_from=NAME|PATH names some" in done.err
     assert "|shots:0|" in done.json["results"][0]["signature"]
     wrong = command("run", "qa", "-m", "bot/student", "--dataset", "own.jsonl", "--set", "shots=3", cwd=tmp_path, code=2)
     assert "wanted 3 examples, and own.jsonl has none" in wrong.err

@@ -237,7 +237,7 @@ def test_no_example_is_itself_asked(tmp_path):
     asked = Question("other", "LAW  1?", "B", ("no", "yes"))
     shots = shots_of(tmp_path, some("law", 4), [asked])
     assert [each["id"] for each in shots.before("law")] == ["law0", "law2", "law3"]
-    assert "1 are left out, because they are asked" in shots.told
+    assert "1 left out, because asked" in shots.told
 
 
 def test_examples_that_are_not_there_are_an_error_only_if_they_were_wanted(tmp_path):

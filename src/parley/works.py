@@ -65,8 +65,10 @@ class Collection:
 
     @property
     def told(self) -> str:
-        rest = f"; {self.left_out} are left out, because they are asked" if self.left_out else ""
-        return f"{self.count} before each question, from {self.name} ({len(self.examples)} there){rest}" if self.count else "none"
+        rest = f"; {self.left_out} left out, because asked" if self.left_out else ""
+        if not self.count:
+            return f"none: there are no examples{rest}; --set shots_from=NAME|PATH names some"
+        return f"{self.count} before each question, from {self.name} ({len(self.examples)} there){rest}"
 
     @cached_property
     def subjects(self) -> dict[str, list[Mapping[str, Any]]]:
