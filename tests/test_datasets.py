@@ -122,7 +122,7 @@ def test_every_form_passes_its_own_tests(tmp_path):
     built |= {"test_list": ["assert depth(root) == 3", "assert depth(Node()) == 1"], "challenge_test_list": []}
     rows = [MBPP, built, SANITISED, HUMANEVAL, PLAIN, CASES]
     problems = items_from(written(tmp_path / "all.jsonl", rows), Problem)
-    assert asyncio.run(references_run(problems, lambda done: None)) == (6, {})
+    assert asyncio.run(references_run(problems, lambda done: None)) == (6, {}, ())
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_other_packages_add_datasets(monkeypatch):
         assert kind_at("teas") is Word
         with pytest.raises(UsageError, match="samples has 3 items, found 1"):
             items_from(usual(Word), Word)
-        with pytest.raises(UsageError, match="can be Paragraph, Problem, Word: say which by --task"):
+        with pytest.raises(UsageError, match="can be Paragraph, Problem, Question, Word: say which by --task"):
             kind_at("samples")
         holding(teas, teas)
         assert len(named("teas")) == 1
@@ -402,8 +402,9 @@ def test_rows_from_python_may_have_any_form(solving, tmp_path):
 
 
 def test_the_list_of_datasets(tmp_path):
-    found = {row["name"]: row for row in command("datasets", "--json", cwd=tmp_path).json}
-    assert found["samples"] == {
+    rows = command("datasets", "--json", cwd=tmp_path).json
+    found = {row["name"]: row for row in rows}
+    assert next(row for row in rows if row["name"] == "samples" and row["item_type"] == "Problem") == {
         "name": "samples",
         "item_type": "Problem",
         "items": 46,
@@ -499,7 +500,7 @@ def test_the_samples_are_many_and_each_has_a_reference_and_tests():
 
 
 def test_every_reference_of_the_samples_passes():
-    assert asyncio.run(references_run(SAMPLES, lambda done: None)) == (len(SAMPLES), {})
+    assert asyncio.run(references_run(SAMPLES, lambda done: None)) == (len(SAMPLES), {}, ())
 
 
 def test_faults_in_the_references_are_found_by_the_tests():

@@ -14,14 +14,14 @@ SRC = Path(parley.__file__).parent
 # A module imports only from its own block or the blocks above it.
 BLOCKS = [
     ["errors", "material", "parameters", "parsing", "task", "expect", "pool", "referee", "works", "writing", "cooperation",
-     "scoring", "tasks"],
+     "answers", "scoring", "tasks"],
     ["packaged", "weights", "providers", "participants", "memory", "sandbox"],
     ["anonymity", "record", "effects", "seating", "match"],
     ["store", "plan", "items", "datasets", "config", "catalogue", "definitions", "marked", "aliases", "experiment", "prepared",
      "pace", "places", "crew", "ledger", "programs", "runs", "world", "simulation", "prices", "costs", "budget", "endings",
      "guessing", "forecast", "statistics", "transcript", "audit", "tables", "signature", "findings", "rounds", "panel", "corpus",
      "courses", "parts", "result", "eventloop", "door", "unfinished", "recorded", "rejudging", "verdicts", "outcomes",
-     "crosstables", "experiment_file", "measures", "spoken", "replaying", "balance"],
+     "crosstables", "experiment_file", "selection", "verification", "measures", "spoken", "replaying", "balance"],
     ["report", "web", "export", "cli", "testing", "__main__"],
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(BLOCKS) for name in names}
@@ -67,7 +67,7 @@ def test_a_module_imports_only_from_its_own_block_or_above(name, path):
 def test_tasks_import_only_parley_scoring_and_what_has_no_effects(path):
     for found in imports(path):
         assert (
-            found in ("parley", "parley.scoring", "parley.writing")
+            found in ("parley", "parley.answers", "parley.scoring", "parley.writing")
             or found.startswith("parley.scoring.")
             or found.split(".")[0] in PURE
         ), found
@@ -90,9 +90,9 @@ def test_the_rule_layer_touches_no_clock_file_or_network():
 
 def test_the_public_names_are_these():
     assert sorted(parley.__all__) == [
-        "Amount", "Choice", "Code", "Example", "Fields", "Forfeit", "Metric", "Paragraph", "ParleyError", "Problem", "Prompt",
-        "Reader", "RecordEnded", "Referee", "Result", "Role", "Said", "Scores", "Seat", "Sight", "Task", "TaskError", "Text",
-        "UsageError", "View", "Word", "WordList", "rejudge", "resume", "run", "run_async",
+        "Amount", "Choice", "Code", "Demonstrations", "Example", "Fields", "Forfeit", "Metric", "Paragraph", "ParleyError",
+        "Problem", "Prompt", "Question", "Reader", "RecordEnded", "Referee", "Result", "Role", "Said", "Scores", "Seat", "Sight",
+        "Task", "TaskError", "Text", "UsageError", "View", "Word", "WordList", "rejudge", "resume", "run", "run_async",
     ]  # fmt: skip
     for name in parley.__all__:
         assert getattr(parley, name) is not None

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.datasets import lexicons
-from parley.datasets.lexicons import lexicon, works_of
+from parley.datasets.lexicons import lexicon
+from parley.datasets.works import works_of
 from parley.errors import UsageError
 from parley.packaged import Packaged
 from parley.tasks.idiom_solitaire import IdiomSolitaire

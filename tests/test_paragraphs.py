@@ -15,7 +15,7 @@ from parley.datasets import items_from, kind_at, named
 from parley.datasets.forms.paragraphs import SEGMENTS
 from parley.datasets.segments import found_in
 from parley.errors import UsageError
-from parley.prepared import fitting
+from parley.selection import fitting
 from parley.tasks.translation import Translation
 from tests.test_cli import parley as command
 

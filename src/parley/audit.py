@@ -25,7 +25,7 @@ from typing import Any
 import orjson
 
 from parley.balance import Beginnings, uneven
-from parley.datasets.lexicons import works_of
+from parley.datasets.works import works_of
 from parley.errors import ParleyError, TaskError
 from parley.findings import asked_without
 from parley.plan import unfolded
@@ -115,7 +115,8 @@ class Looking:
             return {}
         why = "without the task nothing is consulted"
         try:
-            works = works_of(self.prepared.task) if self.prepared else {}
+            played = (self.prepared.config.dataset, list(self.prepared.items.values())) if self.prepared else ()
+            works = works_of(self.prepared.task, *played) if self.prepared else {}
             now = {name: work.facts for name, work in works.items()}
             if now == wanted:
                 return works

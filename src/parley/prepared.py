@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,16 @@ from parley.costs import costs, money, prices_of, total
 from parley.datasets import items_from, unread
 from parley.datasets.files import Located
 from parley.datasets.forms import item_of, items_of
-from parley.datasets.lexicons import works_of
+from parley.datasets.works import works_of
 from parley.errors import KeyMissing, UsageError, unknown
-from parley.items import by_id, how_many, kind_of, stored
+from parley.items import by_id, how_many, item_from, kind_of, stored
 from parley.pace import Limits
 from parley.participants import Participant
 from parley.plan import Plan
 from parley.plan.choice import metrics_of, planned
 from parley.prices import Prices, is_free, place
 from parley.recorded import Recorded
+from parley.selection import selected
 from parley.seating import counted
 from parley.store.archive import Archive
 from parley.task import Prompt, Task
@@ -46,6 +47,7 @@ class Prepared:
     prices: Prices
     works: Mapping[str, Work]
     source: Path | None = None  # of matches that are judged again: the file that has their replies
+    pool: Mapping[str, Any] = field(default_factory=dict)  # all items that could be played on, in the order of choice
 
     @property
     def attended(self) -> bool:
@@ -94,24 +96,8 @@ def prepare(
             raise unknown("model", alias, config.models)
     if len(set(config.contestants)) != len(config.contestants):
         raise UsageError("a contestant is named twice: give each an alias, -m a=PROVIDER/NAME -m b=PROVIDER/NAME")
-    odd: list[str] = []
-    if items is None and config.dataset is not None:
-        items = items_from(config.dataset, kind_of(type(task)), config.columns)
-        odd = unread(config.dataset, kind_of(type(task)), config.columns)
-    if items is None and task.bundled:
-        items = task.bundled
-    if type(task).item_type is not None and not items:
-        raise UsageError(f"{task.name} is played on items: name them with --dataset NAME|PATH")
-    known = fitting(items or (), type(task))
-    chosen = by_id(taken(known, task))
-    others = f", {len(chosen)} of them for {task.name} as it is set" if len(chosen) < len(known) else ""
-    read = [f"dataset {config.dataset}: {how_many(len(known))} read{others}", *odd] if config.dataset is not None else []
-    if config.items is not None:
-        if type(task).item_type is None:
-            raise UsageError(f"--items {config.items}: {task.name} is not played on items; how often it is played: --repeats N")
-        if not 1 <= config.items <= len(chosen):
-            raise UsageError(f"--items {config.items}: the dataset has {how_many(len(chosen))}")
-        chosen = dict(list(chosen.items())[: config.items])
+    chosen = selected(config, task, items, again=again or recorded is not None)
+    config = chosen.config
     plan = (
         recorded.plan
         if recorded
@@ -120,7 +106,7 @@ def prepare(
             task,
             config.contestants,
             config.instruments,
-            list(chosen),
+            list(chosen.items),
             config.repeats,
             config.seed,
             size=config.seats,
@@ -134,22 +120,24 @@ def prepare(
     prompts = chosen_prompts(type(task), config.prompts, unused)
     worded = [] if again else list(about_prompts(type(task), config.prompts, unused))
     prices = prices or Prices(config.asked)
-    works = works_of(task) if seated and not recorded else {}  # what they answered is on record: who only reads a run needs none
+    # What they answered is on record: who only reads a run needs none.
+    works = works_of(task, config.dataset, list(chosen.items.values())) if seated and not recorded else {}
     kept = {"prices": prices.keep()} if seated and any(not is_free(model) for model in config.asked.values()) else {}
-    read += [f"{name} {work.told}" for name, work in works.items()]
+    read = [*chosen.read, *(f"{name} {work.told}" for name, work in works.items())]
     found = {"works": {name: work.facts for name, work in works.items()}} if works else recorded.facts if recorded else {}
     prepared = Prepared(
         config,
         task,
         prompts,
         plan,
-        chosen,
+        chosen.items,
         functions or {},
         worded if again or recorded else [*read, *worded, *task.cautions(table), *plan.cautions()],
-        {**identity(task, table, prompts, stored(list(chosen.values()))), **found, **kept},
+        {**identity(task, table, prompts, stored(list(chosen.items.values()))), **found, **kept},
         prices,
         works,
         recorded.path if recorded else None,
+        chosen.pool,
     )
     # Each is made once, so that a wrong name or option fails here.
     made = {alias: who for alias, who, _ in prepared.participants(keyless)} if seated else {}
@@ -195,29 +183,6 @@ def refuse_unpriced(prices: Prices) -> None:
             f"({unpriced[0]}: {{input: USD, output: USD}} per million tokens, or {unpriced[0]}: free), "
             "or bound the calls instead: --max-calls N"
         )
-
-
-def fitting(items: Sequence[Any], task: type[Task]) -> list[Any]:
-    """Items as the task knows them; plain rows are taken as from a file."""
-    if isinstance(items, str | bytes | Mapping):
-        raise UsageError("items are a list of the task's items, or of rows with their fields; a file is named by dataset")
-    if not items:
-        return []
-    kind = kind_of(task)
-    rows = [Located(f"item {n}", n, item) for n, item in enumerate(items, 1)]
-    if not any(isinstance(item, kind) for item in items):
-        return items_of(rows, kind)
-    return [each.row if isinstance(each.row, kind) else item_of(each, kind) for each in rows]
-
-
-def taken(items: Sequence[Any], task: Task) -> list[Any]:
-    """Of all items those that are for the task as it is configured; others are never played."""
-    found = [item for item in items if not task.unfit(item)]
-    if items and not found:
-        reasons = [f"{how_many(count)} {reason}" for reason, count in Counter(map(task.unfit, items)).most_common()]
-        said = "; ".join([*reasons[:8], "and so on"] if len(reasons) > 8 else reasons)
-        raise UsageError(f"none of the {how_many(len(items))} is for {task.name} as it is set: {said}")
-    return found
 
 
 def prepare_again(

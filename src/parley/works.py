@@ -70,6 +70,56 @@ def answered(works: Mapping[str, Any], name: str, question: str, given: Sequence
     return getattr(works[name], question)(*drawn, *given)
 
 
+@dataclass(frozen=True)
+class Demonstrations:
+    """Wanted: worked examples of questions, of the dataset that is played on or of another source; none that is asked.
+
+    Without a count as many as usual, or as there are.
+    """
+
+    source: str = ""  # a dataset or a file
+    count: int | None = None
+    usual: int = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """Worked examples of questions, so many of which are shown before a question."""
+
+    questions: ClassVar[tuple[str, ...]] = ("before",)
+    drawn: ClassVar[tuple[str, ...]] = ()
+
+    name: str
+    examples: Sequence[Mapping[str, Any]]  # the fields of questions
+    count: int
+    left_out: int = 0  # questions that are themselves asked
+
+    @cached_property
+    def facts(self) -> str:
+        content = repr([sorted(each.items()) for each in self.examples])
+        return f"{self.count},{self.name}@{blake2b(content.encode(), digest_size=4).hexdigest()}" if self.count else "0"
+
+    @property
+    def told(self) -> str:
+        rest = f"; {self.left_out} left out, because asked" if self.left_out else ""
+        if not self.count:
+            return f"none: there are no examples{rest}; --set shots_from=NAME|PATH names some"
+        return f"{self.count} before each question, from {self.name} ({len(self.examples)} there){rest}"
+
+    @cached_property
+    def subjects(self) -> dict[str, list[Mapping[str, Any]]]:
+        """Examples by their subject."""
+        found: dict[str, list[Mapping[str, Any]]] = {}
+        for each in self.examples:
+            found.setdefault(each["subject"], []).append(each)
+        return found
+
+    def before(self, subject: str) -> list[Mapping[str, Any]]:
+        """The first examples of a subject, if it has enough, else the first of all."""
+        own = self.subjects.get(subject, ())
+        return list(own if len(own) >= self.count else self.examples)[: self.count]
+
+
 @dataclass(frozen=True, eq=False)
 class Lexicon:
     """A dictionary: words with their frequencies, and the simplified form of each traditional character.

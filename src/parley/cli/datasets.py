@@ -40,7 +40,7 @@ def check(dataset: str, task: str | None, as_json: bool) -> int:
     """Read a dataset whole and verify it; exit 5 if any item fails.
 
     A row that does not fit is an error that names it. The reference programs of programming problems are run in the sandbox:
-    each must pass its own tests.
+    each must pass its own tests. Questions must differ, and so must the choices of each.
     """
     with fetching():
         kind = kind_at(dataset) if task is None else kind_of(task_class(task))
@@ -54,6 +54,8 @@ def check(dataset: str, task: str | None, as_json: bool) -> int:
     else:
         for fault in found["failed"]:
             click.echo(f"{fault['id']}: {fault['fault']}")
+        for remark in found["remarks"]:
+            click.echo(remark)
         came = f"{found['checked']} checked, {len(found['failed'])} failed" if found["checked"] else "only their form was checked"
         click.echo(f"{dataset}: {how_many(len(items))} of type {kind.__name__} read; {came}")
     return FAILED if found["failed"] else 0
@@ -71,10 +73,10 @@ def verified(kind: type, items: list[Any]) -> dict[str, Any]:
     from parley.eventloop import finished
 
     if kind not in CHECKS:
-        return {"checked": 0, "failed": []}
+        return {"checked": 0, "failed": [], "remarks": []}
     look = CHECKS[kind]
     with standing() as tell:
         found = finished(look(items, lambda done: tell(f"{done} of {len(items)} checked")))
         tell("")
     failed = [{"id": item, "fault": fault} for item, fault in found.faults.items()]
-    return {"checked": found.checked, "failed": failed}
+    return {"checked": found.checked, "failed": failed, "remarks": list(found.remarks)}

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
 from parley import providers
+from parley.errors import Refused
 from parley.parameters import coerced
 from parley.participants.faults import Guarded
 from parley.pool import Example, Turn, View
 from parley.providers.protocol import Provider, Reply, Request, checked, folded
+
+TOKENS = 20  # that could begin a reply, where they are weighed: the most that endpoints tell
 
 
 class Model:
@@ -42,9 +46,11 @@ class Model:
             sent = blake2b(b"".join(turn.encoded for turn in shown), digest_size=16).hexdigest()
         if self._system:
             turns = folded([*self._system, *turns]) if self.folded else [*self._system, *turns]
-        reply = await self._completed(Request(turns, view.expect.schema, view.draw))
+        weigh: Callable[[Mapping[str, float]], str] | None = getattr(view.expect, "weigh", None)
+        wanted = TOKENS if weigh is not None else None
+        reply = await self._completed(Request(turns, view.expect.schema, view.draw, wanted))
         reply.sent = sent
-        return reply
+        return reply if weigh is None else weighed(reply, weigh)
 
     async def _foreign(self, request: Request) -> Reply:
         """A reply from a provider that may come from anybody."""
@@ -53,6 +59,13 @@ class Model:
 
     async def close(self) -> None:
         await self.provider.close()
+
+
+def weighed(reply: Reply, weigh: Callable[[Mapping[str, float]], str]) -> Reply:
+    """A reply by what it could have begun with; how it went on, and where it was cut, is of no account then."""
+    if reply.logprobs is None:
+        raise Refused("the endpoint returned no log-probabilities, which are asked for here: set by=text, or take another one")
+    return replace(reply, content=weigh(reply.logprobs), finish="stop")
 
 
 def demonstration(example: Example) -> tuple[Turn, Turn]:

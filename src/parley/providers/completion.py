@@ -9,9 +9,9 @@ import orjson
 
 from parley.pool import text_of
 from parley.providers.capabilities import NOTHING
-from parley.providers.endpoint import malformed, unescaped
+from parley.providers.endpoint import malformed, objects_in, part_of, unescaped
 from parley.providers.openai import FINISH, OpenAICompatible, choice_in, model_in, usage_in
-from parley.providers.protocol import Reply, Request, finish_in
+from parley.providers.protocol import Reply, Request, finish_in, likely
 
 
 @dataclass
@@ -37,7 +37,11 @@ class Provider(OpenAICompatible):
     def body(self, request: Request, lacks: frozenset[str] = NOTHING) -> bytes:
         tags = {"user": self.human_tag, "system": self.human_tag, "assistant": self.assistant_tag}
         said = [f"{tags[turn.role]} {self.untagged(text_of(turn.content))}" for turn in request.turns]
-        return self.headed(lacks) + b',"prompt":' + orjson.dumps("".join(said) + self.assistant_tag) + b"}"
+        prompt = orjson.dumps("".join(said) + self.assistant_tag)
+        return self.headed(lacks) + self.weighed(request) + b',"prompt":' + prompt + b"}"
+
+    def weighed(self, request: Request) -> bytes:
+        return b"" if request.logprobs is None else b',"logprobs":%d' % request.logprobs
 
     def untagged(self, text: str) -> str:
         """Words in which no tag can pass for a new speaker: inside them its last sign stands apart."""
@@ -57,4 +61,11 @@ class Provider(OpenAICompatible):
             finish="stop" if tag else finish_in(choice.get("finish_reason"), FINISH),
             usage=usage_in(answer.get("usage")),
             model=model_in(answer),
+            logprobs=first_of(part_of(choice, "logprobs").get("top_logprobs")),
         )
+
+
+def first_of(places: Any) -> dict[str, float] | None:
+    """The tokens that a reply could have begun with, and how likely each was; a place that holds only white space is none."""
+    found = (likely(place.items()) for place in objects_in(places))
+    return next((tokens for tokens in found if tokens and "".join(tokens).strip()), None)

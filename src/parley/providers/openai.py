@@ -12,9 +12,9 @@ from parley.errors import ParticipantError
 from parley.expect import clip
 from parley.providers import responses
 from parley.providers.capabilities import NOTHING
-from parley.providers.endpoint import Endpoint, malformed, part_of, words
+from parley.providers.endpoint import Endpoint, malformed, objects_in, part_of, words
 from parley.providers.endpoint import unescaped as unescaped  # others take it from here
-from parley.providers.protocol import Finish, Reply, Request, Usage, counted, finish_in, folded, printable
+from parley.providers.protocol import Finish, Reply, Request, Usage, counted, finish_in, folded, likely, printable
 from parley.providers.schemas import LENGTHS, NUMBERS
 
 FINISH: dict[str, Finish] = {
@@ -55,7 +55,11 @@ class OpenAICompatible(Endpoint):
         """The request as sent. Turns were encoded when they were said; here they are only put together."""
         said = folded(request.turns) if "system" in lacks else request.turns
         turns = b",".join([turn.encoded for turn in said])
-        return self.headed(lacks) + self.formed(request, lacks) + b',"messages":[' + turns + b"]}"
+        return self.headed(lacks) + self.formed(request, lacks) + self.weighed(request) + b',"messages":[' + turns + b"]}"
+
+    def weighed(self, request: Request) -> bytes:
+        """The part of a request that asks for log-probabilities."""
+        return b"" if request.logprobs is None else b',"logprobs":true,"top_logprobs":%d' % request.logprobs
 
     def encoded_form(self, form: str, schema: Mapping[str, Any]) -> bytes:
         wanted: dict[str, Any] = {"type": form}
@@ -75,6 +79,7 @@ class OpenAICompatible(Endpoint):
             finish=finish_in(choice.get("finish_reason"), FINISH),
             usage=usage_in(answer.get("usage")),
             model=model_in(answer),
+            logprobs=first_token(part_of(choice, "logprobs").get("content")),
         )
 
 
@@ -139,6 +144,15 @@ def choice_in(answer: Any, name: str) -> dict[str, Any]:
     if choice.get("error"):
         raise ParticipantError(f"{name}: the endpoint broke off: {clip(choice['error'], 200)}")
     return choice
+
+
+def first_token(content: Any) -> dict[str, float] | None:
+    """The tokens that a reply could have begun with, and how likely each was; white space is no beginning."""
+    for place in objects_in(content):
+        if str(place.get("token", "")).strip():
+            tokens = [*objects_in(place.get("top_logprobs")), place]
+            return likely((each.get("token"), each.get("logprob")) for each in tokens)
+    return None
 
 
 def model_in(answer: dict[str, Any]) -> str | None:

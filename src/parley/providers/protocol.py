@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
@@ -45,6 +45,7 @@ class Reply:
     carry: Any = None  # what this provider wants back with the next turn, and nobody else sees
     sent: str | None = None  # digest of demonstrations put into the prompt
     left_out: tuple[str, ...] = ()  # options that were set and that the endpoint did not take
+    logprobs: Mapping[str, float] | None = None  # of the tokens that could have been the first, where they were asked for
 
 
 @dataclass(slots=True)
@@ -54,6 +55,7 @@ class Request:
     turns: list[Turn]
     schema: Mapping[str, Any] | None = None
     draw: bytes = b""  # where chance begins, for models that are run in this process; it is sent to nobody
+    logprobs: int | None = None  # of how many tokens that could be the first the log-probability is wanted
 
 
 class Provider(Protocol):
@@ -108,6 +110,7 @@ def checked(given: Any, who: str) -> Reply:
         carry=carried(given.carry, who),
         sent=given.sent if isinstance(given.sent, str) else None,
         left_out=tuple(filter(None, map(printable, given.left_out))) if isinstance(given.left_out, tuple) else (),
+        logprobs=likely(given.logprobs.items()) if isinstance(given.logprobs, Mapping) else None,
     )
 
 
@@ -131,6 +134,16 @@ def carried(carry: Any, who: str) -> Any:
         return orjson.loads(orjson.dumps(carry))
     except (TypeError, ValueError, RecursionError) as wrong:
         raise ParticipantError(f"{who} wants something carried that is no JSON: {wrong}") from None
+
+
+def likely(found: Iterable[tuple[Any, Any]]) -> dict[str, float] | None:
+    """Tokens with their log-probabilities, as far as they are such; none at all is unknown."""
+    kept = {
+        token: float(chance)
+        for token, chance in found
+        if isinstance(token, str) and isinstance(chance, int | float) and not isinstance(chance, bool) and chance <= 0
+    }
+    return kept or None
 
 
 def counted(tokens: Any) -> int | None:

@@ -17,13 +17,13 @@ from random import Random
 from typing import Any
 
 from parley.catalogue import from_file, task_class
-from parley.datasets.lexicons import works_of
+from parley.datasets.works import works_of
 from parley.errors import ParleyError, ReplayError, TaskError
 from parley.expect import Reader
 from parley.items import item_from, kind_of
 from parley.match import Outcome
 from parley.pool import Seat, View
-from parley.prepared import fitting
+from parley.selection import fitting
 from parley.record import Tape, unrun
 from parley.task import Task
 from parley.testing.table import Listed, Speak, Speaking, play

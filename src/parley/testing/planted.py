@@ -8,7 +8,7 @@ from itertools import combinations
 from random import Random
 from typing import Any
 
-from parley.datasets.lexicons import works_of
+from parley.datasets.works import works_of
 from parley.errors import UsageError, unknown
 from parley.eventloop import finished
 from parley.match import Match
@@ -17,7 +17,7 @@ from parley.participants.bot import ANYWHERE, Bot, make
 from parley.plan import Done, MatchSpec
 from parley.plan.arrangements import usual
 from parley.plan.fixed import scheduled
-from parley.prepared import fitting
+from parley.selection import fitting
 from parley.seating import counted
 from parley.statistics import results
 from parley.statistics.intervals import ALPHA

@@ -1,0 +1,366 @@
+"""Questions and answers: how replies are read, the rule by feeding replies, worked examples, planted knowledge, whole runs."""
+
+import asyncio
+import re
+import time
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley import Question, Seat, UsageError, resume, run, run_async
+from parley.answers import Exact, Option, Weighed, number, numeral, same
+from parley.datasets import items_from
+from parley.datasets.works import works_of
+from parley.errors import ReplayError, Unreadable
+from parley.pool import Example
+from parley.providers.protocol import Reply
+from parley.tasks.qa import QA, known_from
+from parley.testing import check_planted, check_task
+from parley.testing.server import Server, says
+from parley.testing.table import ByHand, Speaking, play
+from tests.test_cli import parley as command
+
+STUDENT = Seat("student")
+CITIES = ("Paris", "London", "Rome", "New York")
+CITY = Question("uk", "What is the capital of the United Kingdom?", "B", CITIES, "geography")
+EGGS = Question("eggs", "A farmer has 9 hens with 2 eggs each. How many eggs?", "18", explanation="9 * 2 = 18.")
+LAKE = Question("湖", "下列哪一个是湖？", "A", ("青海湖", "黄河", "泰山", "长城"), "地理", "zh")
+WORD = Question("word", "Which river flows through Cairo?", "the Nile")
+SAMPLES = items_from("samples", Question)
+
+
+def said(task, item, *replies, **options):
+    """A match in which these are the replies, the last for ever."""
+    seat = Speaking(lambda view: replies[min(view.said, len(replies) - 1)])
+    return play(task, {STUDENT: seat}, item=item, works=works_of(task), **options), seat
+
+
+# --- readers -------------------------------------------------------------------------------------------------------------
+
+LONDON = """B|b|(B)|B.|**B**|`B`|$B$|Ｂ|[B]|B: because|B)|**B.** London|B. London|b) London|London|london.|"London"|\
+The answer is (B)|The answer is **B**.|The answer is option B.|The answer is the letter B|Answer: B|**Answer:** B|\
+The correct answer is London.|Final answer: (B) London|I would say (B).|I think B is right|The right choice is B|\
+\\boxed{B}|\\boxed{\\text{B}}|答案是B|答案：B|答案为 (B)|选B|故选B。|{"answer": "B"}|{"reason": "x", "choice": "b"}|\
+```json\n{"answer": "London"}\n```|Answer:\nB|B\n\nExplanation: it is London. A is Paris.|\
+If the answer is A, then no.\nThe answer is B.|A. Paris\nB. London\nC. Rome\nThe answer is B.|\
+Option A is wrong.\nOption C is wrong.\nSo B."""
+NEITHER = """|A or B|A, B|The answer is A or B|The answer is A/B|Paris or London|B. Rome|The answer is not B.|It isn't B|\
+答案不是B|不选B|E|The answer is E|42|I do not know|A good question|I have no idea|A. Paris\nB. London|{"answer": "E"}|\
+{"answer": "A or B"}|Neither"""
+
+
+@pytest.mark.parametrize("text", LONDON.split("|"))
+def test_a_choice_is_read_however_it_is_said(text):
+    assert Option(CITIES).read(text) == "B"
+
+
+@pytest.mark.parametrize("text", NEITHER.split("|"))
+def test_what_names_no_choice_or_two_is_unreadable(text):
+    with pytest.raises(Unreadable):
+        Option(CITIES).read(text)
+
+
+def test_the_articles_and_the_letters_of_choices_do_not_mislead():
+    blood = Option(("A", "B", "AB", "O"))
+    assert [blood.read(text) for text in ("D", "The answer is D. O", "AB", "The answer is O")] == ["D", "D", "C", "D"]
+    assert blood.read("The answer is B") == "B"
+    many = Option(tuple(map(str, range(10))))
+    assert [many.read(text) for text in ("I", "(I)", "The answer is J.", "7")] == ["I", "I", "J", "H"]
+    with pytest.raises(Unreadable):
+        many.read("I cannot say")
+    twice = Option(("4", "5", "4"))
+    assert twice.read("A") == "A"
+    with pytest.raises(Unreadable, match="more than one choice: A, C"):
+        twice.read("4")
+
+
+EIGHTEEN = """18|18.|$18|18.00|Answer: 18|**Answer: 18**|Answer: **18**|#### 18|So 9*2 = 18|The answer is 18 eggs.|\
+Answer: 9 * 2 = 18|\\boxed{18}|{"answer": 18}|{"answer": "18"}|First 3 and 4.\nSo she has 18.|答案：18|答案是18元|\
+The answer is 20. No: the answer is 18.|＃＃＃＃ １８"""
+
+
+@pytest.mark.parametrize("text", EIGHTEEN.split("|"))
+def test_a_number_is_read_after_any_reasoning(text):
+    assert Exact().read(text) == "18"
+
+
+@pytest.mark.parametrize("text", ["", "many", "She has 18 of 20.", "Answer: eighteen", "18\nor so"])
+def test_a_number_that_is_not_there_or_not_alone_is_unreadable(text):
+    with pytest.raises(Unreadable):
+        Exact().read(text)
+
+
+def test_words_are_read_where_they_are_announced_or_alone():
+    reader = Exact(numeric=False)
+    assert [reader.read(text) for text in ("the Nile", "I think.\nAnswer: the Nile.", '{"answer": "Nile"}')] == [
+        "the Nile",
+        "the Nile",
+        "Nile",
+    ]
+    with pytest.raises(Unreadable):
+        reader.read("It is long.\nIt is the Nile")
+
+
+def test_numbers_and_words_that_are_the_same():
+    for one, other in [
+        ("1,234.50", "1234.5"),
+        ("0.75", "3/4"),
+        ("-3", "−3"),
+        ("50%", "50"),
+        ("$1,000", "1000"),
+        ("Nile", "the Nile."),
+    ]:
+        assert same(one, [other])
+    for one, other in [("1234", "12345"), ("1,23", "123"), ("18", "18 eggs"), ("Nile", "Niger"), ("3", "-3")]:
+        assert not same(one, [other])
+    assert [numeral(text) for text in ("1,234.50", "-3/4", "1/3", "007", "x", "1e5")] == ["1234.5", "-0.75", "1/3", "7", "", ""]
+
+
+@given(st.fractions(max_denominator=1000), st.integers(0, 10**12))
+def test_a_numeral_says_its_number(fraction, whole):
+    assert number(numeral(str(fraction))) == fraction
+    assert numeral(f"{whole:,}") == str(whole)
+
+
+@given(st.text(max_size=80))
+def test_readers_read_or_refuse_anything(text):
+    for reader in (Option(CITIES), Exact(), Exact(False)):
+        with suppress(Unreadable):
+            assert reader.read(text)
+
+
+@given(st.permutations(CITIES), st.integers(0, 3))
+def test_the_letter_and_the_text_of_a_choice_say_the_same(choices, at):
+    reader = Option(tuple(choices))
+    assert {reader.read(text) for text in ("ABCD"[at], choices[at], f"{'ABCD'[at]}. {choices[at]}")} == {"ABCD"[at]}
+
+
+@pytest.mark.parametrize(
+    "text", ["answer ", "word ", "{", "(", "1,", "A. ", "选择", "*", " ", "\n", "a '", "答案 是", "A or ", '{"answer":']
+)
+def test_long_replies_take_no_time(text):
+    began = time.process_time()
+    for reader in (Option(CITIES), Exact(), Exact(False)):
+        with suppress(Unreadable):
+            reader.read(text * (200_000 // len(text)))
+    assert time.process_time() - began < 3
+
+
+# --- the rule ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("item", "right", "wrong"), [(CITY, "B", "A"), (EGGS, "Answer: 18", "Answer: 17"), (LAKE, "A", "D"), (WORD, "Nile", "Niger")]
+)
+def test_right_is_one_and_wrong_is_nought(item, right, wrong):
+    for reply, score in [(right, 1), (wrong, 0)]:
+        outcome, _ = said(QA(), item, reply)
+        assert (outcome.scores[STUDENT], outcome.rounds, outcome.violations) == ({"accuracy": score}, 1, [])
+        assert outcome.notes[0]["right"] is bool(score)
+
+
+def test_the_question_its_choices_and_the_form_are_shown_and_the_answer_is_not():
+    _, seat = said(QA(), EGGS, "Answer: 18")
+    assert "18" not in seat.views[0].text
+    table = ByHand(QA(shots=0), item=CITY)
+    assert table.asked.text == f"{CITY.question}\n\nA. Paris\nB. London\nC. Rome\nD. New York"
+    assert "letter" in table.asked.expect.hint
+    assert "字母" in ByHand(QA(shots=0), item=LAKE).asked.expect.hint
+
+
+def test_an_unreadable_reply_is_asked_for_once_more_and_then_wrong():
+    outcome, seat = said(QA(), CITY, "A or B", "B")
+    assert outcome.scores[STUDENT]["accuracy"] == 1
+    assert "more than one choice: A, B" in seat.views[1].text
+    outcome, seat = said(QA(), CITY, "I cannot say.")
+    assert (outcome.state, outcome.scores[STUDENT]["accuracy"], len(seat.views)) == ("done", 0, 2)
+    assert [(each.kind, each.outcome) for each in outcome.violations] == [
+        ("unreadable", "asked again"),
+        ("unreadable", "default"),
+    ]
+    assert "你的回答无法识别" in said(QA(), LAKE, "？")[1].views[1].text
+
+
+@pytest.mark.parametrize(("reply", "score", "asked"), [("B", 1, 1), ("The answer is A if… The answer is B", 0, 2)])
+def test_a_reply_that_was_cut_counts_only_if_it_was_the_letter(reply, score, asked):
+    class Cut(Speaking):
+        async def reply(self, view):
+            return Reply(await super().reply(view), finish="length")
+
+    seat = Cut(lambda view: reply)
+    outcome = play(QA(shots=0), {STUDENT: seat}, item=CITY)
+    assert (outcome.scores[STUDENT]["accuracy"], len(seat.views)) == (score, asked)
+    assert {each.kind for each in outcome.violations} == {"cut"}
+
+
+@pytest.mark.parametrize("params", [{"shots": -1}, {"shots": 0, "shots_from": "samples"}])
+def test_parameters_are_looked_at(params):
+    with pytest.raises(ValueError, match="shots"):
+        QA(**params)
+
+
+# --- worked examples -----------------------------------------------------------------------------------------------------
+
+
+def test_examples_stand_before_the_question_in_its_own_form():
+    _, seat = said(QA(shots=2, shots_from="samples"), CITY, "B")
+    at, examples = seat.views[0].examples
+    assert (at, len(examples)) == (0, 2)
+    for example in examples:
+        assert re.fullmatch(r".+\n\nA\. .+\nB\. .+\nC\. .+\nD\. .+\n\nAnswer with the letter.+", example.question)
+        assert example.answer in "ABCD"
+    _, seat = said(QA(shots=1, shots_from="samples-maths"), EGGS, "18")
+    (example,) = seat.views[0].examples[1]
+    assert isinstance(example, Example)
+    assert example.answer.endswith("= 29.\nAnswer: 29")
+    assert said(QA(), CITY, "B")[1].views[0].examples is None
+
+
+@pytest.mark.parametrize("params", [{"shots_from": "samples"}, {"shots": 0}])
+def test_conformance(params):
+    check_task(QA(**params), items=[CITY, EGGS, LAKE, WORD], seeds=(1, 2))
+
+
+# --- planted knowledge ---------------------------------------------------------------------------------------------------
+
+
+def test_a_student_knows_a_question_in_every_match_or_in_none():
+    known = [item.id for item in SAMPLES if known_from(0, item.id) < 0.7]
+    for seed in (1, 2, 3):
+        result = run(QA(shots=0), {"a": {"model": "bot/student", "knowledge": 0.7}}, seed=seed)
+        right = {match["item"] for match in result.matches if match["scores"]["student"]["accuracy"] == 1}
+        assert set(known) <= right
+    assert known != [item.id for item in SAMPLES if known_from(1, item.id) < 0.7]
+
+
+def test_three_students_rank_in_order():
+    models = {
+        name: {"model": "bot/student", "knowledge": knows} for name, knows in {"good": 0.95, "fair": 0.6, "poor": 0.1}.items()
+    }
+    facts = run("qa", models, seed=1).data
+    means = {each["alias"]: each["mean"] for each in facts["results"]}
+    assert means["good"] > means["fair"] > means["poor"]
+    assert all(each["p"] < 0.05 and each["low"] * each["high"] > 0 for each in facts["pairs"])  # Holm-adjusted, paired
+    assert {each["alias"]: (each["low"], each["high"]) for each in facts["ranks"]} == {
+        "good": (1, 1),
+        "fair": (2, 2),
+        "poor": (3, 3),
+    }
+
+
+def test_planted_knowledge_is_found_and_equals_are_not_told_apart():
+    order = ["bot/student:knowledge=.9,memory=1", ["bot/student:knowledge=.4,memory=2", "bot/student:knowledge=.4,memory=2"]]
+    check_planted(QA(shots=0), order, items=SAMPLES, runs=40, blocks=40)
+
+
+# --- whole runs ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_plays_the_bundled_questions(tmp_path):
+    done = command("run", "qa", "-m", "bot/student", "-M", "student.knowledge=.7", "--dataset", "samples", "--json", cwd=tmp_path)
+    (result,) = done.json["results"]
+    assert (result["metric"], result["matches"], result["missing"]) == ("accuracy", 64, 0)
+    assert 0.55 < result["low"] < result["mean"] < result["high"] < 0.95
+    assert "shots:5,samples@" in result["signature"]
+    assert "shots 5 before each question, from samples (8 there)" in done.err
+
+
+def test_a_run_without_examples_says_so(tmp_path):
+    (tmp_path / "own.jsonl").write_text('{"question": "1 + 1?", "answer": 2}\n')
+    done = command("run", "qa", "-m", "bot/student", "--dataset", "own.jsonl", "--json", cwd=tmp_path)
+    assert "shots none: there are no examples; --set shots_from=NAME|PATH names some" in done.err
+    assert "|shots:0|" in done.json["results"][0]["signature"]
+    wrong = command("run", "qa", "-m", "bot/student", "--dataset", "own.jsonl", "--set", "shots=3", cwd=tmp_path, code=2)
+    assert "wanted 3 examples, and own.jsonl has none" in wrong.err
+
+
+def test_a_run_goes_on_with_questions_that_a_file_could_not_have(tmp_path):
+    odd = [Question("double", "2 + 2?", "B", ("3", "4", "4")), Question("letters", "Which is the first letter?", "B", ("B", "A"))]
+    begun = run("qa", ["bot/student"], items=odd, store=tmp_path, max_calls=1)
+    assert resume(begun.path, max_calls=5).data["run"]["state"] == "done"
+
+
+def test_a_run_goes_on_with_the_same_examples(tmp_path):
+    (tmp_path / "dev.jsonl").write_text('{"question": "1 + 1?", "answer": 2}\n')
+    shots = str(tmp_path / "dev.jsonl")
+    options = {"dataset": "samples-maths", "store": tmp_path, "shots_from": shots, "max_calls": 5, "name": "maths"}
+    replies = {"me": lambda view: "Answer: 3"}
+    begun = run("qa", replies, **options)
+    assert begun.data["run"]["state"] == "stopped"
+    (tmp_path / "dev.jsonl").write_text('{"question": "1 + 2?", "answer": 3}\n')
+    with pytest.raises(ReplayError, match="shots"):
+        resume("maths", functions=replies, store=tmp_path, max_calls=100)
+    (tmp_path / "dev.jsonl").write_text('{"question": "1 + 1?", "answer": 2}\n')
+    assert resume("maths", functions=replies, store=tmp_path, max_calls=100).data["run"]["state"] == "done"
+
+
+# --- by log-probabilities ------------------------------------------------------------------------------------------------
+
+
+def chat(**tokens):
+    """A chat completion that began with one of these tokens, the first of them; `_` stands for a space."""
+    found = [{"token": token.replace("_", " "), "logprob": chance} for token, chance in tokens.items()]
+    content = [{"token": " ", "logprob": 0.0, "top_logprobs": []}, {**found[0], "top_logprobs": found}]
+    answer = says("Certainly!")
+    answer["choices"][0] |= {"logprobs": {"content": content}, "finish_reason": "length"}
+    return answer
+
+
+def completion(**tokens):
+    top = {token.replace("_", " "): chance for token, chance in tokens.items()}
+    return {"choices": [{"text": "x", "finish_reason": "length", "logprobs": {"top_logprobs": [{"\n": -0.1}, top]}}]}
+
+
+@pytest.mark.parametrize(("family", "answer"), [("openai-compatible", chat), ("completion", completion)])
+def test_the_likeliest_letter_is_the_answer_whatever_the_reply_says(family, answer, tmp_path):
+    async def played():
+        tokens = {"A": -1.2, "B": -1.3, "_B": -1.4, "Bern": -0.9, "C": -5.0}  # B twice is likelier than A
+        async with Server(answer(**tokens)) as server:
+            model = {"model": f"{family}/m", "base_url": server.url}
+            return await run_async("qa", {"m": model}, items=[CITY], by="logprobs", store=tmp_path), server.asked
+
+    result, asked = asyncio.run(played())
+    (match,) = result.matches
+    assert (match["scores"]["student"]["accuracy"], match["violations"]) == (1, [])
+    wanted = {"logprobs": True, "top_logprobs": 20} if answer is chat else {"logprobs": 20}
+    assert asked[0].body.items() >= wanted.items()
+    assert resume(result.path).data["results"] == result.data["results"]
+
+
+@pytest.mark.parametrize("answer", [says("B"), {"choices": [{"message": {"content": "B"}, "logprobs": {"content": []}}]}])
+def test_an_endpoint_without_log_probabilities_is_an_error_and_no_wrong_answer(answer, tmp_path):
+    async def played():
+        async with Server(answer) as server:
+            model = {"model": "openai-compatible/m", "base_url": server.url}
+            return await run_async("qa", {"m": model}, items=[CITY], by="logprobs", store=tmp_path)
+
+    found = asyncio.run(played()).data
+    assert found["run"]["state"] == "stopped"
+    assert "the endpoint returned no log-probabilities, which are asked for here: set by=text" in found["run"]["stop"]["reason"]
+    assert not [row for row in found["results"] if row["mean"] is not None]
+
+
+def test_nothing_is_asked_for_that_is_not_wanted(tmp_path):
+    async def played():
+        async with Server(says("B")) as server:
+            model = {"model": "openai-compatible/m", "base_url": server.url}
+            return await run_async("qa", {"m": model}, items=[CITY], store=tmp_path), server.asked
+
+    result, asked = asyncio.run(played())
+    assert result.data["results"][0]["mean"] == 1
+    assert not [name for name in asked[0].body if "logprobs" in name]
+
+
+def test_letters_are_weighed():
+    reader = Weighed(CITIES)
+    assert reader.read(reader.weigh({" A": -0.5, "(A": -3.0, "B.": -0.6, "Paris": -0.1, "b": -0.1, "E": -0.1})) == "A"
+    assert reader.read(reader.write("C")) == "C"
+    for tokens in ({}, {"Paris": -0.1}, {"A": -1.0, "B": -1.0}):
+        with pytest.raises(Unreadable, match="likeliest"):
+            reader.read(reader.weigh(tokens))
+    assert said(QA(by="logprobs"), CITY, '{"B": -0.1, "A": -2}')[0].scores[STUDENT]["accuracy"] == 1
+    check_task(QA(by="logprobs"), items=[CITY], seeds=(1,))
+    with pytest.raises(UsageError, match="none of the 1 items is for qa as it is set; item eggs: it has no choices"):
+        run("qa", ["bot/student"], items=[EGGS], by="logprobs")
