@@ -5,7 +5,8 @@ import json
 import pytest
 
 from parley.datasets import lexicons
-from parley.datasets.lexicons import lexicon, works_of
+from parley.datasets.lexicons import lexicon
+from parley.datasets.works import works_of
 from parley.errors import UsageError
 from parley.packaged import Packaged
 from parley.tasks.idiom_solitaire import IdiomSolitaire

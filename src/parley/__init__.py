@@ -6,11 +6,11 @@ from typing import Any as _Any
 
 from parley.errors import Forfeit, ParleyError, RecordEnded, TaskError, UsageError
 from parley.expect import Amount, Choice, Code, Fields, Reader, Said, Text, Word
-from parley.material import Paragraph, Problem
+from parley.material import Paragraph, Problem, Question
 from parley.pool import Example, Seat, View
 from parley.referee import Referee
 from parley.task import Metric, Prompt, Role, Scores, Sight, Task
-from parley.works import WordList
+from parley.works import Demonstrations, WordList
 
 if _TYPE_CHECKING:
     from parley.door import rejudge, resume, run, run_async
@@ -21,6 +21,7 @@ __all__ = [
     "Amount",
     "Choice",
     "Code",
+    "Demonstrations",
     "Example",
     "Fields",
     "Forfeit",
@@ -29,6 +30,7 @@ __all__ = [
     "ParleyError",
     "Problem",
     "Prompt",
+    "Question",
     "Reader",
     "RecordEnded",
     "Referee",

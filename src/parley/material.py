@@ -56,3 +56,46 @@ class Paragraph:
         """Both languages by their names; by their codes where they have none here."""
         source, target = (LANGUAGES.get(code, code) for code in (self.source_language, self.target_language))
         return source, target
+
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question with a right answer: one of several choices, known by its letter, or a text or number where there are none."""
+
+    id: str
+    question: str
+    answer: str  # the letter of the right choice; without choices the answer itself
+    choices: tuple[str, ...] = ()
+    subject: str = ""
+    language: str = "en"
+    explanation: str = ""  # how the answer is found
+
+    def __post_init__(self) -> None:
+        if not self.question.strip():
+            raise ValueError("the question is empty")
+        if not self.answer.strip():
+            raise ValueError("the answer is empty")
+        if len(self.choices) == 1 or len(self.choices) > len(LETTERS):
+            raise ValueError(f"a question has 2 to {len(LETTERS)} choices, or none, not {len(self.choices)}")
+        if empty := [letter for letter, text in zip(LETTERS, self.choices, strict=False) if not text.strip()]:
+            raise ValueError(f"choice {empty[0]} is empty")
+        if self.choices and self.answer not in self.letters:
+            raise ValueError(f"the answer {self.answer[:40]!r} is none of the letters {self.letters[0]} to {self.letters[-1]}")
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """The letters of the choices."""
+        return tuple(LETTERS[: len(self.choices)])
+
+    @property
+    def right(self) -> str:
+        """The right answer in words."""
+        return self.choices[self.letters.index(self.answer)] if self.choices else self.answer
+
+    @property
+    def lettered(self) -> str:
+        """The choices, a line each, as they are shown."""
+        return "\n".join(f"{letter}. {text}" for letter, text in zip(self.letters, self.choices, strict=True))

@@ -15,7 +15,7 @@ from parley.costs import costs, money, prices_of, total
 from parley.datasets import items_from, unread
 from parley.datasets.files import Located
 from parley.datasets.forms import item_of, items_of
-from parley.datasets.lexicons import works_of
+from parley.datasets.works import works_of
 from parley.errors import KeyMissing, UsageError, unknown
 from parley.items import by_id, how_many, kind_of, stored
 from parley.pace import Limits
@@ -128,7 +128,8 @@ def prepare(
     table = counted(plan.opening.seats, task)
     metrics_of(task, table)
     prices = prices or Prices(config.asked)
-    works = works_of(task) if seated and not recorded else {}  # what they answered is on record: who only reads a run needs none
+    # What they answered is on record: who only reads a run needs none.
+    works = works_of(task, config.dataset, list(chosen.values())) if seated and not recorded else {}
     kept = {"prices": prices.keep()} if seated and any(not is_free(model) for model in config.asked.values()) else {}
     read += [f"{name} {work.told}" for name, work in works.items()]
     found = {"works": {name: work.facts for name, work in works.items()}} if works else recorded.facts if recorded else {}

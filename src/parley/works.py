@@ -37,6 +37,51 @@ class WordList:
             raise UsageError("a dictionary wants at least one list of words: a name or a file")
 
 
+@dataclass(frozen=True)
+class Demonstrations:
+    """Wanted: worked examples of questions, of the dataset that is played on or of another source; none that is asked.
+
+    Without a count as many as usual, or as there are.
+    """
+
+    source: str = ""  # a dataset or a file
+    count: int | None = None
+    usual: int = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """Worked examples of questions, so many of which are shown before a question."""
+
+    name: str
+    examples: Sequence[Mapping[str, Any]]  # the fields of questions
+    count: int
+    left_out: int = 0  # questions that are themselves asked
+
+    @cached_property
+    def facts(self) -> str:
+        content = repr([sorted(each.items()) for each in self.examples])
+        return f"{self.count},{self.name}@{blake2b(content.encode(), digest_size=4).hexdigest()}" if self.count else "0"
+
+    @property
+    def told(self) -> str:
+        rest = f"; {self.left_out} are left out, because they are asked" if self.left_out else ""
+        return f"{self.count} before each question, from {self.name} ({len(self.examples)} there){rest}" if self.count else "none"
+
+    @cached_property
+    def subjects(self) -> dict[str, list[Mapping[str, Any]]]:
+        """Examples by their subject."""
+        found: dict[str, list[Mapping[str, Any]]] = {}
+        for each in self.examples:
+            found.setdefault(each["subject"], []).append(each)
+        return found
+
+    def before(self, subject: str) -> list[Mapping[str, Any]]:
+        """The first examples of a subject, if it has enough, else the first of all."""
+        own = self.subjects.get(subject, ())
+        return list(own if len(own) >= self.count else self.examples)[: self.count]
+
+
 @dataclass(frozen=True, eq=False)
 class Lexicon:
     """A dictionary: words with their frequencies, and the simplified form of each traditional character.

@@ -30,6 +30,7 @@ class Dataset:
     source: str  # where they come from
     licence: str
     rows: Callable[[], Iterable[Any]]  # in any form of the item type
+    examples: Callable[[], Iterable[Any]] | None = None  # rows that are shown as worked examples, and never asked
 
     def items(self) -> list[Any]:
         """All items; another number of them is another edition."""
@@ -78,6 +79,15 @@ def items_from(reference: str, kind: type, columns: Columns | None = None) -> li
     if not rows:
         raise UsageError(f"dataset {reference} is empty; wanted {wanted(kind)}")
     return items_of(rows, kind, columns)
+
+
+def examples_of(reference: str, kind: type, own: bool = False) -> list[Any]:
+    """The worked examples that a dataset brings; of any other source all items, unless only its `own` examples will do."""
+    for dataset in named(reference, kind):
+        if dataset.examples is not None:
+            rows = [Located(f"{dataset.name}, example {n}", n, row) for n, row in enumerate(dataset.examples(), 1)]
+            return items_of(rows, kind)
+    return [] if own else items_from(reference, kind)
 
 
 def unread(reference: str, kind: type, columns: Columns | None = None) -> list[str]:

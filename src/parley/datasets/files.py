@@ -7,7 +7,7 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from parley.datasets.segments import read_with_another, segments_of
 from parley.errors import UsageError
 
 ENDINGS = (".jsonl", ".json", ".csv", ".xml")
+LETTERED = ["question", "A", "B", "C", "D", "answer"]  # the columns of a table that has no header
 
 
 class Located(NamedTuple):
@@ -23,6 +24,7 @@ class Located(NamedTuple):
     where: str
     number: int
     row: Any
+    file: str = ""  # the name of its file, without endings
 
 
 def is_path(reference: str) -> bool:
@@ -48,7 +50,7 @@ def rows_of(file: Path) -> Iterator[Located]:
         raise UsageError(f"dataset {file}: wanted a {', '.join(ENDINGS)} file, packed by gzip (.gz) or not, or a folder of them")
     rows = segments_of(file, text_of) if ending(file) == ".xml" else rows_in(text_of(file), file)
     for number, row in enumerate(rows, 1):
-        yield Located(f"{file}, row {number}", number, row)
+        yield Located(f"{file}, row {number}", number, row, stem(file))
 
 
 def text_of(file: Path) -> str:
@@ -62,6 +64,10 @@ def text_of(file: Path) -> str:
 
 def ending(file: Path) -> str:
     return file.with_suffix("").suffix if file.suffix == ".gz" else file.suffix
+
+
+def stem(file: Path) -> str:
+    return file.name.removesuffix(".gz").removesuffix(ending(file))
 
 
 def rows_in(text: str, file: Path) -> Iterator[Any]:
@@ -80,10 +86,13 @@ def rows_in(text: str, file: Path) -> Iterator[Any]:
 
 
 def csv_in(text: str, file: Path) -> Iterator[dict[str, str]]:
-    """The rows of a table with a header, each of its length."""
+    """The rows of a table with a header, each of its length; tables of questions as MMLU publishes them have none."""
     number = 0
     try:
-        for number, row in enumerate(csv.DictReader(io.StringIO(text, newline=""), strict=True), 1):
+        table = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+        if headless(table.fieldnames or ()):
+            table = csv.DictReader(io.StringIO(text, newline=""), LETTERED, strict=True)
+        for number, row in enumerate(table, 1):
             if None in row or None in row.values():
                 raise UsageError(
                     f"dataset {file}, row {number}: not as many fields as the header has ({', '.join(filter(None, row))})"
@@ -91,6 +100,11 @@ def csv_in(text: str, file: Path) -> Iterator[dict[str, str]]:
             yield row
     except csv.Error as wrong:
         raise UsageError(f"dataset {file}, row {number + 1}: no CSV: {wrong}") from None
+
+
+def headless(first: Sequence[str]) -> bool:
+    """Whether the first row of a table is a question with four choices and the letter of the right one, and no header."""
+    return len(first) == len(LETTERED) and first[-1].strip() in LETTERED[1:-1] and list(first[1:-1]) != LETTERED[1:-1]
 
 
 def json_in(text: str, where: str) -> Any:

@@ -11,8 +11,7 @@ from typing import Any
 from parley.datasets.files import ENDINGS, Located, ending, rows_of
 from parley.errors import Refused, UsageError, unknown
 from parley.packaged import Packaged, obtained
-from parley.task import Task
-from parley.works import Lexicon, WordList, Work
+from parley.works import Lexicon, WordList
 
 IDIOMS = Packaged(
     path="dictionary/chinese_idiom.zip",
@@ -32,11 +31,6 @@ CHARACTERS = Packaged(
     folder="opencc",
 )
 Words = dict[str, int]  # word: how often it occurs
-
-
-def works_of(task: Task) -> dict[str, Work]:
-    """Every work that a task wants, opened."""
-    return {name: OPENED[type(wanted)](wanted) for name, wanted in task.works().items()}
 
 
 def lexicon(wanted: WordList) -> Lexicon:
@@ -90,7 +84,7 @@ def lines_in(text: str, where: str) -> Iterator[Located]:
 def gathered(rows: Iterable[Located]) -> Words:
     """Words with their frequencies; a row that is neither a word nor an object with one is an error that names it."""
     words: Words = {}
-    for where, _, row in rows:
+    for where, _, row, _ in rows:
         found: Any = row if isinstance(row, dict) else {"word": row}
         word, often = found.get("word"), found.get("frequency", 1)
         if not isinstance(word, str) or not word.strip():
@@ -134,4 +128,3 @@ def characters() -> tuple[dict[str, str], dict[str, str]]:
 
 
 NAMED: dict[str, Callable[[], Words]] = {"jionlp": jionlp}
-OPENED: dict[type, Callable[[Any], Work]] = {WordList: lexicon}

@@ -17,7 +17,7 @@ from random import Random
 from typing import Any
 
 from parley.catalogue import from_file, task_class
-from parley.datasets.lexicons import works_of
+from parley.datasets.works import works_of
 from parley.errors import ParleyError, ReplayError, TaskError
 from parley.expect import Reader
 from parley.items import item_from, kind_of

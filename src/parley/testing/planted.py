@@ -8,7 +8,7 @@ from itertools import combinations
 from random import Random
 from typing import Any
 
-from parley.datasets.lexicons import works_of
+from parley.datasets.works import works_of
 from parley.errors import UsageError, unknown
 from parley.eventloop import finished
 from parley.match import Match

@@ -27,6 +27,7 @@ class Form:
     fields: Callable[[Row], dict[str, Any]]  # a ValueError says what is wrong with the row
     also: tuple[str, ...] = ()  # further columns that are read where they are there
     joined: Callable[[Sequence[Located]], Iterable[Located]] | None = None  # where an item is made of several rows
+    placed: Callable[[Located], Row] | None = None  # where the name of a file says something about its rows
 
 
 @cache
@@ -60,6 +61,8 @@ def item_of(found: Located, kind: type, columns: Columns | None = None) -> Any:
         row = renamed(row, columns, found.where)
     for form in all_forms():
         if form.item_type is kind and row.keys() >= set(form.columns):
+            if form.placed is not None:
+                row = form.placed(found._replace(row=row))
             try:
                 row = form.fields(row)
             except ValueError as wrong:

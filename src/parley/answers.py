@@ -1,0 +1,207 @@
+"""How answers to questions are read from free text: the letter of a choice, a number, a few words."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from random import Random
+from typing import Any
+from unicodedata import normalize
+
+import orjson
+
+from parley.errors import Unreadable
+from parley.expect import Said
+from parley.material import LETTERS
+from parley.parsing import objects_in
+from parley.task import Prompt
+
+NUMERAL = re.compile(r"(?<![\w.])[-−+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,40})(?:\.\d{1,40}|/[1-9]\d{0,9})?(?!\d)")
+# What announces an answer, and the signs that may stand around it.
+STATED = re.compile(
+    r"(?:####|\\boxed\{(?:\\text\{)?|\banswer\b(?:\s+(?:is|would\s+be|should\s+be|must\s+be))?"
+    r"(?:\s+(?:the\s+)?(?:letter|option|choice)\b)?|(?:答案|故选|应选|应该选|我选|选择|(?<!不)选)(?:应该|应)?(?:是|为)?(?:选项)?)"
+    r"[\s:：*_`\"'=]{0,20}",
+    re.IGNORECASE,
+)
+OPENING, CLOSING = r"[\s(\[{（【「“\"'*_`$]*", r"[\s)\]}）】」”\"'*_`$.。!！]*"
+SIGNS = " \t\r\n()[]{}（）【】「」“”\"'*_`$.。!！,;:"
+ALONE = re.compile(rf"{OPENING}([A-Za-z]){CLOSING}")
+LEADING = re.compile(r"[(\[（【「“\"'*_`$]*([A-Z]|[a-z](?=\)))(?:[)\]）】」”\"'*_`$]*[.:：、)\]）】]|[)\]）】」”\"'*_`$]+)(?!\w)")
+MENTIONED = re.compile(r"(?<![\w'’])(?!A\s+(?!or\b|and\b|is\b)[a-z]|I\b)([A-Z])(?![\w'’])")  # no article, no pronoun
+MARKED = re.compile(r"[(\[（【*]([A-Z])[)\]）】*]")
+ANOTHER = re.compile(rf"{CLOSING}(?:,|/|、|\bor\b|\band\b|或|和|与){OPENING}[A-Z](?![\w'’])")
+DENIED = re.compile(r"\b(?:not|never|wrong|incorrect|neither|nor)\b|n['’]t\b|不|非|错", re.IGNORECASE)
+ANNOUNCEMENTS, LONGEST_ANSWER = 64, 500  # of one reply, and characters of each, that are looked at
+KEYS = ("answer", "choice", "option", "letter", "答案")
+ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+
+
+@dataclass(frozen=True)
+class Option:
+    """One of several choices, by its letter or its whole text; what names two of them is unreadable."""
+
+    choices: tuple[str, ...]
+    hint: str = "Answer with the letter of the right choice."
+    again: Prompt | None = None  # how it is asked for again, in another language say
+    schema: None = None
+
+    @property
+    def letters(self) -> str:
+        return LETTERS[: len(self.choices)]
+
+    @cached_property
+    def texts(self) -> dict[str, set[str]]:
+        """The letters of each text; a published question may have a choice twice."""
+        found: dict[str, set[str]] = {}
+        for letter, text in zip(self.letters, self.choices, strict=True):
+            found.setdefault(plain(text), set()).add(letter)
+        return found
+
+    def read(self, text: str) -> str:
+        words = normalize("NFKC", text).strip()
+        if (whole := ALONE.fullmatch(words)) and whole[1].upper() in self.letters:
+            return whole[1].upper()
+        for found in (self.in_object(words), self.stated(words), self.leading(words), self.mentioned(words)):
+            if len(found) == 1:
+                return Said(*found)
+            if found:
+                raise Unreadable(f"it names more than one choice: {', '.join(sorted(found))}")
+        raise Unreadable(f"it names no choice from A to {self.letters[-1]}")
+
+    def in_object(self, words: str) -> set[str]:
+        """What a JSON object says."""
+        said = said_in_object(words)
+        return self.meant(str(said)) if said is not None else set()
+
+    def stated(self, words: str) -> set[str]:
+        """What is announced as the answer; the last announcement counts."""
+        return next(filter(None, (self.meant(rest) for rest in announced(words))), set())
+
+    def meant(self, said: str) -> set[str]:
+        """The choices that these words begin with, or are."""
+        if found := self.texts.get(plain(said)):
+            letter = ALONE.fullmatch(said)
+            return found if letter is None or letter[1].upper() not in self.letters else {letter[1].upper()}
+        first = re.match(rf"{OPENING}([{self.letters}])(?![\w'’])", said)
+        if first is None:
+            lone = ALONE.fullmatch(said)
+            return {lone[1].upper()} if lone and lone[1].upper() in self.letters else set()
+        if ANOTHER.match(said, first.end()):
+            return set(self.letters)
+        return {first[1]} | self.texts.get(plain(said[first.end() :]), set())
+
+    def leading(self, words: str) -> set[str]:
+        """What lines begin with, like `B. Paris`, or are, like `Paris`; where both are said they must agree."""
+        found = set()
+        for line in words.splitlines():
+            begun = LEADING.match(line.strip()) or ALONE.fullmatch(line)
+            if begun and begun[1].upper() in self.letters:
+                found |= {begun[1].upper()} | self.texts.get(plain(line.strip()[begun.end() :]), set())
+            else:
+                found |= self.texts.get(plain(line), set())
+        return found
+
+    def mentioned(self, words: str) -> set[str]:
+        """The letters in the last line, unless it denies something."""
+        last = words.splitlines()[-1] if words else ""
+        return set() if DENIED.search(last) else {*MARKED.findall(last), *MENTIONED.findall(last)} & set(self.letters)
+
+    def write(self, value: Any, reason: str = "") -> str:
+        return str(value)
+
+    def sample(self, rng: Random) -> str:
+        return rng.choice(self.letters)
+
+
+@dataclass(frozen=True)
+class Exact:
+    """A number or a few words, after any reasoning: what is announced as the answer, or stands alone."""
+
+    numeric: bool = True
+    hint: str = "End with a line that says `Answer:` and then the answer alone."
+    again: Prompt | None = None
+    schema: None = None
+
+    def read(self, text: str) -> Said:
+        words = normalize("NFKC", text).strip()
+        said = said_in_object(words)
+        if said is not None and (found := self.meant(str(said))):
+            return Said(found)
+        if found := next(filter(None, map(self.meant, announced(words))), ""):
+            return Said(found)
+        lines = [line for line in words.splitlines() if line.strip()]
+        if not self.numeric and len(lines) == 1:
+            return Said(lines[0].strip())
+        last = {numeral(each) for each in NUMERAL.findall(lines[-1].rpartition("=")[2])} if lines and self.numeric else set()
+        if len(last) == 1:
+            return Said(*last)
+        what = "more than one number" if len(last) > 1 else "no number" if self.numeric else "no answer by itself"
+        raise Unreadable(f"it ends with {what}")
+
+    def meant(self, said: str) -> str:
+        """The number that these words begin with, after the last sign of equality; else all of them."""
+        if not self.numeric:
+            return said.strip(SIGNS)
+        found = NUMERAL.search(said.rpartition("=")[2])
+        return numeral(found[0]) if found else ""
+
+    def write(self, value: Any, reason: str = "") -> str:
+        return f"{reason}\nAnswer: {value}".strip()
+
+    def sample(self, rng: Random) -> Said:
+        return Said(str(rng.randint(0, 100)) if self.numeric else rng.choice(("yes", "no", "perhaps")))
+
+
+def announced(words: str) -> Iterator[str]:
+    """What follows an announcement on its line, the last first."""
+    for end in reversed(deque((found.end() for found in STATED.finditer(words)), maxlen=ANNOUNCEMENTS)):
+        yield words[end : end + LONGEST_ANSWER].partition("\n")[0]
+
+
+def said_in_object(words: str) -> Any:
+    """The answer in the last JSON object that has one."""
+    found = (each[key] for _, _, each in objects_in(words) for key in KEYS if key in each)
+    return next((said for said in found if isinstance(said, str | int | float)), None)
+
+
+def number(text: str) -> Fraction | None:
+    """The number that a text is, whatever its signs: thousands commas, a currency, per cent."""
+    words = normalize("NFKC", text).strip().strip("$€£¥%*_` ").removesuffix(".").strip()
+    if not NUMERAL.fullmatch(words):
+        return None
+    return Fraction(words.replace(",", "").replace("−", "-"))
+
+
+def numeral(text: str) -> str:
+    """A number in its plain spelling, nothing where it is none: 1,234.50 is 1234.5."""
+    found = number(text)
+    if found is None:
+        return ""
+    places = next((n for n in range(41) if (found * 10**n).denominator == 1), None)
+    if places is None:
+        return str(found)
+    digits = f"{abs(found) * 10**places}".zfill(places + 1)
+    whole = f"{digits[:-places]}.{digits[-places:]}" if places else digits
+    return f"-{whole}" if found < 0 else whole
+
+
+def plain(text: str) -> str:
+    """Words without case, articles and the signs around them."""
+    words = normalize("NFKC", text).strip(SIGNS).casefold()
+    return " ".join(ARTICLES.sub(" ", words).split()) or words
+
+
+def same(said: str, answers: Iterable[str]) -> bool:
+    """Whether an answer is one of the right ones: the same number, or the same words."""
+    mine = number(said)
+    return any(plain(said) == plain(each) or (mine is not None and mine == number(each)) for each in answers)
+
+
+def weights(letters: str, found: dict[str, float]) -> str:
+    """Log-probabilities of letters as they stand in a record."""
+    return orjson.dumps({letter: found[letter] for letter in letters if letter in found}).decode()

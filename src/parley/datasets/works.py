@@ -1,0 +1,52 @@
+"""Works of reference that tasks want, opened: dictionaries, and worked examples of questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+from parley.datasets import examples_of
+from parley.datasets.lexicons import lexicon
+from parley.errors import UsageError
+from parley.material import Question
+from parley.task import Task
+from parley.works import Collection, Demonstrations, WordList, Work
+
+
+class Played(NamedTuple):
+    """What a task is played on."""
+
+    dataset: str | None
+    items: Sequence[Any]
+
+
+def works_of(task: Task, dataset: str | None = None, items: Sequence[Any] = ()) -> dict[str, Work]:
+    """Every work that a task wants, opened for what it is played on."""
+    return {name: OPENED[type(wanted)](wanted, Played(dataset, items)) for name, wanted in task.works().items()}
+
+
+def collection(wanted: Demonstrations, played: Played) -> Collection:
+    """The examples that are wanted, less those that are themselves asked."""
+    source = wanted.source or played.dataset or ""
+    found = examples_of(source, Question, own=not wanted.source) if source else []
+    asked = set(map(words_of, played.items))
+    left = [asdict(each) for each in found if words_of(each) not in asked]
+    count = min(wanted.usual, len(left)) if wanted.count is None else wanted.count
+    if len(left) < count or (wanted.source and not left):
+        there = f"{source} has {len(left)} that are not asked" if found else f"{source or 'what is played on'} has none"
+        raise UsageError(
+            f"wanted {count or 'some'} examples, and {there}: name others by --set shots_from=NAME|PATH, or set shots=0"
+        )
+    return Collection(source, left, count, len(found) - len(left))
+
+
+def words_of(question: Question) -> tuple[str, frozenset[str]]:
+    """What makes a question the same as another, in whatever order its choices stand."""
+    return " ".join(question.question.casefold().split()), frozenset(question.choices)
+
+
+OPENED: dict[type, Callable[[Any, Played], Work]] = {
+    WordList: lambda wanted, played: lexicon(wanted),
+    Demonstrations: collection,
+}

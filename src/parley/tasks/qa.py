@@ -1,0 +1,108 @@
+"""Questions and answers: a benchmark as it is usually given, multiple choice or exact answers, with worked examples before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from parley import Demonstrations, Example, Metric, Prompt, Question, Referee, Role, Scores, Seat, Sight, Task
+from parley.answers import Exact, Option, number, same
+
+
+@dataclass(frozen=True)
+class QA(Task):
+    """One question, one answer, right or wrong (KIEval's benchmark accuracy, LLM-Evolve's round 0).
+
+    `shots` worked examples go before a question: 5 where the dataset has some, if nothing is said; `shots_from` names
+    another dataset or file to take them from.
+    """
+
+    name = "qa"
+    shots: int | None = None
+    shots_from: str = ""
+
+    roles = {"student": Role()}
+    item_type = Question
+
+    def works(self) -> Mapping[str, Demonstrations]:
+        return {} if self.shots == 0 else {"shots": Demonstrations(self.shots_from, self.shots)}
+
+    async def play(self, referee: Referee, student: Seat) -> Scores:
+        item: Question = referee.item
+        shown = [] if self.shots == 0 else await referee.consult("shots", "before", item.subject)
+        examples = [worked(referee, Question(**{**each, "choices": tuple(each["choices"])})) for each in shown]
+
+        said = await referee.ask(student, put(referee, item), expect=form(item), default=None, examples=examples, attempts=2)
+        whole = said is not None and not getattr(said, "cut", False)
+        right = whole and (said == item.answer if item.choices else same(str(said), [item.answer]))
+        referee.note(answer=said, right=right, subject=item.subject)
+        return {student: float(right)}
+
+    def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
+        return [Metric("accuracy", 0, 1, epsilon=0.03, success=1, spread=0.5, digits=3)]
+
+    def __post_init__(self) -> None:
+        if self.shots is not None and self.shots < 0:
+            raise ValueError(f"shots must be at least 0, not {self.shots}")
+        if self.shots == 0 and self.shots_from:
+            raise ValueError("shots_from names examples, and shots is 0, so that none is shown")
+
+
+def put(referee: Referee, item: Question) -> str:
+    """A question as it is asked."""
+    words = CHOOSE if item.choices else SOLVE
+    return referee.render(words[language(item)], question=item.question, choices=item.lettered)
+
+
+def worked(referee: Referee, item: Question) -> Example:
+    """A question with its answer, in the form in which both are wanted."""
+    answer = referee.render(ANSWER[language(item)], answer=item.answer)
+    reply = item.answer if item.choices else "\n".join(filter(None, [item.explanation, answer]))
+    return Example(f"{put(referee, item)}\n\n{form(item).hint}", reply)
+
+
+def form(item: Question) -> Option | Exact:
+    """How the answer to a question is read."""
+    spoken = language(item)
+    if item.choices:
+        return Option(item.choices, LETTER[spoken], AGAIN.get(spoken))
+    return Exact(number(item.answer) is not None, LINE[spoken], AGAIN.get(spoken))
+
+
+def language(item: Question) -> str:
+    """The language in which a question is put: Chinese for Chinese ones, English for all others."""
+    return "zh" if item.language.partition("_")[0] == "zh" else "en"
+
+
+CHOOSE = {"en": Prompt("choose_en", "{question}\n\n{choices}"), "zh": Prompt("choose_zh", "{question}\n\n{choices}")}
+SOLVE = {"en": Prompt("solve_en", "{question}"), "zh": Prompt("solve_zh", "{question}")}
+LETTER = {
+    "en": "Answer with the letter of the right choice and nothing else.",
+    "zh": "只回答正确选项的字母，不要有任何其他内容。",
+}
+LINE = {
+    "en": "Think it through step by step. Then end with a line that says `Answer:` and, after it, the answer alone.",
+    "zh": "请一步一步地思考。最后另起一行，写“答案：”，后面只写答案。",
+}
+ANSWER = {"en": Prompt("answer_en", "Answer: {answer}"), "zh": Prompt("answer_zh", "答案：{answer}")}
+AGAIN = {"zh": Prompt("again_zh", "你的回答无法识别。{hint}")}
+
+
+def student(sight: Sight, knowledge: float = 0.5, memory: int = 0) -> str:
+    """Knows the share `knowledge` of all questions, the same ones in every match, and guesses at the rest.
+
+    Another `memory` is another choice of questions.
+    """
+    item: Question = sight.item
+    if known_from(memory, item.id) < knowledge:
+        return item.answer
+    return sight.rng.choice(item.letters) if item.choices else str(sight.rng.randint(0, 1000))
+
+
+def known_from(memory: int, question: str) -> float:
+    """From which knowledge on a question is known: between 0 and 1, always the same."""
+    return int.from_bytes(blake2b(f"{memory}|{question}".encode(), digest_size=4).digest()) / 2**32
+
+
+QA.bots = {"student": student}
