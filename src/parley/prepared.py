@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from parley.datasets.files import Located
 from parley.datasets.forms import item_of, items_of
 from parley.datasets.works import works_of
 from parley.errors import KeyMissing, UsageError, unknown
-from parley.items import by_id, how_many, kind_of, stored
+from parley.items import by_id, how_many, kind_of, spread, stored
 from parley.pace import Limits
 from parley.participants import Participant
 from parley.plan import Plan
@@ -45,6 +45,7 @@ class Prepared:
     prices: Prices
     works: Mapping[str, Work]
     source: Path | None = None  # of matches that are judged again: the file that has their replies
+    pool: Mapping[str, Any] = field(default_factory=dict)  # all items that could be played on, in the order of choice
 
     @property
     def attended(self) -> bool:
@@ -103,12 +104,16 @@ def prepare(
         raise UsageError(f"{task.name} is played on items: name them with --dataset NAME|PATH")
     known = fitting(items or (), type(task))
     chosen = by_id(taken(known, task))
+    if not again and not recorded and not config.verified and not config.verify:  # else they are in order already
+        chosen = by_id(spread(list(chosen.values()), task.stratum, config.seed))
+        if config.items is None and task.sample is not None:
+            config = replace(config, items=min(task.sample, len(chosen)))
     others = f", {len(chosen)} of them for {task.name} as it is set" if len(chosen) < len(known) else ""
     read = [f"dataset {config.dataset}: {how_many(len(known))} read{others}", *odd] if config.dataset is not None else []
     if config.items is not None:
         if not 1 <= config.items <= len(chosen):
             raise UsageError(f"--items {config.items}: the dataset has {how_many(len(chosen))}")
-        chosen = dict(list(chosen.items())[: config.items])
+    pool, chosen = chosen, dict(list(chosen.items())[: config.items])
     plan = (
         recorded.plan
         if recorded
@@ -123,6 +128,7 @@ def prepare(
             size=config.seats,
             stop=config.stop,
             max_blocks=config.max_blocks,
+            verify=None if config.verify is None else (config.verify.wanted, config.verify.theta),
         )
     )
     table = counted(plan.opening.seats, task)
@@ -145,6 +151,7 @@ def prepare(
         prices,
         works,
         recorded.path if recorded else None,
+        pool,
     )
     # Each is made once, so that a wrong name or option fails here.
     made = {alias: who for alias, who, _ in prepared.participants(keyless)} if seated else {}
