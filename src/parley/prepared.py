@@ -110,9 +110,8 @@ def prepare(
             config = replace(config, items=min(task.sample, len(chosen)))
     others = f", {len(chosen)} of them for {task.name} as it is set" if len(chosen) < len(known) else ""
     read = [f"dataset {config.dataset}: {how_many(len(known))} read{others}", *odd] if config.dataset is not None else []
-    if config.items is not None:
-        if not 1 <= config.items <= len(chosen):
-            raise UsageError(f"--items {config.items}: the dataset has {how_many(len(chosen))}")
+    if config.items is not None and not 1 <= config.items <= len(chosen):
+        raise UsageError(f"--items {config.items}: the dataset has {how_many(len(chosen))}")
     pool, chosen = chosen, dict(list(chosen.items())[: config.items])
     plan = (
         recorded.plan

@@ -159,7 +159,7 @@ class Task:
         return ""
 
     def stratum(self, item: Any) -> str | None:
-        """What kind of item this is: items are drawn with the run's seed, each kind in its share. None: the first ones are taken."""
+        """What kind of item this is: items are drawn with the run's seed, each kind in its share. None: the first are taken."""
         return None
 
     def vetting(self) -> Vetting | None:

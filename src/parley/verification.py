@@ -45,7 +45,7 @@ def looking(prepared: Prepared) -> Prepared:
     assert vetting is not None
     models: dict[str, dict[str, Any]] = {}
     for alias in dict.fromkeys(alias for role in vetting.roles for alias in config.instruments.get(role, [])):
-        if config.models[alias] not in models.values():  # one model in two roles is asked once
+        if alias in prepared.functions or config.models[alias] not in models.values():  # one model in two roles is asked once
             models[alias] = config.models[alias]
     wanted = config.items or len(prepared.pool)
     found = Config(
