@@ -67,7 +67,7 @@ def test_a_module_imports_only_from_its_own_block_or_above(name, path):
 def test_tasks_import_only_parley_scoring_and_what_has_no_effects(path):
     for found in imports(path):
         assert (
-            found in ("parley", "parley.answers", "parley.scoring", "parley.writing")
+            found in ("parley", "parley.scoring", "parley.writing", "parley.answers")
             or found.startswith("parley.scoring.")
             or found.split(".")[0] in PURE
         ), found
@@ -83,7 +83,7 @@ def test_statistics_and_scoring_stand_alone(path):
 
 
 def test_the_rule_layer_touches_no_clock_file_or_network():
-    for name in BLOCKS[0][:11]:
+    for name in BLOCKS[0][:10]:
         found = {module.split(".")[0] for module in imports(SRC / f"{name}.py")}
         assert found <= PURE | {"parley", "orjson", "fastjsonschema", "json_repair"}, f"{name} imports {found}"
 
@@ -92,7 +92,7 @@ def test_the_public_names_are_these():
     assert sorted(parley.__all__) == [
         "Amount", "Choice", "Code", "Demonstrations", "Example", "Fields", "Forfeit", "Metric", "Paragraph", "ParleyError",
         "Problem", "Prompt", "Question", "Reader", "RecordEnded", "Referee", "Result", "Role", "Said", "Scores", "Seat", "Sight",
-        "Task", "TaskError", "Text", "UsageError", "View", "Word", "WordList", "rejudge", "resume", "run", "run_async",
+        "Task", "TaskError", "Text", "UsageError", "Vetting", "View", "Word", "WordList", "rejudge", "resume", "run", "run_async",
     ]  # fmt: skip
     for name in parley.__all__:
         assert getattr(parley, name) is not None

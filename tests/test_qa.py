@@ -362,5 +362,5 @@ def test_letters_are_weighed():
             reader.read(reader.weigh(tokens))
     assert said(QA(by="logprobs"), CITY, '{"B": -0.1, "A": -2}')[0].scores[STUDENT]["accuracy"] == 1
     check_task(QA(by="logprobs"), items=[CITY], seeds=(1,))
-    with pytest.raises(UsageError, match="none of the 1 items is for qa as it is set; item eggs: it has no choices"):
+    with pytest.raises(UsageError, match="none of the 1 item is for qa as it is set: 1 item without choices"):
         run("qa", ["bot/student"], items=[EGGS], by="logprobs")

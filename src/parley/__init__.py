@@ -9,7 +9,7 @@ from parley.expect import Amount, Choice, Code, Fields, Reader, Said, Text, Word
 from parley.material import Paragraph, Problem, Question
 from parley.pool import Example, Seat, View
 from parley.referee import Referee
-from parley.task import Metric, Prompt, Role, Scores, Sight, Task
+from parley.task import Metric, Prompt, Role, Scores, Sight, Task, Vetting
 from parley.works import Demonstrations, WordList
 
 if _TYPE_CHECKING:
@@ -44,6 +44,7 @@ __all__ = [
     "TaskError",
     "Text",
     "UsageError",
+    "Vetting",
     "View",
     "Word",
     "WordList",

@@ -230,3 +230,25 @@ def same(said: str, answers: Iterable[str]) -> bool:
     """Whether an answer is one of the right ones: the same number, or the same words."""
     mine = number(said)
     return any(plain(said) == plain(each) or (mine is not None and mine == number(each)) for each in answers)
+
+
+WORD = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+(?:['’-]\w+)*")
+GIVEN = re.compile(
+    r"(?:correct|right|actual|true) (?:answer|option|choice)(?: to [^.?!]{1,80}?)? "
+    r"(?:is|was|would be|should be)(?: option| choice)?|正确(?:的)?(?:答案|选项)(?:是|为|应该是|应为)"
+)
+
+
+def words_in(text: str) -> int:
+    """How many words a text has; a Chinese character counts as one."""
+    return len(WORD.findall(text))
+
+
+def gives_away(said: str, right: str, letter: str = "") -> bool:
+    """Whether words announce the right answer as such; to mention a choice is not to give it away."""
+    words = said.casefold()
+    for found in GIVEN.finditer(words):
+        rest = words[found.end() : found.end() + 200]
+        if right.casefold() in rest or (letter and re.match(rf"\W*{letter.casefold()}\b", rest)):
+            return True
+    return False

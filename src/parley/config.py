@@ -34,6 +34,14 @@ class Rejudged:
 
 
 @dataclass(frozen=True)
+class Verify:
+    """Items are put to all models until so many are answered right, each by each with more than the share theta of answers."""
+
+    wanted: int
+    theta: float
+
+
+@dataclass(frozen=True)
 class Config:
     """The configuration of a run; how fast it is played is kept, and may change."""
 
@@ -59,6 +67,8 @@ class Config:
     name: str = ""
     concurrency: int | None = None  # matches in flight; None: as many as is usual
     rejudged: Rejudged | None = None  # matches of another run, judged again
+    verify: Verify | None = None  # a run that only looks for items
+    verified: str = ""  # the run that has found the items
     excluded: list[str] = field(default_factory=list)  # models that do not play, and keep an empty place in tables
 
     def __post_init__(self) -> None:
@@ -95,6 +105,8 @@ class Config:
             known["stop"] = Stop(**known["stop"])
         if known.get("rejudged") is not None:
             known["rejudged"] = Rejudged(**known["rejudged"])
+        if known.get("verify") is not None:
+            known["verify"] = Verify(**known["verify"])
         if (most := known.get("max_blocks")) is not None and (type(most) is not int or most < 1):
             raise ValueError(f"max_blocks must be a whole number from 1 on, not {most!r}")
         return cls(**known)

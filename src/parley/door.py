@@ -19,6 +19,7 @@ from parley.prepared import prepare_again
 from parley.rejudging import asked_of, rejudging
 from parley.result import Result
 from parley.task import Task
+from parley.verification import start
 
 Models = Mapping[str, Any] | Sequence[Any]
 
@@ -82,7 +83,7 @@ async def run_async(
     experiment.override(sandbox=kept_apart(sandbox, unsafe_run_code_without_isolation))
     experiment.override(store=str(store) if store else None)
     experiment.draw_from(dataset)
-    return judged(await runs.start(experiment.prepared(), stores.folder(experiment.store)))
+    return judged(await start(experiment.prepared(), stores.folder(experiment.store)))
 
 
 def resume(

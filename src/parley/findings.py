@@ -86,9 +86,10 @@ class Findings:
         return next((str(metric["name"]) for metric in [*alone, *own]), None)
 
     def leading(self, role: str) -> str | None:
-        """What a role is ranked by: what is measured of it; where nothing is, its first metric."""
-        first = next((name for name, metric in self.metrics.items() if not metric["roles"] or role in metric["roles"]), None)
-        return self.measured(role) or first
+        """What a role is ranked by: what is measured of it alone; where nothing is, the task's first metric that it has."""
+        own = [metric for metric in self.metrics.values() if not metric["roles"] or role in metric["roles"]]
+        alone = [metric for metric in own if list(metric["roles"]) == [role] and not metric.get("judged")]
+        return next((str(metric["name"]) for metric in [*alone, *own]), None)
 
     def results(self) -> list[dict[str, Any]]:
         """Every model in every role and metric: mean, interval, n, what is missing, what the score rests on."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, asdict, fields
 from difflib import get_close_matches
+from random import Random
 from typing import Any
 
 from parley.errors import UsageError
@@ -77,6 +78,21 @@ def by_id(items: Iterable[Any]) -> dict[str, Any]:
             raise UsageError(f"two items have the id {item.id!r}: number {first} and number {number}")
         found[str(item.id)] = item
     return found
+
+
+def spread(items: Sequence[Any], kind: Callable[[Any], str | None], seed: int) -> list[Any]:
+    """Items in an order drawn with a seed: every beginning has each kind in about its share; without kinds, as they are."""
+    groups: dict[str, list[Any]] = {}
+    for item in items:
+        if (name := kind(item)) is None:
+            return list(items)
+        groups.setdefault(name, []).append(item)
+    placed = []
+    for name, members in groups.items():
+        rng = Random(f"{seed}|items|{name}")
+        shift, order = rng.random(), rng.sample(members, len(members))
+        placed += [((at + shift) / len(order), name, item) for at, item in enumerate(order)]
+    return [item for _, _, item in sorted(placed, key=lambda each: each[:2])]
 
 
 def stored(items: Sequence[Any]) -> list[tuple[str, bytes]]:

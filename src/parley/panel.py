@@ -13,7 +13,7 @@ from parley.statistics.correlation import Correlation, blocked_correlation, cent
 from parley.statistics.intervals import interval
 from parley.statistics.judges import Judgement, self_preference
 
-PANEL = "judge"  # the role whose seats vote, also where no vote of theirs could be read
+PANELS = ("judge", "evaluator")  # the roles whose seats vote, also where no vote of theirs could be read
 
 
 class Vote(NamedTuple):
@@ -21,6 +21,7 @@ class Vote(NamedTuple):
 
     block: str
     match: int
+    note: int  # where a match is judged several times, which time this is
     judge: str  # the seat
     name: str  # who sat there
     seat: str  # who was judged
@@ -35,14 +36,15 @@ def judges(findings: Findings) -> dict[str, Any] | None:
     if judged is None:
         return None
     votes = votes_of(findings)
+    bounds = findings.bounds[judged]
     panels = {vote.match: 0 for vote in votes} | {vote.match: 1 for vote in votes if vote.score is None}
     return {
         "metric": judged,
-        "panel": panel(votes, findings.bounds[judged]),
+        "panel": panel(votes, bounds),
         "incomplete": {"matches": sum(panels.values()), "of": len(panels)},
         "agreement": agreement(votes),
         "validity": [row for role in findings.roles for row in compared(findings, role, judged)],
-        "bias": [*lengthy(findings, votes), *selfish(findings, votes, findings.bounds[judged])],
+        "bias": [*lengthy(findings, votes), *selfish(findings, votes, bounds)],
         "also_play": playing(findings, votes),
     }
 
@@ -51,15 +53,17 @@ def votes_of(findings: Findings) -> list[Vote]:
     """Every vote that was asked for in a match that counts, on seats that count; one that could not be read is None."""
     found = []
     for match in findings.matches:
-        noted = [note["votes"] for note in findings.archive.notes(match["number"]) if "votes" in note]
-        given = {judge: by for votes in noted for judge, by in votes.items()}
-        judging = [seat for seat in match["seats"] if Seat.of(seat).role == PANEL] if noted else []
-        for judge in dict.fromkeys([*judging, *given]):
-            for seat, alias in match["seats"].items():
-                role = Seat.of(seat).role
-                if role in findings.roles and seat not in match["idle"]:
-                    score = given.get(judge, {}).get(seat, {}).get("score")
-                    found.append(Vote(match["block"], match["number"], judge, match["seats"][judge], seat, role, alias, score))
+        for number, note in enumerate(findings.archive.notes(match["number"])):
+            if "votes" not in note:
+                continue
+            judging = [seat for seat in match["seats"] if Seat.of(seat).role in PANELS]
+            for judge in dict.fromkeys([*judging, *note["votes"]]):
+                for seat, alias in match["seats"].items():
+                    role = Seat.of(seat).role
+                    if role in findings.roles and seat not in match["idle"]:
+                        score = note["votes"].get(judge, {}).get(seat, {}).get("score")
+                        who = (judge, match["seats"][judge], seat, role, alias)
+                        found.append(Vote(match["block"], match["number"], number, *who, score))
     return found
 
 
@@ -90,12 +94,12 @@ def agreement(votes: list[Vote]) -> list[dict[str, Any]]:
     twice = len({vote.name for vote in votes}) < len(seats)
     found = []
     for role in dict.fromkeys(vote.role for vote in votes):
-        units: dict[tuple[str, int, str], dict[str, float | None]] = {}
+        units: dict[tuple[str, int, int, str], dict[str, float | None]] = {}
         for vote in votes:
             if vote.role == role:
-                units.setdefault((vote.block, vote.match, vote.seat), {})[vote.judge] = vote.score
+                units.setdefault((vote.block, vote.match, vote.note, vote.seat), {})[vote.judge] = vote.score
         rows = [[given.get(seat) for seat in seats] for given in units.values()]
-        alpha = krippendorff_alpha(rows, "interval", [block for block, _, _ in units])
+        alpha = krippendorff_alpha(rows, "interval", [block for block, *_ in units])
         found.append({"role": role, "judges": len(seats), "one_model_twice": twice, **facts(alpha)})
     return found
 

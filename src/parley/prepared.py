@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,20 +12,17 @@ from parley.budget import END, LONGEST_REPLY, REQUEST, endless, limit_of
 from parley.catalogue import task_class
 from parley.config import Config, about_prompts, chosen_prompts, identity, unused_prompts
 from parley.costs import costs, money, prices_of, total
-from parley.datasets import items_from, unread
-from parley.datasets.files import Located
-from parley.datasets.forms import item_of, items_of
 from parley.datasets.works import works_of
 from parley.errors import KeyMissing, UsageError, unknown
-from parley.items import by_id, how_many, item_from, kind_of, stored
+from parley.items import stored
 from parley.pace import Limits
 from parley.participants import Participant
 from parley.plan import Plan
 from parley.plan.choice import metrics_of, planned
 from parley.prices import Prices, is_free, place
 from parley.recorded import Recorded
-from parley.selection import selected
 from parley.seating import counted
+from parley.selection import selected
 from parley.store.archive import Archive
 from parley.task import Prompt, Task
 from parley.works import Work
@@ -112,6 +108,7 @@ def prepare(
             size=config.seats,
             stop=config.stop,
             max_blocks=config.max_blocks,
+            verify=None if config.verify is None else (config.verify.wanted, config.verify.theta),
         )
     )
     table = counted(plan.opening.seats, task)

@@ -32,6 +32,8 @@ def signature(archive: Archive, matches: int) -> str:
         facts.append(f"{role}:{'+'.join(str(judge['model']) for judge in judges)}@{short(judges)}")
     if config.rejudged is not None:
         facts.append(f"rejudged:{config.rejudged.run}")
+    if config.verified:
+        facts.append("items:verified")
     if identity.get("items"):
         facts.append(f"items:{identity['items']}")
     facts += [f"{name}:{value}" for name, value in identity.get("basis", {}).items()]

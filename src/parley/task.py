@@ -118,6 +118,16 @@ class Sight(NamedTuple):
     works: Mapping[str, Any] = {}
 
 
+class Vetting(NamedTuple):
+    """Which items a task is played on: those that its instruments in these roles answer right, surely enough."""
+
+    roles: tuple[str, ...]
+    theta: float  # the share of answers that must be exceeded
+    samples: int  # answers to each item
+    task: str  # how items are put to them
+    params: Mapping[str, Any]
+
+
 class Task:
     """Subclass as a frozen dataclass: fields are parameters, `play` is the rule of the game.
 
@@ -135,6 +145,7 @@ class Task:
     definition: ClassVar[str] = ""  # of a task that no Python file defines: what it was made from
     stand_in: ClassVar[str] = ""  # the bot by which forecasts play, where a reply in the right form is not enough to go on
     runs_code: ClassVar[bool] = False  # whether what models write is run, for which a sandbox is needed
+    sample: ClassVar[int | None] = None  # how many items are played on, where nothing is said
     play: Callable[..., Coroutine[Any, Any, Scores]]
 
     def metrics(self, seats: Mapping[str, int]) -> Sequence[Metric]:
@@ -164,6 +175,14 @@ class Task:
     def unfit(self, item: Any) -> str:
         """Why an item is none for this task as it is configured; nothing if it is. Such items are left out, and counted."""
         return ""
+
+    def stratum(self, item: Any) -> str | None:
+        """What kind of item this is: items are drawn with the run's seed, each kind in its share. None: the first are taken."""
+        return None
+
+    def vetting(self) -> Vetting | None:
+        """How items are chosen by the instruments before the run, if they are."""
+        return None
 
     def basis(self) -> Mapping[str, str]:
         """What scores rest on besides rule and parameters, like a measure's own signature: it stands in theirs."""

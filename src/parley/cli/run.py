@@ -21,6 +21,7 @@ from parley.experiment_file import from_file, is_file, words_of
 from parley.plan.stopping import TARGETS
 from parley.prepared import Prepared
 from parley.prices import billed
+from parley.verification import start
 
 ASK_FROM = 1.0  # USD
 
@@ -129,7 +130,7 @@ def command(
         return forecasted(prepared, as_json, form)
     if not yes:
         refuse_unwanted(prepared)
-    play = partial(runs.start, prepared, stores.folder(experiment.store))
+    play = partial(start, prepared, stores.folder(experiment.store))
     return played(play, as_json=as_json, form=form, quiet=prepared.attended)
 
 

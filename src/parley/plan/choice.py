@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from parley.errors import ParleyError, TaskError, UsageError
 from parley.plan import Plan
 from parley.plan.arrangements import contestant_roles
+from parley.plan.confident import Confident
 from parley.plan.fixed import scheduled
 from parley.plan.series import Series
 from parley.plan.stopping import Stop, leading_metrics
@@ -28,11 +29,14 @@ def planned(
     size: int | None = None,
     stop: Stop | None = None,
     max_blocks: int | None = None,
+    verify: tuple[int, float] | None = None,
 ) -> Plan:
     """A fixed schedule; with a stop, one that looks at what was played."""
     for what, count in {"repeats": repeats, "max_blocks": 1 if max_blocks is None else max_blocks}.items():
         if count < 1:
             raise UsageError(f"{what} must be at least 1, not {count}")
+    if verify is not None:
+        return Confident(Series(name, task, contestants, instruments, seed, size), items, repeats, *verify)
     if stop is None:
         return scheduled(name, task, contestants, instruments, items, repeats, seed, size)
     if stop.target == "these_items" and not items:

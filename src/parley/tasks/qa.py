@@ -15,8 +15,12 @@ from parley.answers import Exact, Option, Weighed, number, same
 class QA(Task):
     """One question, one answer, right or wrong (KIEval's benchmark accuracy, LLM-Evolve's round 0).
 
-    `shots` worked examples go before a question: 5 where the dataset has some, if nothing is said; `shots_from` names
-    another dataset or file to take them from. `by` says whether a choice is read from the reply, or is the likeliest letter.
+    shots       worked examples before a question; if nothing is said, 5 where the dataset has some
+    shots_from  another dataset or file to take them from
+    by          whether a choice is read from the reply (text), or is the likeliest letter (logprobs)
+    question    the question
+    choices     its choices, a line each
+    answer      the answer of a worked example
     """
 
     name = "qa"
@@ -47,7 +51,7 @@ class QA(Task):
         return [Metric("accuracy", 0, 1, epsilon=0.03, success=1, spread=0.5, digits=3)]
 
     def unfit(self, item: Question) -> str:
-        return "it has no choices, and by is logprobs" if self.by == "logprobs" and not item.choices else ""
+        return "without choices, where by is logprobs" if self.by == "logprobs" and not item.choices else ""
 
     def __post_init__(self) -> None:
         if self.shots is not None and self.shots < 0:
@@ -112,4 +116,9 @@ def known_from(memory: int, question: str) -> float:
     return int.from_bytes(blake2b(f"{memory}|{question}".encode(), digest_size=4).digest()) / 2**32
 
 
-QA.bots = {"student": student}
+def sure(sight: Sight) -> str:
+    """Knows every answer: an interactor or an evaluator of KIEval, asked whether it is sure of a question."""
+    return str(sight.item.answer)
+
+
+QA.bots = {"student": student, "interactor": sure, "evaluator": sure}

@@ -23,8 +23,8 @@ from parley.expect import Reader
 from parley.items import item_from, kind_of
 from parley.match import Outcome
 from parley.pool import Seat, View
-from parley.selection import fitting
 from parley.record import Tape, unrun
+from parley.selection import fitting
 from parley.task import Task
 from parley.testing.table import Listed, Speak, Speaking, play
 

@@ -17,8 +17,8 @@ from parley.participants.bot import ANYWHERE, Bot, make
 from parley.plan import Done, MatchSpec
 from parley.plan.arrangements import usual
 from parley.plan.fixed import scheduled
-from parley.selection import fitting
 from parley.seating import counted
+from parley.selection import fitting
 from parley.statistics import results
 from parley.statistics.intervals import ALPHA
 from parley.statistics.student import incomplete_beta
