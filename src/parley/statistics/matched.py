@@ -24,6 +24,13 @@ class Answers:
     accuracy: Mapping[str, float]
     score: Mapping[str, float]
 
+    def __post_init__(self) -> None:
+        for metric, answers in (("accuracy", self.accuracy), ("score", self.score)):
+            for question, value in answers.items():
+                if not PERCENT[0] <= value <= PERCENT[1]:
+                    where = f"{self.model} on {self.dataset}: {metric} of question {question!r}"
+                    raise UsageError(f"{where} is in percent, from 0 to 100; found {value}")
+
     @property
     def point(self) -> Point:
         """The means over questions; their errors where each rests on at least two."""

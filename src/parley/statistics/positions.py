@@ -1,4 +1,4 @@
-"""Where models lie on one dataset: KIEval score against benchmark accuracy, each beside the line of the others (KIEval, figure 3)."""
+"""Where models lie on one dataset, score against accuracy: each beside the line of the others (KIEval, figure 3)."""
 
 from __future__ import annotations
 

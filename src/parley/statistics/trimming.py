@@ -1,10 +1,10 @@
 """Models that lie below the line of the others, found without knowing which others to trust.
 
 Least squares through all models bends towards the outlying ones and hides them, so the line that sorts models is Siegel's
-repeated median (1982), which less than half of the points cannot carry away. For every k up to a third of the models, the k lowest
-are a group; least squares through the others says how far the nearest of the group lies from them, in studentised units. The same
-is done with honest models, drawn at the same accuracies: the share of draws that show as much is p. Asking for the nearest of a
-group is what finds two cheaters: that one honest model lies apart by chance is common, that two do is rare.
+repeated median (1982), which less than half of the points cannot carry away. For every k up to a third of the models, the k
+lowest are a group; least squares through the others says how far the nearest of the group lies from them, in studentised units.
+The same is done with honest models, drawn at the same accuracies: the share of draws that show as much is p. Asking for the
+nearest of a group is what finds two cheaters: that one honest model lies apart by chance is common, that two do is rare.
 """
 
 from __future__ import annotations
