@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.statistics.correlation import centred_correlation, mid_ranks, pearson, spearman
+from tests.kieval import TABLE_2, TABLE_5
 
 # Anscombe 1973: four sets that all have r = .816.
 SHARED = [10, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5]
@@ -17,23 +18,6 @@ ANSCOMBE = [
     (SHARED, [7.46, 6.77, 12.74, 7.11, 7.81, 8.84, 6.08, 5.39, 8.15, 6.42, 5.73]),
     ([8, 8, 8, 8, 8, 8, 8, 19, 8, 8, 8], [6.58, 5.76, 7.71, 8.84, 8.47, 7.04, 5.25, 12.50, 5.56, 7.91, 6.89]),
 ]
-# KIEval, table 2: accuracy and score of seven models, the sixth of them Yi-6B.
-TABLE_2 = {
-    "ARC-E": ([92.7, 92.3, 81.9, 73.6, 83.5, 90.7, 53.3], [97.6, 90.7, 86.2, 78.9, 80.8, 83.8, 68.4]),
-    "ARC-C": ([82.3, 80.4, 65.7, 55.7, 67.5, 79.0, 43.4], [95.5, 84.1, 78.6, 74.4, 78.5, 76.8, 65.5]),
-    "MMLU": ([58.2, 61.8, 52.1, 44.5, 52.7, 61.9, 33.9], [96.2, 89.6, 87.4, 83.0, 83.0, 86.5, 74.7]),
-    "HellaSwag": ([76.6, 74.4, 59.3, 39.8, 54.4, 73.7, 27.3], [88.2, 80.1, 78.5, 76.4, 70.3, 68.7, 57.3]),
-    "C-Eval": ([50.8, 42.0, 37.8, 33.4, 39.3, 71.5, 26.2], [83.3, 61.0, 54.4, 49.3, 52.2, 55.6, 44.9]),
-}
-# KIEval, table 5: r and p of all models, r and p without Yi-6B.
-TABLE_5 = {
-    "Overall": (0.664, 1.37e-5, 0.765, 8.67e-7),
-    "ARC-E": (0.892, 6.97e-3, 0.934, 6.45e-3),
-    "ARC-C": (0.839, 1.83e-2, 0.940, 5.29e-3),
-    "MMLU": (0.814, 2.57e-2, 0.876, 2.21e-2),
-    "HellaSwag": (0.686, 8.85e-2, 0.862, 2.74e-2),
-    "C-Eval": (0.427, 3.40e-1, 0.924, 8.42e-3),
-}
 FIRST = [7, 8, 6, 9, 5, 7, 8, 4, 6, 7, 9, 3, 7, 8, 5, 6, 10, 7, 6, 8]
 SECOND = [6, 8, 7, 9, 4, 7, 9, 5, 6, 8, 8, 2, 7, 7, 5, 7, 10, 6, 4, 8]
 

@@ -144,13 +144,18 @@ def difference(
 
 def holm(family: Sequence[Pair]) -> list[Pair]:
     """The same pairs with p adjusted for their number (Holm)."""
-    known = sorted((pair for pair in family if pair.p is not None), key=lambda pair: pair.p or 0.0)
-    adjusted: dict[int, float] = {}
+    return [replace(pair, p=p) for pair, p in zip(family, adjusted([pair.p for pair in family]), strict=True)]
+
+
+def adjusted(family: Sequence[float | None]) -> list[float | None]:
+    """Each p so that all statements of a family hold together (Holm 1979); what is unknown is not counted."""
+    known = sorted((p, place) for place, p in enumerate(family) if p is not None)
+    found: list[float | None] = [None] * len(family)
     worst = 0.0
-    for place, pair in enumerate(known):
-        worst = max(worst, min(1.0, (len(known) - place) * (pair.p or 0.0)))
-        adjusted[id(pair)] = worst
-    return [replace(pair, p=adjusted.get(id(pair))) for pair in family]
+    for done, (p, place) in enumerate(known):
+        worst = max(worst, min(1.0, (len(known) - done) * p))
+        found[place] = worst
+    return found
 
 
 def ranks(table: Table, differences: Sequence[Pair], lower_is_better: frozenset[str], alpha: float = ALPHA) -> list[Rank]:

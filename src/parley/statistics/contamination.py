@@ -1,0 +1,186 @@
+"""Which models know a benchmark better than its subject: KIEval score against benchmark accuracy (KIEval §4.2).
+
+Per dataset, each model is tested against the line of the others, one-sided below and above (`positions`). Over datasets a model's
+p are combined by Cauchy's distribution (Liu & Xie 2020), whose tail holds however the datasets depend on each other, as they do
+where the same models sit in all. Over models Holm's correction; what passes only without it is worth a look.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from parley.errors import UsageError, unknown
+from parley.statistics.correlation import Correlation, pearson
+from parley.statistics.intervals import ALPHA
+from parley.statistics.positions import Fit, Point, Side, fit
+from parley.statistics.results import adjusted
+
+SUSPECTED = "suspected"
+ABOVE = "above the line"
+LOOK = "worth a look"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A model over the datasets that could test it: p combined over them, corrected over models."""
+
+    model: str
+    datasets: int
+    below: Side
+    above: Side
+
+
+@dataclass(frozen=True)
+class Contamination:
+    """The analysis: how it was made, dataset by dataset, and what it says of each model."""
+
+    method: str
+    alpha: float
+    reference: list[str]
+    fits: list[Fit]
+    standings: list[Standing]
+
+    @property
+    def suspected(self) -> list[str]:
+        return [one.model for one in self.standings if one.below.level == SUSPECTED]
+
+    @property
+    def worth_a_look(self) -> list[str]:
+        """Below the line before correction over models, but not after it."""
+        return [one.model for one in self.standings if one.below.level == LOOK]
+
+    @property
+    def above(self) -> list[str]:
+        """Models that can do what the benchmark does not show, at either level."""
+        return [one.model for one in self.standings if one.above.level is not None]
+
+
+def contamination(points: Sequence[Point], reference: Collection[str] = (), alpha: float = ALPHA) -> Contamination:
+    """The verdict on every model, against the reference set if there is one."""
+    checked(points, reference, alpha)
+    fits = [fit([one for one in points if one.dataset == name], reference, alpha) for name in unique(p.dataset for p in points)]
+    standings = standing(unique(point.model for point in points), fits, alpha)
+    return Contamination(method(reference, alpha), alpha, sorted(set(reference)), located(fits, standings, alpha), standings)
+
+
+def checked(points: Sequence[Point], reference: Collection[str], alpha: float) -> None:
+    """Refuses what no analysis can be made of."""
+    if not 0 < alpha < 0.5:
+        raise UsageError(f"alpha is the share of honest models that may be listed, between 0 and 0.5; found {alpha}")
+    models = {point.model for point in points}
+    for name in reference:
+        if name not in models:
+            raise unknown("model in the reference set", name, models)
+    seen = set()
+    for point in points:
+        where = f"{point.model} on {point.dataset}"
+        numbers = [point.accuracy, point.score, *(point.errors or ())]
+        if any(number is not None and not math.isfinite(number) for number in numbers):
+            raise UsageError(
+                f"{where}: accuracy, score and errors must be finite numbers, found {numbers}; None is for what is missing"
+            )
+        if point.errors is not None and min(point.errors.x, point.errors.y) < 0:
+            raise UsageError(f"{where}: standard errors cannot be negative, found {point.errors.x} and {point.errors.y}")
+        if (point.model, point.dataset) in seen:
+            raise UsageError(f"{where} is there twice; give one mean over all its questions")
+        seen.add((point.model, point.dataset))
+
+
+def unique(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def standing(models: Sequence[str], fits: Sequence[Fit], alpha: float) -> list[Standing]:
+    """Every model over the datasets that have a p for it."""
+    own = {model: [p for one in fits for p in one.positions if p.model == model and p.below.p is not None] for model in models}
+    below = [combined([p.below.p for p in own[model] if p.below.p is not None]) for model in models]
+    above = [combined([p.above.p for p in own[model] if p.above.p is not None]) for model in models]
+    return [
+        Standing(model, len(own[model]), side(low, low_all, SUSPECTED, alpha), side(high, high_all, ABOVE, alpha))
+        for model, low, low_all, high, high_all in zip(models, below, adjusted(below), above, adjusted(above), strict=True)
+    ]
+
+
+def side(p: float | None, corrected: float | None, sure: str | None, alpha: float) -> Side:
+    """The level reached, of which the name given is the highest."""
+    if p is None or corrected is None or p > alpha or sure is None:
+        return Side(p, corrected)
+    return Side(p, corrected, sure if corrected <= alpha else LOOK)
+
+
+def located(fits: Sequence[Fit], standings: Sequence[Standing], alpha: float) -> list[Fit]:
+    """On which datasets a listed model lies apart, at most at the level that it has over all; its datasets are corrected."""
+    whole = {one.model: one for one in standings}
+    low, high = {}, {}
+    for model in whole:
+        own = [(one.dataset, p) for one in fits for p in one.positions if p.model == model]
+        for (dataset, _), below, above in zip(
+            own, adjusted([p.below.p for _, p in own]), adjusted([p.above.p for _, p in own]), strict=True
+        ):
+            low[model, dataset], high[model, dataset] = below, above
+    return [
+        replace(
+            one,
+            positions=[
+                replace(
+                    p,
+                    below=side(p.below.p, low[p.model, one.dataset], whole[p.model].below.level, alpha),
+                    above=side(p.above.p, high[p.model, one.dataset], whole[p.model].above.level, alpha),
+                )
+                for p in one.positions
+            ],
+        )
+        for one in fits
+    ]
+
+
+def combined(values: Sequence[float]) -> float | None:
+    """One p of several that may depend on each other, by Cauchy's distribution.
+
+    A p above one half counts as one half: to do well on one dataset does not excuse knowing another by heart.
+    """
+    if not values:
+        return None
+    if min(values) <= 0:
+        return 0.0
+    mean = math.fsum(1 / math.tan(math.pi * min(value, 0.5)) for value in values) / len(values)
+    return math.atan2(1.0, mean) / math.pi
+
+
+def method(reference: Collection[str], alpha: float) -> str:
+    """How the verdicts were reached, in one line."""
+    how = (
+        f"line of {len(set(reference))} declared reference models, leave-one-out studentised residuals, Student's t"
+        if reference
+        else "no reference set: repeated median line, groups of up to a third of the models trimmed, p by drawing honest models"
+    )
+    return (
+        f"{how}; one-sided; datasets combined by Cauchy's distribution; "
+        f"{SUSPECTED}: p ≤ {alpha:g} after Holm's correction over models; {LOOK}: p ≤ {alpha:g} before it"
+    )
+
+
+@dataclass(frozen=True)
+class Row:
+    """The correlation of accuracy and score on a dataset, or over all of them, every point counted once (KIEval, table 5)."""
+
+    dataset: str | None
+    without: tuple[str, ...]
+    correlation: Correlation
+
+
+def correlations(points: Sequence[Point], without: Sequence[str] = (), alpha: float = ALPHA) -> list[Row]:
+    """Overall and by dataset; with all models, then without the excluded ones."""
+    models = {point.model for point in points}
+    for name in without:
+        if name not in models:
+            raise unknown("model to leave out", name, models)
+    found = []
+    for left_out in dict.fromkeys([(), tuple(without)]):
+        kept = [point for point in points if point.model not in left_out]
+        for dataset in [None, *unique(point.dataset for point in points)]:
+            chosen = [point for point in kept if dataset in (None, point.dataset)]
+            found.append(Row(dataset, left_out, pearson([p.accuracy for p in chosen], [p.score for p in chosen], alpha)))
+    return found
