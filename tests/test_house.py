@@ -90,7 +90,7 @@ def test_the_public_names_are_these():
     assert sorted(parley.__all__) == [
         "Amount", "Choice", "Code", "Example", "Fields", "Forfeit", "Metric", "Paragraph", "ParleyError", "Problem", "Prompt",
         "Reader", "Referee", "Result", "Role", "Said", "Scores", "Seat", "Sight", "Task", "TaskError", "Text", "UsageError",
-        "View", "Word", "WordList", "resume", "run", "run_async",
+        "View", "Word", "WordList", "WordPair", "resume", "run", "run_async",
     ]  # fmt: skip
     for name in parley.__all__:
         assert getattr(parley, name) is not None

@@ -6,7 +6,7 @@ from typing import Any as _Any
 
 from parley.errors import Forfeit, ParleyError, TaskError, UsageError
 from parley.expect import Amount, Choice, Code, Fields, Reader, Said, Text, Word
-from parley.material import Paragraph, Problem
+from parley.material import Paragraph, Problem, WordPair
 from parley.pool import Example, Seat, View
 from parley.referee import Referee
 from parley.task import Metric, Prompt, Role, Scores, Sight, Task
@@ -44,6 +44,7 @@ __all__ = [
     "View",
     "Word",
     "WordList",
+    "WordPair",
     "resume",
     "run",
     "run_async",

@@ -56,3 +56,19 @@ class Paragraph:
         """Both languages by their names; by their codes where they have none here."""
         source, target = (LANGUAGES.get(code, code) for code in (self.source_language, self.target_language))
         return source, target
+
+
+@dataclass(frozen=True)
+class WordPair:
+    """Two words that are alike and yet not the same, with other names of each that count as it."""
+
+    id: str
+    a: str
+    b: str
+    topic: str = ""
+    synonyms_a: tuple[str, ...] = ()
+    synonyms_b: tuple[str, ...] = ()
+
+    def names(self, word: str) -> tuple[str, ...]:
+        """One of the two words, and all that counts as it."""
+        return (self.a, *self.synonyms_a) if word == self.a else (self.b, *self.synonyms_b)
