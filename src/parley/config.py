@@ -32,6 +32,7 @@ class Config:
     contestants: list[str]
     instruments: dict[str, list[str]] = field(default_factory=dict)
     plan: str = "round_robin"
+    adversary: str | None = None  # the alias of whom all models meet, who is not ranked
     repeats: int = 1
     seed: int = 0
     standardise: Literal["on_error", "always"] = "on_error"
@@ -55,6 +56,12 @@ class Config:
             raise unknown("sandbox", self.sandbox, SANDBOXES)
         if self.max_calls is not None and self.max_calls < 0:
             raise UsageError(f"max_calls must be a whole number, 0 or more, not {self.max_calls}")
+
+    @property
+    def seated(self) -> list[str]:
+        """Everybody who sits somewhere, by alias, each once."""
+        others = [alias for panel in self.instruments.values() for alias in panel]
+        return list(dict.fromkeys([*self.contestants, *([self.adversary] if self.adversary else []), *others]))
 
     def encoded(self) -> bytes:
         text = orjson.dumps(asdict(self))

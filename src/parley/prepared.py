@@ -85,7 +85,7 @@ def prepare(
     """
     task = task or task_class(config.task).configured(config.params)
     prompts = chosen_prompts(type(task), config.prompts)
-    for alias in [*config.contestants, *(alias for panel in config.instruments.values() for alias in panel)]:
+    for alias in config.seated:
         if alias not in config.models:
             raise unknown("model", alias, config.models)
     if len(set(config.contestants)) != len(config.contestants):
@@ -117,6 +117,7 @@ def prepare(
         size=config.seats,
         stop=config.stop,
         max_blocks=config.max_blocks,
+        adversary=config.adversary,
     )
     table = counted(plan.opening.seats, task)
     metrics_of(task, table)

@@ -25,8 +25,9 @@ class Fixed:
         repeats: int,
         seed: int,
         size: int | None = None,
+        adversary: str | None = None,
     ) -> None:
-        series = Series(name, task, contestants, instruments, seed, size)
+        series = Series(name, task, contestants, instruments, seed, size, adversary)
         played_on: Sequence[str | None] = items or [None]
         self.specs: list[MatchSpec] = []
         for turn, (repeat, item) in enumerate(product(range(1, repeats + 1), played_on)):
