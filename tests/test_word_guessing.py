@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import parley
-from parley import Seat, UsageError, WordPair
+from parley import Result, Seat, UsageError, WordPair
 from parley.audit import audit
 from parley.datasets import items_from
+from parley.external import external
 from parley.plan.arrangements import Table, together
 from parley.pool import text_of
 from parley.scoring.matching import mentions
@@ -323,6 +324,84 @@ def test_planted_abilities_are_found_apart_with_holm_adjusted_differences(tmp_pa
         assert pair["p"] < 0.01
     assert found["comprehension", "guarded", "plain"]["p"] > 0.05
     assert found["confusion", "plain", "strong"]["p"] > 0.05
+
+
+def run_of_four(tmp_path, **options):
+    models = {x: {"model": "bot/guesser", "strength": n / 4} for n, x in enumerate("abcd", 1)}
+    return parley.run("word_guessing", models=models, items=ITEMS[:22], store=tmp_path, **options)
+
+
+def test_the_part_on_guessing_counts_matches_zeros_and_means(tmp_path):
+    result = run_of_four(tmp_path, rounds=3, end="all_guessed")
+    found, matches = result.data["guessing"], result.matches
+    notes = [match["notes"][0]["guessing"] for match in matches]
+    beyond = [note for note in notes if note["rounds"] > 2]
+    wanted = [(len(beyond), 22), (sum(note["guessed"] for note in beyond), len(beyond)), (sum(n["guessed"] for n in notes), 22)]
+    assert [(each["count"], each["of"]) for each in found["matches"]] == wanted
+    assert 0 < wanted[0][0] < 22
+    for each in found["models"]:
+        ages = [match["scores"][seat]["age"] for match in matches for seat, who in match["seats"].items() if who == each["alias"]]
+        assert each["zeros"]["count"] == ages.count(0)
+        assert each["zeros"]["low"] <= ages.count(0) / 22 <= each["zeros"]["high"]
+        assert each["age"] == pytest.approx(sum(ages) / 22)
+        assert each["harmonic"] == pytest.approx(2 / (1 / each["comprehension"] + 1 / each["confusion"]))
+        assert each["harmonic"] > each["age"]
+    assert "beyond two rounds" in result.render(part="guessing")
+    assert result.render("csv", "guessing").splitlines()[0].startswith("alias,age,comprehension,confusion,harmonic,zeros_count")
+
+
+def test_only_successful_matches_stand_in_the_signature_and_the_others_are_missing(tmp_path):
+    result = run_of_four(tmp_path, rounds=3, only="successful")
+    good = result.data["guessing"]["matches"][1]["count"]
+    assert 0 < good < 22
+    assert all(row["missing"] == 22 - good and "|only:successful|" in row["signature"] for row in result.data["results"])
+    assert "|match:jaro>0.8,synonyms,folded|" in result.data["results"][0]["signature"]
+
+
+def test_the_heat_map_has_every_model_and_topic_with_n(tmp_path):
+    result = run_of_four(tmp_path)
+    rows = [row for row in result.data["topics"] if row["metric"] == "age"]
+    assert len(rows) == 44
+    assert {row["blocks"] for row in rows} == {2}
+    food = [m for m in result.matches if m["item"].startswith("food/")]
+    ages = [match["scores"][seat]["age"] for match in food for seat, who in match["seats"].items() if who == "a"]
+    (row,) = [row for row in rows if (row["topic"], row["alias"]) == ("food", "a")]
+    assert row["mean"] == pytest.approx(sum(ages) / 2)
+    assert row["low"] <= row["mean"] <= row["high"]
+    assert result.render(part="topics").splitlines()[0].split() == ["topic", "role", "a", "b", "c", "d", "mean"]
+
+
+def test_scores_from_elsewhere_are_correlated_by_rank(tmp_path):
+    path = run_of_four(tmp_path, rounds=2).path
+    means = {row["alias"]: row["mean"] for row in Result(path).data["results"] if row["metric"] == "age"}
+    file = tmp_path / "scores.csv"
+    lines = [f"{alias},{mean * 100}%,{-mean},{'' if alias == 'a' else 5}" for alias, mean in means.items()]
+    file.write_text("\n".join(["alias,same,opposite,flat", *lines, "stranger,1,1,1"]))
+    rows = {row["score"]: row for row in Result(path, scores=file).data["external"] if row["metric"] == "age"}
+    assert rows["same"]["rho"] == 1
+    assert rows["opposite"]["rho"] == -1
+    assert (rows["flat"]["rho"], rows["flat"]["models"], rows["flat"]["left_out"]) == (None, 3, 1)
+    assert "same" in Result(path, scores=file).render(part="external")
+    assert Result(path).data["external"] == []
+    assert "--scores" in Result(path).render(part="external")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("alias,mmlu\nnobody,1\n", "no row is about a model of this run"),
+        ("alias,mmlu\na,high\n", "row 1: mmlu wants a number, found 'high'"),
+        ("alias,mmlu\na,nan\n", "row 1: mmlu wants a number"),
+        ("alias,mmlu\na,1\na,2\n", "row 2: a has scores already: .*row 1"),
+        ("who,mmlu\na,1\n", "row 1: wanted a column `alias`"),
+        ("alias\na\n", "one or more columns of scores"),
+    ],
+)
+def test_scores_that_cannot_be_read_are_refused_with_their_row(text, said, tmp_path):
+    file = tmp_path / "scores.csv"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=said):
+        external([{"alias": "a", "model_requested": "bot/guesser", "metric": "age", "role": "players", "mean": 1.0}], file)
 
 
 @pytest.mark.slow

@@ -32,7 +32,6 @@ class Config:
     contestants: list[str]
     instruments: dict[str, list[str]] = field(default_factory=dict)
     plan: str = "round_robin"
-    adversary: str | None = None  # the alias of whom all models meet, who is not ranked
     repeats: int = 1
     seed: int = 0
     standardise: Literal["on_error", "always"] = "on_error"
@@ -41,6 +40,7 @@ class Config:
     columns: dict[str, Any] = field(default_factory=dict)  # field of an item: the dataset's column for it
     items: int | None = None
     seats: int | None = None  # of a role of open size, where the plan makes groups
+    adversary: str | None = None  # the alias of whom all models meet, who is not ranked
     stop: Stop | None = None  # a plan that looks at what was played
     max_blocks: int | None = None
     budget_usd: float | None = None  # bounds on all that the run spends, however often it is resumed

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from parley.costs import COUNTS, total
-from parley.courses import judges, partners, passes, rounds
+from parley.courses import external, fixed, guessing, judges, partners, passes, rounds, topics
 from parley.statistics.roles import shown
 from parley.tables import Table, between, nothing, number
 
@@ -114,11 +114,6 @@ def ratings(data: Data) -> list[Table]:
     return found or [nothing("ratings are for matches of two that one wins")]
 
 
-def fixed(data: Data) -> str:
-    """What to know of an interval that is made for a number of blocks fixed beforehand, where it was not."""
-    return "; intervals as if the number of blocks had been fixed beforehand" if data["stability"] else ""
-
-
 def elo(found: Data) -> str:
     """The interval of a rating."""
     return "–" if found["low"] is None else f"{found['low']:.0f} to {found['high']:.0f}"
@@ -166,8 +161,10 @@ def aim(stability: Data, path: Data) -> str:
 def rows_of(part: str, data: Data) -> list[dict[str, Any]]:
     """A part as flat rows, every number as it is: for machines."""
     match part:
-        case "cost" | "pairs" | "partners" | "positions" | "rounds" | "passes":
+        case "cost" | "external" | "pairs" | "partners" | "passes" | "positions" | "rounds" | "topics":
             found = list(data[part])
+        case "guessing":
+            found = flat(data["guessing"]["models"]) if data["guessing"] else []
         case "roles" | "corpus":
             found = [
                 {"metric": table["metric"]}
@@ -201,6 +198,18 @@ def rows_of(part: str, data: Data) -> list[dict[str, Any]]:
             ]
     signature = data["results"][0]["signature"] if data["results"] else None
     return [{**row, "signature": signature} for row in found]
+
+
+def flat(rows: Iterable[Data]) -> list[dict[str, Any]]:
+    """Rows whose shares stand in columns of their own."""
+    return [
+        {
+            name: value
+            for key, inner in row.items()
+            for name, value in ([(f"{key}_{end}", inner[end]) for end in inner] if isinstance(inner, dict) else [(key, inner)])
+        }
+        for row in rows
+    ]
 
 
 def judged(found: Data) -> list[dict[str, Any]]:
@@ -256,6 +265,8 @@ def prices(data: Data) -> list[str]:
 PARTS: dict[str, Callable[[Data], list[Table]]] = {
     "corpus": corpus,
     "cost": cost,
+    "external": external,
+    "guessing": guessing,
     "judges": judges,
     "pairs": pairs,
     "partners": partners,
@@ -265,4 +276,5 @@ PARTS: dict[str, Callable[[Data], list[Table]]] = {
     "roles": roles,
     "rounds": rounds,
     "stability": stability,
+    "topics": topics,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,10 +38,15 @@ def word_in(found: Any, column: str) -> str:
 
 
 def words_in(found: Any, column: str) -> tuple[str, ...]:
-    """Several words: a list, or a text in which commas or semicolons stand between them."""
+    """Several words: a list, also as JSON, or a text in which commas or semicolons stand between them."""
     if found is None or found == "":
         return ()
-    if isinstance(found, str):
+    if isinstance(found, str) and found.lstrip().startswith("["):
+        try:
+            found = json.loads(found)
+        except ValueError as wrong:
+            raise ValueError(f"{column} begins like a list in JSON, but is none: {wrong}") from None
+    elif isinstance(found, str):
         found = [each for each in found.replace(";", ",").split(",") if each.strip()]
     if isinstance(found, Mapping) or not isinstance(found, list | tuple):
         raise ValueError(f"{column} wants a list of words, found {type(found).__name__}")
