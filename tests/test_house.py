@@ -132,7 +132,7 @@ def test_help_and_import_are_cheap():
 
 def test_nothing_heavy_is_imported_at_the_start():
     heavy = ["aiohttp", "rich", "yaml", "scipy", "numpy", "pandas", "polars", "fastjsonschema", "asyncio", "sqlite3", "uvloop"]
-    heavy += ["sacrebleu", "lxml"]
+    heavy += ["sacrebleu", "lxml", "rapidfuzz"]
     code = f"import sys, parley.cli\nprint([name for name in {heavy!r} if name in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"

@@ -47,7 +47,8 @@ class WordGuessing(Task):
         first_group = referee.rng.sample(players, len(players) // 2)
         words = {player: pair.a if player in first_group else pair.b for player in players}
         for player in players:
-            referee.tell(player, referee.render(RULES, n=len(players), me=player, word=words[player]))
+            referee.tell(player, referee.render(RULES, n=len(players), me=str(player), word=words[player]))
+        referee.tell(players, referee.render(HEARD[self.open_guesses]))
 
         turn, number, described = 0, 0, list[str]()
         firsts: dict[Seat, int | None] = dict.fromkeys(players)
@@ -67,8 +68,8 @@ class WordGuessing(Task):
         referee.note(guessing={"words": words, "firsts": firsts, "rounds": number, "guessed": guessed})
         if self.only == "successful" and not (guessed and number > BEYOND):
             return dict.fromkeys(players)
-        steps = {"turn": (len(players) * self.rounds, turn), "round": (self.rounds, number)}[self.unit]
-        return scored(firsts, words, steps[self.length == "actual"], self.never)
+        longest, actual = (len(players) * self.rounds, turn) if self.unit == "turn" else (self.rounds, number)
+        return scored(firsts, words, longest if self.length == "maximum" else actual, self.never)
 
     async def turn(
         self, referee: Referee, player: Seat, others: Sequence[Seat], number: int, word: str, described: list[str]
@@ -92,13 +93,13 @@ class WordGuessing(Task):
     def circulate(self, referee: Referee, player: Seat, others: list[Seat], said: dict[str, str] | None, word: str) -> None:
         """Let the others know what a player said; guesses only where they are open, and never the player's own word."""
         if said is None:
-            referee.tell(others, referee.render(VOID, who=player))
+            referee.tell(others, referee.render(VOID, who=str(player)))
             return
-        referee.tell(others, referee.render(DESCRIBED, who=player, said=referee.quote(said["description"], player)))
+        referee.tell(others, referee.render(DESCRIBED, who=str(player), said=referee.quote(said["description"], player)))
         shown = [(other, said[field(other)]) for other in others if not mentions(said[field(other)], word)]
         guesses = "\n".join(f"{other}: {guess}" for other, guess in shown if folded(guess))
         if self.open_guesses and guesses:
-            referee.tell(others, referee.render(GUESSED, who=player, guesses=referee.quote(guesses, player)))
+            referee.tell(others, referee.render(GUESSED, who=str(player), guesses=referee.quote(guesses, player)))
 
     def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
         if seats["players"] % 2:
@@ -130,7 +131,8 @@ def field(other: Seat) -> str:
 @cache
 def form(*others: Seat) -> Fields:
     """A description and a guess for every other seat."""
-    guesses = {field(other): {"type": "string", "description": f"the word of {other}, as you guess it"} for other in others}
+    guess = "your guess at the word of {}, or an empty text"
+    guesses = {field(other): {"type": "string", "description": guess.format(other)} for other in others}
     return Fields({"description": {"type": "string", "description": "your description"}, **guesses})
 
 
@@ -140,13 +142,17 @@ RULES = Prompt(
 You are {me} of {n} players in a guessing game. There are two secret words, which are alike but not the same. Half of the \
 players have one of them, the other half have the other, and you are not told who has which. Your secret word is “{word}”.
 
-The game has {rounds} rounds. In each round the players take their turns in the order of their numbers. In a turn a player does \
-two things: it describes its own word in a sentence or two, and it guesses the word of every other player. A description must \
-be true, must tell something that nobody has told before, and must not contain the player's own word. All descriptions are read \
-by everybody. A guess is a single word, or a name of a few words; where you have no idea yet, leave it empty.
+The game has up to {rounds} rounds. In each round the players take their turns in the order of their numbers. In a turn a \
+player does two things: it describes its own word in a sentence or two, and it guesses the word of every other player. A \
+description must be true, must tell something that nobody has told before, and must not contain the player's own word. All \
+descriptions are read by everybody. A guess is a single word, or a name of a few words; leave it empty as long as you have none.
 
 You do well if you find the word of the other half early, and if they find yours late or not at all.""",
 )
+HEARD = {
+    False: Prompt("guesses_private", "Nobody but the referee sees what you guess."),
+    True: Prompt("guesses_open", "All players see what you guess, and you see what they guess."),
+}
 TURN = Prompt("turn", "Round {number} of {rounds}: it is your turn. Describe your word, and guess the words of the others.")
 REFUSED = Prompt("refused", "This cannot stand: {why}. Give your whole turn again; if this happens again, the turn is lost.")
 WHY = {
