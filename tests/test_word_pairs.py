@@ -46,6 +46,9 @@ def test_words_that_only_look_like_plurals_or_articles_stay(word):
         ("an icecream", ["ice cream"], True),
         ("couch", ["sofa", "couch"], True),
         ("couch", ["sofa"], False),
+        ("coach", ["sofa", "couch"], False),  # nearly another name is not that name
+        ("sofe", ["sofa", "couch"], True),
+        ("hide or seek", ["hide or seek"], True),
         ("colour", ["color"], True),  # 0.944
         ("martha", ["marhta"], True),  # 0.944, Jaro's own example
         ("dixon", ["dicksonx"], False),  # 0.767
@@ -81,6 +84,8 @@ def test_similarity_is_jaros_and_exactly_four_fifths_is_not_enough():
         ("C A K E!", "cake", True),
         ("ca\u00adke", "cake", True),
         ("ｃａｋｅ", "cake", True),
+        ("cake2 and 3cakes", "cake", True),
+        ("a 3-D printer", "3D printer", True),
         ("that is it", "hat", False),
         ("looking", "king", False),
         ("ice creams", "ice cream", True),
@@ -138,6 +143,7 @@ def test_no_name_of_a_word_counts_as_its_partner_or_says_it():
     for pair in PAIRS:
         ours, theirs = pair.names(pair.a), pair.names(pair.b)
         assert alike(ours, theirs) is None, pair
+        assert not any(matches(one, [other]) for one in ours for other in theirs), pair  # not even nearly another name
         assert not any(mentions(name, pair.a) for name in theirs), pair
         assert not any(mentions(name, pair.b) for name in ours), pair
 

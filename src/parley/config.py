@@ -58,10 +58,14 @@ class Config:
             raise UsageError(f"max_calls must be a whole number, 0 or more, not {self.max_calls}")
 
     @property
+    def players(self) -> list[str]:
+        """The contestants, and the adversary where there is one."""
+        return [*self.contestants, *([self.adversary] if self.adversary else [])]
+
+    @property
     def seated(self) -> list[str]:
         """Everybody who sits somewhere, by alias, each once."""
-        others = [alias for panel in self.instruments.values() for alias in panel]
-        return list(dict.fromkeys([*self.contestants, *([self.adversary] if self.adversary else []), *others]))
+        return list(dict.fromkeys([*self.players, *(alias for panel in self.instruments.values() for alias in panel)]))
 
     def encoded(self) -> bytes:
         text = orjson.dumps(asdict(self))

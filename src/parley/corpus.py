@@ -30,7 +30,7 @@ def corpus(findings: Findings, tables: list[dict[str, Any]]) -> list[dict[str, A
     found = []
     for name, pairs in counts.items():
         cells = {pair: cell_of(name, by_role, places, blocks[pair]) for pair, by_role in pairs.items()}
-        edges = margins(cells, findings.config.contestants)
+        edges = margins(cells, findings.config.players)
         found.append(
             {
                 "metric": name,

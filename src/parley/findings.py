@@ -150,7 +150,7 @@ class Findings:
         seats = self._places
         if seats is None:
             return []
-        found = roles.role_tables(self.meetings(), self.config.contestants)
+        found = roles.role_tables(self.meetings(), self.config.players)
         return [
             {
                 "metric": metric,

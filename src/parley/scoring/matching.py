@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import product
 from unicodedata import category, normalize
 
 NEAR = 0.8  # Jaro similarity above which two spellings are one word
@@ -27,10 +28,10 @@ def folded(text: str) -> str:
 def words_of(text: str) -> list[str]:
     """The words of a text in lower case, without accents and marks."""
     if text.isascii():
-        return re.findall(r"[a-z0-9]+", re.sub(r"(?<=\w)'(?=\w)", "", text.lower()))
+        return re.findall(r"[a-z]+|[0-9]+", re.sub(r"(?<=\w)'(?=\w)", "", text.lower()))
     shown = "".join(mark for mark in normalize("NFKC", text) if category(mark) != "Cf")  # invisible marks hide nothing
     bare = MARKS.sub("", normalize("NFD", normalize("NFKC", shown.casefold())))
-    return re.findall(r"[^\W_]+", normalize("NFC", re.sub(r"(?<=\w)['’](?=\w)", "", bare)))
+    return re.findall(r"[^\W\d_]+|\d+", normalize("NFC", re.sub(r"(?<=\w)['’](?=\w)", "", bare)))
 
 
 def singular(word: str) -> str:
@@ -49,17 +50,23 @@ def similarity(one: str, other: str) -> float:
     return Jaro.similarity(folded(one), folded(other))
 
 
-def matches(guess: str, names: Iterable[str]) -> bool:
-    """Whether a guess names a word that goes by these names; a list of words names none of them."""
-    said = folded(guess)
-    if not said or LISTED.search(guess.strip().casefold()):
+def matches(guess: str, names: Sequence[str]) -> bool:
+    """Whether a guess names a word: it is one of its names, or nearly the first of them; a list of words names none."""
+    said = joined(folded(guess))
+    if not said or not names:
         return False
-    return any(joined(said) == joined(folded(name)) or similarity(guess, name) > NEAR for name in names)
+    if any(said == joined(folded(name)) for name in names):
+        return True
+    return not LISTED.search(guess.strip().casefold()) and similarity(guess, names[0]) > NEAR
 
 
-def alike(ours: Collection[str], theirs: Collection[str]) -> tuple[str, str] | None:
+def alike(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, str] | None:
     """Names of two words that a guess could not tell apart, if there are any."""
-    return next(((one, other) for one in ours for other in theirs if matches(one, [other]) or matches(other, [one])), None)
+    for one, other in product(ours, theirs):
+        near = similarity(one, other) > NEAR and (one == ours[0] or other == theirs[0])
+        if near or joined(folded(one)) == joined(folded(other)):
+            return one, other
+    return None
 
 
 def mentions(text: str, word: str) -> bool:
