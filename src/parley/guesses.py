@@ -6,11 +6,9 @@ from collections import defaultdict
 from typing import Any
 
 from parley.findings import Findings
-from parley.scoring.decay import age
+from parley.scoring.decay import BEYOND, age
 from parley.statistics import results as plain
 from parley.statistics.results import Observation
-
-BEYOND = 2  # rounds, after which the paper counts a match as one
 
 
 def guessing(findings: Findings, results: list[dict[str, Any]]) -> dict[str, Any] | None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Literal, TypeVar
 
+BEYOND = 2  # rounds, after which the paper takes a match for a successful one if both words were guessed
 Never = Literal["zero", "l+1"]
 Who = TypeVar("Who")
 

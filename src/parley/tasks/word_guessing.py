@@ -10,13 +10,12 @@ from random import Random
 from typing import Literal
 
 from parley import Fields, Metric, Prompt, Referee, Role, Scores, Seat, Sight, Task, UsageError, WordPair
-from parley.scoring.decay import Never, scored
+from parley.scoring.decay import BEYOND, Never, scored
 from parley.scoring.matching import BASIS, alike, folded, matches, mentions
 
 OWN_WORD = "own word said"
 REPEATED = "description repeated"
 EMPTY = "nothing described"
-BEYOND = 2  # rounds, after which a match may be a successful one
 
 
 @dataclass(frozen=True)
