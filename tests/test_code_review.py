@@ -177,8 +177,12 @@ def test_a_run_shows_rounds_samples_and_judges(tmp_path):
     assert {(row["first"], row["second"], row["round"]) for row in rows["partners"]} == {
         (*pair, str(n)) for pair in (("strong", "weak"), ("weak", "strong")) for n in (1, 2, 3)
     }
-    assert [row["about"] for row in rows["judges"]] == ["votes"] * 2 + ["agreement"] * 2 + ["validity"] * 6
-    assert {row["judge"]: row["n"] for row in rows["judges"] if row["about"] == "votes"} == {"j": "48", "k": "48"}
+    assert [row["about"] for row in rows["judges"]] == ["votes"] * 4 + ["agreement"] * 2 + ["validity"] * 6 + ["bias"] * 2
+    votes = [(row["judge"], row["role"], row["n"]) for row in rows["judges"] if row["about"] == "votes"]
+    assert votes == [(judge, role, "24") for judge in "jk" for role in ("programmer", "reviewer")]
+    held = {(row["role"], row["measured"]) for row in rows["judges"] if row["about"] == "validity"}
+    assert held == {("programmer", "pass"), ("reviewer", "improvement")}
+    assert all(row["n"] == "24" for row in rows["judges"] if (row["about"], row["over"]) == ("validity", "matches"))
     for part in ("rounds", "partners", "passes", "judges", "roles"):
         for form in ("text", "markdown", "latex", "csv"):
             assert "weak" in result.render(form, part) or part == "judges"

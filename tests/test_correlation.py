@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.statistics.correlation import centred_correlation, mid_ranks, pearson, spearman
-from parley.statistics.judges import length_effect, validity
 
 # Anscombe 1973: four sets that all have r = .816.
 SHARED = [10, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5]
@@ -137,7 +136,7 @@ def test_items_make_no_validity():
         metric += [item, item + 1]
         blocks += [f"{item:02}"] * 2
     assert spearman(score, metric).r > 0.95
-    found = validity(score, metric, blocks)
+    found = centred_correlation(score, metric, blocks)
     assert (found.value, found.n, found.blocks, found.interval.kind) == (-1, 40, 20, "bounded")
     assert -1 == found.interval.low < found.interval.high < 0
 
@@ -150,11 +149,11 @@ def test_equal_distances_from_different_means_are_ties():
 
 
 def test_rows_that_say_nothing_are_left_out():
-    found = length_effect([1, 2, 3, None, 5, 9], [10, 20, 5, 6, 7, 1], ["a", "a", "b", "b", "c", "d"])
+    found = centred_correlation([1, 2, 3, None, 5, 9], [10, 20, 5, 6, 7, 1], ["a", "a", "b", "b", "c", "d"])
     assert (found.value, found.n, found.blocks, found.dropped) == (1, 2, 1, 4)
     for nothing in ([], [1, 2], [None, 3]):
-        assert validity(nothing, nothing, list("ab")[: len(nothing)]).value is None
-    assert validity([5, 5, 7, 7], [1, 2, 3, 4], ["a", "a", "b", "b"]).value is None  # the judge never tells two apart
+        assert centred_correlation(nothing, nothing, list("ab")[: len(nothing)]).value is None
+    assert centred_correlation([5, 5, 7, 7], [1, 2, 3, 4], ["a", "a", "b", "b"]).value is None  # the judge never tells two apart
 
 
 def coverage(runs, blocks, seed, rho=0.6):

@@ -18,7 +18,8 @@ from parley.datasets import Dataset, items_from, kind_at, named, usual
 from parley.datasets.checking import references_run
 from parley.datasets.programs import can_fail, names_called, signature_of
 from parley.errors import UsageError
-from parley.experiment import Experiment, from_file
+from parley.experiment import Experiment
+from parley.experiment_file import from_file
 from parley.items import item_from, stored
 from parley.sandbox.executor import Sandbox
 from parley.sandbox.limits import Limits

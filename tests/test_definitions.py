@@ -32,6 +32,9 @@ items:
 """
 FIELDS = "fields: [subject, reference]\n"
 CHRF = "metric: chrf\nlanguage: en\n"
+BOMB = "about: x\nitems:\n  - &b0 {subject: a}\n" + "".join(
+    f"  - &b{n} {{subject: [{', '.join([f'*b{n - 1}'] * 10)}]}}\n" for n in range(1, 9)
+)
 
 
 @pytest.fixture
@@ -93,15 +96,6 @@ def test_a_text_of_the_editors_own_is_measured(file):
     assert found.scores[CRITIC] == pytest.approx({"chrf": 1, "improvement": 1 - first, "judge": 8})
 
 
-def test_a_function_of_ones_own_measures(file, tmp_path, monkeypatch):
-    (tmp_path / "own_measures.py").write_text("def short(text, item):\n    return 1 if len(text) <= len(item.subject) else 0\n")
-    monkeypatch.chdir(tmp_path)
-    kind = task_class(file(TEXT + ITEMS + "metric: own_measures:short\n"))
-    found = play(kind(), said(["wet"], ["x"]), item=kind.bundled[0])
-    assert found.scores[POET]["short"] == 1
-    assert kind().basis() == {"metric": "own_measures.short"}
-
-
 def test_it_runs_resumes_and_refuses_another_rule(file, tmp_path):
     path = file(TEXT + ITEMS + CHRF)
     result = run(path, ["bot/random", "bot/null"], store=tmp_path / "runs")
@@ -151,6 +145,68 @@ def test_hostile_bots_do_not_speak_as_the_judge(tmp_path, bot):
     assert {row["mean"] for row in result.data["results"]} == {2}
 
 
+EVERYWHERE = "{subject} {reference} {writer} {editor} {over} {rounds} {vote} "
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("write", EVERYWHERE + "{number}"),
+        ("review", EVERYWHERE + "{number} {said}"),
+        ("revise", EVERYWHERE + "{number} {said}"),
+        ("review_again", EVERYWHERE + "{number} {said}"),
+        ("judge", EVERYWHERE + "{asked} {roles} {rubric} {conversation}"),
+        ("rate_poet", EVERYWHERE + "{asked}"),
+    ],
+)
+def test_a_replacement_may_say_what_the_file_may_say(file, tmp_path, name, words):
+    prompt = tmp_path / "own.txt"
+    key = f"  poet: is it good?\n|  poet: '{words}'\n" if name == "rate_poet" else f"prompts:\n|prompts:\n  {name}: '{words}'\n"
+    plain = TEXT.replace("  write: Write about {subject}.\n", "") if name == "write" else TEXT
+    plain = plain.replace('  review: "On {subject}: {said} Comment."\n', "") if name == "review" else plain
+    old, new = key.split("|")
+    models, judges = ["bot/random", "bot/null"], {"judge": "bot/random"}
+    inside = run(file(plain.replace(old, new) + ITEMS, "in.yaml"), models, roles=judges, rounds=2, store=tmp_path / "r")
+    path = file(TEXT + ITEMS)
+    replaced = {f"verse.{name}": words}
+    outside = run(path, models, roles=judges, rounds=2, prompts=replaced, store=tmp_path / "r")
+    assert [row["mean"] for row in inside.data["results"]] == [row["mean"] for row in outside.data["results"]]
+    prompt.write_text(words + " {nonsense}")
+    bad = ("run", path, "-m", "bot/random", "-m", "bot/null", "--role", "judge=bot/random", "--prompt", f"verse.{name}={prompt}")
+    assert "variable of prompt" in command(*bad, cwd=tmp_path, code=2).err
+    prompt.write_text("{writer}")
+    if name not in ("write", "rate_poet"):
+        assert "lacks {" in command(*bad, cwd=tmp_path, code=2).err
+
+
+def test_an_own_prompt_is_not_called_a_replacement(file):
+    with pytest.raises(UsageError) as wrong:
+        task_class(file(TEXT.replace("{said} ", "") + ITEMS))
+    assert "replacement" not in str(wrong.value)
+
+
+def test_a_whole_number_may_be_written_with_a_point(file):
+    kind = task_class(file(TEXT + ITEMS + "rounds: 2.0\n"))
+    assert play(kind(), said(["a"], ["b"]), item=kind.bundled[0]).rounds == 5
+
+
+def test_a_file_says_how_votes_are_counted(file):
+    kind = task_class(file(TEXT + ITEMS + "vote: median\n"))
+    assert kind().params == {"rounds": 1, "vote": "median"}
+    table = ByHand(kind(), item=kind.bundled[0], judge=3)
+    table.answer("It rains.")
+    table.answer("Too short.")
+    both = {score: {role: {"basis": "", "score": score} for role in ("poet", "critic")} for score in (1, 2, 9)}
+    table.answer(dict(zip(table.asked.seats, both.values(), strict=True)))
+    assert table.scores[POET] == {"judge": 2}
+
+
+@pytest.mark.parametrize("kind", ["kind: tsk\n", "kind: [task]\n", ""])
+def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
+    with pytest.raises(UsageError, match=r"line 1: .*kind: task"):
+        run(file(TEXT.replace("kind: task\n", kind)), ["bot/random"])
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -173,7 +229,36 @@ def test_hostile_bots_do_not_speak_as_the_judge(tmp_path, bot):
         (TEXT + ITEMS + "metric: nowhere:to\n", "line 14: metric: nowhere:to cannot be imported"),
         (TEXT + ITEMS + "  - {id: fog, subject: fog}\n", r"line 14: items\[2\]: .*no reference"),
         (TEXT + ITEMS + "  - {id: a, subject: b, reference: c, extra: d}\n", r"line 14: items\[2\]: no field extra"),
-        (TEXT + "items:\n  - {said: x}\n", "said has a meaning of its own"),
+        (TEXT + "items:\n  - {said: x}\n", r"line 12: items\[0\]\.said: said has a meaning of its own"),
+        (TEXT + "fields: [subject, said]\n", r"line 11: fields\[1\]: said has a meaning of its own"),
+        (TEXT + "fields: [subject, class]\n", r"line 11: fields\[1\]: class is a word of Python"),
+        (TEXT + "fields: [subject, subject]\n", r"line 11: fields\[1\]: subject is named twice"),
+        (TEXT + "items:\n  - {subject: a, my key: x}\n", r"line 12: items\[0\]\.my key: wanted the name of a field"),
+        (TEXT + "items:\n  - {subject: [a, b]}\n", r"line 12: items\[0\]\.subject: wanted a text or a number, found a list"),
+        (TEXT + "items:\n  - {subject: }\n", r"line 12: items\[0\]: item 1: no subject"),
+        (TEXT.replace("kind: task", "kind: tsk"), "line 1: kind: wanted kind: task, found 'tsk'"),
+        (TEXT.replace("kind: task\n", ""), "line 1: kind is missing: wanted kind: task"),
+        (TEXT.replace("  review:", "  reviev:"), r"line 7: prompts\.reviev: unknown key 'reviev'; did you mean 'review'"),
+        (TEXT + ITEMS.replace("id: snow", "id: rain"), r"line 13: items\[1\]: .*id 'rain'.* line 12"),
+        (TEXT, r"line 6: prompts\.write: .*subject.*add items or fields"),
+        (TEXT + "vote: most\n", "line 11: vote: wanted mean or median, found 'most'"),
+        (TEXT.replace("  critic: was it true?", "  critic: true in {number}?") + ITEMS, r"line 10: rubric\.critic: .*'number'"),
+        (TEXT.replace("writer: poet", "writer: referee"), "line 3: writer: referee cannot be the name of a role"),
+        (TEXT.replace("writer: poet", "writer: class"), "line 3: writer: class cannot be the name of a role"),
+        (TEXT.replace("Write about {subject}.", "[a, b]"), r"line 6: prompts\.write: wanted the words .*, found a list"),
+        (TEXT.replace("Write about {subject}.", "12"), r"line 6: prompts\.write: wanted the words .*, found 12"),
+        (TEXT.replace("Write about {subject}.", "!!binary aGk="), r"line 6: prompts\.write: wanted the words .*, found b'hi'"),
+        (TEXT.replace("Write about {subject}.", "!!python/name:os.system"), "line 6: not readable as YAML: .*tag"),
+        (TEXT + "items: !!python/object/apply:os.system [echo]\n", "line 11: items: .*!!python/object/apply:os.system"),
+        (TEXT + "items: !!set {a}\n", "line 11: items: .*!!set"),
+        (TEXT + "rounds: 99999999999999999999\n", "line 11: rounds: wanted a whole number"),
+        (TEXT + "name: other\n", "line 11: name is given twice, first in line 2"),
+        (TEXT + "items:\n  - {id: a, subject: b, id: c}\n", r"line 12: items\[0\]\.id is given twice"),
+        (TEXT + "items: &a [*a]\n", "line 11: items.*refers to itself"),
+        (TEXT + "items:\n  - {subject: yes}\n", r"line 12: items\[0\]\.subject: .*found True: .*quotes"),
+        (TEXT + 'about: "\\uD800"\n', "line 11: about: .*half a character"),
+        (TEXT + "over: ___\n", "line 11: over: wanted one word"),
+        (TEXT + BOMB, "line 1.: items: more than 100,000 values"),
     ],
 )
 def test_what_is_wrong_is_said_with_line_and_key(file, text, words):

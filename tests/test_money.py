@@ -22,7 +22,8 @@ from parley.budget import Budget, Known, limit_of
 from parley.costs import costs, money, remark, total
 from parley.errors import Halted, ParticipantError
 from parley.expect import Text
-from parley.experiment import Experiment, from_file
+from parley.experiment import Experiment
+from parley.experiment_file import from_file
 from parley.forecast import forecast, graded, scaling
 from parley.guessing import CACHE, tokens
 from parley.pace import Limits

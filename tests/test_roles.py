@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parley.statistics.intervals import interval
 from parley.statistics.roles import Cell, Margin, Seated, margins, meetings, places, position_effects, role_tables, shown
 
 MODELS = ["GPT-4", "ChatGPT", "Claude 2", "PaLM"]
@@ -136,13 +137,14 @@ def test_a_table_from_matches():
     ]  # fmt: skip
     seats = places(rows, ["players"])
     assert seats == (("players", 1), ("players", 2))
-    table = role_tables(meetings(rows, seats), ["b", "a", "silent"])["win"]
+    table = role_tables(meetings(rows, seats), ["b", "a", "silent"], {"win": (0, 1)})["win"]
     assert table.aliases == ("b", "a", "silent", "c")
     assert len(table.cells) == 16
-    assert table.cells["a", "b"] == Cell(0.75, 0.25, 3, 2)  # blocks weigh the same, not matches
+    sure = interval([0.5, 1], (0, 1)), interval([0.5, 0], (0, 1))
+    assert table.cells["a", "b"] == Cell(0.75, 0.25, 3, 2, (0, 0), *sure)  # blocks weigh the same, not matches
     assert table.cells["b", "a"] == Cell(0.5, 0.5, 1, 1)
     assert [pair for pair, cell in table.cells.items() if cell] == [("b", "a"), ("a", "b")]
-    assert table.margins.rows["a"] == Margin(0.75, 1, 3)
+    assert table.margins.rows["a"] == Margin(0.75, 1, 3, sure[0])
     assert table.margins.columns["a"] == Margin(0.5, 1, 1)
     assert table.margins.rows["silent"] == table.margins.columns["c"] == Margin(None, 0, 0)
     assert table.margins.second == Margin(0.375, 2, 4)
@@ -153,7 +155,7 @@ def test_roles_stand_in_the_tasks_order_and_a_metric_may_belong_to_one_of_them()
     rows = [*match(1, "x", "a", "b", (7, 9), "score", **apart), *match(1, "x", "a", "b", (0.3, None), "bleu", **apart)[:1]]
     seats = places(sorted(rows), ["translator", "proofreader"])
     assert seats == (("translator", 0), ("proofreader", 0))
-    tables = role_tables(meetings(rows, seats), [])
+    tables = role_tables(meetings(rows, seats), [], {"score": (1, 10), "bleu": (0, 1)})
     assert tables["score"].cells["a", "b"] == Cell(7, 9, 1, 1)
     assert tables["bleu"].cells["a", "b"] == Cell(0.3, None, 1, 1, (0, 1))
     assert tables["bleu"].margins.columns["b"] == Margin(None, 0, 0)

@@ -16,7 +16,7 @@ from parley.crew import Crew
 from parley.errors import ReplayError
 from parley.places import WAITS, Brake, Tally
 from parley.plan import Block, Done, MatchSpec, seed_for
-from parley.plan.fixed import Fixed
+from parley.plan.fixed import scheduled
 from parley.prepared import prepare
 from parley.providers import patience
 from parley.result import Result
@@ -29,7 +29,7 @@ BOTS = {"rider": "bot/free-rider", "good": "bot/altruist", "any": "bot/random"}
 
 
 def fixed(name, task, contestants, instruments=None, items=(), repeats=1, seed=0):
-    return Fixed(name, task, contestants, instruments or {}, items, repeats, seed)
+    return scheduled(name, task, contestants, instruments or {}, items, repeats, seed)
 
 
 def seats_of(plan):

@@ -4,7 +4,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from parley.errors import Forfeit, ParleyError, TaskError, UsageError
+from parley.errors import Forfeit, ParleyError, RecordEnded, TaskError, UsageError
 from parley.expect import Amount, Choice, Code, Fields, Reader, Said, Text, Word
 from parley.material import Paragraph, Problem, WordPair
 from parley.pool import Example, Seat, View
@@ -13,7 +13,7 @@ from parley.task import Metric, Prompt, Role, Scores, Sight, Task
 from parley.works import WordList
 
 if _TYPE_CHECKING:
-    from parley.door import resume, run, run_async
+    from parley.door import rejudge, resume, run, run_async
     from parley.result import Result
 
 __version__ = "0.1.0"
@@ -30,6 +30,7 @@ __all__ = [
     "Problem",
     "Prompt",
     "Reader",
+    "RecordEnded",
     "Referee",
     "Result",
     "Role",
@@ -45,11 +46,12 @@ __all__ = [
     "Word",
     "WordList",
     "WordPair",
+    "rejudge",
     "resume",
     "run",
     "run_async",
 ]
-_LATE = {"run": "door", "run_async": "door", "resume": "door", "Result": "result"}
+_LATE = {"run": "door", "run_async": "door", "resume": "door", "rejudge": "door", "Result": "result"}
 
 
 def __getattr__(name: str) -> _Any:

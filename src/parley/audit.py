@@ -112,6 +112,10 @@ def audit(path: Path) -> Audit:
             checked["balance"] += 1
         else:
             cautions.append("balance was not checked: the run is not finished")
+        if archive.config.rejudged is not None:
+            cautions.append(
+                f"judged again: what contestants said is that of {archive.config.rejudged.run}, which has an audit of its own"
+            )
         cautions += asked_without(archive.left_out())
         if archive.identity.get("runs_code") and archive.config.sandbox == "none":
             cautions.append("UNSAFE: what models wrote was run without isolation; a program can have changed this record too")
@@ -171,7 +175,8 @@ def unsynchronous(messages: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
 def foreign_names(archive: Archive) -> list[str]:
     """Names of the cast that no prompt, parameter or item brings in by itself."""
     config = archive.config
-    own = f"{config.task} {config.params} {archive.items()} {archive.identity['texts']}".lower()
+    brought = (config.task, config.params, list(archive.identity["roles"]), archive.items(), archive.identity["texts"])
+    own = str(brought).lower()
     names = {*names_of(config), *(name for served in archive.served().values() for name in served), *config.models}
     return sorted(name for name in names if len(name) >= 4 and name.lower() not in own)
 
@@ -222,8 +227,9 @@ async def replayed(
     kept_violations = [tuple(v[name] for name in VIOLATION) for v in archive.violations(match["number"])]
     violations = [(v.round, v.seat.key, v.attempt, v.kind, v.detail, v.outcome) for v in again.violations]
     used = {(m.round, m.sender, m.attempt) for m in tape.messages if m.kind == "reply"}
+    asks = prepared.config.asks  # what was taken over from another run may go on for longer than judges let it
     compared = {
-        "calls": (set(tape.calls), used),
+        "calls": ({call for call in tape.calls if asks(call[1].role) or call in used}, used),
         "scores": (scores, {seat: by for seat, by in again.scores.items() if by}),
         "end": ((match["state"], match["reason"] or "", match["rounds"]), (again.state, again.reason, again.rounds)),
         "violations": (kept_violations, violations),

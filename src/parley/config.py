@@ -23,6 +23,17 @@ FREE = ("name", "max_blocks", "budget_usd", "max_calls", "concurrency")  # what 
 
 
 @dataclass(frozen=True)
+class Rejudged:
+    """The run whose matches are judged again: in these roles somebody is asked, all other replies are that run's."""
+
+    run: str
+    roles: list[str]
+    before: dict[str, list[str]]  # who was in these roles there
+    names: list[str]  # which names were masked there
+    seed: int | None = None  # for other draws of the same judges
+
+
+@dataclass(frozen=True)
 class Config:
     """The configuration of a run; how fast it is played is kept, and may change."""
 
@@ -48,6 +59,8 @@ class Config:
     sandbox: str = "bubblewrap"  # how code that models write is kept apart; "none": not at all
     name: str = ""
     concurrency: int | None = None  # matches in flight; None: as many as is usual
+    rejudged: Rejudged | None = None  # matches of another run, judged again
+    excluded: list[str] = field(default_factory=list)  # models that do not play, and keep an empty place in tables
 
     def __post_init__(self) -> None:
         if self.budget_usd is not None and not 0 <= self.budget_usd < float("inf"):
@@ -67,6 +80,17 @@ class Config:
         """Everybody who sits somewhere, by alias, each once."""
         return list(dict.fromkeys([*self.players, *(alias for panel in self.instruments.values() for alias in panel)]))
 
+    def asks(self, role: str) -> bool:
+        """Whether anybody is asked in a role, or its replies are those of another run."""
+        return self.rejudged is None or role in self.rejudged.roles
+
+    @property
+    def asked(self) -> dict[str, dict[str, Any]]:
+        """The models that are asked: all that play, or only those who judge again."""
+        if self.rejudged is None:
+            return {alias: model for alias, model in self.models.items() if alias not in self.excluded}
+        return {alias: self.models[alias] for role in self.rejudged.roles for alias in self.instruments[role]}
+
     def encoded(self) -> bytes:
         text = orjson.dumps(asdict(self))
         for secret in secrets():
@@ -80,6 +104,8 @@ class Config:
         known = {each.name: found[each.name] for each in fields(cls) if each.name in found}
         if known.get("stop") is not None:
             known["stop"] = Stop(**known["stop"])
+        if known.get("rejudged") is not None:
+            known["rejudged"] = Rejudged(**known["rejudged"])
         if (most := known.get("max_blocks")) is not None and (type(most) is not int or most < 1):
             raise ValueError(f"max_blocks must be a whole number from 1 on, not {most!r}")
         return cls(**known)

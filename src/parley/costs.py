@@ -29,7 +29,7 @@ def prices_of(archive: Archive) -> Prices:
     """The prices that a run was played at; what it did not keep, as of the day it was made."""
     created = datetime.fromtimestamp(archive.created, UTC)
     used = {(each["alias"], each["served"]): each for each in archive.prices()}
-    return Prices(archive.config.models, created, archive.identity.get("prices"), used)
+    return Prices(archive.config.asked, created, archive.identity.get("prices"), used)
 
 
 def costs(archive: Archive, prices: Prices | None = None) -> list[dict[str, Any]]:

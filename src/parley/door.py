@@ -13,8 +13,10 @@ from parley.config import kept_apart
 from parley.endings import Ending
 from parley.errors import ParleyError, UsageError
 from parley.eventloop import finished
-from parley.experiment import Experiment, from_file, is_file
+from parley.experiment import Experiment
+from parley.experiment_file import from_file, is_file
 from parley.prepared import prepare_again
+from parley.rejudging import asked_of, rejudging
 from parley.result import Result
 from parley.task import Task
 
@@ -31,6 +33,7 @@ async def run_async(
     models: Models | None = None,
     *,
     roles: Mapping[str, Any] | None = None,
+    exclude: Sequence[str] = (),
     items: Sequence[Any] | int | None = None,
     dataset: str | Path | Mapping[str, Any] | None = None,
     plan: str | None = None,
@@ -70,6 +73,7 @@ async def run_async(
         experiment.instruments[role] = entered(experiment, panel)
     if adversary is not None:
         (experiment.adversary,) = entered(experiment, adversary)
+    experiment.exclude += exclude
     experiment.prompts |= prompts or {}
     if isinstance(items, int):
         experiment.items = items
@@ -110,6 +114,29 @@ def resume(
         concurrency=concurrency,
     )
     return judged(finished(runs.go_on(prepared, path)))
+
+
+def rejudge(
+    run: str | Path,
+    roles: Mapping[str, Any],
+    *,
+    prompts: Mapping[str, str] | None = None,
+    seed: int | None = None,
+    task: Task | None = None,
+    name: str | None = None,
+    store: str | Path | None = None,
+    concurrency: int | None = None,
+    budget_usd: float | None = None,
+    max_calls: int | None = None,
+) -> Result:
+    """Judge the matches of a run again, into a run of its own; no contestant is called. Roles are as in `run`."""
+    place = stores.folder(str(store) if store else None)
+    path = stores.find(str(run), place)
+    experiment = asked_of(path)
+    experiment.instruments = {role: entered(experiment, panel) for role, panel in roles.items()}
+    experiment.prompts = dict(prompts or {})
+    experiment.override(budget_usd=budget_usd, max_calls=max_calls, name=name, concurrency=concurrency)
+    return judged(finished(runs.start(rejudging(path, experiment, seed=seed, task=task), place)))
 
 
 def judged(ending: Ending) -> Result:

@@ -7,6 +7,7 @@ ParleyError
 ├── Unreadable            a reply does not have the form that was asked for
 │   └── OutOfBounds       ... it has the form, but breaks a limit
 ├── Forfeit               a seat gave no readable reply and the rule names no outcome
+│   └── RecordEnded       ... or would have to go on where the record of a match that is judged again has ended
 ├── ParticipantError      a seat could not answer: endpoint, file, function, person
 │   ├── Refused           ... and asking again will not help: wrong key, unknown model
 │   └── Rejected          ... this time: the request is at fault, others may go through
@@ -53,6 +54,10 @@ class OutOfBounds(Unreadable):
 
 class Forfeit(ParleyError):
     """Seats gave no readable reply, and the rule names no outcome for that."""
+
+
+class RecordEnded(Forfeit):
+    """A match that is judged again would go on where its record has ended; a rule that can end there catches this."""
 
 
 class ParticipantError(ParleyError):

@@ -39,11 +39,13 @@ class Findings:
         self.lower = frozenset(name for name, metric in self.metrics.items() if metric["better"] == "lower")
         self.roles = [name for name, kind in archive.identity["roles"].items() if kind == "contestant"]
         self._scores = archive.scores()
+        self.matches = [match for match in archive.matches() if match["state"] in ("done", "aborted")]  # those that count
         if self.config.stop is not None:
             if method != "block":
                 raise UsageError("this run stopped by what it saw: only intervals that hold at every look are right for it")
             whole = whole_blocks(archive)  # its plan looks at whole blocks only, and so do its results
             self._scores = [score for score in self._scores if score.block in whole]
+            self.matches = [match for match in self.matches if match["block"] in whole]
         self.observations = [
             Observation(score.block, score.match, score.alias, score.seat.role, score.metric, score.value)
             for score in self._scores
@@ -72,6 +74,21 @@ class Findings:
     @property
     def _declared(self) -> list[Metric]:
         return [Metric(**{**metric, "roles": tuple(metric["roles"])}) for metric in self.metrics.values()]
+
+    def measured(self, role: str) -> str | None:
+        """What a role is known by: the first metric that is measured for it alone, else the first that is measured for it."""
+        own = [
+            metric
+            for metric in self.metrics.values()
+            if not metric.get("judged") and (not metric["roles"] or role in metric["roles"])
+        ]
+        alone = [metric for metric in own if list(metric["roles"]) == [role]]
+        return next((str(metric["name"]) for metric in [*alone, *own]), None)
+
+    def leading(self, role: str) -> str | None:
+        """What a role is ranked by: what is measured of it; where nothing is, its first metric."""
+        first = next((name for name, metric in self.metrics.items() if not metric["roles"] or role in metric["roles"]), None)
+        return self.measured(role) or first
 
     def results(self) -> list[dict[str, Any]]:
         """Every model in every role and metric: mean, interval, n, what is missing, what the score rests on."""
@@ -138,19 +155,19 @@ class Findings:
         ]
 
     @cached_property
-    def _places(self) -> tuple[roles.Place, roles.Place] | None:
+    def places(self) -> tuple[roles.Place, roles.Place] | None:
         return roles.places(self.seated(), self.roles)
 
     def meetings(self) -> list[roles.Meeting]:
         """Matches of two, where that is what is played."""
-        return roles.meetings(self.seated(), self._places) if self._places else []
+        return roles.meetings(self.seated(), self.places) if self.places else []
 
     def tables(self) -> list[dict[str, Any]]:
         """First seats down, second seats across (DynaEval, tables 1 to 6); unplayed pairs are null."""
-        seats = self._places
+        seats = self.places
         if seats is None:
             return []
-        found = roles.role_tables(self.meetings(), self.config.players)
+        found = roles.role_tables(self.meetings(), [*self.config.players, *self.config.excluded], self.bounds)
         return [
             {
                 "metric": metric,
@@ -158,13 +175,11 @@ class Findings:
                 "first": place_name(*seats[0]),
                 "second": place_name(*seats[1]),
                 "cells": [
-                    {"first": row, "second": column, "cell": None if cell is None else cell._asdict()}
+                    {"first": row, "second": column, "cell": None if cell is None else cell.facts()}
                     for (row, column), cell in found[metric].cells.items()
                     if row != column
                 ],
-                "rows": {alias: margin._asdict() for alias, margin in found[metric].margins.rows.items()},
-                "columns": {alias: margin._asdict() for alias, margin in found[metric].margins.columns.items()},
-                "all": {side: getattr(found[metric].margins, side)._asdict() for side in ("first", "second")},
+                **found[metric].margins.facts(),
             }
             for metric in self.metrics
             if metric in found

@@ -16,10 +16,12 @@ from parley.guessing import CACHE, HIGH, LATIN, LOW, USUAL, Count, Guess, Guessi
 from parley.match import Match
 from parley.plan import Done, MatchSpec, gathered
 from parley.pool import Seat
-from parley.prepared import Prepared
+from parley.prepared import Prepared, names_of
 from parley.prices import is_free, writes
 from parley.record import unrun
+from parley.recorded import Pinned, pinned
 from parley.seating import counted
+from parley.store.archive import Archive
 from parley.tables import Table, number
 from parley.task import Metric
 
@@ -84,7 +86,7 @@ def forecast(prepared: Prepared) -> Forecast:
     plans = {guess: expected(prepared, guess) for guess in (LOW, USUAL, HIGH)}
     found, faults = {}, set[str]()
     for guess, (specs, _) in plans.items():
-        cast = {alias: Guessing(alias, options, type(prepared.task), guess) for alias, options in prepared.config.models.items()}
+        cast = {alias: Guessing(alias, options, type(prepared.task), guess) for alias, options in prepared.config.asked.items()}
         found[guess], wrong = counts(prepared, specs, cast)
         faults |= wrong
         if guess is USUAL:
@@ -123,7 +125,7 @@ def forecast(prepared: Prepared) -> Forecast:
     if sequential:
         least, most = (plans[guess][1] for guess in (LOW, HIGH))
         notes.append(f"the number of blocks is a forecast, too: {least:,} to {most:,}; the run stops by what it sees")
-    if unpriced := [alias for alias in prepared.config.models if prepared.prices.of(alias) is None]:
+    if unpriced := [alias for alias in prepared.config.asked if prepared.prices.of(alias) is None]:
         notes.append(f"no price is known for {', '.join(unpriced)}: their cost is missing here (see docs/money.md)")
     notes += [f"a match could not be played to its end by guesses: {fault}" for fault in sorted(faults)[:3]]
     if grown:
@@ -173,7 +175,7 @@ def counts(prepared: Prepared, specs: Sequence[MatchSpec], cast: Mapping[str, Gu
             finished(match_of(prepared, spec, cast).play())
         except ParleyError as fault:
             faults.add(str(fault))
-    played, planned = appearances(sample), appearances(specs)
+    played, planned = (appearances(each, prepared.config) for each in (sample, specs))
     found: dict[Cell, Count] = {}
     for (alias, role), seats in planned.items():
         count = cast[alias].counts.get(role, Count())
@@ -182,9 +184,16 @@ def counts(prepared: Prepared, specs: Sequence[MatchSpec], cast: Mapping[str, Gu
 
 
 def match_of(prepared: Prepared, spec: MatchSpec, cast: Mapping[str, Guessing]) -> Match:
+    """A match with guesses in place of whoever is asked."""
+    record = None
+    if prepared.source is not None:
+        with Archive(prepared.source) as archive:
+            record = pinned(archive, spec.number, prepared.config)
     return Match(
         prepared.task,
-        {seat: cast[alias] for seat, alias in spec.seats.items()},
+        {seat: cast[alias] if prepared.config.asks(seat.role) else Pinned() for seat, alias in spec.seats.items()},
+        record=record,
+        names=frozenset(names_of(prepared.config)),
         seed=spec.seed,
         item=prepared.items[spec.item] if spec.item is not None else None,
         prompts=prepared.prompts,
@@ -208,11 +217,13 @@ def sampled(specs: Sequence[MatchSpec]) -> list[MatchSpec]:
     return [specs[at] for at in sorted(chosen)]
 
 
-def appearances(specs: Sequence[MatchSpec]) -> dict[Cell, int]:
-    """How often everybody sits in each role."""
+def appearances(specs: Sequence[MatchSpec], config: Config) -> dict[Cell, int]:
+    """How often everybody sits in each role in which somebody is asked."""
     found: dict[Cell, int] = {}
     for spec in specs:
         for seat, alias in spec.seats.items():
+            if not config.asks(seat.role):
+                continue
             found[alias, seat.role] = found.get((alias, seat.role), 0) + 1
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 DEEPEST, MOST = 20, 100_000  # levels and values; what goes beyond refers to itself or is no configuration
 MERGE = "tag:yaml.org,2002:merge"
+HALVES = re.compile("[\ud800-\udfff]")
+PLAIN = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 KINDS = {dict: "a mapping", list: "a list", type(None): "nothing"}
 Place = tuple[str | int, ...]
 
@@ -61,15 +64,23 @@ class Marked:
 
         self._lines.setdefault(place, node.start_mark.line + 1)
         self._read_so_far += 1  # what is merged in counts too, wherever it stands
-        if len(place) > DEEPEST or self._read_so_far > MOST:
-            raise self.fault(place, "nested too deeply, or it refers to itself")
+        if len(place) > DEEPEST:
+            raise self.fault(place[:1], f"nested more than {DEEPEST} levels deep, or it refers to itself")
+        if self._read_so_far > MOST:
+            raise self.fault(place[:1], f"more than {MOST:,} values, with its aliases written out, are no configuration")
+        if not isinstance(node, yaml.ScalarNode) and node.tag not in PLAIN:
+            tag = node.tag.replace("tag:yaml.org,2002:", "!!")
+            raise self.fault(place, f"wanted plain keys, lists and values, found {tag}: leave the tag out")
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, place, loader)
         if isinstance(node, yaml.SequenceNode):
             return [self._value(each, (*place, n), loader) for n, each in enumerate(node.value)]
         if node.tag.endswith(":timestamp"):
             return node.value  # a date is a text here
-        return loader.construct_object(node)
+        found = loader.construct_object(node)
+        if isinstance(found, str) and HALVES.search(found):
+            raise self.fault(place, f"half a character, which no record can hold, found in {shown(found)}")
+        return found
 
     def _mapping(self, node: Any, place: Place, loader: SafeLoader) -> dict[str, Any]:
         """A mapping whose keys are texts as they are written; what `<<` brings in gives way to what stands there."""
@@ -95,12 +106,15 @@ class Marked:
                     found = {**merged, **found}
         return found
 
+    def line(self, *place: str | int) -> int:
+        """In which line a value stands, or what it would stand in."""
+        while place not in self._lines and place:
+            place = place[:-1]
+        return self._lines.get(place, 1)
+
     def fault(self, place: Place, what: str) -> UsageError:
         """The error for what is wrong at a place: file, line, key."""
-        known = place
-        while known not in self._lines and known:
-            known = known[:-1]
-        where = f"{self.path}, line {self._lines.get(known, 1)}"
+        where = f"{self.path}, line {self.line(*place)}"
         return UsageError(f"{where}: {dotted(place)}: {what}" if place else f"{where}: {what}")
 
     @contextmanager
@@ -115,26 +129,30 @@ class Marked:
         """Hold the file against a JSON schema; its titles say what is wanted."""
         import fastjsonschema
 
-        if schema.get("additionalProperties") is False:  # first: a key with a slip in it is also missing
-            for key in self.data:
-                if key not in schema["properties"]:
-                    raise self.fault((key,), str(unknown("key", key, schema["properties"])))
+        self._refuse_strange((), self.data, schema)  # first: a key with a slip in it is also missing
         try:
             fastjsonschema.compile(dict(schema), use_default=False)(self.data)
         except fastjsonschema.JsonSchemaValueException as wrong:
             place = self._place(wrong.name or "")
+            self._refuse_strange(place, wrong.value, wrong.definition)
             if wrong.rule == "required":
                 missing = next(key for key in wrong.rule_definition if key not in wrong.value)
                 wanted = wrong.definition["properties"][missing]["title"]
                 raise self.fault(place, f"{missing} is missing: wanted {missing}: {wanted}") from None
-            if wrong.rule == "additionalProperties" and wrong.rule_definition is False:
-                strange = next(key for key in wrong.value if key not in wrong.definition["properties"])
-                raise self.fault(place, str(unknown("key", strange, wrong.definition["properties"]))) from None
             if wrong.rule == "propertyNames":
                 raise self.fault(
                     place, f"wanted {wrong.rule_definition['title']} as keys, found {', '.join(wrong.value)}"
                 ) from None
             raise self.fault(place, f"wanted {wrong.definition['title']}, found {shown(wrong.value)}") from None
+
+    def _refuse_strange(self, place: Place, value: Any, form: Mapping[str, Any]) -> None:
+        """Name a key that its form does not have; where one like it is missing, that was meant."""
+        known = form.get("properties", {})
+        for key in value if isinstance(value, dict) and form.get("additionalProperties") is False else ():
+            if key not in known:
+                near = get_close_matches(key, [each for each in form.get("required", ()) if each not in value], n=1)
+                said = f"unknown key {key!r}; did you mean {near[0]!r}? It is missing" if near else unknown("key", key, known)
+                raise self.fault((*place, key), str(said)) from None
 
     def _place(self, name: str) -> Place:
         """Where a fault of the schema lies; keys may hold dots, so they are looked up."""

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
+from random import Random
 from typing import Any, Literal, NamedTuple
 
 from parley.anonymity import masked
@@ -67,14 +68,16 @@ class Match:
         execute: Execute | None = None,
         works: Mapping[str, Any] | None = None,
         mend: bool = True,
+        draws: int | None = None,
     ) -> None:
         self.task, self.cast, self.names, self._mend = task, cast, names, mend
         self.record: Record = Tape() if record is None else record
         self.pool = Pool(cast)
         self.referee = Referee(task, self.pool, seed, item, prompts)
         self._effects = Effects(task, self.record, execute, works or {})
-        self._privy = Privy(task, item, seed, works or {})
-        self._chance = f"{seed}|{number}"  # matches of one block share their seed
+        chance = seed if draws is None else Random(f"{seed}|{draws}").getrandbits(48)  # of who is asked; the rule keeps its own
+        self._privy = Privy(task, item, chance, works or {})
+        self._chance = f"{chance}|{number}"  # matches of one block share their seed
         self._prompts, self._always = prompts or {}, standardise == "always"
         self._gate, self._circulated = gate, 0
 

@@ -1,87 +1,162 @@
-"""How far judges can be trusted in a run: with each other, and against what was measured (DynaEval §3.1)."""
+"""How far judges can be trusted in a run: with each other, beside what was measured (DynaEval §3.1), towards length and self."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from parley.findings import Findings
 from parley.pool import Seat
 from parley.statistics.agreement import Estimate, krippendorff_alpha
-from parley.statistics.correlation import Correlation, pearson, spearman
-from parley.statistics.judges import validity
+from parley.statistics.correlation import Correlation, blocked_correlation, centred_correlation, spearman
+from parley.statistics.intervals import interval
+from parley.statistics.judges import Judgement, self_preference
+
+PANEL = "judge"  # the role whose seats vote, also where no vote of theirs could be read
+
+
+class Vote(NamedTuple):
+    """What a judge gave to a seat; None where its judgement could not be read."""
+
+    block: str
+    match: int
+    judge: str  # the seat
+    name: str  # who sat there
+    seat: str  # who was judged
+    role: str
+    alias: str
+    score: float | None
 
 
 def judges(findings: Findings) -> dict[str, Any] | None:
-    """Agreement of the panel and correlation with the measured metric, over matches and over models; None without judges."""
+    """How every judge votes, how far the panel agrees, what it follows and what it favours; None without judged scores."""
     judged = next((name for name, metric in findings.metrics.items() if metric.get("judged")), None)
-    measured = next((name for name, metric in findings.metrics.items() if not metric.get("judged")), None)
     if judged is None:
         return None
     votes = votes_of(findings)
-    pairs = [row for role in findings.roles for row in compared(findings, role, judged, measured)] if measured else []
-    return {"metric": judged, "measured": measured, "panel": panel(votes), "agreement": agreement(votes), "validity": pairs}
+    panels = {vote.match: 0 for vote in votes} | {vote.match: 1 for vote in votes if vote.score is None}
+    return {
+        "metric": judged,
+        "panel": panel(votes, findings.bounds[judged]),
+        "incomplete": {"matches": sum(panels.values()), "of": len(panels)},
+        "agreement": agreement(votes),
+        "validity": [row for role in findings.roles for row in compared(findings, role, judged)],
+        "bias": [*lengthy(findings, votes), *selfish(findings, votes, findings.bounds[judged])],
+        "also_play": playing(findings, votes),
+    }
 
 
-def votes_of(findings: Findings) -> list[dict[str, Any]]:
-    """Every vote on record: who judged whom in which block, and how."""
+def votes_of(findings: Findings) -> list[Vote]:
+    """Every vote that was asked for in a match that counts, on seats that count; one that could not be read is None."""
     found = []
-    for match in findings.archive.matches():
-        for note in findings.archive.notes(match["number"]):
-            for judge, given in note.get("votes", {}).items():
-                for seat, vote in given.items():
-                    row = {"block": match["block"], "match": match["number"], "judge": match["seats"][judge], "seat": judge}
-                    found.append({**row, "role": Seat.of(seat).role, "alias": match["seats"][seat], "score": vote["score"]})
+    for match in findings.matches:
+        noted = [note["votes"] for note in findings.archive.notes(match["number"]) if "votes" in note]
+        given = {judge: by for votes in noted for judge, by in votes.items()}
+        judging = [seat for seat in match["seats"] if Seat.of(seat).role == PANEL] if noted else []
+        for judge in dict.fromkeys([*judging, *given]):
+            for seat, alias in match["seats"].items():
+                role = Seat.of(seat).role
+                if role in findings.roles and seat not in match["idle"]:
+                    score = given.get(judge, {}).get(seat, {}).get("score")
+                    found.append(Vote(match["block"], match["number"], judge, match["seats"][judge], seat, role, alias, score))
     return found
 
 
-def panel(votes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """How each judge votes on the whole."""
+def panel(votes: list[Vote], bounds: tuple[float, float]) -> list[dict[str, Any]]:
+    """How each judge votes on each role: mean with its interval over blocks, votes given of those asked for."""
     found = []
-    for judge in sorted({vote["judge"] for vote in votes}):
-        scores = [vote["score"] for vote in votes if vote["judge"] == judge]
-        found.append({"judge": judge, "votes": len(scores), "mean": fmean(scores)})
+    seats = sorted({(vote.judge, vote.name) for vote in votes})
+    names = [name for _, name in seats]
+    for judge, name in seats:
+        for role in dict.fromkeys(vote.role for vote in votes):
+            mine = [vote for vote in votes if (vote.judge, vote.name, vote.role) == (judge, name, role)]
+            blocks: dict[str, list[float]] = {}
+            for vote in mine:
+                if vote.score is not None:
+                    blocks.setdefault(vote.block, []).append(vote.score)
+            means = [fmean(scores) for scores in blocks.values()]
+            low, high, _ = interval(means, bounds)
+            shown = name if names.count(name) == 1 else f"{name} ({judge})"
+            given = sum(map(len, blocks.values()))
+            facts = {"judge": shown, "role": role, "votes": given, "asked": len(mine), "blocks": len(means)}
+            found.append({**facts, "mean": fmean(means) if means else None, "low": low, "high": high})
     return found
 
 
-def agreement(votes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Krippendorff's alpha of the panel, by the role that it judges."""
+def agreement(votes: list[Vote]) -> list[dict[str, Any]]:
+    """Krippendorff's alpha of the panel, by the role that it judges, over what at least two have judged."""
+    seats = sorted({vote.judge for vote in votes})
+    twice = len({vote.name for vote in votes}) < len(seats)
     found = []
-    seats = sorted({vote["seat"] for vote in votes})
-    for role in sorted({vote["role"] for vote in votes}):
-        units: dict[tuple[int, str], dict[str, float]] = {}
-        blocks: dict[tuple[int, str], str] = {}
+    for role in dict.fromkeys(vote.role for vote in votes):
+        units: dict[tuple[str, int, str], dict[str, float | None]] = {}
         for vote in votes:
-            if vote["role"] == role:
-                units.setdefault((vote["match"], vote["alias"]), {})[vote["seat"]] = vote["score"]
-                blocks[vote["match"], vote["alias"]] = vote["block"]
+            if vote.role == role:
+                units.setdefault((vote.block, vote.match, vote.seat), {})[vote.judge] = vote.score
         rows = [[given.get(seat) for seat in seats] for given in units.values()]
-        found.append({"role": role, "judges": len(seats), **facts(krippendorff_alpha(rows, "interval", list(blocks.values())))})
+        alpha = krippendorff_alpha(rows, "interval", [block for block, _, _ in units])
+        found.append({"role": role, "judges": len(seats), "one_model_twice": twice, **facts(alpha)})
     return found
 
 
-def compared(findings: Findings, role: str, judged: str, measured: str) -> list[dict[str, Any]]:
-    """What judges gave beside what was measured: match by match within items, and model by model."""
-    by_match: dict[tuple[int, str], dict[str, float | None]] = {}
-    blocks: dict[tuple[int, str], str] = {}
+def compared(findings: Findings, role: str, judged: str) -> Iterator[dict[str, Any]]:
+    """What judges gave beside what was measured of a role: over matches, within items, and model by model."""
+    measured = findings.measured(role)
+    by_match: dict[tuple[str, int, str], dict[str, float | None]] = {}
     by_model: dict[str, dict[str, list[float]]] = {}
     for row in findings.observations:
         if row.role == role and row.metric in (judged, measured):
-            by_match.setdefault((row.match, row.alias), {})[row.metric] = row.value
-            blocks[row.match, row.alias] = row.block
+            by_match.setdefault((row.block, row.match, row.alias), {})[row.metric] = row.value
             if row.value is not None:
                 by_model.setdefault(row.alias, {}).setdefault(row.metric, []).append(row.value)
-    rows = list(by_match.values())
-    left, right = [row.get(judged) for row in rows], [row.get(measured) for row in rows]
+    if measured is None or not any({judged, measured} <= by.keys() for by in by_match.values()):
+        return
+    left, right = ([by.get(metric) for by in by_match.values()] for metric in (judged, measured))
+    blocks = [block for block, _, _ in by_match]
     models = [(fmean(each[judged]), fmean(each[measured])) for each in by_model.values() if {judged, measured} <= each.keys()]
-    found: dict[str, Estimate | Correlation] = {
-        "matches": pearson(left, right),
-        "within items": validity(left, right, list(blocks.values())),
-        "models": spearman([a for a, _ in models], [b for _, b in models]),
+    yield {"role": role, "measured": measured, "over": "matches", **facts(blocked_correlation(left, right, blocks))}
+    yield {"role": role, "measured": measured, "over": "within items", **facts(centred_correlation(left, right, blocks))}
+    ranked = spearman([a for a, _ in models], [b for _, b in models])
+    yield {"role": role, "measured": measured, "over": "models", **facts(ranked)}
+
+
+def lengthy(findings: Findings, votes: list[Vote]) -> Iterator[dict[str, Any]]:
+    """How far who says more about the same item is rated higher: a bias only as far as more is not better."""
+    lengths = findings.archive.lengths()
+    for role in dict.fromkeys(vote.role for vote in votes):
+        given: dict[tuple[str, int, str], list[float]] = {}
+        for vote in votes:
+            if vote.role == role and vote.score is not None:
+                given.setdefault((vote.block, vote.match, vote.seat), []).append(vote.score)
+        said = [lengths.get((match, seat)) for _, match, seat in given]
+        found = centred_correlation([fmean(scores) for scores in given.values()], said, [block for block, _, _ in given])
+        yield {"about": "length", "judge": None, "role": role, **facts(found)}
+
+
+def selfish(findings: Findings, votes: list[Vote], bounds: tuple[float, float]) -> Iterator[dict[str, Any]]:
+    """How much more a judge gives to its own model than others do, beyond what it so gives to other models."""
+    models = findings.config.models
+    own = {
+        judge: alias
+        for judge in {vote.name for vote in votes}
+        for alias in findings.config.contestants
+        if models[alias]["model"] == models[judge]["model"]
     }
-    return [{"role": role, "over": over, **facts(each)} for over, each in found.items()]
+    for judge in sorted(own):
+        given = [Judgement(vote.block, vote.name, vote.alias, vote.score) for vote in votes]
+        yield {"about": "itself", "judge": judge, "role": None, **facts(self_preference(given, judge, own, bounds))}
+
+
+def playing(findings: Findings, votes: list[Vote]) -> list[str]:
+    """The judges whose models play as well."""
+    models = findings.config.models
+    played = {models[alias]["model"] for alias in findings.config.contestants}
+    return sorted(name for name in {vote.name for vote in votes} if models[name]["model"] in played)
 
 
 def facts(found: Estimate | Correlation) -> dict[str, Any]:
+    """A figure, its interval and n; where rows share blocks, how many blocks there are."""
     value = found.r if isinstance(found, Correlation) else found.value
-    return {"value": value, "low": found.interval.low, "high": found.interval.high, "n": found.n}
+    blocks = None if isinstance(found, Correlation) else found.blocks
+    return {"value": value, "low": found.interval.low, "high": found.interval.high, "n": found.n, "blocks": blocks}

@@ -6,18 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from parley.costs import COUNTS, total
-from parley.courses import external, fixed, guessing, judges, partners, passes, rounds, topics
-from parley.statistics.roles import shown
-from parley.tables import Table, between, nothing, number
+from parley.courses import fixed, judges, outcomes, partners, passes, rejudged, rounds
+from parley.crosstables import corpus, flat, roles
+from parley.guesstables import external, guessing, spread, topics
+from parley.tables import Table, between, nothing, number, signed
 
 Data = Mapping[str, Any]
-SIDES = ("first", "second")
 BARS = "▁▂▃▄▅▆▇█"
-
-
-def signed(value: float | None, digits: int = 2) -> str:
-    """A difference as text."""
-    return "–" if value is None else f"{value:+.{digits}f}"
 
 
 def pairs(data: Data) -> list[Table]:
@@ -38,48 +33,6 @@ def pairs(data: Data) -> list[Table]:
     ]
     new = "; for new items like these" if stability and stability["target"] == "these_items" else ""
     return [Table(header, rows, left=4, note=f"on the blocks that both played{new}; {sure}")]
-
-
-def roles(data: Data) -> list[Table]:
-    """Who scored how much against whom: first seats down, second seats across, both scores and n in a cell."""
-    raced = data["stability"] is not None and data["stability"]["plan"] == "race"
-    apart = " that count for each: who has left the race does not" if raced else ""
-    found = [role_table(table, table["metric"], apart) for table in data["tables"]]
-    return found or [nothing("role tables are for matches of two")]
-
-
-def corpus(data: Data) -> list[Table]:
-    """The same with corpus-level scores: all texts of a pair are scored as one."""
-    found = [role_table(table, f"corpus-level {table['metric']} ({table['signature']})") for table in data["corpus"]]
-    return found or [nothing("no texts of this task are held against references, or nothing was played by two")]
-
-
-def role_table(table: Data, what: str, apart: str = "") -> Table:
-    """One role table."""
-    cells, digits = {(each["first"], each["second"]): each["cell"] for each in table["cells"]}, table["digits"]
-    aliases = list(table["rows"])
-    header = [f"{table['first']} ↓  {table['second']} →", *aliases, f"mean {table['first']}"]
-    rows = [
-        [one, *(met(cells.get((one, other)), digits) for other in aliases), margin(table["rows"][one], digits)] for one in aliases
-    ]
-    below, every = [margin(table["columns"][one], digits) for one in aliases], table["all"]
-    rows.append([f"mean {table['second']}", *below, f"{margin(every['first'], digits)} / {margin(every['second'], digits)}"])
-    note = f"{what}: {table['first']} / {table['second']} (matches{apart})"
-    return Table(header, rows, note=f"{note}; means of rows and columns weigh partners alike")
-
-
-def met(cell: Data | None, digits: int) -> str:
-    """A cell of a role table: both scores, and n."""
-    if cell is None:
-        return "-"
-    first, second = (cell["matches"] - idle for idle in cell["idle"])
-    scores = f"{shown(cell['first'], digits)} / {shown(cell['second'], digits)}"
-    return f"{scores} ({first if first == second else f'{first}, {second}'})"
-
-
-def margin(found: Data, digits: int) -> str:
-    """A mean at the edge of a role table, and n."""
-    return "-" if found["mean"] is None else f"{shown(found['mean'], digits)} ({found['matches']})"
 
 
 def positions(data: Data) -> list[Table]:
@@ -164,21 +117,9 @@ def rows_of(part: str, data: Data) -> list[dict[str, Any]]:
         case "cost" | "external" | "pairs" | "partners" | "passes" | "positions" | "rounds" | "topics":
             found = list(data[part])
         case "guessing":
-            found = flat(data["guessing"]["models"]) if data["guessing"] else []
+            found = spread(data["guessing"]["models"]) if data["guessing"] else []
         case "roles" | "corpus":
-            found = [
-                {"metric": table["metric"]}
-                | {key: value for side in SIDES for key, value in ((f"{side}_role", table[side]), (side, each[side]))}
-                | {f"{side}_mean": each["cell"][side] for side in SIDES}
-                | {
-                    f"{side}_matches": each["cell"]["matches"] - idle
-                    for side, idle in zip(SIDES, each["cell"]["idle"], strict=True)
-                }
-                | {"blocks": each["cell"]["blocks"]}
-                for table in data["tables" if part == "roles" else "corpus"]
-                for each in table["cells"]
-                if each["cell"] is not None
-            ]
+            found = [row for table in data["tables" if part == "roles" else "corpus"] for row in flat(table)]
         case "ratings":
             found = [
                 {"metric": table["metric"], "alias": each["alias"], "group": each["group"]}
@@ -187,6 +128,15 @@ def rows_of(part: str, data: Data) -> list[dict[str, Any]]:
                 for table in data["ratings"]
                 for each in table["models"]
             ]
+        case "outcomes":
+            ends = dict.fromkeys(end for row in data["outcomes"] for end in row["by"])
+            found = [
+                {name: value for name, value in row.items() if name != "by"}
+                | {f"lost_by_{end.replace(' ', '_')}": row["by"].get(end, 0) for end in ends}
+                for row in data["outcomes"]
+            ]
+        case "rejudged":
+            found = list((data["rejudged"] or {"models": []})["models"])
         case "judges":
             found = judged(data["judges"]) if data["judges"] else []
         case _:
@@ -200,23 +150,12 @@ def rows_of(part: str, data: Data) -> list[dict[str, Any]]:
     return [{**row, "signature": signature} for row in found]
 
 
-def flat(rows: Iterable[Data]) -> list[dict[str, Any]]:
-    """Rows whose shares stand in columns of their own."""
-    return [
-        {
-            name: value
-            for key, inner in row.items()
-            for name, value in ([(f"{key}_{end}", inner[end]) for end in inner] if isinstance(inner, dict) else [(key, inner)])
-        }
-        for row in rows
-    ]
-
-
 def judged(found: Data) -> list[dict[str, Any]]:
-    """All about judges in rows of one form: the mean of each one's votes, their agreement, what they follow."""
-    names = ("judge", "role", "over", "value", "low", "high", "n")
-    votes = [{"judge": each["judge"], "value": each["mean"], "n": each["votes"]} for each in found["panel"]]
-    kinds = {"votes": votes, "agreement": found["agreement"], "validity": found["validity"]}
+    """All about judges in rows of one form: the mean of each one's votes, their agreement, what they follow and favour."""
+    names = ("judge", "role", "measured", "over", "value", "low", "high", "n", "asked", "blocks")
+    votes = [{**each, "value": each["mean"], "n": each["votes"]} for each in found["panel"]]
+    bias = [{**each, "over": each["about"]} for each in found["bias"]]
+    kinds = {"votes": votes, "agreement": found["agreement"], "validity": found["validity"], "bias": bias}
     return [{"about": kind} | {name: row.get(name) for name in names} for kind, rows in kinds.items() for row in rows]
 
 
@@ -268,11 +207,13 @@ PARTS: dict[str, Callable[[Data], list[Table]]] = {
     "external": external,
     "guessing": guessing,
     "judges": judges,
+    "outcomes": outcomes,
     "pairs": pairs,
     "partners": partners,
     "passes": passes,
     "positions": positions,
     "ratings": ratings,
+    "rejudged": rejudged,
     "roles": roles,
     "rounds": rounds,
     "stability": stability,

@@ -23,6 +23,7 @@ from parley.participants import Participant
 from parley.plan import Plan
 from parley.plan.choice import metrics_of, planned
 from parley.prices import Prices, is_free, place
+from parley.recorded import Recorded
 from parley.seating import counted
 from parley.store.archive import Archive
 from parley.task import Prompt, Task
@@ -43,18 +44,19 @@ class Prepared:
     identity: dict[str, Any]
     prices: Prices
     works: Mapping[str, Work]
+    source: Path | None = None  # of matches that are judged again: the file that has their replies
 
     @property
     def attended(self) -> bool:
         """Whether a person plays: one match at a time then, and the terminal is theirs."""
-        return any(str(options["model"]).startswith("human/") for options in self.config.models.values())
+        return any(str(options["model"]).startswith("human/") for options in self.config.asked.values())
 
     def participants(self, keyless: bool = False) -> Iterator[tuple[str, Participant, Limits]]:
         """Who plays under which alias, and how much at a time; made new, because they belong to the loop that plays.
 
         `keyless`: who only lacks a key is left out, and a caution says so.
         """
-        for alias, options in self.config.models.items():
+        for alias, options in self.config.asked.items():
             rest = {name: value for name, value in options.items() if name != "model"}
             model = self.functions.get(alias, options["model"])
             limits = Limits(*(participants.limit(rest, name, alias) for name in participants.LIMITS))
@@ -78,10 +80,11 @@ def prepare(
     prices: Prices | None = None,
     again: bool = False,
     keyless: bool = False,
+    recorded: Recorded | None = None,
 ) -> Prepared:
     """Look at everything that can be wrong before anything is paid; who only reads a run seats nobody, and needs no key.
 
-    `keyless`: models are looked at, but for what is only wrong for want of a key.
+    `keyless`: models are looked at, but for what is only wrong for want of a key. `recorded`: matches that are judged again.
     """
     task = task or task_class(config.task).configured(config.params)
     prompts = chosen_prompts(type(task), config.prompts)
@@ -106,26 +109,30 @@ def prepare(
         if not 1 <= config.items <= len(chosen):
             raise UsageError(f"--items {config.items}: the dataset has {how_many(len(chosen))}")
         chosen = dict(list(chosen.items())[: config.items])
-    plan = planned(
-        config.plan,
-        task,
-        config.contestants,
-        config.instruments,
-        list(chosen),
-        config.repeats,
-        config.seed,
-        size=config.seats,
-        stop=config.stop,
-        max_blocks=config.max_blocks,
-        adversary=config.adversary,
+    plan = (
+        recorded.plan
+        if recorded
+        else planned(
+            config.plan,
+            task,
+            config.contestants,
+            config.instruments,
+            list(chosen),
+            config.repeats,
+            config.seed,
+            size=config.seats,
+            stop=config.stop,
+            max_blocks=config.max_blocks,
+            adversary=config.adversary,
+        )
     )
     table = counted(plan.opening.seats, task)
     metrics_of(task, table)
-    prices = prices or Prices(config.models)
-    works = works_of(task) if seated else {}  # what they answered is on record: who only reads a run needs none
-    kept = {"prices": prices.keep()} if seated and any(not is_free(model) for model in config.models.values()) else {}
+    prices = prices or Prices(config.asked)
+    works = works_of(task) if seated and not recorded else {}  # what they answered is on record: who only reads a run needs none
+    kept = {"prices": prices.keep()} if seated and any(not is_free(model) for model in config.asked.values()) else {}
     read += [f"{name} {work.told}" for name, work in works.items()]
-    found = {"works": {name: work.facts for name, work in works.items()}} if works else {}
+    found = {"works": {name: work.facts for name, work in works.items()}} if works else recorded.facts if recorded else {}
     prepared = Prepared(
         config,
         task,
@@ -133,10 +140,11 @@ def prepare(
         plan,
         chosen,
         functions or {},
-        [] if again else [*read, *task.cautions(table), *plan.cautions()],
+        [] if again or recorded else [*read, *task.cautions(table), *plan.cautions()],
         {**identity(task, table, prompts, stored(list(chosen.values()))), **found, **kept},
         prices,
         works,
+        recorded.path if recorded else None,
     )
     # Each is made once, so that a wrong name or option fails here.
     made = {alias: who for alias, who, _ in prepared.participants(keyless)} if seated else {}
@@ -226,8 +234,17 @@ def prepare_again(
             refuse_unpriced(prices)
             refuse_unknown_past(archive, prices)
             refuse_spent(archive, prices, budget_usd)
-        items = archive.items()
-    return prepare(config, task=task, items=items or None, functions=functions, seated=seated, prices=prices, again=True)
+        items, recorded = archive.items(), Recorded.of(archive) if config.rejudged else None
+    return prepare(
+        config,
+        task=task,
+        items=items or None,
+        functions=functions,
+        seated=seated,
+        prices=prices,
+        again=True,
+        recorded=recorded,
+    )
 
 
 def refuse_unknown_past(archive: Archive, prices: Prices) -> None:
@@ -262,6 +279,9 @@ def bounded(archive: Archive, max_blocks: int) -> Config:
 
 def names_of(config: Config) -> Iterator[str]:
     """The names by which the models of a run could give themselves away."""
+    if config.rejudged is not None:  # what its seats were shown was masked by the names of the run that played it
+        yield from config.rejudged.names
+        return
     for options in config.models.values():
         family, _, name = str(options["model"]).partition("/")
         if family not in participants.kinds():

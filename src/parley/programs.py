@@ -21,7 +21,7 @@ PLACE = "the sandbox"  # as whoever waits for it is told
 @asynccontextmanager
 async def proven(prepared: Prepared) -> AsyncIterator[Sandbox | None]:
     """The sandbox of a task that runs code, found to hold before anything is written or paid; closed whatever happens."""
-    if not prepared.task.runs_code:
+    if not prepared.task.runs_code or prepared.source:  # what is judged again has its verdicts on record
         yield None
         return
     from parley.sandbox.executor import Sandbox  # few tasks need it

@@ -14,6 +14,7 @@ from parley.errors import UsageError, unknown
 from parley.external import external
 from parley.findings import Findings, asked_without, run_facts, violated
 from parley.guesses import guessing, topics
+from parley.outcomes import outcomes
 from parley.panel import judges
 from parley.parts import PARTS, paths, rows_of
 from parley.prices import is_free
@@ -22,6 +23,7 @@ from parley.statistics.intervals import ALPHA
 from parley.store.archive import Archive
 from parley.tables import Table, between, number, whisker
 from parley.unfinished import not_finished, unfinished
+from parley.verdicts import again
 
 COUNTS = ("blocks", "matches", "missing", "violations")
 COLUMNS = (
@@ -60,6 +62,7 @@ class Result:
                 "run": {**run_facts(archive), "unfinished": unfinished(archive)},
                 "digits": {name: metric.get("digits", 2) for name, metric in findings.metrics.items()},
                 "results": results,
+                "leading": {role: metric for role in findings.roles if (metric := findings.leading(role))},
                 "violations": violated(archive),
                 "left_out": archive.left_out(),
                 "pairs": [vars(pair) for pair in pairs],
@@ -68,6 +71,7 @@ class Result:
                 "tables": tables,
                 "corpus": corpus(findings, tables),
                 "ratings": findings.ratings(),
+                "outcomes": outcomes(findings),
                 "stability": findings.stability(),
                 "rounds": by_round(findings, results),
                 "partners": by_partner(findings, tables),
@@ -76,6 +80,7 @@ class Result:
                 "guessing": guessing(findings, results),
                 "topics": topics(findings),
                 "external": external(results, self._scores) if self._scores else [],
+                "rejudged": again(findings),
                 "programs": programs(archive),
                 "cost": costs(archive),
                 "prices": priced(archive),
@@ -141,7 +146,8 @@ class Result:
         if not last.rows:
             return str(last.header[0])
         signature = [f"signature: {self.data['results'][0]['signature']}"] if self.data["results"] and last.rows else []
-        last = replace(last, note="\n".join(filter(None, [last.note, *unsafe(self.data), *signature])))
+        standing = [] if self.data["run"]["state"] == "done" else self._standing()
+        last = replace(last, note="\n".join(filter(None, [last.note, *standing, *unsafe(self.data), *signature])))
         return "\n\n".join(table.render(form) for table in [*first, last])
 
     def _plain(self) -> Table:
@@ -163,16 +169,13 @@ class Result:
 
     def remarks(self) -> list[str]:
         """What belongs to the table: how the run stands, violations, cost, ranks, what the scores rest on."""
-        data, lines = self.data, []
+        data, lines = self.data, self._standing()
         run = data["run"]
-        if run["state"] == "done" and run["stop"]["status"] and run["stop"]["reason"]:
-            lines.append(f"{run['stop']['status'].replace('_', ' ')}: {run['stop']['reason']}")
-        if run["state"] != "done":
-            of = "" if data["stability"] else f" of {run['matches']['planned']}"  # where nobody knows how many there will be
-            played = f"{run['matches']['done']}{of} matches"
-            why = f"; {run['stop']['reason']}" if run["stop"]["reason"] and self._reasoned else ""
-            lines += [f"{run['state']}: {played}{why}", *not_finished(run["unfinished"])]
-        lines += unsafe(data) + forgeable(data)
+        if data["rejudged"]:
+            lines.append(
+                f"{' and '.join(data['rejudged']['roles'])} of {data['rejudged']['run']}, judged again: no contestant was called"
+            )
+        lines += unsafe(data) + forgeable(data) + partial_panel(data)
         kinds = {row["interval"] for row in data["results"]}
         lines += [note for kind, note in NOTES.items() if kind in kinds]
         lines += paths(data["stability"])
@@ -182,12 +185,21 @@ class Result:
         lines += asked_without(data["left_out"])
         lines += remark([row for row in data["cost"] if not is_free(run["models"][row["alias"]])])
         if data["results"]:
-            primary = data["results"][0]["metric"]
-            places = [rank for rank in data["ranks"] if rank["metric"] == primary]
             sure = f"{self._level()}, {'at every look' if data['stability'] else 'Holm'}"
-            lines += [ranked(primary, role, places, sure) for role in sorted({rank["role"] for rank in places})]
+            for role, metric in sorted(data["leading"].items()):
+                places = [rank for rank in data["ranks"] if (rank["metric"], rank["role"]) == (metric, role)]
+                lines += [ranked(metric, role, places, sure)] if places else []
             lines.append(f"signature: {data['results'][0]['signature']}")
         return lines
+
+    def _standing(self) -> list[str]:
+        """How the run stands, where there is anything to say to that."""
+        run, stop = self.data["run"], self.data["run"]["stop"]
+        if run["state"] == "done":
+            return [f"{stop['status'].replace('_', ' ')}: {stop['reason']}"] if stop["status"] and stop["reason"] else []
+        of = "" if self.data["stability"] else f" of {run['matches']['planned']}"  # where nobody knows how many there will be
+        why = f"; {stop['reason']}" if stop["reason"] and self._reasoned else ""
+        return [f"{run['state']}: {run['matches']['done']}{of} matches{why}", *not_finished(run["unfinished"])]
 
     def to_pandas(self) -> Any:
         """The results as a pandas data frame."""
@@ -224,6 +236,16 @@ def forgeable(data: dict[str, Any]) -> list[str]:
         return []
     were = "was" if found["inside"] == 1 else "were"
     return [f"{found['inside']} of {found['run']} programs {were} judged inside their own process, where they could forge it"]
+
+
+def partial_panel(data: dict[str, Any]) -> list[str]:
+    """What to know of judges before their scores are believed."""
+    found, lines = data["judges"], []
+    if found and found["incomplete"]["matches"]:
+        lines.append("a vote is missing in {matches} of {of} matches (see --part judges)".format(**found["incomplete"]))
+    if found and found["also_play"]:
+        lines.append(f"judges whose models play as well: {', '.join(found['also_play'])} (see --part judges)")
+    return lines
 
 
 def frames(library: str) -> Any:

@@ -38,7 +38,10 @@ def by_partner(findings: Findings, tables: list[dict[str, Any]]) -> list[dict[st
 
 def passes(findings: Findings) -> list[dict[str, Any]]:
     """Pass@K of metrics that say what success is: the matches of a model in the leading role on one item are its samples."""
-    found, leading = [], findings.roles[0]
+    found: list[dict[str, Any]] = []
+    leading = findings.roles[0]
+    if not findings.archive.items():
+        return found  # matches against others are no samples of one thing
     for name, metric in findings.metrics.items():
         if metric["success"] is None:
             continue

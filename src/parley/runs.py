@@ -27,6 +27,7 @@ from parley.plan import Done, MatchSpec, gathered
 from parley.prepared import Prepared, names_of
 from parley.programs import awaited, proven
 from parley.providers.patience import AGAIN, NOTICE
+from parley.recorded import Pinned, taken_over
 from parley.store import SUFFIX
 from parley.store.archive import Archive
 from parley.store.journal import Journal
@@ -51,7 +52,8 @@ async def start(prepared: Prepared, folder: Path, *, concurrency: int | None = N
     path = folder / f"{name}{SUFFIX}"
     facts, items = orjson.dumps(prepared.identity), stored(list(prepared.items.values()))
     async with proven(prepared) as sandbox:
-        journal = await SqliteJournal.create(path, name, prepared.config.encoded(), facts, items)
+        taken = taken_over(prepared.source, prepared.config, prepared.plan) if prepared.source else ()
+        journal = await SqliteJournal.create(path, name, prepared.config.encoded(), facts, items, taken)
         return await play(prepared, journal, path, most, sandbox=sandbox, **watching)
 
 
@@ -229,21 +231,22 @@ class Playing:
         self.tally.aborted += outcome.state == "aborted"
 
     async def played(self, spec: MatchSpec) -> Outcome:
-        prepared = self.prepared
+        prepared, config = self.prepared, self.prepared.config
         match = Match(
             prepared.task,
-            {seat: self.places[alias] for seat, alias in spec.seats.items()},
+            {seat: self.places[alias] if config.asks(seat.role) else Pinned() for seat, alias in spec.seats.items()},
             seed=spec.seed,
             number=spec.number,
             item=prepared.items[spec.item] if spec.item is not None else None,
             prompts=prepared.prompts,
             record=self.journal.claim(spec.number),
             names=self.names,
-            standardise=prepared.config.standardise,
+            standardise=config.standardise,
             gate=self.brake.gate,
             works=prepared.works,
             execute=self.execute,
             mend=self.mends,
+            draws=config.rejudged.seed if config.rejudged else None,
         )
         return await match.play()
 

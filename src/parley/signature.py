@@ -33,6 +33,8 @@ def signature(archive: Archive, matches: int) -> str:
     for role, panel in sorted(config.instruments.items()):
         judges = [config.models[alias] for alias in panel]
         facts.append(f"{role}:{'+'.join(str(judge['model']) for judge in judges)}@{short(judges)}")
+    if config.rejudged is not None:
+        facts.append(f"rejudged:{config.rejudged.run}")
     if identity.get("items"):
         facts.append(f"items:{identity['items']}")
     facts += [f"{name}:{value}" for name, value in identity.get("basis", {}).items()]

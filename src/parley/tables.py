@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from parley.errors import unknown
+from parley.statistics.roles import shown
 
 FORMATS = ("text", "markdown", "latex", "csv", "html")
 
@@ -94,8 +95,8 @@ def pad(text: str, width: int, left: bool) -> str:
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """A number for a table; unknown is a dash, never zero."""
-    return "–" if value is None else f"{value:.{digits}f}"
+    """A number for a table, half rounded up as the papers do; unknown is a dash, never zero."""
+    return "–" if value is None else shown(value, digits)
 
 
 def whisker(low: float | None, mean: float | None, high: float | None, span: tuple[float, float], width: int = 24) -> str:
@@ -128,3 +129,9 @@ def plural(count: int, one: str, many: str = "") -> str:
 def nothing(why: str) -> Table:
     """What stands in place of a part that a run has not."""
     return Table([why], [])
+
+
+def signed(value: float | None, digits: int = 2) -> str:
+    """A difference as text."""
+    text = number(value, digits)
+    return text if value is None or text.startswith("-") else f"+{text}"

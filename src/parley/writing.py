@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean, median
@@ -10,7 +11,8 @@ from typing import Any, Literal, NamedTuple
 from parley.expect import Fields, Reader, Text
 from parley.pool import Seat
 from parley.referee import Referee
-from parley.task import Prompt
+from parley.scoring.overlap import Overlap, overlap
+from parley.task import Metric, Prompt
 
 OVER = "over"
 Vote = Literal["mean", "median"]
@@ -64,7 +66,13 @@ def texts(versions: Sequence[Version], over: str = OVER) -> tuple[str | None, st
 
 def ends(review: str | None, over: str = OVER) -> bool:
     """Whether a review is the one word that ends the work."""
-    return review is not None and review.strip(" \t\r\n.,;:!'\"*_`()[]").casefold() == over.casefold()
+    return review is not None and bare(review) == bare(over) != ""
+
+
+def bare(word: str) -> str:
+    """A word without what stands around it: spaces, quotation marks and punctuation of any script."""
+    found = unicodedata.normalize("NFKC", word).casefold()
+    return "".join(character for character in found if unicodedata.category(character)[0] in "LNM")
 
 
 def quoted(referee: Referee, said: str | None, seat: Seat) -> str:
@@ -80,29 +88,41 @@ def conversation(referee: Referee, writer: Seat, editor: Seat, versions: Sequenc
     return "\n".join(parts)
 
 
+def overlapping(referee: Referee, given: Mapping[Seat, str | None], reference: str, language: str) -> dict[Seat, Overlap]:
+    """How far texts agree with a reference; what was counted is noted, so that all texts of a run can be scored as one."""
+    found = {seat: overlap(text or "", reference, language) for seat, text in given.items()}
+    referee.note(overlap={seat: each.counts for seat, each in found.items()})
+    return found
+
+
 async def rated(
     referee: Referee, judges: Sequence[Seat], words: Prompt, rubric: Mapping[Seat, Prompt], vote: Vote = "mean", /, **values: Any
-) -> dict[Seat, float | None]:
+) -> dict[Seat, dict[str, float | None]]:
     """Every judge rates every seat from 1 to 10, with a basis; all judge at once, and who cannot be read has no vote.
 
     The words have {roles} and {rubric}, in an order that the match's seed decides: whoever meets on an item is named in the
-    same order, and over items each role comes first about as often.
+    same order, and over items each role comes first about as often. Where nobody judges, there is no such score.
     """
-    seats = list(rubric)
     if not judges:
-        return dict.fromkeys(seats)
-    order = referee.rng.sample(seats, len(seats))
+        return {seat: {} for seat in rubric}
+    fields = {seat: seat.key.replace(".", "_") for seat in rubric}
+    order = referee.rng.sample(list(rubric), len(rubric))
     lines = "\n".join(f"- {seat}: {referee.render(rubric[seat], **values)}" for seat in order)
-    text = referee.render(words, roles=" and ".join(f"the {seat.role}" for seat in order), rubric=lines, **values)
-    reader = Fields({seat.role: RATING for seat in order})
-    found = await referee.ask(judges, text, expect=reader, default=None)
-    votes = {judge: said for judge, said in found.items() if said is not None}
-    scores: dict[Seat, float | None] = {}
-    for seat in seats:
-        given = [float(said[seat.role]["score"]) for said in votes.values()]
-        scores[seat] = None if not given else mean(given) if vote == "mean" else median(given)
-    referee.note(votes={judge: {seat: said[seat.role] for seat in seats} for judge, said in votes.items()}, order=order)
+    named = " and ".join(f"the {str(seat).lower()}" for seat in order)
+    text = referee.render(words, roles=named, rubric=lines, **values)
+    found = await referee.ask(judges, text, expect=Fields({fields[seat]: RATING for seat in order}), default=None)
+    votes = {judge: {seat: said[field] for seat, field in fields.items()} for judge, said in found.items() if said is not None}
+    scores: dict[Seat, dict[str, float | None]] = {}
+    for seat in rubric:
+        given = [float(said[seat]["score"]) for said in votes.values()]
+        scores[seat] = {"judge": None if not given else mean(given) if vote == "mean" else median(given)}
+    referee.note(votes=votes, order=order)
     return scores
+
+
+def ratings(seats: Mapping[str, int]) -> list[Metric]:
+    """The metric of judges, where any are seated."""
+    return [Metric("judge", 1, 10, epsilon=0.25, judged=True, spread=1.5)] if seats["judge"] else []
 
 
 RATING: Mapping[str, Any] = {

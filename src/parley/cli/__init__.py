@@ -18,6 +18,7 @@ COMMANDS = {
     "resume": "Go on where a run stopped.",
     "ls": "List the runs in the store.",
     "show": "Print a run's results, or a match as each seat saw it.",
+    "rejudge": "Score recorded matches again by other judges.",
     "audit": "Check from the record that a run was fair.",
     "simulate": "Tell what a plan would need, before anything is paid.",
     "tasks": "List the tasks, or describe one.",

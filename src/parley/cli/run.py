@@ -16,7 +16,8 @@ from parley.cli.progress import fetching, say
 from parley.config import ISOLATING, kept_apart
 from parley.costs import money
 from parley.errors import UsageError
-from parley.experiment import STANDARDISE, Experiment, from_file, is_file, words_of
+from parley.experiment import STANDARDISE, Experiment
+from parley.experiment_file import from_file, is_file, words_of
 from parley.plan.stopping import TARGETS
 from parley.prepared import Prepared
 from parley.prices import billed
@@ -31,6 +32,7 @@ ASK_FROM = 1.0  # USD
 @click.option(
     "--role", "roles", multiple=True, metavar="ROLE=[ALIAS=]PROVIDER/NAME", help="An instrument; repeat it for a panel."
 )
+@click.option("--exclude", multiple=True, metavar="ALIAS", help="A model that is named and does not play: its place is a dash.")
 @click.option("--set", "params", multiple=True, metavar="KEY=VALUE", help="A parameter of the task.")
 @click.option("--dataset", metavar="NAME|PATH", help="The items that the task is played on (see `parley datasets`).")
 @click.option("--items", type=click.IntRange(1), help="How many of the items.")
@@ -72,6 +74,7 @@ def command(
     models: tuple[str, ...],
     options: tuple[str, ...],
     roles: tuple[str, ...],
+    exclude: tuple[str, ...],
     params: tuple[str, ...],
     dataset: str | None,
     items: int | None,
@@ -115,6 +118,7 @@ def command(
         experiment.contestants = [experiment.enter(text) for text in models]
     experiment.instruments |= panels(experiment, roles)
     experiment.override(adversary=experiment.enter(adversary) if adversary else None)
+    experiment.exclude += exclude
     with_options(experiment.models, options)
     experiment.prompts |= {address: words_of(path) for address, path in assigned(prompts, "--prompt").items()}
     experiment.draw_from(dataset)
@@ -150,7 +154,7 @@ def refuse_unwanted(prepared: Prepared) -> None:
     bounded = config.budget_usd is not None or config.max_calls is not None
     if bounded or prepared.attended or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
-    if not any(billed(options, prices.of(alias)) for alias, options in config.models.items()):
+    if not any(billed(options, prices.of(alias)) for alias, options in config.asked.items()):
         return
     from parley.forecast import forecast
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import orjson
@@ -57,18 +58,23 @@ def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Python:
     return Python(function_called(name, "python/"), options, f"python/{name}")
 
 
-def function_called(name: str, what: str) -> Callable[..., Any]:
-    """The function that `package.module:function` names, which may stand in the current folder."""
+def function_called(
+    name: str, what: str, folder: Path | None = None, load: Callable[[str], ModuleType] = import_module
+) -> Callable[..., Any]:
+    """The function that `package.module:function` names, which may stand in a folder of its own, or in the current one."""
     module, colon, attribute = name.partition(":")
     if not colon or not module or not attribute:
         raise UsageError(f"{what}{name}: wanted {what}package.module:function")
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)
+    for here in (Path.cwd(), folder):
+        if here is not None and str(here) not in sys.path:
+            sys.path.insert(0, str(here))
     try:
-        function: Any = import_module(module)
+        function: Any = load(module)
         for part in attribute.split("."):
             function = getattr(function, part)
-    except Exception as wrong:
+    except UsageError:
+        raise
+    except (Exception, SystemExit) as wrong:
         hint = "; a function of a script is given again from Python: parley.resume(RUN, functions={ALIAS: function})"
         own = module == "__main__" or "<" in attribute
         fault = f"{type(wrong).__name__}: {wrong}" + (hint if own else "")

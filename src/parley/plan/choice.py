@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from parley.errors import ParleyError, TaskError, UsageError
 from parley.plan import Plan
 from parley.plan.arrangements import contestant_roles
-from parley.plan.fixed import Fixed
+from parley.plan.fixed import scheduled
 from parley.plan.series import Series
 from parley.plan.stopping import Stop, leading_metrics
 from parley.seating import counted
@@ -40,7 +40,7 @@ def planned(
     if adversary in contestants:
         raise UsageError(f"{adversary} is the adversary, and a contestant too: give one of the two an alias of its own")
     if stop is None:
-        return Fixed(name, task, contestants, instruments, items, repeats, seed, size, adversary)
+        return scheduled(name, task, contestants, instruments, items, repeats, seed, size, adversary)
     if stop.target == "these_items" and not items:
         raise UsageError(f"{task.name} is not played on items, so there are no `these_items`: use --target new_items")
     if stop.target == "these_items" and name == "race":

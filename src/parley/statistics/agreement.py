@@ -13,7 +13,7 @@ from statistics import NormalDist, fmean
 from typing import Literal, TypeVar
 
 from parley.errors import UsageError, unknown
-from parley.statistics.intervals import ALPHA, Interval, interval
+from parley.statistics.intervals import ALPHA, UNKNOWN, Interval, interval
 from parley.statistics.student import t_quantile
 
 A = TypeVar("A")
@@ -23,7 +23,6 @@ Level = Literal["nominal", "ordinal", "interval"]
 
 DRAWS = 2000
 FEWEST = 5  # with fewer blocks there are too few different draws to tell a spread from
-UNKNOWN = Interval(None, None, None)
 COST: Mapping[str, Callable[[int, int], float]] = {
     "none": lambda i, j: float(i != j),
     "linear": lambda i, j: abs(i - j),

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from operator import mul
 from statistics import NormalDist, fmean
 
-from parley.statistics.agreement import UNKNOWN, Estimate, both, by_block, estimate
-from parley.statistics.intervals import ALPHA, Interval
+from parley.statistics.agreement import Estimate, both, by_block, estimate
+from parley.statistics.intervals import ALPHA, UNKNOWN, Interval
 from parley.statistics.student import t_cdf
 
 
@@ -44,6 +44,12 @@ def spearman(x: Sequence[float | None], y: Sequence[float | None], alpha: float 
     points = [pair for pair in pairs if pair is not None]
     r = rank_correlation(points)
     return tested(r, len(points), pairs.count(None), 1.0 if r is None else 1 + r * r / 2, alpha)
+
+
+def blocked_correlation(x: Sequence[float | None], y: Sequence[float | None], blocks: Sequence[str]) -> Estimate:
+    """The product-moment correlation of rows, with an interval over blocks: the rows of a block are not independent."""
+    pairs = both(x, y)
+    return estimate(by_block(pairs, blocks), product_moment, pairs.count(None))
 
 
 def centred_correlation(x: Sequence[float | None], y: Sequence[float | None], blocks: Sequence[str]) -> Estimate:

@@ -26,6 +26,9 @@ class Interval(NamedTuple):
     kind: str | None
 
 
+UNKNOWN = Interval(None, None, None)
+
+
 def interval(values: Sequence[float], bounds: tuple[float, float], alpha: float = ALPHA, method: str = "block") -> Interval:
     """A block t interval; near a bound of the range, or where blocks do not differ at all, one made for bounded scores."""
     if method not in METHODS:

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from parley.statistics.agreement import Estimate, both, by_block, cohen_kappa, estimate
-from parley.statistics.correlation import centred_correlation, product_moment
+from parley.statistics.correlation import product_moment
 from parley.statistics.intervals import interval
 
 
@@ -45,16 +45,6 @@ def retest(
         kappa=None if scale is None else cohen_kappa(first, second, scale, "quadratic", blocks),
         difference=block_mean([[abs(a - b) for a, b in group] for group in groups], (0.0, bounds[1] - bounds[0]), dropped),
     )
-
-
-def validity(scores: Sequence[float | None], metric: Sequence[float | None], blocks: Sequence[str]) -> Estimate:
-    """How well a judge's scores order what was said about the same item as the objective metric does."""
-    return centred_correlation(scores, metric, blocks)
-
-
-def length_effect(scores: Sequence[float | None], lengths: Sequence[float | None], blocks: Sequence[str]) -> Estimate:
-    """How far longer texts about the same item score higher; a bias only as far as longer is not better."""
-    return centred_correlation(scores, lengths, blocks)
 
 
 def self_preference(judgements: Iterable[Judgement], judge: str, own: Mapping[str, str], bounds: tuple[float, float]) -> Estimate:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from statistics import fmean, stdev
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from parley.statistics.intervals import ALPHA, Interval, constant, interval
+from parley.statistics.intervals import ALPHA, UNKNOWN, Interval, constant, interval
 from parley.statistics.results import Observation, block_means
 from parley.statistics.student import t_quantile
 
@@ -49,14 +49,31 @@ class Cell(NamedTuple):
     matches: int = 0
     blocks: int = 0
     idle: tuple[int, int] = (0, 0)  # of those matches, how many gave the first and the second seat no score that counts
+    first_interval: Interval = UNKNOWN
+    second_interval: Interval = UNKNOWN
+
+    def facts(self) -> dict[str, Any]:
+        """As plain data."""
+        plain = {name: getattr(self, name) for name in ("first", "second", "matches", "blocks", "idle")}
+        (low, high, _), (second_low, second_high, _) = self.first_interval, self.second_interval
+        return {**plain, "first_low": low, "first_high": high, "second_low": second_low, "second_high": second_high}
 
 
 class Margin(NamedTuple):
-    """The mean of a row or a column, every partner weighing the same; unknown where nothing was played."""
+    """The mean of a row or a column, every partner weighing the same; unknown where nothing was played.
+
+    The interval is over blocks, and known where every block has all partners: else blocks differ by who was met.
+    """
 
     mean: float | None
     cells: int
     matches: int
+    interval: Interval = UNKNOWN
+
+    def facts(self) -> dict[str, Any]:
+        """As plain data."""
+        low, high, _ = self.interval
+        return {"mean": self.mean, "low": low, "high": high, "cells": self.cells, "matches": self.matches}
 
 
 class Margins(NamedTuple):
@@ -66,6 +83,14 @@ class Margins(NamedTuple):
     columns: dict[str, Margin]
     first: Margin
     second: Margin
+
+    def facts(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "rows": {alias: margin.facts() for alias, margin in self.rows.items()},
+            "columns": {alias: margin.facts() for alias, margin in self.columns.items()},
+            "all": {"first": self.first.facts(), "second": self.second.facts()},
+        }
 
 
 @dataclass(frozen=True)
@@ -115,7 +140,9 @@ def meetings(rows: Iterable[Seated], seats: tuple[Place, Place]) -> list[Meeting
     ]
 
 
-def role_tables(met: Iterable[Meeting], aliases: Sequence[str]) -> dict[str, RoleTable]:
+def role_tables(
+    met: Iterable[Meeting], aliases: Sequence[str], bounds: Mapping[str, tuple[float, float]]
+) -> dict[str, RoleTable]:
     """A table for every metric; models listed in `aliases` that did not play keep their empty row and column."""
     by_metric: dict[str, dict[Pair, list[Meeting]]] = {}
     for meeting in met:
@@ -123,12 +150,33 @@ def role_tables(met: Iterable[Meeting], aliases: Sequence[str]) -> dict[str, Rol
     tables = {}
     for metric, pairs in by_metric.items():
         listed = tuple(dict.fromkeys([*aliases, *sorted({alias for pair in pairs for alias in pair})]))
-        cells = {(one, other): cell_of(pairs.get((one, other), [])) for one in listed for other in listed}
-        tables[metric] = RoleTable(metric, listed, cells, margins(cells, listed))
+        here = bounds[metric]
+        cells = {(one, other): cell_of(pairs.get((one, other), []), here) for one in listed for other in listed}
+        edges = sure([each for met in pairs.values() for each in met], margins(cells, listed), here)
+        tables[metric] = RoleTable(metric, listed, cells, edges)
     return tables
 
 
-def cell_of(met: Iterable[Meeting]) -> Cell | None:
+def sure(met: Sequence[Meeting], edges: Margins, bounds: tuple[float, float]) -> Margins:
+    """Margins with their intervals over blocks."""
+    firsts = [(each.first, each.second, each.block, each.first_value) for each in met]
+    seconds = [(each.second, each.first, each.block, each.second_value) for each in met]
+
+    def known(side: Sequence[tuple[str, str, str, float | None]], margin: Margin, alias: str | None = None) -> Margin:
+        blocks: dict[str, dict[tuple[str, str], list[float]]] = {}
+        for one, other, block, value in side:
+            if value is not None and alias in (None, one):
+                blocks.setdefault(block, {}).setdefault((one, other), []).append(value)
+        if any(len(pairs) < margin.cells for pairs in blocks.values()):
+            return margin
+        return margin._replace(interval=interval([fmean(map(fmean, pairs.values())) for pairs in blocks.values()], bounds))
+
+    rows = {alias: known(firsts, margin, alias) for alias, margin in edges.rows.items()}
+    columns = {alias: known(seconds, margin, alias) for alias, margin in edges.columns.items()}
+    return Margins(rows, columns, known(firsts, edges.first), known(seconds, edges.second))
+
+
+def cell_of(met: Iterable[Meeting], bounds: tuple[float, float]) -> Cell | None:
     """A pair's cell; none if no match gave either seat a score."""
     scored = [each for each in met if each.first_value is not None or each.second_value is not None]
     if not scored:
@@ -138,9 +186,11 @@ def cell_of(met: Iterable[Meeting]) -> Cell | None:
         for side, value in zip(sides, (each.first_value, each.second_value), strict=True):
             if value is not None:
                 side.setdefault(each.block, []).append(value)
-    first, second = (fmean(map(fmean, side.values())) if side else None for side in sides)
+    means = [[fmean(values) for values in side.values()] for side in sides]
+    first, second = (fmean(values) if values else None for values in means)
     idle = sum(each.first_value is None for each in scored), sum(each.second_value is None for each in scored)
-    return Cell(first, second, len(scored), len({each.block for each in scored}), idle)
+    found = [interval(values, bounds) for values in means]
+    return Cell(first, second, len(scored), len({each.block for each in scored}), idle, found[0], found[1])
 
 
 def margins(cells: Mapping[Pair, Cell | None], aliases: Iterable[str]) -> Margins:

@@ -21,7 +21,7 @@ from parley.pool import Seat, text_of
 from parley.record import Call
 from parley.store.owner import lives
 from parley.store.rows import FIELDS, call_from
-from parley.store.schema import VERSION, migrate, summed, version_of
+from parley.store.schema import VERSION, newer, summed, version_of
 
 MATCH_FIELDS = ("number", "block", "item", "repeat", "seed", "seats", "idle", "state", "reason", "rounds", "began", "ended")
 
@@ -110,11 +110,12 @@ class Archive:
         row = self._row(f"SELECT {', '.join(MATCH_FIELDS)} FROM matches WHERE number = ?", number)
         return None if row is None else match_from(row)
 
-    def scores(self) -> list[Score]:
-        """Every score of every finished match; a missing one has no value."""
+    def scores(self, judge: str = "") -> list[Score]:
+        """Every score of every finished match; a missing one has no value. `judge`: those that another run gave."""
         rows = self._rows(
             "SELECT match, block, seat, seats, idle, metric, value FROM scores JOIN matches ON match = matches.number "
-            "WHERE judge = '' AND state IN ('done', 'aborted') ORDER BY match, seat, metric"
+            "WHERE judge = ? AND state IN ('done', 'aborted') ORDER BY match, seat, metric",
+            judge,
         )
         casts: dict[str, dict[str, str]] = {}
         found = []
@@ -155,6 +156,11 @@ class Archive:
         """A match's calls in the order of round, seat and attempt."""
         rows = self._rows(f"SELECT {FIELDS} FROM calls WHERE match = ? ORDER BY round, seat, attempt", number)
         return [call_from(row) for row in rows]
+
+    def lengths(self) -> dict[tuple[int, str], int]:
+        """How many characters each seat has said in each match, by match and seat."""
+        rows = self._rows("SELECT match, seat, SUM(LENGTH(content)) FROM calls GROUP BY match, seat")
+        return {(match, seat): length for match, seat, length in rows}
 
     def calls_since(self, cursor: int) -> list[tuple[int, int, Call]]:
         """(cursor, match, call) for every call recorded after a cursor: how a page follows a run."""
@@ -212,23 +218,26 @@ class Archive:
         rows = self._rows(
             "SELECT s.value, c.seat, c.model, COUNT(*), COUNT(c.tokens_in + c.tokens_out), "
             f"COUNT(COALESCE(c.tokens_in, c.tokens_out)), MIN(c.tokens_in), {', '.join(summed(f'c.{kind}') for kind in kinds)} "
-            "FROM calls c JOIN matches m ON c.match = m.number "
-            f"JOIN json_each(m.seats) s ON s.key = c.seat GROUP BY 1, 2, 3{size} ORDER BY 1, 2, 3"
+            "FROM calls c JOIN matches m ON c.match = m.number JOIN json_each(m.seats) s ON s.key = c.seat "
+            f"WHERE c.pinned IS NULL GROUP BY 1, 2, 3{size} ORDER BY 1, 2, 3"
         )
         return [dict(zip((*names[:7], *kinds), row, strict=True)) for row in rows]
 
-    def named(self) -> list[tuple[str, str | None]]:
-        """Every alias with every name that its model was served under; None where an endpoint did not say."""
+    def named(self, pinned: bool = False) -> list[tuple[str, str | None]]:
+        """Every alias with every name that its model was served under; None where an endpoint did not say.
+
+        `pinned`: also in calls that were taken over from another run.
+        """
         rows = self._rows(
             "SELECT DISTINCT s.value, c.model FROM calls c JOIN matches m ON c.match = m.number "
-            "JOIN json_each(m.seats) s ON s.key = c.seat ORDER BY 1, 2"
+            f"JOIN json_each(m.seats) s ON s.key = c.seat {'' if pinned else 'WHERE c.pinned IS NULL'} ORDER BY 1, 2"
         )
         return [(alias, model) for alias, model in rows]
 
     def served(self) -> dict[str, list[str]]:
         """The names that endpoints gave their models, by alias."""
         found: dict[str, list[str]] = {}
-        for alias, model in self.named():
+        for alias, model in self.named(pinned=True):
             if model is not None:
                 found.setdefault(alias, []).append(model)
         return found
@@ -247,8 +256,8 @@ class Archive:
         return [{"alias": alias, "options": str(options).split(","), "calls": calls} for alias, options, calls in rows]
 
     def recorded(self) -> int:
-        """How many replies are on record."""
-        return int(self._row("SELECT COUNT(*) FROM calls")[0])
+        """How many replies are on record that were asked for here."""
+        return int(self._row("SELECT COUNT(*) FROM calls WHERE pinned IS NULL")[0])
 
     def left(self) -> tuple[int, float | None]:
         """How many calls have left at the most, and what they cost at the most where that was kept."""
@@ -273,15 +282,6 @@ def match_from(row: Any) -> dict[str, Any]:
     """A match as a row keeps it."""
     facts = dict(zip(MATCH_FIELDS, row, strict=True))
     return {**facts, "seats": decoded(facts["seats"]), "idle": decoded(facts["idle"]) if facts["idle"] else []}
-
-
-def newer(connection: sqlite3.Connection, version: int) -> sqlite3.Connection:
-    """A copy in memory of what an older Parley wrote, brought up to date; the file stays as it is."""
-    copy = sqlite3.connect(":memory:", isolation_level=None)
-    connection.backup(copy)
-    connection.close()
-    migrate(copy, version)
-    return copy
 
 
 def opened(path: Path) -> sqlite3.Connection:

@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from parley.errors import StoreError
+from parley.plan import MatchSpec
 from parley.pool import Content, Message, Part, Seat, text_of
 from parley.providers.protocol import Reply, Usage
 from parley.record import Call
@@ -30,6 +31,8 @@ MATCH = "INSERT OR IGNORE INTO matches (number, block, item, repeat, seed, seats
 SCORE = "INSERT INTO scores (match, seat, metric, value) VALUES "
 VIOLATION = "INSERT INTO violations (match, number, round, seat, attempt, kind, detail, outcome) VALUES "
 NOTE = "INSERT INTO notes (match, number, round, facts) VALUES "
+PINNED = CALL.replace(", at)", ", at, pinned)")
+SCORED = "INSERT INTO scores (match, seat, metric, value, judge) VALUES "
 EFFECT = "INSERT INTO effects (match, round, number, saw, result) VALUES "
 CLAIM = (
     "UPDATE matches SET state = 'running', began = COALESCE(began, ?) WHERE number IN (SELECT value FROM json_each(?)) "
@@ -61,6 +64,13 @@ class Batch:
 
     def __bool__(self) -> bool:
         return bool(self.inserts or self.claims or self.ends or self.changes or self.waiting)
+
+
+def match_row(spec: MatchSpec) -> tuple[Any, ...]:
+    """A match to be played, as a row."""
+    seats = encoded({seat.key: alias for seat, alias in spec.seats.items()})
+    idle = encoded(sorted(seat.key for seat in spec.idle)) if spec.idle else None
+    return spec.number, spec.block, spec.item, spec.repeat, spec.seed, seats, idle
 
 
 def call_row(number: int, call: Call) -> tuple[Any, ...]:

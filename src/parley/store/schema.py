@@ -84,6 +84,18 @@ MIGRATIONS = [
     """,
     # Requests that broke off after they had left, by alias and role: they may have been paid, although no reply is on record.
     "ALTER TABLE runs ADD COLUMN lost TEXT;",
+    # Replies taken over from another run, whose matches are judged again: nobody was asked for them here.
+    f"""
+    ALTER TABLE calls ADD COLUMN pinned INTEGER;
+    DROP VIEW usage;
+    CREATE VIEW usage AS
+        SELECT seats.value AS alias, calls.seat AS seat, COUNT(*) AS calls,
+               {summed("tokens_in")} AS tokens_in, {summed("tokens_cached")} AS tokens_cached,
+               {summed("tokens_out")} AS tokens_out, {summed("tokens_reasoning")} AS tokens_reasoning
+        FROM calls JOIN matches ON calls.match = matches.number
+        JOIN json_each(matches.seats) AS seats ON seats.key = calls.seat
+        WHERE calls.pinned IS NULL GROUP BY seats.value, calls.seat;
+    """,
 ]
 VERSION = len(MIGRATIONS)
 
@@ -112,3 +124,12 @@ def migrate(connection: sqlite3.Connection, version: int) -> None:
     for step in range(version, VERSION):
         mark = f"PRAGMA user_version = {step + 1}; PRAGMA application_id = {APPLICATION};"
         connection.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[step]} {mark} COMMIT;")
+
+
+def newer(connection: sqlite3.Connection, version: int) -> sqlite3.Connection:
+    """A copy in memory of what an older Parley wrote, brought up to date; the file stays as it is."""
+    copy = sqlite3.connect(":memory:", isolation_level=None)
+    connection.backup(copy)
+    connection.close()
+    migrate(copy, version)
+    return copy

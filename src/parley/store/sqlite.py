@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
@@ -20,6 +20,7 @@ from parley.match import Outcome
 from parley.plan import MatchSpec
 from parley.pool import Message, Seat
 from parley.record import Call, Record
+from parley.store.beginning import Inserts, begin
 from parley.store.owner import lives, me
 from parley.store.rows import (
     CALL,
@@ -34,6 +35,7 @@ from parley.store.rows import (
     call_from,
     call_row,
     encoded,
+    match_row,
     note_row,
     prepare,
     round_row,
@@ -65,33 +67,16 @@ class SqliteJournal:
 
     @classmethod
     async def create(
-        cls, path: Path, run: str, config: bytes, identity: bytes, items: Sequence[tuple[str, bytes]] = ()
+        cls,
+        path: Path,
+        run: str,
+        config: bytes,
+        identity: bytes,
+        items: Sequence[tuple[str, bytes]] = (),
+        taken: Iterable[Inserts] = (),
     ) -> SqliteJournal:
-        """Begin the file of a new run."""
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if path.exists():
-                raise StoreError(f"{path} exists already")
-            unfinished = path.with_suffix(".new")  # a run that is killed while it is made leaves no half of one
-            connection = sqlite3.connect(unfinished, isolation_level=None)
-            try:
-                migrate(connection, 0)
-                connection.execute("BEGIN")
-                connection.executemany(
-                    "INSERT INTO items VALUES (?, ?, ?)", [(id, n, data.decode()) for n, (id, data) in enumerate(items)]
-                )
-                connection.execute(
-                    "INSERT INTO runs (id, created, config, identity, state) VALUES (?, ?, ?, ?, 'running')",
-                    (run, time.time(), config.decode(), identity.decode()),
-                )
-                connection.execute("COMMIT")
-            finally:
-                connection.close()
-            unfinished.rename(path)
-        except (OSError, sqlite3.Error) as wrong:
-            with suppress(OSError):
-                path.with_suffix(".new").unlink()
-            raise StoreError(f"{path} cannot be written: {wrong}") from None
+        """Begin the file of a new run, with what it takes over from another."""
+        begin(path, run, config, identity, items, taken)
         return await cls.open(path)
 
     @classmethod
@@ -146,9 +131,7 @@ class SqliteJournal:
 
     async def plan(self, specs: Sequence[MatchSpec]) -> None:
         for spec in specs:
-            seats = encoded({seat.key: alias for seat, alias in spec.seats.items()})
-            idle = encoded(sorted(seat.key for seat in spec.idle)) if spec.idle else None
-            self._batch.inserts[MATCH].append((spec.number, spec.block, spec.item, spec.repeat, spec.seed, seats, idle))
+            self._batch.inserts[MATCH].append(match_row(spec))
         await self.commit("UPDATE runs SET planned = MAX(planned, (SELECT COUNT(*) FROM matches))", ())
 
     def claim(self, number: int) -> Record:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from parley import Code, Metric, Problem, Prompt, Referee, Role, Said, Scores, Seat, Sight, Task
-from parley.writing import Vote, Words, conversation, rated, written
+from parley.writing import Vote, Words, conversation, rated, ratings, written
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,11 @@ class CodeReview(Task):
 
         material = {"question": question, "conversation": conversation(referee, programmer, reviewer, versions)}
         rubric = {programmer: RATE_PROGRAMMER, reviewer: RATE_REVIEWER}
-        ratings = await rated(referee, judge, JUDGE, rubric, self.vote, **material)
+        judged = await rated(referee, judge, JUDGE, rubric, self.vote, **material)
 
         by_round = {name: float(good) for name, good in zip(self.round_names(), passed, strict=True)}
         gain = {"improvement": float(passed[-1]) - float(passed[0])}
-        rated_by = {seat: {"judge": ratings[seat]} if judge else {} for seat in (programmer, reviewer)}
-        return {programmer: {**by_round, **gain, **rated_by[programmer]}, reviewer: {**gain, **rated_by[reviewer]}}
+        return {programmer: {**by_round, **gain, **judged[programmer]}, reviewer: {**gain, **judged[reviewer]}}
 
     async def tested(self, referee: Referee, problem: Problem, code: str | None) -> dict[str, Any]:
         """What the hidden tests say to one version; they run in the sandbox, where no version learns of them."""
@@ -61,13 +60,12 @@ class CodeReview(Task):
         return [*(f"pass_{number}" for number in range(1, self.rounds)), "pass"]
 
     def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
-        last, *earlier = [
+        *earlier, last = [
             Metric(name, 0, 1, epsilon=0.05, success=1, roles=("programmer",), round=number, spread=0.45)
-            for number, name in sorted(enumerate(self.round_names(), 1), reverse=True)
+            for number, name in enumerate(self.round_names(), 1)
         ]
         gain = Metric("improvement", -1, 1, epsilon=0.05, spread=0.4)
-        judged = [Metric("judge", 1, 10, epsilon=0.25, judged=True, spread=1.5)] if seats["judge"] else []
-        return [last, *reversed(earlier), gain, *judged]
+        return [last, *earlier, gain, *ratings(seats)]
 
     def __post_init__(self) -> None:
         if self.rounds < 1:

@@ -9,8 +9,8 @@ from random import Random
 from typing import Any
 
 from parley import Metric, Paragraph, Prompt, Referee, Role, Said, Scores, Seat, Sight, Task, Text
-from parley.scoring.overlap import overlap, signatures
-from parley.writing import OVER, Vote, Words, conversation, ends, rated, texts, written
+from parley.scoring.overlap import signatures
+from parley.writing import OVER, Vote, Words, conversation, ends, overlapping, rated, ratings, texts, written
 
 
 @dataclass(frozen=True)
@@ -35,24 +35,21 @@ class Translation(Task):
 
         versions = await written(referee, translator, proofreader, self.rounds, WORDS, Text(), **material)
 
-        found = [overlap(text or "", item.reference, item.target_language) for text in texts(versions)]
-        scores: dict[Seat, dict[str, float | None]] = {
-            seat: {"bleu": each.bleu, "chrf": each.chrf} for seat, each in zip((translator, proofreader), found, strict=True)
-        }
-        scores[proofreader]["improvement"] = found[1].bleu - found[0].bleu
-        referee.note(overlap={translator: found[0].counts, proofreader: found[1].counts})
+        given = dict(zip((translator, proofreader), texts(versions), strict=True))
+        found = overlapping(referee, given, item.reference, item.target_language)
+        gain = {translator: {}, proofreader: {"improvement": found[proofreader].bleu - found[translator].bleu}}
 
         said = conversation(referee, translator, proofreader, versions)
         rubric = {translator: RATE_TRANSLATOR, proofreader: RATE_PROOFREADER}
-        ratings = await rated(referee, judge, JUDGE, rubric, self.vote, conversation=said, **material)
-        return {seat: {**scores[seat], "judge": ratings[seat]} for seat in scores}
+        judged = await rated(referee, judge, JUDGE, rubric, self.vote, conversation=said, **material)
+        return {seat: {"bleu": each.bleu, "chrf": each.chrf, **gain[seat], **judged[seat]} for seat, each in found.items()}
 
     def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
         return [
             Metric("bleu", 0, 1, epsilon=0.02, spread=0.12, digits=3),
             Metric("chrf", 0, 1, epsilon=0.02, spread=0.1, digits=3),
             Metric("improvement", -1, 1, epsilon=0.02, spread=0.08, digits=3, roles=("proofreader",)),
-            Metric("judge", 1, 10, epsilon=0.25, judged=True, spread=1.0),
+            *ratings(seats),
         ]
 
     def unfit(self, item: Paragraph) -> str:

@@ -16,7 +16,7 @@ from parley.parameters import keywords
 from parley.participants.bot import ANYWHERE, Bot, make
 from parley.plan import Done, MatchSpec
 from parley.plan.arrangements import usual
-from parley.plan.fixed import Fixed
+from parley.plan.fixed import scheduled
 from parley.prepared import fitting
 from parley.seating import counted
 from parley.statistics import results
@@ -64,7 +64,7 @@ def check_planted(
 
     def planned(run: int) -> Sequence[MatchSpec]:
         ids = Random(run).sample(sorted(known), min(blocks, len(known)))
-        specs = Fixed(plan or usual(task), task, contestants, panels, ids, 1 if ids else blocks, run).next([])
+        specs = scheduled(plan or usual(task), task, contestants, panels, ids, 1 if ids else blocks, run).next([])
         assert not isinstance(specs, Done)
         return specs
 
