@@ -290,7 +290,7 @@ def test_other_packages_add_datasets(monkeypatch):
         assert kind_at("teas") is Word
         with pytest.raises(UsageError, match="samples has 3 items, found 1"):
             items_from(usual(Word), Word)
-        with pytest.raises(UsageError, match="can be Paragraph, Problem, Question, Word: say which by --task"):
+        with pytest.raises(UsageError, match="can be Paragraph, Problem, Question, WordPair, Word: say which by --task"):
             kind_at("samples")
         holding(teas, teas)
         assert len(named("teas")) == 1
@@ -402,16 +402,15 @@ def test_rows_from_python_may_have_any_form(solving, tmp_path):
 
 
 def test_the_list_of_datasets(tmp_path):
-    rows = command("datasets", "--json", cwd=tmp_path).json
-    found = {row["name"]: row for row in rows}
-    assert next(row for row in rows if row["name"] == "samples" and row["item_type"] == "Problem") == {
+    found = {(row["name"], row["item_type"]): row for row in command("datasets", "--json", cwd=tmp_path).json}
+    assert found["samples", "Problem"] == {
         "name": "samples",
         "item_type": "Problem",
         "items": 46,
         "from": "bundled",
         "licence": "Apache-2.0",
     }
-    assert found["humaneval"]["items"] == 164
+    assert found["humaneval", "Problem"]["items"] == 164
     assert "mbpp-sanitised" in command("datasets", cwd=tmp_path).out
 
 
@@ -431,7 +430,9 @@ def test_a_check_runs_every_reference_and_tells_which_fail(tmp_path):
 
 def test_a_check_needs_to_know_what_the_items_are(solving, tmp_path):
     path = written(tmp_path / "own.jsonl", [{"x": 1}])
-    assert "row 1: wanted translation" in command("datasets", "check", path, cwd=tmp_path, code=2).err
+    said = command("datasets", "check", path, cwd=tmp_path, code=2).err
+    assert "row 1: wanted" in said
+    assert "translation (aligned segments)" in said
     assert "wanted prompt" in command("datasets", "check", path, "--task", solving, cwd=tmp_path, code=2).err
     same = written(tmp_path / "same.jsonl", [PLAIN, PLAIN])
     told = command("datasets", "check", same, cwd=tmp_path, code=2).err

@@ -481,3 +481,19 @@ def test_a_bomb_of_merges_is_refused(tmp_path):
     (tmp_path / "bomb.yaml").write_text("\n".join(lines))
     with pytest.raises(UsageError, match="more than 100,000 values"):
         from_file(str(tmp_path / "bomb.yaml"))
+
+
+def test_an_adversary_is_named_by_a_file_or_a_flag_and_is_no_contestant(here):
+    models = "models: {a: {model: bot/guesser}, b: {model: bot/guesser, strength: 0.9}, x: {model: bot/guesser}}"
+    text = f"kind: experiment\ntask: word_guessing\nitems: 2\n{models}\nset: {{rounds: 1}}\n"
+    prepared = from_file(wrote(text + "adversary: x\n")).prepared()
+    assert (prepared.config.plan, prepared.config.adversary, prepared.config.repeats) == ("versus", "x", 3)
+    assert prepared.config.contestants == ["a", "b"]
+    specs = prepared.plan.next([])
+    assert len(specs) == 2 * 3 * 4
+    assert all(set(spec.seats.values()) in ({"a", "x"}, {"b", "x"}) for spec in specs)
+    assert all([spec.seats[seat] for seat in spec.idle] == ["x"] for spec in specs)
+    config, path = ran(wrote(text), "--adversary", "x", "--repeats", "1")
+    assert (config.plan, config.adversary, config.contestants) == ("versus", "x", ["a", "b"])
+    assert {row["alias"] for row in parley.Result(path).data["results"]} == {"a", "b"}
+    assert "z" in fault_of(text + "adversary: z\n")

@@ -21,7 +21,8 @@ BLOCKS = [
      "pace", "places", "crew", "ledger", "programs", "runs", "world", "simulation", "prices", "costs", "budget", "endings",
      "guessing", "forecast", "statistics", "transcript", "audit", "tables", "signature", "findings", "rounds", "panel", "corpus",
      "courses", "parts", "result", "eventloop", "door", "unfinished", "recorded", "rejudging", "verdicts", "outcomes",
-     "crosstables", "experiment_file", "selection", "verification", "measures", "spoken", "replaying", "balance"],
+     "crosstables", "experiment_file", "selection", "verification", "measures", "spoken", "replaying", "balance", "guesses",
+     "guesstables", "external"],
     ["report", "web", "export", "cli", "testing", "__main__"],
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(BLOCKS) for name in names}
@@ -92,7 +93,8 @@ def test_the_public_names_are_these():
     assert sorted(parley.__all__) == [
         "Amount", "Choice", "Code", "Demonstrations", "Example", "Fields", "Forfeit", "Metric", "Paragraph", "ParleyError",
         "Problem", "Prompt", "Question", "Reader", "RecordEnded", "Referee", "Result", "Role", "Said", "Scores", "Seat", "Sight",
-        "Task", "TaskError", "Text", "UsageError", "Vetting", "View", "Word", "WordList", "rejudge", "resume", "run", "run_async",
+        "Task", "TaskError", "Text", "UsageError", "Vetting", "View", "Word", "WordList", "WordPair", "rejudge", "resume", "run",
+        "run_async",
     ]  # fmt: skip
     for name in parley.__all__:
         assert getattr(parley, name) is not None
@@ -134,7 +136,7 @@ def test_help_and_import_are_cheap():
 
 def test_nothing_heavy_is_imported_at_the_start():
     heavy = ["aiohttp", "rich", "yaml", "scipy", "numpy", "pandas", "polars", "fastjsonschema", "asyncio", "sqlite3", "uvloop"]
-    heavy += ["sacrebleu", "lxml"]
+    heavy += ["sacrebleu", "lxml", "rapidfuzz"]
     code = f"import sys, parley.cli\nprint([name for name in {heavy!r} if name in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from parley import Paragraph, Question
 from parley.catalogue import task_class
 from parley.datasets import items_from
 from parley.participants import make
@@ -20,6 +19,8 @@ CASES = {
     "translation": ("translation", {}, ["translator", "translator", "judge"]),
     "translation_in_rounds": ("translation", {"rounds": 3, "pair": "en-fr"}, ["forger", "translator", "judge"]),
     "qa": ("qa", {"shots": 0}, ["student"]),
+    "word_guessing": ("word_guessing", {"rounds": 2}, ["guesser", "guesser"]),
+    "word_guessing_open": ("word_guessing", {"rounds": 2, "open_guesses": True}, ["guesser", "injector", "guesser", "guesser"]),
     "poem": (str(FOLDER.parents[1] / "examples" / "poem.yaml"), {}, ["null", "injector", "random"]),
 }
 
@@ -31,7 +32,7 @@ def test_the_transcript_is_as_reviewed(name):
     each = len(bots) if len(kind.roles) == 1 else 1
     seats = [seat for name, role in kind.roles.items() for seat in role.seats(name, each)]
     task = kind.configured(params)
-    items = kind.bundled or (items_from("samples", kind.item_type) if kind.item_type in (Paragraph, Question) else [None])
+    items = kind.bundled or (items_from("samples", kind.item_type) if kind.item_type else [None])
     item = next(item for item in items if item is None or not task.unfit(item))
     cast = {seat: make(f"bot/{bot}", {}, kind, bot) for seat, bot in zip(seats, bots, strict=True)}
     tape = Listed()

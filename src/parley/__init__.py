@@ -6,7 +6,7 @@ from typing import Any as _Any
 
 from parley.errors import Forfeit, ParleyError, RecordEnded, TaskError, UsageError
 from parley.expect import Amount, Choice, Code, Fields, Reader, Said, Text, Word
-from parley.material import Paragraph, Problem, Question
+from parley.material import Paragraph, Problem, Question, WordPair
 from parley.pool import Example, Seat, View
 from parley.referee import Referee
 from parley.task import Metric, Prompt, Role, Scores, Sight, Task, Vetting
@@ -48,6 +48,7 @@ __all__ = [
     "View",
     "Word",
     "WordList",
+    "WordPair",
     "rejudge",
     "resume",
     "run",

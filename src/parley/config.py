@@ -59,6 +59,7 @@ class Config:
     columns: dict[str, Any] = field(default_factory=dict)  # field of an item: the dataset's column for it
     items: int | None = None
     seats: int | None = None  # of a role of open size, where the plan makes groups
+    adversary: str | None = None  # the alias of whom all models meet, who is not ranked
     stop: Stop | None = None  # a plan that looks at what was played
     max_blocks: int | None = None
     budget_usd: float | None = None  # bounds on all that the run spends, however often it is resumed
@@ -78,6 +79,16 @@ class Config:
             raise unknown("sandbox", self.sandbox, SANDBOXES)
         if self.max_calls is not None and self.max_calls < 0:
             raise UsageError(f"max_calls must be a whole number, 0 or more, not {self.max_calls}")
+
+    @property
+    def players(self) -> list[str]:
+        """The contestants, and the adversary where there is one."""
+        return [*self.contestants, *([self.adversary] if self.adversary else [])]
+
+    @property
+    def seated(self) -> list[str]:
+        """Everybody who sits somewhere, by alias, each once."""
+        return list(dict.fromkeys([*self.players, *(alias for panel in self.instruments.values() for alias in panel)]))
 
     def asks(self, role: str) -> bool:
         """Whether anybody is asked in a role, or its replies are those of another run."""

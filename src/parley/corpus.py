@@ -44,7 +44,7 @@ def corpus(findings: Findings, tables: list[dict[str, Any]]) -> list[dict[str, A
     found = []
     for name, pairs in counts.items():
         cells = {pair: cell_of(name, by_role, places, blocks[pair]) for pair, by_role in pairs.items()}
-        listed = [*findings.config.contestants, *findings.config.excluded]
+        listed = [*findings.config.players, *findings.config.excluded]
         found.append(
             {
                 "metric": name,

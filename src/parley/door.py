@@ -38,6 +38,7 @@ async def run_async(
     items: Sequence[Any] | int | None = None,
     dataset: str | Path | Mapping[str, Any] | None = None,
     plan: str | None = None,
+    adversary: Any = None,
     repeats: int | None = None,
     seats: int | None = None,
     until_stable: bool | None = None,
@@ -71,6 +72,8 @@ async def run_async(
         experiment.contestants = entered(experiment, models)
     for role, panel in (roles or {}).items():
         experiment.instruments[role] = entered(experiment, panel)
+    if adversary is not None:
+        (experiment.adversary,) = entered(experiment, adversary)
     experiment.exclude += exclude
     experiment.prompts |= prompts or {}
     if isinstance(items, int):

@@ -17,7 +17,7 @@ from parley.items import kind_of
 from parley.marked import Marked
 from parley.participants import named
 from parley.plan.arrangements import usual
-from parley.plan.choice import PLANS
+from parley.plan.choice import PLANS, REPEATS
 from parley.plan.stopping import TARGETS, Stop
 from parley.prepared import Prepared, prepare
 from parley.providers.keys import REFERENCE, expanded
@@ -41,6 +41,7 @@ class Experiment:
     columns: dict[str, Any] = field(default_factory=dict)  # field of an item: the dataset's column for it
     items: int | None = None
     plan: str | None = None
+    adversary: str | None = None
     repeats: int | None = None
     seats: int | None = None
     until_stable: bool | None = None
@@ -112,7 +113,7 @@ class Experiment:
 
     def cast(self) -> list[str]:
         """The contestants: as named, else all models that are not instruments; nobody who is excluded."""
-        serving = {alias for panel in self.instruments.values() for alias in panel}
+        serving = {self.adversary, *(alias for panel in self.instruments.values() for alias in panel)}
         chosen = [alias for alias in self.models if alias not in serving] if self.contestants is None else self.contestants
         for alias in self.exclude:
             if alias not in self.models:
@@ -130,11 +131,13 @@ class Experiment:
     def config(self, made: Task) -> Config:
         """The configuration of the run; models that sit nowhere are no part of it."""
         contestants = self.cast()
-        seated = dict.fromkeys([*contestants, *(alias for panel in self.instruments.values() for alias in panel), *self.exclude])
+        against = [self.adversary] if self.adversary else []
+        panels = [alias for panel in self.instruments.values() for alias in panel]
+        seated = dict.fromkeys([*contestants, *against, *panels, *self.exclude])
         standardise = self.standardise or "on_error"
         if standardise not in STANDARDISE:
             raise unknown("value of standardise:", str(standardise), STANDARDISE)
-        plan = self.plan or usual(made)
+        plan = self.plan or ("versus" if self.adversary else usual(made))
         if plan not in PLANS:
             raise unknown("plan", plan, PLANS)
         with self.file.at("stop") if self.file and self.stopping else nullcontext():
@@ -147,7 +150,8 @@ class Experiment:
             instruments={role: list(panel) for role, panel in self.instruments.items()},
             excluded=list(dict.fromkeys(self.exclude)),
             plan=plan,
-            repeats=(1 if stop else made.repeats) if self.repeats is None else self.repeats,
+            adversary=self.adversary,
+            repeats=(1 if stop else max(made.repeats, REPEATS.get(plan, 1))) if self.repeats is None else self.repeats,
             seed=self.seed or 0,
             standardise="always" if standardise == "always" else "on_error",
             prompts=dict(self.prompts),

@@ -59,6 +59,8 @@ def from_file(path: str) -> Experiment:
             raise file.fault(("instruments", role), str(unknown(f"instrument role of {task.name}:", role, roles)))
         panel = [panel] if isinstance(panel, str) else panel
         found.instruments[role] = [placed(found, alias, "instruments", role) for alias in panel]
+    if "adversary" in data:
+        found.adversary = placed(found, data["adversary"], "adversary")
     for address, text in data.get("prompts", {}).items():
         with file.at("prompts", address):
             found.prompts[address] = words_of(aliases.beside(file, expanded(text)))

@@ -168,7 +168,7 @@ class Findings:
         seats = self.places
         if seats is None:
             return []
-        found = roles.role_tables(self.meetings(), [*self.config.contestants, *self.config.excluded], self.bounds)
+        found = roles.role_tables(self.meetings(), [*self.config.players, *self.config.excluded], self.bounds)
         return [
             {
                 "metric": metric,

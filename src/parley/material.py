@@ -98,3 +98,19 @@ class Question:
     def lettered(self) -> str:
         """The choices, a line each, as they are shown."""
         return "\n".join(f"{letter}. {text}" for letter, text in zip(self.letters, self.choices, strict=True))
+
+
+@dataclass(frozen=True)
+class WordPair:
+    """Two words that are alike and yet not the same, with other names of each that count as it."""
+
+    id: str
+    a: str
+    b: str
+    topic: str = ""
+    synonyms_a: tuple[str, ...] = ()
+    synonyms_b: tuple[str, ...] = ()
+
+    def names(self, word: str) -> tuple[str, ...]:
+        """One of the two words, and all that counts as it."""
+        return (self.a, *self.synonyms_a) if word == self.a else (self.b, *self.synonyms_b)

@@ -8,6 +8,7 @@ from typing import Any
 from parley.costs import COUNTS, total
 from parley.courses import fixed, judges, outcomes, partners, passes, rejudged, rounds
 from parley.crosstables import corpus, flat, roles
+from parley.guesstables import external, guessing, spread, topics
 from parley.tables import Table, between, nothing, number, signed
 
 Data = Mapping[str, Any]
@@ -113,8 +114,10 @@ def aim(stability: Data, path: Data) -> str:
 def rows_of(part: str, data: Data) -> list[dict[str, Any]]:
     """A part as flat rows, every number as it is: for machines."""
     match part:
-        case "cost" | "pairs" | "partners" | "positions" | "rounds" | "passes":
+        case "cost" | "external" | "pairs" | "partners" | "passes" | "positions" | "rounds" | "topics":
             found = list(data[part])
+        case "guessing":
+            found = spread(data["guessing"]["models"]) if data["guessing"] else []
         case "roles" | "corpus":
             found = [row for table in data["tables" if part == "roles" else "corpus"] for row in flat(table)]
         case "ratings":
@@ -201,6 +204,8 @@ def prices(data: Data) -> list[str]:
 PARTS: dict[str, Callable[[Data], list[Table]]] = {
     "corpus": corpus,
     "cost": cost,
+    "external": external,
+    "guessing": guessing,
     "judges": judges,
     "outcomes": outcomes,
     "pairs": pairs,
@@ -212,4 +217,5 @@ PARTS: dict[str, Callable[[Data], list[Table]]] = {
     "roles": roles,
     "rounds": rounds,
     "stability": stability,
+    "topics": topics,
 }

@@ -87,7 +87,7 @@ def prepare(
     """
     task = task or task_class(config.task).configured(config.params)
     chosen_prompts(type(task), config.prompts)  # what is wrong with them is told first
-    for alias in [*config.contestants, *(alias for panel in config.instruments.values() for alias in panel)]:
+    for alias in config.seated:
         if alias not in config.models:
             raise unknown("model", alias, config.models)
     if len(set(config.contestants)) != len(config.contestants):
@@ -109,6 +109,7 @@ def prepare(
             stop=config.stop,
             max_blocks=config.max_blocks,
             verify=None if config.verify is None else (config.verify.wanted, config.verify.theta),
+            adversary=config.adversary,
         )
     )
     table = counted(plan.opening.seats, task)

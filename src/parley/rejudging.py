@@ -69,14 +69,14 @@ def judged_by(archive: Archive, experiment: Experiment, task: Task, seed: int | 
         wanted = f"name who judges: --role {roles[0]}=[ALIAS=]PROVIDER/NAME" if roles else "it has nobody who judges"
         raise UsageError(f"{archive.id} is a run of {task.name}: {wanted}")
     instruments = {**config.instruments, **{role: list(panel) for role, panel in panels.items()}}
-    kept = {*config.contestants, *(alias for role, panel in instruments.items() if role not in panels for alias in panel)}
+    kept = {*config.players, *(alias for role, panel in instruments.items() if role not in panels for alias in panel)}
     for alias in kept:
         if experiment.models[alias] != config.models[alias]:
             raise UsageError(
                 f"{alias!r} is another model in {archive.id}, and sits there: give who judges another alias, "
                 f"--role {next(iter(panels))}=ALIAS=PROVIDER/NAME"
             )
-    seated = dict.fromkeys([*config.contestants, *(alias for panel in instruments.values() for alias in panel)])
+    seated = dict.fromkeys([*config.players, *(alias for panel in instruments.values() for alias in panel)])
     return replace(
         config,
         models={alias: experiment.models[alias] for alias in seated},

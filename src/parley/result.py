@@ -11,7 +11,9 @@ from typing import Any
 from parley.corpus import corpus
 from parley.costs import costs, priced, remark
 from parley.errors import UsageError, unknown
+from parley.external import external
 from parley.findings import Findings, asked_without, run_facts, violated
+from parley.guesses import guessing, topics
 from parley.outcomes import outcomes
 from parley.panel import judges
 from parley.parts import PARTS, paths, rows_of
@@ -38,11 +40,16 @@ UNSAFE = "UNSAFE: what models wrote was run without isolation; a program can hav
 
 
 class Result:
-    """What a run has found so far; `interval` may ask for a bootstrap over blocks instead of Student's t."""
+    """What a run has found so far; `interval` may ask for a bootstrap over blocks instead of Student's t.
 
-    def __init__(self, path: str | Path, interval: str = "block", reasoned: bool = True) -> None:
+    `scores` names a file with scores from elsewhere (`alias`, and columns of scores), for the part `external`.
+    """
+
+    def __init__(
+        self, path: str | Path, interval: str = "block", reasoned: bool = True, scores: str | Path | None = None
+    ) -> None:
         """`reasoned`: whether the table says why a run stopped, or somebody else does."""
-        self.path, self._method, self._reasoned = Path(path), interval, reasoned
+        self.path, self._method, self._reasoned, self._scores = Path(path), interval, reasoned, scores
 
     @cached_property
     def data(self) -> dict[str, Any]:
@@ -70,6 +77,9 @@ class Result:
                 "partners": by_partner(findings, tables),
                 "passes": passes(findings),
                 "judges": judges(findings),
+                "guessing": guessing(findings, results),
+                "topics": topics(findings),
+                "external": external(results, self._scores) if self._scores else [],
                 "rejudged": again(findings),
                 "programs": programs(archive),
                 "cost": costs(archive),

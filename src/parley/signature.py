@@ -13,7 +13,8 @@ from parley.store.archive import Archive
 def signature(archive: Archive, matches: int) -> str:
     """What a score rests on, in one line: two scores compare only if these agree.
 
-    `field` stands for who else was at the table, and is there only where somebody was.
+    `field` stands for who else was at the table, and is there only where somebody was, unless it was
+    the one `adversary` whom all met.
     """
     config, identity = archive.config, archive.identity
     works = identity.get("works", {})  # a digest says more than the names of files
@@ -25,7 +26,9 @@ def signature(archive: Archive, matches: int) -> str:
         width = f"{identity['metrics'][0]['epsilon'] if config.stop.half_width is None else config.stop.half_width:g}"
         top = f",top={config.stop.top}" if config.stop.top else ""
         facts.append(f"stop:half_width={width},alpha={config.stop.alpha:g},target={config.stop.target}{top}")
-    if seats > 1:
+    if config.adversary is not None:
+        facts.append(f"adversary:{config.models[config.adversary]['model']}@{short([config.models[config.adversary]])}")
+    elif seats > 1:
         facts.append(f"field:{short([config.models[alias] for alias in config.contestants])}")
     for role, panel in sorted(config.instruments.items()):
         judges = [config.models[alias] for alias in panel]

@@ -140,6 +140,7 @@ class Task:
     roles: ClassVar[Mapping[str, Role]] = {}
     item_type: ClassVar[type | None] = None
     repeats: ClassVar[int] = 1  # how often a plan plays everything unless told otherwise
+    in_turn: ClassVar[bool] = False  # whether seats of one role speak one after another: a plan then draws who follows whom
     bots: ClassVar[Mapping[str, Callable[..., Any]]] = {}
     bundled: ClassVar[Sequence[Any]] = ()  # items that the task brings along, played on where nothing else is said
     definition: ClassVar[str] = ""  # of a task that no Python file defines: what it was made from

@@ -37,7 +37,8 @@ ASK_FROM = 1.0  # USD
 @click.option("--set", "params", multiple=True, metavar="KEY=VALUE", help="A parameter of the task.")
 @click.option("--dataset", metavar="NAME|PATH", help="The items that the task is played on (see `parley datasets`).")
 @click.option("--items", type=click.IntRange(1), help="How many of the items.")
-@click.option("--plan", help="round_robin, cycles, race, together or each (default: what fits the task).")
+@click.option("--plan", help="round_robin, cycles, race, together, each or versus (default: what fits the task).")
+@click.option("--adversary", metavar="[ALIAS=]PROVIDER/NAME", help="Whom every model meets, and who is not ranked (versus).")
 @click.option(
     "--seats", type=click.IntRange(1), help="Seats at a table whose size the task leaves open (cycles, race, round_robin)."
 )
@@ -79,6 +80,7 @@ def command(
     dataset: str | None,
     items: int | None,
     plan: str | None,
+    adversary: str | None,
     seats: int | None,
     repeats: int | None,
     until_stable: bool | None,
@@ -116,6 +118,7 @@ def command(
     if models:
         experiment.contestants = [experiment.enter(text) for text in models]
     experiment.instruments |= panels(experiment, roles)
+    experiment.override(adversary=experiment.enter(adversary) if adversary else None)
     experiment.exclude += exclude
     with_options(experiment.models, options)
     experiment.prompts |= {address: words_of(path) for address, path in assigned(prompts, "--prompt").items()}

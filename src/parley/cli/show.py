@@ -28,14 +28,19 @@ LONG = 200  # letters of a note's value
 @click.argument("match", type=click.IntRange(1, 2**31), required=False)
 @click.option("--part", type=click.Choice(["results", *PARTS]), default="results", help="Which part of the results.")
 @click.option("--interval", type=click.Choice(METHODS), default="block", help="Student's t over blocks, or a bootstrap.")
+@click.option("--scores", metavar="FILE.csv", help="Scores from elsewhere, by alias, for --part external.")
 @in_store
 @in_format
 @as_json
-def command(run: str, match: int | None, part: str, interval: str, store: str | None, form: str, as_json: bool) -> None:
+def command(
+    run: str, match: int | None, part: str, interval: str, scores: str | None, store: str | None, form: str, as_json: bool
+) -> None:
     """Print the results of RUN; with MATCH, its transcript as each seat saw it."""
     path = stores.find(run, stores.folder(store))
+    if scores is not None and (match is not None or (part != "external" and not as_json)):
+        raise UsageError("--scores is for --part external, or for --json")
     if match is None:
-        show(Result(path, interval), as_json, form, part)
+        show(Result(path, interval, scores=scores), as_json, form, part)
         return
     with Archive(path) as archive:
         facts = seen(archive, match)

@@ -21,6 +21,8 @@ class Table:
     task: Task
     contestants: Sequence[str]
     size: int | None = None  # of the one role of open size, where it is chosen
+    seed: int = 0  # of the run
+    adversary: str = ""  # whom all meet, where a plan wants one
 
     @property
     def roles(self) -> dict[str, Role]:
@@ -37,7 +39,10 @@ class Table:
 
 
 def together(table: Table, turn: int, rng: Random) -> Iterator[Seating]:
-    """All contestants at one table; positions rotate from block to block."""
+    """All contestants at one table; positions rotate from block to block.
+
+    Where they speak in turn, who follows whom is drawn anew whenever everybody has been in every position.
+    """
     task, contestants, name = table.task, table.contestants, table.open_role
     if name is None:
         raise UsageError(f"{task.name} has no single role of open size, so its models cannot sit together: use round_robin")
@@ -48,6 +53,8 @@ def together(table: Table, turn: int, rng: Random) -> Iterator[Seating]:
             + (" (one model may be given twice under two aliases)" if len(contestants) < role.least else "")
             + (": `--plan cycles` seats them in groups" if len(contestants) > role.largest else "")
         )
+    if task.in_turn:
+        contestants = Random(f"{table.seed}|{turn // len(contestants)}").sample(list(contestants), len(contestants))
     shift = turn % len(contestants)
     yield dict(zip(table.seats(len(contestants)), [*contestants[shift:], *contestants[:shift]], strict=True))
 
@@ -83,11 +90,24 @@ def cycles(table: Table, turn: int, rng: Random) -> Iterator[Seating]:
         yield {seat: circle[(first + place) % count] for place, seat in enumerate(seats)}
 
 
+def versus(table: Table, turn: int, rng: Random) -> Iterator[Seating]:
+    """Every contestant against the one adversary, in both seats."""
+    seats = table.seats(table.size)
+    if len(seats) != 2:
+        raise UsageError(f"{table.task.name} has {len(seats)} contestant seats, and `versus` is for two")
+    if not table.adversary:
+        raise UsageError("the plan versus wants somebody whom all models meet: --adversary [ALIAS=]PROVIDER/NAME")
+    for alias in table.contestants:
+        yield dict(zip(seats, (alias, table.adversary), strict=True))
+        yield dict(zip(seats, (table.adversary, alias), strict=True))
+
+
 ARRANGEMENTS: dict[str, Callable[[Table, int, Random], Iterator[Seating]]] = {
     "cycles": cycles,
     "each": each,
     "round_robin": round_robin,
     "together": together,
+    "versus": versus,
 }
 
 

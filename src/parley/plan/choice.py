@@ -14,7 +14,8 @@ from parley.plan.stopping import Stop, leading_metrics
 from parley.seating import counted
 from parley.task import Metric, Task
 
-PLANS = ("round_robin", "cycles", "race", "each", "together")
+PLANS = ("round_robin", "cycles", "race", "each", "together", "versus")
+REPEATS = {"versus": 3}  # how often a plan plays everything at least, where nothing is said
 
 
 def planned(
@@ -30,6 +31,7 @@ def planned(
     stop: Stop | None = None,
     max_blocks: int | None = None,
     verify: tuple[int, float] | None = None,
+    adversary: str | None = None,
 ) -> Plan:
     """A fixed schedule; with a stop, one that looks at what was played."""
     for what, count in {"repeats": repeats, "max_blocks": 1 if max_blocks is None else max_blocks}.items():
@@ -37,8 +39,12 @@ def planned(
             raise UsageError(f"{what} must be at least 1, not {count}")
     if verify is not None:
         return Confident(Series(name, task, contestants, instruments, seed, size), items, repeats, *verify)
+    if adversary is not None and name != "versus":
+        raise UsageError(f"only the plan versus has an adversary: --plan versus, not {name}")
+    if adversary in contestants:
+        raise UsageError(f"{adversary} is the adversary, and a contestant too: give one of the two an alias of its own")
     if stop is None:
-        return scheduled(name, task, contestants, instruments, items, repeats, seed, size)
+        return scheduled(name, task, contestants, instruments, items, repeats, seed, size, adversary)
     if stop.target == "these_items" and not items:
         raise UsageError(f"{task.name} is not played on items, so there are no `these_items`: use --target new_items")
     if stop.target == "these_items" and name == "race":
@@ -54,7 +60,7 @@ def planned(
 
     if max_blocks is not None and max_blocks < LEAST:
         raise UsageError(f"nothing is decided before {LEAST} blocks: --max-blocks {max_blocks} is too few")
-    series = Series("cycles" if name == "race" else name, task, contestants, instruments, seed, size)
+    series = Series("cycles" if name == "race" else name, task, contestants, instruments, seed, size, adversary)
     table = counted(series.matches(0, "", None, 1, 0)[0].seats, task)
     leading = leading_metrics(metrics_of(task, table), list(contestant_roles(task)), stop)
 

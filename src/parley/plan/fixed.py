@@ -39,9 +39,10 @@ def scheduled(
     repeats: int,
     seed: int,
     size: int | None = None,
+    adversary: str | None = None,
 ) -> Fixed:
     """An arrangement on every item, so many times."""
-    series = Series(name, task, contestants, instruments, seed, size)
+    series = Series(name, task, contestants, instruments, seed, size, adversary)
     played_on: Sequence[str | None] = items or [None]
     specs: list[MatchSpec] = []
     for turn, (repeat, item) in enumerate(product(range(1, repeats + 1), played_on)):

@@ -25,12 +25,13 @@ class Series:
         instruments: Mapping[str, Sequence[str]],
         seed: int,
         size: int | None = None,
+        adversary: str | None = None,
     ) -> None:
         if name not in ARRANGEMENTS:
             raise unknown("plan", name, ARRANGEMENTS)
         if not contestants:
             raise UsageError("no models: name at least one with -m PROVIDER/NAME")
-        self._arrange, self._table, self._seed = ARRANGEMENTS[name], Table(task, contestants, size), seed
+        self._arrange, self._table, self._seed = ARRANGEMENTS[name], Table(task, contestants, size, seed, adversary or ""), seed
         self._instruments = seated_instruments(task, instruments)
         if size is not None:
             refuse_size(self._table, name, size)
@@ -42,18 +43,18 @@ class Series:
         seed = seed_for(self._seed, block, repeat)
         found: list[MatchSpec] = []
         for seats in self._arrange(self._table, turn, Random(f"{seed}|arrangement")):
-            idle = idle_seats(seats, active)
+            idle = idle_seats(seats, active, self._table.adversary)
             if len(idle) < len(seats):
                 number = after + len(found) + 1
                 found.append(MatchSpec(number, block, item, repeat, seed, {**seats, **self._instruments}, idle))
         return found
 
 
-def idle_seats(seats: Mapping[Seat, str], active: Active | None) -> frozenset[Seat]:
-    """Seats of models whose result in that role is decided."""
-    if active is None:
-        return frozenset()
-    return frozenset(seat for seat, alias in seats.items() if not active(seat.role, alias))
+def idle_seats(seats: Mapping[Seat, str], active: Active | None, adversary: str) -> frozenset[Seat]:
+    """Seats of models whose result in that role is decided, or never wanted."""
+    return frozenset(
+        seat for seat, alias in seats.items() if alias == adversary or (active is not None and not active(seat.role, alias))
+    )
 
 
 def refuse_size(table: Table, plan: str, size: int) -> None:

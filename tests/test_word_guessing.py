@@ -1,0 +1,413 @@
+"""Word guessing: turns, breaches, ends and scores; who hears what; who sits where; planted abilities."""
+
+import json
+import math
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import parley
+from parley import Result, Seat, UsageError, WordPair
+from parley.audit import audit
+from parley.datasets import items_from
+from parley.external import external
+from parley.plan.arrangements import Table, together
+from parley.pool import text_of
+from parley.scoring.matching import mentions
+from parley.tasks.word_guessing import EMPTY, OWN_WORD, QUOTED, REPEATED, WordGuessing, associations
+from parley.testing import Listed, Speaking, check_planted, play
+
+PAIR = WordPair("1", "cake", "bread", "food", ("gateau",), ("loaf",))
+ITEMS = items_from("samples", WordPair)
+
+
+class Played:
+    """A match in which each seat says what a function of its number, its word and its count of asks returns."""
+
+    def __init__(self, says, players=2, seed=1, item=PAIR, **params):
+        seats = [Seat("players", number) for number in range(1, players + 1)]
+        counts = Counter()
+
+        def speak(view):
+            told = view[0]["content"]
+            word = item.a if f"“{item.a}”" in told else item.b
+            counts[view.seat] += 1
+            said = says(view.seat.number, word, counts[view.seat])
+            if isinstance(said, str):
+                return said
+            others = {f"player_{seat.number}": "" for seat in seats if seat != view.seat}
+            return json.dumps({"description": f"thing {view.seat.number} {counts[view.seat]}", **others, **said})
+
+        self.cast = {seat: Speaking(speak) for seat in seats}
+        self.tape = Listed()
+        self.outcome = play(WordGuessing(**params), self.cast, seed=seed, item=item, record=self.tape)
+        (note,) = self.outcome.notes
+        self.words = {Seat.of(key): word for key, word in note["guessing"]["words"].items()}
+        self.firsts = [note["guessing"]["firsts"][seat.key] for seat in seats]
+        self.rounds, self.guessed = note["guessing"]["rounds"], note["guessing"]["guessed"]
+        self.scores = [self.outcome.scores[seat] for seat in seats]
+        self.faults = [(each.seat.number, each.kind) for each in self.outcome.violations]
+
+    def shown(self, number):
+        """All that the referee said to a seat."""
+        view = self.cast[Seat("players", number)].views[-1]
+        return "\n".join(turn["content"] for turn in view if turn["role"] == "user")
+
+
+def partner(word):
+    return {"cake": "bread", "bread": "cake"}[word]
+
+
+def right_at(**asks):
+    """Everybody guesses right from the ask on that is named for its number."""
+
+    def says(number, word, ask):
+        guess = partner(word) if ask >= asks.get(f"p{number}", math.inf) else "milk"
+        return {f"player_{seat}": guess for seat in range(1, 11) if seat != number}
+
+    return says
+
+
+def test_first_correct_guesses_are_counted_in_turns_of_all_players():
+    match = Played(right_at(p1=2, p2=2), rounds=5)
+    assert match.firsts == [3, 4]
+    assert match.guessed
+    assert match.rounds == 5
+    first, second = match.scores
+    assert first == pytest.approx({"comprehension": 0.5, "confusion": math.log(4, 11), "age": first["age"]})
+    assert second["comprehension"] == pytest.approx(1 / math.log2(5))
+    assert second["confusion"] == pytest.approx(math.log(3, 11))
+    assert first["age"] == pytest.approx(2 * 0.5 * math.log(4, 11) / (0.5 + math.log(4, 11)))
+
+
+@pytest.mark.parametrize(
+    ("params", "firsts", "comprehension", "confusion"),
+    [
+        ({"unit": "round"}, [3, None], [0.5, 0], [1, math.log(3, 6)]),
+        ({"unit": "round", "never": "l+1"}, [3, None], [0.5, 1 / math.log2(7)], [1, math.log(3, 6)]),
+        ({"never": "l+1"}, [5, None], [1 / math.log2(6), 1 / math.log2(12)], [1, math.log(5, 11)]),
+        ({}, [5, None], [1 / math.log2(6), 0], [1, math.log(5, 11)]),
+    ],
+)
+def test_units_and_who_never_guesses(params, firsts, comprehension, confusion):
+    match = Played(right_at(p1=3), **params)
+    assert match.firsts == firsts
+    assert not match.guessed
+    assert [score["comprehension"] for score in match.scores] == pytest.approx(comprehension)
+    assert [score["confusion"] for score in match.scores] == pytest.approx(confusion)
+
+
+@pytest.mark.parametrize(
+    ("unit", "length", "confusion"),
+    [("turn", "maximum", math.log(4, 11)), ("turn", "actual", math.log(4, 7)), ("round", "actual", math.log(2, 4))],
+)
+def test_a_match_may_end_with_the_round_in_which_both_words_are_guessed(unit, length, confusion):
+    match = Played(right_at(p1=3, p2=2), end="all_guessed", unit=unit, length=length)
+    assert match.rounds == 3
+    assert match.scores[0]["confusion"] == pytest.approx(confusion)
+    assert Played(right_at(p1=3), end="all_guessed").rounds == 5
+
+
+def test_only_successful_matches_count_where_that_is_wanted():
+    for says, counts in [(right_at(p1=3, p2=1), True), (right_at(p1=3), False), (right_at(p1=2, p2=1), False)]:
+        match = Played(says, end="all_guessed", only="successful")
+        assert all((score["age"] is not None) is counts for score in match.scores)
+
+
+def test_in_groups_of_two_only_the_word_of_the_other_group_counts():
+    def own_for_all(number, word, ask):
+        return {f"player_{seat}": word for seat in range(1, 5) if seat != number}
+
+    match = Played(own_for_all, players=4)
+    assert sorted(match.words.values()) == ["bread", "bread", "cake", "cake"]
+    assert match.firsts == [None] * 4
+    match = Played(right_at(p1=1, p2=2, p3=3, p4=4), players=4)
+    assert match.firsts == [1, 6, 11, 16]
+    for seat, score in zip(match.words, match.scores, strict=True):
+        rivals = [f for rival, f in zip(match.words, match.firsts, strict=True) if match.words[rival] != match.words[seat]]
+        assert score["confusion"] == pytest.approx(math.log(min(rivals), 21))
+
+
+def test_the_word_of_the_other_group_named_for_a_teammate_does_not_count():
+    words = Played(right_at(), players=4).words
+    mates = {seat.number: other.number for seat in words for other in words if words[seat] == words[other] and seat != other}
+    match = Played(lambda number, word, ask: {f"player_{mates[number]}": partner(word)}, players=4)
+    assert match.words == words
+    assert match.firsts == [None] * 4
+
+
+def test_synonyms_and_spellings_count():
+    def says(number, word, ask):
+        return {f"player_{3 - number}": {"cake": "a Loaf", "bread": "Gâteau"}[word]}
+
+    assert Played(says).firsts == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind"),
+    [("My WORD is {word}s.", OWN_WORD), ("  …", EMPTY), ("THING 1 1!", REPEATED)],
+)
+def test_a_breach_is_recorded_and_asked_for_again_once(wrong, kind):
+    def says(number, word, ask):
+        return {"description": wrong.format(word=word)} if (number, ask) == (2, 1) else {}
+
+    match = Played(says)
+    assert match.faults == [(2, kind)]
+    assert "lost its turn" not in match.shown(1)
+    assert len(match.cast[Seat("players", 2)].views) == 6
+    assert "thing 2 2" in match.shown(1)
+
+
+def test_after_two_breaches_the_turn_is_void_and_its_guess_too():
+    def says(number, word, ask):
+        bad = {"description": f"It is {word}!", "player_1": partner(word)}
+        return bad if number == 2 and ask <= 2 else {"player_1": partner(word)} if number == 2 and ask == 4 else {}
+
+    match = Played(says)
+    assert match.faults == [(2, OWN_WORD)] * 2
+    assert match.firsts == [None, 6]  # the void turn is one of the six
+    assert match.shown(1).count("lost its turn") == 1
+
+
+def test_what_cannot_be_read_is_asked_for_again_and_then_the_turn_is_void():
+    match = Played(lambda number, word, ask: "no idea" if number == 1 and ask <= 2 else {})
+    assert [kind for _, kind in match.faults] == ["unreadable"] * 2
+    assert match.shown(2).count("lost its turn") == 1
+    assert match.outcome.state == "done"
+
+
+def test_guesses_are_private_unless_open():
+    def says(number, word, ask):
+        return {f"player_{seat}": "milk" if seat % 2 else word for seat in range(1, 5) if seat != number}
+
+    closed, opened = (Played(says, players=4, open_guesses=shown) for shown in (False, True))
+    assert "milk" not in closed.shown(1)
+    assert "Player 3: milk" in opened.shown(1)
+    for seat, word in opened.words.items():
+        assert not mentions(opened.shown(seat.number), partner(word))  # it was never guessed by those who do not have it
+
+
+FRAGMENTS = [
+    "cake",
+    "BREAD",
+    "Cakes",
+    "b-r-e-a-d",
+    "ca\u200bke",
+    "ｂｒｅａｄ",
+    "loaf",
+    "soft",
+    "sweet",
+    "round",
+    "c",
+    "ake",
+    "bre",
+    "ad",
+]
+SAID = st.lists(st.sampled_from(FRAGMENTS), max_size=4).map(" ".join)
+
+
+@given(st.data(), st.sampled_from([2, 4]), st.booleans(), st.integers(0, 50))
+def test_no_word_reaches_anybody_before_somebody_else_has_said_it(data, players, opened, seed):
+    def says(number, word, ask):
+        guesses = {f"player_{seat}": data.draw(SAID) for seat in range(1, players + 1) if seat != number}
+        return {"description": data.draw(SAID), **guesses}
+
+    match = Played(says, players=players, seed=seed, rounds=2, open_guesses=opened)
+    spoken = set()  # words that were said by somebody who does not have them
+    for message in match.tape.messages:
+        if message.sender is not None:
+            reply = text_of(match.tape.calls[message.round, message.sender, message.attempt].reply.content)
+            theirs = partner(match.words[message.sender])
+            spoken |= {theirs} if any(mentions(text, theirs) for text in json.loads(reply).values()) else set()
+            continue
+        words = text_of(message.content or "")
+        for _, who, said in QUOTED.findall(words):
+            speaker = Seat("players", int(who.split()[1]))
+            assert speaker not in message.audience
+            assert not mentions(said, match.words[speaker])
+        for seat in message.audience:
+            if mentions(words, partner(match.words[seat])):
+                assert partner(match.words[seat]) in spoken
+        assert not any(mentions(QUOTED.sub("", words), partner(match.words[seat])) for seat in message.audience)
+
+
+def test_an_odd_number_of_players_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="2, 4, 6, 8 or 10 players, not 3"):
+        parley.run("word_guessing", models=dict.fromkeys("abc", "bot/guesser"), items=[PAIR], store=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("params", "said"), [({"rounds": 0}, "at least 1"), ({"rounds": 2, "only": "successful"}, "more than 2")]
+)
+def test_parameters_that_cannot_be_are_refused(params, said):
+    with pytest.raises(ValueError, match=said):
+        WordGuessing(**params)
+
+
+def test_topics_choose_items_and_pairs_that_are_one_word_are_left_out():
+    task = WordGuessing(topics=("food", "health"))
+    assert {pair.topic for pair in ITEMS if not task.unfit(pair)} == {"food", "health"}
+    assert "counts as" in WordGuessing().unfit(WordPair("1", "cake", "cakes"))
+
+
+def test_who_sits_together_is_in_every_position_once_and_follows_everybody():
+    rows = [next(iter(together(Table(WordGuessing(), "abcd", seed=3), turn, None))) for turn in range(200)]
+    for start in range(0, 200, 4):
+        for seat in rows[0]:
+            assert {row[seat] for row in rows[start : start + 4]} == set("abcd")
+    follows = Counter(pair for row in rows for pair in pairwise(row.values()))
+    assert len(follows) == 12
+    assert min(follows.values()) > 25
+
+
+def test_everybody_meets_the_adversary_with_both_words_and_in_both_seats(tmp_path):
+    models = {"one": "bot/guesser", "two": {"model": "bot/guesser", "strength": 0.9}}
+    result = parley.run(
+        "word_guessing", models=models, adversary={"fixed": "bot/guesser"}, items=ITEMS[:4], rounds=2, store=tmp_path
+    )
+    run, rows = result.data["run"], result.data["results"]
+    assert (run["plan"], run["matches"]["done"]) == ("versus", 4 * 2 * 6)
+    assert {row["alias"] for row in rows} == {"one", "two"}
+    assert all(row["matches"] == 24 for row in rows)
+    assert "|adversary:bot/guesser@" in rows[0]["signature"]
+    assert "|field:" not in rows[0]["signature"]
+    held = Counter()
+    for match in result.matches:
+        (note,) = match["notes"]
+        seat = next(seat for seat, alias in match["seats"].items() if alias != "fixed")
+        held[match["item"], match["seats"][seat], "seat", seat] += 1
+        held[match["item"], match["seats"][seat], "word", note["guessing"]["words"][seat]] += 1
+    assert len(held) == 4 * 2 * 4
+    assert set(held.values()) == {3}
+    assert not audit(result.path).breaches
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"plan": "versus"}, "--adversary"),
+        ({"plan": "together", "adversary": "x=bot/guesser"}, "only the plan versus"),
+        ({"adversary": "a=bot/guesser"}, "alias of its own"),
+        ({"adversary": "x=bot/guesser", "seats": 4}, "--seats"),
+    ],
+)
+def test_an_adversary_belongs_to_its_plan(options, said, tmp_path):
+    with pytest.raises(UsageError, match=said):
+        parley.run("word_guessing", models=dict.fromkeys("ab", "bot/guesser"), items=[PAIR], store=tmp_path, **options)
+
+
+def test_associations_are_apart_and_say_no_word():
+    for pair in ITEMS[:60]:
+        known = associations(pair)
+        assert len(set(known[pair.a]) | set(known[pair.b])) == 12
+        assert not any(mentions(thing, name) for things in known.values() for thing in things for name in pair.names(pair.a))
+
+
+def test_planted_abilities_are_found_apart_with_holm_adjusted_differences(tmp_path):
+    models = {
+        "strong": {"model": "bot/guesser", "strength": 0.95},
+        "plain": {"model": "bot/guesser"},
+        "guarded": {"model": "bot/guesser", "openness": 0.15},
+    }
+    result = parley.run("word_guessing", models=models, adversary="bot/guesser", items=ITEMS[:40], repeats=1, store=tmp_path)
+    found = {(pair["metric"], pair["a"], pair["b"]): pair for pair in result.data["pairs"]}
+    for rival in ("guarded", "plain"):
+        pair = found["comprehension", *sorted((rival, "strong"))]
+        assert (pair["difference"] > 0) == (pair["a"] == "strong")
+        assert pair["p"] < 0.01
+    for rival in ("plain", "strong"):
+        pair = found["confusion", "guarded", rival]
+        assert pair["difference"] > 0
+        assert pair["p"] < 0.01
+    assert found["comprehension", "guarded", "plain"]["p"] > 0.05
+    assert found["confusion", "plain", "strong"]["p"] > 0.05
+
+
+def run_of_four(tmp_path, **options):
+    models = {x: {"model": "bot/guesser", "strength": n / 4} for n, x in enumerate("abcd", 1)}
+    return parley.run("word_guessing", models=models, items=ITEMS[:22], store=tmp_path, **options)
+
+
+def test_the_part_on_guessing_counts_matches_zeros_and_means(tmp_path):
+    result = run_of_four(tmp_path, rounds=3, end="all_guessed")
+    found, matches = result.data["guessing"], result.matches
+    notes = [match["notes"][0]["guessing"] for match in matches]
+    beyond = [note for note in notes if note["rounds"] > 2]
+    wanted = [(len(beyond), 22), (sum(note["guessed"] for note in beyond), len(beyond)), (sum(n["guessed"] for n in notes), 22)]
+    assert [(each["count"], each["of"]) for each in found["matches"]] == wanted
+    assert 0 < wanted[0][0] < 22
+    for each in found["models"]:
+        ages = [match["scores"][seat]["age"] for match in matches for seat, who in match["seats"].items() if who == each["alias"]]
+        assert each["zeros"]["count"] == ages.count(0)
+        assert each["zeros"]["low"] <= ages.count(0) / 22 <= each["zeros"]["high"]
+        assert each["age"] == pytest.approx(sum(ages) / 22)
+        assert each["harmonic"] == pytest.approx(2 / (1 / each["comprehension"] + 1 / each["confusion"]))
+        assert each["harmonic"] > each["age"]
+    assert "beyond two rounds" in result.render(part="guessing")
+    assert result.render("csv", "guessing").splitlines()[0].startswith("alias,age,comprehension,confusion,harmonic,zeros_count")
+
+
+def test_only_successful_matches_stand_in_the_signature_and_the_others_are_missing(tmp_path):
+    result = run_of_four(tmp_path, rounds=3, only="successful")
+    good = result.data["guessing"]["matches"][1]["count"]
+    assert 0 < good < 22
+    assert all(row["missing"] == 22 - good and "|only:successful|" in row["signature"] for row in result.data["results"])
+    assert "|match:jaro>0.8,synonyms,folded|" in result.data["results"][0]["signature"]
+
+
+def test_the_heat_map_has_every_model_and_topic_with_n(tmp_path):
+    result = run_of_four(tmp_path)
+    rows = [row for row in result.data["topics"] if row["metric"] == "age"]
+    assert len(rows) == 44
+    assert {row["blocks"] for row in rows} == {2}
+    food = [m for m in result.matches if m["item"].startswith("food/")]
+    ages = [match["scores"][seat]["age"] for match in food for seat, who in match["seats"].items() if who == "a"]
+    (row,) = [row for row in rows if (row["topic"], row["alias"]) == ("food", "a")]
+    assert row["mean"] == pytest.approx(sum(ages) / 2)
+    assert row["low"] <= row["mean"] <= row["high"]
+    assert result.render(part="topics").splitlines()[0].split() == ["topic", "role", "a", "b", "c", "d", "mean"]
+
+
+def test_scores_from_elsewhere_are_correlated_by_rank(tmp_path):
+    path = run_of_four(tmp_path, rounds=2).path
+    means = {row["alias"]: row["mean"] for row in Result(path).data["results"] if row["metric"] == "age"}
+    file = tmp_path / "scores.csv"
+    lines = [f"{alias},{mean * 100}%,{-mean},{'' if alias == 'a' else 5}" for alias, mean in means.items()]
+    file.write_text("\n".join(["alias,same,opposite,flat", *lines, "stranger,1,1,1"]))
+    rows = {row["score"]: row for row in Result(path, scores=file).data["external"] if row["metric"] == "age"}
+    assert rows["same"]["rho"] == 1
+    assert rows["opposite"]["rho"] == -1
+    assert (rows["flat"]["rho"], rows["flat"]["models"], rows["flat"]["left_out"]) == (None, 3, 1)
+    assert "same" in Result(path, scores=file).render(part="external")
+    assert Result(path).data["external"] == []
+    assert "--scores" in Result(path).render(part="external")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("alias,mmlu\nnobody,1\n", "no row is about a model of this run"),
+        ("alias,mmlu\na,high\n", "row 1: mmlu wants a number, found 'high'"),
+        ("alias,mmlu\na,nan\n", "row 1: mmlu wants a number"),
+        ("alias,mmlu\na,1\na,2\n", "row 2: a has scores already: .*row 1"),
+        ("who,mmlu\na,1\n", "row 1: wanted a column `alias`"),
+        ("alias\na\n", "one or more columns of scores"),
+    ],
+)
+def test_scores_that_cannot_be_read_are_refused_with_their_row(text, said, tmp_path):
+    file = tmp_path / "scores.csv"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=said):
+        external([{"alias": "a", "model_requested": "bot/guesser", "metric": "age", "role": "players", "mean": 1.0}], file)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("metric", "option", "order"), [("comprehension", "strength", (0.9, 0.4)), ("confusion", "openness", (0.2, 0.8))]
+)
+def test_planted_orders_hold_over_many_runs(metric, option, order):
+    bots = [f"bot/guesser:{option}={value}" for value in order]
+    check_planted(WordGuessing(), bots, items=ITEMS, metric=metric, plan="round_robin", runs=40, blocks=12)

@@ -1,0 +1,203 @@
+"""Pairs of words: when a guess names a word, the bundled lists, and lists of one's own."""
+
+import json
+import unicodedata
+from collections import Counter
+from importlib.resources import files
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley import UsageError, WordPair
+from parley.datasets import items_from
+from parley.scoring.matching import alike, folded, matches, mentions, similarity
+
+LISTS = json.loads((files("parley.datasets") / "samples" / "word_pairs.json").read_text(encoding="utf-8"))
+PAIRS = items_from("samples", WordPair)
+WORDS = [name for pair in PAIRS for word in (pair.a, pair.b) for name in pair.names(word)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The Cakes", "cake"),
+        ("ＣＡＫＥ", "cake"),
+        ("Café", "cafe"),
+        ("a cherry", "CHERRIES"),
+        ("boxes", "box"),
+        ("“cake”.", "cake"),
+    ]
+    + [("ice-cream", "Ice creams"), ("ca\u200bke", "cake"), ("buses", "buse"), ("coup d’état", "coup d'etat")],
+)
+def test_case_width_accents_marks_articles_and_plurals_are_folded(one, other):
+    assert folded(one) == folded(other)
+
+
+@pytest.mark.parametrize("word", ["glass", "bus", "chess", "tennis", "gas", "the", "a"])
+def test_words_that_only_look_like_plurals_or_articles_stay(word):
+    assert folded(word) == word
+
+
+@pytest.mark.parametrize(
+    ("guess", "names", "right"),
+    [
+        ("cake", ["cake"], True),
+        ("an icecream", ["ice cream"], True),
+        ("couch", ["sofa", "couch"], True),
+        ("couch", ["sofa"], False),
+        ("coach", ["sofa", "couch"], False),  # nearly another name is not that name
+        ("sofe", ["sofa", "couch"], True),
+        ("hide or seek", ["hide or seek"], True),
+        ("colour", ["color"], True),  # 0.944
+        ("martha", ["marhta"], True),  # 0.944, Jaro's own example
+        ("dixon", ["dicksonx"], False),  # 0.767
+        ("bread", ["beard"], True),  # the rule of the paper: spellings as near as these are one word
+        ("bread, cake", ["bread"], False),
+        ("bread or cake", ["bread"], False),
+        ("cake/bread", ["bread"], False),
+        ("", ["bread"], False),
+        ("?!", ["bread"], False),
+        ("the", ["bread"], False),
+        ("蛋糕", ["蛋糕"], True),
+        ("蛋糕，面包", ["蛋糕"], False),
+    ],
+)
+def test_a_guess_is_right_by_spelling_synonym_or_nearly_so(guess, names, right):
+    assert matches(guess, names) is right
+
+
+def test_similarity_is_jaros_and_exactly_four_fifths_is_not_enough():
+    assert similarity("martha", "marhta") == pytest.approx(17 / 18)
+    assert similarity("dwayne", "duane") == pytest.approx(37 / 45)
+    assert similarity("abcdefgh", "abcd") == pytest.approx(5 / 6)
+    assert similarity("abcdefghij", "abcd") == pytest.approx(0.8)
+    assert not matches("abcdefghij", ["abcd"])
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "said"),
+    [
+        ("It is a CAKE.", "cake", True),
+        ("Two cakes, please", "cake", True),
+        ("c-a-k-e", "cake", True),
+        ("C A K E!", "cake", True),
+        ("ca\u00adke", "cake", True),
+        ("ｃａｋｅ", "cake", True),
+        ("cake2 and 3cakes", "cake", True),
+        ("a 3-D printer", "3D printer", True),
+        ("that is it", "hat", False),
+        ("looking", "king", False),
+        ("ice creams", "ice cream", True),
+        ("an icecream cone", "ice-cream", True),
+        ("cream on ice", "ice cream", False),
+        ("这是一种蛋糕吗", "蛋糕", True),
+        ("这是面包", "蛋糕", False),
+        ("", "cake", False),
+    ],
+)
+def test_a_text_says_a_word_in_any_form_but_not_inside_another(text, word, said):
+    assert mentions(text, word) is said
+
+
+@given(st.sampled_from(WORDS), st.text(max_size=20), st.text(max_size=20))
+def test_a_word_between_others_is_always_found(word, before, after):
+    assert mentions(f"{before} {word.upper()} {after}", word)
+
+
+@given(st.text(max_size=30))
+def test_folding_is_done_once_and_holds_no_marks(text):
+    once = folded(text)
+    assert all(mark == " " or mark.isalnum() or unicodedata.category(mark)[0] == "M" for mark in once)
+    assert not matches(text, [])
+
+
+@given(st.sampled_from(WORDS), st.sampled_from(WORDS))
+def test_similarity_is_the_same_both_ways(one, other):
+    assert similarity(one, other) == pytest.approx(similarity(other, one))
+    assert 0 <= similarity(one, other) <= 1
+
+
+def test_there_are_eleven_lists_of_at_least_49_pairs_and_540_in_all():
+    assert len(LISTS) == 11
+    assert next(iter(LISTS)) == "general"
+    assert min(map(len, LISTS.values())) >= 49
+    assert sum(map(len, LISTS.values())) == len(PAIRS) >= 540
+
+
+def test_every_pair_of_the_lists_has_its_form():
+    for pairs in LISTS.values():
+        for a, b, also_a, also_b in pairs:
+            names = [a, b, *also_a, *also_b]
+            assert all(isinstance(name, str) and name == " ".join(name.split()) and folded(name) for name in names)
+            for own in ([a, *also_a], [b, *also_b]):
+                assert len({folded(name).replace(" ", "") for name in own}) == len(own), f"{own}: one name twice"
+
+
+def test_no_pair_occurs_twice_not_even_reversed_and_words_are_seldom_repeated():
+    assert max(Counter(frozenset((folded(pair.a), folded(pair.b))) for pair in PAIRS).values()) == 1
+    assert max(Counter(folded(word) for pair in PAIRS for word in (pair.a, pair.b)).values()) <= 2
+
+
+def test_no_name_of_a_word_counts_as_its_partner_or_says_it():
+    for pair in PAIRS:
+        ours, theirs = pair.names(pair.a), pair.names(pair.b)
+        assert alike(ours, theirs) is None, pair
+        assert not any(matches(one, [other]) for one in ours for other in theirs), pair  # not even nearly another name
+        assert not any(mentions(name, pair.a) for name in theirs), pair
+        assert not any(mentions(name, pair.b) for name in ours), pair
+
+
+def test_the_first_pairs_are_of_all_topics_alike():
+    assert [pair.topic for pair in PAIRS[:11]] == list(LISTS)
+    assert Counter(pair.topic for pair in PAIRS[:110]) == dict.fromkeys(LISTS, 10)
+
+
+def written(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("header", ["a,b", "word_a,word_b", "word1,word2"])
+def test_two_columns_are_a_list(tmp_path, header):
+    path = written(tmp_path, "mine.csv", f"{header}\ncake,bread\n sofa ,bed\n")
+    assert items_from(path, WordPair) == [WordPair("bread/cake", "cake", "bread"), WordPair("bed/sofa", "sofa", "bed")]
+
+
+def test_topics_and_synonyms_are_read_where_they_are_there(tmp_path):
+    row = {"id": "1", "a": "cake", "b": "bread", "topic": "food", "synonyms_a": ["gateau"], "synonyms_b": ["loaf"]}
+    wanted = [WordPair("1", "cake", "bread", "food", ("gateau",), ("loaf",))]
+    assert items_from(written(tmp_path, "mine.json", json.dumps([row])), WordPair) == wanted
+    table = "id,a,b,topic,synonyms_a,synonyms_b\n1,cake,bread,food,gateau,loaf\n"
+    assert items_from(written(tmp_path, "mine.csv", table), WordPair) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a,b\ncake,bread\ncake,\n", r"mine.csv, row 2 .*b wants a word, found none"),
+        ("a,b\ncake,bread\ncat,Cats\n", r"row 2 .*'cat' counts as 'Cats'"),
+        ("a,b,synonyms_b\ncake,bread,gateau; the cakes\n", r"row 1 .*'cake' counts as 'the cakes'"),
+        ("a,b\ncake,bread\nbread,cake\n", r"two items have the id 'bread/cake': .*row 1, and .*row 2"),
+        ("first,second\ncake,bread\n", r"row 1: wanted a, b \(word pairs\).*found first, second"),
+        ("a,b\ncake\n", r"row 1: not as many fields"),
+        ("a,b\n", r"empty"),
+    ],
+)
+def test_what_is_wrong_with_a_list_is_said_with_its_row(tmp_path, text, said):
+    with pytest.raises(UsageError, match=said):
+        items_from(written(tmp_path, "mine.csv", text), WordPair)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"a": "cake", "b": 3}, "row 1 .*b wants a word, found int"),
+        ({"a": "cake", "b": "bread", "synonyms_a": {"x": 1}}, "row 1 .*synonyms_a wants a list of words, found dict"),
+        (["cake", "bread"], "row 1: wanted an object"),
+    ],
+)
+def test_what_is_wrong_with_a_row_of_json_is_said(tmp_path, row, said):
+    with pytest.raises(UsageError, match=said):
+        items_from(written(tmp_path, "mine.json", json.dumps([row])), WordPair)
