@@ -1,5 +1,6 @@
 """KIEval: the score by hand, the rule by feeding replies, a secret key, verified questions, faults, judging again, plants."""
 
+import asyncio
 import json
 import math
 import re
@@ -9,19 +10,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parley import Question, Seat, UsageError, rejudge, resume, run
+from parley import Question, Seat, UsageError, rejudge, resume, run, run_async
 from parley.answers import gives_away
 from parley.datasets import items_from
 from parley.items import spread
+from parley.match import Match
+from parley.participants import make
 from parley.scoring.interviews import interview, voted
+from parley.statistics.contamination import contamination
+from parley.statistics.matched import Answers
 from parley.tasks.kieval import ASPECTS, STOPS, KIEval, stopped
 from parley.testing import check_planted, check_task
+from parley.testing.server import Server, says, sent
 from parley.testing.table import ByHand, Speaking, play
 from tests.test_cli import parley as command
+from tests.test_qa import chat
 
 CANDIDATE, INTERACTOR, EVALUATOR = Seat("candidate"), Seat("interactor"), Seat("evaluator", 1)
 LEAF = Question("leaf", "What makes leaves green?", "B", ("Carotene", "Chlorophyll", "Iron", "Water"), "biology")
-PLAIN = KIEval(verify=False)
+PLAIN = KIEval(verify="no")
 SAMPLES = items_from("samples", Question)
 BOTS = {"interactor": "bot/interactor", "evaluator": "bot/evaluator"}
 
@@ -76,7 +83,7 @@ def interviewed(task=PLAIN, item=LEAF, evaluator=1, **options):
 
 
 def test_an_interview_goes_as_the_paper_says():
-    table = interviewed(KIEval(verify=False, rounds=2))
+    table = interviewed(KIEval(verify="no", rounds=2))
     assert table.asked.seats == (CANDIDATE,)
     assert "B. Chlorophyll" in table.asked.text
     table.answer("B")
@@ -120,7 +127,7 @@ def test_of_a_panel_more_than_half_must_want_to_stop():
 
 
 def test_the_next_question_may_be_asked_while_a_reply_is_graded():
-    table = interviewed(KIEval(verify=False, rounds=2, overlap=True))
+    table = interviewed(KIEval(verify="no", rounds=2, overlap=True))
     for reply in ("B", "Why?", "So."):
         table.answer(reply)
     assert [ask.seats for ask in table.asked.asks] == [(EVALUATOR,), (INTERACTOR,)]
@@ -265,6 +272,28 @@ def test_only_questions_that_both_instruments_are_sure_of_are_asked(tmp_path):
     assert "items:verified" in second.data["results"][0]["signature"]
 
 
+def test_questions_may_be_verified_by_the_probability_of_the_right_letter(tmp_path):
+    """The first question is surely known, of the second the right letter is likeliest, but not likelier than theta."""
+    items = [replace(LEAF, id="sure"), replace(LEAF, id="doubtful", question="What makes grass green?")]
+
+    async def act(asked, writer):
+        body = asked.body
+        chances = {"A": -3.0, "B": -0.1} if "leaves" in str(body["messages"]) else {"A": -0.8, "B": -0.7}
+        answer = chat(**chances) if body.get("logprobs") else says("Why is that?")
+        await sent(answer)(asked, writer)
+
+    async def whole():
+        async with Server(act) as server:
+            roles = {
+                "interactor": {"i": {"model": "vllm/i", "base_url": server.url}},
+                "evaluator": {"e": lambda view: '{"B": -0.1}' if view.seat.role == "student" else json.dumps(graded(3))},
+            }
+            options = {"items": items, "store": tmp_path, "rounds": 1, "verify": "logprobs", "theta": 0.6}
+            return await run_async("kieval", {"c": lambda view: "B"}, roles=roles, **options)
+
+    assert {match["item"] for match in asyncio.run(whole()).matches} == {"sure"}
+
+
 def test_fewer_questions_than_wanted_are_told_and_none_is_an_error(tmp_path):
     roles = {"interactor": {"i": answering(0.2)}, "evaluator": {"e": answering(1)}}
     found = run("kieval", models={"c": lambda view: "B"}, roles=roles, items=40, store=tmp_path)
@@ -341,7 +370,38 @@ def test_bots_make_the_whole_of_it_run_without_a_key(tmp_path):
 def test_planted_knowledge_is_found(runs):
     order = [f"bot/candidate:knowledge={share}" for share in (0.9, 0.6, 0.3)]
     roles = {role: [bot] for role, bot in BOTS.items()}
-    check_planted(KIEval(verify=False, rounds=2), order, roles=roles, items=SAMPLES, blocks=30, runs=runs)
+    check_planted(KIEval(verify="no", rounds=2), order, roles=roles, items=SAMPLES, blocks=30, runs=runs)
+
+
+async def examined(bots, seed):
+    """What each bot answers and how it talks about sixty questions, point by point."""
+    task, instruments = KIEval(verify="no", rounds=1), {INTERACTOR: "interactor", EVALUATOR: "evaluator"}
+    panel = {seat: make(f"bot/{name}", {}, KIEval, name) for seat, name in instruments.items()}
+    points = []
+    for alias, options in bots.items():
+        cast = {CANDIDATE: make("bot/candidate", options, KIEval, alias), **panel}
+        played = {
+            item.id: (await Match(task, cast, seed=seed * 1000 + number, item=item).play()).scores[CANDIDATE]
+            for number, item in enumerate(SAMPLES[:60])
+        }
+        answers = {id: 100 * scores["first_answer"] for id, scores in played.items()}
+        points.append(Answers(alias, "samples", answers, {id: scores["kieval"] for id, scores in played.items()}).point)
+    return points
+
+
+@pytest.mark.parametrize(("seeds", "caught", "blamed"), [(20, 18, 3), pytest.param(200, 190, 20, marks=pytest.mark.slow)])
+def test_who_has_only_memorised_answers_is_suspected_and_who_knows_is_not(seeds, caught, blamed):
+    """Seven honest bots and two that know little and have memorised much, without a set of models that is trusted."""
+    found, wrong = 0, 0
+    for seed in range(seeds):
+        bots = {f"honest {n}": {"knowledge": 0.3 + 0.1 * n, "memory": 100 * seed + n} for n in range(7)}
+        for n in range(2):
+            bots[f"memoriser {n}"] = {"knowledge": 0.3, "memorised": 0.9, "memory": 100 * seed + 50 + n}
+        suspected = set(contamination(asyncio.run(examined(bots, seed))).suspected)
+        found += {"memoriser 0", "memoriser 1"} <= suspected
+        wrong += any(alias.startswith("honest") for alias in suspected)
+    assert found >= caught
+    assert wrong <= blamed
 
 
 def test_every_stop_reason_is_one_of_the_form():

@@ -19,6 +19,7 @@ CASES = {
     "translation": ("translation", {}, ["translator", "translator", "judge"]),
     "translation_in_rounds": ("translation", {"rounds": 3, "pair": "en-fr"}, ["forger", "translator", "judge"]),
     "qa": ("qa", {"shots": 0}, ["student"]),
+    "kieval": ("kieval", {"rounds": 2}, ["candidate", "interactor", "evaluator"]),
     "word_guessing": ("word_guessing", {"rounds": 2}, ["guesser", "guesser"]),
     "word_guessing_open": ("word_guessing", {"rounds": 2, "open_guesses": True}, ["guesser", "injector", "guesser", "guesser"]),
     "poem": (str(FOLDER.parents[1] / "examples" / "poem.yaml"), {}, ["null", "injector", "random"]),

@@ -132,16 +132,28 @@ class Weighed(Option):
                 chances[letter] = chances.get(letter, 0.0) + math.exp(chance)
         return orjson.dumps({letter: math.log(chances[letter]) for letter in sorted(chances) if chances[letter]}).decode()
 
-    def read(self, text: str) -> str:
+    def read(self, text: str) -> Likeliest:
         found = next((each for _, _, each in objects_in(text)), {})
         chances = {letter: found[letter] for letter in self.letters if isinstance(found.get(letter), int | float)}
         best = [letter for letter, chance in chances.items() if chance == max(chances.values())]
         if len(best) != 1:
             raise Unreadable("no letter is the likeliest" if best else "no letter is among the likeliest beginnings of the reply")
-        return best[0]
+        weights = {letter: math.exp(chance - chances[best[0]]) for letter, chance in chances.items()}
+        return Likeliest(best[0], {letter: weight / sum(weights.values()) for letter, weight in weights.items()})
 
     def write(self, value: Any, reason: str = "") -> str:
         return orjson.dumps({str(value): 0.0}).decode()
+
+
+class Likeliest(str):
+    """The letter that a model finds the likeliest, and how likely each is among the letters of all choices."""
+
+    shares: Mapping[str, float]
+
+    def __new__(cls, letter: str, shares: Mapping[str, float]) -> Likeliest:
+        made = super().__new__(cls, letter)
+        made.shares = shares
+        return made
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,10 @@ class Rejudged:
 
 @dataclass(frozen=True)
 class Verify:
-    """Items are put to all models until so many are answered right, each by each with more than the share theta of answers."""
+    """Items are put to all models until so many are found of which each is sure: whose mean of a metric exceeds theta."""
 
     wanted: int
+    metric: str
     theta: float
 
 

@@ -108,7 +108,7 @@ def prepare(
             size=config.seats,
             stop=config.stop,
             max_blocks=config.max_blocks,
-            verify=None if config.verify is None else (config.verify.wanted, config.verify.theta),
+            verify=None if config.verify is None else (config.verify.wanted, config.verify.metric, config.verify.theta),
             adversary=config.adversary,
         )
     )

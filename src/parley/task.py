@@ -122,7 +122,8 @@ class Vetting(NamedTuple):
     """Which items a task is played on: those that its instruments in these roles answer right, surely enough."""
 
     roles: tuple[str, ...]
-    theta: float  # the share of answers that must be exceeded
+    metric: str  # by what is seen how sure they are
+    theta: float  # which this must exceed, on the average of their answers
     samples: int  # answers to each item
     task: str  # how items are put to them
     params: Mapping[str, Any]

@@ -62,7 +62,7 @@ def looking(prepared: Prepared) -> Prepared:
         max_calls=config.max_calls,
         concurrency=config.concurrency,
         name=f"items for {config.name}" if config.name else "",
-        verify=Verify(wanted, vetting.theta),
+        verify=Verify(wanted, vetting.metric, vetting.theta),
     )
     return prepare(found, items=list(prepared.pool.values()), functions=prepared.functions)
 
@@ -95,7 +95,7 @@ def limited(prepared: Prepared, path: Path) -> Prepared:
         specs = {block.name: [spec_of(m) for m in archive.matches() if m["block"] == block.name] for block in blocks}
         run = archive.id
     assert config.verify is not None
-    sure = [block.name for block in blocks if is_sure(block, specs[block.name], config.verify.theta)]
+    sure = [block.name for block in blocks if is_sure(block, specs[block.name], config.verify.metric, config.verify.theta)]
     if not sure:
         names = " and ".join(config.contestants)
         raise UsageError(f"{names} answered none of {len(blocks)} questions right ({run}): there is nothing to interview about")

@@ -30,7 +30,7 @@ def planned(
     size: int | None = None,
     stop: Stop | None = None,
     max_blocks: int | None = None,
-    verify: tuple[int, float] | None = None,
+    verify: tuple[int, str, float] | None = None,
     adversary: str | None = None,
 ) -> Plan:
     """A fixed schedule; with a stop, one that looks at what was played."""

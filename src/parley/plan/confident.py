@@ -12,8 +12,8 @@ from parley.plan.series import Series
 class Confident:
     """Asks for as many items as are still wanted, again and again: none is asked that need not be."""
 
-    def __init__(self, series: Series, items: Sequence[str], repeats: int, wanted: int, theta: float) -> None:
-        self._wanted, self._theta, self.outlook = wanted, theta, ""
+    def __init__(self, series: Series, items: Sequence[str], repeats: int, wanted: int, metric: str, theta: float) -> None:
+        self._wanted, self._metric, self._theta, self.outlook = wanted, metric, theta, ""
         self._items: dict[str, list[MatchSpec]] = {}
         number = 0
         for turn, item in enumerate(items):
@@ -33,7 +33,7 @@ class Confident:
     def next(self, finished: Sequence[Block]) -> Sequence[MatchSpec] | Done:
         known, names, asked = {block.name: block for block in finished}, list(self._items), 0
         while True:
-            sure = sum(is_sure(known[name], self._items[name], self._theta) for name in names[:asked])
+            sure = sum(is_sure(known[name], self._items[name], self._metric, self._theta) for name in names[:asked])
             self.outlook = f"{sure} of {self._wanted} items found, {asked} looked at"
             if sure >= self._wanted:
                 return Done("plan_complete", f"{sure} items found in {asked}")
@@ -45,11 +45,11 @@ class Confident:
             asked += len(batch)
 
 
-def is_sure(block: Block, specs: Sequence[MatchSpec], theta: float) -> bool:
-    """Whether every model has answered an item right with more than this share of its answers; no answer is none."""
+def is_sure(block: Block, specs: Sequence[MatchSpec], metric: str, theta: float) -> bool:
+    """Whether every model's mean of a metric over its answers to an item exceeds theta; no answer is worth nothing."""
     given: dict[str, list[float]] = {}
     for spec in specs:
         for seat, alias in spec.seats.items():
             marks: Mapping[str, float | None] = block.scores[spec.number].get(seat, {})
-            given.setdefault(alias, []).append(next(iter(marks.values()), None) or 0.0)
+            given.setdefault(alias, []).append(marks.get(metric) or 0.0)
     return all(fmean(values) > theta for values in given.values())

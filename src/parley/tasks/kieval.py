@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Literal
 
 from parley import Fields, Metric, Prompt, Question, RecordEnded, Referee, Role, Said, Scores, Seat, Sight, Task, Text, Vetting
 from parley.answers import Exact, Option, gives_away, number, same, words_in
@@ -31,8 +31,8 @@ class KIEval(Task):
     scale     what marks from 1 to 4 are worth: as published (.1, .3, .7, 1), or linear
     missing   what rounds after an early end are worth: they are left out (played), or zero
     vote      how the marks of several evaluators become one
-    verify    whether interactor and evaluator must know the answer to a question
-    theta     with more than which share of their answers
+    verify    how interactor and evaluator show that they know the answer to a question: by samples, by logprobs, or not at all
+    theta     what the share of right answers, or the probability of the right one, must exceed
     samples   how many answers each gives
     question  the question of the benchmark
     choices   its choices, a line each
@@ -50,7 +50,7 @@ class KIEval(Task):
     scale: Scale = "published"
     missing: Missing = "played"
     vote: Vote = "mean"
-    verify: bool = True
+    verify: Literal["samples", "logprobs", "no"] = "samples"
     theta: float = 0.5
     samples: int = 1
 
@@ -129,9 +129,12 @@ class KIEval(Task):
         return item.subject
 
     def vetting(self) -> Vetting | None:
-        if not self.verify:
+        if self.verify == "no":
             return None
-        return Vetting(("interactor", "evaluator"), self.theta, self.samples, "qa", {"shots": 0})
+        both = ("interactor", "evaluator")
+        if self.verify == "logprobs":
+            return Vetting(both, "confidence", self.theta, 1, "qa", {"shots": 0, "by": "logprobs"})
+        return Vetting(both, "accuracy", self.theta, self.samples, "qa", {"shots": 0})
 
     def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
         scores = [Metric(name, 0, 100, epsilon=3, judged=True, spread=25, digits=1) for name in METRICS]

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Literal
 
 from parley import Demonstrations, Example, Metric, Prompt, Question, Referee, Role, Scores, Seat, Sight, Task
-from parley.answers import Exact, Option, Weighed, number, same
+from parley.answers import Exact, Likeliest, Option, Weighed, number, same
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,12 @@ class QA(Task):
         whole = said is not None and not getattr(said, "cut", False)
         right = whole and (said == item.answer if item.choices else same(str(said), [item.answer]))
         referee.note(answer=said, right=right, subject=item.subject)
-        return {student: float(right)}
+        sure = {"confidence": said.shares.get(item.answer, 0.0)} if isinstance(said, Likeliest) else {}
+        return {student: {"accuracy": float(right), **sure}}
 
     def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
-        return [Metric("accuracy", 0, 1, epsilon=0.03, success=1, spread=0.5, digits=3)]
+        accuracy = Metric("accuracy", 0, 1, epsilon=0.03, success=1, spread=0.5, digits=3)
+        return [accuracy, Metric("confidence", 0, 1, epsilon=0.03, digits=3)] if self.by == "logprobs" else [accuracy]
 
     def unfit(self, item: Question) -> str:
         return "without choices, where by is logprobs" if self.by == "logprobs" and not item.choices else ""
