@@ -21,7 +21,7 @@ BLOCKS = [
      "pace", "places", "crew", "ledger", "programs", "runs", "world", "simulation", "prices", "costs", "budget", "endings",
      "guessing", "forecast", "statistics", "transcript", "audit", "tables", "signature", "findings", "rounds", "panel", "corpus",
      "courses", "parts", "result", "eventloop", "door", "unfinished", "recorded", "rejudging", "verdicts", "outcomes",
-     "crosstables", "experiment_file", "verification"],
+     "crosstables", "experiment_file", "verification", "pairs", "legible", "annotation"],
     ["report", "web", "export", "cli", "testing", "__main__"],
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(BLOCKS) for name in names}
