@@ -1,14 +1,15 @@
-"""Pairs of interviews for people to compare: two models on one question, whose scores differ, drawn with a seed."""
+"""Pairs of interviews for people to compare: two models on one question, whose scores differ; the draw, and who gets which."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from random import Random
 from typing import Any, NamedTuple
 
 from parley.errors import UsageError
+from parley.statistics.people import Choice, wanted
 from parley.store.archive import Archive
 from parley.store.rows import encoded
 
@@ -132,3 +133,19 @@ def cell(pair: Pair) -> tuple[str, tuple[str, ...]]:
 
 def question(pair: Pair) -> tuple[str, str]:
     return pair.dataset, pair.item
+
+
+def next_pair(
+    votes: Mapping[int, Mapping[int, Choice]], held: Mapping[int, Collection[int]], me: int, skipped: Collection[int] = ()
+) -> int | None:
+    """The pair to show to somebody: never one with a vote of theirs, none that others complete; what is begun is finished first.
+
+    `votes` has all pairs, each with the votes by annotator; `held` has those who look at a pair just now.
+    """
+    free = [
+        (me not in held.get(pair, ()), -len(given), pair)
+        for pair, given in votes.items()
+        if pair not in skipped and me not in given
+        if wanted(list(given.values())) > len({*held.get(pair, ())} - {me, *given})
+    ]
+    return min(free)[-1] if free else None

@@ -20,6 +20,8 @@ from parley.pairs import cell, refuse_others
 from parley.store.votes import Study, Votes
 from parley.tables import Table, between, number, plural
 
+ORDER = "with order: share of settled pairs in which most people prefer the interview with the higher score"
+
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN…")
@@ -132,26 +134,35 @@ def result_tables(data: dict[str, Any]) -> list[Table]:
     among = [[each["first"], each["second"], *figure(each)] for each in data["between"]]
     usual = ["95% interval", "pairs", "questions"]
     tables = [
-        Table(header, [*rows[1:], rows[0]], note="\n".join(counted(data))),
+        Table(header, [*rows[1:], rows[0]], note=f"{ORDER}; intervals over questions"),
+        counted(data),
         Table(["model", "win rate", *usual, "not settled"], wins, note="a tie is half a win" if data["ties"] else ""),
         Table(["annotator", "votes", "changed"], voters),
     ]
     return [*tables, *([Table(["annotator", "and", "kappa", *usual], among, left=2)] if among else [])]
 
 
-def counted(data: dict[str, Any]) -> list[str]:
-    """Pairs, votes and conflicts, in words."""
+def counted(data: dict[str, Any]) -> Table:
+    """Pairs, votes and conflicts."""
     pairs, votes, found = data["pairs"], data["votes"], data["conflicts"]
-    ties = f", {votes['for_tie']} for neither" if data["ties"] else ""
-    settled = f"a third vote settled {found['for_the_order']} for the order, {found['against_it']} against it"
-    more = f", {found['tie']} as a tie; {found['undecided']} without a majority" if data["ties"] else ""
-    return [
-        "with order: share of settled pairs in which most people prefer the higher score; intervals over questions",
-        f"pairs: {pairs['drawn']} drawn, {pairs['settled']} settled, {pairs['undecided']} undecided, {pairs['open']} open",
-        f"votes: {votes['given']} given ({votes['for_a']} for A, {votes['for_b']} for B{ties}), {votes['wanted']} missing, "
-        f"{votes['changed']} changed",
-        f"conflicts: {found['found']}; {settled}{more}; {found['open']} open",
+    rows = [
+        ("pairs drawn", pairs["drawn"]),
+        ("pairs settled", pairs["settled"]),
+        *([("pairs without a majority", pairs["undecided"])] if data["ties"] else []),
+        ("pairs open", pairs["open"]),
+        ("votes given", votes["given"]),
+        ("votes for side A", votes["for_a"]),
+        ("votes for side B", votes["for_b"]),
+        *([("votes for neither", votes["for_tie"])] if data["ties"] else []),
+        ("votes changed", votes["changed"]),
+        ("votes missing", votes["wanted"]),
+        ("conflicts", found["found"]),
+        ("settled for the order", found["for_the_order"]),
+        ("settled against it", found["against_it"]),
+        *([("settled as a tie", found["tie"]), ("without a majority", found["undecided"])] if data["ties"] else []),
+        ("conflicts open", found["open"]),
     ]
+    return Table(["what", "n"], [[what, str(count)] for what, count in rows], note="a third vote settles a conflict")
 
 
 def figure(each: dict[str, Any]) -> list[str]:

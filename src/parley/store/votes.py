@@ -6,7 +6,7 @@ import secrets
 import sqlite3
 import time
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, Self
 import orjson
 
 from parley.errors import StoreError, UsageError
-from parley.pairs import Pair, Side
+from parley.pairs import Pair, Side, next_pair
 from parley.statistics.people import CHOICES, Choice, wanted
 from parley.store.archive import opened
 from parley.store.rows import encoded, prepare
@@ -65,22 +65,6 @@ class Annotator(NamedTuple):
     name: str
 
 
-def next_pair(
-    votes: Mapping[int, Mapping[int, Choice]], held: Mapping[int, Collection[int]], me: int, skipped: Collection[int] = ()
-) -> int | None:
-    """The pair to show to somebody: never one with a vote of theirs, none that others complete; what is begun is finished first.
-
-    `votes` has all pairs, each with the votes by annotator; `held` has those who look at a pair just now.
-    """
-    free = [
-        (me not in held.get(pair, ()), -len(given), pair)
-        for pair, given in votes.items()
-        if pair not in skipped and me not in given
-        if wanted(list(given.values())) > len({*held.get(pair, ())} - {me, *given})
-    ]
-    return min(free)[-1] if free else None
-
-
 class Votes:
     """The file. Use it as a context manager; whoever only reads changes nothing."""
 
@@ -103,6 +87,9 @@ class Votes:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, wrong: BaseException | None, trace: TracebackType | None) -> None:
+        with suppress(sqlite3.Error):  # whoever is the last leaves one file, which can be copied; others or a reader prevent that
+            self._connection.execute("PRAGMA busy_timeout = 0")
+            self._connection.execute("PRAGMA journal_mode = DELETE")
         self._connection.close()
 
     @contextmanager
