@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from parley import catalogue
+from parley import catalogue, run
 from parley.cli import main
 from parley.result import Result
 
@@ -469,3 +469,10 @@ def test_files_that_leave_and_metrics_that_break_are_told(tmp_path):
     parley("tasks", "./broken.py", cwd=tmp_path)
     parley("show", "last", 99999999999999999999, cwd=tmp_path, code=2)
     parley("ls", "--store", "~nobody-of-that-name/x", cwd=tmp_path, code=2)
+
+
+def test_no_word_of_a_model_steers_the_terminal(tmp_path):
+    run("translation", {"red": lambda view: "\x1b[31mred", "bot": "bot/null"}, items=1, store=tmp_path / "runs")
+    shown = parley("show", "last", 1, cwd=tmp_path).out
+    assert "\x1b" not in shown
+    assert "␛[31mred" in shown

@@ -19,6 +19,7 @@ COMMANDS = {
     "ls": "List the runs in the store.",
     "show": "Print a run's results, or a match as each seat saw it.",
     "rejudge": "Score recorded matches again by other judges.",
+    "annotate": "Let people compare interviews, and say what they prefer.",
     "audit": "Check from the record that a run was fair.",
     "simulate": "Tell what a plan would need, before anything is paid.",
     "tasks": "List the tasks, or describe one.",

@@ -13,6 +13,7 @@ from parley.cli.options import as_json, in_format, in_store
 from parley.cli.playing import show
 from parley.errors import UsageError
 from parley.expect import clip
+from parley.legible import visible
 from parley.parts import PARTS
 from parley.pool import Seat, as_message
 from parley.result import Result
@@ -52,7 +53,7 @@ def command(
     for seat, view in facts["views"].items():
         click.echo(f"\n══ {Seat.of(seat)}: {facts['seats'][seat]} " + "═" * 40)
         for turn in view:
-            click.echo(f"\n{'→' if turn['role'] == 'user' else '←'} " + turn["content"].replace("\n", "\n  "))
+            click.echo(f"\n{'→' if turn['role'] == 'user' else '←'} " + visible(turn["content"]).replace("\n", "\n  "))
         click.echo(f"\nscores: {facts['scores'].get(seat, {})}")
     for note in facts["notes"]:
         click.echo(f"note: round {note['round']}, {noted(note)}")

@@ -1,0 +1,97 @@
+"""What people say about pairs: two votes each and a third where they differ; kappa, agreement with an order, win rates."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Literal, NamedTuple
+
+from parley.statistics.agreement import Estimate, by_block, cohen_kappa, estimate
+
+Choice = Literal["A", "B", "tie"]
+CHOICES: tuple[Choice, ...] = ("A", "tie", "B")
+VOTERS = 2  # on every pair; one more where they differ
+
+
+class Ballot(NamedTuple):
+    """A pair that people compare: what it is about, whose it is, and the votes in the order in which they came."""
+
+    dataset: str
+    question: str
+    models: tuple[str, str]  # of sides A and B
+    better: Choice  # the side with the higher score
+    votes: Mapping[str, Choice]  # by annotator
+
+
+def wanted(votes: Sequence[Choice]) -> int:
+    """How many votes a pair still needs: two, and one more if they differ."""
+    return VOTERS - len(votes) if len(votes) < VOTERS else int(len(votes) == VOTERS and len(set(votes)) > 1)
+
+
+def majority(votes: Sequence[Choice]) -> Choice | None:
+    """What most people say; None as long as votes are wanted, and where all three say something else."""
+    if wanted(votes):
+        return None
+    choice, count = Counter(votes).most_common(1)[0]
+    return choice if 2 * count > len(votes) else None
+
+
+def first_votes(ballot: Ballot) -> dict[str, Choice]:
+    """The votes of the two who came first, by their names: so two people who vote on all pairs are two raters."""
+    return {name: ballot.votes[name] for name in sorted(list(ballot.votes)[:VOTERS])}
+
+
+def differ(ballot: Ballot) -> bool:
+    """Whether the first two say different things."""
+    return len(set(first_votes(ballot).values())) > 1
+
+
+def kappa(ballots: Sequence[Ballot]) -> Estimate:
+    """Cohen's kappa of the first two votes on each pair, by the side that they chose, with an interval over questions."""
+    rows = [list(first_votes(ballot).values()) for ballot in ballots]
+    first, second = ([row[at] if len(row) == VOTERS else None for row in rows] for at in range(VOTERS))
+    return cohen_kappa(first, second, CHOICES, "none", questions(ballots))
+
+
+def kappa_between(ballots: Sequence[Ballot], one: str, other: str) -> Estimate:
+    """Cohen's kappa of two people on the pairs where they were the first two: a third sees only what others disagree on."""
+    both = [ballot for ballot in ballots if {one, other} == {*first_votes(ballot)}]
+    first, second = ([ballot.votes[name] for ballot in both] for name in (one, other))
+    return cohen_kappa(first, second, CHOICES, "none", questions(both))
+
+
+def with_order(ballots: Sequence[Ballot]) -> Estimate:
+    """The share of settled pairs in which most people prefer the side with the higher score; a tie is no preference."""
+    decided = [majority(list(ballot.votes.values())) for ballot in ballots]
+    return share(
+        [None if said is None else float(said == each.better) for said, each in zip(decided, ballots, strict=True)], ballots
+    )
+
+
+def win_rate(ballots: Sequence[Ballot], model: str) -> Estimate:
+    """The share of a model's settled pairs in which most people prefer it; a tie is half a win."""
+    own = [ballot for ballot in ballots if model in ballot.models]
+    return share([won(ballot, model) for ballot in own], own)
+
+
+def won(ballot: Ballot, model: str) -> float | None:
+    """What a pair is worth to a model; None as long as it is not settled."""
+    said = majority(list(ballot.votes.values()))
+    if said is None or said == "tie":
+        return None if said is None else 0.5
+    return float(ballot.models["AB".index(said)] == model)
+
+
+def share(values: Sequence[float | None], ballots: Sequence[Ballot]) -> Estimate:
+    """The mean of what is known, with an interval over questions."""
+    return estimate(by_block(values, questions(ballots)), mean, list(values).count(None), (0.0, 1.0))
+
+
+def mean(values: Sequence[float]) -> float | None:
+    return fmean(values) if values else None
+
+
+def questions(ballots: Sequence[Ballot]) -> list[str]:
+    """The question of each pair; ids are unique within a dataset only."""
+    return [f"{ballot.dataset}\n{ballot.question}" for ballot in ballots]
