@@ -15,6 +15,7 @@ from parley import runs
 from parley.config import FREE, Config, Verify
 from parley.endings import Ending
 from parley.errors import StoreError, UsageError
+from parley.forecast import Forecast, forecast
 from parley.plan import gathered
 from parley.plan.confident import is_sure
 from parley.prepared import Prepared, prepare
@@ -39,7 +40,20 @@ async def start(prepared: Prepared, folder: Path, *, concurrency: int | None = N
     return await runs.start(limited(prepared, ending.path), folder, concurrency=concurrency, **watching)
 
 
-def looking(prepared: Prepared) -> Prepared:
+def foreseen(prepared: Prepared) -> Forecast:
+    """What a run will take, with what it takes to find its items."""
+    found = forecast(prepared)
+    if prepared.task.vetting() is not None and not prepared.config.verified:
+        asking = forecast(looking(prepared, keyless=True))
+        found.rows += asking.rows
+        found.notes.append(
+            f"before that the items are put to {' and '.join(row['alias'] for row in asking.rows)}, as {asking.rows[0]['role']}: "
+            "as many as are wanted, and more for every one that is not answered right"
+        )
+    return found
+
+
+def looking(prepared: Prepared, keyless: bool = False) -> Prepared:
     """The run that looks for items."""
     vetting, config = prepared.task.vetting(), prepared.config
     assert vetting is not None
@@ -64,7 +78,7 @@ def looking(prepared: Prepared) -> Prepared:
         name=f"items for {config.name}" if config.name else "",
         verify=Verify(wanted, vetting.metric, vetting.theta),
     )
-    return prepare(found, items=list(prepared.pool.values()), functions=prepared.functions)
+    return prepare(found, items=list(prepared.pool.values()), functions=prepared.functions, keyless=keyless)
 
 
 def found_before(asking: Prepared, folder: Path) -> Path | None:

@@ -21,7 +21,7 @@ from parley.experiment_file import from_file, is_file, words_of
 from parley.plan.stopping import TARGETS
 from parley.prepared import Prepared
 from parley.prices import billed
-from parley.verification import start
+from parley.verification import foreseen, start
 
 ASK_FROM = 1.0  # USD
 
@@ -139,11 +139,11 @@ def command(
 
 def forecasted(prepared: Prepared, as_json: bool, form: str) -> int:
     """Print what the run would take."""
-    from parley.forecast import compared_with, encoded, forecast
+    from parley.forecast import compared_with, encoded
 
     for caution in prepared.cautions:
         say(caution)
-    found = forecast(prepared)
+    found = foreseen(prepared)
     found.notes += compared_with(found, prepared.config)
     click.echo(encoded(found) if as_json else found.table().render(form))
     return 0
@@ -157,9 +157,7 @@ def refuse_unwanted(prepared: Prepared) -> None:
         return
     if not any(billed(options, prices.of(alias)) for alias, options in config.asked.items()):
         return
-    from parley.forecast import forecast
-
-    found = forecast(prepared)
+    found = foreseen(prepared)
     usd, calls = found.usd, found.data["calls"]
     if usd["high"] is not None and usd["high"] <= ASK_FROM:
         return
