@@ -67,7 +67,7 @@ def test_the_result_object_has_the_promised_keys(played):
     assert set(data) == {
         "schema", "run", "results", "violations", "left_out", "pairs", "ranks", "positions", "tables", "ratings", "stability",
         "rounds", "partners", "passes", "judges", "programs", "cost", "prices", "corpus", "digits", "rejudged",
-        "leading", "outcomes", "guessing", "topics", "external",
+        "leading", "outcomes", "guessing", "topics", "external", "stops",
     }  # fmt: skip
     wanted = {"id", "name", "task", "params", "plan", "seed", "state", "stop", "matches", "parley", "created"}
     assert wanted <= set(data["run"])

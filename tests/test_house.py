@@ -22,7 +22,7 @@ BLOCKS = [
      "guessing", "forecast", "statistics", "transcript", "audit", "tables", "signature", "findings", "rounds", "panel", "corpus",
      "courses", "parts", "result", "eventloop", "door", "unfinished", "recorded", "rejudging", "verdicts", "outcomes",
      "crosstables", "experiment_file", "selection", "verification", "measures", "spoken", "replaying", "balance", "guesses",
-     "guesstables", "external", "pairs", "legible", "annotation"],
+     "guesstables", "external", "pairs", "legible", "annotation", "interviews"],
     ["report", "web", "export", "cli", "testing", "__main__"],
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(BLOCKS) for name in names}

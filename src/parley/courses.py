@@ -66,6 +66,44 @@ def outcomes(data: Data) -> list[Table]:
     return [Table(header, lines, left=2, note="numbers of matches; win rates with their intervals stand in --part roles")]
 
 
+def aspects(data: Data) -> list[Table]:
+    """All metrics of a model in one row (KIEval, tables 8 to 12)."""
+    metrics = list(dict.fromkeys(row["metric"] for row in data["results"]))
+    if len(metrics) < 2:
+        return [nothing("aspects are for tasks with several metrics, and there is one here, or nothing was played")]
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    counts: dict[tuple[str, str], int] = {}
+    for row in data["results"]:
+        digits, key = data["digits"][row["metric"]], (row["alias"], row["role"])
+        shown = f"{number(row['mean'], digits)} ({between(row['low'], row['high'], digits)})"
+        found.setdefault(key, {})[row["metric"]] = shown
+        counts[key] = max(counts.get(key, 0), row["blocks"])
+    lines = [[*key, *(by.get(metric, "–") for metric in metrics), str(counts[key])] for key, by in found.items()]
+    return [Table(["model", "role", *metrics, "blocks"], lines, left=2, note="means with their intervals")]
+
+
+def stops(data: Data) -> list[Table]:
+    """Why interviews ended (KIEval, figure 4), and first answers that could not be read."""
+    if not data["stops"]:
+        return [nothing("no interview was held in this run")]
+    ends = list(dict.fromkeys(end for row in data["stops"] for end in row["reasons"]))
+    lines = [
+        [row["alias"], row["role"], str(row["interviews"]), *(str(row["reasons"].get(end, 0)) for end in ends)]
+        + [cell for kind in ("early", "unreadable") for cell in share(row[kind])]
+        for row in data["stops"]
+    ]
+    header = ["model", "role", "interviews", *(end.replace("_", " ") for end in ends), "ended early", "95% interval"]
+    header += ["first answer unreadable", "95% interval"]
+    note = f"interviews by what ended them; none: they went on to the last round; intervals over questions{fixed(data)}"
+    return [Table(header, lines, left=2, note=note)]
+
+
+def share(found: Mapping[str, Any]) -> list[str]:
+    """A share in percent, and its interval."""
+    low, high = (None if found[end] is None else 100 * found[end] for end in ("low", "high"))
+    return [f"{number(100 * found['share'], 1)}%", between(low, high, 1)]
+
+
 def rejudged(data: Data) -> list[Table]:
     """Scores before and now, where matches were judged again."""
     found = data["rejudged"]

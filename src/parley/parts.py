@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from parley.costs import COUNTS, total
-from parley.courses import fixed, judges, outcomes, partners, passes, rejudged, rounds
+from parley.courses import aspects, fixed, judges, outcomes, partners, passes, rejudged, rounds, stops
 from parley.crosstables import corpus, flat, roles
 from parley.guesstables import external, guessing, spread, topics
 from parley.tables import Table, between, nothing, number, signed
@@ -135,6 +135,17 @@ def rows_of(part: str, data: Data) -> list[dict[str, Any]]:
                 | {f"lost_by_{end.replace(' ', '_')}": row["by"].get(end, 0) for end in ends}
                 for row in data["outcomes"]
             ]
+        case "aspects":
+            names = ("alias", "role", "metric", "mean", "low", "high", "blocks", "matches", "missing")
+            found = [{name: row[name] for name in names} for row in data["results"]]
+        case "stops":
+            ends = dict.fromkeys(end for row in data["stops"] for end in row["reasons"])
+            found = [
+                {name: row[name] for name in ("alias", "role", "interviews")}
+                | {f"stop_{end}": row["reasons"].get(end, 0) for end in ends}
+                | {f"{kind}_{name}": value for kind in ("early", "unreadable") for name, value in row[kind].items()}
+                for row in data["stops"]
+            ]
         case "rejudged":
             found = list((data["rejudged"] or {"models": []})["models"])
         case "judges":
@@ -202,6 +213,7 @@ def prices(data: Data) -> list[str]:
 
 
 PARTS: dict[str, Callable[[Data], list[Table]]] = {
+    "aspects": aspects,
     "corpus": corpus,
     "cost": cost,
     "external": external,
@@ -217,5 +229,6 @@ PARTS: dict[str, Callable[[Data], list[Table]]] = {
     "roles": roles,
     "rounds": rounds,
     "stability": stability,
+    "stops": stops,
     "topics": topics,
 }

@@ -14,6 +14,7 @@ from parley.errors import UsageError, unknown
 from parley.external import external
 from parley.findings import Findings, asked_without, run_facts, violated
 from parley.guesses import guessing, topics
+from parley.interviews import stops
 from parley.outcomes import outcomes
 from parley.panel import judges
 from parley.parts import PARTS, paths, rows_of
@@ -80,6 +81,7 @@ class Result:
                 "guessing": guessing(findings, results),
                 "topics": topics(findings),
                 "external": external(results, self._scores) if self._scores else [],
+                "stops": stops(findings),
                 "rejudged": again(findings),
                 "programs": programs(archive),
                 "cost": costs(archive),
@@ -208,6 +210,12 @@ class Result:
     def to_polars(self) -> Any:
         """The results as a polars data frame."""
         return frames("polars").DataFrame(self.data["results"], infer_schema_length=None)
+
+    def report(self, path: str | Path) -> Path:
+        """All parts of the result on one self-contained page."""
+        making = import_module("parley.report.making")  # which stands above results: only this door leads up
+        place: Path = making.written(path, making.report([self.path]).render("html"))
+        return place
 
     def __repr__(self) -> str:
         return f"{self.data['run']['id']} ({self.state})\n{self.render()}"

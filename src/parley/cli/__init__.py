@@ -18,6 +18,7 @@ COMMANDS = {
     "resume": "Go on where a run stopped.",
     "ls": "List the runs in the store.",
     "show": "Print a run's results, or a match as each seat saw it.",
+    "report": "Show runs beside each other, as tables or as one page.",
     "rejudge": "Score recorded matches again by other judges.",
     "annotate": "Let people compare interviews, and say what they prefer.",
     "audit": "Check from the record that a run was fair.",

@@ -1,0 +1,54 @@
+"""`parley report`: runs beside each other, as tables or as one page."""
+
+from __future__ import annotations
+
+import click
+
+from parley import store as stores
+from parley.cli.options import as_json, assigned, in_store
+from parley.cli.progress import say
+from parley.report.analysis import Asked
+from parley.report.making import report, written
+from parley.report.scores import read
+from parley.tables import FORMATS
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN…")
+@click.option("-o", "--output", metavar="FILE", help="Write one self-contained page (or what --format says) to this file.")
+@click.option("--scores", metavar="FILE.csv", help="Further columns by model, and figures that no run has measured.")
+@click.option("--reference", multiple=True, metavar="ALIAS", help="A model that is trusted: the line is fitted to these.")
+@click.option("--without", multiple=True, metavar="ALIAS", help="Give correlations without this model, too.")
+@click.option(
+    "--control", "controls", multiple=True, metavar="SUSPECT=CONTROL", help="A model of the suspect's base to match it."
+)
+@click.option("--newest", is_flag=True, help="Of runs that measure one model otherwise, take the newest.")
+@in_store
+@click.option("--format", "form", type=click.Choice(FORMATS), help="The form (default: text; html into a file).")
+@as_json
+def command(
+    runs: tuple[str, ...],
+    output: str | None,
+    scores: str | None,
+    reference: tuple[str, ...],
+    without: tuple[str, ...],
+    controls: tuple[str, ...],
+    newest: bool,
+    store: str | None,
+    form: str | None,
+    as_json: bool,
+) -> None:
+    """Show RUN… (ids, their beginnings, names or paths) beside each other.
+
+    \b
+    parley report last -o report.html
+    parley report k1 k2 q1 q2 --scores others.csv --reference base --control tuned=base
+    """
+    place = stores.folder(store)
+    paths = [stores.find(run, place) for run in runs]
+    asked = Asked(read(scores) if scores else None, reference, without, assigned(controls, "--control"), newest)
+    text = report(paths, asked).render("json" if as_json else form or ("html" if output else "text"))
+    if output is None:
+        click.echo(text)
+        return
+    say(f"written to {written(output, text)}")

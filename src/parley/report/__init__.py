@@ -1,0 +1,1 @@
+"""Several runs beside each other, and one page to show them."""

@@ -1,0 +1,95 @@
+"""Figures from elsewhere: further columns by model, and accuracies or scores that no run has measured, from a csv file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from parley.errors import UsageError, unknown
+
+LONG = ("model", "column", "value")
+MEASURES = {"accuracy": 100.0, "kieval": 100.0, "rounds": math.inf}  # of a dataset, as in accuracy@mmlu, and their ends
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What a file says: by model and column, and by model, dataset and measure."""
+
+    source: str = ""
+    columns: dict[str, dict[str, float]] = field(default_factory=dict)  # column: model: value
+    given: dict[tuple[str, str, str], float] = field(default_factory=dict)  # (model, dataset, measure): value
+
+    def refuse_strangers(self, models: Collection[str]) -> None:
+        """A model of which there is nothing but further columns is most likely misspelt."""
+        known = {*models, *(model for model, _, _ in self.given)}
+        for column, by in self.columns.items():
+            for model in by:
+                if model not in known:
+                    raise unknown(f"model in {self.source}, column {column!r}:", model, known)
+
+
+def read(path: str | Path) -> Scores:
+    """A csv file: a header of `model,column,value`, or of `model` and a column for each figure."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as wrong:
+        raise UsageError(f"{path} cannot be read as a csv file: {wrong}") from None
+    rows = [(at, [cell.strip() for cell in row]) for at, row in enumerate(csv.reader(io.StringIO(text)), 1) if any(row)]
+    if not rows:
+        raise UsageError(f"{path} is empty; wanted a header `model,column,value`, or `model` and a column for each figure")
+    (_, header), *body = rows
+    if "model" not in header:
+        raise UsageError(f"{path}, row 1: no column is called `model`; found {', '.join(header)}")
+    if twice := sorted({name for name in header if header.count(name) > 1}):
+        raise UsageError(f"{path}, row 1: the column {twice[0]!r} is there twice")
+    found = Scores(str(path))
+    for at, row in body:
+        if len(row) != len(header):
+            raise UsageError(f"{path}, row {at}: {len(row)} cells, the header has {len(header)}")
+        for model, column, value in cells(dict(zip(header, row, strict=True)), f"{path}, row {at}"):
+            keep(found, model, column, value, f"{path}, row {at}")
+    return found
+
+
+def cells(row: dict[str, str], where: str) -> Iterator[tuple[str, str, float]]:
+    """Model, column and value; an empty cell is missing."""
+    model = row.pop("model")
+    if not model:
+        raise UsageError(f"{where}: the model has no name")
+    named = {row["column"]: row["value"]} if set(row) == {"column", "value"} else row
+    for column, text in named.items():
+        if not column:
+            raise UsageError(f"{where}: a column has no name")
+        if not text:
+            continue
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise UsageError(f"{where}, {column}: wanted a number, or nothing where it is missing; found {text!r}")
+        yield model, column, value
+
+
+def keep(found: Scores, model: str, column: str, value: float, where: str) -> None:
+    """A figure in its place; each has one."""
+    measure, mark, dataset = column.partition("@")
+    if not mark:
+        by = found.columns.setdefault(column, {})
+        if model in by:
+            raise UsageError(f"{where}: {column} of {model} is there twice")
+        by[model] = value
+        return
+    if measure not in MEASURES or not dataset:
+        raise UsageError(f"{where}: {column!r} is no figure of a dataset; wanted accuracy@NAME, kieval@NAME or rounds@NAME")
+    if not 0 <= value <= MEASURES[measure]:
+        raise UsageError(
+            f"{where}: {column} of {model} is {value:g}; wanted {'0 to 100' if measure != 'rounds' else '0 or more'}"
+        )
+    if (model, dataset, measure) in found.given:
+        raise UsageError(f"{where}: {column} of {model} is there twice")
+    found.given[model, dataset, measure] = value
