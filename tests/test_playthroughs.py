@@ -8,6 +8,7 @@ import pytest
 from parley.catalogue import task_class
 from parley.datasets import items_from
 from parley.participants import make
+from parley.record import unrun
 from parley.testing import Listed, play, transcript
 
 FOLDER = Path(__file__).parent / "playthroughs"
@@ -22,6 +23,7 @@ CASES = {
     "kieval": ("kieval", {"rounds": 2}, ["candidate", "interactor", "evaluator"]),
     "word_guessing": ("word_guessing", {"rounds": 2}, ["guesser", "guesser"]),
     "word_guessing_open": ("word_guessing", {"rounds": 2, "open_guesses": True}, ["guesser", "injector", "guesser", "guesser"]),
+    "code_review": ("code_review", {"rounds": 2}, ["coder", "coder", "judge"]),
     "poem": (str(FOLDER.parents[1] / "examples" / "poem.yaml"), {}, ["null", "injector", "random"]),
 }
 
@@ -37,7 +39,7 @@ def test_the_transcript_is_as_reviewed(name):
     item = next(item for item in items if item is None or not task.unfit(item))
     cast = {seat: make(f"bot/{bot}", {}, kind, bot) for seat, bot in zip(seats, bots, strict=True)}
     tape = Listed()
-    text = transcript(play(task, cast, seed=1, item=item, record=tape), tape)
+    text = transcript(play(task, cast, seed=1, item=item, record=tape, execute=unrun if task.runs_code else None), tape)
     path = FOLDER / f"{name}.txt"
     if os.environ.get("PARLEY_UPDATE"):
         path.write_text(text, encoding="utf-8")

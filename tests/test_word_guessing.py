@@ -17,7 +17,8 @@ from parley.external import external
 from parley.plan.arrangements import Table, together
 from parley.pool import text_of
 from parley.scoring.matching import mentions
-from parley.tasks.word_guessing import EMPTY, OWN_WORD, QUOTED, REPEATED, WordGuessing, associations
+from parley.task import QUOTED
+from parley.tasks.word_guessing import EMPTY, OWN_WORD, REPEATED, WordGuessing, associations
 from parley.testing import Listed, Speaking, check_planted, play
 
 PAIR = WordPair("1", "cake", "bread", "food", ("gateau",), ("loaf",))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -132,7 +131,6 @@ class Defined(Task):
             raise ValueError(f"rounds must be at least 1, not {self.rounds}")
 
 
-QUOTED = re.compile(r"\[([0-9a-f]{12}): ([\w ]+) said[^]]*\]\n(.*?)\n\[/\1\]", re.DOTALL)
 LONG = 400  # characters: what is longer is rated no higher
 BLANK = "…"  # a word that a bot did not find
 
@@ -143,7 +141,7 @@ def writer(sight: Sight, strength: float = 0.5) -> Said:
     fields = {} if sight.item is None else {name: value for name, value in vars(sight.item).items() if name != "id"}
     whole = str(fields.get("reference") or " ".join(map(str, fields.values())) or "Nothing was given to write about.")
     space = " " if " " in whole else ""  # where words are not apart, characters are taken
-    wanted, given = whole.split() if space else list(whole), last_said(view.text)
+    wanted, given = whole.split() if space else list(whole), next((said for _, said in reversed(sight.quoted)), "")
     if view.seat.role == task.contestants[0]:
         if given and task.polishes:
             return Said(given)
@@ -165,7 +163,7 @@ def writer(sight: Sight, strength: float = 0.5) -> Said:
 def judge(sight: Sight) -> dict[str, Any]:
     """Shows that judging runs, and judges nothing: 1 + 9 × the measure of the last text; without one, longer is better."""
     task = sight.task
-    last = {who: text for _, who, text in QUOTED.findall(sight.view.text)}
+    last = dict(sight.quoted)
     text, review = (last.get(str(Seat(role)), "") for role in task.contestants)
     edited = text if not task.polishes or ends(review, task.words.over) else review
     shares = {}
@@ -173,11 +171,6 @@ def judge(sight: Sight) -> dict[str, Any]:
         value = None if task.measure is None else task.measure.of(measured, sight.item)
         shares[role] = min(len(said), LONG) / LONG if value is None else value
     return {role: {"basis": "So it is counted.", "score": round(1 + 9 * share, 3)} for role, share in shares.items()}
-
-
-def last_said(text: str) -> str:
-    """What somebody was quoted with last, if anybody was."""
-    return "".join(said for _, _, said in QUOTED.findall(text)[-1:])
 
 
 Defined.bots = {"writer": writer, "judge": judge}

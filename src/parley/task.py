@@ -16,6 +16,7 @@ from parley.parameters import choices, fitted
 from parley.pool import Seat, View
 
 Scores: TypeAlias = Mapping[Seat, float | Mapping[str, float | None] | None]
+QUOTED = re.compile(r"\[([0-9a-f]{12}): ([\w ]+) said[^]]*\]\n(.*?)\n\[/\1\]", re.DOTALL)  # as a referee quotes
 VARIABLE = re.compile(r"\{([A-Za-z_]\w*)\}")
 MEANING = re.compile(r"^ *(\w+) {2,}(\S.*)$", re.MULTILINE)
 
@@ -116,6 +117,12 @@ class Sight(NamedTuple):
     item: Any
     rng: Random
     works: Mapping[str, Any] = {}
+
+    @property
+    def quoted(self) -> list[tuple[str, str]]:
+        """Whom the referee has quoted to this seat so far, and with what, in order."""
+        told = "\n".join(turn["content"] for turn in self.view if turn["role"] == "user")
+        return [(who, said) for _, who, said in QUOTED.findall(told)]
 
 
 class Vetting(NamedTuple):

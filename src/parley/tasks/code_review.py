@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -171,9 +170,8 @@ def unfinished(problem: Problem) -> str:
 
 def judge(sight: Sight) -> dict[str, Any]:
     """Rates by the truth: a programmer by the last version, a reviewer by whether that was the reference solution or told it."""
-    said = re.findall(r"\[([0-9a-f]{12}): (\w+) said[^]]*\]\n(.*?)\n\[/\1\]", sight.view.text, re.DOTALL)
-    last = {who: sight.item.reference.strip() in text for _, who, text in said}
-    told = any(sight.item.reference.strip() in text for _, _, text in said)
+    last = {who: sight.item.reference.strip() in text for who, text in sight.quoted}
+    told = any(sight.item.reference.strip() in text for _, text in sight.quoted)
     right = {"programmer": last.get("Programmer", False), "reviewer": told}
     return {role: {"basis": "So says the reference solution.", "score": 9 if good else 3} for role, good in right.items()}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -278,8 +277,8 @@ def interactor(sight: Sight) -> Said:
 
 def evaluator(sight: Sight, strictness: float = 0.15) -> dict[str, Any]:
     """Grades by the truth: whether the latest reply gives the facts; with the chance `strictness` a mark is off by one."""
-    last = re.findall(r"\[([0-9a-f]{12}): Candidate said[^]]*\]\n(.*?)\n\[/\1\]", sight.view.text, re.DOTALL)
-    good = bool(last) and KNOWS in last[-1][1] and sight.item.right in last[-1][1]
+    last = [said for who, said in sight.quoted if who == "Candidate"]
+    good = bool(last) and KNOWS in last[-1] and sight.item.right in last[-1]
 
     def mark() -> dict[str, Any]:
         off = sight.rng.random() < strictness

@@ -141,7 +141,7 @@ def translator(sight: Sight, strength: Annotated[float, (0, 1)] = 0.5) -> Said:
     It revises towards the better only: a sentence that the proofreader got right is taken over, all others stay.
     """
     view, wanted = sight.view, sentences(sight.item.reference)
-    given = last_said(view.text)
+    given = next((said for _, said in reversed(sight.quoted)), "")
     if view.seat.role == "translator" and not view.said:
         return Said(together([each if sight.rng.random() < strength else worse(each) for each in wanted]))
     if view.seat.role == "translator":
@@ -160,20 +160,12 @@ def beside(text: str, wanted: Sequence[str]) -> list[tuple[str, str]]:
 
 def judge(sight: Sight) -> dict[str, Any]:
     """Rates by the truth: by how many sentences of the reference are in the last text of each."""
-    last = {who: text for _, who, text in QUOTED.findall(sight.view.text)}
+    last = dict(sight.quoted)
     right = sentences(sight.item.reference)
     translated, polished = last.get("Translator", ""), last.get("Proofreader", "")
     found = {"translator": translated, "proofreader": translated if ends(polished) else polished}
     shares = {role: sum(each in text for each in right) / len(right) for role, text in found.items()}
     return {role: {"basis": "So says the reference.", "score": round(1 + 9 * share)} for role, share in shares.items()}
-
-
-QUOTED = re.compile(r"\[([0-9a-f]{12}): (\w+) said[^]]*\]\n(.*?)\n\[/\1\]", re.DOTALL)
-
-
-def last_said(text: str) -> str:
-    """What somebody was quoted with last, if anybody was."""
-    return "".join(said for _, _, said in QUOTED.findall(text)[-1:])
 
 
 def sentences(text: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -189,7 +188,6 @@ VAGUE = (
     "various", "general", "typical",
 )  # fmt: skip
 EACH = 6  # things that a word is associated with
-QUOTED = re.compile(r"\[([0-9a-f]{12}): (Player \d+) said[^]]*\]\n(.*?)\n\[/\1\]", re.DOTALL)
 
 
 @cache
@@ -209,9 +207,8 @@ def guesser(sight: Sight, strength: float = 0.5, openness: float = 0.5) -> dict[
     telling = [lead.format(thing) for thing in known[own] for lead in TELLING] if rng.random() < openness else []
     vague = [f"It is {one} and {other}." for one in VAGUE for other in VAGUE if one != other]
     reply = {"description": rng.choice([each for each in telling if each not in told] or [v for v in vague if v not in told])}
-    heard = [(who, said) for _, who, said in QUOTED.findall(told)]
     for name in list(sight.view.expect.fields)[1:]:  # type: ignore[attr-defined]
-        said = " ".join(said for who, said in heard if name == who.lower().replace(" ", "_"))
+        said = " ".join(said for who, said in sight.quoted if name == who.lower().replace(" ", "_"))
         clear = [word for word in (pair.a, pair.b) if any(thing in said for thing in known[word])]
         reply[name] = clear[0] if clear and rng.random() < strength else rng.choice(known[""])
     return reply
