@@ -31,7 +31,7 @@ check: .venv/.checked
 
 # The heavy extras, in the versions they were tested with; torch as a build for the CPU.
 .venv/.heavy: .venv/.tested
-	$(PIP) torch==2.13.0 transformers==5.22.2 inspect-ai==0.3.285
+	$(PIP) torch==2.13.0 transformers==5.22.2 inspect-ai==0.3.285 pyarrow==26.0.1
 	touch $@
 
 .venv/.checked: .venv/.installed

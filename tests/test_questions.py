@@ -313,3 +313,21 @@ def test_a_check_finds_questions_asked_twice_and_double_choices(tmp_path):
 def test_a_dataset_of_another_package_brings_its_examples():
     riddles = Dataset("riddles", Question, 1, "here", "CC0", lambda: [PLAIN], lambda: [GSM])
     assert (riddles.items()[0].id, list(riddles.examples())) == ("sky", [GSM])
+
+
+def test_parquet_files_are_read_where_pyarrow_is_there(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    row = {"question": "2 + 2?", "choices": ["3", "4"], "answer": 1, "subject": "sums"}
+    parquet.write_table(arrow.Table.from_pylist([row]), tmp_path / "sums.parquet")
+    (found,) = items_from(str(tmp_path / "sums.parquet"), Question)
+    assert (found.answer, found.choices, found.subject) == ("B", ("3", "4"), "sums")
+    (tmp_path / "torn.parquet").write_bytes((tmp_path / "sums.parquet").read_bytes()[:-9])
+    with pytest.raises(UsageError, match=r"torn\.parquet cannot be read"):
+        items_from(str(tmp_path / "torn.parquet"), Question)
+
+
+def test_parquet_files_need_pyarrow(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (tmp_path / "sums.parquet").write_bytes(b"PAR1")
+    with pytest.raises(UsageError, match=r"parquet files need pyarrow: pip install"):
+        items_from(str(tmp_path / "sums.parquet"), Question)

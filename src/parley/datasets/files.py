@@ -1,4 +1,4 @@
-"""Rows of files: JSON lines, a JSON list, CSV or documents in XML, packed by gzip or not, one file or a folder of them."""
+"""Rows of files: JSON lines, a JSON list, CSV, parquet or documents in XML, packed by gzip or not, one file or a folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from parley.datasets.segments import read_with_another, segments_of
 from parley.errors import UsageError
 
-ENDINGS = (".jsonl", ".json", ".csv", ".xml")
+ENDINGS = (".jsonl", ".json", ".csv", ".parquet", ".xml")
 LETTERED = ["question", "A", "B", "C", "D", "answer"]  # the columns of a table that has no header
 
 
@@ -48,7 +48,13 @@ def rows_of(file: Path) -> Iterator[Located]:
     """The rows of one file."""
     if ending(file) not in ENDINGS:
         raise UsageError(f"dataset {file}: wanted a {', '.join(ENDINGS)} file, packed by gzip (.gz) or not, or a folder of them")
-    rows = segments_of(file, text_of) if ending(file) == ".xml" else rows_in(text_of(file), file)
+    match ending(file):
+        case ".xml":
+            rows = segments_of(file, text_of)
+        case ".parquet":
+            rows = parquet_in(file)
+        case _:
+            rows = rows_in(text_of(file), file)
     for number, row in enumerate(rows, 1):
         yield Located(f"{file}, row {number}", number, row, stem(file))
 
@@ -100,6 +106,21 @@ def csv_in(text: str, file: Path) -> Iterator[dict[str, str]]:
             yield row
     except csv.Error as wrong:
         raise UsageError(f"dataset {file}, row {number + 1}: no CSV: {wrong}") from None
+
+
+def parquet_in(file: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a parquet file, read by pyarrow, which comes with the datasets library."""
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError:
+        raise UsageError(f'dataset {file}: parquet files need pyarrow: pip install "parley-eval[datasets]"') from None
+    try:
+        with ParquetFile(file) as found:
+            for batch in found.iter_batches():
+                yield from batch.to_pylist()
+    except (OSError, ArrowException) as wrong:
+        raise UsageError(f"dataset {file} cannot be read: {str(wrong).partition(chr(10))[0]}") from None
 
 
 def headless(first: Sequence[str]) -> bool:
