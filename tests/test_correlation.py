@@ -57,7 +57,7 @@ def test_spearman_as_scipy_has_it():
     assert (tied.r, tied.p) == (pytest.approx(0.8795057185293051), pytest.approx(3.258108867593364e-07))
     assert tied.interval.low < tied.r < tied.interval.high
     weak = spearman([2.1, 3.4, 1.9, 5.6, 4.4, 3.3, 7.8], [-1.2, 0.4, -2.2, 0.1, 1.9, -0.3, 0.2])
-    assert (weak.r, weak.p) == (pytest.approx(0.7142857142857144), pytest.approx(0.07134356146753766))
+    assert (weak.r, weak.p) == (pytest.approx(0.7142857142857144), pytest.approx(0.0880952380952381))  # by all 5,040 orders
     assert mid_ranks([3, 1, 3, 2, 3]) == [4, 1, 4, 2, 4]
 
 
@@ -68,7 +68,7 @@ def test_what_points_cannot_tell_is_unknown(formula):
         assert (found.r, found.p, found.interval) == (None, None, (None, None, None))
     two, three = formula([1, 2], [5, 3]), formula([1, 2, 3], [5, 4, 3])
     assert (two.r, two.p, two.interval.low) == (-1, None, None)
-    assert (three.r, three.p, three.interval.low) == (-1, 0, None)
+    assert (three.r, three.p, three.interval.low) == (-1, 0 if formula is pearson else pytest.approx(1 / 3), None)
     assert formula([0, 1, 2], [0, 1e-200, 2e-200]).r == 1
     assert pearson([1, 2, 3], [0.1 + 0.2, 0.3, 0.3]).r is None  # they differ by rounding alone
     gaps = formula([1, None, 2, 4, 3], [1, 2, None, 3, 5])

@@ -444,9 +444,7 @@ def test_interviews_alone_are_enough_and_say_so(fleet):
 
 
 def test_of_runs_made_otherwise_the_newest_can_be_taken(fleet):
-    again = command(
-        "rejudge", "talks", "--role", "evaluator=bot/evaluator", "-M", "evaluator.strictness=0.5", "--json", cwd=fleet
-    )
+    again = command("rejudge", "talks", "--role", "evaluator=bot/evaluator", "-M", "evaluator.noise=0.5", "--json", cwd=fleet)
     assert "not alike" in command("report", "talks", "last", cwd=fleet, code=2).err
     data = command("report", "last", "talks", "--newest", "--json", cwd=fleet).json
     assert [each["run"] for each in data["runs"]] == [again.json["run"]["id"]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,7 +17,7 @@ import orjson
 
 from parley.errors import Unreadable
 from parley.expect import Said
-from parley.material import LETTERS
+from parley.material import LETTERS, Question
 from parley.parsing import objects_in
 from parley.task import Prompt
 
@@ -158,45 +158,33 @@ class Likeliest(str):
 
 @dataclass(frozen=True)
 class Exact:
-    """A number or a few words, after any reasoning: what is announced as the answer, or stands alone."""
+    """A number or a few words, after any reasoning: what is announced as the answer, or stands alone.
 
-    numeric: bool = True
+    How a reply is read does not depend on the right answer, so that nothing can be learnt from being asked again.
+    """
+
     hint: str = "End with a line that says `Answer:` and then the answer alone."
     again: Prompt | None = None
     schema: None = None
 
     def read(self, text: str) -> Said:
         words = normalize("NFKC", text).strip()
-        said = said_in_object(words)
-        if said is not None and (found := self.meant(str(said))):
-            return Said(found)
-        if found := next(filter(None, map(self.meant, announced(words))), ""):
-            return Said(found)
-        lines = [line for line in words.splitlines() if line.strip()]
-        if not self.numeric and len(lines) == 1:
-            return Said(lines[0].strip())
-        last = (
-            {numeral(each) for each in NUMERAL.findall(lines[-1][-LONGEST_ANSWER:].rpartition("=")[2])}
-            if lines and self.numeric
-            else set()
-        )
-        if len(last) == 1:
-            return Said(*last)
-        what = "more than one number" if len(last) > 1 else "no number" if self.numeric else "no answer by itself"
-        raise Unreadable(f"it ends with {what}")
-
-    def meant(self, said: str) -> str:
-        """The number that these words begin with, after the last sign of equality; else all of them."""
-        if not self.numeric:
-            return said.strip(SIGNS)
-        found = NUMERAL.search(said.rpartition("=")[2])
-        return numeral(found[0]) if found else ""
+        found = said_in_object(words)
+        said = str(found) if found is not None else next(filter(None, (each.strip(SIGNS) for each in announced(words))), "")
+        if said.strip():
+            return Said(said.strip())
+        lines = [line.strip() for line in words.splitlines() if line.strip()]
+        if len(lines) == 1:
+            return Said(lines[0][-LONGEST_ANSWER:])
+        if lines and (last := only_number(lines[-1][-LONGEST_ANSWER:])):
+            return Said(last)
+        raise Unreadable("it does not say which answer it gives")
 
     def write(self, value: Any, reason: str = "") -> str:
         return f"{reason}\nAnswer: {value}".strip()
 
     def sample(self, rng: Random) -> Said:
-        return Said(str(rng.randint(0, 100)) if self.numeric else rng.choice(("yes", "no", "perhaps")))
+        return Said(str(rng.randint(0, 100)))
 
 
 def announced(words: str) -> Iterator[str]:
@@ -238,17 +226,33 @@ def plain(text: str) -> str:
     return " ".join(ARTICLES.sub(" ", words).split()) or words
 
 
-def same(said: str, answers: Iterable[str]) -> bool:
-    """Whether an answer is one of the right ones: the same number, or the same words."""
-    mine = number(said)
-    return any(plain(said) == plain(each) or (mine is not None and mine == number(each)) for each in answers)
+def only_number(words: str) -> str:
+    """The one number in some words, after the last sign of equality; nothing where there is none, or more than one."""
+    found = {numeral(each) for each in NUMERAL.findall(words.rpartition("=")[2])}
+    return found.pop() if len(found) == 1 else ""
+
+
+def same(said: str, answer: str) -> bool:
+    """Whether an answer is the right one: the same words, or the same number and no other."""
+    wanted, mine = number(answer), number(said) if number(said) is not None else number(only_number(said))
+    return plain(said) == plain(answer) or (wanted is not None and wanted == mine)
+
+
+def is_right(said: str | None, item: Question) -> bool:
+    """Whether a question is answered right. Words that a limit of length has cut are no answer; a letter alone is whole."""
+    if said is None or getattr(said, "cut", False):
+        return False
+    return said == item.answer if item.choices else same(said, item.answer)
 
 
 WORD = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+(?:['’-]\w+)*")
 GIVEN = re.compile(
-    r"(?:correct|right|actual|true) (?:answer|option|choice)(?: to [^.?!]{1,80}?)? "
-    r"(?:is|was|would be|should be)(?: option| choice)?|正确(?:的)?(?:答案|选项)(?:是|为|应该是|应为)"
+    r"\b(?:(?:correct|right|actual|true) )?(?:answer|option|choice)(?: to [^.?!\n]{1,80}?)? (?:is|was|would be|should be)\b"
+    r"(?: (?:option|choice))?|(?:正确(?:的)?)?(?:答案|选项)(?:是|为|应该是|应为)"
+    r"|\b(?:you(?:'re| are) right|no|yes|indeed)\b[^.?!\n]{0,20}\bit is\b",
+    re.IGNORECASE,
 )
+CONFIRMED = r"{}[\"”’']? (?:is|was) (?:the )?(?:correct|right)\b"
 
 
 def words_in(text: str) -> int:
@@ -257,10 +261,16 @@ def words_in(text: str) -> int:
 
 
 def gives_away(said: str, right: str, letter: str = "") -> bool:
-    """Whether words announce the right answer as such; to mention a choice is not to give it away."""
-    words = said.casefold()
-    for found in GIVEN.finditer(words):
-        rest = words[found.end() : found.end() + 200]
-        if right.casefold() in rest or (letter and re.match(rf"\W*{letter.casefold()}\b", rest)):
+    """Whether words announce the right answer as such; to mention a choice, or to ask about it, is not to give it away."""
+    named = rf"(?<!\w){re.escape(right)}(?!\w)"
+    spelt = rf"\W{{0,3}}{letter}(?![\w'’])" if letter else r"(?!)"  # the letter as it is written, which no article is
+    for found in GIVEN.finditer(said):
+        rest = re.split(r"[.?!\n。？！]", said[found.end() : found.end() + 200])[0]
+        there = re.match(spelt, rest) or re.search(named, rest, re.IGNORECASE)
+        if there and not DENIED.search(rest[: there.start()]):
             return True
-    return False
+    told = [
+        each for each in re.findall(r"[^.?!\n。？！]+[.?!\n。？！]?", said) if each[-1] not in "?？" and not DENIED.search(each)
+    ]
+    confirmed = re.compile(CONFIRMED.format(named), re.IGNORECASE), re.compile(CONFIRMED.format(rf"\b{letter or '(?!)'}"))
+    return any(pattern.search(each) for pattern in confirmed for each in told)

@@ -19,7 +19,7 @@ from parley.task import FORM, Metric, Prompt, Task
 
 ISOLATING = ("bubblewrap", "docker", "podman")
 SANDBOXES = (*ISOLATING, "none")
-FREE = ("name", "max_blocks", "budget_usd", "max_calls", "concurrency")  # what may change from one sitting to the next
+FREE = ("name", "max_blocks", "budget_usd", "max_calls", "concurrency", "verify")  # what may change from one sitting to the next
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from parley.errors import TaskError, UsageError, unknown
 from parley.expect import Said, Text
 from parley.pool import Seat
 from parley.referee import Referee
+from parley.scoring.votes import Vote
 from parley.task import COMMON, Metric, Prompt, Scores, Sight, Task
-from parley.writing import Version, Vote, Words, conversation, ends, overlapping, rated, ratings, texts, written
+from parley.writing import Version, Words, conversation, ends, overlapping, rated, ratings, texts, written
 
 
 class Worded(Prompt):

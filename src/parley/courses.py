@@ -147,7 +147,7 @@ def judges(data: Data) -> list[Table]:
             for each in found["agreement"]
         ]
         twice = any(each["one_model_twice"] for each in found["agreement"])
-        note = "Krippendorff's alpha of interval data, over what two or more have judged"
+        note = "Krippendorff's alpha of ordinal marks, over what two or more have judged"
         note += "; one model sits there twice: with itself, it agrees by being itself" if twice else ""
         tables.append(Table(["judged role", "judges", "alpha", "95% interval", "judged"], lines, note=note))
     if found["validity"]:

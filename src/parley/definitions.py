@@ -24,8 +24,9 @@ from parley.items import fields_of
 from parley.marked import Marked, shown
 from parley.measures import measured
 from parley.referee import Referee
+from parley.scoring.votes import Vote
 from parley.task import Role, Scores, Task
-from parley.writing import OVER, Vote, Words
+from parley.writing import OVER, Words
 
 PROMPTS = ("write", "revise", "review", "review_again")
 TOLD = ("writer", "editor", "over", "rounds", "vote")  # what every prompt may say, besides the fields of the items

@@ -90,7 +90,7 @@ async def run_async(
 
 
 def resume(
-    run: str | Path,
+    run: str | Path | Result,
     *,
     functions: Mapping[str, Callable[..., Any]] | None = None,
     task: Task | None = None,
@@ -104,7 +104,7 @@ def resume(
 
     Bounds are on all of the run, what was spent before included; those that are not given stay as they are.
     """
-    path = stores.find(str(run), stores.folder(str(store) if store else None))
+    path = found(run, stores.folder(str(store) if store else None))
     prepared = prepare_again(
         path,
         functions,
@@ -118,7 +118,7 @@ def resume(
 
 
 def rejudge(
-    run: str | Path,
+    run: str | Path | Result,
     roles: Mapping[str, Any],
     *,
     prompts: Mapping[str, str] | None = None,
@@ -132,12 +132,17 @@ def rejudge(
 ) -> Result:
     """Judge the matches of a run again, into a run of its own; no contestant is called. Roles are as in `run`."""
     place = stores.folder(str(store) if store else None)
-    path = stores.find(str(run), place)
+    path = found(run, place)
     experiment = asked_of(path)
     experiment.instruments = {role: entered(experiment, panel) for role, panel in roles.items()}
     experiment.prompts = dict(prompts or {})
     experiment.override(budget_usd=budget_usd, max_calls=max_calls, name=name, concurrency=concurrency)
     return judged(finished(runs.start(rejudging(path, experiment, seed=seed, task=task), place)))
+
+
+def found(run: str | Path | Result, place: Path) -> Path:
+    """The file of a run: of a result, or as `parley.store.find` finds it."""
+    return run.path if isinstance(run, Result) else stores.find(str(run), place)
 
 
 def judged(ending: Ending) -> Result:

@@ -38,6 +38,7 @@ class Ending:
     flag: str = ""  # the option whose bound was reached
     least: str = ""  # the smallest value of it with which going on is of use
     remedy: str = ""  # what must be changed before going on is of use; {resume} stands for how to go on then
+    looking: bool = False  # it ended before the run itself began, while items were looked for
 
 
 def lasts(fault: Exception) -> bool:

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from parley import aliases
+from parley import aliases, providers
 from parley.catalogue import task_class
 from parley.config import Config
 from parley.datasets import items_from
@@ -145,7 +145,7 @@ class Experiment:
         return Config(
             task=self.task,
             params=made.params,
-            models={alias: self.models[alias] for alias in seated},
+            models={alias: steadied(self.models[alias]) if made.steady else self.models[alias] for alias in seated},
             contestants=contestants,
             instruments={role: list(panel) for role, panel in self.instruments.items()},
             excluded=list(dict.fromkeys(self.exclude)),
@@ -208,3 +208,10 @@ class Experiment:
         except TypeError as wrong:
             raise UsageError(f"the configuration holds a value that cannot be stored: {wrong}") from None
         return prepare(config, task=made, items=items, functions=self.functions, keyless=keyless)
+
+
+def steadied(model: aliases.Entry) -> aliases.Entry:
+    """A model that is asked at temperature 0, if it has one and nothing else is said."""
+    family = str(model["model"]).partition("/")[0]
+    takes = providers.known(family) and "temperature" in getattr(providers.class_of(family), "__dataclass_fields__", {})
+    return {"temperature": 0, **model} if takes else model

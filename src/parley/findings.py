@@ -262,6 +262,7 @@ def run_facts(archive: Archive) -> dict[str, Any]:
         "task": archive.identity["task"],
         "params": config.params,
         "models": config.models,
+        "excluded": config.excluded,
         "plan": config.plan,
         "seed": config.seed,
         "sandbox": config.sandbox if archive.identity.get("runs_code") else None,

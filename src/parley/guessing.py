@@ -96,7 +96,8 @@ class Guessing:
             said = await by.reply(view)
             words = said if isinstance(said, str) else text_of(said.content)
         else:
-            words = worded(view.expect, Random(f"{self._seed}|{view.seat.key}|{view.round}|{view.attempt}"), guess)
+            kind = Random if guess is LOW else Usual
+            words = worded(view.expect, kind(f"{self._seed}|{view.seat.key}|{view.round}|{view.attempt}"), guess)
         least = 0 if self._bot or by is None else guess.form  # who stands in says less than a model may
         out = max(least, tokens(words)) + (guess.thought if self._thinks else 0)
         out = out if self._most is None else min(out, self._most)
@@ -110,6 +111,13 @@ class Guessing:
 
     async def close(self) -> None:
         pass
+
+
+class Usual(Random):
+    """Chance that takes the first of several: in a form that is what usually is, and what makes a match go on."""
+
+    def choice(self, seq: Any) -> Any:
+        return seq[0]
 
 
 def bot(alias: str, options: Mapping[str, Any], task: type[Task]) -> participants.Participant:

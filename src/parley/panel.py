@@ -13,8 +13,6 @@ from parley.statistics.correlation import Correlation, blocked_correlation, cent
 from parley.statistics.intervals import interval
 from parley.statistics.judges import Judgement, self_preference
 
-PANELS = ("judge", "evaluator")  # the roles whose seats vote, also where no vote of theirs could be read
-
 
 class Vote(NamedTuple):
     """What a judge gave to a seat; None where its judgement could not be read."""
@@ -28,6 +26,7 @@ class Vote(NamedTuple):
     role: str
     alias: str
     score: float | None
+    mark: float | None  # as it was given, where the score is what that is worth
 
 
 def judges(findings: Findings) -> dict[str, Any] | None:
@@ -56,14 +55,14 @@ def votes_of(findings: Findings) -> list[Vote]:
         for number, note in enumerate(findings.archive.notes(match["number"])):
             if "votes" not in note:
                 continue
-            judging = [seat for seat in match["seats"] if Seat.of(seat).role in PANELS]
-            for judge in dict.fromkeys([*judging, *note["votes"]]):
+            for judge, given in note["votes"].items():
                 for seat, alias in match["seats"].items():
                     role = Seat.of(seat).role
                     if role in findings.roles and seat not in match["idle"]:
-                        score = note["votes"].get(judge, {}).get(seat, {}).get("score")
+                        vote = (given or {}).get(seat, {})
                         who = (judge, match["seats"][judge], seat, role, alias)
-                        found.append(Vote(match["block"], match["number"], number, *who, score))
+                        score = vote.get("score")
+                        found.append(Vote(match["block"], match["number"], number, *who, score, vote.get("mark", score)))
     return found
 
 
@@ -97,9 +96,9 @@ def agreement(votes: list[Vote]) -> list[dict[str, Any]]:
         units: dict[tuple[str, int, int, str], dict[str, float | None]] = {}
         for vote in votes:
             if vote.role == role:
-                units.setdefault((vote.block, vote.match, vote.note, vote.seat), {})[vote.judge] = vote.score
+                units.setdefault((vote.block, vote.match, vote.note, vote.seat), {})[vote.judge] = vote.mark
         rows = [[given.get(seat) for seat in seats] for given in units.values()]
-        alpha = krippendorff_alpha(rows, "interval", [block for block, *_ in units])
+        alpha = krippendorff_alpha(rows, "ordinal", [block for block, *_ in units])
         found.append({"role": role, "judges": len(seats), "one_model_twice": twice, **facts(alpha)})
     return found
 
@@ -121,8 +120,9 @@ def compared(findings: Findings, role: str, judged: str) -> Iterator[dict[str, A
     models = [(fmean(each[judged]), fmean(each[measured])) for each in by_model.values() if {judged, measured} <= each.keys()]
     yield {"role": role, "measured": measured, "over": "matches", **facts(blocked_correlation(left, right, blocks))}
     yield {"role": role, "measured": measured, "over": "within items", **facts(centred_correlation(left, right, blocks))}
-    ranked = spearman([a for a, _ in models], [b for _, b in models])
-    yield {"role": role, "measured": measured, "over": "models", **facts(ranked)}
+    if len(models) > 2:  # any two are in order, or out of it
+        ranked = spearman([a for a, _ in models], [b for _, b in models])
+        yield {"role": role, "measured": measured, "over": "models", **facts(ranked)}
 
 
 def lengthy(findings: Findings, votes: list[Vote]) -> Iterator[dict[str, Any]]:

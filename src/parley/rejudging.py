@@ -68,6 +68,8 @@ def judged_by(archive: Archive, experiment: Experiment, task: Task, seed: int | 
         roles = [name for name, role in task.roles.items() if role.instrument]
         wanted = f"name who judges: --role {roles[0]}=[ALIAS=]PROVIDER/NAME" if roles else "it has nobody who judges"
         raise UsageError(f"{archive.id} is a run of {task.name}: {wanted}")
+    if heard := [role for role in panels if role in task.roles and task.roles[role].heard]:
+        raise UsageError(f"contestants of {task.name} hear the {heard[0]}: to replace it is to play anew, not to judge again")
     instruments = {**config.instruments, **{role: list(panel) for role, panel in panels.items()}}
     kept = {*config.players, *(alias for role, panel in instruments.items() if role not in panels for alias in panel)}
     for alias in kept:

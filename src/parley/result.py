@@ -177,6 +177,7 @@ class Result:
             lines.append(
                 f"{' and '.join(data['rejudged']['roles'])} of {data['rejudged']['run']}, judged again: no contestant was called"
             )
+        lines += [f"excluded, and not played: {', '.join(run['excluded'])}"] if run["excluded"] else []
         lines += unsafe(data) + forgeable(data) + partial_panel(data)
         kinds = {row["interval"] for row in data["results"]}
         lines += [note for kind, note in NOTES.items() if kind in kinds]

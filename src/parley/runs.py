@@ -64,7 +64,7 @@ async def go_on(prepared: Prepared, path: Path, *, concurrency: int | None = Non
     with Archive(path) as archive:
         refuse_other(archive.config, prepared.config, archive.id)
         refuse_changes(archive.identity, prepared.identity, archive.id)
-        if archive.state == "done":
+        if archive.state == "done" and archive.config.verify == prepared.config.verify:  # more items may be wanted now
             return Ending(path, "done", archive.status, archive.reason or "")
         raised = archive.config != prepared.config
     async with proven(prepared) as sandbox:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
+from hashlib import blake2b
 from inspect import iscoroutinefunction, signature
 from random import Random
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
@@ -28,6 +29,7 @@ class Role:
     least: int = 1
     most: int | None = None
     instrument: bool = False
+    heard: bool = False  # an instrument whose words contestants hear: it cannot be replaced where a match is judged again
 
     def __post_init__(self) -> None:
         if self.least < (0 if self.instrument else 1) or self.largest < max(1, self.least):
@@ -118,6 +120,11 @@ class Sight(NamedTuple):
     rng: Random
     works: Mapping[str, Any] = {}
 
+    def fate(self, *what: object) -> float:
+        """A number between 0 and 1 for this item and anything else, always the same: by it abilities are planted."""
+        text = "|".join(map(str, (*what, getattr(self.item, "id", ""))))
+        return int.from_bytes(blake2b(text.encode(), digest_size=4).digest()) / 2**32
+
     @property
     def quoted(self) -> list[tuple[str, str]]:
         """Whom the referee has quoted to this seat so far, and with what, in order."""
@@ -154,6 +161,7 @@ class Task:
     definition: ClassVar[str] = ""  # of a task that no Python file defines: what it was made from
     stand_in: ClassVar[str] = ""  # the bot by which forecasts play, where a reply in the right form is not enough to go on
     runs_code: ClassVar[bool] = False  # whether what models write is run, for which a sandbox is needed
+    steady: ClassVar[bool] = False  # whether models are asked at temperature 0, where nothing else is said
     sample: ClassVar[int | None] = None  # how many items are played on, where nothing is said
     play: Callable[..., Coroutine[Any, Any, Scores]]
 

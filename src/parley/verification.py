@@ -5,6 +5,7 @@ What was found is kept and used again: by the same models, on the same dataset, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,12 @@ import orjson
 
 from parley import runs
 from parley.config import FREE, Config, Verify
+from parley.costs import costs, total
 from parley.endings import Ending
 from parley.errors import StoreError, UsageError
 from parley.forecast import Forecast, forecast
+from parley.items import how_many
+from parley.participants import LIMITS
 from parley.plan import gathered
 from parley.plan.confident import is_sure
 from parley.prepared import Prepared, prepare
@@ -28,16 +32,23 @@ async def start(prepared: Prepared, folder: Path, *, concurrency: int | None = N
     """Play a new run; where its task wants that, on items that its instruments are sure of."""
     if prepared.task.vetting() is None or prepared.config.verified:
         return await runs.start(prepared, folder, concurrency=concurrency, **watching)
-    asking = looking(prepared)
-    path = found_before(asking, folder)
-    play = runs.start(asking, folder, concurrency=concurrency, **watching)
-    if path is not None:
-        play.close()
-        play = runs.go_on(asking, path, concurrency=concurrency, **watching)
-    ending = await play
+    path = found_before(looking(prepared), folder)
+    if path is None:
+        spent = (0, 0.0)
+        ending = await runs.start(looking(prepared), folder, concurrency=concurrency, **watching)
+    else:
+        with Archive(path) as archive:
+            spent, before = taken_by(archive), archive.config
+        ending = await runs.go_on(looking(prepared, before, spent), path, concurrency=concurrency, **watching)
     if ending.state != "done":
-        return ending
-    return await runs.start(limited(prepared, ending.path), folder, concurrency=concurrency, **watching)
+        return replace(ending, looking=True)
+    return await runs.start(limited(prepared, ending.path, spent), folder, concurrency=concurrency, **watching)
+
+
+def taken_by(archive: Archive) -> tuple[int, float]:
+    """The calls and the money that a run has taken so far."""
+    calls, usd = archive.left()
+    return calls, max(usd or 0.0, total(costs(archive)).at_least or 0.0)
 
 
 def foreseen(prepared: Prepared) -> Forecast:
@@ -53,14 +64,16 @@ def foreseen(prepared: Prepared) -> Forecast:
     return found
 
 
-def looking(prepared: Prepared, keyless: bool = False) -> Prepared:
-    """The run that looks for items."""
+def looking(
+    prepared: Prepared, before: Config | None = None, spent: tuple[int, float] = (0, 0.0), keyless: bool = False
+) -> Prepared:
+    """The run that looks for items; bounds are on what it takes from now on, besides what it had `spent` before."""
     vetting, config = prepared.task.vetting(), prepared.config
     assert vetting is not None
     models: dict[str, dict[str, Any]] = {}
     for alias in dict.fromkeys(alias for role in vetting.roles for alias in config.instruments.get(role, [])):
         if alias in prepared.functions or config.models[alias] not in models.values():  # one model in two roles is asked once
-            models[alias] = config.models[alias]
+            models[alias] = asked_as(config.models[alias], vetting.samples)
     wanted = config.items or len(prepared.pool)
     found = Config(
         task=vetting.task,
@@ -72,17 +85,32 @@ def looking(prepared: Prepared, keyless: bool = False) -> Prepared:
         seed=config.seed,
         dataset=config.dataset,
         columns=config.columns,
-        budget_usd=config.budget_usd,
-        max_calls=config.max_calls,
+        budget_usd=None if config.budget_usd is None else config.budget_usd + spent[1],
+        max_calls=None if config.max_calls is None else config.max_calls + spent[0],
         concurrency=config.concurrency,
         name=f"items for {config.name}" if config.name else "",
         verify=Verify(wanted, vetting.metric, vetting.theta),
     )
+    if before is not None:  # its own models, under its own limits; as many items as it has looked for, or more
+        assert before.verify is not None
+        most = max(wanted, before.verify.wanted)
+        found = replace(found, models=before.models, contestants=before.contestants, verify=replace(before.verify, wanted=most))
     return prepare(found, items=list(prepared.pool.values()), functions=prepared.functions, keyless=keyless)
 
 
+def asked_as(model: Mapping[str, Any], samples: int) -> dict[str, Any]:
+    """A model as it is asked for answers: bots without what they are in the interview; several answers need some chance."""
+    if str(model["model"]).startswith("bot/"):
+        return {"model": model["model"]}
+    if samples > 1 and str(model.get("temperature")) in ("0", "0.0"):
+        return {**model, "temperature": 1.0}
+    return dict(model)
+
+
 def found_before(asking: Prepared, folder: Path) -> Path | None:
-    """A run that has looked for the same items in the same way, or has begun to."""
+    """A run that has looked for the same items in the same way, or has begun to; what a function answers nobody knows before."""
+    if asking.config.models.keys() & asking.functions.keys():
+        return None
     wanted = alike(asking.config, asking.identity)
     for path in files(folder):
         try:
@@ -95,26 +123,36 @@ def found_before(asking: Prepared, folder: Path) -> Path | None:
 
 
 def alike(config: Config, identity: dict[str, Any]) -> bytes:
-    """All that decides which items are found."""
-    asked = {name: value for name, value in asdict(config).items() if name not in FREE}
-    return orjson.dumps(
-        [asked, *(identity.get(name) for name in ("version", "rule", "prompts", "items"))], option=orjson.OPT_SORT_KEYS
-    )
+    """All that decides how models answer; how many items are wanted, and how sure, is seen from the answers."""
+    asked = {name: value for name, value in asdict(config).items() if name not in (*FREE, "verify", "models", "contestants")}
+    models = [
+        {name: value for name, value in model.items() if name not in (*LIMITS, "max_tokens")} for model in config.models.values()
+    ]
+    metric = config.verify.metric if config.verify else ""
+    rests = [identity.get(name) for name in ("version", "rule", "prompts", "items")]
+    return orjson.dumps([asked, models, metric, *rests], option=orjson.OPT_SORT_KEYS)
 
 
-def limited(prepared: Prepared, path: Path) -> Prepared:
-    """The run on the items that were found."""
+def limited(prepared: Prepared, path: Path, before: tuple[int, float]) -> Prepared:
+    """The run on the items that were found, within what looking for them has left of its bounds."""
+    vetting, config = prepared.task.vetting(), prepared.config
+    assert vetting is not None
     with Archive(path) as archive:
-        config, blocks = archive.config, gathered({m["number"]: spec_of(m) for m in archive.matches()}, archive.finished())
-        specs = {block.name: [spec_of(m) for m in archive.matches() if m["block"] == block.name] for block in blocks}
-        run = archive.id
-    assert config.verify is not None
-    sure = [block.name for block in blocks if is_sure(block, specs[block.name], config.verify.metric, config.verify.theta)]
+        matches, run, asked = [spec_of(match) for match in archive.matches()], archive.id, archive.config.contestants
+        blocks = gathered({spec.number: spec for spec in matches}, archive.finished())
+        calls, usd = taken_by(archive)
+    specs = {block.name: [spec for spec in matches if spec.block == block.name] for block in blocks}
+    sure = [block.name for block in blocks if is_sure(block, specs[block.name], vetting.metric, vetting.theta)]
+    wanted, names = config.items or len(prepared.pool), " and ".join(asked)
     if not sure:
-        names = " and ".join(config.contestants)
         raise UsageError(f"{names} answered none of {len(blocks)} questions right ({run}): there is nothing to interview about")
-    items = [prepared.pool[name] for name in sure]
-    own = replace(prepared.config, items=len(items), verified=run)
+    items = [prepared.pool[name] for name in sure[:wanted]]
+    left: dict[str, Any] = {
+        "max_calls": None if config.max_calls is None else max(0, config.max_calls - (calls - before[0])),
+        "budget_usd": None if config.budget_usd is None else max(0.0, config.budget_usd - (usd - before[1])),
+    }
+    own = replace(config, items=len(items), verified=run, **left)
     again = prepare(own, task=prepared.task, items=items, functions=prepared.functions)
-    told = f"{len(items)} items that {' and '.join(config.contestants)} answered right, of {len(blocks)} looked at ({run})"
-    return replace(again, cautions=[told, *again.cautions])
+    few = f"; {wanted} were wanted" if len(items) < wanted else ""
+    told = f"{how_many(len(items))} that {names} answered right, of {len(blocks)} looked at ({run}){few}"
+    return replace(again, cautions=[told, *(each for each in again.cautions if not each.startswith("dataset "))])

@@ -5,17 +5,16 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import mean, median
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from parley.expect import Fields, Reader, Text
 from parley.pool import Seat
 from parley.referee import Referee
 from parley.scoring.overlap import Overlap, overlap
+from parley.scoring.votes import Vote, voted
 from parley.task import Metric, Prompt
 
 OVER = "over"
-Vote = Literal["mean", "median"]
 
 
 class Words(NamedTuple):
@@ -42,13 +41,13 @@ async def written(
     """A round is one version with its review. From the second review on the editor may end it all by one word."""
     versions: list[Version] = []
     for number in range(1, rounds + 1):
-        first, said = number == 1, "" if not versions else quoted(referee, versions[-1].review, editor)
+        first, said = number == 1, "" if not versions else referee.quote(versions[-1].review, editor)
         task = referee.render(words.write if first else words.revise, said=said, number=number, **values)
         text = await referee.ask(writer, task, expect=reader, default=None)
         prompt = words.review if first else words.review_again
         review = await referee.ask(
             editor,
-            referee.render(prompt, said=quoted(referee, text, writer), number=number, **values),
+            referee.render(prompt, said=referee.quote(text, writer), number=number, **values),
             expect=Text(),
             default=None,
         )
@@ -75,16 +74,11 @@ def bare(word: str) -> str:
     return "".join(character for character in found if unicodedata.category(character)[0] in "LNM")
 
 
-def quoted(referee: Referee, said: str | None, seat: Seat) -> str:
-    """What a seat gave, as material; silence is told as such."""
-    return f"({seat} gave nothing that could be read.)" if said is None else referee.quote(said, seat)
-
-
 def conversation(referee: Referee, writer: Seat, editor: Seat, versions: Sequence[Version]) -> str:
     """The whole exchange as material for a judge."""
     parts = []
     for number, version in enumerate(versions, 1):
-        parts += [f"Round {number}:", quoted(referee, version.text, writer), quoted(referee, version.review, editor)]
+        parts += [f"Round {number}:", referee.quote(version.text, writer), referee.quote(version.review, editor)]
     return "\n".join(parts)
 
 
@@ -111,11 +105,13 @@ async def rated(
     named = " and ".join(f"the {str(seat).lower()}" for seat in order)
     text = referee.render(words, roles=named, rubric=lines, **values)
     found = await referee.ask(judges, text, expect=Fields({fields[seat]: RATING for seat in order}), default=None)
-    votes = {judge: {seat: said[field] for seat, field in fields.items()} for judge, said in found.items() if said is not None}
+    votes: dict[Seat, dict[Seat, Any] | None] = {
+        judge: None if said is None else {seat: said[field] for seat, field in fields.items()} for judge, said in found.items()
+    }
     scores: dict[Seat, dict[str, float | None]] = {}
     for seat in rubric:
-        given = [float(said[seat]["score"]) for said in votes.values()]
-        scores[seat] = {"judge": None if not given else mean(given) if vote == "mean" else median(given)}
+        given = [float(said[seat]["score"]) for said in votes.values() if said is not None]
+        scores[seat] = {"judge": voted(given, vote)}
     referee.note(votes=votes, order=order)
     return scores
 

@@ -25,6 +25,9 @@ Play = Callable[..., Coroutine[Any, Any, Ending]]
 def played(play: Play, *, as_json: bool, form: str, quiet: bool = False) -> int:
     """Play, print the result, return the exit code; why a run stopped is said once, at the end."""
     ending = finished(attended(play, quiet))
+    if ending.looking:
+        say(f"stopped while items were looked for ({ending.reason}): give the same command again, and it goes on ({ending.path})")
+        return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])
     show(Result(ending.path, reasoned=ending.state == "done"), as_json, form)
     told(ending)
     return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])

@@ -48,4 +48,6 @@ def command(
     with Archive(path) as archive:
         if archive.state == "done":
             say(f"{archive.id} is done: nothing is left to play")
+        if archive.config.verify is not None:
+            say(f"{archive.id} looks for items only: for the run itself give its own command again, which goes on from here")
     return played(partial(runs.go_on, prepared, path), as_json=as_json, form=form, quiet=prepared.attended)

@@ -125,9 +125,8 @@ def parquet_in(file: Path) -> Iterator[dict[str, Any]]:
 
 def headless(first: Sequence[str]) -> bool:
     """Whether the first row of a table is a question with four choices and the letter of the right one, and no header."""
-    letters = LETTERED[1:-1]
-    named = "question" in map(str.lower, first) or list(first[2:]) == letters  # as headers are
-    return len(first) == len(LETTERED) and first[-1].strip() in letters and not named
+    named = "question" in map(str.lower, first) or list(first[1:-1]) == LETTERED[1:-1]  # as headers are
+    return len(first) == len(LETTERED) and len(first[-1].strip()) == 1 and not named
 
 
 def json_in(text: str, where: str) -> Any:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
-from statistics import fmean, median
 from typing import Literal
 
 Scale = Literal["published", "linear"]
 Missing = Literal["played", "zero"]
-Vote = Literal["mean", "median", "majority"]
 
 MARKS: dict[str, dict[int, float]] = {
     "published": {1: 0.1, 2: 0.3, 3: 0.7, 4: 1.0},  # as the authors' program has it
@@ -18,25 +15,19 @@ MARKS: dict[str, dict[int, float]] = {
 }
 
 
-def voted(marks: Sequence[int], scale: Scale = "published", vote: Vote = "mean") -> float | None:
-    """What a panel's marks of one reply are worth, from 0 to 1; where as many say the one as the other, their mean."""
-    if not marks:
-        return None
-    worth = [MARKS[scale][mark] for mark in marks]
-    if vote == "majority":
-        counts = Counter(worth)
-        return fmean(value for value, count in counts.items() if count == max(counts.values()))
-    return fmean(worth) if vote == "mean" else median(worth)
+def worth(mark: int, scale: Scale = "published") -> float:
+    """What a mark is worth, from 0 to 100."""
+    return 100 * MARKS[scale][mark]
 
 
-def interview(worth: Sequence[float | None], rounds: int, missing: Missing = "played") -> float | None:
+def interview(given: Sequence[float | None], rounds: int, missing: Missing = "played") -> float | None:
     """The mean of what replies are worth, each weighing exp(−i/n) in round i of n; None where no reply could be judged.
 
     A reply that could not be judged keeps its place and does not count. `zero` counts the rounds that were lost to an early
     end as worth nothing; `played` leaves them out.
     """
-    weighed = [(math.exp(-number / rounds), value) for number, value in enumerate(worth, 1) if value is not None]
+    weighed = [(math.exp(-number / rounds), value) for number, value in enumerate(given, 1) if value is not None]
     if not weighed:
         return None
-    lost = sum(math.exp(-number / rounds) for number in range(len(worth) + 1, rounds + 1)) if missing == "zero" else 0.0
+    lost = sum(math.exp(-number / rounds) for number in range(len(given) + 1, rounds + 1)) if missing == "zero" else 0.0
     return sum(weight * value for weight, value in weighed) / (sum(weight for weight, _ in weighed) + lost)

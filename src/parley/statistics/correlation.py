@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import permutations
 from operator import mul
 from statistics import NormalDist, fmean
 
 from parley.statistics.agreement import Estimate, both, by_block, estimate
 from parley.statistics.intervals import ALPHA, UNKNOWN, Interval
 from parley.statistics.student import t_cdf
+
+FEW = 8  # points, whose orders can all be counted
 
 
 @dataclass(frozen=True)
@@ -36,14 +39,24 @@ def pearson(x: Sequence[float | None], y: Sequence[float | None], alpha: float =
 
 
 def spearman(x: Sequence[float | None], y: Sequence[float | None], alpha: float = ALPHA) -> Correlation:
-    """The correlation of ranks, ties sharing their mean rank; p as `pearson`, interval with Bonett and Wright's variance (2000).
+    """The correlation of ranks, ties sharing their mean rank; interval with Bonett and Wright's variance (2000).
 
-    Unknown where `pearson` is.
+    Unknown where `pearson` is. For few points p counts all orders, for more it is as `pearson`'s.
     """
     pairs = both(x, y)
     points = [pair for pair in pairs if pair is not None]
     r = rank_correlation(points)
-    return tested(r, len(points), pairs.count(None), 1.0 if r is None else 1 + r * r / 2, alpha)
+    found = tested(r, len(points), pairs.count(None), 1.0 if r is None else 1 + r * r / 2, alpha)
+    return replace(found, p=counted(points)) if found.p is not None and len(points) <= FEW else found
+
+
+def counted(points: Sequence[tuple[float, float]]) -> float:
+    """The share of all orders of one side in which the ranks go together, or against each other, as far as here or farther."""
+    left, right = (mid_ranks([point[side] for point in points]) for side in (0, 1))
+    middle = sum(left) * sum(right) / len(points)
+    here = abs(sum(map(mul, left, right)) - middle)
+    orders = [abs(sum(map(mul, left, order)) - middle) for order in permutations(right)]
+    return fmean(each >= here - 1e-9 for each in orders)
 
 
 def blocked_correlation(x: Sequence[float | None], y: Sequence[float | None], blocks: Sequence[str]) -> Estimate:

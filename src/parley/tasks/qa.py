@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import blake2b
-from typing import Literal
+from typing import Annotated, Literal
 
 from parley import Demonstrations, Example, Metric, Prompt, Question, Referee, Role, Scores, Seat, Sight, Task
-from parley.answers import Exact, Likeliest, Option, Weighed, number, same
+from parley.answers import Exact, Likeliest, Option, Weighed, is_right
+
+Share = Annotated[float, (0, 1)]
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,7 @@ class QA(Task):
         said = await referee.ask(
             student, put(referee, item), expect=form(item, self.by), default=None, examples=examples, attempts=2
         )
-        whole = said is not None and not getattr(said, "cut", False)
-        right = whole and (said == item.answer if item.choices else same(str(said), [item.answer]))
+        right = is_right(said, item)
         referee.note(answer=said, right=right, subject=item.subject)
         sure = {"confidence": said.shares.get(item.answer, 0.0)} if isinstance(said, Likeliest) else {}
         return {student: {"accuracy": float(right), **sure}}
@@ -80,7 +80,7 @@ def form(item: Question, by: str = "text") -> Option | Exact:
     spoken = language(item)
     if item.choices:
         return (Weighed if by == "logprobs" else Option)(item.choices, LETTER[spoken], AGAIN.get(spoken))
-    return Exact(number(item.answer) is not None, LINE[spoken], AGAIN.get(spoken))
+    return Exact(LINE[spoken], AGAIN.get(spoken))
 
 
 def language(item: Question) -> str:
@@ -102,20 +102,15 @@ ANSWER = {"en": Prompt("answer_en", "Answer: {answer}"), "zh": Prompt("answer_zh
 AGAIN = {"zh": Prompt("again_zh", "你的回答无法识别。{hint}")}
 
 
-def student(sight: Sight, knowledge: float = 0.5, memory: int = 0) -> str:
-    """Knows the share `knowledge` of all questions, the same ones in every match, and guesses at the rest.
+def student(sight: Sight, knowledge: Share = 0.5, memorised: Share = 0.0, memory: int = 0) -> str:
+    """Knows the share `knowledge` of all questions, has memorised the share `memorised` of answers, and guesses at the rest.
 
-    Another `memory` is another choice of questions.
+    They are the same ones in every match; another `memory` is another choice of them.
     """
     item: Question = sight.item
-    if known_from(memory, item.id) < knowledge:
+    if sight.fate("knows", memory) < knowledge or sight.fate("memorised", memory) < memorised:
         return item.answer
     return sight.rng.choice(item.letters) if item.choices else str(sight.rng.randint(0, 1000))
-
-
-def known_from(memory: int, question: str) -> float:
-    """From which knowledge on a question is known: between 0 and 1, always the same."""
-    return int.from_bytes(blake2b(f"{memory}|{question}".encode(), digest_size=4).digest()) / 2**32
 
 
 def sure(sight: Sight) -> str:

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 from parley import Metric, Paragraph, Prompt, Referee, Role, Said, Scores, Seat, Sight, Task, Text, UsageError
 from parley.scoring.languages import pair_of
 from parley.scoring.overlap import signatures
-from parley.writing import OVER, Vote, Words, conversation, ends, overlapping, rated, ratings, texts, written
+from parley.scoring.votes import Vote
+from parley.writing import OVER, Words, conversation, ends, overlapping, rated, ratings, texts, written
 
 
 @dataclass(frozen=True)
