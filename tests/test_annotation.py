@@ -158,8 +158,10 @@ def test_runs_under_one_rule_are_compared_with_each_other_and_others_are_not(tmp
 def test_interviews_that_were_judged_again_are_not_taken_twice(tmp_path):
     path = interviewed(tmp_path, items=2).path
     again = parley.rejudge(path, {"evaluator": {"other": {"model": "bot/evaluator", "noise": 0.5}}}, store=tmp_path).path
-    with archives([path, again]) as runs, pytest.raises(UsageError, match="judged twice"):
-        interviews(runs)
+    third = parley.rejudge(again, {"evaluator": {"last": {"model": "bot/evaluator", "noise": 0.4}}}, store=tmp_path).path
+    for other in (again, third):
+        with archives([path, other]) as runs, pytest.raises(UsageError, match="judged twice"):
+            interviews(runs)
     with archives([again]) as runs:
         assert candidates(interviews(runs))
 

@@ -31,6 +31,7 @@ class Rejudged:
     before: dict[str, list[str]]  # who was in these roles there
     names: list[str]  # which names were masked there
     seed: int | None = None  # for other draws of the same judges
+    root: str = ""  # the run that was played, where that one was itself judged again
 
 
 @dataclass(frozen=True)

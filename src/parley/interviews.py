@@ -12,6 +12,7 @@ from parley.pool import Seat
 from parley.statistics.intervals import interval
 
 NONE = "none"  # the interview went on to its last round
+OTHERS = ("record_ended", "no_question")  # what ended it is no word of an evaluator's
 
 
 def stops(findings: Findings) -> list[dict[str, Any]]:
@@ -30,7 +31,7 @@ def stops(findings: Findings) -> list[dict[str, Any]]:
             "alias": alias,
             "interviews": len(found),
             "reasons": counted(end for _, end, _ in found),
-            "early": share((block, end != NONE) for block, end, _ in found),
+            "early": share((block, end not in (NONE, *OTHERS)) for block, end, _ in found),
             "unreadable": share((block, not read) for block, _, read in found),
         }
         for (role, alias), found in sorted(held.items())

@@ -53,7 +53,8 @@ def interviews(archives: Sequence[Archive]) -> list[Interview]:
     seen: dict[str, str] = {}
     for archive in archives:
         refuse_others(archive)
-        origin = archive.config.rejudged.run if archive.config.rejudged else archive.id
+        again = archive.config.rejudged
+        origin = archive.id if again is None else again.root or again.run
         if origin in seen:
             raise UsageError(f"{archive.id} and {seen[origin]} hold the same interviews, judged twice: give one of them")
         seen[origin] = archive.id

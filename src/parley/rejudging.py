@@ -96,6 +96,7 @@ def judged_by(archive: Archive, experiment: Experiment, task: Task, seed: int | 
             {role: [config.models[alias]["model"] for alias in config.instruments.get(role, [])] for role in panels},
             sorted(set(names_of(config))),
             seed,
+            archive.id if config.rejudged is None else config.rejudged.root or config.rejudged.run,
         ),
     )
 
