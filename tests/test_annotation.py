@@ -23,11 +23,11 @@ from parley import ParleyError, UsageError
 from parley.annotation import archives, exchanges, prepared, results, sheet
 from parley.errors import StoreError
 from parley.legible import visible, wrapped
-from parley.pairs import Pair, Side, candidates, drawn, interviews
+from parley.pairs import candidates, drawn, interviews
 from parley.pool import Seat
 from parley.providers.protocol import Reply
 from parley.record import Call
-from parley.statistics.people import Ballot, kappa, kappa_between, majority, wanted, win_rate, with_order
+from parley.statistics.people import Ballot, Pair, Side, kappa, kappa_between, majority, wanted, win_rate, with_order
 from parley.store.archive import Archive
 from parley.store.votes import FILE, HELD, Votes
 from parley.tables import wide

@@ -11,12 +11,12 @@ from typing import Any
 
 from parley.errors import StoreError, UsageError
 from parley.material import Question
-from parley.pairs import Pair, Side, candidates, drawn, interviews
+from parley.pairs import candidates, drawn, interviews
 from parley.pool import text_of
 from parley.record import Call
 from parley.statistics import people
 from parley.statistics.agreement import Estimate
-from parley.statistics.people import Ballot, majority, wanted
+from parley.statistics.people import Ballot, Pair, Side, majority, wanted
 from parley.store.archive import Archive
 from parley.store.votes import FILE, Study, Votes
 

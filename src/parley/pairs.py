@@ -1,42 +1,20 @@
-"""Pairs of interviews for people to compare: two models on one question, whose scores differ; the draw, and who gets which."""
+"""Pairs of interviews for people to compare: two models on one question, whose scores differ; the draw."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from random import Random
 from typing import Any, NamedTuple
 
 from parley.errors import UsageError
-from parley.statistics.people import Choice, wanted
+from parley.statistics.people import Pair, Side
 from parley.store.archive import Archive
 from parley.store.rows import encoded
 
 TASK, METRIC = "kieval", "kieval"
 SAME = 1e-9  # scores that are nearer than this do not differ
-
-
-class Side(NamedTuple):
-    """One interview of a pair: where its record is, whose it is, and its score."""
-
-    run: str
-    match: int
-    model: str
-    score: float
-
-
-class Pair(NamedTuple):
-    """Two interviews on one question, by the sides on which people see them."""
-
-    dataset: str
-    item: str
-    a: Side
-    b: Side
-
-    @property
-    def models(self) -> tuple[str, str]:
-        return self.a.model, self.b.model
 
 
 class Interview(NamedTuple):
@@ -134,19 +112,3 @@ def cell(pair: Pair) -> tuple[str, tuple[str, ...]]:
 
 def question(pair: Pair) -> tuple[str, str]:
     return pair.dataset, pair.item
-
-
-def next_pair(
-    votes: Mapping[int, Mapping[int, Choice]], held: Mapping[int, Collection[int]], me: int, skipped: Collection[int] = ()
-) -> int | None:
-    """The pair to show to somebody: never one with a vote of theirs, none that others complete; what is begun is finished first.
-
-    `votes` has all pairs, each with the votes by annotator; `held` has those who look at a pair just now.
-    """
-    free = [
-        (me not in held.get(pair, ()), -len(given), pair)
-        for pair, given in votes.items()
-        if pair not in skipped and me not in given
-        if wanted(list(given.values())) > len({*held.get(pair, ())} - {me, *given})
-    ]
-    return min(free)[-1] if free else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from statistics import fmean
 from typing import Literal, NamedTuple
 
@@ -12,6 +12,28 @@ from parley.statistics.agreement import Estimate, by_block, cohen_kappa, estimat
 Choice = Literal["A", "B", "tie"]
 CHOICES: tuple[Choice, ...] = ("A", "tie", "B")
 VOTERS = 2  # on every pair; one more where they differ
+
+
+class Side(NamedTuple):
+    """One interview of a pair: where its record is, whose it is, and its score."""
+
+    run: str
+    match: int
+    model: str
+    score: float
+
+
+class Pair(NamedTuple):
+    """Two interviews on one question, by the sides on which people see them."""
+
+    dataset: str
+    item: str
+    a: Side
+    b: Side
+
+    @property
+    def models(self) -> tuple[str, str]:
+        return self.a.model, self.b.model
 
 
 class Ballot(NamedTuple):
@@ -95,3 +117,19 @@ def mean(values: Sequence[float]) -> float | None:
 def questions(ballots: Sequence[Ballot]) -> list[str]:
     """The question of each pair; ids are unique within a dataset only."""
     return [f"{ballot.dataset}\n{ballot.question}" for ballot in ballots]
+
+
+def next_pair(
+    votes: Mapping[int, Mapping[int, Choice]], held: Mapping[int, Collection[int]], me: int, skipped: Collection[int] = ()
+) -> int | None:
+    """The pair to show to somebody: never one with a vote of theirs, none that others complete; what is begun is finished first.
+
+    `votes` has all pairs, each with the votes by annotator; `held` has those who look at a pair just now.
+    """
+    free = [
+        (me not in held.get(pair, ()), -len(given), pair)
+        for pair, given in votes.items()
+        if pair not in skipped and me not in given
+        if wanted(list(given.values())) > len({*held.get(pair, ())} - {me, *given})
+    ]
+    return min(free)[-1] if free else None

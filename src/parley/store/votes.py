@@ -16,8 +16,7 @@ from typing import Any, Literal, NamedTuple, Self
 import orjson
 
 from parley.errors import StoreError, UsageError
-from parley.pairs import Pair, Side, next_pair
-from parley.statistics.people import CHOICES, Choice, wanted
+from parley.statistics.people import CHOICES, Choice, Pair, Side, next_pair, wanted
 from parley.store.archive import opened
 from parley.store.rows import encoded, prepare
 
