@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from parley import Amount, Choice, Code, Fields, TaskError, Text, Word
 from parley.errors import OutOfBounds, Unreadable
 from parley.match import read
-from parley.parsing import DECODER, mended, objects_in
+from parley.parsing import DECODER, mended, object_in, objects_in
 from parley.pool import Seat
 from parley.referee import Ask
 
@@ -381,3 +381,26 @@ def test_what_is_broken_beyond_repair_stays_unreadable(said):
 @settings(deadline=2000)
 def test_mending_never_crashes(said):
     assert mended(said) is None or mended(said).startswith("{")
+
+
+SIMPLE = st.dictionaries(
+    st.sampled_from(["coins", "reason", "other"]),
+    st.one_of(st.integers(-(10**12), 10**12), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=20), st.none()),
+)
+
+
+@given(SIMPLE, st.sampled_from(["", " ", "\n"]), st.booleans())
+def test_the_short_way_reads_what_the_long_way_reads(found, around, twice):
+    """A plain object is read in a shorter way; it must never be another one."""
+    text = json.dumps(found, ensure_ascii=False)
+    if twice and "coins" in found:
+        text = text[:-1] + ', "coins": 7}'
+    text = around + text
+
+    def read(padding):
+        try:
+            return object_in(text + padding, {"coins", "reason"})
+        except Unreadable as wrong:
+            return str(wrong)
+
+    assert read("") == read(" …")
