@@ -91,10 +91,8 @@ def guessing_tables(data: Data) -> list[Table]:
         for each in found["models"]
     ]
     header = ["model", *MEANS, "95% interval", "of the means", "age is 0", "95% interval", "both words guessed", "95% interval"]
-    note = (
-        "comprehension, confusion, age: means over scored matches, each counted once; in the results each word pair counts once\n"
-    )
-    note += "of the means: the harmonic mean of mean comprehension and mean confusion, which is more than the mean of age"
+    note = "means over scored matches, each of which counts once (in the results each pair of words counts once)\n"
+    note += "of the means: the harmonic mean of mean comprehension and mean confusion, never below the mean of age"
     note += fixed(data)
     return [
         Table(["matches", "", "share", "95% interval"], went),
