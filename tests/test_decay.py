@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from parley.scoring.decay import age, comprehension, confusion, scored
+from parley.scoring.decay import age, comprehension, confusion, scored, successful, went_beyond
 
 NEVER = st.sampled_from(["zero", "l+1"])
 
@@ -73,6 +73,15 @@ def test_all_in_the_first_round_and_nobody_ever():
     assert nobody["p"] == {"comprehension": 0, "confusion": 1, "age": 0}
     late = scored({"p": None, "q": None}, groups, 14, "l+1")
     assert late["p"] == pytest.approx({"comprehension": 0.25, "confusion": 1, "age": 0.4})
+
+
+@pytest.mark.parametrize(
+    ("both", "rounds", "beyond", "good"),
+    [(1, 5, False, False), (2, 5, False, False), (3, 5, True, True), (5, 5, True, True), (None, 5, True, False)]
+    + [(None, 2, False, False), (2, 2, False, False), (3, 3, True, True)],
+)
+def test_a_match_goes_beyond_two_rounds_if_they_were_not_enough_and_is_successful_if_more_were(both, rounds, beyond, good):
+    assert (went_beyond(both, rounds), successful(both)) == (beyond, good)
 
 
 @pytest.mark.parametrize(("first", "length"), [(0, 5), (6, 5), (1, 0), (-1, 5)])

@@ -14,15 +14,15 @@ SRC = Path(parley.__file__).parent
 # A module imports only from its own block or the blocks above it.
 BLOCKS = [
     ["errors", "material", "parameters", "parsing", "task", "expect", "pool", "referee", "works", "writing", "cooperation",
-     "answers", "scoring", "tasks"],
+     "answers", "descriptions", "scoring", "tasks"],
     ["packaged", "weights", "providers", "participants", "memory", "sandbox"],
     ["anonymity", "record", "effects", "seating", "match"],
     ["store", "plan", "items", "datasets", "config", "catalogue", "definitions", "marked", "aliases", "experiment", "prepared",
      "pace", "places", "crew", "ledger", "programs", "runs", "world", "simulation", "prices", "costs", "budget", "endings",
      "guessing", "forecast", "statistics", "transcript", "audit", "tables", "signature", "findings", "rounds", "panel", "corpus",
      "courses", "parts", "result", "eventloop", "door", "unfinished", "recorded", "rejudging", "verdicts", "outcomes",
-     "crosstables", "experiment_file", "selection", "verification", "measures", "spoken", "replaying", "balance", "guesses",
-     "guesstables", "external", "pairs", "legible", "annotation", "interviews"],
+     "crosstables", "experiment_file", "selection", "verification", "measures", "spoken", "replaying", "balance", "topics",
+     "word_guesses", "external", "pairs", "legible", "annotation", "interviews"],
     ["report", "web", "export", "cli", "testing", "__main__"],
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(BLOCKS) for name in names}
@@ -68,7 +68,7 @@ def test_a_module_imports_only_from_its_own_block_or_above(name, path):
 def test_tasks_import_only_parley_scoring_and_what_has_no_effects(path):
     for found in imports(path):
         assert (
-            found in ("parley", "parley.scoring", "parley.writing", "parley.answers")
+            found in ("parley", "parley.scoring", "parley.writing", "parley.answers", "parley.descriptions")
             or found.startswith("parley.scoring.")
             or found.split(".")[0] in PURE
         ), found

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley import Metric, Prompt, Role, Seat, Task, TaskError, UsageError
+from parley import Metric, Prompt, Role, Seat, Task, TaskError, UsageError, WordPair
 from parley.config import chosen_prompts
 from parley.parameters import coerced
 from parley.tasks.public_goods import PublicGoods
@@ -75,10 +75,45 @@ def test_a_task_must_be_frozen():
             kind()
 
 
-@pytest.mark.parametrize("wrong", [(0,), (-1,), (3, 2), (0, 0, True)])
+@pytest.mark.parametrize("wrong", [(0,), (-1,), (3, 2), (0, 0, True), (2, 9, False, 2), (2, 4, False, 0), (2, 2, False, -1)])
 def test_impossible_roles_are_refused(wrong):
     with pytest.raises(TaskError):
         Role(*wrong)
+
+
+@pytest.mark.parametrize(
+    ("role", "sizes", "said"),
+    [
+        (Role(), [1], "1"),
+        (Role(2), [2], "2"),
+        (Role(0, 2, instrument=True), [0, 1, 2], "0 to 2"),
+        (Role(2, 10, step=2), [2, 4, 6, 8, 10], "2, 4, 6, 8 or 10"),
+        (Role(3, 6, step=3), [3, 6], "3 or 6"),
+    ],
+)
+def test_roles_have_certain_sizes(role, sizes, said):
+    assert (list(role.sizes), role.said) == (sizes, said)
+
+
+@pytest.mark.parametrize("picks", [{"topic": "topic"}, {"topics": "subject"}])
+def test_items_are_picked_by_a_parameter_and_a_field_that_exist(picks):
+    wanted = picks
+
+    with pytest.raises(TaskError, match="picks wants"):
+
+        @dataclass(frozen=True)
+        class Picky(Task):
+            topics: tuple[str, ...] = ()
+
+            roles = {"a": Role()}
+            item_type = WordPair
+            picks = wanted
+
+            async def play(self, referee, a):
+                return {a: 1}
+
+            def metrics(self, seats):
+                return [Metric("x", 0, 1, 0.1)]
 
 
 def test_seats_have_neutral_names_and_keys_that_read_back():

@@ -1,7 +1,10 @@
 """Word guessing: turns, breaches, ends and scores; who hears what; who sits where; planted abilities."""
 
+import csv
 import json
 import math
+import re
+import unicodedata
 from collections import Counter
 from itertools import pairwise
 
@@ -13,13 +16,16 @@ import parley
 from parley import Result, Seat, UsageError, WordPair
 from parley.audit import audit
 from parley.datasets import items_from
+from parley.descriptions import associations
 from parley.external import external
 from parley.plan.arrangements import Table, together
 from parley.pool import text_of
 from parley.scoring.matching import mentions
+from parley.statistics.intervals import interval
 from parley.task import QUOTED
-from parley.tasks.word_guessing import EMPTY, OWN_WORD, REPEATED, WordGuessing, associations
+from parley.tasks.word_guessing import EMPTY, OWN_WORD, REPEATED, WordGuessing
 from parley.testing import Listed, Speaking, check_planted, play
+from parley.word_guesses import over_matches
 
 PAIR = WordPair("1", "cake", "bread", "food", ("gateau",), ("loaf",))
 ITEMS = items_from("samples", WordPair)
@@ -48,7 +54,7 @@ class Played:
         (note,) = self.outcome.notes
         self.words = {Seat.of(key): word for key, word in note["guessing"]["words"].items()}
         self.firsts = [note["guessing"]["firsts"][seat.key] for seat in seats]
-        self.rounds, self.guessed = note["guessing"]["rounds"], note["guessing"]["guessed"]
+        self.rounds, self.both = note["guessing"]["rounds"], note["guessing"]["both"]
         self.scores = [self.outcome.scores[seat] for seat in seats]
         self.faults = [(each.seat.number, each.kind) for each in self.outcome.violations]
 
@@ -75,8 +81,7 @@ def right_at(**asks):
 def test_first_correct_guesses_are_counted_in_turns_of_all_players():
     match = Played(right_at(p1=2, p2=2), rounds=5)
     assert match.firsts == [3, 4]
-    assert match.guessed
-    assert match.rounds == 5
+    assert (match.both, match.rounds) == (2, 5)
     first, second = match.scores
     assert first == pytest.approx({"comprehension": 0.5, "confusion": math.log(4, 11), "age": first["age"]})
     assert second["comprehension"] == pytest.approx(1 / math.log2(5))
@@ -96,7 +101,7 @@ def test_first_correct_guesses_are_counted_in_turns_of_all_players():
 def test_units_and_who_never_guesses(params, firsts, comprehension, confusion):
     match = Played(right_at(p1=3), **params)
     assert match.firsts == firsts
-    assert not match.guessed
+    assert match.both is None
     assert [score["comprehension"] for score in match.scores] == pytest.approx(comprehension)
     assert [score["confusion"] for score in match.scores] == pytest.approx(confusion)
 
@@ -114,8 +119,14 @@ def test_a_match_may_end_with_the_round_in_which_both_words_are_guessed(unit, le
 
 def test_only_successful_matches_count_where_that_is_wanted():
     for says, counts in [(right_at(p1=3, p2=1), True), (right_at(p1=3), False), (right_at(p1=2, p2=1), False)]:
-        match = Played(says, end="all_guessed", only="successful")
-        assert all((score["age"] is not None) is counts for score in match.scores)
+        for end in ("rounds", "all_guessed"):  # which does not change who was successful
+            match = Played(says, end=end, only="successful")
+            assert all((score["age"] is not None) is counts for score in match.scores)
+
+
+def test_a_guess_that_holds_both_words_is_none():
+    match = Played(lambda number, word, ask: {f"player_{3 - number}": f"{partner(word)} {word}"})
+    assert match.firsts == [None, None]
 
 
 def test_in_groups_of_two_only_the_word_of_the_other_group_counts():
@@ -191,23 +202,19 @@ def test_guesses_are_private_unless_open():
         assert not mentions(opened.shown(seat.number), partner(word))  # it was never guessed by those who do not have it
 
 
-FRAGMENTS = [
-    "cake",
-    "BREAD",
-    "Cakes",
-    "b-r-e-a-d",
-    "ca\u200bke",
-    "ｂｒｅａｄ",
-    "loaf",
-    "soft",
-    "sweet",
-    "round",
-    "c",
-    "ake",
-    "bre",
-    "ad",
-]
-SAID = st.lists(st.sampled_from(FRAGMENTS), max_size=4).map(" ".join)
+# The ways in which texts of the next test say a word; looked for letter by letter, and not by the code that is tested.
+LEAFLIKE = WordPair("2", "leaf", "cookie")
+FORMS = {"leaf": ("leaf", "leaves", "leafs"), "cookie": ("cookie", "cookies")}
+FRAGMENTS = ["leaf", "COOKIE", "Leaves", "cookies", "l-e-a-f", "c-o-o-k-i-e-s", "le\u200baf", "ｃｏｏｋｉｅ", "the leafs"]
+SAID = st.lists(st.sampled_from([*FRAGMENTS, "soft", "sweet", "green", "l", "eaf", "coo", "kie", "kies"]), max_size=4).map(
+    " ".join
+)
+
+
+def told(text, word):
+    """Whether a text says a word in one of its forms, whole or in pieces, but not inside another."""
+    plain = unicodedata.normalize("NFKC", text).replace("\u200b", "").lower()
+    return any(re.search(rf"(?<![a-z]){'[^a-z]*'.join(form)}(?![a-z])", plain) for form in FORMS[word])
 
 
 @given(st.data(), st.sampled_from([2, 4]), st.booleans(), st.integers(0, 50))
@@ -216,28 +223,34 @@ def test_no_word_reaches_anybody_before_somebody_else_has_said_it(data, players,
         guesses = {f"player_{seat}": data.draw(SAID) for seat in range(1, players + 1) if seat != number}
         return {"description": data.draw(SAID), **guesses}
 
-    match = Played(says, players=players, seed=seed, rounds=2, open_guesses=opened)
+    match = Played(says, players=players, seed=seed, item=LEAFLIKE, rounds=2, open_guesses=opened)
+    other = {"leaf": "cookie", "cookie": "leaf"}
     spoken = set()  # words that were said by somebody who does not have them
     for message in match.tape.messages:
         if message.sender is not None:
             reply = text_of(match.tape.calls[message.round, message.sender, message.attempt].reply.content)
-            theirs = partner(match.words[message.sender])
-            spoken |= {theirs} if any(mentions(text, theirs) for text in json.loads(reply).values()) else set()
+            theirs = other[match.words[message.sender]]
+            spoken |= {theirs} if any(told(text, theirs) for text in json.loads(reply).values()) else set()
             continue
         words = text_of(message.content or "")
         for _, who, said in QUOTED.findall(words):
             speaker = Seat("players", int(who.split()[1]))
             assert speaker not in message.audience
-            assert not mentions(said, match.words[speaker])
+            assert not told(said, match.words[speaker])
         for seat in message.audience:
-            if mentions(words, partner(match.words[seat])):
-                assert partner(match.words[seat]) in spoken
-        assert not any(mentions(QUOTED.sub("", words), partner(match.words[seat])) for seat in message.audience)
+            if told(words, other[match.words[seat]]):
+                assert other[match.words[seat]] in spoken
+        assert not any(told(QUOTED.sub("", words), other[match.words[seat]]) for seat in message.audience)
 
 
 def test_an_odd_number_of_players_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="2, 4, 6, 8 or 10 players, not 3"):
-        parley.run("word_guessing", models=dict.fromkeys("abc", "bot/guesser"), items=[PAIR], store=tmp_path)
+    models = dict.fromkeys("abc", "bot/guesser")
+    with pytest.raises(UsageError, match="seats 2, 4, 6, 8 or 10 players together, got 3 models: `--plan cycles` seats them in"):
+        parley.run("word_guessing", models=models, items=[PAIR], store=tmp_path)
+    with pytest.raises(UsageError, match="--seats 3: word_guessing seats 2, 4, 6, 8 or 10 players"):
+        parley.run("word_guessing", models=models, items=[PAIR], plan="round_robin", seats=3, store=tmp_path)
+    found = parley.run("word_guessing", models=models, items=[PAIR], plan="cycles", rounds=1, store=tmp_path)
+    assert [len(match["seats"]) for match in found.matches] == [2, 2, 2]
 
 
 @pytest.mark.parametrize(
@@ -252,6 +265,15 @@ def test_topics_choose_items_and_pairs_that_are_one_word_are_left_out():
     task = WordGuessing(topics=("food", "health"))
     assert {pair.topic for pair in ITEMS if not task.unfit(pair)} == {"food", "health"}
     assert "counts as" in WordGuessing().unfit(WordPair("1", "cake", "cakes"))
+
+
+def test_a_misspelt_topic_is_refused_with_the_nearest(tmp_path):
+    models, options = dict.fromkeys("ab", "bot/guesser"), {"items": ITEMS, "rounds": 1, "store": tmp_path}
+    with pytest.raises(UsageError, match="unknown topic 'sprots'; did you mean 'sports'"):
+        parley.run("word_guessing", models=models, topics=["food", "sprots"], **options)
+    begun = parley.run("word_guessing", models=models, topics=["food", "sports"], **{**options, "items": ITEMS[:11]})
+    assert {match["item"].split("/")[0] for match in begun.matches} == {"food", "sports"}
+    assert parley.resume(begun.path).state == "done"
 
 
 def test_who_sits_together_is_in_every_position_once_and_follows_everybody():
@@ -332,23 +354,91 @@ def run_of_four(tmp_path, **options):
     return parley.run("word_guessing", models=models, items=ITEMS[:22], store=tmp_path, **options)
 
 
-def test_the_part_on_guessing_counts_matches_zeros_and_means(tmp_path):
-    result = run_of_four(tmp_path, rounds=3, end="all_guessed")
-    found, matches = result.data["guessing"], result.matches
-    notes = [match["notes"][0]["guessing"] for match in matches]
-    beyond = [note for note in notes if note["rounds"] > 2]
-    wanted = [(len(beyond), 22), (sum(note["guessed"] for note in beyond), len(beyond)), (sum(n["guessed"] for n in notes), 22)]
+def scores_of(result, alias, metric="age"):
+    seats = [(match, seat) for match in result.matches for seat, who in match["seats"].items() if who == alias]
+    return [match["scores"][seat][metric] for match, seat in seats]
+
+
+@pytest.mark.parametrize("end", ["rounds", "all_guessed"])
+def test_the_part_on_guessing_counts_matches_zeros_and_means(tmp_path, end):
+    result = run_of_four(tmp_path, rounds=3, end=end)
+    found = result.data["guessing"]
+    notes = [match["notes"][0]["guessing"] for match in result.matches]
+    beyond = [note for note in notes if note["both"] not in (1, 2)]
+    wanted = [
+        (len(beyond), 22),
+        (sum(n["both"] == 3 for n in notes), len(beyond)),
+        (sum(n["both"] is not None for n in notes), 22),
+    ]
     assert [(each["count"], each["of"]) for each in found["matches"]] == wanted
     assert 0 < wanted[0][0] < 22
     for each in found["models"]:
-        ages = [match["scores"][seat]["age"] for match in matches for seat, who in match["seats"].items() if who == each["alias"]]
+        ages = scores_of(result, each["alias"])
         assert each["zeros"]["count"] == ages.count(0)
-        assert each["zeros"]["low"] <= ages.count(0) / 22 <= each["zeros"]["high"]
-        assert each["age"] == pytest.approx(sum(ages) / 22)
-        assert each["harmonic"] == pytest.approx(2 / (1 / each["comprehension"] + 1 / each["confusion"]))
-        assert each["harmonic"] > each["age"]
-    assert "beyond two rounds" in result.render(part="guessing")
-    assert result.render("csv", "guessing").splitlines()[0].startswith("alias,age,comprehension,confusion,harmonic,zeros_count")
+        assert each["zeros"]["low"] <= each["zeros"]["share"] <= each["zeros"]["high"]
+        assert each["age"]["mean"] == pytest.approx(sum(ages) / 22)
+        assert each["harmonic"] == pytest.approx(2 / (1 / each["comprehension"]["mean"] + 1 / each["confusion"]["mean"]))
+        assert each["harmonic"] > each["age"]["mean"]
+        assert (each["scored"], each["missing"]) == (22, 0)
+    assert "took more than two rounds" in result.render(part="guessing")
+
+
+def test_how_a_match_ends_does_not_change_how_many_took_more_than_two_rounds(tmp_path):
+    ends = [run_of_four(tmp_path / end, rounds=4, end=end).data["guessing"]["matches"] for end in ("rounds", "all_guessed")]
+    assert ends[0] == ends[1]
+
+
+def test_means_and_shares_are_over_matches_where_pairs_of_words_have_unequal_numbers_of_them(tmp_path):
+    models = {"a": {"model": "bot/guesser", "strength": 0.3}, "b": {"model": "bot/guesser", "openness": 0.3}}
+    options = {"items": ITEMS[:8], "adversary": "x=bot/guesser", "only": "successful", "store": tmp_path}
+    result = parley.run("word_guessing", models=models, **options)
+    data = {each["alias"]: each for each in result.data["guessing"]["models"]}
+    for alias in "ab":
+        scored = [age for age in scores_of(result, alias) if age is not None]
+        assert 0 < len(scored) < 48
+        assert (data[alias]["scored"], data[alias]["missing"]) == (len(scored), 48 - len(scored))
+        assert data[alias]["age"]["mean"] == pytest.approx(sum(scored) / len(scored))
+        assert data[alias]["age"]["low"] < data[alias]["age"]["mean"] < data[alias]["age"]["high"]
+        (row,) = [row for row in result.data["results"] if (row["alias"], row["metric"]) == (alias, "age")]
+        assert abs(row["mean"] - data[alias]["age"]["mean"]) > 1e-4  # each pair of words once: not the same
+    for each in [*result.data["guessing"]["matches"], *(each[name] for each in data.values() for name in ("zeros", "guessed"))]:
+        assert each["share"] == pytest.approx(each["count"] / each["of"])
+    heading, _, first, *_ = result.render(part="guessing").split("\n\n")[1].splitlines()
+    assert heading.split()[-3:] == ["scored", "matches", "missing"]
+    assert first.split()[-2:] == [str(data["a"]["scored"]), str(data["a"]["missing"])]
+
+
+def test_the_table_of_the_part_on_guessing_has_matches_and_models_in_rows_of_one_form(tmp_path):
+    result = run_of_four(tmp_path, rounds=3)
+    rows = list(csv.DictReader(result.render("csv", "guessing").splitlines()))
+    found = result.data["guessing"]
+    for row, each in zip(rows[:3], found["matches"], strict=True):
+        assert (row["alias"], row["what"], int(row["count"]), int(row["of"])) == ("", each["what"], each["count"], each["of"])
+        assert float(row["value"]) == each["share"]
+    age = next(row for row in rows if (row["alias"], row["what"]) == ("a", "age"))
+    assert float(age["value"]) == found["models"][0]["age"]["mean"]
+    assert (age["of"], age["missing"], age["count"]) == ("22", "0", "")
+
+
+@given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=6), min_size=2, max_size=12))
+def test_blocks_of_any_size_make_one_mean_within_its_interval(blocks):
+    rows = [(str(block), value) for block, values in enumerate(blocks) for value in values]
+    found = over_matches(rows, "block")
+    assert found["mean"] == pytest.approx(sum(value for _, value in rows) / len(rows))
+    assert 0 <= found["low"] <= found["mean"] + 1e-9
+    assert found["mean"] - 1e-9 <= found["high"] <= 1
+    alike = over_matches([(str(block), values[0]) for block, values in enumerate(blocks)], "block")
+    plain = interval([values[0] for values in blocks], (0, 1))
+    assert (alike["low"], alike["high"]) == pytest.approx((plain.low, plain.high))
+
+
+def test_only_matches_that_count_are_counted(tmp_path):
+    """A run that stops by what it sees looks at whole blocks only."""
+    models = {"a": "bot/guesser", "b": {"model": "bot/guesser", "strength": 0.9}}
+    options = {"adversary": "x=bot/guesser", "until_stable": True, "max_calls": 203, "concurrency": 1, "store": tmp_path}
+    result = parley.run("word_guessing", models=models, items=ITEMS[:60], rounds=2, **options)
+    (counted,) = {row["matches"] for row in result.data["results"]}
+    assert result.data["guessing"]["matches"][0]["of"] == 2 * counted < result.data["run"]["matches"]["done"]
 
 
 def test_only_successful_matches_stand_in_the_signature_and_the_others_are_missing(tmp_path):

@@ -6,7 +6,7 @@ from collections import Counter
 from importlib.resources import files
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from parley import UsageError, WordPair
@@ -27,16 +27,65 @@ WORDS = [name for pair in PAIRS for word in (pair.a, pair.b) for name in pair.na
         ("a cherry", "CHERRIES"),
         ("boxes", "box"),
         ("“cake”.", "cake"),
-    ]
-    + [("ice-cream", "Ice creams"), ("ca\u200bke", "cake"), ("buses", "buse"), ("coup d’état", "coup d'etat")],
+        ("ice-cream", "Ice creams"),
+        ("ca\u200bke", "cake"),
+        ("buses", "bus"),
+        ("coup d’état", "coups d'etat"),
+        ("mothers-in-law", "mother-in-law"),
+        ("quizzes", "quiz"),
+        ("matrices", "matrix"),
+        ("dormice", "dormouse"),
+        ("grandchildren", "grandchild"),
+        ("salespeople", "salesperson"),
+    ],
 )
-def test_case_width_accents_marks_articles_and_plurals_are_folded(one, other):
-    assert folded(one) == folded(other)
+def test_case_width_accents_marks_articles_and_numbers_do_not_matter(one, other):
+    assert matches(one, ["nothing", other])  # by its other names, where nearly is not enough
+    assert matches(other, ["nothing", one])
+    assert mentions(f"Say {one}!", other)
+    assert mentions(f"Say {other}!", one)
 
 
-@pytest.mark.parametrize("word", ["glass", "bus", "chess", "tennis", "gas", "the", "a"])
-def test_words_that_only_look_like_plurals_or_articles_stay(word):
-    assert folded(word) == word
+@pytest.mark.parametrize(
+    ("said", "word"),
+    [("new", "news"), ("it does", "doe"), ("to", "toe"), ("caves", "cafe"), ("saves", "safe"), ("cares", "car"), ("as", "ass")]
+    + [("princess", "prince"), ("princesses", "prince"), ("strives", "strife"), ("class", "clas"), ("beliefs", "believe")],
+)
+def test_what_only_looks_like_another_number_is_another_word(said, word):
+    assert not mentions(said, word)
+    assert not mentions(word, said)
+
+
+# Plurals of bundled words that no rule for spelling gives: written down here, so that the code is not asked what it should do.
+IRREGULAR = {
+    "knife": "knives", "leaf": "leaves", "loaf": "loaves", "midwife": "midwives", "scarf": "scarves", "wolf": "wolves",
+    "mouse": "mice", "computer mouse": "computer mice", "tooth": "teeth", "child": "children", "die": "dice",
+    "linesman": "linesmen", "spokesman": "spokesmen", "stuntman": "stuntmen", "stuntwoman": "stuntwomen",
+    "spokesperson": "spokespeople", "famous person": "famous people",
+    "potato": "potatoes", "mashed potato": "mashed potatoes", "tomato": "tomatoes", "volcano": "volcanoes", "mango": "mangoes",
+    "tornado": "tornadoes", "embargo": "embargoes", "superhero": "superheroes", "veto": "vetoes", "motto": "mottoes",
+    "cactus": "cacti", "fungus": "fungi", "nucleus": "nuclei", "cell nucleus": "cell nuclei",
+    "hypothesis": "hypotheses", "photosynthesis": "photosyntheses", "narcosis": "narcoses",
+    "bacterium": "bacteria", "stadium": "stadia", "gateau": "gateaux", "bureau": "bureaux",
+    "monarch": "monarchs", "head of state": "heads of state", "board of directors": "boards of directors",
+    "deck of cards": "decks of cards", "vote of no confidence": "votes of no confidence",
+}  # fmt: skip
+
+
+def plural(word):
+    """The plural of an English word by the rules of spelling, or by the table; a plural is its own."""
+    if word in IRREGULAR:
+        return IRREGULAR[word]
+    if word.lower().endswith(("s", "x", "z", "ch", "sh")):
+        return f"{word}es"
+    return f"{word[:-1]}ies" if word.endswith("y") and word[-2] not in "aeou" else f"{word}s"
+
+
+@pytest.mark.parametrize("number", [plural, lambda word: f"{word}s"], ids=["plural", "word + s"])
+def test_no_bundled_word_is_hidden_by_its_plural(number):
+    simple = [word for word in WORDS if number is plural or not word.lower().endswith("s")]
+    assert not [word for word in simple if not mentions(f"There are many {number(word).upper()} here.", word)]
+    assert not [word for word in simple if not matches(number(word), ["nothing", word])]
 
 
 @pytest.mark.parametrize(
@@ -56,6 +105,11 @@ def test_words_that_only_look_like_plurals_or_articles_stay(word):
         ("bread, cake", ["bread"], False),
         ("bread or cake", ["bread"], False),
         ("cake/bread", ["bread"], False),
+        ("bread & cake", ["bread"], False),
+        ("bread+cake", ["bread"], False),
+        ("bread and cake", ["bread"], False),
+        ("rock and rol", ["rock and roll"], True),  # what stands in the name itself lists nothing
+        ("leaves", ["leaf"], True),
         ("", ["bread"], False),
         ("?!", ["bread"], False),
         ("the", ["bread"], False),
@@ -65,6 +119,13 @@ def test_words_that_only_look_like_plurals_or_articles_stay(word):
 )
 def test_a_guess_is_right_by_spelling_synonym_or_nearly_so(guess, names, right):
     assert matches(guess, names) is right
+
+
+@pytest.mark.parametrize("guess", ["bread cake", "bread cakes", "bread - cake", "bread (cake)", "bread gateau", "Bread. Cake."])
+def test_what_holds_the_other_word_of_a_pair_too_names_none(guess):
+    assert not matches(guess, ["bread", "loaf"], ["cake", "gateau"])
+    assert matches("bread", ["bread", "loaf"], ["cake", "gateau"])
+    assert matches("peanut butter", ["peanut butter"], ["butter"])
 
 
 def test_similarity_is_jaros_and_exactly_four_fifths_is_not_enough():
@@ -81,6 +142,8 @@ def test_similarity_is_jaros_and_exactly_four_fifths_is_not_enough():
         ("It is a CAKE.", "cake", True),
         ("Two cakes, please", "cake", True),
         ("c-a-k-e", "cake", True),
+        ("l-e-a-v-e-s", "leaf", True),
+        ("Plan A is good", "AI", False),
         ("C A K E!", "cake", True),
         ("ca\u00adke", "cake", True),
         ("ｃａｋｅ", "cake", True),
@@ -106,8 +169,13 @@ def test_a_word_between_others_is_always_found(word, before, after):
 
 
 @given(st.text(max_size=30))
-def test_folding_is_done_once_and_holds_no_marks(text):
+@example("the the cake")
+@example("a A THE an hour")
+@example("glasseses")
+@example("Aͅ ß ŉ İ ǆ ﬃ Å")
+def test_what_is_folded_is_folded_for_good_and_holds_no_marks(text):
     once = folded(text)
+    assert folded(once) == once
     assert all(mark == " " or mark.isalnum() or unicodedata.category(mark)[0] == "M" for mark in once)
     assert not matches(text, [])
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from parley.datasets.files import Located, rows_of
 from parley.errors import UsageError
 from parley.statistics.correlation import spearman
+from parley.tables import Table, between, nothing, number
 
 NAMES = ("alias", "model")  # columns that say whose scores a row holds
 
@@ -66,3 +67,16 @@ def number_in(value: Any, column: str, where: str) -> float | None:
     if not abs(found) < float("inf"):
         raise UsageError(f"{where}: {column} wants a number, found {value!r}")
     return found
+
+
+def external_tables(data: Mapping[str, Any]) -> list[Table]:
+    """Rank correlations with scores from elsewhere."""
+    if not data["external"]:
+        return [nothing("scores from elsewhere come in a file: --scores FILE.csv, with a column `alias` and columns of scores")]
+    rows = [
+        [row["score"], row["metric"], row["role"], number(row["rho"]), between(row["low"], row["high"])]
+        + [number(row["p"], 3), str(row["models"]), str(row["left_out"])]
+        for row in data["external"]
+    ]
+    header = ["score", "metric", "role", "rho", "95% interval", "p", "models", "without a score"]
+    return [Table(header, rows, left=3, note="Spearman's rank correlation over models; few models say little")]

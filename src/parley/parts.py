@@ -8,8 +8,10 @@ from typing import Any
 from parley.costs import COUNTS, total
 from parley.courses import aspects, fixed, judges, outcomes, partners, passes, rejudged, rounds, stops
 from parley.crosstables import corpus, flat, roles
-from parley.guesstables import external, guessing, spread, topics
+from parley.external import external_tables
 from parley.tables import Table, between, nothing, number, signed
+from parley.topics import topic_tables
+from parley.word_guesses import guessing_rows, guessing_tables
 
 Data = Mapping[str, Any]
 BARS = "▁▂▃▄▅▆▇█"
@@ -117,7 +119,7 @@ def rows_of(part: str, data: Data) -> list[dict[str, Any]]:
         case "cost" | "external" | "pairs" | "partners" | "passes" | "positions" | "rounds" | "topics":
             found = list(data[part])
         case "guessing":
-            found = spread(data["guessing"]["models"]) if data["guessing"] else []
+            found = guessing_rows(data["guessing"]) if data["guessing"] else []
         case "roles" | "corpus":
             found = [row for table in data["tables" if part == "roles" else "corpus"] for row in flat(table)]
         case "ratings":
@@ -216,8 +218,8 @@ PARTS: dict[str, Callable[[Data], list[Table]]] = {
     "aspects": aspects,
     "corpus": corpus,
     "cost": cost,
-    "external": external,
-    "guessing": guessing,
+    "external": external_tables,
+    "guessing": guessing_tables,
     "judges": judges,
     "outcomes": outcomes,
     "pairs": pairs,
@@ -230,5 +232,5 @@ PARTS: dict[str, Callable[[Data], list[Table]]] = {
     "rounds": rounds,
     "stability": stability,
     "stops": stops,
-    "topics": topics,
+    "topics": topic_tables,
 }

@@ -13,7 +13,6 @@ from parley.costs import costs, priced, remark
 from parley.errors import UsageError, unknown
 from parley.external import external
 from parley.findings import Findings, asked_without, run_facts, violated
-from parley.guesses import guessing, topics
 from parley.interviews import stops
 from parley.outcomes import outcomes
 from parley.panel import judges
@@ -23,8 +22,10 @@ from parley.rounds import by_partner, by_round, passes
 from parley.statistics.intervals import ALPHA
 from parley.store.archive import Archive
 from parley.tables import Table, between, number, whisker
+from parley.topics import topics
 from parley.unfinished import not_finished, unfinished
 from parley.verdicts import again
+from parley.word_guesses import guessing
 
 COUNTS = ("blocks", "matches", "missing", "violations")
 COLUMNS = (

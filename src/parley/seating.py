@@ -16,8 +16,8 @@ def seated(task: Task, cast: Mapping[Seat, Any]) -> dict[str, Seat | list[Seat] 
     seats: dict[str, Seat | list[Seat] | None] = {}
     for name, role in task.roles.items():
         found = sorted(seat for seat in cast if seat.role == name)
-        if not role.least <= len(found) <= role.largest or found != role.seats(name, len(found)):
-            raise TaskError(f"{task.name}: role {name!r} takes {role.least} to {role.largest} seats, got {found}")
+        if len(found) not in role.sizes or found != role.seats(name, len(found)):
+            raise TaskError(f"{task.name}: role {name!r} takes {role.said} seats, got {found}")
         seats[name] = found if role.largest > 1 else found[0] if found else None
     return seats
 

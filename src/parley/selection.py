@@ -11,7 +11,7 @@ from parley.config import Config
 from parley.datasets import items_from, unread
 from parley.datasets.files import Located
 from parley.datasets.forms import item_of, items_of
-from parley.errors import UsageError
+from parley.errors import UsageError, unknown
 from parley.items import by_id, how_many, item_from, kind_of, spread
 from parley.task import Task
 
@@ -36,6 +36,8 @@ def selected(config: Config, task: Task, items: Sequence[Any] | None, again: boo
     if kind.item_type is not None and not items:
         raise UsageError(f"{task.name} is played on items: name them with --dataset NAME|PATH")
     known = begun_with(items or (), kind) if again else fitting(items or (), kind)
+    if not again:
+        refuse_unknown_picks(known, task)
     pool = by_id(taken(known, task))
     others = f", {len(pool)} of them for {task.name} as it is set" if len(pool) < len(known) else ""
     read = [f"dataset {config.dataset}: {how_many(len(known))} read{others}", *odd] if config.dataset is not None else []
@@ -62,6 +64,15 @@ def fitting(items: Sequence[Any], task: type[Task]) -> list[Any]:
     if not any(isinstance(item, kind) for item in items):
         return items_of(rows, kind)
     return [each.row if isinstance(each.row, kind) else item_of(each, kind) for each in rows]
+
+
+def refuse_unknown_picks(items: Sequence[Any], task: Task) -> None:
+    """What a parameter picks items by is found in some of them, else it is a slip."""
+    for parameter, field in task.picks.items():
+        known = {getattr(item, field) for item in items}
+        for name in getattr(task, parameter):
+            if name not in known:
+                raise unknown(field, name, known - {""})
 
 
 def begun_with(items: Sequence[Any], task: type[Task]) -> list[Any]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from hashlib import blake2b
-from inspect import iscoroutinefunction, signature
+from inspect import get_annotations, iscoroutinefunction, signature
 from random import Random
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
@@ -24,16 +24,22 @@ MEANING = re.compile(r"^ *(\w+) {2,}(\S.*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Role:
-    """How many seats a role has: `Role()` one, `Role(2)` two, `Role(2, 10)` two to ten. Instruments are never ranked."""
+    """How many seats a role has: `Role()` one, `Role(2)` two, `Role(2, 10)` two to ten. Instruments are never ranked.
+
+    `Role(2, 10, step=2)` has 2, 4, 6, 8 or 10.
+    """
 
     least: int = 1
     most: int | None = None
     instrument: bool = False
+    step: int = 1
     heard: bool = False  # an instrument whose words contestants hear: it cannot be replaced where a match is judged again
 
     def __post_init__(self) -> None:
         if self.least < (0 if self.instrument else 1) or self.largest < max(1, self.least):
             raise TaskError(f"a role cannot have {self.least} to {self.most} seats")
+        if self.step < 1 or (self.largest - self.least) % self.step:
+            raise TaskError(f"a role cannot have {self.least} to {self.most} seats in steps of {self.step}")
 
     @property
     def largest(self) -> int:
@@ -43,6 +49,19 @@ class Role:
     def open(self) -> bool:
         """Whether the number of seats is left to the plan."""
         return self.largest != self.least
+
+    @property
+    def sizes(self) -> range:
+        """How many seats there may be."""
+        return range(self.least, self.largest + 1, self.step)
+
+    @property
+    def said(self) -> str:
+        """The same in words."""
+        if self.step == 1 or not self.open:
+            return f"{self.least} to {self.largest}" if self.open else str(self.least)
+        *before, last = map(str, self.sizes)
+        return f"{', '.join(before)} or {last}"
 
     def seats(self, name: str, count: int) -> list[Seat]:
         """The seats of this role when so many are taken."""
@@ -155,6 +174,7 @@ class Task:
     roles: ClassVar[Mapping[str, Role]] = {}
     item_type: ClassVar[type | None] = None
     repeats: ClassVar[int] = 1  # how often a plan plays everything unless told otherwise
+    picks: ClassVar[Mapping[str, str]] = {}  # parameters that name what is played, and the field of items with these names
     in_turn: ClassVar[bool] = False  # whether seats of one role speak one after another: a plan then draws who follows whom
     bots: ClassVar[Mapping[str, Callable[..., Any]]] = {}
     bundled: ClassVar[Sequence[Any]] = ()  # items that the task brings along, played on where nothing else is said
@@ -229,6 +249,11 @@ class Task:
             is_dataclass(cls.item_type) and "id" in {field.name for field in fields(cls.item_type)}
         ):
             raise TaskError(f"{cls.__name__}.item_type must be a frozen dataclass with a field `id`")
+        declared = {name for kind in cls.__mro__ for name in get_annotations(kind)}
+        known = {field.name for field in fields(cls.item_type)} if cls.item_type is not None else set()
+        for parameter, field in cls.picks.items():
+            if parameter not in declared or field not in known:
+                raise TaskError(f"{cls.__name__}.picks wants {{parameter: field of its items}}, not {parameter!r}: {field!r}")
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         made = getattr(cls, "__dataclass_params__", None)

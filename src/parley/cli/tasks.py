@@ -104,7 +104,7 @@ def described(task: type[Task]) -> dict[str, Any]:
     return {
         "roles": {
             name: {
-                "seats": f"{role.least} to {role.largest}" if role.open else str(role.least),
+                "seats": role.said,
                 "instrument": role.instrument,
                 "optional": role.least == 0,
             }

@@ -47,11 +47,11 @@ def together(table: Table, turn: int, rng: Random) -> Iterator[Seating]:
     if name is None:
         raise UsageError(f"{task.name} has no single role of open size, so its models cannot sit together: use round_robin")
     role = task.roles[name]
-    if not role.least <= len(contestants) <= role.largest:
+    if len(contestants) not in role.sizes:
         raise UsageError(
-            f"{task.name} seats {role.least} to {role.largest} {name} together, got {len(contestants)} models"
+            f"{task.name} seats {role.said} {name} together, got {len(contestants)} models"
             + (" (one model may be given twice under two aliases)" if len(contestants) < role.least else "")
-            + (": `--plan cycles` seats them in groups" if len(contestants) > role.largest else "")
+            + (": `--plan cycles` seats them in groups" if len(contestants) > role.least else "")
         )
     if task.in_turn:
         contestants = Random(f"{table.seed}|{turn // len(contestants)}").sample(list(contestants), len(contestants))
@@ -80,7 +80,7 @@ def cycles(table: Table, turn: int, rng: Random) -> Iterator[Seating]:
     against a partner drawn from all the others alike. A role of open size seats everybody if it can, in one match.
     """
     count, name = len(table.contestants), table.open_role
-    size = table.size or (min(count, table.roles[name].largest) if name else None)
+    size = table.size or (max((size for size in table.roles[name].sizes if size <= count), default=None) if name else None)
     seats = filled(table, table.seats(size))
     if name and len(seats) == count:
         yield from together(table, turn, rng)
@@ -143,10 +143,9 @@ def seated_instruments(task: Task, given: Mapping[str, Sequence[str]]) -> dict[S
     seats: dict[Seat, str] = {}
     for name, role in known.items():
         aliases = given.get(name, ())
-        if not role.least <= len(aliases) <= role.largest:
+        if len(aliases) not in role.sizes:
             raise UsageError(
-                f"{task.name}: role {name!r} takes {role.least} to {role.largest} models, got {len(aliases)}: "
-                f"--role {name}=PROVIDER/NAME"
+                f"{task.name}: role {name!r} takes {role.said} models, got {len(aliases)}: --role {name}=PROVIDER/NAME"
             )
         seats.update(zip(role.seats(name, len(aliases)), aliases, strict=True))
     return seats

@@ -63,5 +63,5 @@ def refuse_size(table: Table, plan: str, size: int) -> None:
     if name is None or plan not in ("cycles", "round_robin"):
         raise UsageError("--seats is for tasks with one role of open size, and for the plans cycles, race and round_robin")
     role = table.roles[name]
-    if not role.least <= size <= role.largest:
-        raise UsageError(f"--seats {size}: {table.task.name} seats {role.least} to {role.largest} {name}")
+    if size not in role.sizes:
+        raise UsageError(f"--seats {size}: {table.task.name} seats {role.said} {name}")

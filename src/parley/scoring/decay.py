@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Literal, TypeVar
 
-BEYOND = 2  # rounds, after which the paper takes a match for a successful one if both words were guessed
+BEYOND = 2  # rounds; a match that took more until both words were guessed is a successful one
 Never = Literal["zero", "l+1"]
 Who = TypeVar("Who")
 
@@ -36,6 +36,16 @@ def scored(firsts: Mapping[Who, int | None], groups: Mapping[Who, str], length: 
         confused = confusion([firsts[other] for other in firsts if groups[other] != groups[who]], length)
         found[who] = {"age": age(understood, confused), "comprehension": understood, "confusion": confused}
     return found
+
+
+def went_beyond(both: int | None, rounds: int) -> bool:
+    """Whether two rounds were not enough: not for both words, which were guessed by the end of some round or of none (§4.1)."""
+    return (rounds if both is None else both) > BEYOND
+
+
+def successful(both: int | None) -> bool:
+    """Whether both words were guessed, and that took more than two rounds: the matches that the paper goes on with (§4.1)."""
+    return both is not None and both > BEYOND
 
 
 def held(first: int | None, length: int) -> int:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from random import Random
 from typing import Literal
 
-from parley import Fields, Metric, Prompt, Referee, Role, Scores, Seat, Sight, Task, UsageError, WordPair
-from parley.scoring.decay import BEYOND, Never, scored
+from parley import Metric, Prompt, Referee, Role, Scores, Seat, Sight, Task, WordPair
+from parley.descriptions import TELLING, VAGUE, associations, field, form
+from parley.scoring.decay import BEYOND, Never, scored, successful
 from parley.scoring.matching import BASIS, alike, folded, matches, mentions
 
 OWN_WORD = "own word said"
 REPEATED = "description repeated"
 EMPTY = "nothing described"
+SPREADS = {"age": 0.2, "comprehension": 0.25, "confusion": 0.25}
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class WordGuessing(Task):
     unit          in what first right guesses are counted: turns of the whole match, or rounds
     length        of the longest possible match, or of the actual one
     never         what a player has who never guesses right
-    only          whether all matches count, or only the successful ones
+    only          whether all matches count, or only those that took more than two rounds until both words were guessed
     topics        those that are played; none named: all
     n             how many players there are
     me            the player who is told
@@ -48,8 +48,9 @@ class WordGuessing(Task):
     only: Literal["all", "successful"] = "all"
     topics: tuple[str, ...] = ()
 
-    roles = {"players": Role(2, 10)}
+    roles = {"players": Role(2, 10, step=2)}
     item_type = WordPair
+    picks = {"topics": "topic"}
     in_turn = True
     stand_in = "guesser"
 
@@ -61,7 +62,7 @@ class WordGuessing(Task):
             referee.tell(player, referee.render(RULES, n=len(players), me=str(player), word=words[player]))
         referee.tell(players, referee.render(HEARD[self.open_guesses]))
 
-        turn, number, described = 0, 0, list[str]()
+        turn, number, both, described = 0, 0, None, list[str]()
         firsts: dict[Seat, int | None] = dict.fromkeys(players)
         for number in range(1, self.rounds + 1):
             for player in players:
@@ -69,15 +70,17 @@ class WordGuessing(Task):
                 others = [other for other in players if other != player]
                 said = await self.turn(referee, player, others, number, words[player], described)
                 self.circulate(referee, player, others, said, words[player])
-                opponents = [other for other in others if words[other] != words[player]]
-                if said and firsts[player] is None and any(matches(said[field(o)], pair.names(words[o])) for o in opponents):
+                own, opponents = pair.names(words[player]), [other for other in others if words[other] != words[player]]
+                right = said and any(matches(said[field(each)], pair.names(words[each]), own) for each in opponents)
+                if right and firsts[player] is None:
                     firsts[player] = turn if self.unit == "turn" else number
-            guessed = {words[player] for player in players if firsts[player]} == {pair.a, pair.b}
-            if guessed and self.end == "all_guessed":
+            if both is None and len({words[player] for player in players if firsts[player]}) == 2:
+                both = number
+            if both and self.end == "all_guessed":
                 break
 
-        referee.note(guessing={"words": words, "firsts": firsts, "rounds": number, "guessed": guessed})
-        if self.only == "successful" and not (guessed and number > BEYOND):
+        referee.note(guessing={"words": words, "firsts": firsts, "rounds": number, "both": both})
+        if self.only == "successful" and not successful(both):
             return dict.fromkeys(players)
         longest, actual = (len(players) * self.rounds, turn) if self.unit == "turn" else (self.rounds, number)
         return scored(firsts, words, longest if self.length == "maximum" else actual, self.never)
@@ -113,10 +116,7 @@ class WordGuessing(Task):
             referee.tell(others, referee.render(GUESSED, who=str(player), guesses=referee.quote(guesses, player)))
 
     def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
-        if seats["players"] % 2:
-            raise UsageError(f"{self.name} wants two groups of one size, so 2, 4, 6, 8 or 10 players, not {seats['players']}")
-        spreads = {"age": 0.2, "comprehension": 0.25, "confusion": 0.25}
-        return [Metric(name, 0, 1, epsilon=0.05, spread=spread, digits=3) for name, spread in spreads.items()]
+        return [Metric(name, 0, 1, epsilon=0.05, spread=spread, digits=3) for name, spread in SPREADS.items()]
 
     def unfit(self, item: WordPair) -> str:
         if self.topics and item.topic not in self.topics:
@@ -131,20 +131,7 @@ class WordGuessing(Task):
         if self.rounds < 1:
             raise ValueError(f"rounds must be at least 1, not {self.rounds}")
         if self.only == "successful" and self.rounds <= BEYOND:
-            raise ValueError(f"only=successful keeps matches of more than {BEYOND} rounds, and rounds is {self.rounds}")
-
-
-def field(other: Seat) -> str:
-    """Where a reply names the word of a seat."""
-    return f"player_{other.number}"
-
-
-@cache
-def form(*others: Seat) -> Fields:
-    """A description and a guess for every other seat."""
-    guess = "your guess at the word of {}, or an empty text"
-    guesses = {field(other): {"type": "string", "description": guess.format(other)} for other in others}
-    return Fields({"description": {"type": "string", "description": "your description"}, **guesses})
+            raise ValueError(f"only=successful keeps matches that took more than {BEYOND} rounds, and rounds is {self.rounds}")
 
 
 RULES = Prompt(
@@ -174,29 +161,6 @@ WHY = {
 DESCRIBED = Prompt("described", "{who} has described its word:\n{said}")
 GUESSED = Prompt("guessed", "{who} has guessed:\n{guesses}")
 VOID = Prompt("void", "{who} has lost its turn without a description.")
-
-THINGS = (
-    "anchor", "attic", "avalanche", "bamboo", "barrel", "beacon", "bellows", "blizzard", "cathode", "cello", "chimney", "cobweb",
-    "compost heap", "cork", "dune", "easel", "ember", "flint", "fjord", "gargoyle", "gravel", "hammock", "harvest", "hourglass",
-    "ivy", "kite", "lantern", "loom", "magnet", "marble", "monsoon", "nutmeg", "obelisk", "orchard", "paraffin", "parchment",
-    "pendulum", "porcelain", "quarry", "quill", "ribbon", "saddle", "sawdust", "scaffold", "sundial", "thimble", "trellis",
-    "raft", "tripod", "velvet", "vineyard", "wax seal", "weathervane", "whirlpool", "wicker", "xylophone", "yarn", "zephyr",
-)  # fmt: skip
-TELLING = ("It goes with {}.", "People think of {} then.", "It is never far from {}.", "Where there is {}, it may be.", "Say {}.")
-VAGUE = (
-    "common", "plain", "useful", "known", "old", "simple", "liked", "usual", "real", "ordinary", "varied", "familiar", "modest",
-    "various", "general", "typical",
-)  # fmt: skip
-EACH = 6  # things that a word is associated with
-
-
-@cache
-def associations(pair: WordPair) -> dict[str, list[str]]:
-    """What each word of a pair goes with, always the same, and under "" what goes with neither; never a name of either."""
-    names = {name for word in (pair.a, pair.b) for name in pair.names(word)}
-    free = [thing for thing in THINGS if not any(mentions(thing, name) or matches(thing, [name]) for name in names)]
-    drawn = Random(f"{pair.a}|{pair.b}").sample(free, len(free))
-    return {pair.a: drawn[:EACH], pair.b: drawn[EACH : 2 * EACH], "": drawn[2 * EACH :]}
 
 
 def guesser(sight: Sight, strength: float = 0.5, openness: float = 0.5) -> dict[str, str]:
