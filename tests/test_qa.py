@@ -250,6 +250,11 @@ def test_a_student_knows_a_question_in_every_match_or_in_none():
     assert known != others
 
 
+def test_accuracy_is_shown_by_subject(tmp_path):
+    result = run(QA(shots=0), {"a": {"model": "bot/student", "knowledge": 1}}, store=tmp_path)
+    assert {row["topic"]: row["mean"] for row in result.data["topics"]} == dict.fromkeys({item.subject for item in SAMPLES}, 1)
+
+
 def test_three_students_rank_in_order():
     models = {
         name: {"model": "bot/student", "knowledge": knows} for name, knows in {"good": 0.95, "fair": 0.6, "poor": 0.1}.items()

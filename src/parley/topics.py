@@ -1,4 +1,4 @@
-"""Scores by topic, where items have topics (AGE, figure 2)."""
+"""Scores by topic or subject, where items have one (AGE, figure 2)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ Data = Mapping[str, Any]
 
 
 def topics(findings: Findings) -> list[dict[str, Any]]:
-    """Every model's mean by topic, where items have topics: what a heat map of models and topics shows (figure 2)."""
-    topic_of = {str(item["id"]): item["topic"] for item in findings.archive.items() if item.get("topic")}
+    """Every model's mean by topic or subject: what a heat map of models and topics shows (figure 2)."""
+    named = {str(item["id"]): item.get("topic") or item.get("subject") for item in findings.archive.items()}
+    topic_of = {item: str(topic) for item, topic in named.items() if topic}
     by_topic: dict[str, list[Observation]] = defaultdict(list)
     for row in findings.observations:
         if row.block in topic_of:
@@ -36,7 +37,7 @@ def topics(findings: Findings) -> list[dict[str, Any]]:
 def topic_tables(data: Data) -> list[Table]:
     """The leading score by topic and model."""
     if not data["topics"]:
-        return [nothing("the items of this run have no topics, or nothing was played")]
+        return [nothing("the items of this run have no topics or subjects, or nothing was played")]
     leading = data["topics"][0]["metric"]
     rows = [row for row in data["topics"] if row["metric"] == leading]
     aliases, digits = sorted({row["alias"] for row in rows}), data["digits"][leading]
