@@ -263,9 +263,23 @@ def test_what_is_wrong_with_a_list_is_said_with_its_row(tmp_path, text, said):
     [
         ({"a": "cake", "b": 3}, "row 1 .*b wants a word, found int"),
         ({"a": "cake", "b": "bread", "synonyms_a": {"x": 1}}, "row 1 .*synonyms_a wants a list of words, found dict"),
-        (["cake", "bread"], "row 1: wanted an object"),
+        (["cake"], "row 1: wanted an object"),
+        (["cake", "bread", "food", "more"], "row 1: wanted an object"),
     ],
 )
 def test_what_is_wrong_with_a_row_of_json_is_said(tmp_path, row, said):
     with pytest.raises(UsageError, match=said):
         items_from(written(tmp_path, "mine.json", json.dumps([row])), WordPair)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pairs.json", '[["guitar", "violin"], ["sofa", "bed", "home"]]'),
+        ("pairs.jsonl", '["guitar", "violin"]\n["sofa", "bed", "home"]\n'),
+    ],
+)
+def test_lists_of_two_words_are_pairs(name, text, tmp_path):
+    (tmp_path / name).write_text(text)
+    found = items_from(str(tmp_path / name), WordPair)
+    assert [(each.a, each.b, each.topic) for each in found] == [("guitar", "violin", ""), ("sofa", "bed", "home")]

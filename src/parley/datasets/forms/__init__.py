@@ -28,6 +28,7 @@ class Form:
     also: tuple[str, ...] = ()  # further columns that are read where they are there
     joined: Callable[[Sequence[Located]], Iterable[Located]] | None = None  # where an item is made of several rows
     placed: Callable[[Located], Row] | None = None  # where the name of a file says something about its rows
+    in_order: tuple[str, ...] = ()  # of rows that are lists: what stands where
 
 
 @cache
@@ -39,6 +40,7 @@ def all_forms() -> tuple[Form, ...]:
 
 def items_of(rows: Sequence[Located], kind: type, columns: Columns | None = None) -> list[Any]:
     """All rows of a dataset as items, no two of which have the same id; rows that are only parts of items are put together."""
+    rows = in_columns(rows, kind) if not columns else rows
     if rows and not columns and isinstance(rows[0].row, Mapping):
         form = next((each for each in all_forms() if each.item_type is kind and rows[0].row.keys() >= set(each.columns)), None)
         if form is not None and form.joined is not None:
@@ -50,6 +52,17 @@ def items_of(rows: Sequence[Located], kind: type, columns: Columns | None = None
             raise UsageError(f"two items have the id {item.id!r}: {first}, and {row.where}; each wants an id of its own")
         found.append(item)
     return found
+
+
+def in_columns(rows: Sequence[Located], kind: type) -> Sequence[Located]:
+    """Rows that are lists with names for their columns, where a form has them."""
+    names = next((form.in_order for form in all_forms() if form.item_type is kind and form.in_order), ())
+    return [
+        each._replace(row=dict(zip(names, each.row, strict=False)))
+        if isinstance(each.row, list) and 2 <= len(each.row) <= len(names)
+        else each
+        for each in rows
+    ]
 
 
 def item_of(found: Located, kind: type, columns: Columns | None = None) -> Any:

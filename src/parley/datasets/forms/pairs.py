@@ -54,7 +54,7 @@ def words_in(found: Any, column: str) -> tuple[str, ...]:
 
 
 FORMS = (
-    Form(WordPair, "word pairs", ("a", "b"), plain, also=ALSO),
+    Form(WordPair, "word pairs", ("a", "b"), plain, also=ALSO, in_order=("a", "b", "topic")),
     Form(WordPair, "word pairs", ("word_a", "word_b"), renamed, also=ALSO),
     Form(WordPair, "word pairs", ("word1", "word2"), renamed, also=ALSO),
 )
