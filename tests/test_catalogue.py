@@ -10,7 +10,7 @@ from parley.catalogue import rule_digest, task_class, with_shared
 from parley.errors import ReplayError
 from tests import games
 
-OVERLAP = ["parley.scoring", "parley.scoring.overlap", "parley.scoring.languages"]
+OVERLAP = ["parley.scoring", "parley.scoring.overlap", "parley.scoring.languages", "parley.scoring.votes"]
 POEM = str(Path(__file__).parents[1] / "examples" / "poem.yaml")
 
 

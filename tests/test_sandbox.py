@@ -224,7 +224,8 @@ def test_a_killed_sandbox_is_replaced_and_the_program_judged(sandbox, which):
     def kill():
         time.sleep(0.4)
         for pid in before if which == "first" else zygotes(sandbox) - before:
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it went with another
+                os.kill(pid, signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()
