@@ -67,8 +67,12 @@ Any answer but A|The answer cannot be A|I cannot answer A|不应该选A，C是�
 Answer: A & C|Answer: A + C|A; or C|A & C|A + C|A (or maybe C)|I don't think the answer is A|有的同学会选A|若误选A，则忽略了|\
 Draft: {"answer": "A"} … Final: {"answer": "C"}|{"answer": "A"}\nFinal answer: C|The answer isn't A|A is not the answer|\
 Answer A is not correct.|Answer: A, but this is wrong|如果选A，那么|A. Paris\nB. London\nC. Rome\nD. New York|A\nC|\
-Hmm, answer: A. Actually no, it's C.|The answer is A - no, C.|The answer is A... no wait, C|Answer: A -> C|Answer: A C|(A)(C)|\
-The answer is A; sorry, C|Is the answer A?|答案是A或C|答案是A和C|Answer: AC|Everything except A|If the answer is A, then no."""
+Hmm, answer: A. Actually no, it's C.|The answer is A - no, C.|The answer is A... no wait, C|Answer: A -> C|\
+Answer: A C|(A)(C)|\
+The answer is A; sorry, C|Is the answer A?|答案是A或C|答案是A和C|Answer: AC|\
+Answer: A (wrong)|Answer: A - incorrect|答案：A（错误）|Answer: A ✗|A. Wrong|\
+The worst answer is A|My first answer was A, now C|The answer was A but now C|\
+I would choose A if it were France|Everything except A|If the answer is A, then no."""
 
 
 @pytest.mark.parametrize("text", [*ROME.split("|"), *(LIST + each for each in CONCLUSIONS.split("|"))])
@@ -101,7 +105,11 @@ def test_the_articles_and_the_letters_of_choices_do_not_mislead():
     assert [many.read(text) for text in ("I", "(I)", "The answer is J.", "7")] == ["I", "I", "J", "H"]
     with pytest.raises(Unreadable):
         many.read("I cannot say")
+    truth = Option(("True", "False"))
+    assert [truth.read(text) for text in ("B. False", "Answer: B (False)", "False", "The answer is B. False.")] == ["B"] * 4
+    assert Option(("B", "A")).read("B) A") == "B"
     twice = Option(("4", "5", "4"))
+    assert twice.read("A. 4") == "A"
     assert twice.read("A") == "A"
     with pytest.raises(Unreadable, match="more than one choice: A, C"):
         twice.read("4")

@@ -159,7 +159,7 @@ WRONG = {
     "one choice": (PLAIN | {"choices": ["a"]}, "choices wants a list of two texts or more"),
     "no list": (PLAIN | {"choices": "a"}, "choices wants a list of two texts or more, found 'a'"),
     "text or number": (PLAIN | {"choices": ["1", "2", "3"], "answer": "1"}, "is the text of one choice and stands for another"),
-    "a number or its text": ({"question": "1 + 1?", "choices": [1, 2, 3], "answer": 2}, "row 2 .*: answer '2' is the text of .*letter"),
+    "a number or its text": ({"question": "1 + 1?", "choices": [1, 2, 3], "answer": 2}, "row 2 .*: answer '2' is .*letter"),
     "a column's": (CEVAL | {"A": "10", "B": "3", "C": "2", "D": "1", "answer": 3}, "row 2 .*: answer '3' is the text of one"),
     "another spelling": (CEVAL | {"A": "10", "B": "3.0", "C": "2", "D": "1", "answer": "3"}, "write the letter"),
     "no question": (PLAIN | {"question": " "}, "row 2: the question is empty"),

@@ -34,8 +34,9 @@ WEAK = re.compile(rf"(?:\banswer\b{SIGNS}{NAMED}|答案{SIGNS}|选择?(?:选项|
 # What stands before an announcement that is none.
 CLAUSE = re.compile(r"[.!?;,:\n。！？；，：]")
 UNMEANT = re.compile(
-    r"(?:\b(?:wrong|incorrect|false|not|never|cannot|unable|any|no|if|suppose|assume|assuming|than|might|could|may|who|students?)"
-    r"|n['’]t)(?:\s+(?:think|believe|say|agree|assume|that|to|be|the|this|my|your|its|final|correct|right|best|an?))*\s*\Z"
+    r"(?:\b(?:wrong|incorrect|false|not|never|cannot|unable|any|no|if|suppose|assume|assuming|than|might|could|may|who|students?"
+    r"|worst|least|opposite|other|another|first|initial|previous|earlier|original|tempting)"
+    r"|n['’]t)(?:\s+(?:think|believe|say|agree|assume|that|to|be|the|this|my|your|its|final|correct|right|best|likely|an?))*\s*\Z"
     r"|(?:不(?!难|过)|非|勿|误|错误?的?|别|若|如果|假如|假设|要是|有的|有人|同学|学生)[^\s]{0,6}\Z",
     re.IGNORECASE,
 )

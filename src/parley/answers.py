@@ -30,7 +30,7 @@ MENTIONED = re.compile(rf"(?<![\w'’]){LETTER}")
 MARKED = re.compile(r"[(\[（【*]([A-Z])[)\]）】*]")
 BEHIND = re.compile(r"[)\]}）】」”\"'*_`$]*[.:：、,)-]?[\s*_`]*")  # what stands between a letter and its text
 ANOTHER = re.compile(
-    rf"(?:[\s)\]}}）】*]{{1,9}}|{CLOSING}(?:[(（\[]\s?)?(?:[,，;；/、&+]|[-=]>|→|\bor\b|\band\b|或者?|和|与|及)\s{{0,3}}"
+    rf"(?:[\s)\]}}）】*]{{1,9}}|{CLOSING}(?:[(（\[]\s?)?(?:[,，;；/、&+]|[-=]>|→|\b(?:but\s)?now\b|\bor\b|\band\b|或者?|和|与|及)\s{{0,3}}"
     rf"(?:(?:(?:or|and|maybe|perhaps|possibly|even|also|either)\b|可能是?|也许是?|或者?)\s{{0,3}}){{0,4}}){OPENING}{LETTER}"
 )
 CORRECTED = re.compile(
@@ -42,13 +42,17 @@ FAULT = r"wrong|incorrect|false|mistakes?|mistaken|traps?|errors?|distractors?|i
 RIGHT = r"correct|right|true|answer|it|possible|valid|best|one"
 FEW = r"(?:\w{1,30}\s{1,3}){0,3}?"
 RETRACTED = re.compile(
-    r"[)\]}）】」”\"'*_`$]*\s{0,3}(?:[?？]|[,，]?\s{0,3}(?:(?:but|and|it|this|that|which)\s{1,3}){0,2}"
+    r"[)\]}）】」”\"'*_`$]*\s{0,3}(?:[?？×✗✘❌]|(?:if|unless)\b"
+    rf"|[(（:：,.–—-]{{0,2}}\s{{0,3}}(?:(?:{FAULT})\b(?=\W{{0,5}}(?:\Z|[).,;\n]))|错误?(?!\w))"
+    r"|[,，]?\s{0,3}(?:(?:but|and|it|this|that|which)\s{1,3}){0,2}"
     rf"(?:(?:is|was|are|seems|looks|would\s+be|may\s+be|can|could)\s{{1,3}}{FEW}(?:{FAULT}|not\s{{1,3}}{FEW}(?:{RIGHT}))\b"
     r"|(?:is|was|ca|could|wo|would)n['’]t\b|cannot\b|can\s+not\b)"
     r"|选?项?(?:是|也)?(?:错|不|有误)|[,，]\s?(?:这|那|它)个?(?:选项)?(?:显然)?(?:是|也)?(?:错|不|有误))",
     re.IGNORECASE,
 )
-SUPPOSED = re.compile(r"\b(?:if|suppose|assuming)\b|若|如果|假如|假设|要是|有的|同学|[?？]\W{0,5}\Z", re.IGNORECASE)
+SUPPOSED = re.compile(
+    r"\b(?:if|suppose|assuming|worst|least|opposite)\b|若|如果|假如|假设|要是|有的|同学|[✗✘❌×]|[?？]\W{0,5}\Z", re.IGNORECASE
+)
 DENIED_LETTERS = re.compile(
     r"(?i:\b(?:not|neither|nor|rather\s{1,3}than|instead\s{1,3}of|except|(?:any|anything|all|every)\b[^.,;\n]{0,30}?\bbut)|n['’]t"
     r"|不(?:能|应|应该|会|可|该)?(?:是|选择?)?)\s{0,3}(?i:(?:the\s{1,3})?(?:answer|option|choice|选项))?"
@@ -108,13 +112,17 @@ class Option:
         if found := self.texts.get(plain(said)):
             return found
         first = re.match(rf"{OPENING}([{self.letters}])(?:(?=选?项)|(?![\w'’]))", said)
-        return set() if first is None or RETRACTED.match(said, first.end()) else self.with_others(first[1], said, first.end())
+        return self.with_others(first[1], said, first.end()) if first else set()
 
     def with_others(self, letter: str, said: str, end: int) -> set[str]:
-        """A letter that is said, the choice whose text follows it, and a letter that is said beside it or instead."""
+        """A letter that is said and not taken back, the choice whose text follows it, and a letter beside it or instead."""
         behind = BEHIND.match(said, end)
         text = self.texts.get(plain(said[behind.end() if behind else end :]), set())
-        others = (ANOTHER.match(said, end), CORRECTED.search(said, end, end + LONGEST_ANSWER)) if letter not in text else ()
+        if letter in text:
+            return text if len(text) == 1 else {letter}
+        if RETRACTED.match(said, end):
+            return set()
+        others = ANOTHER.match(said, end), CORRECTED.search(said, end, end + LONGEST_ANSWER)
         return {letter} | text | ({found[1] for found in others if found} & set(self.letters))
 
     def write(self, value: Any, reason: str = "") -> str:
@@ -209,7 +217,7 @@ def leading(lines: list[str], option: Option) -> set[str]:
     found = set()
     for line in lines:
         begun = LEADING.match(line) or ALONE.fullmatch(line)
-        if begun and begun[1].upper() in option.letters and not RETRACTED.match(line, begun.end()):
+        if begun and begun[1].upper() in option.letters:
             found |= option.with_others(begun[1].upper(), line, begun.end(1))
         else:
             found |= option.texts.get(plain(line), set())
