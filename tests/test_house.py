@@ -14,7 +14,7 @@ SRC = Path(parley.__file__).parent
 # A module imports only from its own block or the blocks above it.
 BLOCKS = [
     ["errors", "material", "parameters", "parsing", "task", "expect", "pool", "referee", "works", "writing", "cooperation",
-     "answers", "descriptions", "scoring", "tasks"],
+     "numerals", "announcements", "answers", "descriptions", "scoring", "tasks"],
     ["packaged", "weights", "providers", "participants", "memory", "sandbox"],
     ["anonymity", "record", "effects", "seating", "match"],
     ["store", "plan", "items", "datasets", "config", "catalogue", "definitions", "marked", "aliases", "experiment", "prepared",

@@ -478,11 +478,14 @@ def test_bots_make_the_whole_of_it_run_without_a_key(tmp_path):
     assert command("audit", "last", "--json", cwd=tmp_path).json["breaches"] == []
 
 
-@pytest.mark.parametrize("runs", [20, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [20, pytest.param(150, marks=[pytest.mark.slow, pytest.mark.timeout(600)])])
 def test_planted_knowledge_is_found(runs):
     order = [f"bot/candidate:knowledge={share}" for share in (0.9, 0.6, 0.3)]
     roles = {role: [bot] for role, bot in BOTS.items()}
     check_planted(KIEval(verify="no", rounds=2), order, roles=roles, items=SAMPLES, blocks=30, runs=runs)
+
+
+LONG = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 async def examined(bots, seed):
@@ -501,7 +504,7 @@ async def examined(bots, seed):
     return points
 
 
-@pytest.mark.parametrize(("seeds", "caught", "blamed"), [(20, 18, 3), pytest.param(200, 190, 20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("seeds", "caught", "blamed"), [(20, 18, 3), pytest.param(200, 190, 20, marks=LONG)])
 def test_who_has_only_memorised_answers_is_suspected_and_who_knows_is_not(seeds, caught, blamed):
     """Seven honest bots and two that know little and have memorised much, without a set of models that is trusted."""
     found, wrong = 0, 0

@@ -1,6 +1,7 @@
 """Questions and answers: how replies are read, the rule by feeding replies, worked examples, planted knowledge, whole runs."""
 
 import asyncio
+import math
 import re
 import time
 from contextlib import suppress
@@ -10,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley import Question, Seat, Sight, UsageError, resume, run, run_async
-from parley.answers import Exact, Option, Weighed, is_right, number, numeral, same
+from parley.answers import Exact, Option, Weighed, is_right
 from parley.datasets import items_from
 from parley.datasets.works import works_of
 from parley.errors import ReplayError, Unreadable
+from parley.numerals import folded, number, numeral, same
 from parley.pool import Example
 from parley.providers.protocol import Reply
 from parley.tasks.qa import QA
@@ -50,6 +52,39 @@ NEITHER = """|A or B|A, B|The answer is A or B|The answer is A/B|Paris or London
 答案不是B|不选B|E|The answer is E|42|I do not know|A good question|I have no idea|A. Paris\nB. London|{"answer": "E"}|\
 {"answer": "A or B"}|Neither"""
 
+LIST = "A. Paris is in France.\nB. London\nC. Rome\nD. New York\n\n"
+CONCLUSIONS = """Therefore, the correct option is C.|So the correct choice is **C. Rome**.|I choose C.|\
+Thus, the answer is clearly C.|The answer has to be C.|Answer is: option (C)|所以正确选项是C。|C|**C**|So C.|Answer: C, I think.|\
+Rome|The answer is C because A is wrong.|It is not hard to see that the answer is C|The answer to question 2 is C."""
+ROME = """正确选项是C|故选C项。|选C，不选A|我不选A，我选C|排除A、B，选C|C. Rome is right; A is not.|Answer: C. A is wrong.|\
+【答案】C\n【解析】选项A错误，选项B错误|Neither A nor B, so C.|C (not A)|C, not A|not A but C|\
+Answer C is correct. Answer A is wrong because it is in France.|The correct answer is C. The answer A is a common mistake.|\
+答案是C。不能选A，因为它不对。|答案是C。不应选A。|答案是C，而不选择A。|答案：C\n若误选A，则忽略了|答案：C。有的同学会选A，这是错误的。|\
+The answer is C. Some students would answer A.|{"answer": "C", "reason": "the answer A is wrong"}|\
+{"answer": "C"}\nThe answer is C.|{"answer": "C"} {"answer": "Rome"}|## Answer\n\nC|I do not think the answer is A.\nAnswer: C"""
+NOT_PARIS = """Answer: A is incorrect, so it must be C|The answer is A? No, C.|Wrong answer: A|The incorrect answer is A|\
+Any answer but A|The answer cannot be A|I cannot answer A|不应该选A，C是对的|错误答案：A|Answer: A (or maybe C)|Answer: A; or C|\
+Answer: A & C|Answer: A + C|A; or C|A & C|A + C|A (or maybe C)|I don't think the answer is A|有的同学会选A|若误选A，则忽略了|\
+Draft: {"answer": "A"} … Final: {"answer": "C"}|{"answer": "A"}\nFinal answer: C|The answer isn't A|A is not the answer|\
+Answer A is not correct.|Answer: A, but this is wrong|如果选A，那么|A. Paris\nB. London\nC. Rome\nD. New York|A\nC|\
+Hmm, answer: A. Actually no, it's C.|The answer is A - no, C.|The answer is A... no wait, C|Answer: A -> C|\
+Answer: A C|(A)(C)|\
+The answer is A; sorry, C|Is the answer A?|答案是A或C|答案是A和C|Answer: AC|\
+Answer: A (wrong)|Answer: A - incorrect|答案：A（错误）|Answer: A ✗|A. Wrong|\
+The worst answer is A|My first answer was A, now C|The answer was A but now C|\
+I would choose A if it were France|Everything except A|If the answer is A, then no."""
+
+
+@pytest.mark.parametrize("text", [*ROME.split("|"), *(LIST + each for each in CONCLUSIONS.split("|"))])
+def test_a_conclusion_counts_and_what_is_denied_or_listed_does_not(text):
+    assert Option(CITIES).read(text) == "C"
+
+
+@pytest.mark.parametrize("text", NOT_PARIS.split("|"))
+def test_what_is_denied_doubted_or_contradicted_is_unreadable(text):
+    with pytest.raises(Unreadable):
+        Option(CITIES).read(text)
+
 
 @pytest.mark.parametrize("text", LONDON.split("|"))
 def test_a_choice_is_read_however_it_is_said(text):
@@ -70,7 +105,11 @@ def test_the_articles_and_the_letters_of_choices_do_not_mislead():
     assert [many.read(text) for text in ("I", "(I)", "The answer is J.", "7")] == ["I", "I", "J", "H"]
     with pytest.raises(Unreadable):
         many.read("I cannot say")
+    truth = Option(("True", "False"))
+    assert [truth.read(text) for text in ("B. False", "Answer: B (False)", "False", "The answer is B. False.")] == ["B"] * 4
+    assert Option(("B", "A")).read("B) A") == "B"
     twice = Option(("4", "5", "4"))
+    assert twice.read("A. 4") == "A"
     assert twice.read("A") == "A"
     with pytest.raises(Unreadable, match="more than one choice: A, C"):
         twice.read("4")
@@ -78,7 +117,12 @@ def test_the_articles_and_the_letters_of_choices_do_not_mislead():
 
 EIGHTEEN = """18|18.|$18|18.00|Answer: 18|**Answer: 18**|Answer: **18**|#### 18|So 9*2 = 18|The answer is 18 eggs.|\
 Answer: 9 * 2 = 18|\\boxed{18}|{"answer": 18}|{"answer": "18"}|First 3 and 4.\nSo she has 18.|答案：18|答案是18元|\
-The answer is 20. No: the answer is 18.|＃＃＃＃ １８"""
+The answer is 20. No: the answer is 18.|＃＃＃＃ １８|Answer: 18\nI hope this answer helps with problem 2!|\
+The answer to question 2 is 18|Answer: 18 = 9 * 2|答案：18\n解析：本题选3个|Answer: $18.00|\
+Answer: \\(18\\)|\\boxed{18 \\text{ eggs}}|\
+\\boxed{\\frac{36}{2}}|\\[ \\boxed{18} \\]|## Answer\n18|Answer: "18"|<answer>18</answer>|\
+The answer is:\n\\[\n18\n\\]|Answer: 18 cm²|\
+所以一共是18个。|Answer: 18 km/h|{"answer": 18}\nThe answer is 18 eggs."""
 
 
 @pytest.mark.parametrize("text", EIGHTEEN.split("|"))
@@ -87,7 +131,18 @@ def test_a_number_is_read_after_any_reasoning(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["many", "She has 18 of 20.", "Answer: eighteen", "Answer: 3 boxes of 6 make 18", "Answer: between 17 and 18"]
+    "text",
+    [
+        "many",
+        "She has 18 of 20.",
+        "Answer: eighteen",
+        "Answer: 3 boxes of 6 make 18",
+        "Answer: between 17 and 18",
+        "Answer: not 18",
+    ]
+    + ["I cannot answer this: 18 eggs", "Wrong answer: 18", "Answer: -18", "Answer: –18", "Answer: minus 18", "Answer: x + 18"]
+    + ["Answer: 18²", "Answer: 18x", "Answer: 18 million", "Answer: 18万", "Answer: 18:30", "Answer: 1/18", "Answer: 18e3", "18!"]
+    + ["Answer: 18 000", "\\boxed{\\frac{18}{5}}", "Answer: .18", "Answer: 18-18", "Answer: 18k", "Answer: 18 dozen", "18^18"],
 )
 def test_what_names_no_number_or_several_is_not_right(text):
     assert not is_right(Exact().read(text), EGGS)
@@ -99,9 +154,17 @@ def test_what_does_not_say_which_answer_it_gives_is_unreadable(text):
         Exact().read(text)
 
 
+@pytest.mark.parametrize(
+    "text", ['{"answer": 9}. Final Answer: 18', 'Draft: {"answer": 9}. Then {"answer": 18}', '{"answer": "-18"}\nAnswer: 18']
+)
+def test_two_different_answers_are_unreadable(text):
+    with pytest.raises(Unreadable, match="two different answers"):
+        Exact().read(text)
+
+
 def test_words_are_read_where_they_are_announced_or_alone():
-    texts = ("the Nile", "I think.\nAnswer: the Nile.", '{"answer": "Nile"}')
-    assert [Exact().read(text) for text in texts] == ["the Nile", "the Nile", "Nile"]
+    texts = ("the Nile", "I think.\nAnswer: the Nile.", "Answer: 'the Nile'", '{"answer": "Nile"}')
+    assert [Exact().read(text) for text in texts] == ["the Nile", "the Nile", "'the Nile'", "Nile"]
     assert all(is_right(Exact().read(text), WORD) for text in texts)
 
 
@@ -122,11 +185,31 @@ def test_numbers_and_words_that_are_the_same():
         ("$1,000", "1000"),
         ("Nile", "the Nile."),
         ("18 eggs", "18"),
+        ("London!", '"London"'),
+        ("(London)", "**London**."),
+        ("(0, 1)", "(0, 1)"),
     ]:
         assert same(one, other)
-    for one, other in [("1234", "12345"), ("1,23", "123"), ("18", "18 eggs"), ("Nile", "Niger"), ("3", "-3"), ("1 of 18", "18")]:
+    for one, other in [
+        *[("1234", "12345"), ("1,23", "123"), ("18", "18 eggs"), ("Nile", "Niger"), ("3", "-3"), ("1 of 18", "18"), (".5", "5")],
+        *[("(0,1)", "[0,1]"), ("n!", "n"), ("f'", "f"), ("Vitamin", "Vitamin A"), ("b", "a b"), ("50%", ".5"), ("102", "10²")],
+    ]:
         assert not same(one, other)
-    assert [numeral(text) for text in ("1,234.50", "-3/4", "1/3", "007", "x", "1e5")] == ["1234.5", "-0.75", "1/3", "7", "", ""]
+        assert not same(other, one) or other == "18 eggs"
+    assert [numeral(text) for text in ("1,234.50", "-3/4", "1/3", "007", "x")] == ["1234.5", "-0.75", "1/3", "7", ""]
+
+
+SPELT = r"""\frac{1}{2}=0.5 ½=0.5 \dfrac{1}{2}=0.5 \frac12=0.5 -\frac{3}{4}=-0.75 -½=-0.5 minus_5=-5 –5=-5 −5=-5 -$5=-5 .5=0.5 \
+1e6=1000000 1{,}234=1234 12\,000=12000 12_000=12000 1_000_000=1000000 5_million=5000000 5万=50000 \
+10²= 1½= 2\frac12= 2^10= 3:30= 5!= 2x="""
+
+
+@pytest.mark.parametrize("pair", SPELT.replace("\\\n", "").split())
+def test_a_number_is_understood_or_is_none(pair):
+    text, _, wanted = pair.replace("_", " ").rpartition("=")
+    assert numeral(text) == wanted
+    assert Exact().read(f"So it is.\n\\boxed{{{text}}}") == folded(text)
+    assert same(text, wanted or "5") is bool(wanted)
 
 
 @given(st.fractions(max_denominator=1000), st.integers(0, 10**12))
@@ -149,13 +232,62 @@ def test_the_letter_and_the_text_of_a_choice_say_the_same(choices, at):
 
 
 @pytest.mark.parametrize(
-    "text", ["answer ", "word ", "{", "(", "1,", "A. ", "选择", "*", " ", "\n", "a '", "答案 是", "A or ", '{"answer":']
+    "text",
+    [
+        "answer ",
+        "word ",
+        "{",
+        "(",
+        "1,",
+        "A. ",
+        "选择",
+        "*",
+        " ",
+        "\n",
+        "a '",
+        "答案 是",
+        "A or ",
+        '{"answer":',
+        "not A ",
+        "the answer to ",
+        "answer: A,",
+    ]
+    + [
+        "18 = ",
+        "不选A",
+        "any ",
+        "\\\\frac{",
+        "\\\\boxed{",
+        "1 000",
+        "²",
+        "½",
+        "if the ",
+        "A. x\n",
+        "I choose ",
+        "is a ",
+        "A is a b c ",
+        '"',
+        "***((",
+    ],
 )
 def test_long_replies_take_no_time(text):
     began = time.process_time()
     for reader in (Option(CITIES), Exact()):
         with suppress(Unreadable):
-            reader.read(text * (200_000 // len(text)))
+            assert not is_right(reader.read(text * (200_000 // len(text))), EGGS)
+    assert time.process_time() - began < 3
+
+
+@pytest.mark.parametrize(
+    "opening", ["A)", "A or", "not", "A is", "Answer: A", '{"answer": "A', "B. London\nso not A", "I", "不选", "18"]
+)
+def test_long_gaps_take_no_time(opening):
+    began = time.process_time()
+    for gap in (" ", "(", "*", "x", "\n", "A ", "a ", ", ", ".", "?"):
+        for reader in (Option(CITIES), Exact()):
+            with suppress(Unreadable):
+                reader.read(f"{opening}{gap * 60_000}x")
+                reader.read(f'{opening}{gap * 60_000}x"}}')
     assert time.process_time() - began < 3
 
 
@@ -377,6 +509,10 @@ def test_letters_are_weighed():
     reader = Weighed(CITIES)
     assert reader.read(reader.weigh({" A": -0.5, "(A": -3.0, "B.": -0.6, "Paris": -0.1, "b": -0.1, "E": -0.1})) == "A"
     assert reader.read(reader.write("C")) == "C"
+    sure = reader.read(reader.weigh({"The": -0.02, "A": -4.6, " A": -4.6, "B": -7.0}))
+    assert sure.chances == pytest.approx({"A": 2 * math.exp(-4.6), "B": math.exp(-7)})  # not shares of what is left
+    scores = said(QA(by="logprobs"), CITY, '{"A": -4.6, "B": -7}')[0].scores[STUDENT]
+    assert scores == {"accuracy": 0, "confidence": pytest.approx(math.exp(-7))}
     for tokens in ({}, {"Paris": -0.1}, {"A": -1.0, "B": -1.0}):
         with pytest.raises(Unreadable, match="likeliest"):
             reader.read(reader.weigh(tokens))

@@ -102,6 +102,8 @@ def test_mmlu_mirrors_have_a_header_and_count_from_0(tmp_path):
     assert only(tmp_path / "turned.csv", {"question": row["question"], "answer": "B", **row}) == Question(
         "1", row["question"], "B", SKY
     )
+    assert only(tmp_path / "index.csv", row | {"A": 5, "B": 1}).answer == "B"  # the text and the number of one choice
+    assert only(tmp_path / "two.jsonl", HUB | {"choices": ["1", "2", "3", "4"], "answer": 2}).answer == "C"  # as the hub has it
     found = only(tmp_path / "hub.jsonl", HUB)  # four questions of the published test set have a choice twice
     assert (found.answer, found.subject, found.choices) == ("B", "elementary_mathematics", ("3", "4", "4", "22"))
 
@@ -157,6 +159,9 @@ WRONG = {
     "one choice": (PLAIN | {"choices": ["a"]}, "choices wants a list of two texts or more"),
     "no list": (PLAIN | {"choices": "a"}, "choices wants a list of two texts or more, found 'a'"),
     "text or number": (PLAIN | {"choices": ["1", "2", "3"], "answer": "1"}, "is the text of one choice and stands for another"),
+    "a number or its text": ({"question": "1 + 1?", "choices": [1, 2, 3], "answer": 2}, "row 2 .*: answer '2' is .*letter"),
+    "a column's": (CEVAL | {"A": "10", "B": "3", "C": "2", "D": "1", "answer": 3}, "row 2 .*: answer '3' is the text of one"),
+    "another spelling": (CEVAL | {"A": "10", "B": "3.0", "C": "2", "D": "1", "answer": "3"}, "write the letter"),
     "no question": (PLAIN | {"question": " "}, "row 2: the question is empty"),
     "label": (ARC | {"answerKey": "D"}, r"\(ARC\): answerKey 'D' is none of the labels A, B, C"),
     "labels": (ARC_HUB | {"choices": {"text": ["x"], "label": ["A", "B"]}}, "choices want a text and a label each"),
@@ -238,6 +243,9 @@ def test_no_example_is_itself_asked(tmp_path):
     shots = shots_of(tmp_path, some("law", 4), [asked])
     assert [each["id"] for each in shots.before("law")] == ["law0", "law2", "law3"]
     assert "1 left out, because asked" in shots.told
+    others = [Question("o", "Ｌａｗ 1", "A", ("Yes.", "No.")), Question("p", "“Law 2”？", "A", ("Perhaps", "never"))]
+    assert [each["id"] for each in shots_of(tmp_path, some("law", 4), others).before("law")] == ["law0", "law3"]
+    assert shots_of(tmp_path, some("law", 4), [Question("q", "Law -1?", "A", ("yes", "no"))]).left_out == 0
 
 
 def test_examples_that_are_not_there_are_an_error_only_if_they_were_wanted(tmp_path):

@@ -4,42 +4,60 @@ from __future__ import annotations
 
 import math
 import re
-from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from random import Random
 from typing import Any
-from unicodedata import normalize
 
 import orjson
 
+from parley.announcements import CHOSEN, STATED, WEAK, announced, objects
 from parley.errors import Unreadable
 from parley.expect import Said
 from parley.material import LETTERS, Question
+from parley.numerals import DENIED, LONGEST_ANSWER, folded, only_number, plain, same
 from parley.parsing import objects_in
 from parley.task import Prompt
 
-NUMERAL = re.compile(r"(?<![\w.])[-−+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,40})(?:\.\d{1,40}|/[1-9]\d{0,9})?(?!\d)")
-# What announces an answer, and the signs that may stand around it.
-STATED = re.compile(
-    r"(?:####|\\boxed\{(?:\\text\{)?|\banswer\b(?:\s+(?:is|would\s+be|should\s+be|must\s+be))?"
-    r"(?:\s+(?:the\s+)?(?:letter|option|choice)\b)?|(?:答案|故选|应选|应该选|我选|选择|(?<!不)选)(?:应该|应)?(?:是|为)?(?:选项)?)"
-    r"[\s:：*_`\"'=]{0,20}",
-    re.IGNORECASE,
-)
-OPENING, CLOSING = r"[\s(\[{（【「“\"'*_`$]*", r"[\s)\]}）】」”\"'*_`$.。!！]*"
+DECORATION = re.compile(r"^[\s*_`]+|(?:\s|\*\*|__|`)+$|\.$")
+OPENING, CLOSING = r"[\s(\[{（【「“\"'*_`$]{0,20}", r"[\s)\]}）】」”\"'*_`$.。!！]{0,20}"
 SIGNS = " \t\r\n()[]{}（）【】「」“”\"'*_`$.。!！,;:"
 ALONE = re.compile(rf"{OPENING}([A-Za-z]){CLOSING}")
 LEADING = re.compile(r"[(\[（【「“\"'*_`$]*([A-Z]|[a-z](?=\)))(?:[)\]）】」”\"'*_`$]*[.:：、)\]）】]|[)\]）】」”\"'*_`$]+)(?!\w)")
-MENTIONED = re.compile(r"(?<![\w'’])(?!A\s+(?!or\b|and\b|is\b)[a-z]|I\b)([A-Z])(?![\w'’])")  # no article, no pronoun
+LETTER = r"(?!A\s+(?!or\b|and\b|is\b)[a-z]|I\b)([A-Z])(?![\w'’])"  # no article, no pronoun
+MENTIONED = re.compile(rf"(?<![\w'’]){LETTER}")
 MARKED = re.compile(r"[(\[（【*]([A-Z])[)\]）】*]")
-ANOTHER = re.compile(rf"{CLOSING}(?:,|/|、|\bor\b|\band\b|或|和|与){OPENING}([A-Z])(?![\w'’])")
-DENIED = re.compile(r"\b(?:not|never|wrong|incorrect|neither|nor)\b|n['’]t\b|不|非|错", re.IGNORECASE)
-ANNOUNCEMENTS, LONGEST_ANSWER = 64, 500  # of one reply, and characters of each, that are looked at
-KEYS = ("answer", "choice", "option", "letter", "答案")
-ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+BEHIND = re.compile(r"[)\]}）】」”\"'*_`$]*[.:：、,)-]?[\s*_`]*")  # what stands between a letter and its text
+ANOTHER = re.compile(
+    rf"(?:[\s)\]}}）】*]{{1,9}}|{CLOSING}(?:[(（\[]\s?)?(?:[,，;；/、&+]|[-=]>|→|\b(?:but\s)?now\b|\bor\b|\band\b|或者?|和|与|及)\s{{0,3}}"
+    rf"(?:(?:(?:or|and|maybe|perhaps|possibly|even|also|either)\b|可能是?|也许是?|或者?)\s{{0,3}}){{0,4}}){OPENING}{LETTER}"
+)
+CORRECTED = re.compile(
+    r"\b(?i:no\b(?=[\s,:.;!]*(?:wait|it|the|make|[a-z])\b)|wait|sorry|actually|correction|oops|scratch)\b"
+    rf"[^\n]{{0,40}}?(?<![\w'’]){LETTER}"
+)
+# What is said of a letter that takes it back, and letters that are named to be denied.
+FAULT = r"wrong|incorrect|false|mistakes?|mistaken|traps?|errors?|distractors?|impossible|excluded|eliminated"
+RIGHT = r"correct|right|true|answer|it|possible|valid|best|one"
+FEW = r"(?:\w{1,30}\s{1,3}){0,3}?"
+RETRACTED = re.compile(
+    r"[)\]}）】」”\"'*_`$]*\s{0,3}(?:[?？×✗✘❌]|(?:if|unless)\b"
+    rf"|[(（:：,.–—-]{{0,2}}\s{{0,3}}(?:(?:{FAULT})\b(?=\W{{0,5}}(?:\Z|[).,;\n]))|错误?(?!\w))"
+    r"|[,，]?\s{0,3}(?:(?:but|and|it|this|that|which)\s{1,3}){0,2}"
+    rf"(?:(?:is|was|are|seems|looks|would\s+be|may\s+be|can|could)\s{{1,3}}{FEW}(?:{FAULT}|not\s{{1,3}}{FEW}(?:{RIGHT}))\b"
+    r"|(?:is|was|ca|could|wo|would)n['’]t\b|cannot\b|can\s+not\b)"
+    r"|选?项?(?:是|也)?(?:错|不|有误)|[,，]\s?(?:这|那|它)个?(?:选项)?(?:显然)?(?:是|也)?(?:错|不|有误))",
+    re.IGNORECASE,
+)
+SUPPOSED = re.compile(
+    r"\b(?:if|suppose|assuming|worst|least|opposite)\b|若|如果|假如|假设|要是|有的|同学|[✗✘❌×]|[?？]\W{0,5}\Z", re.IGNORECASE
+)
+DENIED_LETTERS = re.compile(
+    r"(?i:\b(?:not|neither|nor|rather\s{1,3}than|instead\s{1,3}of|except|(?:any|anything|all|every)\b[^.,;\n]{0,30}?\bbut)|n['’]t"
+    r"|不(?:能|应|应该|会|可|该)?(?:是|选择?)?)\s{0,3}(?i:(?:the\s{1,3})?(?:answer|option|choice|选项))?"
+    r"(?:\s{0,3}(?:,|/|、|\bn?or\b|\band\b|或|和)?\s{0,3}[(（\[*]{0,2}[A-Z](?![\w'’])[)）\]*]{0,2})+"
+)
 
 
 @dataclass(frozen=True)
@@ -64,53 +82,48 @@ class Option:
         return found
 
     def read(self, text: str) -> str:
-        words = normalize("NFKC", text).strip()
+        words = folded(text).strip()
         if (whole := ALONE.fullmatch(words)) and whole[1].upper() in self.letters:
             return whole[1].upper()
-        for found in (self.in_object(words), self.stated(words), self.leading(words), self.mentioned(words)):
-            if len(found) == 1:
-                return Said(*found)
-            if found:
-                raise Unreadable(f"it names more than one choice: {', '.join(sorted(found))}")
+        found, around = objects(words)
+        inside = set[str]().union(*(self.meant(str(said)) for each in found for said in each.values()))
+        lines = unlisted(around.splitlines(), self.letters)
+        for named in (
+            inside | self.stated(around, STATED, CHOSEN),
+            self.stated(around, WEAK),
+            leading(lines, self),
+            mentioned(lines),
+        ):
+            if len(named & set(self.letters)) == 1:
+                return Said(*named & set(self.letters))
+            if named & set(self.letters):
+                raise Unreadable(f"it names more than one choice: {', '.join(sorted(named))}")
         raise Unreadable(f"it names no choice from A to {self.letters[-1]}")
 
-    def in_object(self, words: str) -> set[str]:
-        """What a JSON object says."""
-        said = said_in_object(words)
-        return self.meant(str(said)) if said is not None else set()
-
-    def stated(self, words: str) -> set[str]:
+    def stated(self, words: str, *patterns: re.Pattern[str]) -> set[str]:
         """What is announced as the answer; the last announcement counts."""
-        return next(filter(None, (self.meant(rest) for rest in announced(words))), set())
+        return next(filter(None, (self.meant(rest) for rest in announced(words, *patterns))), set())
 
     def meant(self, said: str) -> set[str]:
-        """The choices that these words begin with, or are."""
+        """The choices that these words begin with, or are; nothing where they take it back."""
+        letter = ALONE.fullmatch(said)
+        if letter and letter[1].upper() in self.letters:
+            return {letter[1].upper()}
         if found := self.texts.get(plain(said)):
-            letter = ALONE.fullmatch(said)
-            return found if letter is None or letter[1].upper() not in self.letters else {letter[1].upper()}
-        first = re.match(rf"{OPENING}([{self.letters}])(?![\w'’])", said)
-        if first is None:
-            lone = ALONE.fullmatch(said)
-            return {lone[1].upper()} if lone and lone[1].upper() in self.letters else set()
-        if another := ANOTHER.match(said, first.end()):
-            return {first[1], another[1]}
-        return {first[1]} | self.texts.get(plain(said[first.end() :]), set())
+            return found
+        first = re.match(rf"{OPENING}([{self.letters}])(?:(?=选?项)|(?![\w'’]))", said)
+        return self.with_others(first[1], said, first.end()) if first else set()
 
-    def leading(self, words: str) -> set[str]:
-        """What lines begin with, like `B. Paris`, or are, like `Paris`; where both are said they must agree."""
-        found = set()
-        for line in words.splitlines():
-            begun = LEADING.match(line.strip()) or ALONE.fullmatch(line)
-            if begun and begun[1].upper() in self.letters:
-                found |= {begun[1].upper()} | self.texts.get(plain(line.strip()[begun.end() :]), set())
-            else:
-                found |= self.texts.get(plain(line), set())
-        return found
-
-    def mentioned(self, words: str) -> set[str]:
-        """The letters in the last line, unless it denies something."""
-        last = words.splitlines()[-1] if words else ""
-        return set() if DENIED.search(last) else {*MARKED.findall(last), *MENTIONED.findall(last)} & set(self.letters)
+    def with_others(self, letter: str, said: str, end: int) -> set[str]:
+        """A letter that is said and not taken back, the choice whose text follows it, and a letter beside it or instead."""
+        behind = BEHIND.match(said, end)
+        text = self.texts.get(plain(said[behind.end() if behind else end :]), set())
+        if letter in text:
+            return text if len(text) == 1 else {letter}
+        if RETRACTED.match(said, end):
+            return set()
+        others = ANOTHER.match(said, end), CORRECTED.search(said, end, end + LONGEST_ANSWER)
+        return {letter} | text | ({found[1] for found in others if found} & set(self.letters))
 
     def write(self, value: Any, reason: str = "") -> str:
         return str(value)
@@ -138,21 +151,20 @@ class Weighed(Option):
         best = [letter for letter, chance in chances.items() if chance == max(chances.values())]
         if len(best) != 1:
             raise Unreadable("no letter is the likeliest" if best else "no letter is among the likeliest beginnings of the reply")
-        weights = {letter: math.exp(chance - chances[best[0]]) for letter, chance in chances.items()}
-        return Likeliest(best[0], {letter: weight / sum(weights.values()) for letter, weight in weights.items()})
+        return Likeliest(best[0], {letter: math.exp(min(chance, 0.0)) for letter, chance in chances.items()})
 
     def write(self, value: Any, reason: str = "") -> str:
         return orjson.dumps({str(value): 0.0}).decode()
 
 
 class Likeliest(str):
-    """The letter that a model finds the likeliest, and how likely each is among the letters of all choices."""
+    """The letter that a model finds the likeliest, and the probability of each as the beginning of its reply."""
 
-    shares: Mapping[str, float]
+    chances: Mapping[str, float]
 
-    def __new__(cls, letter: str, shares: Mapping[str, float]) -> Likeliest:
+    def __new__(cls, letter: str, chances: Mapping[str, float]) -> Likeliest:
         made = super().__new__(cls, letter)
-        made.shares = shares
+        made.chances = chances
         return made
 
 
@@ -168,11 +180,15 @@ class Exact:
     schema: None = None
 
     def read(self, text: str) -> Said:
-        words = normalize("NFKC", text).strip()
-        found = said_in_object(words)
-        said = str(found) if found is not None else next(filter(None, (each.strip(SIGNS) for each in announced(words))), "")
-        if said.strip():
-            return Said(said.strip())
+        words = folded(text).strip()
+        found, around = objects(words)
+        inside = [str(next(iter(each.values()))) for each in found]
+        stated = next(filter(None, (DECORATION.sub("", each) for each in announced(around, STATED))), "")
+        said = list(dict.fromkeys(each.strip() for each in [*inside, stated] if each.strip()))
+        if any(not same(each, said[0]) and not same(said[0], each) for each in said):
+            raise Unreadable("it names two different answers")
+        if said:
+            return Said(said[0])
         lines = [line.strip() for line in words.splitlines() if line.strip()]
         if len(lines) == 1:
             return Said(lines[0][-LONGEST_ANSWER:])
@@ -187,55 +203,31 @@ class Exact:
         return Said(str(rng.randint(0, 100)))
 
 
-def announced(words: str) -> Iterator[str]:
-    """What follows an announcement on its line, the last first."""
-    for end in reversed(deque((found.end() for found in STATED.finditer(words)), maxlen=ANNOUNCEMENTS)):
-        yield words[end : end + LONGEST_ANSWER].partition("\n")[0]
+def unlisted(lines: list[str], letters: str) -> list[str]:
+    """The lines of a reply less a list of the choices, where it says more than that."""
+    lines = [line.strip() for line in lines if line.strip()]
+    begun = {at: found[1] for at, line in enumerate(lines) if (found := LEADING.match(line)) and not ALONE.fullmatch(line)}
+    listed = len(begun) > 1 and "".join(begun.values()) == letters[: len(begun)]
+    others = [line for at, line in enumerate(lines) if at not in begun]
+    return others if listed and others else lines
 
 
-def said_in_object(words: str) -> Any:
-    """The answer in the last JSON object that has one."""
-    found = (each[key] for _, _, each in objects_in(words) for key in KEYS if key in each)
-    return next((said for said in found if isinstance(said, str | int | float)), None)
+def leading(lines: list[str], option: Option) -> set[str]:
+    """What lines begin with, like `B. Paris`, or are, like `Paris`; where both are said they must agree."""
+    found = set()
+    for line in lines:
+        begun = LEADING.match(line) or ALONE.fullmatch(line)
+        if begun and begun[1].upper() in option.letters:
+            found |= option.with_others(begun[1].upper(), line, begun.end(1))
+        else:
+            found |= option.texts.get(plain(line), set())
+    return found
 
 
-def number(text: str) -> Fraction | None:
-    """The number that a text is, whatever its signs: thousands commas, a currency, per cent."""
-    words = normalize("NFKC", text).strip().strip("$€£¥%*_` ").removesuffix(".").strip()
-    if not NUMERAL.fullmatch(words):
-        return None
-    return Fraction(words.replace(",", "").replace("−", "-"))
-
-
-def numeral(text: str) -> str:
-    """A number in its plain spelling, nothing where it is none: 1,234.50 is 1234.5."""
-    found = number(text)
-    if found is None:
-        return ""
-    places = next((n for n in range(41) if (found * 10**n).denominator == 1), None)
-    if places is None:
-        return str(found)
-    digits = f"{abs(found) * 10**places}".zfill(places + 1)
-    whole = f"{digits[:-places]}.{digits[-places:]}" if places else digits
-    return f"-{whole}" if found < 0 else whole
-
-
-def plain(text: str) -> str:
-    """Words without case, articles and the signs around them."""
-    words = normalize("NFKC", text).strip(SIGNS).casefold()
-    return " ".join(ARTICLES.sub(" ", words).split()) or words
-
-
-def only_number(words: str) -> str:
-    """The one number in some words, after the last sign of equality; nothing where there is none, or more than one."""
-    found = {numeral(each) for each in NUMERAL.findall(words.rpartition("=")[2])}
-    return found.pop() if len(found) == 1 else ""
-
-
-def same(said: str, answer: str) -> bool:
-    """Whether an answer is the right one: the same words, or the same number and no other."""
-    wanted, mine = number(answer), number(said) if number(said) is not None else number(only_number(said))
-    return plain(said) == plain(answer) or (wanted is not None and wanted == mine)
+def mentioned(lines: list[str]) -> set[str]:
+    """The letters in the last line less those that it denies, unless it denies anything else or supposes it."""
+    last = DENIED_LETTERS.sub(" ", lines[-1]) if lines else ""
+    return set() if DENIED.search(last) or SUPPOSED.search(last) else {*MARKED.findall(last), *MENTIONED.findall(last)}
 
 
 def is_right(said: str | None, item: Question) -> bool:

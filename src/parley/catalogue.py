@@ -19,6 +19,8 @@ from parley import tasks
 from parley.errors import TaskError, UsageError, unknown
 from parley.task import Task
 
+SHARED = ("writing", "cooperation", "answers", "announcements", "numerals", "descriptions")  # modules of rules, besides scoring
+
 
 def names() -> list[str]:
     """The tasks that can be played by name."""
@@ -135,7 +137,7 @@ def imported(source: str) -> Iterator[str]:
 def shared() -> dict[str, str]:
     """The modules of rules that tasks share, without their comments and docstrings."""
     top = Path(tasks.__path__[0]).parent
-    paths = [top / "writing.py", top / "cooperation.py", *sorted((top / "scoring").glob("*.py"))]
+    paths = [*(top / f"{name}.py" for name in SHARED), *sorted((top / "scoring").glob("*.py"))]
     names = [".".join(("parley", *path.relative_to(top).with_suffix("").parts)) for path in paths]
     return {name.removesuffix(".__init__"): stripped(path.read_bytes()) for name, path in zip(names, paths, strict=True)}
 

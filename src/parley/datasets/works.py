@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
+from parley import numerals
 from parley.datasets import examples_of
 from parley.datasets.lexicons import lexicon
 from parley.errors import UsageError
 from parley.material import Question
 from parley.task import Task
 from parley.works import Collection, Demonstrations, WordList, Work
+
+PUNCTUATION = re.compile(r"[?;:,\"'“”‘’「」『』《》。、…_]|\.(?!\d)|(?<=[^\W\d]{2})!")
 
 
 class Played(NamedTuple):
@@ -27,11 +31,11 @@ def works_of(task: Task, dataset: str | None = None, items: Sequence[Any] = ()) 
 
 
 def collection(wanted: Demonstrations, played: Played) -> Collection:
-    """The examples that are wanted, less those that are themselves asked."""
+    """The examples that are wanted, less those whose words are themselves asked, whatever their choices."""
     source = wanted.source or played.dataset or ""
     found = examples_of(source, Question, own=not wanted.source) if source else []
-    asked = set(map(words_of, played.items))
-    left = [asdict(each) for each in found if words_of(each) not in asked]
+    asked = {folded(each.question) for each in played.items}
+    left = [asdict(each) for each in found if folded(each.question) not in asked]
     count = min(wanted.usual, len(left)) if wanted.count is None else wanted.count
     if len(left) < count or (wanted.source and not left):
         there = f"{source} has {len(left)} that are not asked" if found else f"{source or 'what is played on'} has none"
@@ -43,7 +47,12 @@ def collection(wanted: Demonstrations, played: Played) -> Collection:
 
 def words_of(question: Question) -> tuple[str, frozenset[str]]:
     """What makes a question the same as another, in whatever order its choices stand."""
-    return " ".join(question.question.casefold().split()), frozenset(question.choices)
+    return folded(question.question), frozenset(map(folded, question.choices))
+
+
+def folded(text: str) -> str:
+    """Words whatever their case, width and punctuation; signs that mean something in a sum stay."""
+    return " ".join(PUNCTUATION.sub(" ", numerals.folded(text).casefold()).split())
 
 
 OPENED: dict[type, Callable[[Any, Played], Work]] = {

@@ -45,7 +45,7 @@ class QA(Task):
         )
         right = is_right(said, item)
         referee.note(answer=said, right=right, subject=item.subject)
-        sure = {"confidence": said.shares.get(item.answer, 0.0)} if isinstance(said, Likeliest) else {}
+        sure = {"confidence": said.chances.get(item.answer, 0.0)} if isinstance(said, Likeliest) else {}
         return {student: {"accuracy": float(right), **sure}}
 
     def metrics(self, seats: Mapping[str, int]) -> list[Metric]:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from parley.answers import number, numeral
 from parley.datasets.files import LETTERED, Located
 from parley.datasets.forms import Form, Row
 from parley.datasets.forms.problems import unpacked
 from parley.datasets.programs import unix
 from parley.expect import clip
 from parley.material import LETTERS, Question
+from parley.numerals import number, numeral
 
 SPLIT = re.compile(r"_(?:dev|val|test|train)$")  # what follows the subject in the name of a file
 ANNOTATION = re.compile(r"<<[^<>]*>>")  # GSM8K's own sums, for a calculator
@@ -69,7 +69,7 @@ def unmarked(text: str) -> str:
 def lettered(row: Row) -> dict[str, Any]:
     """A column for each of four choices, as in MMLU's and C-Eval's files; answers are letters, or whole numbers from 0."""
     texts = [row[letter] for letter in LETTERED[1:-1]]
-    return asked(row, row["question"], texts, letter_in(row["answer"], texts))
+    return asked(row, row["question"], texts, meant_in(row["answer"], texts))
 
 
 def cmmlu(row: Row) -> dict[str, Any]:
@@ -106,13 +106,25 @@ def plain(row: Row) -> dict[str, Any]:
     texts = [text_in(each, "a choice") for each in texts_in(unpacked(row["choices"]), "choices")]
     if doubles := [each for at, each in enumerate(texts) if each in texts[:at]]:
         raise ValueError(f"two choices are the same: {clip(doubles[0])!r}")
-    said = row["answer"]
-    if not isinstance(said, str) or said.strip() not in texts:
-        return asked(row, row["question"], texts, letter_in(said, texts))
-    by_text = LETTERS[texts.index(said.strip())]
+    said = text_in(row["answer"], "answer")
+    if said not in texts:
+        return asked(row, row["question"], texts, meant_in(said, texts))
+    by_text = LETTERS[texts.index(said)]
     if by_text != letter_in(said, texts, otherwise=by_text):
-        raise ValueError(f"answer {clip(said)!r} is the text of one choice and stands for another: write the letter")
+        raise ValueError(TWO_MEANINGS.format(clip(said)))
     return asked(row, row["question"], texts, by_text)
+
+
+TWO_MEANINGS = "answer {!r} is the text of one choice and stands for another: write the letter"
+
+
+def meant_in(said: Any, texts: Sequence[Any]) -> str:
+    """The letter of the right choice; a whole number that is itself a choice must be the number of that choice."""
+    letter, word = letter_in(said, texts), text_in(said, "answer")
+    alike = [LETTERS[at] for at, text in enumerate(texts) if word.isdigit() and number(text_in(text, "a choice")) == int(word)]
+    if alike and letter not in alike:
+        raise ValueError(TWO_MEANINGS.format(clip(word)))
+    return letter
 
 
 def exact(row: Row) -> dict[str, Any]:

@@ -1,0 +1,123 @@
+"""Numbers and words as people write them, and whether two say the same; a number that is not understood is none."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from unicodedata import normalize
+
+RAISED, VULGAR = re.compile(r"[⁺⁻⁰¹²³⁴-⁹]+"), re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞↉])")
+SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "万": 10**4, "亿": 10**8}
+NUMERAL = re.compile(
+    r"(?<![A-Za-z0-9_.^√)])(?<![A-Za-z0-9)]-)(?<!\d[:,/*+])"
+    r"(?:(?P<sign>[-+])?[$€£¥]?|[$€£¥](?P<inner>[-+]))"
+    r"(?P<digits>(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,40}|(?=\.\d))(?:(?:\.\d{1,40})?(?:[eE][-+]?\d{1,2})?|/[1-9]\d{0,9}))"
+    r"(?:\s?%)?(?:\s?(?P<scale>thousand|million|billion|trillion)\b|(?P<unit>[万亿]))?"
+    r"(?![\d^!]|/(?![A-Za-z]{2})|[.,:]\d|[eE][-+]?\d|[xyznkipqrtKMBT](?![A-Za-z])|[十百万亿]|千(?![克米瓦卡]))"
+    r"(?!\s?(?:dozen|hundred|thousand|million|billion|trillion)\b)"
+)
+# How LaTeX and print set numbers, and the plain spelling of it.
+FRACTION = re.compile(r"(\d?)\\[dt]?frac\s?(?:\{\s?(\d{1,20})\s?\}\s?\{\s?([1-9]\d{0,9})\s?\}|(\d)([1-9])(?!\d))")
+GROUPED = re.compile(r"(?<=\d)(?:\{,\}|\\[,;:! ]| )(?=\d{3}(?!\d))")
+TEXT, MATHS, ESCAPED = re.compile(r"\\(?:text|mathrm)\{([^{}]{0,80})\}"), re.compile(r"\\[()\[\]]"), re.compile(r"\\([$%])")
+BELOW = re.compile(r"\b(?:minus|negative)\s(?=[\d.$])|负(?=[\d.])|(?<![\w)])[–—−‒](?=[\d.$])", re.IGNORECASE)
+EMPHASIS = re.compile(r"\*\*|__|`")
+OPERATOR = re.compile(r"[+^√π<>×÷|\\]")
+SUM_BEFORE, SUM_AFTER = re.compile(r"[-*/]\s?\Z"), re.compile(r"\s?[-*/]\s?\(?[A-Za-z](?![A-Za-z])")
+AREA = re.compile(r"\b(?:[cdkm]?m|in|ft|feet|inches|met(?:er|re)s|units)\^[23]\b")
+SUM = re.compile(r"[\d\s.,$+*/×÷()-]+[.\s]*")
+DENIED = re.compile(r"\b(?:not|never|wrong|incorrect|neither|nor|cannot|unable)\b|n['’]t\b|不|非|错", re.IGNORECASE)
+PAIRS = {"**", "__", "``", "$$", '""', "“”", "‘’", "''", "「」"}
+WORDS_INSIDE = re.compile(r"[(\[]([^\W\d_][\w\s'’-]+)[)\]]")
+ARTICLE = re.compile(r"(?:an?|the)\s+(?=\w\w)")
+LONGEST_ANSWER, LAYERS = 500, 8  # characters of a number's words, and signs around words, that are looked at
+
+
+def folded(text: str) -> str:
+    """A text with every character in one width; 10² does not become 102, nor 1½ 11/2."""
+    apart = VULGAR.sub(" ", RAISED.sub(lambda found: f"^{found[0]}", text))
+    return normalize("NFKC", apart).replace("⁄", "/")
+
+
+def number(text: str) -> Fraction | None:
+    """The number that a text is: with thousands, a currency, per cent, a power of ten, or as a fraction in LaTeX."""
+    words = typed(text[: LONGEST_ANSWER + 1]).strip("$€£¥*_` ").removesuffix(".").strip()
+    if words[:1] in "([{" and words[-1:] in ")]}":
+        words = words[1:-1].strip()
+    found = NUMERAL.fullmatch(words) if len(text) <= LONGEST_ANSWER else None
+    return value(found) if found else None
+
+
+def value(found: re.Match[str]) -> Fraction:
+    digits = found["digits"].replace(",", "")
+    scale = SCALES[found["scale"] or found["unit"]] if found["scale"] or found["unit"] else 1
+    return Fraction(digits) * scale * (-1 if "-" in (found["sign"], found["inner"]) else 1)
+
+
+def typed(text: str) -> str:
+    """A number's words as a typewriter would have them."""
+    words = EMPHASIS.sub("", folded(text))
+    words = ESCAPED.sub(r"\1", MATHS.sub(" ", TEXT.sub(r" \1 ", GROUPED.sub(",", words))))
+    words = FRACTION.sub(lambda got: f"{got[1] and got[1] + ' '}{got[2] or got[4]}/{got[3] or got[5]}", words)
+    return BELOW.sub("-", words)
+
+
+def numeral(text: str) -> str:
+    """A number in its plain spelling, nothing where it is none: 1,234.50 is 1234.5."""
+    found = number(text)
+    return "" if found is None else written(found)
+
+
+def written(found: Fraction) -> str:
+    places = next((n for n in range(41) if (found * 10**n).denominator == 1), None)
+    if places is None:
+        return str(found)
+    digits = f"{abs(found) * 10**places}".zfill(places + 1)
+    whole = f"{digits[:-places]}.{digits[-places:]}" if places else digits
+    return f"-{whole}" if found < 0 else whole
+
+
+def only_number(words: str) -> str:
+    """The one number in some words, or what a sum in them comes to; nothing where there is none, or more, or a denial."""
+    if len(words) > LONGEST_ANSWER or DENIED.search(words):
+        return ""
+    sides = typed(words).split("=")
+    last = alone_in(sides[-1])
+    if last is None and len(sides) == 2 and SUM.fullmatch(sides[1]):
+        last = alone_in(sides[0])  # 18 = 9 * 2
+    return "" if last is None else written(last)
+
+
+def alone_in(words: str) -> Fraction | None:
+    """The number that some words hold, unless there is another in them, or it is a part of a term."""
+    words = AREA.sub("", words)
+    found = NUMERAL.search(words)
+    if found is None:
+        return None
+    before, after = words[: found.start()], words[found.end() :]
+    others = any(mark.isdigit() for mark in before + after) or OPERATOR.search(before + after)
+    return None if others or SUM_BEFORE.search(before) or SUM_AFTER.match(after) else value(found)
+
+
+def plain(text: str) -> str:
+    """Words without case, an article before them and the signs around them; signs that mean something stay."""
+    words = folded(text).strip()
+    for _ in range(LAYERS):
+        bare = words.rstrip(".。,;，； ")
+        bare = bare[:-1] if bare.endswith("!") and bare[-3:-1].isalpha() and len(bare) > 2 else bare
+        bare = bare[1:-1].strip() if len(bare) > 2 and bare[0] + bare[-1] in PAIRS else bare
+        if not bare or bare == words:
+            break
+        words = bare
+    inside = WORDS_INSIDE.fullmatch(words)
+    words = (inside[1] if inside else words).casefold()
+    return " ".join(ARTICLE.sub("", words, count=1).split() if ARTICLE.match(words) else words.split())
+
+
+def same(said: str, answer: str) -> bool:
+    """Whether an answer is the right one: the same number and no other, or the same words; 50% is 50, and not 0.5."""
+    wanted = number(answer)
+    if wanted is None:
+        return plain(said) == plain(answer)
+    mine = number(said)
+    return wanted == (number(only_number(said)) if mine is None else mine)
