@@ -24,9 +24,9 @@ from parley.providers.protocol import Reply
 from parley.runs import go_on
 from parley.scoring.interviews import interview, worth
 from parley.scoring.votes import voted
+from parley.sight import QUOTED
 from parley.statistics.contamination import contamination
 from parley.statistics.matched import Answers
-from parley.task import QUOTED
 from parley.tasks.kieval import ASPECTS, STOPS, KIEval, stopped
 from parley.testing import check_planted, check_task
 from parley.testing.server import Server, reset, says, sent

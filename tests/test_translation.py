@@ -282,7 +282,7 @@ def test_all_its_words_can_be_replaced():
 @pytest.mark.parametrize("role", [TRANSLATOR, PROOFREADER])
 def test_a_hostile_seat_ends_no_quotation_and_speaks_for_nobody_else(bot, role):
     from parley.participants.bot import ANYWHERE
-    from parley.task import Sight
+    from parley.sight import Sight
 
     seats = cast(["A text."], ["Another text."], RATING % (3, 4))
     seats[role] = Speaking(lambda view: str(ANYWHERE[bot](Sight(view, None, None, None))))

@@ -21,8 +21,8 @@ from parley.external import external
 from parley.plan.arrangements import Table, together
 from parley.pool import text_of
 from parley.scoring.matching import mentions
+from parley.sight import QUOTED
 from parley.statistics.intervals import interval
-from parley.task import QUOTED
 from parley.tasks.word_guessing import EMPTY, OWN_WORD, REPEATED, WordGuessing
 from parley.testing import Listed, Speaking, check_planted, play
 from parley.word_guesses import over_matches

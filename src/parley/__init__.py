@@ -9,7 +9,8 @@ from parley.expect import Amount, Choice, Code, Fields, Reader, Said, Text, Word
 from parley.material import Paragraph, Problem, Question, WordPair
 from parley.pool import Example, Seat, View
 from parley.referee import Referee
-from parley.task import Metric, Prompt, Role, Scores, Sight, Task, Vetting
+from parley.sight import Sight
+from parley.task import Metric, Prompt, Role, Scores, Task, Vetting
 from parley.works import Demonstrations, WordList
 
 if _TYPE_CHECKING:

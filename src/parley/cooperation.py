@@ -11,7 +11,8 @@ from parley.expect import Said, Text
 from parley.pool import Seat
 from parley.referee import Referee
 from parley.scoring.votes import Vote
-from parley.task import COMMON, Metric, Prompt, Scores, Sight, Task
+from parley.sight import Sight
+from parley.task import COMMON, Metric, Prompt, Scores, Task
 from parley.writing import Version, Words, conversation, ends, overlapping, rated, ratings, texts, written
 
 

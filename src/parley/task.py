@@ -7,17 +7,14 @@ import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
-from hashlib import blake2b
 from inspect import get_annotations, iscoroutinefunction, signature
-from random import Random
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 from parley.errors import TaskError, unknown
 from parley.parameters import choices, fitted
-from parley.pool import Seat, View
+from parley.pool import Seat
 
 Scores: TypeAlias = Mapping[Seat, float | Mapping[str, float | None] | None]
-QUOTED = re.compile(r"\[([0-9a-f]{12}): ([\w ]+) said[^]]*\]\n(.*?)\n\[/\1\]", re.DOTALL)  # as a referee quotes
 VARIABLE = re.compile(r"\{([A-Za-z_]\w*)\}")
 MEANING = re.compile(r"^ *(\w+) {2,}(\S.*)$", re.MULTILINE)
 
@@ -128,27 +125,6 @@ AGAIN = Prompt("again", "Your reply could not be read: {fault}. {hint}")
 SHORTER = Prompt("shorter", "Your reply was cut off by the length limit. Give it again, shorter. {hint}")
 FORM = Prompt("form", "Now put your reply into the required form. {hint}")
 COMMON = {prompt.name: prompt for prompt in (AGAIN, SHORTER, FORM)}
-
-
-class Sight(NamedTuple):
-    """What a bot decides by. It alone may see the item: that is how abilities are planted."""
-
-    view: View
-    task: Any
-    item: Any
-    rng: Random
-    works: Mapping[str, Any] = {}
-
-    def fate(self, *what: object) -> float:
-        """A number between 0 and 1 for this item and anything else, always the same: by it abilities are planted."""
-        text = "|".join(map(str, (*what, getattr(self.item, "id", ""))))
-        return int.from_bytes(blake2b(text.encode(), digest_size=4).digest()) / 2**32
-
-    @property
-    def quoted(self) -> list[tuple[str, str]]:
-        """Whom the referee has quoted to this seat so far, and with what, in order."""
-        told = "\n".join(turn["content"] for turn in self.view if turn["role"] == "user")
-        return [(who, said) for _, who, said in QUOTED.findall(told)]
 
 
 class Vetting(NamedTuple):

@@ -11,7 +11,8 @@ from parley.expect import Said
 from parley.parameters import keywords
 from parley.participants.faults import Guarded
 from parley.pool import View
-from parley.task import Sight, Task
+from parley.sight import Sight
+from parley.task import Task
 
 
 class Bot:

@@ -19,11 +19,12 @@ from parley.plan.arrangements import usual
 from parley.plan.fixed import scheduled
 from parley.seating import counted
 from parley.selection import fitting
+from parley.sight import Sight
 from parley.statistics import results
 from parley.statistics.intervals import ALPHA
 from parley.statistics.student import incomplete_beta
 from parley.tables import Table, number
-from parley.task import Metric, Sight, Task
+from parley.task import Metric, Task
 
 FLUKE = 0.001  # what a sound statistic does more rarely than this is an error
 Named = str | Mapping[str, Any]
