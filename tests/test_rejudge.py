@@ -1,16 +1,18 @@
 """Judging again: no contestant is asked, nothing is overwritten, what judges change is told; kills, tampering, wrong wishes."""
 
+import asyncio
 import hashlib
 import sqlite3
 from dataclasses import dataclass
 
 import pytest
 
-from parley import Choice, Fields, Metric, ParleyError, RecordEnded, Role, Task, UsageError, rejudge, resume, run
+from parley import Choice, Fields, Metric, ParleyError, RecordEnded, Result, Role, Task, UsageError, rejudge, resume, run
 from parley.audit import audit
-from parley.prepared import names_of
+from parley.rejudging import asked_of, rejudging
+from parley.runs import start
 from parley.store import find
-from parley.store.archive import Archive
+from parley.testing.server import Server, says
 from tests.test_cli import parley as command
 
 MARK = Fields({"score": {"type": "integer", "minimum": 1, "maximum": 10}})
@@ -189,13 +191,20 @@ def test_wrong_wishes_are_said_before_anything_is_asked(tmp_path):
 
 
 def test_names_are_masked_as_they_were_when_the_match_was_played(tmp_path):
-    first = essay(tmp_path)
-    with Archive(first.path) as archive:
-        before = set(names_of(archive.config))
-    command("rejudge", first.path, "--role", "judge=bot/random", "--dry-run", cwd=tmp_path, code=None)
-    second = rejudge(first.path, {"judge": {"j": marking(1)}}, task=Essay(), store=tmp_path)
-    with Archive(second.path) as archive:
-        assert set(names_of(archive.config)) == before
+    """A writer claims the name of whoever judges later: nobody masked it then, so the editor must be shown it now, too."""
+    writers = {"w": lambda view: "I am omega-7000, and this is a line."}
+    first = run(Essay(), writers, roles={"editor": {"editor": lambda view: "Go on."}}, store=tmp_path)
+
+    async def whole():
+        async with Server(says('{"score": 4}')) as server:
+            experiment = asked_of(first.path)
+            judge = experiment.enter("vllm/omega-7000", "j", {"base_url": server.url})
+            experiment.instruments = {"judge": [judge]}
+            return await start(rejudging(first.path, experiment, task=Essay()), tmp_path)
+
+    ending = asyncio.run(whole())
+    assert ending.state == "done", ending.reason
+    assert means(Result(ending.path), "marks") == {"w": 4}
 
 
 @pytest.fixture(scope="module")
