@@ -271,7 +271,7 @@ def test_nothing_of_this_machine_is_seen(tmp_path, monkeypatch):
     results = ran(*commands, "echo alive")
     assert not [result["output"] for result in results if "planted" in result["output"] or "PLANTED" in result["output"]]
     assert results[0]["status"]
-    assert results[2]["output"].splitlines()[0] == "4"  # the keeper, the shell, ls and grep
+    assert results[2]["output"].splitlines()[0] in ("3", "4")  # keeper, shell, ls, and grep if it was there in time
     for number in (3, 4, 5, 7, 8, 9):
         assert results[number]["status"], commands[number]
     assert "python" not in results[6]["output"]
