@@ -14,7 +14,8 @@ def serve(slots: int) -> None:
     os.environ |= {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
     import xllamacpp
 
-    from parley import packaged, weights
+    from parley import downloads as packaged
+    from parley.providers import _weights as weights
 
     params = xllamacpp.CommonParams()
     params.model.path = str(packaged.obtained(weights.SMOLLM2))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from parley.errors import UsageError
 from parley.statistics.agreement import block_interval, cohen_kappa, exact_share, krippendorff_alpha
-from parley.statistics.judges import Judgement, retest, self_preference
+from parley.statistics.judge_bias import Judgement, retest, self_preference
 
 NA = None
 WEIGHTS = ("none", "linear", "quadratic")

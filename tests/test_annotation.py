@@ -20,18 +20,18 @@ from hypothesis import strategies as st
 
 import parley
 from parley import ParleyError, UsageError
-from parley.annotation import archives, exchanges, prepared, results, sheet
+from parley.annotation.pair_sampling import candidates, drawn, interviews
+from parley.annotation.study import archives, exchanges, prepared, results, sheet
+from parley.cli.terminal import visible, wrapped
 from parley.errors import StoreError
-from parley.legible import visible, wrapped
-from parley.pairs import candidates, drawn, interviews
-from parley.pool import Seat
-from parley.providers.protocol import Reply
-from parley.record import Call
-from parley.statistics.people import Ballot, Pair, Side, kappa, kappa_between, majority, wanted, win_rate, with_order
-from parley.store.archive import Archive
-from parley.store.votes import FILE, HELD, Votes
+from parley.match.protocol import Reply
+from parley.match.record import Call
+from parley.rules.pool import Seat
+from parley.statistics.preferences import Ballot, Pair, Side, kappa, kappa_between, majority, wanted, win_rate, with_order
+from parley.store.sqlite.reader import Archive
+from parley.store.sqlite.votes import FILE, HELD, Votes
 from parley.tables import wide
-from parley.tasks.kieval import ASPECTS, KNOWS
+from parley.tasks.kieval.rule import ASPECTS, KNOWS
 from tests.test_cli import parley as command
 
 ROLES = {"interactor": "bot/interactor", "evaluator": "bot/evaluator"}
@@ -635,7 +635,7 @@ def test_one_person_at_two_places_has_one_vote_on_a_pair(place):
 VOTER = """
 import sys
 from pathlib import Path
-from parley.store.votes import Votes
+from parley.store.sqlite.votes import Votes
 
 with Votes(Path(sys.argv[1])) as votes:
     study = votes.study(["r"])

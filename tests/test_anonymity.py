@@ -10,10 +10,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from parley import Metric, Role, Task
-from parley.anonymity import MAKERS, MASK, MODELS, SHARED, masked
-from parley.match import Match
+from parley.match.masking import MAKERS, MASK, MODELS, SHARED, masked
+from parley.match.match import Match
 from parley.participants.python import Python
-from parley.pool import Seat
+from parley.rules.pool import Seat
 
 NOBODY = frozenset()
 CLAIMS = """

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 import parley
 from parley import Problem
-from parley.audit import CHECKS, audit
-from parley.balance import uneven
-from parley.config import Config
-from parley.plan.arrangements import ARRANGEMENTS
-from parley.plan.choice import planned
-from parley.replaying import difference
-from parley.spoken import unsynchronous
+from parley.audit.audit import CHECKS, audit
+from parley.audit.balance import uneven
+from parley.audit.messages import unsynchronous
+from parley.audit.replay import difference
+from parley.plans.arrangements import ARRANGEMENTS
+from parley.plans.choice import planned
+from parley.store.config import Config
 from parley.tasks.code_review import CodeReview
 from parley.tasks.idiom_solitaire import IdiomSolitaire
 from parley.tasks.public_goods import PublicGoods

@@ -6,8 +6,8 @@ import pytest
 
 import parley
 from parley import UsageError
-from parley.forecast import Forecast, compared_with
-from parley.prepared import prepare_again
+from parley.config.prepare import prepare_again
+from parley.runs.forecast import Forecast, compared_with
 from parley.testing.server import Server
 from tests.test_cli import parley as command
 from tests.test_money import answering, at_a_terminal, here, model, played  # noqa: F401
@@ -45,7 +45,7 @@ def test_a_dry_run_says_whether_the_bounds_are_enough(here, no_keys):  # noqa: F
 def test_between_the_least_and_the_most_a_bound_may_not_be_enough():
     rows = [{"calls": 5, "tokens_in": 1, "tokens_out": 1, "usd": {"low": 1.0, "high": 3.0}, "model": "vllm/x"}]
     rows[0]["range"] = {key: {"low": 4, "high": 6} for key in ("calls", "tokens_in", "tokens_out")}
-    from parley.config import Config
+    from parley.store.config import Config
 
     config = Config("t", {}, {}, [], budget_usd=2.0, max_calls=5)
     assert compared_with(Forecast(rows, 1, False), config) == [
@@ -85,8 +85,8 @@ def test_the_cost_of_a_run_leaves_bots_out(here):  # noqa: F811
 
 def test_an_endpoint_that_counts_no_tokens_is_told_with_what_is_taken_as_spent(here, capsys):  # noqa: F811
     from parley.cli.playing import attended
-    from parley.experiment import Experiment
-    from parley.runs import start
+    from parley.config.experiment import Experiment
+    from parley.runs.player import start
 
     async def main():
         async with Server(answering(total=1)) as server:

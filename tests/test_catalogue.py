@@ -5,22 +5,27 @@ from typing import Generic, TypeVar
 
 import pytest
 
-from parley import catalogue, resume, run
-from parley.catalogue import rule_digest, task_class, with_shared
+import parley
+from parley import resume, run
+from parley.config import task_catalogue as catalogue
+from parley.config.task_catalogue import rule_digest, task_class, with_shared
 from parley.errors import ReplayError
 from tests import games
 
-OVERLAP = ["parley.scoring", "parley.scoring.overlap", "parley.scoring.languages", "parley.scoring.votes"]
+OVERLAP = [f"parley.tasks._common.{name}" for name in ("overlap", "judge_votes")] + ["parley.rules.languages"]
 POEM = str(Path(__file__).parents[1] / "examples" / "poem.yaml")
 
 
 @pytest.mark.parametrize(
     ("source", "names"),
     [
-        ("from parley.writing import rated", ["parley.writing", *OVERLAP]),
-        ("from parley import Text, writing", ["parley.writing", *OVERLAP]),
-        ("def f():\n    import parley.scoring.passes as p", ["parley.scoring.passes"]),
-        ("from parley.scoring import passes", ["parley.scoring", "parley.scoring.passes"]),
+        ("from parley.tasks._common.writer_editor import rated", ["parley.tasks._common.writer_editor", *OVERLAP]),
+        (
+            "from parley import Text; from parley.tasks._common import writer_editor as writing",
+            ["parley.tasks._common.writer_editor", *OVERLAP],
+        ),
+        ("def f():\n    import parley.tasks._common.plurals as p", ["parley.tasks._common.plurals"]),
+        ("from parley.tasks._common import plurals", ["parley.tasks._common.plurals"]),
         ("from parley import Task\nimport re", []),
     ],
 )
@@ -42,7 +47,7 @@ def changed(monkeypatch):
     """Change a shared module, or only what is said about it."""
 
     def change(module, old, new):
-        path = Path(catalogue.__file__).parent.joinpath(*module.split(".")[1:]).with_suffix(".py")
+        path = Path(parley.__file__).parent.joinpath(*module.split(".")[1:]).with_suffix(".py")
         text = path.read_text()
         assert old in text
         found = {**catalogue.shared(), module: catalogue.stripped(text.replace(old, new).encode())}
@@ -55,23 +60,23 @@ def changed(monkeypatch):
 def test_another_way_of_writing_together_is_another_rule(changed, task):
     kind = task_class(task)
     before = rule_digest(kind)
-    changed("parley.writing", '"""The writer-editor paradigm', '# a comment\n"""Another docstring')
+    changed("parley.tasks._common.writer_editor", '"""The writer-editor paradigm', '# a comment\n"""Another docstring')
     assert rule_digest(kind) == before
-    changed("parley.writing", "if not first and ends", "if ends")
+    changed("parley.tasks._common.writer_editor", "if not first and ends", "if ends")
     assert rule_digest(kind) != before
 
 
 def test_another_rule_of_all_task_files_is_another_rule(changed):
     kind, other = task_class(POEM), rule_digest(task_class("translation"))
     before = rule_digest(kind)
-    changed("parley.cooperation", "versions[0].text, last", "last, last")
+    changed("parley.tasks._common.defined", "versions[0].text, last", "last, last")
     assert rule_digest(kind) != before
     assert rule_digest(task_class("translation")) == other
 
 
 def test_a_task_that_shares_nothing_stands_for_itself(changed):
     before = rule_digest(games.Echo)
-    changed("parley.writing", "if not first and ends", "if ends")
+    changed("parley.tasks._common.writer_editor", "if not first and ends", "if ends")
     assert rule_digest(games.Echo) == before
 
 
@@ -111,7 +116,7 @@ def test_a_file_in_any_encoding_that_python_reads_has_a_digest(tmp_path, start):
 def test_a_run_is_not_continued_under_other_shared_rules(changed, tmp_path):
     result = run(POEM, ["bot/random", "bot/null"], roles={"judge": "bot/random"}, store=tmp_path)
     assert resume(result.path).state == "done"
-    changed("parley.writing", "if not first and ends", "if ends")
+    changed("parley.tasks._common.writer_editor", "if not first and ends", "if ends")
     with pytest.raises(ReplayError, match="the rule of poem"):
         resume(result.path)
 

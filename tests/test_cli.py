@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 import pytest
 
-from parley import catalogue, run
+from parley import run
 from parley.cli import main
-from parley.result import Result
+from parley.config import task_catalogue as catalogue
+from parley.results.result import Result
 
 HERE = Path(__file__).parents[1]
 EXAMPLE = str(HERE / "examples" / "prisoners_dilemma.py")

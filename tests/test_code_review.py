@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley import Code, Problem, Seat, UsageError, run
-from parley.audit import audit
+from parley.audit.audit import audit
 from parley.errors import SandboxError
-from parley.places import Tally
-from parley.programs import awaited
+from parley.results.parts.passes import pass_at
+from parley.runs.programs import awaited
+from parley.runs.seats import Tally
 from parley.sandbox.executor import Sandbox
-from parley.scoring.passes import pass_at
+from parley.tasks._common.writer_editor import ends
 from parley.tasks.code_review import CodeReview
-from parley.testing.table import Speaking, play
-from parley.writing import ends
+from parley.testing.by_hand import Speaking, play
 from tests.test_cli import parley as command
 
 PROGRAMMER, REVIEWER = Seat("programmer"), Seat("reviewer")

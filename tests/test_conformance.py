@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from parley import TaskError, catalogue
+from parley import TaskError
+from parley.config import task_catalogue as catalogue
 from parley.datasets import items_from
 from parley.testing import check_task
 from tests import games

@@ -3,8 +3,8 @@
 import pytest
 
 from parley import run
-from parley.catalogue import task_class
-from parley.cooperation import LONG
+from parley.config.task_catalogue import task_class
+from parley.tasks._common.defined import LONG
 from parley.testing import check_planted, check_task
 from tests import test_definitions
 from tests.test_definitions import CHRF, EXAMPLES, ITEMS, TEXT

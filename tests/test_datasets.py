@@ -14,13 +14,13 @@ import pytest
 
 import parley
 from parley import Problem, datasets
+from parley.config.experiment import Experiment
+from parley.config.experiment_file import from_file
 from parley.datasets import Dataset, items_from, kind_at, named, usual
-from parley.datasets.checking import references_run
-from parley.datasets.programs import can_fail, names_called, signature_of
+from parley.datasets.checks import references_run
+from parley.datasets.item_rows import item_from, stored
+from parley.datasets.reference_programs import can_fail, names_called, signature_of
 from parley.errors import UsageError
-from parley.experiment import Experiment
-from parley.experiment_file import from_file
-from parley.items import item_from, stored
 from parley.sandbox.executor import Sandbox
 from parley.sandbox.limits import Limits
 from tests.mutants import mutants

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from parley.scoring.decay import age, comprehension, confusion, scored, successful, went_beyond
+from parley.tasks.word_guessing.scoring import age, comprehension, confusion, scored, successful, went_beyond
 
 NEVER = st.sampled_from(["zero", "l+1"])
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from parley import Seat, UsageError, resume, run
-from parley.catalogue import task_class
+from parley.config.task_catalogue import task_class
 from parley.errors import ReplayError
-from parley.scoring.overlap import overlap
-from parley.testing.table import ByHand, Speaking, play
+from parley.tasks._common.overlap import overlap
+from parley.testing.by_hand import ByHand, Speaking, play
 from tests.test_cli import parley as command
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

@@ -12,9 +12,10 @@ import click
 import pytest
 
 import parley
-from parley import aliases, providers
+from parley import providers
 from parley.cli import COMMANDS, Lazy, command
-from parley.providers.endpoint import Endpoint
+from parley.config import models_file as aliases
+from parley.providers._endpoint import Endpoint
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 import parley
-from parley import packaged
+from parley import downloads as packaged
 from parley.errors import ParticipantError, Refused, Rejected, UsageError
-from parley.expect import Amount, Choice, Fields
-from parley.pool import Turn
+from parley.match.protocol import Request
 from parley.providers import embedded
 from parley.providers.embedded import LOADED, Provider, compact, plain
-from parley.providers.protocol import Request
+from parley.rules.pool import Turn
+from parley.rules.readers import Amount, Choice, Fields
 from tests.test_cli import parley as command
 
 COINS = Amount("coins", 0, 10)
@@ -145,8 +145,8 @@ def test_a_conversation_that_is_too_long_is_told():
 
 def test_who_forgets_to_close_ends_all_the_same():
     code = (
-        "import asyncio\nfrom parley.providers.embedded import Provider\nfrom parley.providers.protocol import Request\n"
-        "from parley.pool import Turn\n"
+        "import asyncio\nfrom parley.providers.embedded import Provider\nfrom parley.match.protocol import Request\n"
+        "from parley.rules.pool import Turn\n"
         "model = Provider('smollm2', max_tokens=4, context=256)\n"
         "print(asyncio.run(model.complete(Request([Turn('user', 'Hello.')]))).usage.tokens_out)\n"
     )
@@ -317,7 +317,7 @@ def test_a_cache_that_cannot_be_written_is_told(index, tmp_path, monkeypatch):
 def test_of_processes_at_the_same_time_one_fetches(index):
     packed(index)
     code = (
-        "from parley import packaged\nfrom tests.test_embedded import TINY\n"
+        "from parley import downloads as packaged\nfrom tests.test_embedded import TINY\n"
         "calls, fetch = [], packaged.fetch\n"
         "packaged.fetch = lambda *given: (calls.append(1), fetch(*given))\n"
         "print(packaged.obtained(TINY), len(calls))\n"

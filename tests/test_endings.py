@@ -5,15 +5,15 @@ from collections import Counter
 
 import pytest
 
-from parley import endings
-from parley.budget import Budget, Call
-from parley.cli.progress import waited_for
-from parley.config import Config
-from parley.places import Brake, Tally
-from parley.prepared import prepare_again
-from parley.prices import Prices
-from parley.runs import CONCURRENCY, at_once
-from parley.store.archive import Archive
+from parley.cli.progress_line import waited_for
+from parley.config.prepare import prepare_again
+from parley.config.prices import Prices
+from parley.runs import endings
+from parley.runs.budget import Budget, Call
+from parley.runs.player import CONCURRENCY, at_once
+from parley.runs.seats import Brake, Tally
+from parley.store.config import Config
+from parley.store.sqlite.reader import Archive
 from parley.tables import plural
 from tests.endpoint import endpoint
 from tests.test_cli import EXAMPLE, parley, parley_result

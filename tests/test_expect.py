@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from parley import Amount, Choice, Code, Fields, TaskError, Text, Word
 from parley.errors import OutOfBounds, Unreadable
-from parley.match import read
-from parley.parsing import DECODER, mended, object_in, objects_in
-from parley.pool import Seat
-from parley.referee import Ask
+from parley.match.match import read
+from parley.rules.parsing import DECODER, mended, object_in, objects_in
+from parley.rules.pool import Seat
+from parley.rules.referee import Ask
 
 COINS = Amount("coins", 0, 10)
 MARKS = Fields({"score": {"type": "integer", "minimum": 1, "maximum": 10}, "basis": {"type": "string"}})
@@ -335,7 +335,7 @@ def test_the_search_for_objects_reads_no_character_more_than_a_few_times(piece, 
             passed.append(end - start)
             return found, end
 
-    monkeypatch.setattr("parley.parsing.DECODER", Counting())
+    monkeypatch.setattr("parley.rules.parsing.DECODER", Counting())
     words = piece * 300
     list(objects_in(words))
     list(objects_in(f'{words} {{"score": 2}}'))

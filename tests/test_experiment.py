@@ -11,12 +11,12 @@ import pytest
 from click.testing import CliRunner
 
 import parley
-from parley import aliases
 from parley.cli import command
+from parley.config import models_file as aliases
+from parley.config.experiment import Experiment
+from parley.config.experiment_file import from_file
 from parley.errors import UsageError
-from parley.experiment import Experiment
-from parley.experiment_file import from_file
-from parley.store.archive import Archive
+from parley.store.sqlite.reader import Archive
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 HEAD = "kind: experiment\ntask: public_goods\n"
@@ -442,9 +442,9 @@ def test_one_alias_for_two_models_is_refused(here):
 def test_the_schema_is_one_and_the_examples_keep_to_it(here):
     import yaml
 
-    schema = json.loads(files("parley").joinpath("experiment.schema.json").read_text(encoding="utf-8"))
+    schema = json.loads(files("parley.config").joinpath("experiment.schema.json").read_text(encoding="utf-8"))
     check = fastjsonschema.compile(schema)
-    define = fastjsonschema.compile(json.loads(files("parley").joinpath("task.schema.json").read_text(encoding="utf-8")))
+    define = fastjsonschema.compile(json.loads(files("parley.config").joinpath("task.schema.json").read_text(encoding="utf-8")))
     found = sorted(EXAMPLES.glob("*.yaml"))
     assert found
     for path in found:
@@ -470,7 +470,7 @@ def test_the_examples_run(here, file, flags, found):
 
 
 def test_yaml_is_imported_only_to_read_a_file():
-    code = "import sys, parley.cli.run, parley.door, parley.cli.models; print({'yaml', 'fastjsonschema'} & set(sys.modules))"
+    code = "import sys, parley.cli.run, parley.api, parley.cli.models; print({'yaml', 'fastjsonschema'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 

@@ -8,7 +8,7 @@ from parley.participants import named
 from tests.endpoint import endpoint
 from tests.test_cli import parley
 
-HEAD = "from dataclasses import dataclass\nfrom parley.providers.protocol import Reply\n\n\n"
+HEAD = "from dataclasses import dataclass\nfrom parley.match.protocol import Reply\n\n\n"
 METHODS = "    async def complete(self, request):\n        return Reply('{}')\n\n    async def close(self):\n        pass\n"
 WHOLE = f"{HEAD}@dataclass\nclass Mine:\n    'Mine.'\n    name: str\n{METHODS}"
 

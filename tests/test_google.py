@@ -7,8 +7,8 @@ import pytest
 from parley import providers
 from parley.cli import models
 from parley.errors import ParticipantError, Refused, Rejected, UsageError
-from parley.pool import Turn
-from parley.providers.protocol import Usage
+from parley.match.protocol import Usage
+from parley.rules.pool import Turn
 from parley.testing.server import sent
 from tests.wire import FORM, KEY, SYSTEM, TURNS, after_a_break, asked, body_of, replied, wired
 

@@ -18,13 +18,14 @@ from types import SimpleNamespace
 import pytest
 
 import parley
-from parley import eventloop, providers
+from parley import providers
 from parley.errors import ParticipantError, Refused, Rejected, UsageError
-from parley.pool import Turn
+from parley.match.protocol import Request, Usage
 from parley.providers import hf
 from parley.providers.hf import checkpoint as weights
 from parley.providers.hf.checkpoint import Checkpoint, harmless
-from parley.providers.protocol import Request, Usage
+from parley.rules.pool import Turn
+from parley.runs import event_loop as eventloop
 
 HEAVY = bool(os.environ.get("PARLEY_HEAVY"))  # set where torch and the others must be there: nothing is skipped then
 SPECIAL = ["<|end|>", "<|user|>", "<|assistant|>", "<|system|>"]

@@ -9,13 +9,13 @@ import pytest
 
 import parley
 from parley import ParleyError, Seat
-from parley.audit import audit
+from parley.audit.audit import audit
 from parley.errors import ReplayError
 from parley.participants import make
-from parley.store.archive import Archive
+from parley.rules.references import Lexicon
+from parley.store.sqlite.reader import Archive
 from parley.tasks.idiom_solitaire import FIRST, LENGTH, REPEATED, TURN, UNKNOWN, IdiomSolitaire
 from parley.testing import ByHand, Listed, Speaking, check_planted, check_task, play, transcript
-from parley.works import Lexicon
 from tests.test_cli import parley as command
 from tests.test_lexicons import DOUBTFUL, FORMS
 

@@ -9,10 +9,11 @@ from importlib import import_module
 import pytest
 
 import parley
-from parley import eventloop, providers
+from parley import providers
 from parley.errors import ParticipantError, Refused, Rejected, UsageError
-from parley.pool import Turn
-from parley.providers.protocol import Reply, Request, Usage
+from parley.match.protocol import Reply, Request, Usage
+from parley.rules.pool import Turn
+from parley.runs import event_loop as eventloop
 
 HEAVY = bool(os.environ.get("PARLEY_HEAVY"))  # set where inspect-ai must be there: nothing is skipped then
 FORM = {"type": "object", "properties": {"coins": {"type": "number"}}, "required": ["coins"], "additionalProperties": False}

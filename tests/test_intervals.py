@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.errors import UsageError
+from parley.statistics.estimates import Observation, block_means, pairs
 from parley.statistics.intervals import interval, level
-from parley.statistics.results import Observation, block_means, pairs
 
 LUCK = 0.3  # intraclass correlation of the matches of a block
 FULL, SHORT = 4000, 500  # runs

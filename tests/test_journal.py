@@ -14,21 +14,22 @@ from pathlib import Path
 
 import pytest
 
-from parley import runs
-from parley.audit import audit
+from parley.audit.audit import audit
+from parley.config.prepare import prepare_again
 from parley.errors import StoreError
-from parley.match import Outcome
-from parley.plan import MatchSpec
-from parley.pool import Part, Seat
-from parley.prepared import prepare_again
-from parley.providers.protocol import Reply, Usage
-from parley.record import Call
-from parley.result import Result
-from parley.store import files, find, folder, schema
-from parley.store.archive import Archive
-from parley.store.filesystem import is_network, kind_of
-from parley.store.owner import lives, started
-from parley.store.sqlite import SqliteJournal
+from parley.match.match import Outcome
+from parley.match.protocol import Reply, Usage
+from parley.match.record import Call
+from parley.plans import MatchSpec
+from parley.results.result import Result
+from parley.rules.pool import Part, Seat
+from parley.runs import player as runs
+from parley.store import files, find, folder
+from parley.store.sqlite import schema
+from parley.store.sqlite.filesystem import is_network, kind_of
+from parley.store.sqlite.owner import lives, started
+from parley.store.sqlite.reader import Archive
+from parley.store.sqlite.writer import SqliteJournal
 
 CONFIG = b'{"task": "t", "params": {}, "models": {"a": {"model": "bot/x"}}, "contestants": ["a"]}'
 IDENTITY = (
@@ -287,7 +288,7 @@ def test_the_schema_is_brought_up_to_date_step_by_step(tmp_path, monkeypatch):
     newer = [*schema.MIGRATIONS, "ALTER TABLE runs ADD COLUMN mood TEXT;"]
     monkeypatch.setattr(schema, "MIGRATIONS", newer)
     monkeypatch.setattr(schema, "VERSION", len(newer))
-    monkeypatch.setattr("parley.store.archive.VERSION", len(newer))
+    monkeypatch.setattr("parley.store.sqlite.reader.VERSION", len(newer))
     with Archive(path) as archive:  # an older file is read from a copy, and stays as it is
         assert archive.id == "run-1"
         assert archive._rows("SELECT mood FROM runs") == [(None,)]
@@ -359,7 +360,7 @@ def test_a_finished_run_can_be_copied_as_one_file_and_read_where_nothing_can_be_
 
 
 def test_a_network_file_system_gets_a_rollback_journal_and_a_notice(tmp_path, monkeypatch):
-    monkeypatch.setattr("parley.store.rows.is_network", lambda path: True)
+    monkeypatch.setattr("parley.store.sqlite.rows.is_network", lambda path: True)
 
     async def main():
         journal = await fresh(tmp_path / "r.parley")

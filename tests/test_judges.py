@@ -10,8 +10,8 @@ import pytest
 
 from parley import Paragraph, run
 from parley.statistics.correlation import blocked_correlation
+from parley.tasks._common.writer_editor import ends
 from parley.tasks.translation import Translation
-from parley.writing import ends
 from tests.test_cli import parley as command
 
 ITEMS = [

@@ -12,26 +12,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parley import Question, Result, Seat, UsageError, rejudge, run, run_async
-from parley.answers import gives_away
+from parley.config.experiment import steadied
+from parley.config.prepare import prepare_again
 from parley.datasets import items_from
-from parley.experiment import steadied
-from parley.items import spread
-from parley.match import Match
+from parley.datasets.item_rows import spread
+from parley.match.match import Match
+from parley.match.protocol import Reply
 from parley.participants import make
-from parley.prepared import prepare_again
-from parley.providers import patience
-from parley.providers.protocol import Reply
-from parley.runs import go_on
-from parley.scoring.interviews import interview, worth
-from parley.scoring.votes import voted
-from parley.sight import QUOTED
+from parley.providers import _backoff as patience
+from parley.rules.bot_view import QUOTED
+from parley.runs.player import go_on
+from parley.runs.screening import asked_as
 from parley.statistics.contamination import contamination
-from parley.statistics.matched import Answers
-from parley.tasks.kieval import ASPECTS, STOPS, KIEval, stopped
+from parley.statistics.matched_controls import Answers
+from parley.tasks._common.answers import gives_away
+from parley.tasks._common.judge_votes import voted
+from parley.tasks.kieval.rule import ASPECTS, STOPS, KIEval, stopped
+from parley.tasks.kieval.scoring import interview, worth
 from parley.testing import check_planted, check_task
+from parley.testing.by_hand import ByHand, Speaking, play
 from parley.testing.server import Server, reset, says, sent
-from parley.testing.table import ByHand, Speaking, play
-from parley.verification import asked_as
 from tests.test_cli import parley as command
 from tests.test_qa import chat
 

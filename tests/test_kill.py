@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from parley.audit import audit
+from parley.audit.audit import audit
 from tests.endpoint import endpoint
 
 MODELS = ("a", "b", "c", "d")

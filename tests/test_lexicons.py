@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.datasets import lexicons
-from parley.datasets.lexicons import lexicon
-from parley.datasets.works import works_of
+from parley.datasets import dictionaries as lexicons
+from parley.datasets.dictionaries import lexicon
+from parley.datasets.open_references import works_of
+from parley.downloads import Packaged
 from parley.errors import UsageError
-from parley.packaged import Packaged
+from parley.rules.references import Lexicon, Lot, WordList
 from parley.tasks.idiom_solitaire import IdiomSolitaire
-from parley.works import Lexicon, Lot, WordList
 
 FORMS, DOUBTFUL = {"強": "强", "轉": "转", "龍": "龙", "門": "门"}, {"乾": "干", "於": "于"}
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from parley import Seat, TaskError, Text
 from parley.errors import Halted, ParticipantError, ReplayError, SandboxError
-from parley.match import Match
-from parley.providers.protocol import Reply
-from parley.record import Tape
-from parley.seating import settled
+from parley.match.match import Match
+from parley.match.protocol import Reply
+from parley.match.record import Tape
+from parley.match.seating import settled
 from parley.tasks.public_goods import PublicGoods
 from parley.testing import ByHand, Listed, Speaking, play
 from tests import games

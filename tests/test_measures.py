@@ -5,9 +5,9 @@ import sys
 import pytest
 
 from parley import TaskError, UsageError, resume, run
-from parley.catalogue import task_class
+from parley.config.task_catalogue import task_class
 from parley.errors import ReplayError
-from parley.testing.table import play
+from parley.testing.by_hand import play
 from tests import test_definitions
 from tests.test_cli import parley as command
 from tests.test_definitions import CHRF, CRITIC, EXAMPLES, FIELDS, ITEMS, POET, TEXT, said

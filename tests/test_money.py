@@ -16,28 +16,29 @@ import pytest
 
 import parley
 from parley import UsageError
-from parley import budget as budget_module
-from parley.audit import audit
-from parley.budget import Budget, Known, limit_of
-from parley.costs import costs, money, remark, total
+from parley.audit.audit import audit
+from parley.config.experiment import Experiment
+from parley.config.experiment_file import from_file
+from parley.config.prepare import prepare_again
+from parley.config.prices import Price, Prices, Rate, listed
 from parley.errors import Halted, ParticipantError
-from parley.expect import Text
-from parley.experiment import Experiment
-from parley.experiment_file import from_file
-from parley.forecast import forecast, graded, scaling
-from parley.guessing import CACHE, tokens
-from parley.pace import Limits
-from parley.participants.model import Model
-from parley.places import Brake, Placed, Tally
-from parley.pool import Seat, Turn, View
-from parley.prepared import prepare_again
-from parley.prices import Price, Prices, Rate, listed
-from parley.providers import patience, transport
-from parley.providers.protocol import Reply, Usage
-from parley.providers.spending import METER, Meter
-from parley.result import Result
-from parley.runs import go_on
-from parley.store.archive import Archive
+from parley.match.protocol import Reply, Usage
+from parley.money import costs, money, remark, total
+from parley.participants._model import Model
+from parley.providers import _backoff as patience
+from parley.providers import _transport as transport
+from parley.providers._meter import METER, Meter
+from parley.results.result import Result
+from parley.rules.pool import Seat, Turn, View
+from parley.rules.readers import Text
+from parley.runs import budget as budget_module
+from parley.runs.budget import Budget, Known, limit_of
+from parley.runs.forecast import forecast, graded, scaling
+from parley.runs.player import go_on
+from parley.runs.rate_limits import Limits
+from parley.runs.seats import Brake, Placed, Tally
+from parley.runs.stand_ins import CACHE, tokens
+from parley.store.sqlite.reader import Archive
 from parley.tasks.public_goods import PublicGoods
 from parley.testing.server import Server, reset, sent, silence
 from tests import games, wire
@@ -272,7 +273,7 @@ def test_a_run_costs_tomorrow_what_it_costs_today(here):
 def test_public_prices_are_kept_by_the_names_that_were_served(here, monkeypatch):
     """Also where another model was served than was asked for, and a later list of prices says otherwise."""
     today = Price.flat(3, 5, source="public", as_of="2026-11-15, genai-prices 0.2.1")
-    monkeypatch.setattr("parley.prices.public", lambda family, name, options, on: today if name == "mock-1" else None)
+    monkeypatch.setattr("parley.config.prices.public", lambda family, name, options, on: today if name == "mock-1" else None)
     monkeypatch.setitem(os.environ, "PARLEY_PRICES", "")
     (here / "prices.yaml").unlink()
     result, _ = played(answering(prompt_tokens=100, completion_tokens=10), repeats=1)
@@ -280,7 +281,7 @@ def test_public_prices_are_kept_by_the_names_that_were_served(here, monkeypatch)
     assert cost["usd"] == pytest.approx(5 * (100 * 3 + 10 * 5) / 1e6)
     assert (price["model_served"], price["source"]) == ("mock-1", "public")
     assert price["as_of"] == "2026-11-15, genai-prices 0.2.1"
-    monkeypatch.setattr("parley.prices.public", lambda *_: Price.flat(300, 500, source="public"))
+    monkeypatch.setattr("parley.config.prices.public", lambda *_: Price.flat(300, 500, source="public"))
     assert Result(result.path).data["cost"][0] == cost
 
 

@@ -7,12 +7,12 @@ import pytest
 
 import parley
 from parley import providers
-from parley.audit import audit
+from parley.audit.audit import audit
 from parley.errors import ParticipantError, Rejected, UsageError
-from parley.pool import Part, Turn
-from parley.providers import capabilities
-from parley.providers.patience import NOTICE
-from parley.providers.protocol import Reply, Request, Usage
+from parley.match.protocol import Reply, Request, Usage
+from parley.providers import _capabilities as capabilities
+from parley.providers._backoff import NOTICE
+from parley.rules.pool import Part, Turn
 from parley.testing.server import Server, says, sent
 from tests.wire import FORM, KEY, SYSTEM, TURNS, after_a_break, asked, body_of, replied, served, wired
 

@@ -10,17 +10,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from parley import pace
-from parley.config import Config
+from parley.config.prepare import prepare
 from parley.errors import UsageError
-from parley.expect import Text
-from parley.pace import Limits, Pace
-from parley.participants.model import Model
-from parley.places import Brake, Placed, Tally
-from parley.pool import Seat, Turn, View
-from parley.prepared import prepare
-from parley.providers import capabilities, patience
-from parley.providers.protocol import Reply, Usage
+from parley.match.protocol import Reply, Usage
+from parley.participants._model import Model
+from parley.providers import _backoff as patience
+from parley.providers import _capabilities as capabilities
+from parley.rules.pool import Seat, Turn, View
+from parley.rules.readers import Text
+from parley.runs import rate_limits as pace
+from parley.runs.rate_limits import Limits, Pace
+from parley.runs.seats import Brake, Placed, Tally
+from parley.store.config import Config
 from parley.testing.server import Server, reset, says, sent
 
 
@@ -211,7 +212,7 @@ def test_so_many_at_a_time():
 def test_a_stop_ends_the_waiting(monkeypatch):
     async def whole():
         brake = Brake()
-        from parley.providers.patience import AGAIN
+        from parley.providers._backoff import AGAIN
 
         AGAIN.set(brake.gate)
         placed = Placed("a", Counting(), Limits(rpm=1), Tally(), brake)

@@ -11,11 +11,11 @@ from types import ModuleType
 import pytest
 
 from parley import Paragraph
+from parley.config.selection import fitting
 from parley.datasets import items_from, kind_at, named
-from parley.datasets.forms.paragraphs import SEGMENTS
-from parley.datasets.segments import found_in
+from parley.datasets.formats.paragraphs import SEGMENTS
+from parley.datasets.xml_segments import found_in
 from parley.errors import UsageError
-from parley.selection import fitting
 from parley.tasks.translation import Translation
 from tests.test_cli import parley as command
 

@@ -18,13 +18,13 @@ import pytest
 import parley
 from parley import Amount, Example, Metric, Role, Task, Text, UsageError, participants, providers
 from parley.errors import Halted, ParticipantError, Refused, Rejected
-from parley.match import Match, readied
+from parley.match.match import Match, readied
+from parley.match.protocol import Reply, Usage
+from parley.match.record import Call
 from parley.participants import named
-from parley.participants.model import Model
-from parley.pool import Part, Privy, Seat, Turn, View, text_of
-from parley.providers.protocol import Reply, Usage
-from parley.record import Call
-from parley.store.rows import call_row
+from parley.participants._model import Model
+from parley.rules.pool import Part, Privy, Seat, Turn, View, text_of
+from parley.store.sqlite.rows import call_row
 from parley.tasks.public_goods import PublicGoods
 from parley.testing.server import Server, echo_of_the_key, says, sent
 
@@ -487,7 +487,7 @@ def test_a_service_that_nests_too_deep_is_a_fault_and_no_crash(name, status):
 
 
 def test_a_service_with_a_date_that_no_calendar_has_is_asked_again(monkeypatch):
-    monkeypatch.setattr("parley.providers.patience.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("parley.providers._backoff.FIRST_PAUSE", 0.001)
     late = sent(b"", 429, Retry_After="Mon, 01 Jan 99999999999999 00:00:00 GMT")
     [reply], server = served(late, {"reply": "x"})
     assert (reply.content, len(server.asked)) == ("x", 2)
@@ -497,7 +497,7 @@ def test_what_nobody_foresaw_in_a_service_is_a_fault_of_the_participant(monkeypa
     async def broken(self, body):
         raise OverflowError("unforeseen")
 
-    monkeypatch.setattr("parley.providers.transport.Transport.post", broken)
+    monkeypatch.setattr("parley.providers._transport.Transport.post", broken)
     with pytest.raises(ParticipantError, match="the call failed: OverflowError: unforeseen"):
         served({"reply": "x"})
 

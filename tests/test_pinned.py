@@ -11,25 +11,25 @@ from random import Random
 import pytest
 
 from parley import Question, Seat
-from parley.catalogue import task_class
+from parley.config.task_catalogue import task_class
 from parley.datasets import items_from
-from parley.items import spread
+from parley.datasets.item_rows import spread
+from parley.match.record import unrun
 from parley.participants import make
-from parley.plan import seed_for
-from parley.plan.arrangements import ARRANGEMENTS, Table
-from parley.plan.fixed import scheduled
-from parley.plan.sequential import Sequential
-from parley.plan.series import Series
-from parley.pool import Pool
-from parley.record import unrun
-from parley.referee import Referee
-from parley.sight import Sight
-from parley.tasks.kieval import KIEval
+from parley.plans import seed_for
+from parley.plans.arrangements import ARRANGEMENTS, Table
+from parley.plans.blocks import Series
+from parley.plans.fixed import scheduled
+from parley.plans.sequential import Sequential
+from parley.rules.bot_view import Sight
+from parley.rules.pool import Pool
+from parley.rules.referee import Referee
+from parley.rules.references import Lexicon
+from parley.tasks.kieval.rule import KIEval
 from parley.tasks.public_goods import PublicGoods
 from parley.tasks.translation import Translation
-from parley.tasks.word_guessing import WordGuessing
+from parley.tasks.word_guessing.rule import WordGuessing
 from parley.testing import Listed, Speaking, play
-from parley.works import Lexicon
 
 MODELS = ["ann", "bob", "cat", "dan"]
 FOLDER = Path(__file__).parent / "data" / "runs"

@@ -14,21 +14,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import parley
-from parley import Metric, Role, Seat, Task, UsageError, runs
-from parley.audit import audit
+from parley import Metric, Role, Seat, Task, UsageError
+from parley.audit.audit import audit
+from parley.config.experiment import Experiment
+from parley.config.prepare import prepare_again
 from parley.errors import TaskError
-from parley.experiment import Experiment
-from parley.places import Brake, Tally
-from parley.plan import Block, gathered, unfolded
-from parley.plan.choice import planned
-from parley.plan.race import Race
-from parley.plan.stopping import Stop, leading_metrics
-from parley.prepared import prepare_again
-from parley.result import Result
+from parley.plans import Block, gathered, unfolded
+from parley.plans.choice import planned
+from parley.plans.race import Race
+from parley.plans.stop_targets import Stop, leading_metrics
+from parley.results.result import Result
+from parley.runs import player as runs
+from parley.runs.seats import Brake, Tally
 from parley.statistics.anytime import Scale, anytime
-from parley.statistics.results import Observation, block_means, ranks
-from parley.statistics.stability import Watched, forecast
-from parley.store.archive import Archive
+from parley.statistics.estimates import Observation, block_means, ranks
+from parley.statistics.stopping_rules import Watched, forecast
+from parley.store.sqlite.reader import Archive
 from parley.tasks.public_goods import PublicGoods
 from tests import games
 from tests.test_cli import parley as command_line

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from parley import Choice, Metric, Role, Task, UsageError
-from parley.catalogue import task_class
-from parley.statistics import results
+from parley.config.task_catalogue import task_class
+from parley.statistics import estimates as results
 from parley.tasks.public_goods import PublicGoods
 from parley.testing import check_planted
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from parley.catalogue import task_class
+from parley.config.task_catalogue import task_class
 from parley.datasets import items_from
+from parley.match.record import unrun
 from parley.participants import make
-from parley.record import unrun
 from parley.testing import Listed, play, transcript
 
 FOLDER = Path(__file__).parent / "playthroughs"

@@ -7,15 +7,15 @@ import pytest
 
 import parley
 from parley import Paragraph, Problem, Prompt, UsageError
-from parley.catalogue import names, task_class
 from parley.cli.tasks import described, meaning_of
-from parley.config import chosen_prompts, unused_prompts
-from parley.experiment import Experiment
+from parley.config.experiment import Experiment
+from parley.config.task_catalogue import names, task_class
 from parley.participants import make
-from parley.task import COMMON
+from parley.rules.references import Lexicon
+from parley.rules.task import COMMON
+from parley.store.config import chosen_prompts, unused_prompts
 from parley.tasks.public_goods import PublicGoods
 from parley.testing import play
-from parley.works import Lexicon
 from tests.test_cli import parley as command
 
 POEM = str(Path(__file__).parents[1] / "examples" / "poem.yaml")

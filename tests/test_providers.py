@@ -17,20 +17,38 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parley import eventloop, providers
-from parley.catalogue import task_class
+from parley import providers
 from parley.cli import models
+from parley.config.prices import Prices
+from parley.config.task_catalogue import task_class
 from parley.errors import Halted, ParleyError, ParticipantError, Refused, Rejected, UsageError
-from parley.guessing import USUAL, Guessing
-from parley.match import readied
-from parley.places import Tally
-from parley.pool import Turn
-from parley.prices import Prices
-from parley.providers import answers, capabilities, connections, keys, patience, transport
-from parley.providers.endpoint import Endpoint
-from parley.providers.keys import address, redacted, setting
-from parley.providers.protocol import Request, Usage, thought_apart
-from parley.providers.spending import METER, Meter
+from parley.match.match import readied
+from parley.match.protocol import Request, Usage, thought_apart
+from parley.providers import (
+    _backoff as patience,
+)
+from parley.providers import (
+    _capabilities as capabilities,
+)
+from parley.providers import (
+    _connections as connections,
+)
+from parley.providers import (
+    _error_bodies as answers,
+)
+from parley.providers import (
+    _secrets as keys,
+)
+from parley.providers import (
+    _transport as transport,
+)
+from parley.providers._endpoint import Endpoint
+from parley.providers._meter import METER, Meter
+from parley.providers._secrets import address, redacted, setting
+from parley.rules.pool import Turn
+from parley.runs import event_loop as eventloop
+from parley.runs.seats import Tally
+from parley.runs.stand_ins import USUAL, Guessing
 from parley.testing.server import Server, echo_of_the_key, flood, raw, reset, says, sent, silence, trickle
 from tests import wire
 from tests.wire import FORM, KEY, TURNS

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley import Question, Seat, Sight, UsageError, resume, run, run_async
-from parley.answers import Exact, Option, Weighed, is_right
 from parley.datasets import items_from
-from parley.datasets.works import works_of
+from parley.datasets.open_references import works_of
 from parley.errors import ReplayError, Unreadable
-from parley.numerals import folded, number, numeral, same
-from parley.pool import Example
-from parley.providers.protocol import Reply
+from parley.match.protocol import Reply
+from parley.rules.numerals import folded, number, numeral, same
+from parley.rules.pool import Example
+from parley.tasks._common.answers import Exact, Option, Weighed, is_right
 from parley.tasks.qa import QA
 from parley.testing import check_planted, check_task
+from parley.testing.by_hand import ByHand, Speaking, play
 from parley.testing.server import Server, says
-from parley.testing.table import ByHand, Speaking, play
 from tests.test_cli import parley as command
 
 STUDENT = Seat("student")

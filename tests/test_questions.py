@@ -14,9 +14,9 @@ import pytest
 
 from parley import Question, UsageError
 from parley.datasets import Dataset, all_datasets, items_from, kind_at, named
-from parley.datasets.forms.questions import GOES_ON
-from parley.datasets.works import works_of
-from parley.items import item_from, stored
+from parley.datasets.formats.questions import GOES_ON
+from parley.datasets.item_rows import item_from, stored
+from parley.datasets.open_references import works_of
 from parley.tasks.qa import QA
 from tests.test_cli import parley as command
 from tests.test_datasets import written

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.errors import UsageError
-from parley.statistics.ratings import Estimate, Game, games, is_win_loss, ratings
-from parley.statistics.roles import Meeting
-from parley.statistics.student import t_quantile
+from parley.statistics.bradley_terry import Estimate, Game, games, is_win_loss, ratings
+from parley.statistics.role_tables import Meeting
+from parley.statistics.student_t import t_quantile
 
 # Games of the 1987 season, American League East (Agresti 2002, table 10.10): won-lost of the home team in the row.
 TEAMS = ["Milwaukee", "Detroit", "Toronto", "New York", "Boston", "Cleveland", "Baltimore"]

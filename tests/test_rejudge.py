@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import pytest
 
 from parley import Choice, Fields, Metric, ParleyError, RecordEnded, Result, Role, Task, UsageError, rejudge, resume, run
-from parley.audit import audit
-from parley.rejudging import asked_of, rejudging
-from parley.runs import start
+from parley.audit.audit import audit
+from parley.runs.player import start
+from parley.runs.rejudge import asked_of, rejudging
 from parley.store import find
 from parley.testing.server import Server, says
 from tests.test_cli import parley as command

@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 
 from parley import Question, UsageError, run, run_async
 from parley.report import page
-from parley.report.analysis import Asked, pairs
-from parley.report.comparison import BENCHMARK, FIRST, GIVEN, comparison
+from parley.report.build import report
 from parley.report.figures import scatter, stop_bars, ticks
-from parley.report.gathering import Entry, Figure, merged, overall, together
-from parley.report.making import report
-from parley.report.scores import read
 from parley.statistics.contamination import contamination, correlations
 from parley.statistics.intervals import interval
-from parley.tasks.kieval import ASPECTS, KIEval
+from parley.tasks.kieval.comparison import Asked, pairs
+from parley.tasks.kieval.entries import Entry, Figure, merged, overall, together
+from parley.tasks.kieval.model_table import BENCHMARK, FIRST, GIVEN, comparison
+from parley.tasks.kieval.rule import ASPECTS, KIEval
+from parley.tasks.kieval.scores_file import read
 from parley.testing.server import Server, sent
 from tests.kieval import MODELS, TABLE_2, TABLE_5, points
 from tests.test_cli import parley as command

@@ -9,18 +9,19 @@ from pathlib import Path
 import pytest
 
 import parley
-from parley import ParleyError, Seat, UsageError, runs
-from parley.audit import audit
-from parley.config import Config
-from parley.crew import Crew
+from parley import ParleyError, Seat, UsageError
+from parley.audit.audit import audit
+from parley.config.prepare import prepare
 from parley.errors import ReplayError
-from parley.places import WAITS, Brake, Tally
-from parley.plan import Block, Done, MatchSpec, seed_for
-from parley.plan.fixed import scheduled
-from parley.prepared import prepare
-from parley.providers import patience
-from parley.result import Result
-from parley.store.archive import Archive
+from parley.plans import Block, Done, MatchSpec, seed_for
+from parley.plans.fixed import scheduled
+from parley.providers import _backoff as patience
+from parley.results.result import Result
+from parley.runs import player as runs
+from parley.runs.scheduler import Crew
+from parley.runs.seats import WAITS, Brake, Tally
+from parley.store.config import Config
+from parley.store.sqlite.reader import Archive
 from parley.tasks.public_goods import PublicGoods
 from parley.testing.server import Server, says, sent
 from tests import games
@@ -312,7 +313,7 @@ def test_cautions_reach_the_one_who_runs(tmp_path):
 
 
 def test_models_that_endpoints_name_are_on_record(tmp_path):
-    from parley.providers.protocol import Reply, Usage
+    from parley.match.protocol import Reply, Usage
 
     async def model(view):
         return Reply("5", model="served-2026", usage=Usage(tokens_in=10, tokens_out=2))

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parley.expect import Amount, Choice, Fields
-from parley.pool import Part, Turn, text_of
 from parley.providers import anthropic, azure, google, groq, openai, openrouter
-from parley.providers.endpoint import spoken
-from parley.providers.schemas import strict
+from parley.providers._endpoint import spoken
+from parley.providers._schemas import strict
+from parley.rules.pool import Part, Turn, text_of
+from parley.rules.readers import Amount, Choice, Fields
 
 DIALECTS = {
     module.__name__.rpartition(".")[2]: module.Provider.schema_limits

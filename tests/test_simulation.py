@@ -16,15 +16,15 @@ import pytest
 
 import parley
 from parley import Metric, Role, Task, UsageError
-from parley.plan import gathered
-from parley.plan.choice import planned
-from parley.plan.race import Race
-from parley.plan.stopping import Stop
-from parley.simulation import Course, Precision, Ranking, ranked, stable
-from parley.statistics.components import components
-from parley.statistics.stability import Stability, Watched
-from parley.statistics.student import t_quantile
-from parley.world import World, alike, moments, shown
+from parley.plans import gathered
+from parley.plans.choice import planned
+from parley.plans.race import Race
+from parley.plans.stop_targets import Stop
+from parley.runs.simulated_models import World, alike, moments, shown
+from parley.runs.simulation import Course, Precision, Ranking, ranked, stable
+from parley.statistics.stopping_rules import Stability, Watched
+from parley.statistics.student_t import t_quantile
+from parley.statistics.variance_components import components
 from tests import games
 from tests.test_cli import EXAMPLE
 from tests.test_cli import parley as command_line

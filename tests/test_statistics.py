@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parley.statistics.estimates import Observation, Pair, block_means, cells, holm, pairs, ranks
 from parley.statistics.intervals import interval
-from parley.statistics.results import Observation, Pair, block_means, cells, holm, pairs, ranks
-from parley.statistics.student import t_cdf, t_quantile
+from parley.statistics.student_t import t_cdf, t_quantile
 
 # Two-sided 95% and 99% points of Student's t, as printed in the usual tables.
 PRINTED = {1: (12.706, 63.657), 2: (4.303, 9.925), 5: (2.571, 4.032), 9: (2.262, 3.250), 30: (2.042, 2.750), 120: (1.980, 2.617)}

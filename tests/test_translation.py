@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF
 
 from parley import Paragraph, Seat, UsageError, resume, run
-from parley.catalogue import task_class
+from parley.config.task_catalogue import task_class
 from parley.datasets import items_from
 from parley.errors import ReplayError
 from parley.participants import make
-from parley.scoring.languages import LANGUAGES, language, pair_of
-from parley.scoring.overlap import of_corpus, overlap, pooled, signatures
+from parley.rules.languages import LANGUAGES, language, pair_of
+from parley.tasks._common.overlap import of_corpus, overlap, pooled, signatures
 from parley.tasks.translation import Translation, sentences, together, worse
 from parley.testing import check_planted, check_task
-from parley.testing.table import ByHand, Listed, Speaking, play
+from parley.testing.by_hand import ByHand, Listed, Speaking, play
 from tests.test_cli import parley as command
 
 TRANSLATOR, PROOFREADER, JUDGE = Seat("translator"), Seat("proofreader"), Seat("judge", 1)
@@ -282,7 +282,7 @@ def test_all_its_words_can_be_replaced():
 @pytest.mark.parametrize("role", [TRANSLATOR, PROOFREADER])
 def test_a_hostile_seat_ends_no_quotation_and_speaks_for_nobody_else(bot, role):
     from parley.participants.bot import ANYWHERE
-    from parley.sight import Sight
+    from parley.rules.bot_view import Sight
 
     seats = cast(["A text."], ["Another text."], RATING % (3, 4))
     seats[role] = Speaking(lambda view: str(ANYWHERE[bot](Sight(view, None, None, None))))

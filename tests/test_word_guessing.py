@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 
 import parley
 from parley import Result, Seat, UsageError, WordPair
-from parley.audit import audit
+from parley.audit.audit import audit
 from parley.datasets import items_from
-from parley.descriptions import associations
-from parley.external import external
-from parley.plan.arrangements import Table, together
-from parley.pool import text_of
-from parley.scoring.matching import mentions
-from parley.sight import QUOTED
+from parley.plans.arrangements import Table, together
+from parley.results.parts.external import external
+from parley.rules.bot_view import QUOTED
+from parley.rules.pool import text_of
 from parley.statistics.intervals import interval
-from parley.tasks.word_guessing import EMPTY, OWN_WORD, REPEATED, WordGuessing
+from parley.tasks._common.word_matching import mentions
+from parley.tasks.word_guessing.analysis import over_matches
+from parley.tasks.word_guessing.descriptions import associations
+from parley.tasks.word_guessing.rule import EMPTY, OWN_WORD, REPEATED, WordGuessing
 from parley.testing import Listed, Speaking, check_planted, play
-from parley.word_guesses import over_matches
 
 PAIR = WordPair("1", "cake", "bread", "food", ("gateau",), ("loaf",))
 ITEMS = items_from("samples", WordPair)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from parley import UsageError, WordPair
 from parley.datasets import items_from
-from parley.scoring.matching import alike, folded, matches, mentions, similarity
+from parley.tasks._common.word_matching import alike, folded, matches, mentions, similarity
 
 LISTS = json.loads((files("parley.datasets") / "samples" / "word_pairs.json").read_text(encoding="utf-8"))
 PAIRS = items_from("samples", WordPair)

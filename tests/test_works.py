@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from parley import Prompt, Role, Seat, TaskError, Word, WordList
+from parley.config.experiment import Experiment
 from parley.errors import ReplayError
-from parley.experiment import Experiment
-from parley.forecast import forecast
+from parley.rules.references import Lexicon
+from parley.runs.forecast import forecast
 from parley.tasks.idiom_solitaire import IdiomSolitaire
 from parley.testing import ByHand, Listed, Speaking, play
-from parley.works import Lexicon
 from tests.games import Game
 
 PLAYER = Seat("player")

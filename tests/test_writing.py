@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from parley import Metric, Prompt, Role, Task, Text
-from parley.testing.table import ByHand
-from parley.writing import rated, ratings
+from parley.tasks._common.writer_editor import rated, ratings
+from parley.testing.by_hand import ByHand
 
 
 @dataclass(frozen=True)

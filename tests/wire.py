@@ -9,9 +9,10 @@ import pytest
 import parley
 from parley import providers
 from parley.errors import ParleyError
-from parley.pool import Turn
-from parley.providers import capabilities, patience
-from parley.providers.protocol import Reply, Request
+from parley.match.protocol import Reply, Request
+from parley.providers import _backoff as patience
+from parley.providers import _capabilities as capabilities
+from parley.rules.pool import Turn
 from parley.testing.server import Server, sent
 
 KEY = "sk-test-0123456789/abcdef"

@@ -14,9 +14,11 @@ from workload import OPTIONS, SAID, arguments, measure
 
 import parley.participants.python
 import parley.providers.openai_compatible  # noqa: F401
-from parley import View, eventloop, runs
-from parley.config import Config
-from parley.prepared import prepare
+from parley import View
+from parley.config.prepare import prepare
+from parley.runs import event_loop as eventloop
+from parley.runs import player as runs
+from parley.store.config import Config
 
 given = arguments()
 held, all_held = 0, asyncio.Event()

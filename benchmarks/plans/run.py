@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from parley.simulation import Trial, ranked
-from parley.world import Design, World
+from parley.runs.simulated_models import Design, World
+from parley.runs.simulation import Trial, ranked
 
 # Code generation and review, DynaEval table 2: the score of every programmer by reviewer, of every reviewer by programmer.
 PROGRAMMER = [[0, 8.96, 8.97, 8.99], [8.57, 0, 8.94, 9.04], [8.73, 8.83, 0, 9.01], [8.20, 8.96, 8.78, 0]]

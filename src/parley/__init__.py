@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from parley.errors import Forfeit, ParleyError, RecordEnded, TaskError, UsageError
-from parley.expect import Amount, Choice, Code, Fields, Reader, Said, Text, Word
-from parley.material import Paragraph, Problem, Question, WordPair
-from parley.pool import Example, Seat, View
-from parley.referee import Referee
-from parley.sight import Sight
-from parley.task import Metric, Prompt, Role, Scores, Task, Vetting
-from parley.works import Demonstrations, WordList
+from parley.rules.bot_view import Sight
+from parley.rules.items import Paragraph, Problem, Question, WordPair
+from parley.rules.pool import Example, Seat, View
+from parley.rules.readers import Amount, Choice, Code, Fields, Reader, Said, Text, Word
+from parley.rules.referee import Referee
+from parley.rules.references import Demonstrations, WordList
+from parley.rules.task import Metric, Prompt, Role, Scores, Task, Vetting
 
 if _TYPE_CHECKING:
-    from parley.door import rejudge, resume, run, run_async
-    from parley.result import Result
+    from parley.api import rejudge, resume, run, run_async
+    from parley.results.result import Result
 
 __version__ = "0.1.0"
 __all__ = [
@@ -55,7 +55,7 @@ __all__ = [
     "run",
     "run_async",
 ]
-_LATE = {"run": "door", "run_async": "door", "resume": "door", "rejudge": "door", "Result": "result"}
+_LATE = {"run": "api", "run_async": "api", "resume": "api", "rejudge": "api", "Result": "results.result"}
 
 
 def __getattr__(name: str) -> _Any:

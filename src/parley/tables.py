@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from parley.errors import unknown
-from parley.statistics.roles import shown
+from parley.statistics.role_tables import shown
 
 FORMATS = ("text", "markdown", "latex", "csv", "html")
 

@@ -11,13 +11,13 @@ import click
 import orjson
 
 from parley import store as stores
-from parley.annotation import USUAL, archives, file_of, prepared, results, study_of
-from parley.cli.ballot import voted
-from parley.cli.options import as_json, in_format, in_store
-from parley.cli.progress import say
+from parley.annotation.pair_sampling import cell, refuse_others
+from parley.annotation.study import USUAL, archives, file_of, prepared, results, study_of
+from parley.cli.annotate_terminal import voted
+from parley.cli.progress_line import say
+from parley.cli.shared_options import as_json, in_format, in_store
 from parley.errors import UsageError
-from parley.pairs import cell, refuse_others
-from parley.store.votes import Study, Votes
+from parley.store.sqlite.votes import Study, Votes
 from parley.tables import Table, between, number, plural
 
 ORDER = "with order: share of settled pairs in which most people prefer the interview with the higher score"

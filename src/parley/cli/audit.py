@@ -8,10 +8,10 @@ import click
 import orjson
 
 from parley import store as stores
-from parley.audit import CHECKS, Audit, audit
-from parley.cli.options import as_json, in_store
-from parley.cli.progress import say
-from parley.expect import clip
+from parley.audit.audit import CHECKS, Audit, audit
+from parley.cli.progress_line import say
+from parley.cli.shared_options import as_json, in_store
+from parley.rules.readers import clip
 from parley.tables import Table
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import click
 import orjson
 
-from parley.catalogue import task_class
-from parley.cli.options import as_json
-from parley.cli.progress import fetching, say, standing
+from parley.cli.progress_line import fetching, say, standing
+from parley.cli.shared_options import as_json
+from parley.config.task_catalogue import task_class
 from parley.datasets import Dataset, all_datasets, items_from, kind_at, unread
-from parley.items import how_many, kind_of
+from parley.datasets.item_rows import how_many, kind_of
 from parley.tables import Table
 
 FAILED = 5
@@ -69,8 +69,8 @@ def described(dataset: Dataset) -> dict[str, Any]:
 
 def verified(kind: type, items: list[Any]) -> dict[str, Any]:
     """How many items could be checked beyond their form, and which of them failed."""
-    from parley.datasets.checking import CHECKS
-    from parley.eventloop import finished
+    from parley.datasets.checks import CHECKS
+    from parley.runs.event_loop import finished
 
     if kind not in CHECKS:
         return {"checked": 0, "failed": [], "remarks": []}

@@ -7,13 +7,16 @@ from typing import Any
 
 import click
 
-from parley import packaged, providers, runs, weights
+from parley import downloads as packaged
+from parley import providers
 from parley import store as stores
-from parley.cli.options import as_json, in_store
 from parley.cli.playing import played
-from parley.cli.progress import fetching, say
+from parley.cli.progress_line import fetching, say
+from parley.cli.shared_options import as_json, in_store
+from parley.config.experiment import Experiment
 from parley.errors import ParleyError
-from parley.experiment import Experiment
+from parley.providers import _weights as weights
+from parley.runs import player as runs
 from parley.tasks.public_goods import PublicGoods
 
 MODEL = {"model": "embedded/smollm2", "max_tokens": 96}

@@ -13,19 +13,21 @@ from typing import Any
 import click
 import orjson
 
-from parley import __version__, aliases, eventloop, providers
+from parley import __version__, providers
 from parley import store as stores
-from parley.cli.envfile import check_env
-from parley.cli.options import as_json, in_store
+from parley.cli.env_file import check_env
+from parley.cli.shared_options import as_json, in_store
+from parley.config import models_file as aliases
 from parley.errors import ParleyError
-from parley.expect import Text, clip
+from parley.match.protocol import Reply, Request
 from parley.participants import LIMITS, http
-from parley.participants.model import Model
-from parley.pool import Seat, Turn, View
-from parley.providers.keys import address, expanded, redacted, setting, shown_address
-from parley.providers.protocol import Reply, Request
-from parley.store.filesystem import is_network, kind_of
-from parley.task import Task
+from parley.participants._model import Model
+from parley.providers._secrets import address, expanded, redacted, setting, shown_address
+from parley.rules.pool import Seat, Turn, View
+from parley.rules.readers import Text, clip
+from parley.rules.task import Task
+from parley.runs import event_loop as eventloop
+from parley.store.sqlite.filesystem import is_network, kind_of
 
 PACKAGES = ("aiohttp", "orjson", "uvloop", "click", "rich", "fastjsonschema", "genai-prices")
 UNASKED: dict[str, Any] = {"model": None, "latency": None, "served": None, "error": None}

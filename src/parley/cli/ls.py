@@ -6,12 +6,12 @@ import click
 import orjson
 
 from parley import store as stores
-from parley.cli.options import as_json, in_store
-from parley.cli.progress import say
-from parley.costs import costs, total
+from parley.cli.progress_line import say
+from parley.cli.shared_options import as_json, in_store
 from parley.errors import StoreError
-from parley.findings import run_facts
-from parley.store.archive import Archive
+from parley.money import costs, total
+from parley.results.scores import run_facts
+from parley.store.sqlite.reader import Archive
 from parley.tables import Table
 
 

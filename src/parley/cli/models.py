@@ -8,17 +8,19 @@ from typing import Any
 import click
 import orjson
 
-from parley import aliases, catalogue, participants, providers
-from parley.cli.envfile import check_env
-from parley.cli.options import as_json
+from parley import participants, providers
+from parley.cli.env_file import check_env
+from parley.cli.shared_options import as_json
+from parley.config import models_file as aliases
+from parley.config import task_catalogue as catalogue
+from parley.config.experiment import Experiment
+from parley.config.prices import Price, Prices
 from parley.errors import UsageError
-from parley.experiment import Experiment
-from parley.parameters import fitted
 from parley.participants.bot import ANYWHERE
 from parley.participants.http import Options
-from parley.prices import Price, Prices
-from parley.providers.keys import redacted, setting, shown_address
-from parley.providers.traits import Traits
+from parley.providers._secrets import redacted, setting, shown_address
+from parley.providers._traits import Traits
+from parley.rules.parameters import fitted
 
 ABILITIES = {"structured": "structured output", "reasoning": "reasoning", "caching": "caching", "system_role": "system role"}
 

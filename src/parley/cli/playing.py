@@ -11,11 +11,11 @@ from typing import Any
 
 import click
 
-from parley.cli.progress import progress, say
-from parley.endings import Ending
-from parley.eventloop import finished
-from parley.places import Brake, Tally
-from parley.result import Result
+from parley.cli.progress_line import progress, say
+from parley.results.result import Result
+from parley.runs.endings import Ending
+from parley.runs.event_loop import finished
+from parley.runs.seats import Brake, Tally
 
 CODES = {"done": 0, "stopped": 3, "failed": 1}
 BUDGET, DRIFT = 4, 5

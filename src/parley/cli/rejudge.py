@@ -6,15 +6,15 @@ from functools import partial
 
 import click
 
-from parley import runs
 from parley import store as stores
-from parley.cli.envfile import check_env
-from parley.cli.options import as_json, assigned, at_once, in_format, in_store, with_options, within_calls, within_usd
+from parley.cli.env_file import check_env
 from parley.cli.playing import played
-from parley.cli.progress import fetching
+from parley.cli.progress_line import fetching
 from parley.cli.run import forecasted, panels, refuse_unwanted
-from parley.experiment_file import words_of
-from parley.rejudging import asked_of, rejudging
+from parley.cli.shared_options import as_json, assigned, at_once, in_format, in_store, with_options, within_calls, within_usd
+from parley.config.experiment_file import words_of
+from parley.runs import player as runs
+from parley.runs.rejudge import asked_of, rejudging
 
 
 @click.command()

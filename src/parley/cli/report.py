@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from parley import store as stores
-from parley.cli.options import as_json, assigned, in_store
-from parley.cli.progress import say
-from parley.report.analysis import Asked
-from parley.report.making import report, written
-from parley.report.scores import read
+from parley.cli.progress_line import say
+from parley.cli.shared_options import as_json, assigned, in_store
+from parley.report.build import report, written
 from parley.tables import FORMATS
+from parley.tasks.kieval.comparison import Asked
+from parley.tasks.kieval.scores_file import read
 
 
 @click.command()

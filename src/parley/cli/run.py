@@ -7,21 +7,21 @@ from functools import partial
 
 import click
 
-from parley import runs
 from parley import store as stores
-from parley.cli.envfile import check_env
-from parley.cli.options import as_json, assigned, in_format, in_store, with_options, within_calls, within_usd
+from parley.cli.env_file import check_env
 from parley.cli.playing import played
-from parley.cli.progress import fetching, say
-from parley.config import ISOLATING, kept_apart
-from parley.costs import money
+from parley.cli.progress_line import fetching, say
+from parley.cli.shared_options import as_json, assigned, in_format, in_store, with_options, within_calls, within_usd
+from parley.config.experiment import STANDARDISE, Experiment
+from parley.config.experiment_file import from_file, is_file, words_of
+from parley.config.prepare import Prepared
+from parley.config.prices import billed
 from parley.errors import UsageError
-from parley.experiment import STANDARDISE, Experiment
-from parley.experiment_file import from_file, is_file, words_of
-from parley.plan.stopping import TARGETS
-from parley.prepared import Prepared
-from parley.prices import billed
-from parley.verification import foreseen, start
+from parley.money import money
+from parley.plans.stop_targets import TARGETS
+from parley.runs import player as runs
+from parley.runs.screening import foreseen, start
+from parley.store.config import ISOLATING, kept_apart
 
 ASK_FROM = 1.0  # USD
 
@@ -139,7 +139,7 @@ def command(
 
 def forecasted(prepared: Prepared, as_json: bool, form: str) -> int:
     """Print what the run would take."""
-    from parley.forecast import compared_with, encoded
+    from parley.runs.forecast import compared_with, encoded
 
     for caution in prepared.cautions:
         say(caution)

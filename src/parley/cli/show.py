@@ -9,17 +9,17 @@ import click
 import orjson
 
 from parley import store as stores
-from parley.cli.options import as_json, in_format, in_store
 from parley.cli.playing import show
+from parley.cli.shared_options import as_json, in_format, in_store
+from parley.cli.terminal import visible
 from parley.errors import UsageError
-from parley.expect import clip
-from parley.legible import visible
-from parley.parts import PARTS
-from parley.pool import Seat, as_message
-from parley.result import Result
+from parley.results.parts.differences import PARTS
+from parley.results.result import Result
+from parley.results.transcript import conversations
+from parley.rules.pool import Seat, as_message
+from parley.rules.readers import clip
 from parley.statistics.intervals import METHODS
-from parley.store.archive import Archive
-from parley.transcript import conversations
+from parley.store.sqlite.reader import Archive
 
 LONG = 200  # letters of a note's value
 

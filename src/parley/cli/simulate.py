@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from parley.cli.advice import advice, rendered, words
-from parley.cli.assumed import MOST, Assumed, estimated, refuse, with_models, with_scores, with_seats
-from parley.cli.options import as_json, in_format, in_store
-from parley.cli.progress import EVERY, SOON, say
+from parley.cli.progress_line import EVERY, SOON, say
+from parley.cli.shared_options import as_json, in_format, in_store
+from parley.cli.simulate_advice import advice, rendered, words
+from parley.runs.simulation_assumptions import MOST, Assumed, estimated, refuse, with_models, with_scores, with_seats
 
 if TYPE_CHECKING:  # numpy is not waited for by who only asks for help
-    from parley.simulation import Trial
-    from parley.world import World
+    from parley.runs.simulated_models import World
+    from parley.runs.simulation import Trial
 
 FAR = 20_000  # blocks; hardly anybody pays for more
 
@@ -106,8 +106,8 @@ def simulated(assumed: Assumed, top: int | None, runs: int, rules: dict[str, Any
     """What `--json` prints (schema parley.simulation/1)."""
     import numpy as np
 
-    from parley.simulation import ranked, stable
-    from parley.world import Design, World, alike
+    from parley.runs.simulated_models import Design, World, alike
+    from parley.runs.simulation import ranked, stable
 
     make = alike if assumed.fitted else World
     noise, epsilon = assumed.noise or (0.0, 0.0, 0.0), assumed.half_width or 0.0

@@ -10,10 +10,10 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import click
 import orjson
 
-from parley import catalogue
-from parley.cli.options import as_json
-from parley.config import unused_prompts
-from parley.task import Task
+from parley.cli.shared_options import as_json
+from parley.config import task_catalogue as catalogue
+from parley.rules.task import Task
+from parley.store.config import unused_prompts
 
 
 @click.command()

@@ -11,11 +11,11 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from parley.datasets import known
+from parley.datasets import benchmarks as known
 from parley.datasets.files import Located, is_path, rows_at
-from parley.datasets.forms import Columns, all_forms, items_of, kinds_of, renamed, understood, wanted
+from parley.datasets.formats import Columns, all_forms, items_of, kinds_of, renamed, understood, wanted
+from parley.datasets.item_rows import how_many, misspelt
 from parley.errors import UsageError, unknown
-from parley.items import how_many, misspelt
 
 USUAL = "samples"  # what a task is played on where nothing else is said
 

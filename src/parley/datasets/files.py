@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from parley.datasets.segments import read_with_another, segments_of
+from parley.datasets.xml_segments import read_with_another, segments_of
 from parley.errors import UsageError
 
 ENDINGS = (".jsonl", ".json", ".csv", ".parquet", ".xml")

@@ -12,15 +12,14 @@ from urllib.parse import urlsplit
 
 from parley import providers
 from parley.errors import UsageError, unknown
-from parley.parameters import coerced
-from parley.participants.model import Model
-from parley.pool import View
-from parley.providers.keys import expanded
-from parley.providers.protocol import Reply
-from parley.task import Task
+from parley.match.protocol import Reply
+from parley.participants._model import Model
+from parley.providers._secrets import expanded
+from parley.rules.parameters import coerced
+from parley.rules.pool import View
+from parley.rules.task import Task
 
 LIMITS = ("concurrency", "rpm", "tpm")
-NOT_KINDS = {"model", "threads", "faults"}
 
 
 class Participant(Protocol):
@@ -42,7 +41,7 @@ class Named(NamedTuple):
 
 def kinds() -> list[str]:
     """The kinds of participants that are no providers."""
-    return sorted({module.name for module in pkgutil.iter_modules(__path__)} - NOT_KINDS)
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
 
 
 def named(text: str) -> Named:

@@ -7,12 +7,12 @@ from random import Random
 from typing import Any
 
 from parley.errors import unknown
-from parley.expect import Said
-from parley.parameters import keywords
-from parley.participants.faults import Guarded
-from parley.pool import View
-from parley.sight import Sight
-from parley.task import Task
+from parley.participants._guard import Guarded
+from parley.rules.bot_view import Sight
+from parley.rules.parameters import keywords
+from parley.rules.pool import View
+from parley.rules.readers import Said
+from parley.rules.task import Task
 
 
 class Bot:

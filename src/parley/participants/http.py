@@ -14,16 +14,16 @@ from typing import Any
 import orjson
 
 from parley.errors import ParticipantError, UsageError
-from parley.expect import clip
-from parley.parameters import fitted
-from parley.participants.faults import Guarded
-from parley.pool import View
+from parley.match.protocol import Reply, printable
+from parley.participants._guard import Guarded
 from parley.providers import refuse_keyless
-from parley.providers.keys import address, key_from, place_of
-from parley.providers.protocol import Reply, printable
-from parley.providers.traits import Traits
-from parley.providers.transport import Transport
-from parley.task import Task
+from parley.providers._secrets import address, key_from, place_of
+from parley.providers._traits import Traits
+from parley.providers._transport import Transport
+from parley.rules.parameters import fitted
+from parley.rules.pool import View
+from parley.rules.readers import clip
+from parley.rules.task import Task
 
 
 @dataclass

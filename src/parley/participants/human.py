@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from parley.errors import Refused, UsageError, unknown
-from parley.participants.threads import apart
-from parley.pool import View
-from parley.task import Task
+from parley.match.threads import apart
+from parley.rules.pool import View
+from parley.rules.task import Task
 
 TERMINAL = threading.Lock()  # there is one, however many people share it
 

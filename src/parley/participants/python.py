@@ -13,12 +13,12 @@ from typing import Any
 import orjson
 
 from parley.errors import UsageError
-from parley.parameters import keywords
-from parley.participants.faults import Guarded
-from parley.participants.threads import apart
-from parley.pool import View
-from parley.providers.protocol import Reply, checked
-from parley.task import Task
+from parley.match.protocol import Reply, checked
+from parley.match.threads import apart
+from parley.participants._guard import Guarded
+from parley.rules.parameters import keywords
+from parley.rules.pool import View
+from parley.rules.task import Task
 
 
 class Python:

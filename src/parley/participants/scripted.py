@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from parley.errors import UsageError, unknown
-from parley.pool import View
-from parley.task import Task
+from parley.rules.pool import View
+from parley.rules.task import Task
 
 
 class Scripted:

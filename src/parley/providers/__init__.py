@@ -11,11 +11,11 @@ from importlib.util import find_spec
 from typing import Any, cast
 
 from parley.errors import KeyMissing, UsageError, unknown
-from parley.parameters import fitted
-from parley.providers import foreign
-from parley.providers.keys import expanded, setting
-from parley.providers.protocol import Provider
-from parley.providers.traits import Traits, traits_of
+from parley.match.protocol import Provider
+from parley.providers import _plugins as foreign
+from parley.providers._secrets import expanded, setting
+from parley.providers._traits import Traits, traits_of
+from parley.rules.parameters import fitted
 
 COMMON = ("concurrency", "rpm", "tpm", "no_system_role", "system")  # what every model takes, whoever serves it
 FAMILY = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")

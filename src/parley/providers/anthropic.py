@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Literal
 import orjson
 
 from parley.errors import Rejected
-from parley.pool import Turn, text_of
-from parley.providers.capabilities import NOTHING
-from parley.providers.endpoint import Endpoint, malformed, objects_in, part_of, path_of, returned, spoken, words
-from parley.providers.protocol import Finish, Reply, Request, Usage, carried, counted, finish_in, printable
-from parley.providers.schemas import NONE
+from parley.match.protocol import Finish, Reply, Request, Usage, carried, counted, finish_in, printable
+from parley.providers._capabilities import NOTHING
+from parley.providers._endpoint import Endpoint, malformed, objects_in, part_of, path_of, returned, spoken, words
+from parley.providers._schemas import NONE
+from parley.rules.pool import Turn, text_of
 
 FAMILY = "anthropic"
 REPLY_TOKENS = 8192  # room for the words of a reply, where max_tokens is not set; the API wants a limit in every request

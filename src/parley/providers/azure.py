@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 from urllib.parse import quote
 
-from parley.providers import openai, responses
-from parley.providers.endpoint import path_of
-from parley.providers.schemas import NONE
+from parley.providers import _responses as responses
+from parley.providers import openai
+from parley.providers._endpoint import path_of
+from parley.providers._schemas import NONE
 
 DATED = re.compile(r"\d{4}-\d\d")
 

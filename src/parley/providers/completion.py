@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import orjson
 
-from parley.pool import text_of
-from parley.providers.capabilities import NOTHING
-from parley.providers.endpoint import malformed, objects_in, part_of, unescaped
+from parley.match.protocol import Reply, Request, finish_in, likely
+from parley.providers._capabilities import NOTHING
+from parley.providers._endpoint import malformed, objects_in, part_of, unescaped
 from parley.providers.openai import FINISH, OpenAICompatible, choice_in, model_in, usage_in
-from parley.providers.protocol import Reply, Request, finish_in, likely
+from parley.rules.pool import text_of
 
 
 @dataclass

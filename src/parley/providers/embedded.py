@@ -18,13 +18,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import orjson
 
-from parley import packaged, weights
+from parley import downloads as packaged
 from parley.errors import ParticipantError, Refused, Rejected, UsageError, unknown
-from parley.expect import clip
-from parley.pool import text_of
+from parley.match.protocol import Reply, Request, finish_in
+from parley.providers import _weights as weights
+from parley.providers._schemas import compact
 from parley.providers.openai import FINISH, usage_in
-from parley.providers.protocol import Reply, Request, finish_in
-from parley.providers.schemas import compact
+from parley.rules.pool import text_of
+from parley.rules.readers import clip
 
 MODELS = {"smollm2": weights.SMOLLM2}
 INSTALL = 'pip install "parley-eval[embedded]"'

@@ -11,11 +11,11 @@ from urllib.parse import quote
 import orjson
 
 from parley.errors import Refused, Rejected
-from parley.pool import Turn, text_of
-from parley.providers.capabilities import NOTHING
-from parley.providers.endpoint import Endpoint, malformed, objects_in, part_of, path_of, returned, spoken, words
-from parley.providers.protocol import Finish, Reply, Request, Usage, carried, counted, finish_in, folded, printable
-from parley.providers.schemas import LENGTHS
+from parley.match.protocol import Finish, Reply, Request, Usage, carried, counted, finish_in, folded, printable
+from parley.providers._capabilities import NOTHING
+from parley.providers._endpoint import Endpoint, malformed, objects_in, part_of, path_of, returned, spoken, words
+from parley.providers._schemas import LENGTHS
+from parley.rules.pool import Turn, text_of
 
 FAMILY = "google"
 WRONG_KEY = re.compile(r"API_KEY_INVALID|API key (?:not valid|expired|not found)", re.IGNORECASE)  # said with status 400

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from parley.interviews import NONE
 from parley.statistics.contamination import LOOK, SUSPECTED
 from parley.statistics.positions import Fit, Position
+from parley.tasks.kieval.analysis import NONE
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 560, 400, 52, 16, 14, 44
 NAMED = 12  # models up to which all are named, otherwise those that lie apart

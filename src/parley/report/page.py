@@ -7,12 +7,12 @@ from dataclasses import replace
 from html import escape
 
 from parley import __version__
-from parley.parts import PARTS
-from parley.report.analysis import Analysis
 from parley.report.figures import scatter, stop_bars
-from parley.report.sections import Clean, Section, cleaned, sections, tidy
-from parley.result import Result
+from parley.results.parts.differences import PARTS
+from parley.results.result import Result
 from parley.statistics.positions import Fit
+from parley.tasks.kieval.comparison import Analysis
+from parley.tasks.kieval.sections import Clean, Section, cleaned, sections, tidy
 
 LARGEST = 1_000_000  # bytes of a page
 

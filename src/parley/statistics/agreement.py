@@ -14,7 +14,7 @@ from typing import Literal, TypeVar
 
 from parley.errors import UsageError, unknown
 from parley.statistics.intervals import ALPHA, UNKNOWN, Interval, interval
-from parley.statistics.student import t_quantile
+from parley.statistics.student_t import t_quantile
 
 A = TypeVar("A")
 B = TypeVar("B")

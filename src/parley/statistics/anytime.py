@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from parley.statistics.betting import Numbers, Sequences
+from parley.statistics.confidence_sequences import Numbers, Sequences
 from parley.statistics.duels import Duels
-from parley.statistics.results import Key, Observation, Pair, match_means
-from parley.statistics.stability import Stability, Watched
+from parley.statistics.estimates import Key, Observation, Pair, match_means
+from parley.statistics.stopping_rules import Stability, Watched
 
 GRID = 400  # of differences, which are many
 POINTS = 60  # of a path, at most

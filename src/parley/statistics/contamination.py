@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 from parley.errors import UsageError, unknown
 from parley.statistics.correlation import Correlation, pearson
+from parley.statistics.estimates import adjusted
 from parley.statistics.intervals import ALPHA
 from parley.statistics.positions import Fit, Point, Side, fit
-from parley.statistics.results import adjusted
 
 SUSPECTED = "suspected"
 ABOVE = "above the line"

@@ -12,7 +12,7 @@ from statistics import NormalDist, fmean
 
 from parley.statistics.agreement import Estimate, both, by_block, estimate
 from parley.statistics.intervals import ALPHA, UNKNOWN, Interval
-from parley.statistics.student import t_cdf
+from parley.statistics.student_t import t_cdf
 
 FEW = 8  # points, whose orders can all be counted
 

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from parley.statistics.betting import Numbers
+from parley.statistics.confidence_sequences import Numbers
 
 NEAR = (0.5, 1.0, 2.0, 4.0)  # of ε: how much better a gambler may suppose one model to be
 FAR = (0.1, 0.4)  # of the range, for models that are far apart

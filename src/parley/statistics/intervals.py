@@ -10,7 +10,7 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 
 from parley.errors import unknown
-from parley.statistics.student import t_cdf, t_quantile
+from parley.statistics.student_t import t_cdf, t_quantile
 
 ALPHA = 0.05
 NEAR = 4  # half-widths of the 95% t interval: a bound that is nearer to the mean than this skews it

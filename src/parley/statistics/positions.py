@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from parley.statistics.line import Errors, Line, Spot, Step, differs, line
-from parley.statistics.student import t_cdf
+from parley.statistics.line_fit import Errors, Line, Spot, Step, differs, line
+from parley.statistics.student_t import t_cdf
 
 FEWEST = 4  # models that a line takes, one of them left out
 
@@ -101,7 +101,7 @@ def against_reference(found: Fit, spots: dict[str, Spot], alpha: float) -> Fit:
 
 def without_reference(found: Fit, spots: dict[str, Spot], alpha: float) -> Fit:
     """p by drawing honest models; those that lie apart are set aside, and the line is fitted to the others."""
-    from parley.statistics import trimming  # numpy, which others do not wait for
+    from parley.statistics import robust_line as trimming
 
     models, x, y = list(spots), [spot.x for spot in spots.values()], [spot.y for spot in spots.values()]
     slope = trimming.slope(x, y)

@@ -44,7 +44,7 @@ def is_file(path: Path) -> bool:
 
 def named(path: Path) -> str:
     """The name that a run was given; what cannot be read has none."""
-    from parley.store.archive import Archive
+    from parley.store.sqlite.reader import Archive
 
     try:
         with Archive(path) as archive:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from parley.match import Outcome
-from parley.plan import MatchSpec
-from parley.record import Record
+from parley.match.match import Outcome
+from parley.match.record import Record
+from parley.plans import MatchSpec
 
 
 class Journal(Protocol):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from parley import Code, Metric, Problem, Prompt, Referee, Role, Said, Scores, Seat, Sight, Task
-from parley.scoring.votes import Vote
-from parley.writing import Words, conversation, rated, ratings, written
+from parley.tasks._common.judge_votes import Vote
+from parley.tasks._common.writer_editor import Words, conversation, rated, ratings, written
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from parley import Demonstrations, Example, Metric, Prompt, Question, Referee, Role, Scores, Seat, Sight, Task
-from parley.answers import Exact, Likeliest, Option, Weighed, is_right
+from parley.tasks._common.answers import Exact, Likeliest, Option, Weighed, is_right
 
 Share = Annotated[float, (0, 1)]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from parley import Metric, Paragraph, Prompt, Referee, Role, Said, Scores, Seat, Sight, Task, Text, UsageError
-from parley.scoring.languages import pair_of
-from parley.scoring.overlap import signatures
-from parley.scoring.votes import Vote
-from parley.writing import OVER, Words, conversation, ends, overlapping, rated, ratings, texts, written
+from parley.rules.languages import pair_of
+from parley.tasks._common.judge_votes import Vote
+from parley.tasks._common.overlap import signatures
+from parley.tasks._common.writer_editor import OVER, Words, conversation, ends, overlapping, rated, ratings, texts, written
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ check_task(MyGame())
 check_planted(MyGame(), order=["bot/better", "bot/worse"])
 """
 
+from parley.testing.by_hand import ByHand, Listed, Speaking, play, transcript
 from parley.testing.conformance import check_task
 from parley.testing.planted import check_planted
 from parley.testing.server import Server
-from parley.testing.table import ByHand, Listed, Speaking, play, transcript
 
 __all__ = ["ByHand", "Listed", "Server", "Speaking", "check_planted", "check_task", "play", "transcript"]

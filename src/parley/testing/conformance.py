@@ -16,17 +16,17 @@ from importlib.util import find_spec
 from random import Random
 from typing import Any
 
-from parley.catalogue import from_file, task_class
-from parley.datasets.works import works_of
+from parley.config.selection import fitting
+from parley.config.task_catalogue import from_file, task_class
+from parley.datasets.item_rows import item_from, kind_of
+from parley.datasets.open_references import works_of
 from parley.errors import ParleyError, ReplayError, TaskError
-from parley.expect import Reader
-from parley.items import item_from, kind_of
-from parley.match import Outcome
-from parley.pool import Seat, View
-from parley.record import Tape, unrun
-from parley.selection import fitting
-from parley.task import Task
-from parley.testing.table import Listed, Speak, Speaking, play
+from parley.match.match import Outcome
+from parley.match.record import Tape, unrun
+from parley.rules.pool import Seat, View
+from parley.rules.readers import Reader
+from parley.rules.task import Task
+from parley.testing.by_hand import Listed, Speak, Speaking, play
 
 MOST_CUTS = 40
 SECRET_NAME = "zorblax-9000-instruct"  # borne by the cast of a check; no view may hold it

@@ -8,23 +8,23 @@ from itertools import combinations
 from random import Random
 from typing import Any
 
-from parley.datasets.works import works_of
+from parley.config.selection import fitting
+from parley.datasets.open_references import works_of
 from parley.errors import UsageError, unknown
-from parley.eventloop import finished
-from parley.match import Match
-from parley.parameters import keywords
+from parley.match.match import Match
+from parley.match.seating import counted
 from parley.participants.bot import ANYWHERE, Bot, make
-from parley.plan import Done, MatchSpec
-from parley.plan.arrangements import usual
-from parley.plan.fixed import scheduled
-from parley.seating import counted
-from parley.selection import fitting
-from parley.sight import Sight
-from parley.statistics import results
+from parley.plans import Done, MatchSpec
+from parley.plans.arrangements import usual
+from parley.plans.fixed import scheduled
+from parley.rules.bot_view import Sight
+from parley.rules.parameters import keywords
+from parley.rules.task import Metric, Task
+from parley.runs.event_loop import finished
+from parley.statistics import estimates as results
 from parley.statistics.intervals import ALPHA
-from parley.statistics.student import incomplete_beta
+from parley.statistics.student_t import incomplete_beta
 from parley.tables import Table, number
-from parley.task import Metric, Task
 
 FLUKE = 0.001  # what a sound statistic does more rarely than this is an error
 Named = str | Mapping[str, Any]

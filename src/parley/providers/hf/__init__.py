@@ -12,10 +12,10 @@ from time import perf_counter
 from typing import ClassVar, Literal
 
 from parley.errors import ParticipantError, Refused, UsageError
-from parley.participants.threads import apart
+from parley.match.protocol import Reply, Request
+from parley.match.threads import apart
 from parley.providers.hf.checkpoint import Call, Checkpoint, said_by
 from parley.providers.openai import unescaped
-from parley.providers.protocol import Reply, Request
 
 NEEDS = ("torch", "transformers")
 DEVICE = re.compile(r"auto|(cpu|cuda|mps|xpu)(:\d+)?")

@@ -15,11 +15,11 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from parley.errors import ParticipantError, Refused, Rejected
-from parley.expect import clip
-from parley.pool import as_message, text_of
+from parley.match.protocol import Reply, Request, Usage
+from parley.providers._secrets import redacted
 from parley.providers.hf.steps import Draws, Ends
-from parley.providers.keys import redacted
-from parley.providers.protocol import Reply, Request, Usage
+from parley.rules.pool import as_message, text_of
+from parley.rules.readers import clip
 
 if TYPE_CHECKING:
     from parley.providers.hf import Provider

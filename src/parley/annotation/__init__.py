@@ -1,0 +1,1 @@
+"""People compare conversations and vote."""

@@ -1,0 +1,180 @@
+"""The Python door: `parley.run` from a script or a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from parley import store as stores
+from parley.config.experiment import Experiment
+from parley.config.experiment_file import from_file, is_file
+from parley.config.prepare import prepare_again
+from parley.errors import ParleyError, UsageError
+from parley.results.result import Result
+from parley.rules.task import Task
+from parley.runs import player as runs
+from parley.runs.endings import Ending
+from parley.runs.event_loop import finished
+from parley.runs.rejudge import asked_of, rejudging
+from parley.runs.screening import start
+from parley.store.config import kept_apart
+
+Models = Mapping[str, Any] | Sequence[Any]
+
+
+def run(task: str | Path | Task, models: Models | None = None, **options: Any) -> Result:
+    """Play a task and return its result; the options are those of `run_async`."""
+    return finished(run_async(task, models, **options))
+
+
+async def run_async(
+    task: str | Path | Task,
+    models: Models | None = None,
+    *,
+    roles: Mapping[str, Any] | None = None,
+    exclude: Sequence[str] = (),
+    items: Sequence[Any] | int | None = None,
+    dataset: str | Path | Mapping[str, Any] | None = None,
+    plan: str | None = None,
+    adversary: Any = None,
+    repeats: int | None = None,
+    seats: int | None = None,
+    until_stable: bool | None = None,
+    half_width: float | None = None,
+    alpha: float | None = None,
+    target: str | None = None,
+    top: int | None = None,
+    max_blocks: int | None = None,
+    budget_usd: float | None = None,
+    max_calls: int | None = None,
+    sandbox: str | None = None,
+    unsafe_run_code_without_isolation: bool = False,
+    seed: int | None = None,
+    prompts: Mapping[str, str] | None = None,
+    standardise: str | None = None,
+    name: str | None = None,
+    store: str | Path | None = None,
+    concurrency: int | None = None,
+    **params: Any,
+) -> Result:
+    """`parley.run` inside an event loop.
+
+    A task is a name, a path or an instance; its parameters are further keywords. Models are names, aliases of
+    `models.yaml`, functions, or {"model": name, option: value} under an alias. Instead of a task, the path of an
+    experiment file says all of this; what is given here overrides it. A run that is stopped, also by its budget
+    (`budget_usd`, `max_calls`), returns its partial result, marked as such. Code that models write runs in a
+    `sandbox` (bubblewrap, docker or podman), or nowhere.
+    """
+    experiment = asked_for(task, params)
+    if models is not None:
+        experiment.contestants = entered(experiment, models)
+    for role, panel in (roles or {}).items():
+        experiment.instruments[role] = entered(experiment, panel)
+    if adversary is not None:
+        (experiment.adversary,) = entered(experiment, adversary)
+    experiment.exclude += exclude
+    experiment.prompts |= prompts or {}
+    if isinstance(items, int):
+        experiment.items = items
+    elif items is not None:
+        experiment.given, experiment.dataset, experiment.columns, experiment.items = items, None, {}, None
+    experiment.override(plan=plan, repeats=repeats, seed=seed, standardise=standardise, name=name, concurrency=concurrency)
+    experiment.override(seats=seats, until_stable=until_stable, half_width=half_width, alpha=alpha, target=target, top=top)
+    experiment.override(max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls)
+    experiment.override(sandbox=kept_apart(sandbox, unsafe_run_code_without_isolation))
+    experiment.override(store=str(store) if store else None)
+    experiment.draw_from(dataset)
+    return judged(await start(experiment.prepared(), stores.folder(experiment.store)))
+
+
+def resume(
+    run: str | Path | Result,
+    *,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    task: Task | None = None,
+    store: str | Path | None = None,
+    concurrency: int | None = None,
+    max_blocks: int | None = None,
+    budget_usd: float | None = None,
+    max_calls: int | None = None,
+) -> Result:
+    """Go on where a run stopped; functions, and a task instance, that played must be given again.
+
+    Bounds are on all of the run, what was spent before included; those that are not given stay as they are.
+    """
+    path = found(run, stores.folder(str(store) if store else None))
+    prepared = prepare_again(
+        path,
+        functions,
+        task,
+        max_blocks=max_blocks,
+        budget_usd=budget_usd,
+        max_calls=max_calls,
+        concurrency=concurrency,
+    )
+    return judged(finished(runs.go_on(prepared, path)))
+
+
+def rejudge(
+    run: str | Path | Result,
+    roles: Mapping[str, Any],
+    *,
+    prompts: Mapping[str, str] | None = None,
+    seed: int | None = None,
+    task: Task | None = None,
+    name: str | None = None,
+    store: str | Path | None = None,
+    concurrency: int | None = None,
+    budget_usd: float | None = None,
+    max_calls: int | None = None,
+) -> Result:
+    """Judge the matches of a run again, into a run of its own; no contestant is called. Roles are as in `run`."""
+    place = stores.folder(str(store) if store else None)
+    path = found(run, place)
+    experiment = asked_of(path)
+    experiment.instruments = {role: entered(experiment, panel) for role, panel in roles.items()}
+    experiment.prompts = dict(prompts or {})
+    experiment.override(budget_usd=budget_usd, max_calls=max_calls, name=name, concurrency=concurrency)
+    return judged(finished(runs.start(rejudging(path, experiment, seed=seed, task=task), place)))
+
+
+def found(run: str | Path | Result, place: Path) -> Path:
+    """The file of a run: of a result, or as `parley.store.find` finds it."""
+    return run.path if isinstance(run, Result) else stores.find(str(run), place)
+
+
+def judged(ending: Ending) -> Result:
+    """The result of a run that went wrong only for reasons that resuming may mend."""
+    if ending.state == "failed":
+        raise ParleyError(ending.reason)
+    return Result(ending.path)
+
+
+def asked_for(task: str | Path | Task, params: Mapping[str, Any]) -> Experiment:
+    """The task, or the experiment file, with these parameters."""
+    if isinstance(task, Task):
+        if params:
+            raise UsageError(f"a task instance has its parameters already: {', '.join(params)}")
+        return Experiment(task.name, made=task)
+    experiment = from_file(str(task)) if is_file(str(task)) else Experiment(str(task))
+    experiment.params |= params
+    return experiment
+
+
+def entered(experiment: Experiment, models: Any) -> list[str]:
+    """Take in models, in any form in which they may be given; their aliases."""
+    if isinstance(models, str) or callable(models):
+        models = [models]
+    found = []
+    for alias, model in models.items() if isinstance(models, Mapping) else (("", model) for model in models):
+        options = dict(model) if isinstance(model, Mapping) else {}
+        what = options.pop("model", None) if isinstance(model, Mapping) else model
+        if not isinstance(what, str) and not callable(what):
+            raise UsageError(f"a model is a name, a function or {{'model': name, …}}, not {what!r}")
+        found.append(experiment.enter(what, str(alias), options))
+    return found
+
+
+run.__signature__ = signature(run_async)  # type: ignore[attr-defined]  # so that help() shows the options

@@ -1,0 +1,1 @@
+"""Checks a finished run from its record: fair, complete, replayable."""

@@ -1,0 +1,124 @@
+"""What was said in a match, looked at message by message: was it in step, is it whole, does it name anybody?"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from parley.config.prepare import names_of
+from parley.match.masking import masked
+from parley.match.record import Call
+from parley.rules.pool import text_of
+from parley.rules.readers import clip
+from parley.store.config import Config
+from parley.store.sqlite.reader import Archive
+
+Messages = Sequence[Mapping[str, Any]]
+
+
+def unsynchronous(messages: Messages) -> Iterator[str]:
+    """Places where words could have been read before their round closed."""
+    opened = 0
+    asked: set[str] = set()
+    replied: set[str] = set()
+    for message in messages:
+        round, kind, audience = message["round"], message["kind"], set(message["audience"])
+        silent = sorted(asked - replied)
+        if kind == "ask":
+            if round < opened or (round == opened and replied):
+                yield f"round {round}: a seat was asked after another had already replied"
+            elif round > opened:
+                if silent:
+                    yield f"round {round} began before {', '.join(silent)} had replied in round {opened}"
+                opened, asked, replied = round, set(), set()
+            asked |= audience
+        elif kind == "reply":
+            if round != opened:
+                yield f"round {round}: a reply stands in round {opened}"
+            elif message["sender"] not in asked:
+                yield f"round {round}: {message['sender']} replied, and was not asked"
+            replied.add(message["sender"])
+        elif kind == "tell" and (round != opened or silent):
+            yield f"round {round}: seats were told something while round {opened} was open"
+        elif kind == "again" and (round != opened or not audience <= replied):
+            yield f"round {round}: {', '.join(sorted(audience))} was asked again without having replied"
+
+
+def unheard(messages: Messages, calls: Sequence[Call], config: Config) -> Iterator[str]:
+    """Replies of which the record has the words or the place, but not both."""
+    words = {(call.round, call.seat.key, call.attempt): call for call in calls}
+    places = {(m["round"], m["sender"], m["attempt"]) for m in messages if m["kind"] == "reply"}
+    for round, seat, attempt in sorted(places - words.keys()):
+        yield f"round {round}, {seat}, try {attempt + 1}: the words of this reply are not on record"
+    for round, seat, attempt in sorted(words.keys() - places):
+        if config.asks(words[round, seat, attempt].seat.role):  # what was taken over may go on for longer than judges let it
+            yield f"round {round}, {seat}, try {attempt + 1}: a reply is on record that stands in no round"
+
+
+def brought_in(archive: Archive) -> str:
+    """All words that come from task, prompts, parameters and items, whoever plays."""
+    config = archive.config
+    return str((config.task, config.params, list(archive.identity["roles"]), archive.items(), archive.identity["texts"])).lower()
+
+
+def model_names(archive: Archive) -> set[str]:
+    """The names of the models that play, as far as they are long enough to mean one."""
+    served = (name for names in archive.served().values() for name in names)
+    return {name for name in (*names_of(archive.config), *served) if len(name) >= 4}
+
+
+def foreign_names(archive: Archive) -> list[str]:
+    """Names of the cast that no prompt, parameter or item brings in by itself."""
+    own = brought_in(archive)
+    names = model_names(archive) | {alias for alias in archive.config.models if len(alias) >= 4}
+    return sorted(name for name in names if name.lower() not in own)
+
+
+def names_in_prompts(archive: Archive) -> list[str]:
+    """Models whose names stand in the prompts: everybody reads them there."""
+    texts = "\n".join(archive.identity["texts"].values())
+    return sorted(name for name in model_names(archive) if as_word(name).search(texts))
+
+
+def named(messages: Messages, names: Sequence[str]) -> Iterator[str]:
+    """The referee's words that hold a name which nobody at the table has said."""
+    said = " ".join(message["content"] or "" for message in messages if message["kind"] == "reply").lower()
+    for name in names:
+        if name.lower() in said:
+            continue
+        word = as_word(name)
+        for message in messages:
+            if message["kind"] != "reply" and word.search(message["content"] or ""):
+                yield f"round {message['round']}: the referee's words hold the name {name!r}"
+                break
+
+
+def shown_after_all(messages: Messages, claims: Sequence[Mapping[str, Any]], own: str) -> Iterator[str]:
+    """Claims to be somebody that are on record as masked, and stand in the referee's words all the same."""
+    for claim in claims:
+        words = claim["detail"]
+        for message in messages:
+            if message["kind"] != "reply" and words in (message["content"] or "") and words.lower() not in own:
+                yield f"round {message['round']}: what {claim['seat']} said of itself was shown: {clip(words)!r}"
+                break
+
+
+def unmasked(calls: Sequence[Call], claims: Sequence[Mapping[str, Any]], names: frozenset[str]) -> Iterator[str]:
+    """Replies that say who speaks where nothing is on record as masked, and the other way round."""
+    found = Counter(
+        (call.round, call.seat.key, call.attempt, leak)
+        for call in calls
+        for leak in masked(text_of(call.reply.content), names)[1]
+    )
+    kept = Counter((claim["round"], claim["seat"], claim["attempt"], claim["detail"]) for claim in claims)
+    for round, seat, _, leak in sorted(found - kept):
+        yield f"round {round}, {seat}: it says who it is, and that was not masked: {clip(leak)!r}"
+    for round, seat, _, leak in sorted(kept - found):
+        yield f"round {round}, {seat}: masked on record, but never said: {clip(leak)!r}"
+
+
+def as_word(name: str) -> re.Pattern[str]:
+    """A name where it stands by itself."""
+    return re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])", re.IGNORECASE)

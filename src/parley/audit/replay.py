@@ -1,0 +1,145 @@
+"""A match played again from its record alone, without the cast: what comes out must be what the record says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+import orjson
+
+from parley.config.prepare import Prepared, names_of
+from parley.errors import Halted, ParleyError
+from parley.match.match import Match
+from parley.match.protocol import Reply
+from parley.match.record import Call, Tape
+from parley.rules.pool import Seat, View, plain
+from parley.rules.readers import clip
+from parley.rules.referee import Consult, Effect
+from parley.rules.references import Lot, answered
+from parley.store.sqlite.reader import Archive
+
+VIOLATION = ("round", "seat", "attempt", "kind", "detail", "outcome")
+NOTHING: Any = object()
+
+
+class Absent:
+    """Sits where the record ought to answer."""
+
+    privy: bool = False
+
+    async def reply(self, view: View) -> Reply:
+        raise Halted(f"round {view.round}, {view.seat}: the record has no reply")
+
+    async def close(self) -> None:
+        pass
+
+
+class Replay(Match):
+    """Plays from the record; works that are at hand are asked again, and must say what is on record."""
+
+    def __init__(self, *args: Any, works: Mapping[str, Any], lot: Lot, **kwargs: Any) -> None:
+        super().__init__(*args, lot=lot, **kwargs)
+        self.works, self.lot, self.doubts = works, lot, list[str]()
+
+    async def _perform(self, effect: Effect) -> Any:
+        answer = await super()._perform(effect)
+        if isinstance(effect, Consult) and effect.work in self.works:
+            now = answered(self.works, effect.work, effect.question, effect.given, self.task.name, self.lot)
+            if (now := orjson.loads(orjson.dumps(now))) != answer:
+                asked = f"{effect.work}, {effect.question} {clip(', '.join(map(str, effect.given)), 40)}"
+                self.doubts.append(f"after round {self.referee.round}, {asked}: {difference(answer, now, again='asked again')}")
+        return answer
+
+
+async def replayed(
+    prepared: Prepared,
+    archive: Archive,
+    match: Mapping[str, Any],
+    messages: Sequence[Mapping[str, Any]],
+    calls: Sequence[Call],
+    works: Mapping[str, Any],
+) -> list[tuple[str, str]]:
+    """Where the match, played again from its replies alone, departs from its record."""
+    tape = Tape()
+    for call in calls:
+        tape.calls[call.round, call.seat, call.attempt] = call
+    tape.effects = archive.effects(match["number"])
+    replay = Replay(
+        prepared.task,
+        {Seat.of(seat): Absent() for seat in match["seats"]},
+        seed=match["seed"],
+        item=prepared.items[match["item"]] if match["item"] is not None else None,
+        prompts=prepared.prompts,
+        record=tape,
+        names=frozenset(names_of(prepared.config)),
+        standardise=prepared.config.standardise,
+        mend="mends" in archive.identity,
+        works=works,
+        lot=Lot(prepared.config.seed, match["repeat"] - 1),
+    )
+    try:
+        again = await replay.play()
+    except ParleyError as wrong:
+        return [*(("works", doubt) for doubt in replay.doubts), ("replay", str(wrong))]
+    used = {(m.round, m.sender, m.attempt) for m in tape.messages if m.kind == "reply" and m.sender}
+    asks = prepared.config.asks  # what was taken over from another run may go on for longer than judges let it
+    wanted = {call for call in tape.calls if asks(call[1].role)} | used
+    end = {"state": again.state, "reason": again.reason, "rounds": again.rounds}
+    compared: dict[str, tuple[Any, Any]] = {
+        "words": (spoken(messages), spoken([plain(message._asdict()) for message in tape.messages])),
+        "replies": (replies(messages), replies([plain(message._asdict()) for message in tape.messages])),
+        "calls": (in_order(wanted), in_order(used)),
+        "scores": (archive.scores_of(match["number"]), {seat: by for seat, by in again.scores.items() if by}),
+        "end": ({**{name: match[name] for name in end}, "reason": match["reason"] or ""}, end),
+        "violations": (
+            [{name: fault[name] for name in VIOLATION} for fault in archive.violations(match["number"])],
+            [{name: plain(getattr(fault, name)) for name in VIOLATION} for fault in again.violations],
+        ),
+        "notes": (archive.notes(match["number"]), again.notes),
+    }
+    departures = [f"its {what} differ: {difference(old, new)}" for what, (old, new) in compared.items() if old != new]
+    return [*(("works", doubt) for doubt in replay.doubts), *(("replay", departure) for departure in departures)]
+
+
+def spoken(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """What the referee said, in order, each with the place where it was said."""
+    return [
+        {f"round {each['round']}, {each['kind']} to {', '.join(each['audience'])}": each["content"]}
+        for each in messages
+        if each["kind"] != "reply"
+    ]
+
+
+def replies(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Who replied, in which order, and who could read it at once: nobody."""
+    said = [each for each in messages if each["kind"] == "reply"]
+    early = [f", read by {', '.join(each['audience'])}" if each["audience"] else "" for each in said]
+    return [f"round {m['round']}, {m['sender']}, try {m['attempt'] + 1}{read}" for m, read in zip(said, early, strict=True)]
+
+
+def in_order(calls: set[tuple[int, Seat, int]]) -> list[str]:
+    return [f"round {round}, {seat.key}, try {attempt + 1}" for round, seat, attempt in sorted(calls)]
+
+
+def difference(kept: Any, found: Any, record: str = "on record", again: str = "played again", at: str = "") -> str:
+    """The first place where two accounts of one thing part, and what each says there."""
+    if isinstance(kept, dict) and isinstance(found, dict):
+        key = next(key for key in (*kept, *found) if kept.get(key, NOTHING) != found.get(key, NOTHING))
+        below = f"{at} {plain(key)}"
+        return difference(kept.get(key, NOTHING), found.get(key, NOTHING), record, again, below)
+    if isinstance(kept, list) and isinstance(found, list):
+        pairs = enumerate(zip_longest(kept, found, fillvalue=NOTHING), 1)
+        number, (one, other) = next((number, pair) for number, pair in pairs if pair[0] != pair[1])
+        return difference(one, other, record, again, f"{at} {number}")
+    where = f"{at.strip()}: " if at else ""
+    if isinstance(kept, str) and isinstance(found, str):
+        apart = (at for at, (one, other) in enumerate(zip(kept, found, strict=False)) if one != other)
+        begin = max(0, next(apart, min(len(kept), len(found))) - 20)
+        kept, found = (("…" if begin else "") + text[begin:] for text in (kept, found))
+    return f"{where}{record} {said(kept)}, {again} {said(found)}"
+
+
+def said(value: Any) -> str:
+    """A value as it may stand in a report."""
+    return "nothing" if value is NOTHING else clip(repr(value) if isinstance(value, str) else value)

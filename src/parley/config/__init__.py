@@ -1,0 +1,1 @@
+"""From what the user typed to a checked run."""

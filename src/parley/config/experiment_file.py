@@ -1,0 +1,124 @@
+"""An experiment file as a request; whatever is wrong in it is an error with its line."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from parley.config import models_file as aliases
+from parley.config.experiment import Experiment
+from parley.config.task_catalogue import task_class
+from parley.config.yaml_file import Marked, drawn, shown
+from parley.datasets.files import is_path
+from parley.errors import UsageError, unknown
+from parley.plans.choice import PLANS
+from parley.providers._secrets import expanded
+from parley.rules.parameters import typed
+from parley.rules.task import Task
+from parley.store.config import chosen_prompts
+
+OTHERS = {"suite": "suites of experiments"}
+DRAWN = (  # ${NAME} is taken on reading
+    "items", "repeats", "seats", "seed", "concurrency", "plan", "standardise", "name", "store", "set", "stop", "budget",
+    "sandbox",
+)  # fmt: skip
+
+
+def is_file(task: str) -> bool:
+    """Whether what is to be played is named by an experiment file."""
+    return task.endswith((".yaml", ".yml"))
+
+
+def from_file(path: str) -> Experiment:
+    """An experiment file as a request; whatever is wrong in it is an error with its line."""
+    file = Marked(Path(path))
+    if file.data.get("kind") == "task":
+        task_class(path)  # what is wrong in it is said before anything else
+        return Experiment(path)
+    refuse_later(file)
+    for key in DRAWN:
+        if key in file.data:
+            with file.at(key):
+                file.data[key] = drawn(file.data[key], aliases.schema()["properties"][key])
+    file.check(aliases.schema())
+    data = file.data
+    reference = aliases.beside(file, data["task"]) if re.search(r"\.(py(:\w+)?|ya?ml)$", data["task"]) else data["task"]
+    with file.at("task"):
+        task = task_class(reference)
+    found = Experiment(reference, params_in(file, task), file=file)
+    if "models" in data:
+        found.models = aliases.entries(file, "models")
+    if "contestants" in data:
+        found.contestants = [placed(found, alias, "contestants", n) for n, alias in enumerate(data["contestants"])]
+    found.exclude = [placed(found, alias, "exclude", n) for n, alias in enumerate(data.get("exclude", []))]
+    roles = [name for name, role in task.roles.items() if role.instrument]
+    for role, panel in data.get("instruments", {}).items():
+        if role not in roles:
+            raise file.fault(("instruments", role), str(unknown(f"instrument role of {task.name}:", role, roles)))
+        panel = [panel] if isinstance(panel, str) else panel
+        found.instruments[role] = [placed(found, alias, "instruments", role) for alias in panel]
+    if "adversary" in data:
+        found.adversary = placed(found, data["adversary"], "adversary")
+    for address, text in data.get("prompts", {}).items():
+        with file.at("prompts", address):
+            found.prompts[address] = words_of(aliases.beside(file, expanded(text)))
+            chosen_prompts(task, {address: found.prompts[address]})
+    if "plan" in data and data["plan"] not in PLANS:
+        raise file.fault(("plan",), str(unknown("plan", data["plan"], PLANS)))
+    if "stop" in data:
+        counts = {key: int(value) for key, value in data["stop"].items() if key in ("top", "max_blocks")}
+        found.override(stopping=True, **{**data["stop"], **counts})
+    budget = data.get("budget", {})
+    found.override(budget_usd=budget.get("usd"), max_calls=budget.get("calls"))
+    if "dataset" in data:
+        with file.at("dataset"):
+            found.draw_from(data["dataset"])
+        if is_path(found.dataset or ""):
+            found.dataset = aliases.beside(file, str(found.dataset))
+    for key in ("items", "repeats", "seats", "seed", "concurrency"):
+        found.override(**{key: int(data[key]) if key in data else None})
+    found.override(**{key: data.get(key) for key in ("plan", "standardise", "name", "store", "sandbox")})
+    return found
+
+
+def refuse_later(file: Marked) -> None:
+    """Say what belongs to later versions, and never just leave it out."""
+    kind = file.data.get("kind")
+    if isinstance(kind, str) and kind in OTHERS:
+        raise file.fault(("kind",), f"this version has no {OTHERS[kind]} yet; wanted kind: experiment, found kind: {kind}")
+    if "kind" not in file.data and file.data.keys() & {"writer", "editor", "rubric"}:
+        raise file.fault((), "kind is missing: wanted kind: task, which this looks like, or kind: experiment")
+    if "kind" in file.data and kind != "experiment":
+        raise file.fault(("kind",), f"wanted kind: experiment or kind: task, found {shown(kind)}")
+
+
+def params_in(file: Marked, task: type[Task]) -> dict[str, Any]:
+    """The task's parameters that a file sets, each looked at for itself, then all together."""
+    params: dict[str, Any] = file.data.get("set", {})
+    own = [each for each in fields(task) if each.init]  # type: ignore[arg-type]
+    hints, names = get_type_hints(task, include_extras=True), {each.name for each in own}
+    for key, value in params.items():
+        with file.at("set", key):
+            typed(hints, names, {key: value}, "parameter of", task.name)
+    if all(each.name in params or each.default is not MISSING or each.default_factory is not MISSING for each in own):
+        with file.at("set"):
+            task.configured(params)
+    return dict(params)
+
+
+def placed(found: Experiment, alias: str, *place: str | int) -> str:
+    """An alias that a file seats: one of its own models, or one defined for all runs."""
+    assert found.file is not None
+    with found.file.at(*place):
+        found.models.setdefault(alias, aliases.entry(alias, found.models, found.file))
+    return alias
+
+
+def words_of(path: str) -> str:
+    """The words of a prompt file."""
+    try:
+        return Path(path).expanduser().read_text(encoding="utf-8-sig").strip("\n")
+    except (OSError, UnicodeDecodeError) as wrong:
+        raise UsageError(f"prompt file {path} cannot be read: {wrong}") from None

@@ -1,0 +1,84 @@
+"""Models under names of your own: `models.yaml` here, or the file that PARLEY_MODELS names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from parley import providers
+from parley.config.yaml_file import Marked
+from parley.errors import UsageError, unknown
+from parley.participants import kinds, named
+
+Entry = dict[str, Any]  # {"model": PROVIDER/NAME, options…}
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """The published form of an experiment file; models have the same form everywhere."""
+    found: dict[str, Any] = orjson.loads(files("parley.config").joinpath("experiment.schema.json").read_bytes())
+    return found
+
+
+def place() -> Path:
+    """Where aliases are defined for all runs."""
+    return Path(os.environ.get("PARLEY_MODELS") or "models.yaml").expanduser()
+
+
+def known() -> dict[str, Entry]:
+    """The aliases defined for all runs: on the file's top level, or there under `models`."""
+    if not os.environ.get("PARLEY_MODELS") and not place().exists():
+        return {}
+    file = Marked(place())
+    models = schema()["properties"]["models"]
+    inner = file.data.get("models")
+    if "models" in file.data and not (isinstance(inner, dict) and "model" in inner):
+        form = {"type": "object", "additionalProperties": False, "required": ["models"], "properties": {"models": models}}
+        file.check(form)
+        return entries(file, "models")
+    file.check(models)
+    return entries(file)
+
+
+def entries(file: Marked, *under: str) -> dict[str, Entry]:
+    """The models that a file defines, checked, with their paths seen from here."""
+    found: dict[str, Entry] = {}
+    for alias, options in (file.data[under[0]] if under else file.data).items():
+        with file.at(*under, alias, "model"):
+            model = named(f"{alias}={options['model']}").model
+        family, _, name = model.partition("/")
+        if family == "scripted":
+            model = f"{family}/{beside(file, name)}"
+        elif family == "hf" and name.startswith("."):  # a folder: what begins otherwise may be the name of a repository
+            folder = beside(file, name)
+            model = f"{family}/{folder if Path(folder).is_absolute() else f'./{folder}'}"
+        found[alias] = {**options, "model": model}
+    return found
+
+
+def beside(file: Marked, path: str) -> str:
+    """A path written in a file, which is relative to that file, as it is seen from here."""
+    return path if path.startswith(("~", "${")) else str(file.path.parent / path)
+
+
+def entry(alias: str, own: Mapping[str, Entry], file: Marked | None, typed: Collection[str] = ()) -> Entry:
+    """The model of an alias: one of this run's own, else one of those for all runs. Those that were only `typed` are no hint."""
+    if alias in own:
+        return dict(own[alias])
+    shared = known()
+    if alias in shared:
+        return dict(shared[alias])
+    here = place()
+    looked = [str(file.path)] if file else []
+    looked.append(str(here) if here.exists() else f"{here}, which is not there")
+    if providers.known(alias) or alias in kinds():
+        what = "a provider" if providers.known(alias) else "a kind of participant"
+        raise UsageError(f"{alias!r} is {what}, and the model's name is missing: write {alias}/NAME")
+    wrong = unknown("alias", alias, {*own, *shared} - {each for each in typed if each not in shared})
+    raise UsageError(f"{wrong}; looked in {' and '.join(looked)}; a model itself is named PROVIDER/NAME, like bot/random")

@@ -1,0 +1,257 @@
+"""A configuration made playable: everything that can be wrong with it is looked at before the first call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from parley import participants
+from parley.config.prices import Prices, is_free, place
+from parley.config.recorded_matches import Recorded
+from parley.config.selection import selected
+from parley.config.task_catalogue import task_class
+from parley.datasets.item_rows import stored
+from parley.datasets.open_references import works_of
+from parley.errors import KeyMissing, UsageError, unknown
+from parley.match.seating import counted
+from parley.money import costs, money, prices_of, total
+from parley.participants import Participant
+from parley.plans import Plan
+from parley.plans.choice import metrics_of, planned
+from parley.rules.references import Work
+from parley.rules.task import Prompt, Task
+from parley.runs.budget import END, LONGEST_REPLY, REQUEST, endless, limit_of
+from parley.runs.rate_limits import Limits
+from parley.store.config import Config, about_prompts, chosen_prompts, identity, unused_prompts
+from parley.store.sqlite.reader import Archive
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A configuration found to be playable: everything that can be wrong was looked at before the first call."""
+
+    config: Config
+    task: Task
+    prompts: dict[str, Prompt]
+    plan: Plan
+    items: dict[str, Any]
+    functions: Mapping[str, Callable[..., Any]]
+    cautions: list[str]
+    identity: dict[str, Any]
+    prices: Prices
+    works: Mapping[str, Work]
+    source: Path | None = None  # of matches that are judged again: the file that has their replies
+    pool: Mapping[str, Any] = field(default_factory=dict)  # all items that could be played on, in the order of choice
+
+    @property
+    def attended(self) -> bool:
+        """Whether a person plays: one match at a time then, and the terminal is theirs."""
+        return any(str(options["model"]).startswith("human/") for options in self.config.asked.values())
+
+    def participants(self, keyless: bool = False) -> Iterator[tuple[str, Participant, Limits]]:
+        """Who plays under which alias, and how much at a time; made new, because they belong to the loop that plays.
+
+        `keyless`: who only lacks a key is left out, and a caution says so.
+        """
+        for alias, options in self.config.asked.items():
+            rest = {name: value for name, value in options.items() if name != "model"}
+            model = self.functions.get(alias, options["model"])
+            limits = Limits(*(participants.limit(rest, name, alias) for name in participants.LIMITS))
+            try:
+                who = participants.make(model, rest, type(self.task), alias)
+            except KeyMissing as wrong:
+                if not keyless:
+                    raise
+                self.cautions.append(f"{alias}: {wrong}, before it is played")
+                continue
+            yield alias, who, limits
+
+
+def prepare(
+    config: Config,
+    *,
+    task: Task | None = None,
+    items: Sequence[Any] | None = None,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    seated: bool = True,
+    prices: Prices | None = None,
+    again: bool = False,
+    keyless: bool = False,
+    recorded: Recorded | None = None,
+) -> Prepared:
+    """Look at everything that can be wrong before anything is paid; who only reads a run seats nobody, and needs no key.
+
+    `keyless`: models are looked at, but for what is only wrong for want of a key. `recorded`: matches that are judged again.
+    """
+    task = task or task_class(config.task).configured(config.params)
+    chosen_prompts(type(task), config.prompts)  # what is wrong with them is told first
+    for alias in config.seated:
+        if alias not in config.models:
+            raise unknown("model", alias, config.models)
+    if len(set(config.contestants)) != len(config.contestants):
+        raise UsageError("a contestant is named twice: give each an alias, -m a=PROVIDER/NAME -m b=PROVIDER/NAME")
+    chosen = selected(config, task, items, again=again or recorded is not None)
+    config = chosen.config
+    plan = (
+        recorded.plan
+        if recorded
+        else planned(
+            config.plan,
+            task,
+            config.contestants,
+            config.instruments,
+            list(chosen.items),
+            config.repeats,
+            config.seed,
+            size=config.seats,
+            stop=config.stop,
+            max_blocks=config.max_blocks,
+            verify=None if config.verify is None else (config.verify.wanted, config.verify.metric, config.verify.theta),
+            adversary=config.adversary,
+        )
+    )
+    table = counted(plan.opening.seats, task)
+    metrics_of(task, table)
+    unused = unused_prompts(task, table, config.standardise)
+    prompts = chosen_prompts(type(task), config.prompts, unused)
+    worded = [] if again else list(about_prompts(type(task), config.prompts, unused))
+    prices = prices or Prices(config.asked)
+    # What they answered is on record: who only reads a run needs none.
+    works = works_of(task, config.dataset, list(chosen.items.values())) if seated and not recorded else {}
+    kept = {"prices": prices.keep()} if seated and any(not is_free(model) for model in config.asked.values()) else {}
+    read = [*chosen.read, *(f"{name} {work.told}" for name, work in works.items())]
+    found = {"works": {name: work.facts for name, work in works.items()}} if works else recorded.facts if recorded else {}
+    prepared = Prepared(
+        config,
+        task,
+        prompts,
+        plan,
+        chosen.items,
+        functions or {},
+        worded if again or recorded else [*read, *worded, *task.cautions(table), *plan.cautions()],
+        {**identity(task, table, prompts, stored(list(chosen.items.values()))), **found, **kept},
+        prices,
+        works,
+        recorded.path if recorded else None,
+        chosen.pool,
+    )
+    # Each is made once, so that a wrong name or option fails here.
+    made = {alias: who for alias, who, _ in prepared.participants(keyless)} if seated else {}
+    if seated and config.budget_usd is not None:
+        refuse_unpriced(prices)
+        if not again:  # what a run began with cannot be changed
+            if open_ended := endless(made, prices):
+                prepared = with_ends(prepared, open_ended)
+            refuse_too_little(prepared.config, made, prices)
+    return prepared
+
+
+def refuse_too_little(config: Config, made: Mapping[str, Participant], prices: Prices) -> None:
+    """A bound in USD that no single call fits in plays nothing: whatever is asked, its reply may be as long as it is allowed."""
+    for alias, who in made.items():
+        price = prices.of(alias)
+        limit = limit_of(who) or (END if hasattr(getattr(who, "provider", None), "max_tokens") else LONGEST_REPLY)
+        if price is None or config.budget_usd is None or (most := price.most(REQUEST, limit)) <= config.budget_usd:
+            continue
+        raise UsageError(
+            f"--budget-usd {config.budget_usd:g} is not enough for one call of {alias}: a reply of {limit:,} tokens may cost "
+            f"{money(most)} USD, which is set aside before it is asked; allow more, or shorter replies: -M {alias}.max_tokens=N"
+        )
+
+
+def with_ends(prepared: Prepared, aliases: Sequence[str]) -> Prepared:
+    """A bound in USD only holds where replies have an end: these models get one, and the person and the record are told."""
+    models = {**prepared.config.models, **{alias: {**prepared.config.models[alias], "max_tokens": END} for alias in aliases}}
+    notice = (
+        f"a bound in USD needs an end of replies: {', '.join(aliases)} may take {END:,} tokens for one "
+        f"(otherwise: {' '.join(f'-M {alias}.max_tokens=N' for alias in aliases)})"
+    )
+    config, cautions = replace(prepared.config, models=models), [*prepared.cautions, notice]
+    return replace(prepared, config=config, cautions=cautions, prices=prepared.prices)
+
+
+def refuse_unpriced(prices: Prices) -> None:
+    """No money can be held back for what nobody knows the price of."""
+    if unpriced := prices.unknown():
+        said = ", ".join(f"{alias} ({prices.model(alias)})" for alias in unpriced)
+        raise UsageError(
+            f"a bound in USD needs the price of every model, and {said} has none: write it into {place()} "
+            f"({unpriced[0]}: {{input: USD, output: USD}} per million tokens, or {unpriced[0]}: free), "
+            "or bound the calls instead: --max-calls N"
+        )
+
+
+def prepare_again(
+    path: Path,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    task: Task | None = None,
+    seated: bool = True,
+    max_blocks: int | None = None,
+    budget_usd: float | None = None,
+    max_calls: int | None = None,
+    concurrency: int | None = None,
+) -> Prepared:
+    """A run's own configuration and items, made playable again; its bounds may be set anew."""
+    with Archive(path) as archive:
+        config = archive.config if max_blocks is None else bounded(archive, max_blocks)
+        anew: dict[str, Any] = {"budget_usd": budget_usd, "max_calls": max_calls, "concurrency": concurrency}
+        config = replace(config, **{name: value for name, value in anew.items() if value is not None})
+        prices = prices_of(archive) if seated else None
+        if prices is not None and config.budget_usd is not None:
+            refuse_unpriced(prices)
+            refuse_unknown_past(archive, prices)
+            refuse_spent(archive, prices, budget_usd)
+        items, recorded = archive.items(), Recorded.of(archive) if config.rejudged else None
+    return prepare(
+        config,
+        task=task,
+        items=items or None,
+        functions=functions,
+        seated=seated,
+        prices=prices,
+        again=True,
+        recorded=recorded,
+    )
+
+
+def refuse_unknown_past(archive: Archive, prices: Prices) -> None:
+    """A bound on all that is spent needs to know what was spent before."""
+    if archive.left()[1] is None and total(costs(archive, prices)).usd is None:
+        raise UsageError(
+            f"{archive.id} has calls whose tokens the endpoint did not count, or that may have been paid without a reply, "
+            "so it is not known what was spent: "
+            "leave --budget-usd out, or bound the calls instead: --max-calls N"
+        )
+
+
+def refuse_spent(archive: Archive, prices: Prices, budget_usd: float | None) -> None:
+    """A new bound below what is spent already lets nothing leave."""
+    spent = max(archive.left()[1] or 0.0, total(costs(archive, prices)).at_least or 0.0)
+    if budget_usd is not None and budget_usd < spent and archive.state != "done":
+        raise UsageError(
+            f"--budget-usd {budget_usd:g}: {money(spent)} USD are spent by {archive.id} already, and the bound is on all of it; "
+            "allow more than that"
+        )
+
+
+def bounded(archive: Archive, max_blocks: int) -> Config:
+    """The configuration with another bound on its blocks; what was played cannot be undone by it."""
+    config = archive.config
+    if config.stop is None:
+        raise UsageError("--max-blocks is for runs that look at what was played (--until-stable, --plan race)")
+    if max_blocks < (played := len({match["block"] for match in archive.matches()})):
+        raise UsageError(f"--max-blocks {max_blocks}: {played} blocks are planned or played already")
+    return replace(config, max_blocks=max_blocks)
+
+
+def names_of(config: Config) -> Iterator[str]:
+    """The names by which the models of a run could give themselves away."""
+    if config.rejudged is not None:  # what its seats were shown was masked by the names of the run that played it
+        yield from config.rejudged.names
+        return
+    for options in config.models.values():
+        family, _, name = str(options["model"]).partition("/")
+        if family not in participants.kinds():
+            yield name.rstrip("/").rpartition("/")[2]

@@ -1,0 +1,93 @@
+"""Which items a run is played on: those of a dataset that are for its task, or a part of them, drawn with its seed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from parley.datasets import items_from, unread
+from parley.datasets.files import Located
+from parley.datasets.formats import item_of, items_of
+from parley.datasets.item_rows import by_id, how_many, item_from, kind_of, spread
+from parley.errors import UsageError, unknown
+from parley.rules.task import Task
+from parley.store.config import Config
+
+
+class Selection(NamedTuple):
+    """The items, all that they were chosen from, how many the run wants, and what to tell of how they were read."""
+
+    items: dict[str, Any]
+    pool: dict[str, Any]
+    config: Config
+    read: list[str]
+
+
+def selected(config: Config, task: Task, items: Sequence[Any] | None, again: bool) -> Selection:
+    """The items of a run; those of one that was begun before, or that others have chosen, are what they are."""
+    kind, odd = type(task), list[str]()
+    if items is None and config.dataset is not None:
+        items = items_from(config.dataset, kind_of(kind), config.columns)
+        odd = unread(config.dataset, kind_of(kind), config.columns)
+    if items is None and task.bundled:
+        items = task.bundled
+    if kind.item_type is not None and not items:
+        raise UsageError(f"{task.name} is played on items: name them with --dataset NAME|PATH")
+    known = begun_with(items or (), kind) if again else fitting(items or (), kind)
+    if not again:
+        refuse_unknown_picks(known, task)
+    pool = by_id(taken(known, task))
+    others = f", {len(pool)} of them for {task.name} as it is set" if len(pool) < len(known) else ""
+    read = [f"dataset {config.dataset}: {how_many(len(known))} read{others}", *odd] if config.dataset is not None else []
+    if not again and not config.verify and not config.verified:  # else they are in order already
+        pool = by_id(spread(list(pool.values()), task.stratum, config.seed))
+        if config.items is None and task.sample is not None:
+            config = replace(config, items=min(task.sample, len(pool)))
+    if config.items is not None:
+        if kind.item_type is None:
+            raise UsageError(f"--items {config.items}: {task.name} is not played on items; how often it is played: --repeats N")
+        if not 1 <= config.items <= len(pool):
+            raise UsageError(f"--items {config.items}: the dataset has {how_many(len(pool))}")
+    return Selection(dict(list(pool.items())[: config.items]), pool, config, read)
+
+
+def fitting(items: Sequence[Any], task: type[Task]) -> list[Any]:
+    """Items as the task knows them; plain rows are taken as from a file."""
+    if isinstance(items, str | bytes | Mapping):
+        raise UsageError("items are a list of the task's items, or of rows with their fields; a file is named by dataset")
+    if not items:
+        return []
+    kind = kind_of(task)
+    rows = [Located(f"item {n}", n, item) for n, item in enumerate(items, 1)]
+    if not any(isinstance(item, kind) for item in items):
+        return items_of(rows, kind)
+    return [each.row if isinstance(each.row, kind) else item_of(each, kind) for each in rows]
+
+
+def refuse_unknown_picks(items: Sequence[Any], task: Task) -> None:
+    """What a parameter picks items by is found in some of them, else it is a slip."""
+    for parameter, field in task.picks.items():
+        known = {getattr(item, field) for item in items}
+        for name in getattr(task, parameter):
+            if name not in known:
+                raise unknown(field, name, known - {""})
+
+
+def begun_with(items: Sequence[Any], task: type[Task]) -> list[Any]:
+    """The items of a run as it was begun: their fields, in no form but their own."""
+    return [
+        item if isinstance(item, kind_of(task)) else item_from(item, kind_of(task), f"item {n}", n)
+        for n, item in enumerate(items, 1)
+    ]
+
+
+def taken(items: Sequence[Any], task: Task) -> list[Any]:
+    """Of all items those that are for the task as it is configured; others are never played."""
+    found = [item for item in items if not task.unfit(item)]
+    if items and not found:
+        reasons = [f"{how_many(count)} {reason}" for reason, count in Counter(map(task.unfit, items)).most_common()]
+        said = "; ".join([*reasons[:8], "and so on"] if len(reasons) > 8 else reasons)
+        raise UsageError(f"none of the {how_many(len(items))} is for {task.name} as it is set: {said}")
+    return found

@@ -1,0 +1,103 @@
+"""What the texts of a task file are measured by: BLEU, chrF, or a function of the user's, tried before anybody is asked."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+from numbers import Real
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from parley.config.task_catalogue import digest, from_file, stripped
+from parley.config.yaml_file import Marked, shown
+from parley.errors import TaskError, UsageError
+from parley.participants.python import function_called
+from parley.tasks._common.defined import Measure
+from parley.tasks._common.overlap import MEASURES, overlap, signatures
+
+TAKEN = ("judge", "improvement")  # metrics of every such task
+
+
+def measured(file: Marked, fields: Sequence[str]) -> Measure | None:
+    """What texts are measured by, if by anything."""
+    name = file.data.get("metric")
+    if name is None:
+        return None
+    with file.at("metric"):
+        if name in MEASURES:
+            if "reference" not in fields or "language" not in file.data:
+                raise UsageError(
+                    f"{name} wants items with a field reference, and language: the code of the language of the texts"
+                )
+            language = file.data["language"]
+            return Measure(name, partial(agreement, name, language), signatures(language), language)
+        if ":" not in name:
+            raise UsageError(f"wanted {', '.join(MEASURES)} or package.module:function, found {name}")
+        if (own := name.rpartition(":")[2].rpartition(".")[2]) in TAKEN:
+            raise UsageError(f"{own} is a metric of every such task: call the function otherwise")
+        function = function_beside(file.path.resolve().parent, name)
+        refuse_bad_form(function, name)
+        source = source_digest(function, name) or "no-source"
+        caution = f"metric {name} has no source that could be compared: whether it changes is not known"
+        of = partial(value, function, str(file.fault(("metric",), name)))
+        return Measure(
+            own, of, {"metric": f"{name.replace(':', '.')}@{source}"}, caution=caution if source == "no-source" else ""
+        )
+
+
+def agreement(name: str, language: str, text: str, item: Any) -> float:
+    """How far a text agrees with the item's reference."""
+    found: float = getattr(overlap(text, item.reference, language), name)
+    return found
+
+
+def function_beside(folder: Path, name: str) -> Callable[..., Any]:
+    """The function that `module:function` names: of a file in this folder, else of any module that can be imported."""
+
+    def load(module: str) -> ModuleType:
+        own = folder / f"{module}.py"
+        return from_file(str(own)) if own.is_file() else import_module(module)
+
+    return function_called(name, "", folder, load)
+
+
+def refuse_bad_form(function: Callable[..., Any], name: str) -> None:
+    """What cannot be called with a text and an item is no measure."""
+    if inspect.isclass(function):
+        raise UsageError(f"{name} is a class: wanted a function of a text and the item")
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise UsageError(f"{name} must not be async: wanted a plain function of a text and the item")
+    try:
+        inspect.signature(function).bind("", None)
+    except TypeError as wrong:
+        raise UsageError(f"{name}: wanted a function of a text and the item, but: {wrong}") from None
+    except ValueError:
+        pass  # it does not say what it takes; the trial will
+
+
+def value(function: Callable[..., Any], named: str, text: str, item: Any) -> float | None:
+    """What a function says of a text: a number from 0 to 1, or none. Whatever else it does is a fault with its name."""
+    beside = "without an item" if item is None else f"for item {item.id!r}"
+    try:
+        found = function(text, item)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as wrong:  # it may also try to leave the program
+        raise TaskError(f"{named} failed {beside}: {type(wrong).__name__}: {wrong}") from wrong
+    if found is None:
+        return None
+    if not isinstance(found, Real) or not 0 <= float(found) <= 1:  # nor is what is no number
+        raise TaskError(f"{named} gave {shown(found)} {beside}: wanted a number from 0 to 1, or None where there is none")
+    return float(found)
+
+
+def source_digest(function: Callable[..., Any], name: str) -> str:
+    """A few letters for the files where a function is named and where it stands; nothing if it has no source."""
+    modules = dict.fromkeys([getattr(function, "__module__", ""), name.partition(":")[0]])
+    paths = [Path(getattr(sys.modules.get(each or ""), "__file__", None) or "") for each in modules]
+    sources = [stripped(path.read_bytes()) for path in dict.fromkeys(paths) if path.suffix == ".py" and path.is_file()]
+    return digest("\n".join(sources))[:8] if sources else ""

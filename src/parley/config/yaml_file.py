@@ -1,0 +1,196 @@
+"""YAML files whose faults name the file, the line and the key. `yaml` is imported only when one is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from parley.errors import UsageError, unknown
+from parley.providers._secrets import REFERENCE, expanded
+
+if TYPE_CHECKING:
+    from yaml import Node, SafeLoader
+
+DEEPEST, MOST = 20, 100_000  # levels and values; what goes beyond refers to itself or is no configuration
+MERGE = "tag:yaml.org,2002:merge"
+HALVES = re.compile("[\ud800-\udfff]")
+PLAIN = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+KINDS = {dict: "a mapping", list: "a list", type(None): "nothing"}
+Place = tuple[str | int, ...]
+
+
+class Marked:
+    """A YAML mapping in plain data, and the line of each of its values."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lines: dict[Place, int] = {}
+        self._read_so_far = 0
+        self.data: dict[str, Any] = self._read()
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            text = self.path.expanduser().read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as wrong:
+            raise UsageError(f"{self.path} cannot be read: {getattr(wrong, 'strerror', None) or wrong}") from None
+        import yaml
+
+        loader = None
+        try:
+            loader = yaml.SafeLoader(text)
+            root = loader.get_single_node()
+            if root is None:
+                raise UsageError(f"{self.path} is empty")
+            found = self._value(root, (), loader)
+        except yaml.MarkedYAMLError as wrong:
+            line = wrong.problem_mark.line + 1 if wrong.problem_mark else 1
+            raise UsageError(f"{self.path}, line {line}: not readable as YAML: {wrong.problem}") from None
+        except (yaml.YAMLError, RecursionError, ValueError) as wrong:
+            line = text.count("\n", 0, getattr(wrong, "position", 0)) + 1
+            raise UsageError(f"{self.path}, line {line}: not readable as YAML: {str(wrong).splitlines()[0]}") from None
+        finally:
+            if loader is not None:
+                loader.dispose()
+        if not isinstance(found, dict):
+            raise self.fault((), f"wanted keys with values, found {shown(found)}")
+        return found
+
+    def _value(self, node: Node, place: Place, loader: SafeLoader) -> Any:
+        import yaml
+
+        self._lines.setdefault(place, node.start_mark.line + 1)
+        self._read_so_far += 1  # what is merged in counts too, wherever it stands
+        if len(place) > DEEPEST:
+            raise self.fault(place[:1], f"nested more than {DEEPEST} levels deep, or it refers to itself")
+        if self._read_so_far > MOST:
+            raise self.fault(place[:1], f"more than {MOST:,} values, with its aliases written out, are no configuration")
+        if not isinstance(node, yaml.ScalarNode) and node.tag not in PLAIN:
+            tag = node.tag.replace("tag:yaml.org,2002:", "!!")
+            raise self.fault(place, f"wanted plain keys, lists and values, found {tag}: leave the tag out")
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, place, loader)
+        if isinstance(node, yaml.SequenceNode):
+            return [self._value(each, (*place, n), loader) for n, each in enumerate(node.value)]
+        if node.tag.endswith(":timestamp"):
+            return node.value  # a date is a text here
+        found = loader.construct_object(node)
+        if isinstance(found, str) and HALVES.search(found):
+            raise self.fault(place, f"half a character, which no record can hold, found in {shown(found)}")
+        return found
+
+    def _mapping(self, node: Any, place: Place, loader: SafeLoader) -> dict[str, Any]:
+        """A mapping whose keys are texts as they are written; what `<<` brings in gives way to what stands there."""
+        found: dict[str, Any] = {}
+        for key, value in node.value:
+            if key.tag == MERGE:
+                continue
+            if not isinstance(key.value, str):
+                raise UsageError(f"{self.path}, line {key.start_mark.line + 1}: a key must be a text, not a {key.id}")
+            here, line = (*place, key.value), key.start_mark.line + 1
+            if key.value in found:
+                raise UsageError(
+                    f"{self.path}, line {line}: {dotted(here)} is given twice, first in line {self._lines[here]}: take one out"
+                )
+            self._lines.setdefault(here, line)
+            found[key.value] = self._value(value, here, loader)
+        for key, value in node.value:
+            if key.tag == MERGE:
+                for each in value.value if value.id == "sequence" else [value]:
+                    merged = self._value(each, place, loader)
+                    if not isinstance(merged, dict):
+                        raise self.fault(place, f"<< wants a mapping, found {shown(merged)}")
+                    found = {**merged, **found}
+        return found
+
+    def line(self, *place: str | int) -> int:
+        """In which line a value stands, or what it would stand in."""
+        while place not in self._lines and place:
+            place = place[:-1]
+        return self._lines.get(place, 1)
+
+    def fault(self, place: Place, what: str) -> UsageError:
+        """The error for what is wrong at a place: file, line, key."""
+        where = f"{self.path}, line {self.line(*place)}"
+        return UsageError(f"{where}: {dotted(place)}: {what}" if place else f"{where}: {what}")
+
+    @contextmanager
+    def at(self, *place: str | int) -> Iterator[None]:
+        """What cannot be done in here is the fault of this place in the file."""
+        try:
+            yield
+        except UsageError as wrong:
+            raise self.fault(place, str(wrong)) from None
+
+    def check(self, schema: Mapping[str, Any]) -> None:
+        """Hold the file against a JSON schema; its titles say what is wanted."""
+        import fastjsonschema
+
+        self._refuse_strange((), self.data, schema)  # first: a key with a slip in it is also missing
+        try:
+            fastjsonschema.compile(dict(schema), use_default=False)(self.data)
+        except fastjsonschema.JsonSchemaValueException as wrong:
+            place = self._place(wrong.name or "")
+            self._refuse_strange(place, wrong.value, wrong.definition)
+            if wrong.rule == "required":
+                missing = next(key for key in wrong.rule_definition if key not in wrong.value)
+                wanted = wrong.definition["properties"][missing]["title"]
+                raise self.fault(place, f"{missing} is missing: wanted {missing}: {wanted}") from None
+            if wrong.rule == "propertyNames":
+                raise self.fault(
+                    place, f"wanted {wrong.rule_definition['title']} as keys, found {', '.join(wrong.value)}"
+                ) from None
+            raise self.fault(place, f"wanted {wrong.definition['title']}, found {shown(wrong.value)}") from None
+
+    def _refuse_strange(self, place: Place, value: Any, form: Mapping[str, Any]) -> None:
+        """Name a key that its form does not have; where one like it is missing, that was meant."""
+        known = form.get("properties", {})
+        for key in value if isinstance(value, dict) and form.get("additionalProperties") is False else ():
+            if key not in known:
+                near = get_close_matches(key, [each for each in form.get("required", ()) if each not in value], n=1)
+                said = f"unknown key {key!r}; did you mean {near[0]!r}? It is missing" if near else unknown("key", key, known)
+                raise self.fault((*place, key), str(said)) from None
+
+    def _place(self, name: str) -> Place:
+        """Where a fault of the schema lies; keys may hold dots, so they are looked up."""
+        place: Place = ()
+        value: Any = self.data
+        rest = name.removeprefix("data")
+        while rest:
+            if isinstance(value, list) and (index := re.match(r"\[(\d+)\]", rest)):
+                place, value, rest = (*place, int(index[1])), value[int(index[1])], rest[index.end() :]
+            elif isinstance(value, dict) and (fits := [k for k in value if f"{rest}.".startswith((f".{k}.", f".{k}["))]):
+                key = max(fits, key=len)
+                place, value, rest = (*place, key), value[key], rest[len(key) + 1 :]
+            else:
+                break
+        return place
+
+
+def dotted(place: Place) -> str:
+    """A place as people write it: `models.local.temperature`, `contestants[1]`."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
+
+
+def shown(value: Any) -> str:
+    """A value in an error, short."""
+    text = KINDS.get(type(value)) or repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def drawn(value: Any, form: Mapping[str, Any] | None = None) -> Any:
+    """A value with every `${NAME}` in it taken from the environment, as a number where its form wants one."""
+    form = form or {}
+    if isinstance(value, dict):
+        return {key: drawn(each, form.get("properties", {}).get(key)) for key, each in value.items()}
+    if isinstance(value, list):
+        return [drawn(each, {}) for each in value]
+    if not isinstance(value, str) or not REFERENCE.search(value):
+        return value
+    text = expanded(value)
+    if form.get("type") == "integer" and re.fullmatch(r"\s*[+-]?\d{1,20}\s*", text):
+        return int(text)
+    return float(text) if form.get("type") == "number" and re.fullmatch(r"\s*[+-]?\d{1,20}(\.\d{1,20})?\s*", text) else text

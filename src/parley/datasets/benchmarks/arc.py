@@ -1,0 +1,25 @@
+"""ARC: science questions of school examinations, in an easy and a challenging part (Clark et al. 2018)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from parley.datasets import Dataset
+from parley.datasets.hub import rows_of
+from parley.rules.items import Question
+
+HUB = "allenai/ai2_arc"
+TEST = {"ARC-Easy": 2376, "ARC-Challenge": 1172}
+
+DATASETS = tuple(
+    Dataset(
+        part.lower(),
+        Question,
+        count,
+        f"hub {HUB}, test",
+        "CC-BY-SA-4.0",
+        partial(rows_of, HUB, part, "test"),
+        partial(rows_of, HUB, part, "train[:64]"),
+    )
+    for part, count in TEST.items()
+)

@@ -1,0 +1,14 @@
+"""GSM8K: word problems of grade-school mathematics with worked solutions (Cobbe et al. 2021)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from parley.datasets import Dataset
+from parley.datasets.hub import rows_of
+from parley.rules.items import Question
+
+HUB = "openai/gsm8k"
+ROWS, EXAMPLES = (partial(rows_of, HUB, "main", split) for split in ("test", "train[:64]"))
+
+DATASETS = (Dataset("gsm8k", Question, 1319, f"hub {HUB}, test", "MIT", ROWS, EXAMPLES),)

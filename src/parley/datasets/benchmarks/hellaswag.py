@@ -1,0 +1,14 @@
+"""HellaSwag: which of four endings continues a text; the answers of its test split are kept back (Zellers et al. 2019)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from parley.datasets import Dataset
+from parley.datasets.hub import rows_of
+from parley.rules.items import Question
+
+HUB = "Rowan/hellaswag"
+ROWS, EXAMPLES = (partial(rows_of, HUB, "default", split) for split in ("validation", "train[:64]"))
+
+DATASETS = (Dataset("hellaswag", Question, 10042, f"hub {HUB}, validation", "MIT", ROWS, EXAMPLES),)

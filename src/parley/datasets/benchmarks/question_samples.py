@@ -1,0 +1,27 @@
+"""Questions written for this project, so that a fresh machine has some: samples, not a benchmark."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib.resources import files
+from typing import Any
+
+from parley.datasets import USUAL, Dataset
+from parley.datasets.files import json_in
+from parley.rules.items import Question
+
+
+def rows(name: str, part: str) -> list[Any]:
+    file = files("parley.datasets") / "samples" / name
+    found: list[Any] = json_in(file.read_text(encoding="utf-8"), file.name)[part]
+    return found
+
+
+DATASETS = tuple(
+    Dataset(name, Question, count, "bundled", "Apache-2.0", partial(rows, file, "questions"), partial(rows, file, "examples"))
+    for name, file, count in (
+        (USUAL, "questions.json", 64),
+        (f"{USUAL}-zh", "questions_zh.json", 30),
+        (f"{USUAL}-maths", "maths.json", 24),
+    )
+)

@@ -1,0 +1,66 @@
+"""What can be found wrong with items before anybody plays on them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, NamedTuple
+
+from parley.datasets.open_references import words_of
+from parley.rules.items import Problem, Question
+from parley.rules.readers import clip
+from parley.sandbox.executor import Sandbox
+
+
+class Found(NamedTuple):
+    """What came of a check."""
+
+    checked: int  # items that could be
+    faults: dict[str, str]  # id: what is wrong with it
+    remarks: tuple[str, ...] = ()  # what is good to know of all of them
+
+
+Told = Callable[[int], None]  # is told how many items were looked at
+Check = Callable[[Sequence[Any], Told], Coroutine[Any, Any, Found]]
+
+
+async def references_run(problems: Sequence[Problem], told: Told) -> Found:
+    """The problems whose reference fails its own tests; those without one cannot be checked."""
+    sandbox, verdicts = Sandbox(), dict[str, str]()
+    checked = [problem for problem in problems if problem.reference]
+
+    async def look(problem: Problem) -> None:
+        found = await sandbox.execute(problem.program(problem.reference))
+        faults = (f"{'case' if problem.cases else 'test'} {n}: {fault}" for n, fault in enumerate(found["faults"], 1) if fault)
+        verdicts[problem.id] = next(faults, "")
+        told(len(verdicts))
+
+    try:
+        await asyncio.gather(*map(look, checked))
+    finally:
+        sandbox.close()
+    return Found(len(checked), {problem.id: verdicts[problem.id] for problem in checked if verdicts[problem.id]})
+
+
+async def questions_differ(questions: Sequence[Question], told: Told) -> Found:
+    """The questions that are asked twice, or have a choice twice; and how the right letters are spread."""
+    first, faults = dict[Any, str](), dict[str, str]()
+    for each in questions:
+        doubles = [text for text, count in Counter(each.choices).items() if count > 1]
+        if (other := first.setdefault(words_of(each), each.id)) != each.id:
+            faults[each.id] = f"asks the same as {other}"
+        elif doubles:
+            again = ", the right one" if each.right in doubles else ""
+            faults[each.id] = f"has a choice twice{again}: {clip(doubles[0])!r}"
+    told(len(questions))
+    letters = Counter(each.answer for each in questions if each.choices)
+    exact = sum(not each.choices for each in questions)
+    remarks = [f"right letters: {', '.join(f'{letter} {letters[letter]}' for letter in sorted(letters))}"] if letters else []
+    remarks += [f"exact answers: {exact}"] if exact else []
+    subjects = Counter(each.subject for each in questions if each.subject)
+    remarks += [f"subjects: {len(subjects)}, of {min(subjects.values())} to {max(subjects.values())}"] if subjects else []
+    return Found(len(questions), faults, tuple(remarks))
+
+
+CHECKS: dict[type, Check] = {Problem: references_run, Question: questions_differ}

@@ -1,0 +1,90 @@
+"""Paragraphs to translate: aligned segments as IWSLT and the hub have them, and rows with the fields of a `Paragraph`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from parley.datasets.files import Located
+from parley.datasets.formats import Form, Row
+from parley.errors import UsageError
+from parley.rules.items import Paragraph
+from parley.rules.languages import language
+
+SEGMENTS = 5  # of one document make a paragraph
+TEXTS, LANGUAGES = ("source", "reference"), ("source_language", "target_language")
+
+
+def plain(row: Row) -> dict[str, Any]:
+    """The fields of a paragraph; where a row does not name a language, the task does."""
+    found = {column: text_in(row.get(column), column) for column in TEXTS}
+    codes = {column: code(text_in(row[column], column)) for column in LANGUAGES if row.get(column) is not None}
+    rest = {column: str(row[column]) for column in ("id", "document") if row.get(column) is not None}
+    return {**found, **codes, **rest}
+
+
+def aligned(row: Row) -> dict[str, Any]:
+    """One text in two languages: the first is translated from, the second into."""
+    texts = row["translation"]
+    if not isinstance(texts, Mapping) or len(texts) != 2:
+        said = ", ".join(map(str, texts)) if isinstance(texts, Mapping) else type(texts).__name__
+        raise ValueError(f"translation wants one text in each of two languages, found {said}")
+    source, target = texts
+    languages = {"source_language": source, "target_language": target}
+    return plain({**row, **languages, "source": texts[source], "reference": texts[target]})
+
+
+def joined(rows: Sequence[Located]) -> Iterator[Located]:
+    """Segments that follow each other in one document and pair, put together to paragraphs."""
+    parts = [(each, made(each)) for each in rows]
+    counts: dict[tuple[str, str], int] = {}
+
+    def belongs(part: tuple[Located, dict[str, Any]]) -> tuple[str, str]:
+        return f"{part[1]['source_language']}-{part[1]['target_language']}", part[1].get("document", "")
+
+    number = 0
+    for (pair, document), found in groupby(parts, belongs):
+        group = list(found)
+        for start in range(0, len(group), SEGMENTS):
+            chosen = group[start : start + SEGMENTS]
+            (first, fields), number = chosen[0], number + 1
+            at = counts[pair, document] = counts.get((pair, document), 0) + 1
+            whole = {
+                side: language(fields[column]).between.join(part[side] for _, part in chosen)
+                for side, column in zip(TEXTS, LANGUAGES, strict=True)
+            }
+            name = "/".join(filter(None, [pair, document, str(at)]))
+            yield Located(first.where, number, {**fields, **whole, "id": name})
+
+
+def made(found: Located) -> dict[str, Any]:
+    """A row as the fields of a paragraph, or an error that says where it is none."""
+    if not isinstance(found.row, Mapping) or "translation" not in found.row:
+        said = ", ".join(map(str, found.row)) if isinstance(found.row, Mapping) else type(found.row).__name__
+        raise UsageError(f"{found.where}: wanted translation, as in the rows before; found {said}")
+    try:
+        return aligned(found.row)
+    except ValueError as wrong:
+        raise UsageError(f"{found.where} (aligned segments): {wrong}") from None
+
+
+def text_in(found: Any, column: str) -> str:
+    """A text that says something."""
+    if not isinstance(found, str) or not found.strip():
+        raise ValueError(f"{column} wants a text, found {'an empty one' if isinstance(found, str) else type(found).__name__}")
+    return "\n".join(found.splitlines()).strip()
+
+
+def code(said: str) -> str:
+    """The code of a language, whatever it is called."""
+    try:
+        return language(said).code
+    except UsageError as wrong:
+        raise ValueError(str(wrong)) from None
+
+
+FORMS = (
+    Form(Paragraph, "aligned segments", ("translation",), aligned, joined=joined),
+    Form(Paragraph, "paragraphs", TEXTS, plain, also=LANGUAGES),
+)

@@ -1,0 +1,131 @@
+"""Programming problems: MBPP in both editions, HumanEval, and rows with the fields of a `Problem`."""
+
+from __future__ import annotations
+
+import ast
+import json
+import warnings
+from contextlib import suppress
+from typing import Any
+
+from parley.datasets.formats import Form, Row
+from parley.datasets.reference_programs import can_fail, defined_in, names_called, parsed, signature_of, unix
+from parley.rules.items import Problem
+from parley.rules.readers import clip
+
+
+def text_in(row: Row, column: str) -> str:
+    """A column that holds a text; empty where there is none."""
+    found = row.get(column)
+    if found is not None and not isinstance(found, str):
+        raise ValueError(f"{column} wants a text, found {type(found).__name__}")
+    return unix(found or "")
+
+
+def texts_in(row: Row, column: str) -> list[str]:
+    """A column that holds texts; one text alone is a list of one."""
+    found = unpacked(row.get(column))
+    found = [] if found is None or found == "" else [found] if isinstance(found, str) else found
+    if not isinstance(found, list | tuple) or not all(isinstance(each, str) for each in found):
+        raise ValueError(f"{column} wants a list of texts, found {clip(repr(found))}")
+    return [unix(each) for each in found]
+
+
+def unpacked(found: Any) -> Any:
+    """A list that stands in a cell as text, as JSON or as Python writes it; anything else as it is."""
+    if isinstance(found, str) and found.strip()[:1] + found.strip()[-1:] == "[]":
+        for read in (json.loads, ast.literal_eval):
+            with suppress(ValueError, SyntaxError, RecursionError, MemoryError), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return read(found.strip())
+    return found
+
+
+def described(fields: dict[str, Any]) -> dict[str, Any]:
+    """A problem whose names and signature are read off its reference, where they are not given."""
+    reference, tests = fields.get("reference", ""), [fields.get("setup", ""), *fields["tests"], *fields.get("challenge", ())]
+    if not fields["tests"] and not fields.get("cases"):
+        raise ValueError("a problem wants tests or cases, and has none")
+    if fields["tests"] and fields.get("cases"):
+        raise ValueError("a problem has tests or cases, not both")
+    for test in tests:
+        parsed(test, "a test")
+    for number, test in enumerate(fields["tests"], 1):
+        if not test.strip():
+            raise ValueError(f"test {number} is empty")
+        if not can_fail(test, [fields.get("setup", ""), fields.get("prelude", "")]):
+            raise ValueError(f"test {number} asserts nothing, so that every program would pass it: {clip(test.strip())!r}")
+    if wrong := [name for name in fields.get("names", ()) if not name.isidentifier()]:
+        raise ValueError(f"names wants names of functions or classes, found {clip(wrong[0])!r}")
+    if not fields["tests"] or not reference:
+        return fields
+    names = fields.get("names") or names_called(reference, tests)
+    return {**fields, "names": names, "signature": fields.get("signature") or signature_of(reference, names)}
+
+
+def mbpp(row: Row) -> dict[str, Any]:
+    """MBPP: the program, then the setup, then the tests."""
+    return described(
+        {
+            **given_id(row),
+            "text": text_in(row, "text"),
+            "reference": text_in(row, "code"),
+            "setup": text_in(row, "test_setup_code"),
+            "tests": texts_in(row, "test_list"),
+            "challenge": texts_in(row, "challenge_test_list"),
+        }
+    )
+
+
+def sanitised(row: Row) -> dict[str, Any]:
+    """MBPP as its authors revised it."""
+    return described(
+        {
+            **given_id(row),
+            "text": text_in(row, "prompt"),
+            "reference": text_in(row, "code"),
+            "setup": "\n".join(texts_in(row, "test_imports")),
+            "tests": texts_in(row, "test_list"),
+        }
+    )
+
+
+def human_eval(row: Row) -> dict[str, Any]:
+    """HumanEval: what stands in the prompt besides the function that is asked for belongs to the tests too."""
+    prompt, entry = text_in(row, "prompt"), text_in(row, "entry_point")
+    reference = prompt + text_in(row, "canonical_solution")
+    if entry not in defined_in(reference):
+        raise ValueError(f"the reference does not define the entry_point {entry!r}")
+    return described(
+        {
+            **given_id(row),
+            "text": prompt,
+            "reference": reference,
+            "prelude": prompt,
+            "tests": [f"{text_in(row, 'test')}\ncheck({entry})"],
+            "names": (entry,),
+        }
+    )
+
+
+def plain(row: Row) -> dict[str, Any]:
+    """The fields of a problem; what is left out, names and signature too, is read off the reference."""
+    texts = {column: text_in(row, column) for column in ("text", "signature", "setup", "prelude", "reference")}
+    lists = {column: texts_in(row, column) for column in ("tests", "names", "challenge")}
+    own = {"id": row["id"]} if row.get("id") else {}
+    own |= {"cases": unpacked(row["cases"])} if row.get("cases") else {}
+    return described({**own, **texts, **lists})
+
+
+def given_id(row: Row) -> dict[str, Any]:
+    return {"id": row["task_id"]} if row.get("task_id") is not None else {}
+
+
+MORE = ("id", "signature", "names", "setup", "prelude", "reference", "challenge")
+FORMS = (
+    Form(Problem, "HumanEval", ("prompt", "entry_point", "canonical_solution", "test"), human_eval, ("task_id",)),
+    Form(Problem, "MBPP sanitised", ("prompt", "code", "test_list"), sanitised, ("task_id", "test_imports")),
+    Form(Problem, "MBPP", ("text", "code", "test_list"), mbpp, ("task_id", "test_setup_code", "challenge_test_list")),
+    Form(Problem, "problems with tests", ("text", "tests"), plain, MORE),
+    Form(Problem, "problems with cases", ("text", "cases"), plain, MORE),
+)

@@ -1,0 +1,103 @@
+"""Items: made of rows with the fields of their type, and kept by a run as such."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, Field, asdict, fields
+from difflib import get_close_matches
+from random import Random
+from typing import Any
+
+from parley.errors import UsageError
+from parley.rules.parameters import fitted
+from parley.rules.task import Task
+
+
+def item_from(row: Any, kind: type, where: str, number: int) -> Any:
+    """A row with an item's fields as that item; without an `id` its number serves."""
+    wanted = fields_of(kind)
+    if not isinstance(row, Mapping):
+        raise UsageError(f"{where}: wanted an object with {', '.join(wanted)}, found {type(row).__name__}")
+    row = {"id": str(number), **{str(name): value for name, value in row.items()}}
+    needed = [name for name, field in wanted.items() if field.default is MISSING and field.default_factory is MISSING]
+    if missing := [name for name in needed if row.get(name) is None]:
+        raise UsageError("; ".join([f"{where}: no {', no '.join(missing)}; found {', '.join(row)}", *misspelt(row, wanted)]))
+    item: Any = fitted(kind, {**{name: row[name] for name in wanted if name in row}, "id": str(row["id"])}, "field of", where)
+    if halved := halved_in(item):
+        raise UsageError(f"{where}: {halved}")
+    return item
+
+
+def halved_in(item: Any) -> str | None:
+    """What is wrong with a field that holds half a character (a lone surrogate), which no file can keep."""
+    for name, value in asdict(item).items():
+        try:
+            json.dumps(value, ensure_ascii=False, default=str).encode()
+        except UnicodeEncodeError as wrong:
+            half = f"\\u{ord(wrong.object[wrong.start]):04x}"
+            return f"{name} holds half a character ({half}); write the whole one, or leave it out"
+    return None
+
+
+def fields_of(kind: Any) -> dict[str, Field[Any]]:
+    """The fields of an item type by name."""
+    return {field.name: field for field in fields(kind)}
+
+
+def misspelt(columns: Iterable[Any], known: Iterable[str]) -> list[str]:
+    """Columns that nobody reads and that look like one which is missing."""
+    found = list(map(str, columns))
+    missing = [name for name in known if name not in found]
+    near = {column: get_close_matches(column.strip().lower(), missing, n=1, cutoff=0.75) for column in found}
+    return [
+        f"column {column!r} is not read; did you mean {names[0]!r}?"
+        for column, names in near.items()
+        if names and column not in known
+    ]
+
+
+def how_many(count: int) -> str:
+    """So many items, in words."""
+    return "1 item" if count == 1 else f"{count} items"
+
+
+def kind_of(task: type[Task]) -> type:
+    """The type of a task's items."""
+    if task.item_type is None:
+        raise UsageError(f"{task.name} is not played on items, so it takes no dataset")
+    return task.item_type
+
+
+def by_id(items: Iterable[Any]) -> dict[str, Any]:
+    """Items under their ids, each once."""
+    found: dict[str, Any] = {}
+    places: dict[str, int] = {}
+    for number, item in enumerate(items, 1):
+        if (first := places.setdefault(str(item.id), number)) != number:
+            raise UsageError(f"two items have the id {item.id!r}: number {first} and number {number}")
+        found[str(item.id)] = item
+    return found
+
+
+def spread(items: Sequence[Any], kind: Callable[[Any], str | None], seed: int) -> list[Any]:
+    """Items in an order drawn with a seed: every beginning has each kind in about its share; without kinds, as they are."""
+    groups: dict[str, list[Any]] = {}
+    for item in items:
+        if (name := kind(item)) is None:
+            return list(items)
+        groups.setdefault(name, []).append(item)
+    placed = []
+    for name, members in groups.items():
+        rng = Random(f"{seed}|items|{name}")
+        shift, order = rng.random(), rng.sample(members, len(members))
+        placed += [((at + shift) / len(order), name, item) for at, item in enumerate(order)]
+    return [item for _, _, item in sorted(placed, key=lambda each: each[:2])]
+
+
+def stored(items: Sequence[Any]) -> list[tuple[str, bytes]]:
+    """Items as a run keeps them."""
+    for item in items:
+        if halved := halved_in(item):
+            raise UsageError(f"item {item.id!r}: {halved}")
+    return [(str(item.id), json.dumps(asdict(item), ensure_ascii=False).encode()) for item in items]

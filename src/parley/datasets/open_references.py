@@ -1,0 +1,61 @@
+"""Works of reference that tasks want, opened: dictionaries, and worked examples of questions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+from parley.datasets import examples_of
+from parley.datasets.dictionaries import lexicon
+from parley.errors import UsageError
+from parley.rules import numerals
+from parley.rules.items import Question
+from parley.rules.references import Collection, Demonstrations, WordList, Work
+from parley.rules.task import Task
+
+PUNCTUATION = re.compile(r"[?;:,\"'“”‘’「」『』《》。、…_]|\.(?!\d)|(?<=[^\W\d]{2})!")
+
+
+class Played(NamedTuple):
+    """What a task is played on."""
+
+    dataset: str | None
+    items: Sequence[Any]
+
+
+def works_of(task: Task, dataset: str | None = None, items: Sequence[Any] = ()) -> dict[str, Work]:
+    """Every work that a task wants, opened for what it is played on."""
+    return {name: OPENED[type(wanted)](wanted, Played(dataset, items)) for name, wanted in task.works().items()}
+
+
+def collection(wanted: Demonstrations, played: Played) -> Collection:
+    """The examples that are wanted, less those whose words are themselves asked, whatever their choices."""
+    source = wanted.source or played.dataset or ""
+    found = examples_of(source, Question, own=not wanted.source) if source else []
+    asked = {folded(each.question) for each in played.items}
+    left = [asdict(each) for each in found if folded(each.question) not in asked]
+    count = min(wanted.usual, len(left)) if wanted.count is None else wanted.count
+    if len(left) < count or (wanted.source and not left):
+        there = f"{source} has {len(left)} that are not asked" if found else f"{source or 'what is played on'} has none"
+        raise UsageError(
+            f"wanted {count or 'some'} examples, and {there}: name others by --set shots_from=NAME|PATH, or set shots=0"
+        )
+    return Collection(source, left, count, len(found) - len(left))
+
+
+def words_of(question: Question) -> tuple[str, frozenset[str]]:
+    """What makes a question the same as another, in whatever order its choices stand."""
+    return folded(question.question), frozenset(map(folded, question.choices))
+
+
+def folded(text: str) -> str:
+    """Words whatever their case, width and punctuation; signs that mean something in a sum stay."""
+    return " ".join(PUNCTUATION.sub(" ", numerals.folded(text).casefold()).split())
+
+
+OPENED: dict[type, Callable[[Any, Played], Work]] = {
+    WordList: lambda wanted, played: lexicon(wanted),
+    Demonstrations: collection,
+}

@@ -1,0 +1,1 @@
+"""Plays one match and records it. It knows seats, never models."""

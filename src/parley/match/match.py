@@ -1,0 +1,285 @@
+"""One match: a task's script driven by hand through synchronous rounds, every reply recorded before it is used."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import blake2b
+from random import Random
+from typing import Any, Literal, NamedTuple
+
+from parley.errors import Forfeit, ReplayError, TaskError, Unreadable
+from parley.match.effects import Effects, Execute
+from parley.match.masking import masked
+from parley.match.protocol import Reply, thought_apart
+from parley.match.record import Call, Record, Tape
+from parley.match.seating import seated, settled
+from parley.participants import Participant
+from parley.rules.parsing import mended
+from parley.rules.pool import Content, Message, Pool, Privy, Seat, View, text_of
+from parley.rules.readers import LONGEST, Said
+from parley.rules.referee import NOTHING, Ask, Consult, Effect, Referee, Run, Together, Violation
+from parley.rules.references import Lot
+from parley.rules.task import AGAIN, FORM, SHORTER, Prompt, Task
+
+Standardise = Literal["on_error", "always"]
+NO_NAMES: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a match ended. An aborted one has no scores: missing is not zero."""
+
+    state: Literal["done", "aborted"]
+    reason: str
+    scores: dict[Seat, dict[str, float | None]]
+    rounds: int
+    violations: list[Violation]
+    notes: list[dict[str, Any]]
+
+
+class Answer(NamedTuple):
+    """What one seat contributes to a round."""
+
+    value: Any
+    messages: list[Message]
+    violations: list[Violation]
+
+
+class Match:
+    """Plays one match to its end; with a partly filled record, from where that stops."""
+
+    def __init__(
+        self,
+        task: Task,
+        cast: Mapping[Seat, Participant],
+        *,
+        seed: int = 0,
+        number: int = 0,
+        item: Any = None,
+        prompts: Mapping[str, Prompt] | None = None,
+        record: Record | None = None,
+        names: frozenset[str] = NO_NAMES,
+        standardise: Standardise = "on_error",
+        gate: Callable[[], None] | None = None,
+        execute: Execute | None = None,
+        works: Mapping[str, Any] | None = None,
+        mend: bool = True,
+        draws: int | None = None,
+        lot: Lot | None = None,
+    ) -> None:
+        self.task, self.cast, self.names, self._mend = task, cast, names, mend
+        self.record: Record = Tape() if record is None else record
+        self.pool = Pool(cast)
+        self.referee = Referee(task, self.pool, seed, item, prompts)
+        self._effects = Effects(task, self.record, execute, works or {}, lot or Lot(seed))
+        chance = seed if draws is None else Random(f"{seed}|{draws}").getrandbits(48)  # of who is asked; the rule keeps its own
+        self._privy = Privy(task, item, chance, works or {})
+        self._chance = f"{chance}|{number}"  # matches of one block share their seed
+        self._prompts, self._always = prompts or {}, standardise == "always"
+        self._gate, self._circulated = gate, 0
+
+    async def play(self) -> Outcome:
+        """Drive the script from effect to effect: it may await the referee and nothing else."""
+        script = self.task.play(self.referee, **seated(self.task, self.cast))
+        step: Callable[[], Any] = partial(script.send, None)
+        try:
+            while True:
+                try:
+                    effect = step()
+                except StopIteration as end:
+                    self._settle_loose()
+                    return self._outcome("done", "", settled(self.task, end.value, self.cast))
+                except Forfeit as forfeit:
+                    return self._outcome("aborted", clean(str(forfeit)), settled(self.task, {}, self.cast))
+                except (TaskError, KeyboardInterrupt):
+                    raise
+                except BaseException as wrong:  # whatever a script raises, it is the task that is at fault
+                    where = f"{self.task.name}, after round {self.referee.round}"
+                    raise TaskError(f"{where}: the script failed: {type(wrong).__name__}: {wrong}") from wrong
+                try:
+                    step = partial(script.send, await self._perform(effect))
+                except Forfeit as forfeit:
+                    step = partial(script.throw, forfeit)
+        finally:
+            script.close()
+
+    def _perform(self, effect: Effect) -> Awaitable[Any]:
+        if isinstance(effect, Ask):
+            self._settle_loose(effect)
+            return self.conduct((effect,))
+        if isinstance(effect, Together):
+            self._settle_loose(*effect.asks)
+            return self.conduct(effect.asks)
+        if isinstance(effect, Run | Consult):
+            self._settle_loose(effect)
+            return self._effects.perform(effect, self.referee.round)
+        found = type(effect).__name__
+        raise TaskError(f"{self.task.name} awaited {found}; a script may await its referee and nothing else")
+
+    async def conduct(self, asks: tuple[Ask[Any], ...]) -> dict[Seat, Any]:
+        """One synchronous round in DynaEval's four steps (Definition 1, Algorithm 1)."""
+        pool, referee = self.pool, self.referee
+        referee.round += 1
+        # Selection: everybody's view is frozen before anybody speaks.
+        selected = []
+        for ask in asks:
+            hint = "" if self._always else ask.expect.hint
+            question = f"{ask.text}\n\n{hint}" if hint else ask.text
+            pool.messages.append(Message(referee.round, "ask", None, ask.seats, question))
+            for seat in ask.seats:
+                conversation = pool.conversations[seat]
+                conversation.put(question)
+                if ask.examples and conversation.examples is None:
+                    conversation.examples = len(conversation.turns) - 1, ask.examples
+                selected.append((seat, ask))
+        # Interaction: all selected seats answer concurrently; none of them can see another's words.
+        if len(selected) == 1:
+            answers = [await self._answer(*selected[0])]
+        else:
+            found = await asyncio.gather(*(self._answer(seat, ask) for seat, ask in selected), return_exceptions=True)
+            answers = [answer for answer in found if isinstance(answer, Answer)]
+            if faults := [fault for fault in found if isinstance(fault, BaseException)]:
+                raise faults[0]
+        # Recording: the round closes, and the words enter the pool in the order of the seats.
+        for _, messages, violations in answers:
+            pool.messages += messages
+            referee.violations += violations
+        self._circulate()
+        # Circulation: back to the rule, which says who is told what, and whether the match goes on.
+        values = {seat: answer.value for (seat, _), answer in zip(selected, answers, strict=True)}
+        if silent := [str(seat) for seat, value in values.items() if value is NOTHING]:
+            raise Forfeit(f"{' and '.join(silent)} gave no readable reply in round {referee.round}")
+        return values
+
+    async def _answer(self, seat: Seat, ask: Ask[Any]) -> Answer:
+        """One seat's reply in readable form, asked for again a bounded number of times."""
+        round, hint, conversation = self.referee.round, ask.expect.hint, self.pool.conversations[seat]
+        messages: list[Message] = []
+        violations: list[Violation] = []
+        own: Prompt | None = getattr(ask.expect, "again", None)  # a reader may have its own words, in another language say
+        free = self._always and bool(hint)  # the first reply is free, the second takes the form
+        for attempt in range(ask.attempts + free):
+            reply = await self._reply(seat, ask, attempt)
+            conversation.answer(reply.content, reply.carry)
+            messages.append(Message(round, "reply", seat, (), None, attempt))
+            said, leaks = masked(text_of(reply.content), self.names)
+            violations += [Violation(round, seat, attempt, "identity", leak, "masked") for leak in leaks]
+            last = attempt == ask.attempts + free - 1
+            if free and attempt == 0:
+                again = self._words(own or FORM, hint=hint, fault="")
+            else:
+                reading = read(ask, said, reply.finish == "length", last, self._mend)
+                if reading.kind:
+                    violations.append(Violation(round, seat, attempt, reading.kind, reading.fault, reading.outcome))
+                if reading.settled:
+                    return Answer(reading.value, messages, violations)
+                again = self._words(own or (SHORTER if reading.kind == "cut" else AGAIN), fault=reading.fault, hint=hint)
+            if not last:
+                conversation.put(again)
+                messages.append(Message(round, "again", None, (seat,), again, attempt + 1))
+        return Answer(ask.default, messages, violations)
+
+    async def _reply(self, seat: Seat, ask: Ask[Any], attempt: int) -> Reply:
+        """A reply from the record, else from the participant; it is on record when this returns."""
+        conversation, round = self.pool.conversations[seat], self.referee.round
+        kept = self.record.call(round, seat, attempt)
+        if kept is not None:
+            if kept.saw != conversation.digest:
+                raise ReplayError(
+                    f"round {round}, {seat}: the record was made with other words shown to this seat; "
+                    "the rule, a prompt or the seed has changed since"
+                )
+            return kept.reply
+        if self._gate is not None:
+            self._gate()
+        participant = self.cast[seat]
+        privy = self._privy if participant.privy else None
+        draw = blake2b(f"{self._chance}|{seat.key}|{round}|{attempt}".encode(), digest_size=16).digest()
+        view = View(seat, round, attempt, conversation.turns, conversation.digest, ask.expect, conversation.examples, privy, draw)
+        given = await participant.reply(view)
+        reply = readied(Reply(given) if isinstance(given, str) else given)
+        await self.record.append(Call(round, seat, attempt, view.digest, reply, time.time()))
+        return reply
+
+    def _words(self, prompt: Prompt, **values: str) -> str:
+        return self._prompts.get(prompt.name, prompt).render(values).strip()
+
+    def _settle_loose(self, *awaited: Ask[Any] | Run | Consult) -> None:
+        """Refuse questions that a script made but did not await: they would silently not be asked."""
+        loose = self.referee.loose
+        for effect in awaited:
+            loose.pop(id(effect), None)
+        if loose:
+            raise TaskError(f"{self.task.name}: a question was not awaited; write `await referee.ask(…)`")
+
+    def _outcome(self, state: Literal["done", "aborted"], reason: str, scores: dict[Seat, dict[str, float | None]]) -> Outcome:
+        self._circulate()
+        return Outcome(state, reason, scores, self.referee.round, self.referee.violations, self.referee.notes)
+
+    def _circulate(self) -> None:
+        """Hand the messages of a closed round to the record."""
+        messages, self.pool.messages = self.pool.messages, []
+        self.record.circulate(messages, self._circulated)
+        self._circulated += len(messages)
+
+
+class Reading(NamedTuple):
+    """What was made of one reply: a value that stands, or a fault and what follows from it."""
+
+    value: Any
+    settled: bool
+    kind: str = ""
+    fault: str = ""
+    outcome: str = ""
+
+
+def read(ask: Ask[Any], said: str, cut: bool, last: bool, mend: bool = True) -> Reading:
+    """Read a reply. Words that the token limit has cut are asked for once more; what can be read all the same is kept."""
+    try:
+        value = ask.expect.read(said)
+    except Unreadable as unreadable:
+        kind, fault = unreadable.kind, str(unreadable)
+        if mend and kind == Unreadable.kind and ask.expect.schema is not None and not cut and (meant := mended(said)) is not None:
+            with suppress(Exception):  # what is broken beyond that stays unreadable, for the reason found first
+                return Reading(ask.expect.read(meant), True, "repaired", fault, "kept")
+    except Exception as wrong:  # a reader that breaks has not read it
+        kind, fault = Unreadable.kind, f"it cannot be read ({type(wrong).__name__})"
+    else:
+        if not cut:
+            return Reading(value, True)
+        kind, fault = "cut", "the token limit ended the reply"
+        if last or not isinstance(value, Said):
+            if isinstance(value, Said):
+                value.cut = True
+            return Reading(value, True, kind, fault, "kept")
+    outcome = "asked again" if not last else "forfeit" if ask.default is NOTHING else "default"
+    return Reading(ask.default, False, "cut" if cut else kind, fault, outcome)
+
+
+def readied(reply: Reply) -> Reply:
+    """A reply fit for the record: thinking told apart, text that can be encoded, of bounded length."""
+    content: Content = reply.content
+    if isinstance(content, str):
+        if len(content) > LONGEST:
+            content, reply.finish = content[:LONGEST], "length"
+        content, thought = thought_apart(content)
+        if thought:
+            reply.reasoning = f"{reply.reasoning}\n{thought}".strip()
+        reply.content = clean(content)
+    else:
+        reply.content = tuple(replace(part, text=clean(part.text)) for part in content)
+    reply.reasoning = clean(reply.reasoning)
+    reply.model = clean(reply.model) if reply.model else None
+    return reply
+
+
+def clean(text: str) -> str:
+    """Text without what neither JSON nor a database can hold: lone surrogates and NULs."""
+    if text.isascii():
+        return text.replace("\0", "\ufffd") if "\0" in text else text
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")

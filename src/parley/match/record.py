@@ -1,0 +1,65 @@
+"""What a match writes down: every reply with a digest of all that its seat had been shown."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from parley.match.protocol import Reply
+from parley.rules.pool import Message, Seat
+
+
+class Call(NamedTuple):
+    """One reply as the record keeps it, with a digest of all that the seat had been shown."""
+
+    round: int
+    seat: Seat
+    attempt: int
+    saw: bytes
+    reply: Reply
+    at: float
+
+
+class Record(Protocol):
+    """Where a match's replies are kept. What `append` has returned for is never lost."""
+
+    def call(self, round: int, seat: Seat, attempt: int) -> Call | None: ...
+
+    def append(self, call: Call) -> Awaitable[None]: ...
+
+    def effect(self, round: int, number: int) -> tuple[bytes, Any] | None: ...
+
+    async def append_effect(self, round: int, number: int, saw: bytes, result: Any) -> None: ...
+
+    def circulate(self, messages: list[Message], first: int) -> None:
+        """A round has closed: these messages, numbered from `first` on, are now the record's; the match forgets them."""
+
+
+class Tape:
+    """A record in memory, for a match that needs none on disk."""
+
+    def __init__(self) -> None:
+        self.calls: dict[tuple[int, Seat, int], Call] = {}
+        self.effects: dict[tuple[int, int], tuple[bytes, Any]] = {}
+        self.messages: list[Message] = []
+
+    def call(self, round: int, seat: Seat, attempt: int) -> Call | None:
+        return self.calls.get((round, seat, attempt))
+
+    async def append(self, call: Call) -> None:
+        self.calls[call.round, call.seat, call.attempt] = call
+
+    def effect(self, round: int, number: int) -> tuple[bytes, Any] | None:
+        return self.effects.get((round, number))
+
+    async def append_effect(self, round: int, number: int, saw: bytes, result: Any) -> None:
+        self.effects[round, number] = saw, result
+
+    def circulate(self, messages: list[Message], first: int) -> None:
+        self.messages += messages
+
+
+async def unrun(program: Mapping[str, Any]) -> dict[str, Any]:
+    """The verdict on a program that was not run, where rules are looked at and not programs: no test has passed."""
+    faults = ["not run"] * len(program.get("tests") or program.get("cases") or ("",))
+    return {"passed": False, "faults": faults, "guarantee": "values", "end": "", "cpu": 0.0}

@@ -1,0 +1,72 @@
+"""A language model in a seat: its view becomes a request to a provider."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from hashlib import blake2b
+from typing import Any
+
+from parley import providers
+from parley.errors import Refused
+from parley.match.protocol import Provider, Reply, Request, checked, folded
+from parley.participants._guard import Guarded
+from parley.rules.parameters import coerced
+from parley.rules.pool import Example, Turn, View
+
+TOKENS = 20  # that could begin a reply, where they are weighed: the most that endpoints tell
+
+
+class Model:
+    """Speaks for a model. Demonstrations, where a task gives some, stand before the question they belong to."""
+
+    privy: bool = False
+
+    def __init__(self, provider: Provider, system: str = "", folded: bool = False) -> None:
+        own = type(provider).__module__.startswith("parley.providers.")
+        self.provider, self._completed = provider, provider.complete if own else self._foreign
+        self.tells = bool(getattr(provider, "tells", False))
+        self.folded = folded or not getattr(provider, "system_role", True)
+        self._system = [Turn("system", system)] if system else []
+
+    @classmethod
+    def made(cls, family: str, name: str, options: Mapping[str, Any]) -> Model:
+        """From what was typed. `system` is a text of the user's own; `no_system_role` folds it into the first turn."""
+        rest = dict(options)
+        system = str(rest.pop("system", None) or "")
+        folded = coerced(rest.pop("no_system_role", False), bool, f"{family}/{name}.no_system_role")
+        return cls(providers.make(family, name, rest), system, folded)
+
+    async def reply(self, view: View) -> Reply:
+        turns, sent = view.turns, None
+        if view.examples is not None:
+            at, examples = view.examples
+            shown = [turn for example in examples for turn in demonstration(example)]
+            turns[at:at] = shown
+            sent = blake2b(b"".join(turn.encoded for turn in shown), digest_size=16).hexdigest()
+        if self._system:
+            turns = folded([*self._system, *turns]) if self.folded else [*self._system, *turns]
+        weigh: Callable[[Mapping[str, float]], str] | None = getattr(view.expect, "weigh", None)
+        wanted = TOKENS if weigh is not None else None
+        reply = await self._completed(Request(turns, view.expect.schema, view.draw, wanted))
+        reply.sent = sent
+        return reply if weigh is None else weighed(reply, weigh)
+
+    async def _foreign(self, request: Request) -> Reply:
+        """A reply from a provider that may come from anybody."""
+        with Guarded("the provider", halts=True):
+            return checked(await self.provider.complete(request), "the provider")
+
+    async def close(self) -> None:
+        await self.provider.close()
+
+
+def weighed(reply: Reply, weigh: Callable[[Mapping[str, float]], str]) -> Reply:
+    """A reply by what it could have begun with; how it went on, and where it was cut, is of no account then."""
+    if reply.logprobs is None:
+        raise Refused("the endpoint returned no log-probabilities, which are asked for here: set by=text, or take another one")
+    return replace(reply, content=weigh(reply.logprobs), finish="stop")
+
+
+def demonstration(example: Example) -> tuple[Turn, Turn]:
+    return Turn("user", example.question), Turn("assistant", example.answer)

@@ -1,0 +1,67 @@
+"""The blocks of a run: on which item, in which arrangement, with which seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+
+from parley.errors import UsageError, unknown
+from parley.plans import MatchSpec, seed_for
+from parley.plans.arrangements import ARRANGEMENTS, Table, seated_instruments
+from parley.rules.pool import Seat
+from parley.rules.task import Task
+
+Active = Callable[[str, str], bool]  # by role and alias, whether its result is still wanted
+
+
+class Series:
+    """What is played in any block of a run."""
+
+    def __init__(
+        self,
+        name: str,
+        task: Task,
+        contestants: Sequence[str],
+        instruments: Mapping[str, Sequence[str]],
+        seed: int,
+        size: int | None = None,
+        adversary: str | None = None,
+    ) -> None:
+        if name not in ARRANGEMENTS:
+            raise unknown("plan", name, ARRANGEMENTS)
+        if not contestants:
+            raise UsageError("no models: name at least one with -m PROVIDER/NAME")
+        self._arrange, self._table, self._seed = ARRANGEMENTS[name], Table(task, contestants, size, seed, adversary or ""), seed
+        self._instruments = seated_instruments(task, instruments)
+        if size is not None:
+            refuse_size(self._table, name, size)
+
+    def matches(
+        self, after: int, block: str, item: str | None, repeat: int, turn: int, active: Active | None = None
+    ) -> list[MatchSpec]:
+        """One time everything that is still wanted, numbered from the next number on; other results stay idle."""
+        seed = seed_for(self._seed, block, repeat)
+        found: list[MatchSpec] = []
+        for seats in self._arrange(self._table, turn, Random(f"{seed}|arrangement")):
+            idle = idle_seats(seats, active, self._table.adversary)
+            if len(idle) < len(seats):
+                number = after + len(found) + 1
+                found.append(MatchSpec(number, block, item, repeat, seed, {**seats, **self._instruments}, idle))
+        return found
+
+
+def idle_seats(seats: Mapping[Seat, str], active: Active | None, adversary: str) -> frozenset[Seat]:
+    """Seats of models whose result in that role is decided, or never wanted."""
+    return frozenset(
+        seat for seat, alias in seats.items() if alias == adversary or (active is not None and not active(seat.role, alias))
+    )
+
+
+def refuse_size(table: Table, plan: str, size: int) -> None:
+    """A size can be chosen where the task leaves it open and the plan makes groups."""
+    name = table.open_role
+    if name is None or plan not in ("cycles", "round_robin"):
+        raise UsageError("--seats is for tasks with one role of open size, and for the plans cycles, race and round_robin")
+    role = table.roles[name]
+    if size not in role.sizes:
+        raise UsageError(f"--seats {size}: {table.task.name} seats {role.said} {name}")

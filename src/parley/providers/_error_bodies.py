@@ -1,0 +1,75 @@
+"""What an endpoint's answer says: its JSON, an error in it, how long to wait."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from email.utils import mktime_tz, parsedate_tz
+from typing import Any
+
+import orjson
+
+from parley.providers._backoff import LONGEST_PAUSE, Pause
+from parley.providers._secrets import redacted
+from parley.rules.readers import clip
+
+LOOKED_AT = 50_000  # characters of an error, of which a few hundred are shown
+LIMITED_WORDS = re.compile(r"rate.?limit|resource.?exhausted|too.?many.?requests", re.IGNORECASE)
+PASSING_WORDS = re.compile(r"overload|server.?error|time.?out|unavailable", re.IGNORECASE)
+RETRY_DELAY = re.compile(r"""retryDelay["']\s*:\s*["'](\d{1,9}(?:\.\d{1,9})?)s""")  # how Google says how long to wait
+
+
+def wait_in(headers: Mapping[str, str], said: str) -> float:
+    """The seconds that an answer asks to wait: in its headers, the most exact first, else in what it says."""
+    if exact := re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", headers.get("Retry-After-Ms", "").strip()):
+        return retry_after(str(float(exact[0]) / 1000))
+    found = RETRY_DELAY.search(said)
+    return retry_after(headers.get("Retry-After") or (found[1] if found else ""))
+
+
+def retry_after(header: str) -> float:
+    """The seconds that an endpoint asks to wait, given as such or as a date, within reason; 0 where it does not say."""
+    try:
+        seconds = float(header)
+    except ValueError:
+        try:
+            date = parsedate_tz(header)
+            seconds = mktime_tz(date) - time.time() if date else 0.0
+        except (ValueError, OverflowError, TypeError, IndexError):  # a date that no calendar has
+            seconds = 0.0
+    return min(LONGEST_PAUSE, max(0.0, seconds))
+
+
+def error_of(answer: Any) -> Any:
+    """The error in a body that came with status 200, if it is one."""
+    if not isinstance(answer, dict) or answer.get("choices"):
+        return None
+    return answer if answer.get("object") == "error" else answer.get("error")
+
+
+def error_in(error: Any) -> tuple[int, str, str]:
+    """The status that an error in a body stands for, 0 where it does not say; its words, and all of it."""
+    if not isinstance(error, dict):
+        return 0, clip(error, LOOKED_AT), ""
+    whole, said = clip(error, LOOKED_AT), clip(error.get("message") or error, LOOKED_AT)
+    code = clip(error.get("code") or "")
+    if re.fullmatch(r"[45]\d\d", code):
+        return int(code), said, whole
+    named = f"{code} {clip(error.get('type'))} {clip(error.get('status'))}"
+    return 429 if LIMITED_WORDS.search(named) else 503 if PASSING_WORDS.search(named) else 0, said, whole
+
+
+def parsed(answer: bytes) -> Any:
+    """The JSON of an answer; lone surrogates, raw control characters and broken UTF-8 of real endpoints included."""
+    try:
+        return orjson.loads(answer)
+    except orjson.JSONDecodeError:
+        try:
+            found = json.loads(answer.decode("utf-8-sig", "replace"), strict=False)
+            return json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
+        except (ValueError, RecursionError):
+            said = redacted(answer[:LOOKED_AT].decode("utf-8", "replace"))
+            fault = f"the answer is not JSON: {said[:80]!r}" if answer else "the answer is empty"
+            raise Pause(fault, unsure=True) from None

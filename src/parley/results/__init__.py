@@ -1,0 +1,1 @@
+"""What a run has found, computed from its file alone."""

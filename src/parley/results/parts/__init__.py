@@ -1,0 +1,1 @@
+"""The tables and breakdowns of a result, one file each."""

@@ -1,0 +1,34 @@
+"""What bots decide by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from hashlib import blake2b
+from random import Random
+from typing import Any, NamedTuple
+
+from parley.rules.pool import View
+
+QUOTED = re.compile(r"\[([0-9a-f]{12}): ([\w ]+) said[^]]*\]\n(.*?)\n\[/\1\]", re.DOTALL)  # as a referee quotes
+
+
+class Sight(NamedTuple):
+    """What a bot decides by. It alone may see the item: that is how abilities are planted."""
+
+    view: View
+    task: Any
+    item: Any
+    rng: Random
+    works: Mapping[str, Any] = {}
+
+    def fate(self, *what: object) -> float:
+        """A number between 0 and 1 for this item and anything else, always the same: by it abilities are planted."""
+        text = "|".join(map(str, (*what, getattr(self.item, "id", ""))))
+        return int.from_bytes(blake2b(text.encode(), digest_size=4).digest()) / 2**32
+
+    @property
+    def quoted(self) -> list[tuple[str, str]]:
+        """Whom the referee has quoted to this seat so far, and with what, in order."""
+        told = "\n".join(turn["content"] for turn in self.view if turn["role"] == "user")
+        return [(who, said) for _, who, said in QUOTED.findall(told)]

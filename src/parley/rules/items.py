@@ -1,0 +1,116 @@
+"""What tasks are played on: the types of items that several tasks and datasets share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from parley.rules.languages import language
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A programming problem: what is asked for, and the hidden tests or cases that decide whether a program does it."""
+
+    id: str
+    text: str
+    tests: tuple[str, ...] = ()  # Python; each is one test
+    signature: str = ""  # what the programmer is told besides the text, like `def f(a, b)`
+    names: tuple[str, ...] = ()  # what the tests call, and the program defines
+    setup: str = ""  # run after the program, before the tests
+    prelude: str = ""  # what only the tests know
+    reference: str = ""  # a program that is right
+    challenge: tuple[str, ...] = ()  # further tests, harder ones
+    cases: tuple[tuple[str, str], ...] = ()  # standard input and the standard output that is wanted
+
+    def program(self, code: str) -> dict[str, Any]:
+        """A program for this problem, as a sandbox takes it."""
+        if self.cases:
+            return {"code": code, "cases": self.cases}
+        named = {"names": self.names} if self.names else {}  # else they are found in the tests
+        return {"code": code, "tests": self.tests, "setup": self.setup, "prelude": self.prelude, **named}
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A piece of text to be translated, with a translation that is taken for right.
+
+    Languages are codes as `parley.scoring.languages` has them, whatever they were called; nothing where they are not known.
+    """
+
+    id: str
+    source: str
+    reference: str
+    source_language: str = ""
+    target_language: str = ""
+    document: str = ""  # what it is a part of
+
+    def __post_init__(self) -> None:
+        for side in ("source_language", "target_language"):
+            if said := getattr(self, side):
+                object.__setattr__(self, side, language(said).code)
+        if self.source_language and self.source_language == self.target_language:
+            raise ValueError(f"a paragraph is translated into another language, not from {self.source_language} into the same")
+
+    @property
+    def pair(self) -> str:
+        return f"{self.source_language}-{self.target_language}"
+
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question with a right answer: one of several choices, known by its letter, or a text or number where there are none."""
+
+    id: str
+    question: str
+    answer: str  # the letter of the right choice; without choices the answer itself
+    choices: tuple[str, ...] = ()
+    subject: str = ""
+    language: str = "en"
+    explanation: str = ""  # how the answer is found
+
+    def __post_init__(self) -> None:
+        if not self.question.strip():
+            raise ValueError("the question is empty")
+        if not self.answer.strip():
+            raise ValueError("the answer is empty")
+        if len(self.choices) == 1 or len(self.choices) > len(LETTERS):
+            raise ValueError(f"a question has 2 to {len(LETTERS)} choices, or none, not {len(self.choices)}")
+        if empty := [letter for letter, text in zip(LETTERS, self.choices, strict=False) if not text.strip()]:
+            raise ValueError(f"choice {empty[0]} is empty")
+        if self.choices and self.answer not in self.letters:
+            raise ValueError(f"the answer {self.answer[:40]!r} is none of the letters {self.letters[0]} to {self.letters[-1]}")
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """The letters of the choices."""
+        return tuple(LETTERS[: len(self.choices)])
+
+    @property
+    def right(self) -> str:
+        """The right answer in words."""
+        return self.choices[self.letters.index(self.answer)] if self.choices else self.answer
+
+    @property
+    def lettered(self) -> str:
+        """The choices, a line each, as they are shown."""
+        return "\n".join(f"{letter}. {text}" for letter, text in zip(self.letters, self.choices, strict=True))
+
+
+@dataclass(frozen=True)
+class WordPair:
+    """Two words that are alike and yet not the same, with other names of each that count as it."""
+
+    id: str
+    a: str
+    b: str
+    topic: str = ""
+    synonyms_a: tuple[str, ...] = ()
+    synonyms_b: tuple[str, ...] = ()
+
+    def names(self, word: str) -> tuple[str, ...]:
+        """One of the two words, and all that counts as it."""
+        return (self.a, *self.synonyms_a) if word == self.a else (self.b, *self.synonyms_b)

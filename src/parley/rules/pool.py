@@ -1,0 +1,211 @@
+"""The message pool: the only channel between seats, and the record of a match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
+
+import orjson
+
+if TYPE_CHECKING:
+    from parley.rules.readers import Reader
+
+Speaker: TypeAlias = Literal["system", "user", "assistant"]
+
+
+class Seat(NamedTuple):
+    """An anonymous place at the table; a role that has one seat only numbers it 0."""
+
+    role: str
+    number: int = 0
+
+    def __str__(self) -> str:
+        name = self.role.replace("_", " ")
+        return f"{name.removesuffix('s')} {self.number}".capitalize() if self.number else name.capitalize()
+
+    @property
+    def key(self) -> str:
+        """How records name this seat."""
+        return f"{self.role}.{self.number}" if self.number else self.role
+
+    @classmethod
+    def of(cls, key: str) -> Seat:
+        """The seat that a record names."""
+        role, dot, number = key.rpartition(".")
+        return cls(role, int(number)) if dot else cls(number)
+
+
+def plain(value: Any) -> Any:
+    """A value as data that any record can hold: seats by their keys, tuples as lists."""
+    if isinstance(value, Seat):
+        return value.key
+    if isinstance(value, dict):
+        return {key.key if isinstance(key, Seat) else str(key): plain(inner) for key, inner in value.items()}
+    return [plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One piece of a message that is more than plain text."""
+
+    type: str
+    text: str
+
+
+Content: TypeAlias = str | tuple[Part, ...]
+
+
+def text_of(content: Content) -> str:
+    """The words of a message, whatever else it holds."""
+    return content if isinstance(content, str) else "".join(part.text for part in content)
+
+
+class Turn:
+    """What stands in a view: one speaker's uninterrupted words, encoded to JSON once."""
+
+    __slots__ = ("carry", "content", "encoded", "role")
+
+    def __init__(self, role: Speaker, content: Content, carry: Any = None) -> None:
+        self.role, self.content, self.carry = role, content, carry
+        # Put together by hand: orjson gives out buffers of 4 kB and more, which a long match would keep.
+        self.encoded = b'{"role":"%b","content":%b}' % (role.encode(), orjson.dumps(content))
+
+    def __repr__(self) -> str:
+        return f"Turn({self.role!r}, {self.content!r})"
+
+
+class Example(NamedTuple):
+    """A demonstration: what was put to somebody, and a good answer."""
+
+    question: str
+    answer: str
+
+
+class Privy(NamedTuple):
+    """What a bot may know beyond its view, so that abilities can be planted."""
+
+    task: Any
+    item: Any
+    seed: int
+    works: Mapping[str, Any] = {}
+
+
+class View(Sequence[dict[str, str]]):
+    """All that a seat can see when it is asked: its own conversation, frozen.
+
+    It reads as a list of {"role", "content"} messages; `text` is the last thing said to the seat.
+    """
+
+    __slots__ = ("_length", "_turns", "attempt", "digest", "draw", "examples", "expect", "privy", "round", "seat")
+
+    def __init__(
+        self,
+        seat: Seat,
+        round: int,
+        attempt: int,
+        turns: list[Turn],
+        digest: bytes,
+        expect: Reader[Any],
+        examples: tuple[int, tuple[Example, ...]] | None,
+        privy: Privy | None = None,
+        draw: bytes = b"",
+    ) -> None:
+        self.seat, self.round, self.attempt, self.expect = seat, round, attempt, expect
+        # Turns are only ever added at the end, so a length freezes them without a copy.
+        self._turns, self._length, self.digest = turns, len(turns), digest
+        # Where chance begins for a model in this process: the same whenever the match is played, and nothing can be read from it.
+        self.examples, self.privy, self.draw = examples, privy, draw
+
+    @property
+    def turns(self) -> list[Turn]:
+        """The conversation as the seat sees it, oldest first."""
+        return self._turns[: self._length]
+
+    @property
+    def text(self) -> str:
+        """What was said to the seat last."""
+        return text_of(self._turns[self._length - 1].content)
+
+    @property
+    def said(self) -> int:
+        """How often the seat has spoken so far."""
+        return sum(turn.role == "assistant" for turn in self.turns)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, str]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[dict[str, str]]: ...
+
+    def __getitem__(self, index: int | slice) -> dict[str, str] | list[dict[str, str]]:
+        if isinstance(index, slice):
+            return [as_message(turn) for turn in self.turns[index]]
+        return as_message(self.turns[index])
+
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        return (as_message(turn) for turn in self.turns)
+
+
+def as_message(turn: Turn) -> dict[str, str]:
+    """A turn in the form that most interfaces speak."""
+    return {"role": turn.role, "content": text_of(turn.content)}
+
+
+Kind: TypeAlias = Literal["tell", "ask", "again", "reply"]
+
+
+class Message(NamedTuple):
+    """One entry of the record. A reply's words stand with its call; nobody else can read them here."""
+
+    round: int
+    kind: Kind
+    sender: Seat | None  # None is the referee
+    audience: tuple[Seat, ...]
+    content: Content | None
+    attempt: int = 0
+
+
+class Conversation:
+    """One seat's view as it grows: turns, what waits to be shown, and a digest chained over both."""
+
+    __slots__ = ("digest", "examples", "turns", "waiting")
+
+    def __init__(self) -> None:
+        self.turns: list[Turn] = []
+        self.waiting: list[str] = []
+        self.digest = b""
+        self.examples: tuple[int, tuple[Example, ...]] | None = None
+
+    def add(self, turn: Turn) -> None:
+        self.turns.append(turn)
+        self.digest = blake2b(self.digest + turn.encoded, digest_size=16).digest()
+
+    def put(self, question: str) -> None:
+        """Close what waits, and this question, into one turn of the user: roles alternate strictly."""
+        self.waiting.append(question)
+        self.add(Turn("user", "\n\n".join(filter(None, self.waiting))))
+        self.waiting.clear()
+
+    def answer(self, content: Content, carry: Any = None) -> None:
+        """The seat's own words."""
+        self.add(Turn("assistant", content, carry))
+
+
+class Pool:
+    """Everything said in a match, in order, and who may read it."""
+
+    __slots__ = ("conversations", "messages")
+
+    def __init__(self, seats: Iterable[Seat]) -> None:
+        self.messages: list[Message] = []
+        self.conversations = {seat: Conversation() for seat in seats}
+
+    def tell(self, round: int, seats: tuple[Seat, ...], text: str) -> None:
+        """Put the referee's words where these seats, and only these, will see them."""
+        self.messages.append(Message(round, "tell", None, seats, text))
+        for seat in seats:
+            self.conversations[seat].waiting.append(text)

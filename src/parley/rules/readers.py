@@ -1,0 +1,298 @@
+"""How a reply is read: each reader states its form, reads it, and can write it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+from typing import Any, Protocol, TypeVar
+from unicodedata import normalize
+
+import orjson
+
+from parley.errors import OutOfBounds, TaskError, Unreadable
+from parley.rules.parsing import bare, fenced, number_in, object_in
+from parley.rules.task import Prompt
+
+T_co = TypeVar("T_co", covariant=True)
+LONGEST = 200_000  # characters of one reply that are looked at and kept
+
+
+class Reader(Protocol[T_co]):
+    """One form of reply: the hint in the prompt, the schema for endpoints that take one, the parser."""
+
+    @property
+    def hint(self) -> str: ...
+
+    @property
+    def schema(self) -> Mapping[str, Any] | None: ...
+
+    def read(self, text: str) -> T_co: ...
+
+    def write(self, value: Any, reason: str = "") -> str:
+        """The reply that reads as this value; bots speak through it."""
+
+    def sample(self, rng: Random) -> T_co:
+        """Any value that this form allows."""
+
+
+class Said(str):
+    """The words of a reply; `cut` if the token limit ended them early."""
+
+    cut: bool = False
+
+
+@dataclass(frozen=True)
+class Text:
+    """Free text; only silence is unreadable."""
+
+    hint: str = ""
+    schema: None = None
+
+    def read(self, text: str) -> Said:
+        words = text.strip()
+        if not words:
+            raise Unreadable("the reply is empty")
+        return Said(words)
+
+    def write(self, value: Any, reason: str = "") -> str:
+        return str(value)
+
+    def sample(self, rng: Random) -> Said:
+        return Said(" ".join(rng.choice(("yes", "no", "perhaps", "why", "it", "depends")) for _ in range(5)))
+
+
+@dataclass(frozen=True)
+class Word:
+    """One word and nothing else, of so many letters at the most; marks and spaces around it do not count."""
+
+    hint: str = "Answer with one word and nothing else."
+    longest: int | None = None
+    again: Prompt | None = None  # how it is asked for again, where the words of every referee will not do
+    letters: str = "aeilnorst"  # of any word that a bot may draw
+    schema: None = None
+
+    def read(self, text: str) -> Said:
+        words = normalize("NFKC", text)
+        letters = [at for at, mark in enumerate(words) if mark.isalnum()]
+        if not letters:
+            raise Unreadable("the reply holds no word")
+        word = words[letters[0] : letters[-1] + 1]
+        if not word.isalnum() or (self.longest is not None and len(word) > self.longest):
+            raise Unreadable("the reply is not one word alone")
+        return Said(word)
+
+    def write(self, value: Any, reason: str = "") -> str:
+        return str(value)
+
+    def sample(self, rng: Random) -> Said:
+        return Said("".join(rng.choice(self.letters) for _ in range(self.longest or 5)))
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A number between two limits, under a name in a JSON object with a reason; whole if so wanted."""
+
+    name: str
+    least: float
+    most: float
+    whole: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.least <= self.most or (self.whole and math.ceil(self.least) > math.floor(self.most)):
+            raise TaskError(f"Amount {self.name!r}: nothing lies from {self.least} to {self.most}")
+
+    @cached_property
+    def hint(self) -> str:
+        kind = "whole number" if self.whole else "number"
+        return form({"reason": "why", self.name: f"a {kind} from {self.least:g} to {self.most:g}"})
+
+    @cached_property
+    def schema(self) -> Mapping[str, Any]:
+        number = {"type": "integer" if self.whole else "number", "minimum": self.least, "maximum": self.most}
+        return closed({"reason": {"type": "string"}, self.name: number})
+
+    def read(self, text: str) -> float:
+        value = number_in(text) if bare(text) else number_in(object_in(text, {self.name})[self.name])
+        if value is None:
+            raise Unreadable("no number and no JSON object found" if bare(text) else f"{self.name} is not a number")
+        if not self.least <= value <= self.most:
+            raise OutOfBounds(f"{self.name} must be from {self.least:g} to {self.most:g}, not {clip(value)}")
+        if self.whole and value != int(value):
+            raise OutOfBounds(f"{self.name} must be a whole number, not {clip(value)}")
+        return int(value) if value == int(value) else value
+
+    def write(self, value: Any, reason: str = "") -> str:
+        return orjson.dumps({"reason": reason, self.name: value}).decode()
+
+    def sample(self, rng: Random) -> float:
+        low, high = math.ceil(self.least), math.floor(self.most)
+        whole = self.whole or (low <= high and rng.random() < 0.5)
+        return rng.randint(low, high) if whole else rng.uniform(self.least, self.most)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several words, under a name in a JSON object with a reason."""
+
+    name: str
+    options: tuple[str, ...]
+    hint: str = ""  # the form in other words, in another language say
+    again: Prompt | None = None  # how it is asked for again, where the words of every referee will not do
+
+    def __post_init__(self) -> None:
+        if len({option.casefold() for option in self.options}) != len(self.options) or not self.options:
+            raise TaskError(f"Choice {self.name!r} wants different options, got {self.options!r}")
+        if not self.hint:
+            object.__setattr__(self, "hint", form({"reason": "why", self.name: " or ".join(self.options)}))
+
+    @cached_property
+    def schema(self) -> Mapping[str, Any]:
+        return closed({"reason": {"type": "string"}, self.name: {"enum": list(self.options)}})
+
+    def read(self, text: str) -> str:
+        said = text if bare(text) else object_in(text, {self.name})[self.name]
+        if not isinstance(said, str):
+            raise Unreadable(f"{self.name} must be one of {', '.join(self.options)}")
+        word = said.strip(" \t\r\n.,;:!?'\"*_`()[]").casefold()
+        for option in self.options:
+            if option.casefold() == word:
+                return option
+        wrong = Unreadable if said is text else OutOfBounds
+        raise wrong(f"{self.name} must be one of {', '.join(self.options)}, not {clip(said) or 'nothing'}")
+
+    def write(self, value: Any, reason: str = "") -> str:
+        return orjson.dumps({"reason": reason, self.name: value}).decode()
+
+    def sample(self, rng: Random) -> str:
+        return rng.choice(self.options)
+
+
+@dataclass(frozen=True, eq=False)
+class Fields:
+    """A JSON object whose fields are described by a JSON schema each; all are required."""
+
+    fields: Mapping[str, Mapping[str, Any]]
+
+    def __post_init__(self) -> None:
+        if not self.fields:
+            raise TaskError("Fields wants at least one field")
+
+    @cached_property
+    def hint(self) -> str:
+        return form({name: described(schema) for name, schema in self.fields.items()})
+
+    @cached_property
+    def schema(self) -> Mapping[str, Any]:
+        return closed(self.fields)
+
+    @cached_property
+    def fault_of(self) -> Callable[[Any], str | None]:
+        """What the schema holds against an object; the check is compiled at its first use."""
+        from fastjsonschema import JsonSchemaValueException, compile
+
+        check = compile({**self.schema, "additionalProperties": True})
+
+        def fault(found: Any) -> str | None:
+            try:
+                check(found)
+            except JsonSchemaValueException as wrong:
+                return str(wrong.message).removeprefix("data.").removeprefix("data ")
+            return None
+
+        return fault
+
+    def read(self, text: str) -> dict[str, Any]:
+        found = object_in(text, set(self.fields))
+        if fault := self.fault_of(found):
+            raise OutOfBounds(clip(fault))
+        return {name: found[name] for name in self.fields}
+
+    def write(self, value: Any, reason: str = "") -> str:
+        return orjson.dumps(value).decode()
+
+    def sample(self, rng: Random) -> dict[str, Any]:
+        return {name: sampled(schema, rng) for name, schema in self.fields.items()}
+
+
+@dataclass(frozen=True)
+class Code:
+    """A program: the longest fenced block of the reply, or all of it where there is none."""
+
+    language: str = "python"
+    schema: None = None
+
+    @cached_property
+    def hint(self) -> str:
+        return f"Put the whole program into one fenced block:\n```{self.language}\n…\n```"
+
+    def read(self, text: str) -> Said:
+        blocks = fenced(text.replace("\r\n", "\n"))
+        named = [body for tag, body in blocks if tag in (self.language, self.language[:2])]
+        code = max(named or [body for _, body in blocks] or [text], key=len).strip("\n")
+        if not code.strip():
+            raise Unreadable("the reply holds no program")
+        return Said(code)
+
+    def write(self, value: Any, reason: str = "") -> str:
+        return f"{reason}\n```{self.language}\n{value}\n```"
+
+    def sample(self, rng: Random) -> Said:
+        return Said(f"answer = {rng.randint(0, 9)}")
+
+
+def form(fields: Mapping[str, str]) -> str:
+    """The sentence that asks for a JSON object with these fields."""
+    inside = ", ".join(f'"{name}": <{what}>' for name, what in fields.items())
+    return f"Answer with one JSON object and nothing else: {{{inside}}}"
+
+
+def closed(properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The schema of an object that has exactly these properties."""
+    return {
+        "type": "object",
+        "properties": {name: dict(schema) for name, schema in properties.items()},
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def clip(value: object, most: int = 80) -> str:
+    """A value as it may stand in a message: short."""
+    try:
+        words = value if isinstance(value, str) else repr(value)
+    except (ValueError, RecursionError):  # a whole number too long to print, a list of lists of lists
+        words = "something that cannot be printed"
+    return words if len(words) <= most else words[: most - 1] + "…"
+
+
+def described(schema: Mapping[str, Any]) -> str:
+    """A field's schema in words, for the prompt."""
+    if "description" in schema:
+        return str(schema["description"])
+    if "enum" in schema:
+        return " or ".join(map(str, schema["enum"]))
+    limits = [str(schema[limit]) for limit in ("minimum", "maximum") if limit in schema]
+    return str(schema.get("type", "value")) + (f" from {' to '.join(limits)}" if len(limits) == 2 else "")
+
+
+def sampled(schema: Mapping[str, Any], rng: Random) -> Any:
+    """Any value that a field's schema allows."""
+    if "enum" in schema:
+        return rng.choice(list(schema["enum"]))
+    match schema.get("type", "string"):
+        case "integer":
+            return rng.randint(schema.get("minimum", 0), schema.get("maximum", 100))
+        case "number":
+            return rng.uniform(schema.get("minimum", 0), schema.get("maximum", 100))
+        case "boolean":
+            return rng.random() < 0.5
+        case "array":
+            length = rng.randint(schema.get("minItems", 0), schema.get("maxItems", 3))
+            return [sampled(schema.get("items", {}), rng) for _ in range(length)]
+        case "object":
+            return {name: sampled(field, rng) for name, field in schema.get("properties", {}).items()}
+        case _:
+            return rng.choice(("yes", "no", "perhaps"))

@@ -1,0 +1,281 @@
+"""What a task is: parameters, roles to fill, metrics to score by, and one script that is the rule."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
+from inspect import get_annotations, iscoroutinefunction, signature
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
+
+from parley.errors import TaskError, unknown
+from parley.rules.parameters import choices, fitted
+from parley.rules.pool import Seat
+
+Scores: TypeAlias = Mapping[Seat, float | Mapping[str, float | None] | None]
+VARIABLE = re.compile(r"\{([A-Za-z_]\w*)\}")
+MEANING = re.compile(r"^ *(\w+) {2,}(\S.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Role:
+    """How many seats a role has: `Role()` one, `Role(2)` two, `Role(2, 10)` two to ten. Instruments are never ranked.
+
+    `Role(2, 10, step=2)` has 2, 4, 6, 8 or 10.
+    """
+
+    least: int = 1
+    most: int | None = None
+    instrument: bool = False
+    step: int = 1
+    heard: bool = False  # an instrument whose words contestants hear: it cannot be replaced where a match is judged again
+
+    def __post_init__(self) -> None:
+        if self.least < (0 if self.instrument else 1) or self.largest < max(1, self.least):
+            raise TaskError(f"a role cannot have {self.least} to {self.most} seats")
+        if self.step < 1 or (self.largest - self.least) % self.step:
+            raise TaskError(f"a role cannot have {self.least} to {self.most} seats in steps of {self.step}")
+
+    @property
+    def largest(self) -> int:
+        return self.least if self.most is None else self.most
+
+    @property
+    def open(self) -> bool:
+        """Whether the number of seats is left to the plan."""
+        return self.largest != self.least
+
+    @property
+    def sizes(self) -> range:
+        """How many seats there may be."""
+        return range(self.least, self.largest + 1, self.step)
+
+    @property
+    def said(self) -> str:
+        """The same in words."""
+        if self.step == 1 or not self.open:
+            return f"{self.least} to {self.largest}" if self.open else str(self.least)
+        *before, last = map(str, self.sizes)
+        return f"{', '.join(before)} or {last}"
+
+    def seats(self, name: str, count: int) -> list[Seat]:
+        """The seats of this role when so many are taken."""
+        return [Seat(name)][:count] if self.largest == 1 else [Seat(name, number) for number in range(1, count + 1)]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number that a match yields for a seat. The first metric of a task is its primary one."""
+
+    name: str
+    low: float
+    high: float
+    epsilon: float  # the half-width that matters
+    unit: str = ""
+    better: Literal["higher", "lower"] = "higher"
+    success: float | None = None  # from here on a match counts as a success
+    roles: tuple[str, ...] = ()  # whom it is given to; empty: every contestant
+    round: int | None = None  # of metrics that follow one quantity from round to round: which round this is
+    judged: bool = False  # given by judges; the others are measured
+    digits: int = 2  # to be printed after the point
+    spread: float | None = None  # the standard deviation to expect of a block's score, for forecasts
+
+
+class Prompt:
+    """A named text of the referee; only `{identifier}` is substituted, so JSON braces survive."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name, self.text = name, text
+
+    @cached_property
+    def pieces(self) -> list[str]:
+        return VARIABLE.split(self.text)  # text, variable, text, variable, …, text
+
+    @cached_property
+    def variables(self) -> list[str]:
+        return sorted(set(self.pieces[1::2]))
+
+    def render(self, values: Mapping[str, Any]) -> str:
+        pieces = self.pieces
+        if len(pieces) == 1:
+            return self.text
+        try:
+            filled = [shown(values[piece]) if odd % 2 else piece for odd, piece in enumerate(pieces)]
+        except KeyError as missing:
+            raise TaskError(f"prompt {self.name!r} wants a value for {missing}") from None
+        return "".join(filled)
+
+    def replaced(self, text: str, also: Iterable[str]) -> Prompt:
+        """This prompt in other words, which may use its variables and a task's parameters."""
+        other, known = Prompt(self.name, text), {*self.variables, *also}
+        for name in other.variables:
+            if name not in known:
+                raise unknown(f"variable in the replacement of prompt {self.name!r}:", name, known)
+        return other
+
+    def without(self, other: Prompt) -> str:
+        """The variables of this prompt that another does not use."""
+        return ", ".join(f"{{{name}}}" for name in self.variables if name not in other.variables)
+
+
+# What every referee says when a reply has the wrong form; a configuration may replace these too.
+AGAIN = Prompt("again", "Your reply could not be read: {fault}. {hint}")
+SHORTER = Prompt("shorter", "Your reply was cut off by the length limit. Give it again, shorter. {hint}")
+FORM = Prompt("form", "Now put your reply into the required form. {hint}")
+COMMON = {prompt.name: prompt for prompt in (AGAIN, SHORTER, FORM)}
+
+
+class Vetting(NamedTuple):
+    """Which items a task is played on: those that its instruments in these roles answer right, surely enough."""
+
+    roles: tuple[str, ...]
+    metric: str  # by what is seen how sure they are
+    theta: float  # which this must exceed, on the average of their answers
+    samples: int  # answers to each item
+    task: str  # how items are put to them
+    params: Mapping[str, Any]
+
+
+class Task:
+    """Subclass as a frozen dataclass: fields are parameters, `play` is the rule of the game.
+
+    fault  what was wrong with the reply
+    hint   the form that is wanted, as the reader of the reply puts it
+    """
+
+    name: ClassVar[str] = ""
+    version: ClassVar[int] = 1
+    roles: ClassVar[Mapping[str, Role]] = {}
+    item_type: ClassVar[type | None] = None
+    repeats: ClassVar[int] = 1  # how often a plan plays everything unless told otherwise
+    picks: ClassVar[Mapping[str, str]] = {}  # parameters that name what is played, and the field of items with these names
+    in_turn: ClassVar[bool] = False  # whether seats of one role speak one after another: a plan then draws who follows whom
+    bots: ClassVar[Mapping[str, Callable[..., Any]]] = {}
+    bundled: ClassVar[Sequence[Any]] = ()  # items that the task brings along, played on where nothing else is said
+    definition: ClassVar[str] = ""  # of a task that no Python file defines: what it was made from
+    stand_in: ClassVar[str] = ""  # the bot by which forecasts play, where a reply in the right form is not enough to go on
+    runs_code: ClassVar[bool] = False  # whether what models write is run, for which a sandbox is needed
+    steady: ClassVar[bool] = False  # whether models are asked at temperature 0, where nothing else is said
+    sample: ClassVar[int | None] = None  # how many items are played on, where nothing is said
+    play: Callable[..., Coroutine[Any, Any, Scores]]
+
+    def metrics(self, seats: Mapping[str, int]) -> Sequence[Metric]:
+        """What a match with so many seats a role yields; the primary metric comes first."""
+        return ()
+
+    def works(self) -> Mapping[str, Any]:
+        """The works of reference that the rule consults, by name: what is wanted of each (`parley.WordList(…)`)."""
+        return {}
+
+    def cautions(self, seats: Mapping[str, int]) -> Iterable[str]:
+        """What the user should know before so many seats play."""
+        return ()
+
+    def unsaid(self, seats: Mapping[str, int]) -> Iterable[str]:
+        """The prompts that nobody hears when the task, as it is configured, is played by so many seats.
+
+        Of prompts in a dict whose keys are the options of a parameter, only the chosen one is heard.
+        """
+        chosen: dict[frozenset[Any], list[Any]] = {}
+        for name, options in choices(type(self)).items():
+            chosen.setdefault(options, []).append(getattr(self, name, None))
+        for group in list(vars(sys.modules[type(self).__module__]).values()):
+            if isinstance(group, dict) and (heard := chosen.get(frozenset(group))):
+                yield from (prompt.name for key, prompt in group.items() if isinstance(prompt, Prompt) and key not in heard)
+
+    def unfit(self, item: Any) -> str:
+        """Why an item is none for this task as it is configured; nothing if it is. Such items are left out, and counted."""
+        return ""
+
+    def stratum(self, item: Any) -> str | None:
+        """What kind of item this is: items are drawn with the run's seed, each kind in its share. None: the first are taken."""
+        return None
+
+    def vetting(self) -> Vetting | None:
+        """How items are chosen by the instruments before the run, if they are."""
+        return None
+
+    def basis(self) -> Mapping[str, str]:
+        """What scores rest on besides rule and parameters, like a measure's own signature: it stands in theirs."""
+        return {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "play" not in vars(cls):
+            return
+        if not vars(cls).get("name"):
+            cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+        cls.refuse_bad_form()
+
+    @classmethod
+    def refuse_bad_form(cls) -> None:
+        """Fail when the class is made, not in round 3."""
+        if not iscoroutinefunction(cls.play):
+            raise TaskError(f"{cls.__name__}.play must be `async def`")
+        wanted = list(signature(cls.play).parameters)[2:]
+        if wanted != list(cls.roles):
+            raise TaskError(f"{cls.__name__}.play takes {wanted} after the referee, but its roles are {list(cls.roles)}")
+        if not any(not role.instrument for role in cls.roles.values()):
+            raise TaskError(f"{cls.__name__} has no contestant role")
+        if cls.metrics is Task.metrics:
+            raise TaskError(f"{cls.__name__} declares no metrics: write `def metrics(self, seats)`")
+        if cls.item_type is not None and not (
+            is_dataclass(cls.item_type) and "id" in {field.name for field in fields(cls.item_type)}
+        ):
+            raise TaskError(f"{cls.__name__}.item_type must be a frozen dataclass with a field `id`")
+        declared = {name for kind in cls.__mro__ for name in get_annotations(kind)}
+        known = {field.name for field in fields(cls.item_type)} if cls.item_type is not None else set()
+        for parameter, field in cls.picks.items():
+            if parameter not in declared or field not in known:
+                raise TaskError(f"{cls.__name__}.picks wants {{parameter: field of its items}}, not {parameter!r}: {field!r}")
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        made = getattr(cls, "__dataclass_params__", None)
+        if made is None or not made.frozen or ("__dataclass_params__" not in vars(cls) and own_fields(cls)):
+            raise TaskError(f"{cls.__name__} must be a frozen dataclass, so that a match keeps no state on it")
+        return super().__new__(cls)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters with their values, in the order of declaration."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.init}  # type: ignore[arg-type]
+
+    @classmethod
+    def prompts(cls) -> dict[str, Prompt]:
+        """The prompts of this task by name: all that stand in its file, and those of every referee."""
+        found: dict[str, Prompt] = dict(COMMON)
+        for value in list(vars(sys.modules[cls.__module__]).values()):
+            several = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else (value,)
+            for prompt in several:
+                if isinstance(prompt, Prompt) and found.setdefault(prompt.name, prompt) is not prompt:
+                    raise TaskError(f"{cls.__name__} has two prompts called {prompt.name!r}")
+        return found
+
+    @classmethod
+    def meanings(cls) -> dict[str, str]:
+        """What parameters, and variables of prompts, stand for: the lines of docstrings that begin with a name and a gap."""
+        docs = [kind.__doc__ or "" for kind in reversed(cls.__mro__) if issubclass(kind, Task)]
+        return dict(MEANING.findall("\n".join(docs)))
+
+    @classmethod
+    def configured(cls, given: Mapping[str, Any]) -> Self:
+        """The task with these parameters, which may be texts from a command line."""
+        return fitted(cls, given, "parameter of", cls.name)
+
+
+def own_fields(cls: type) -> bool:
+    """Whether a class declares parameters of its own."""
+    return any("ClassVar" not in str(kind) for kind in vars(cls).get("__annotations__", {}).values())
+
+
+def shown(value: Any) -> str:
+    """A value as it stands in a prompt: numbers without noise, lists in brackets."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        return f"{value:.10g}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(shown, value))}]"
+    return str(value)

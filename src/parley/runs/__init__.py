@@ -1,0 +1,1 @@
+"""Plays a run within its limits; forecasts and simulates one."""

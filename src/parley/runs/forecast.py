@@ -1,0 +1,296 @@
+"""What a run will take, before anything is paid: its matches are played with guesses in place of models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import orjson
+
+from parley.store.config import Config
+from parley.errors import ParleyError
+from parley.runs.event_loop import finished
+from parley.runs.stand_ins import CACHE, HIGH, LATIN, LOW, USUAL, Count, Guess, Guessing
+from parley.match.match import Match
+from parley.plans import Done, MatchSpec, gathered
+from parley.rules.pool import Seat
+from parley.config.prepare import Prepared, names_of
+from parley.config.prices import is_free, writes
+from parley.match.record import unrun
+from parley.config.recorded_matches import Pinned, pinned
+from parley.match.seating import counted
+from parley.store.sqlite.reader import Archive
+from parley.tables import Table, number
+from parley.rules.task import Metric
+from parley.rules.references import Lot
+
+SAMPLE = 40  # matches that are played; more are scaled up from these
+MOST_BLOCKS = 3000  # of a plan that looks at what is played; a forecast goes no farther
+Cell = tuple[str, str]  # alias, role
+
+
+@dataclass
+class Forecast:
+    """Calls, tokens and money to expect, each with the least and the most."""
+
+    rows: list[dict[str, Any]]
+    matches: int
+    sequential: bool
+    scaling: list[dict[str, float]] = field(default_factory=list)  # for more models: graded one by one, and in pairs
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def usd(self) -> dict[str, float | None]:
+        """The range of the cost; null where a price is unknown."""
+        ends = {end: [row["usd"][end] for row in self.rows] for end in ("low", "high")}
+        return {end: None if None in values else sum(values) for end, values in ends.items()}
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """In the form that `--dry-run --json` prints."""
+        keys = ("calls", "tokens_in", "tokens_out")
+        known = [row["usd"] for row in self.rows if row["usd"]["high"] is not None]
+        return {
+            "schema": "parley.forecast/1",
+            **{key: sum(row[key] for row in self.rows) for key in keys},
+            "usd": self.usd,
+            "usd_known": {end: sum(usd[end] for usd in known) for end in ("low", "high")},
+            "range": {key: {end: sum(row["range"][key][end] for row in self.rows) for end in ("low", "high")} for key in keys},
+            "matches": self.matches,
+            "blocks_are_forecast": self.sequential,
+            "by_model": self.rows,
+            "scaling": self.scaling,
+            "notes": self.notes,
+        }
+
+    def table(self) -> Table:
+        header = ["model", "role", "calls", "tokens in", "tokens out", "usd, low", "usd, high"]
+        rows = [
+            [row["alias"], row["role"], f"{row['calls']:,}"]
+            + ["–" if is_free(row) else f"{row[key]:,}" for key in ("tokens_in", "tokens_out")]
+            + [number(row["usd"][end], 4) for end in ("low", "high")]
+            for row in self.rows
+        ]
+        data = self.data
+        sums = [*(f"{data[key]:,}" for key in ("calls", "tokens_in", "tokens_out")), *(number(self.usd[e], 4) for e in self.usd)]
+        calls = data["range"]["calls"]
+        free = sum(row["calls"] for row in self.rows if is_free(row))
+        bots = f", of which about {free:,} are of bots or people" if free else ""
+        about = f"{self.matches:,} matches, {calls['low']:,} to {calls['high']:,} calls{bots}; nothing was called"
+        return Table(header, [*rows, ["all", "", *sums]], left=2, note="\n".join([about, *self.notes]))
+
+
+def forecast(prepared: Prepared) -> Forecast:
+    """Play a sample of the plan's matches with guesses, and scale up."""
+    plans = {guess: expected(prepared, guess) for guess in (LOW, USUAL, HIGH)}
+    found, faults = {}, set[str]()
+    for guess, (specs, _) in plans.items():
+        cast = {alias: Guessing(alias, options, type(prepared.task), guess) for alias, options in prepared.config.asked.items()}
+        found[guess], wrong = counts(prepared, specs, cast)
+        faults |= wrong
+        if guess is USUAL:
+            grown = compared(prepared, found[guess], cast, len(specs))
+    sequential = prepared.config.stop is not None
+    rows = []
+    for alias, role in sorted({cell for each in found.values() for cell in each}):
+        low, usual, high = (found[guess].get((alias, role), Count()) for guess in (LOW, USUAL, HIGH))
+        if is_free(prepared.config.models[alias]):  # which is no model, and reads no tokens
+            low, usual, high = (Count(each.calls) for each in (low, usual, high))
+        price, kept = prepared.prices.of(alias), writes(prepared.config.models[alias])
+
+        def usd(count: Count, price: Any = price, kept: bool = kept) -> float | None:
+            if price is None:
+                return None
+            written = count.tokens_in - count.cached if kept and size_of(count) >= CACHE else 0
+            return float(price.usd(count.tokens_in, count.cached, count.tokens_out, size_of(count), written))
+
+        rows.append(
+            {
+                "alias": alias,
+                "role": role,
+                "model": prepared.config.models[alias]["model"],
+                **{key: round(getattr(usual, key)) for key in ("calls", "tokens_in", "tokens_out")},
+                "usd": {"low": usd(low), "high": usd(high)},
+                "range": {
+                    key: {"low": round(getattr(low, key)), "high": round(getattr(high, key))}
+                    for key in ("calls", "tokens_in", "tokens_out")
+                },
+            }
+        )
+    notes = [
+        f"tokens are guessed from characters: {LATIN} to a token, one of Chinese, Japanese or Korean; "
+        f"a reply is taken to have {LOW.text} to {HIGH.text} tokens, {LOW.form} to {HIGH.form} in a form"
+    ]
+    if sequential:
+        least, most = (plans[guess][1] for guess in (LOW, HIGH))
+        notes.append(f"the number of blocks is a forecast, too: {least:,} to {most:,}; the run stops by what it sees")
+    if unpriced := [alias for alias in prepared.config.asked if prepared.prices.of(alias) is None]:
+        notes.append(f"no price is known for {', '.join(unpriced)}: their cost is missing here (see docs/money.md)")
+    notes += [f"a match could not be played to its end by guesses: {fault}" for fault in sorted(faults)[:3]]
+    if grown:
+        last = grown[-1]
+        notes.append(
+            f"grading {last['models']} models one by one would cost about {last['single']:,.2f} USD, "
+            f"comparing all pairs of them {last['pairwise']:,.2f}"
+        )
+    return Forecast(rows, len(plans[USUAL][0]), sequential, grown, notes)
+
+
+def compared(
+    prepared: Prepared, found: Mapping[Cell, Count], cast: Mapping[str, Guessing], matches: int
+) -> list[dict[str, float]]:
+    """Where instruments grade contestants one by one: what that costs for more models, and what pairs would (KIEval §F).
+
+    A pair is taken to cost, on every item, one reply of the instrument that reads most, to both conversations in full.
+    """
+    roles = prepared.task.roles
+    instruments = {cell: count for cell, count in found.items() if roles[cell[1]].instrument and count.calls}
+    one = sum(not roles[seat.role].instrument for seat in prepared.plan.opening.seats) == 1
+    prices = {alias: prepared.prices.of(alias) for alias, _ in instruments}
+    if not instruments or not one or any(price is None or price.free for price in prices.values()):
+        return []
+    models = len(prepared.config.contestants)
+    single = pair = 0.0
+    for (alias, role), count in instruments.items():
+        price, size = prices[alias], size_of(count)
+        assert price is not None
+        single += price.usd(count.tokens_in, 0, count.tokens_out, size) / models
+        whole = price.usd(2 * cast[alias].longest(role), 0, count.tokens_out / count.calls)
+        pair = max(pair, whole * matches / models)
+    return scaling(single, pair, sorted({1, 10, 100, models}))
+
+
+def size_of(count: Count) -> float:
+    return count.tokens_in / count.calls if count.calls else 0.0
+
+
+def counts(prepared: Prepared, specs: Sequence[MatchSpec], cast: Mapping[str, Guessing]) -> tuple[dict[Cell, Count], set[str]]:
+    """What all matches take, from those of a sample."""
+    sample, faults = sampled(specs), set[str]()
+    for spec in sample:
+        for guessing in cast.values():
+            guessing.begin(spec.seed)
+        try:
+            finished(match_of(prepared, spec, cast).play())
+        except ParleyError as fault:
+            faults.add(str(fault))
+    played, planned = (appearances(each, prepared.config) for each in (sample, specs))
+    found: dict[Cell, Count] = {}
+    for (alias, role), seats in planned.items():
+        count = cast[alias].counts.get(role, Count())
+        found[alias, role] = count.times(cast[alias].again * seats / played[alias, role])
+    return found, faults
+
+
+def match_of(prepared: Prepared, spec: MatchSpec, cast: Mapping[str, Guessing]) -> Match:
+    """A match with guesses in place of whoever is asked."""
+    record = None
+    if prepared.source is not None:
+        with Archive(prepared.source) as archive:
+            record = pinned(archive, spec.number, prepared.config)
+    return Match(
+        prepared.task,
+        {seat: cast[alias] if prepared.config.asks(seat.role) else Pinned() for seat, alias in spec.seats.items()},
+        record=record,
+        names=frozenset(names_of(prepared.config)),
+        seed=spec.seed,
+        item=prepared.items[spec.item] if spec.item is not None else None,
+        prompts=prepared.prompts,
+        standardise=prepared.config.standardise,
+        execute=unrun if prepared.task.runs_code else None,
+        works=prepared.works,
+        lot=Lot(prepared.config.seed, spec.repeat - 1),
+    )
+
+
+def sampled(specs: Sequence[MatchSpec]) -> list[MatchSpec]:
+    """Some matches, evenly spread, in which everybody sits in every role that it has."""
+    if len(specs) <= SAMPLE:
+        return list(specs)
+    chosen = {round(at * (len(specs) - 1) / (SAMPLE - 1)) for at in range(SAMPLE)}
+    seen = {(alias, seat.role) for at in chosen for seat, alias in specs[at].seats.items()}
+    for at, spec in enumerate(specs):
+        cells = {(alias, seat.role) for seat, alias in spec.seats.items()}
+        if not cells <= seen:
+            chosen.add(at)
+            seen |= cells
+    return [specs[at] for at in sorted(chosen)]
+
+
+def appearances(specs: Sequence[MatchSpec], config: Config) -> dict[Cell, int]:
+    """How often everybody sits in each role in which somebody is asked."""
+    found: dict[Cell, int] = {}
+    for spec in specs:
+        for seat, alias in spec.seats.items():
+            if not config.asks(seat.role):
+                continue
+            found[alias, seat.role] = found.get((alias, seat.role), 0) + 1
+    return found
+
+
+def expected(prepared: Prepared, guess: Guess) -> tuple[list[MatchSpec], int]:
+    """All matches that the plan will ask for, and their blocks; one that looks at scores is shown such as may come."""
+    plan, rng = prepared.plan, Random(prepared.config.seed)
+    order = {alias: at for at, alias in enumerate(prepared.config.contestants)}
+    metrics = prepared.task.metrics(counted(plan.opening.seats, prepared.task))
+    specs: dict[int, MatchSpec] = {}
+    scores: dict[int, dict[Seat, dict[str, float | None]]] = {}
+    blocks: set[str] = set()
+    while True:
+        batch = plan.next(gathered(specs, scores))
+        if isinstance(batch, Done):
+            break
+        specs |= {spec.number: spec for spec in batch}
+        blocks |= {spec.block for spec in batch}
+        if prepared.config.stop is None or len(blocks) >= MOST_BLOCKS:
+            break
+        for spec in batch:
+            scores[spec.number] = {
+                seat: {m.name: drawn(m, guess, order[alias] / max(1, len(order) - 1) - 0.5, rng) for m in metrics}
+                for seat, alias in spec.seats.items()
+                if alias in order
+            }
+    plan.next([])  # as if nothing had been played
+    return list(specs.values()), len(blocks)
+
+
+def drawn(metric: Metric, guess: Guess, place: float, rng: Random) -> float:
+    """A score as it may come: around the middle, models apart by as much as is supposed."""
+    spread = (metric.high - metric.low) / 4 if metric.spread is None else metric.spread
+    middle = (metric.low + metric.high) / 2 + place * guess.apart * spread
+    return min(max(rng.gauss(middle, guess.spread * spread), metric.low), metric.high)
+
+
+def scaling(single: float, pair: float, models: Sequence[int] = (1, 10, 100)) -> list[dict[str, float]]:
+    """What grading costs for so many models: each by itself, which is linear, or every pair of them (KIEval, table 15)."""
+    return [{"models": n, "single": single * n, "pairwise": pair * n * (n - 1) / 2} for n in models]
+
+
+def graded(tokens_in: float, tokens_out: float, input: float, output: float) -> float:
+    """What one evaluation costs, at prices per million tokens (KIEval, tables 14 and 15)."""
+    return (tokens_in * input + tokens_out * output) / 1_000_000
+
+
+def compared_with(found: Forecast, config: Config) -> list[str]:
+    """Whether the bounds that a run is given are enough for what is expected."""
+    calls, said = found.data["range"]["calls"], []
+    bounds: list[tuple[str, float | None, float | None, float | None, str]] = [
+        (f"--budget-usd {config.budget_usd or 0:g}", config.budget_usd, found.usd["low"], found.usd["high"], "{:,.4f} USD"),
+        (f"--max-calls {config.max_calls}", config.max_calls, calls["low"], calls["high"], "{:,} calls"),
+    ]
+    for flag, bound, low, high, form in bounds:
+        if bound is None or low is None or high is None:
+            continue
+        if bound < low:
+            said.append(f"{flag} cannot be enough: at least {form.format(low)} are expected")
+        elif bound < high:
+            said.append(f"{flag} may not be enough: up to {form.format(high)} may be needed")
+        else:
+            said.append(f"{flag} is enough for what is expected")
+    return said
+
+
+def encoded(found: Forecast) -> str:
+    return orjson.dumps(found.data, option=orjson.OPT_INDENT_2).decode()

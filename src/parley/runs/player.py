@@ -1,0 +1,270 @@
+"""A run: a plan played from its first match to its last, stopped and resumed without losing a reply."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+import traceback
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import orjson
+
+from parley.runs.budget import Budget
+from parley.store.config import refuse_changes, refuse_other
+from parley.money import costs, total
+from parley.runs.scheduler import Crew
+from parley.runs.endings import Ending, lasts, least, reasons, remedy
+from parley.errors import Halted, ParleyError, ParticipantError, ReplayError, SandboxError, StoreError, TaskError, UsageError
+from parley.datasets.item_rows import stored
+from parley.runs.spending import Ledger
+from parley.match.match import Match, Outcome
+from parley.runs.seats import Brake, Placed, Tally
+from parley.plans import Done, MatchSpec, gathered
+from parley.config.prepare import Prepared, names_of
+from parley.runs.programs import awaited, proven
+from parley.providers._backoff import AGAIN, NOTICE
+from parley.config.recorded_matches import Pinned, taken_over
+from parley.store import SUFFIX
+from parley.store.sqlite.reader import Archive
+from parley.store.journal import Journal
+from parley.store.sqlite.writer import SqliteJournal
+from parley.rules.references import Lot
+
+if TYPE_CHECKING:
+    from parley.sandbox.executor import Sandbox
+
+CONCURRENCY = 32
+HEARTBEAT = 10.0  # seconds
+
+
+def new_id(task: str) -> str:
+    """A name for a run that sorts by time and is not given twice."""
+    return f"{task}-{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
+
+
+async def start(prepared: Prepared, folder: Path, *, concurrency: int | None = None, **watching: Any) -> Ending:
+    """Play a new run, into a new file of the store."""
+    most = at_once(prepared, concurrency)
+    name = new_id(prepared.task.name)
+    path = folder / f"{name}{SUFFIX}"
+    facts, items = orjson.dumps(prepared.identity), stored(list(prepared.items.values()))
+    async with proven(prepared) as sandbox:
+        taken = taken_over(prepared.source, prepared.config, prepared.plan) if prepared.source else ()
+        journal = await SqliteJournal.create(path, name, prepared.config.encoded(), facts, items, taken)
+        return await play(prepared, journal, path, most, sandbox=sandbox, **watching)
+
+
+async def go_on(prepared: Prepared, path: Path, *, concurrency: int | None = None, **watching: Any) -> Ending:
+    """Play on where a run stopped."""
+    most = at_once(prepared, concurrency)
+    with Archive(path) as archive:
+        refuse_other(archive.config, prepared.config, archive.id)
+        refuse_changes(archive.identity, prepared.identity, archive.id)
+        if archive.state == "done" and archive.config.verify == prepared.config.verify:  # more items may be wanted now
+            return Ending(path, "done", archive.status, archive.reason or "")
+        raised = archive.config != prepared.config
+    async with proven(prepared) as sandbox:
+        journal = await SqliteJournal.open(path)
+        if raised:
+            await journal.reconfigure(prepared.config.encoded())
+        return await play(prepared, journal, path, most, sandbox=sandbox, **watching)
+
+
+def bounds(prepared: Prepared, journal: Journal, brake: Brake, archive: Archive) -> Budget | None:
+    """What holds the run within its bounds, where it has some; what was spent before is part of it."""
+    config = prepared.config
+    if config.budget_usd is None and config.max_calls is None:
+        return None
+    calls, usd = archive.left()
+    if config.budget_usd is not None:
+        usd = max(usd or 0.0, total(costs(archive, prepared.prices)).at_least or 0.0)
+    return Budget(config.budget_usd, config.max_calls, prepared.prices, brake, journal, calls, usd or 0.0)
+
+
+def at_once(prepared: Prepared, concurrency: int | None) -> int:
+    """How many matches are in flight: as is said now, else as the run keeps it; at least one, or nothing is played."""
+    most = prepared.config.concurrency if concurrency is None else concurrency
+    most = CONCURRENCY if most is None else most
+    if most < 1:
+        raise UsageError(f"concurrency must be at least 1, not {most}")
+    return most
+
+
+async def play(
+    prepared: Prepared,
+    journal: Journal,
+    path: Path,
+    concurrency: int,
+    *,
+    sandbox: Sandbox | None = None,
+    tally: Tally | None = None,
+    brake: Brake | None = None,
+) -> Ending:
+    """Ask the plan for matches, play them, ask again, until it is done or something stops the run."""
+    places: list[Placed] = []
+    beating: asyncio.Task[None] | None = None
+    hooks: list[Any] = []
+    playing: Playing | None = None
+    if tally is not None:
+        tally.place = str(path)
+    try:
+        with Archive(path) as archive:
+            playing = Playing(prepared, journal, tally or Tally(), brake or Brake(), archive, sandbox)
+        places, beating = list(playing.places.values()), asyncio.create_task(playing.beat())
+        hooks = [(AGAIN, AGAIN.set(playing.brake.gate)), (NOTICE, NOTICE.set(playing.tally.hear))]
+        state, status, reason = await playing.season(1 if prepared.attended else concurrency)
+        with suppress(StoreError):  # a store that cannot be written is the reason itself, and stands in it
+            await playing.ledger.settle(playing.places)
+            await playing.ledger.keep_prices(path, prepared)
+            await journal.end(state, status, reason)
+    except asyncio.CancelledError:
+        with suppress(StoreError):
+            if playing is not None:
+                await playing.ledger.settle(playing.places)
+            await journal.end("stopped", "interrupted", "stopped at once")
+        raise
+    finally:
+        for hook, before in hooks:
+            hook.reset(before)
+        if beating is not None:
+            beating.cancel()
+        await asyncio.gather(*(placed.close() for placed in places), return_exceptions=True)
+        await journal.close()
+    flag = playing.brake.flag or ("--max-blocks" if status == "budget" else "")
+    return Ending(path, state, status, reason, flag, least(flag, reason, playing.budget), remedy(playing.lasting, playing.faults))
+
+
+class Playing:
+    """A run while it is played."""
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        journal: Journal,
+        tally: Tally,
+        brake: Brake,
+        archive: Archive,
+        sandbox: Sandbox | None,
+    ) -> None:
+        self.prepared, self.journal, self.tally, self.brake = prepared, journal, tally, brake
+        self.scores = finished = archive.finished()
+        self.mends = "mends" in archive.identity
+        self.budget = bounds(prepared, journal, brake, archive)
+        self.ledger = Ledger(archive, journal, self.budget, tally)
+        self.places: dict[str, Placed] = {}
+        for alias, who, limits in prepared.participants():
+            self.places[alias] = Placed(alias, who, limits, tally, brake, self.budget)
+            if self.budget is not None and (notice := self.budget.seat(alias, who, prepared.config.models[alias])):
+                tally.notices.append(notice)
+        self.names = frozenset(names_of(prepared.config))
+        self.execute = None if sandbox is None else awaited(sandbox, tally)
+        self.faults: Counter[str] = Counter()
+        self.lasting: set[str] = set()  # of these, what asking again does not mend
+        self.fatal: ParleyError | None = None
+        tally.done = len(finished)
+        tally.notices += [*prepared.cautions, *filter(None, [journal.notice])]
+        if sandbox is not None and prepared.config.sandbox == "none":
+            tally.hear("code that models write runs on this machine WITHOUT isolation, as you asked")
+
+    async def season(self, concurrency: int) -> tuple[Literal["done", "stopped", "failed"], str | None, str]:
+        specs: dict[int, MatchSpec] = {}
+        crew = Crew(concurrency, self.turn, lambda alias: self.places[alias].resting > 0, spare=not self.prepared.attended)
+        while True:
+            try:
+                batch = self.prepared.plan.next(gathered(specs, self.scores))
+            except TaskError as fault:
+                return "failed", None, str(fault)
+            self.tally.outlook = self.prepared.plan.outlook
+            if isinstance(batch, Done):
+                return ("stopped" if batch.status == "budget" else "done"), batch.status, batch.reason
+            specs |= {spec.number: spec for spec in batch}
+            if specs.keys() <= self.scores.keys():
+                continue  # all of it was played before this process began
+            self.tally.planned = len(specs)
+            try:
+                await self.journal.plan(batch)
+                await crew.season(spec for spec in batch if spec.number not in self.scores)
+            except StoreError as fault:
+                self.stop(fault)
+            if self.fatal is not None:
+                lost = isinstance(self.fatal, StoreError | SandboxError) and not isinstance(self.fatal, ReplayError)
+                return ("stopped" if lost else "failed"), ("interrupted" if lost else None), str(self.fatal)
+            if self.brake.reason:
+                failed = self.budget.failures if self.budget is not None and self.brake.status == "budget" else ""
+                return "stopped", self.brake.status, self.brake.reason + failed
+            if self.faults:
+                return "stopped", "interrupted", reasons(self.faults)
+
+    async def turn(self, spec: MatchSpec) -> bool:
+        """One match more, unless nothing new may begin; whether anything may."""
+        if self.brake.reason or self.fatal is not None:
+            return False
+        self.tally.in_flight += 1
+        try:
+            await self.match(spec)
+        finally:
+            self.tally.in_flight -= 1
+        return True
+
+    async def match(self, spec: MatchSpec) -> None:
+        """One match, and what becomes of it."""
+        try:
+            try:
+                outcome = await self.played(spec)
+                await self.journal.finish(spec.number, outcome)
+            except ParticipantError as fault:
+                if lasts(fault) and str(fault) not in self.faults:  # who failed thrice is refused, too
+                    self.lasting.add(str(fault))
+                self.faults[str(fault)] += 1
+                self.tally.failed += 1
+                await self.journal.fail(spec.number, str(fault))
+                return
+        except Exception as fault:
+            if not (isinstance(fault, Halted) and self.brake.reason):
+                self.stop(fault)
+            return
+        self.scores[spec.number] = outcome.scores
+        self.tally.done += 1
+        self.tally.aborted += outcome.state == "aborted"
+
+    async def played(self, spec: MatchSpec) -> Outcome:
+        prepared, config = self.prepared, self.prepared.config
+        match = Match(
+            prepared.task,
+            {seat: self.places[alias] if config.asks(seat.role) else Pinned() for seat, alias in spec.seats.items()},
+            seed=spec.seed,
+            number=spec.number,
+            item=prepared.items[spec.item] if spec.item is not None else None,
+            prompts=prepared.prompts,
+            record=self.journal.claim(spec.number),
+            names=self.names,
+            standardise=config.standardise,
+            gate=self.brake.gate,
+            works=prepared.works,
+            execute=self.execute,
+            mend=self.mends,
+            draws=config.rejudged.seed if config.rejudged else None,
+            lot=Lot(config.seed, spec.repeat - 1),
+        )
+        return await match.play()
+
+    def stop(self, fault: Exception) -> None:
+        """End the run for a fault that no further match would mend."""
+        if not isinstance(fault, ParleyError):
+            where = traceback.extract_tb(fault.__traceback__)[-1]
+            fault = ParleyError(f"unexpected {type(fault).__name__}: {fault} ({Path(where.filename).name}, line {where.lineno})")
+        self.fatal = self.fatal or fault
+        self.brake.pull(str(fault))
+
+    async def beat(self) -> None:
+        while True:
+            await asyncio.sleep(HEARTBEAT)
+            try:
+                await self.journal.heartbeat()
+                await self.ledger.beat(self.places)
+            except ParleyError as fault:
+                self.stop(fault)

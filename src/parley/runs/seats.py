@@ -1,0 +1,193 @@
+"""Participants at their places: counted, limited, and left alone once they cannot answer or nothing new may be asked."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from parley.errors import Halted, ParticipantError, Refused, Rejected
+from parley.runs.rate_limits import Limits, Pace
+from parley.participants import Participant
+from parley.rules.pool import Seat, View
+from parley.providers._secrets import redacted
+from parley.match.protocol import Reply
+from parley.providers._meter import METER, Meter
+
+if TYPE_CHECKING:
+    from parley.runs.budget import Budget, Call
+
+# What a match is told while calls of it wait for an endpoint that is down: one more, or one less.
+WAITS: ContextVar[Callable[[int], None]] = ContextVar("waits", default=lambda more: None)
+FAILURES = 3  # in a row, after which a participant is not asked any more
+
+
+@dataclass
+class Tally:
+    """How a run stands, for whoever shows it."""
+
+    planned: int = 0
+    done: int = 0
+    aborted: int = 0
+    failed: int = 0
+    in_flight: int = 0
+    calls: int = 0
+    place: str = ""  # the run's file, once there is one
+    outlook: str = ""  # how far the plan has come, where more than counting is to be said
+    began: float = field(default_factory=time.monotonic)
+    notices: list[str] = field(default_factory=list)
+    waiting: dict[str, dict[int, float]] = field(default_factory=dict)  # by alias: since when calls are under way
+    _heard: set[str] = field(default_factory=set)
+
+    def hear(self, text: str) -> None:
+        """Take a notice to the person, once however often it is given, and without any key."""
+        if (text := redacted(text)) and text not in self._heard:
+            self._heard.add(text)
+            self.notices.append(text)
+
+    def slowest(self) -> tuple[str, float] | None:
+        """Who has been waited for longest, and for how many seconds."""
+        began = [(min(since.values()), alias) for alias, since in self.waiting.items() if since]
+        return (min(began)[1], time.monotonic() - min(began)[0]) if began else None
+
+
+class Brake:
+    """Stops a run gently: calls in flight are awaited and recorded, nothing new is asked."""
+
+    def __init__(self) -> None:
+        self.reason, self.status, self.flag = "", "interrupted", ""
+
+    def pull(self, reason: str, status: str = "interrupted", flag: str = "") -> None:
+        """Stop for a reason; `flag` is the option whose bound was reached."""
+        if not self.reason:
+            self.reason, self.status, self.flag = reason, status, flag
+
+    def gate(self) -> None:
+        if self.reason:
+            raise Halted(self.reason)
+
+
+class Errand(Meter):
+    """One call of a participant, for whoever sends its requests."""
+
+    __slots__ = ("_call", "_match", "_open", "_placed", "_resting", "_role", "_tokens")
+
+    def __init__(self, placed: Placed, seat: Seat, tokens: float = 0.0, call: Call | None = None) -> None:
+        self._placed, self._role, self._tokens, self._call = placed, seat.role, tokens, call
+        self._open = False  # a request has left, and nobody knows yet what became of it
+        self._resting, self._match = False, WAITS.get()
+
+    async def turn(self) -> None:
+        await self._placed.pace.turn(self._tokens)
+
+    async def leaves(self) -> None:
+        if self._call is not None:
+            await self._call.leaves()
+        self._placed.sent += 1
+        self._open = True
+
+    def rests(self, waits: bool) -> None:
+        if waits != self._resting:
+            self._resting = waits
+            more = 1 if waits else -1
+            self._placed.resting += more
+            self._match(more)
+
+    def refused(self, fault: str = "") -> None:
+        self._open = False
+        if self._call is not None:
+            self._call.refused(fault)
+
+    def lost(self, fault: str = "") -> None:
+        self._open = False
+        self._placed.lost[self._role] += 1
+        if self._call is not None:
+            self._call.lost(fault)
+
+    def over(self) -> None:
+        """The call brought no reply: what it has sent last may have been paid all the same."""
+        self._placed.lost[self._role] += self._open
+
+
+class Placed:
+    """A participant under its alias: so many calls at a time, and none once it has proved unable to answer."""
+
+    def __init__(
+        self, alias: str, participant: Participant, limits: Limits, tally: Tally, brake: Brake, budget: Budget | None = None
+    ) -> None:
+        self.alias, self.participant, self.privy = alias, participant, participant.privy
+        self._tally, self._brake, self._budget = tally, brake, budget
+        self.pace, self.sent, self.resting = Pace(limits), 0, 0
+        self.lost: Counter[str] = Counter()  # requests that may have been paid without a reply, by role
+        self._called = 0
+        # Who tells of every request is counted and kept to its pace there, others are when they are asked.
+        self._tells = getattr(participant, "tells", False)
+        self.reply = self._bounded if limits.any or budget is not None else self._asked
+        self._failures, self._down = 0, ""
+        self._since = tally.waiting.setdefault(alias, {})
+
+    async def _bounded(self, view: View) -> Reply | str:
+        """Ask within the limits of the model and the bounds of the run."""
+        async with self.pace.places or nullcontext():
+            self._brake.gate()  # it may have been pulled while this call waited for its place
+            tokens = self.pace.supposed(view)
+            if not self._tells:
+                await self.pace.turn(tokens)
+                self._brake.gate()
+            asked = self._asked(view, Errand(self, view.seat, tokens)) if self._budget is None else self._paid(view, tokens)
+            reply = await asked
+            self.pace.came(tokens, reply)
+            return reply
+
+    async def _paid(self, view: View, tokens: float) -> Reply | str:
+        assert self._budget is not None
+        if self._down:
+            raise Refused(self._down)
+        call = await self._budget.leave(self.alias, view, self._tells)
+        try:
+            reply = await self._asked(view, Errand(self, view.seat, tokens, call))
+        except BaseException as fault:
+            self._budget.failed(call, fault)
+            raise
+        self._budget.came(call, reply)
+        return reply
+
+    @property
+    def left(self) -> int:
+        """How many requests have left; who does not tell of them is counted by calls."""
+        return self.sent if self._tells else self._called
+
+    async def _asked(self, view: View, errand: Errand | None = None) -> Reply | str:
+        if self._down:
+            raise Refused(self._down)
+        self._called += 1
+        errand = errand or Errand(self, view.seat)
+        METER.set(errand)
+        self._since[id(view)] = time.monotonic()
+        try:
+            reply = await self.participant.reply(view)
+        except BaseException as fault:
+            errand.over()
+            if isinstance(fault, ParticipantError):
+                raise self._failed(fault) from fault
+            raise
+        finally:
+            del self._since[id(view)]
+        self._failures = 0
+        self._tally.calls += 1
+        return reply
+
+    def _failed(self, fault: ParticipantError) -> ParticipantError:
+        """The fault under the alias's name. What speaks against one request does not speak against the model."""
+        message = f"{self.alias}: {fault}"
+        self._failures += not isinstance(fault, Rejected)
+        if isinstance(fault, Refused) or self._failures >= FAILURES:
+            self._down = message
+        return type(fault)(message)
+
+    async def close(self) -> None:
+        await self.participant.close()

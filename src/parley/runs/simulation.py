@@ -1,0 +1,189 @@
+"""What a plan would need, before anything is paid: worlds with known abilities, played by the plans' own rules."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from parley.plans.sequential import BUSY, GROWTH
+from parley.statistics.confidence_sequences import Numbers, Sequences
+from parley.statistics.duels import Duels
+from parley.statistics.stopping_rules import LEAST
+from parley.runs.simulated_models import Counts, Design, Flags, World
+
+Watch = Callable[[int, int], None]  # told how many runs have ended, after how many blocks
+PAIRS = 4000  # of models in one role that move on together: more of them are no faster
+CELLS = 400  # results that move on together
+
+
+class Trial(NamedTuple):
+    """One simulated run: what it took, whether it came to an end, and whether what it says is wrong."""
+
+    matches: int
+    blocks: int
+    decided: bool
+    wrong: bool
+
+
+class Course(ABC):
+    """Simulated runs of one plan that move on together, block by block; each has batches of its own, as plans have them."""
+
+    def __init__(self, world: World, design: Design, runs: int, most: int, rng: np.random.Generator) -> None:
+        self.world, self.design, self.most, self._rng = world, design, most, rng
+        self.live, self.block = np.arange(runs), 0
+        self.matches = np.zeros(runs, dtype=np.int64)
+        self.wanted: Flags = np.ones((runs, world.roles, world.models), dtype=np.bool_)
+        self.trials: dict[int, Trial] = {}
+        self._began, self._look = np.zeros(runs, dtype=np.int64), np.zeros(runs, dtype=np.int64)
+
+    @abstractmethod
+    def take(self, scores: Numbers) -> None:
+        """One block of every run: scores between 0 and 1 by run, role and model, nan where none was wanted."""
+
+    @abstractmethod
+    def judge(self, runs: Counts) -> None:
+        """End these runs, if they can end now."""
+
+    def play(self, watch: Watch | None, before: int) -> list[Trial]:
+        """Block after block until every run has ended; `before` counts the runs that others have brought to an end."""
+        while len(self.live):
+            self.take(self._block())
+            if len(due := self._due()):
+                self.judge(due)
+                if watch is not None:
+                    watch(before + len(self.trials), self.block)
+        return [self.trials[run] for run in sorted(self.trials)]
+
+    def _block(self) -> Numbers:
+        world, live = self.world, self.live
+        scores, after = world.blocks(self.design, len(live), self._rng)
+        self.matches[live] += world.matches(self.design, self.wanted[live], after)
+        self.block += 1
+        found = np.full(self.wanted.shape, np.nan)
+        found[live] = np.where(self.wanted[live], (scores - world.low) / world.width, np.nan)
+        return found
+
+    def _due(self) -> Counts:
+        """Runs whose batch is complete, so that they look at what was played."""
+        whole = (self.matches - self._began >= BUSY) & (self.block >= self._look)
+        due = self.live[whole[self.live] | (self.block >= self.most)]
+        self._began[due] = self.matches[due]
+        self._look[due] = self.block + self.block // GROWTH
+        return due
+
+    def end(self, run: int, decided: bool, wrong: bool) -> None:
+        self.trials[run] = Trial(int(self.matches[run]), self.block, decided, decided and wrong)
+        self.live = self.live[self.live != run]
+
+
+class Ranking(Course):
+    """Until the ranking, or its top, is decided; with racing, only what can still change it is played."""
+
+    def __init__(self, *course: Any, racing: bool, epsilon: float, alpha: float, top: int | None) -> None:
+        super().__init__(*course)
+        self._racing, self._epsilon, self._top = racing, epsilon, top
+        runs, roles, models = self.wanted.shape
+        # Every role of every run is a role here; with so many times α each of them has the level that it has in a run.
+        self._duels = Duels(runs * roles, models, np.full(runs * roles, epsilon / self.world.width), alpha * runs)
+        self._sum, self._n = np.zeros(self.wanted.shape), np.zeros(self.wanted.shape)
+
+    def take(self, scores: Numbers) -> None:
+        self._duels.add(scores.reshape(-1, self.world.models))
+        seen = ~np.isnan(scores)
+        self._sum += np.where(seen, scores, 0)
+        self._n += seen
+
+    def judge(self, runs: Counts) -> None:
+        models, means = self.world.models, self._sum / np.maximum(self._n, 1)
+        top = self._top if self._top is not None and self._top < models else None
+        open_ = self._duels.undecided() if top is None else self._duels.undecided_top(top, means.reshape(-1, models))
+        undecided = open_.reshape(*self.wanted.shape, models)
+        for run in runs.tolist():
+            decided = self.block >= LEAST and not undecided[run].any()
+            if decided or self.block >= self.most:
+                self.end(run, decided, decided and self._wrong(run, top, means[run]))
+            elif self._racing and self.block >= LEAST:
+                self.wanted[run] = undecided[run].any(axis=2)
+
+    def _wrong(self, run: int, top: int | None, means: Numbers) -> bool:
+        """Whether anything that was certified is not so."""
+        truth = self.world.truth
+        if top is not None:
+            leading = np.argsort(-means, axis=1, kind="stable")[:, :top]
+            least = np.take_along_axis(truth, leading, axis=1).min(axis=1)
+            return bool((least < np.sort(truth, axis=1)[:, -top] - self._epsilon).any())
+        here, gap = slice(run * self.world.roles, (run + 1) * self.world.roles), truth[:, :, None] - truth[:, None, :]
+        better, level = self._duels.better[here], self._duels.not_ahead[here]
+        return bool((better & (gap <= 0)).any() or (level & level.swapaxes(1, 2) & (np.abs(gap) >= self._epsilon)).any())
+
+
+class Precision(Course):
+    """Until every result has the half-width that is wanted, for new items."""
+
+    def __init__(self, *course: Any, epsilon: float, alpha: float) -> None:
+        super().__init__(*course)
+        self._epsilon = epsilon / self.world.width
+        self._sequences = Sequences(self.wanted.size, alpha / (self.world.roles * self.world.models))
+
+    def take(self, scores: Numbers) -> None:
+        self._sequences.add(scores.ravel())
+
+    def judge(self, runs: Counts) -> None:
+        low, high = (end.reshape(self.wanted.shape) for end in self._sequences.intervals)
+        truth = (self.world.truth - self.world.low) / self.world.width
+        for run in runs.tolist():
+            drift = bool(np.isnan(low[run]).any())
+            near = self.block >= LEAST and bool(((high[run] - low[run]) / 2 <= self._epsilon).all())
+            if near or drift or self.block >= self.most:
+                self.end(run, near, bool(((low[run] > truth) | (truth > high[run])).any()))
+
+
+def ranked(
+    world: World,
+    design: Design,
+    *,
+    racing: bool,
+    epsilon: float,
+    alpha: float = 0.05,
+    top: int | None = None,
+    most: int,
+    runs: int,
+    rng: np.random.Generator,
+    watch: Watch | None = None,
+) -> list[Trial]:
+    """Runs that are played until their ranking, or its top, is decided."""
+
+    def course(count: int) -> Course:
+        return Ranking(world, design, count, most, rng, racing=racing, epsilon=epsilon, alpha=alpha, top=top)
+
+    return shared_out(course, runs, PAIRS // world.models**2, watch)
+
+
+def stable(
+    world: World,
+    design: Design,
+    *,
+    epsilon: float,
+    alpha: float = 0.05,
+    most: int,
+    runs: int,
+    rng: np.random.Generator,
+    watch: Watch | None = None,
+) -> list[Trial]:
+    """Runs that are played until every result has its half-width."""
+
+    def course(count: int) -> Course:
+        return Precision(world, design, count, most, rng, epsilon=epsilon, alpha=alpha)
+
+    return shared_out(course, runs, CELLS // (world.roles * world.models), watch)
+
+
+def shared_out(course: Callable[[int], Course], runs: int, most: int, watch: Watch | None) -> list[Trial]:
+    """All runs, only so many at a time."""
+    found: list[Trial] = []
+    while len(found) < runs:
+        found += course(min(runs - len(found), max(1, most))).play(watch, len(found))
+    return found

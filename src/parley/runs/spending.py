@@ -1,0 +1,61 @@
+"""What a run keeps about its calls besides their replies: how many have left, which may be paid for nothing, at what prices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from parley.runs.budget import Budget
+from parley.runs.endings import uncounted
+from parley.runs.seats import Placed, Tally
+from parley.config.prepare import Prepared
+from parley.config.prices import is_free
+from parley.store.sqlite.reader import Archive
+from parley.store.journal import Journal
+
+
+class Ledger:
+    """The books of a run while it is played; what earlier sittings have written is carried on."""
+
+    def __init__(self, archive: Archive, journal: Journal, budget: Budget | None, tally: Tally) -> None:
+        self._journal, self._budget, self._tally = journal, budget, tally
+        self._before, self._recorded, self._noted = archive.left()[0], archive.recorded(), False
+        self._lost = self._kept = archive.lost()
+
+    async def beat(self, places: Mapping[str, Placed]) -> None:
+        """Now and then, so that a process that is killed leaves little unsaid. A budget keeps calls before they leave."""
+        await self._keep_lost(places)
+        if self._budget is None:
+            await self._keep_left(places)
+
+    async def settle(self, places: Mapping[str, Placed]) -> None:
+        """At the end of a sitting."""
+        await self._keep_lost(places)
+        await (self._keep_left(places) if self._budget is None else self._budget.settle())
+
+    async def _keep_left(self, places: Mapping[str, Placed]) -> None:
+        """Keep how many calls have left, where the replies on record do not say it: some bring none."""
+        left = self._before + sum(placed.left for placed in places.values())
+        if left > self._recorded + self._tally.calls or self._noted:
+            self._noted = True
+            await self._journal.spent(left, None)
+
+    async def _keep_lost(self, places: Mapping[str, Placed]) -> None:
+        found = {alias: dict(by) for alias, by in self._lost.items()}
+        for alias, placed in places.items():
+            for role, count in placed.lost.items():
+                if count:
+                    by = found.setdefault(alias, {})
+                    by[role] = by.get(role, 0) + count
+        if found != self._kept:
+            await self._journal.lost(found)
+            self._kept = found
+
+    async def keep_prices(self, path: Path, prepared: Prepared) -> None:
+        """Keep what models cost today, so that the run has cost tomorrow what it costs now."""
+        if not all(is_free(options) for options in prepared.config.asked.values()):
+            with Archive(path) as archive:
+                used = prepared.prices.used(archive.named())
+                if self._budget is not None and self._budget.most_usd is not None:
+                    self._tally.hear(uncounted(archive, prepared.prices, self._budget.usd))
+            await self._journal.price(used)

@@ -1,0 +1,151 @@
+"""Guesses in place of models: they count what they are shown, and say something in the form that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any, NamedTuple
+
+from parley import participants, providers
+from parley.rules.readers import Code, Reader, Said, Text
+from parley.runs.rate_limits import Limits
+from parley.runs.seats import Brake, Placed, Tally
+from parley.rules.pool import Seat, View, text_of
+from parley.config.prices import is_free
+from parley.rules.task import Task
+
+LATIN = 4  # characters a token, roughly; of Chinese, Japanese and Korean each is one
+TURN = 4  # tokens around a turn
+SAYS = "I look at what was said so far and decide what serves me best in this round. "
+CACHE = 1024  # tokens from which on a prompt that was sent before is kept by most who keep any
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What is supposed of replies: their tokens by form, thinking where it is asked for, and how many are asked for again."""
+
+    form: int  # a reply in JSON, its reason included
+    text: int
+    code: int
+    thought: int
+    again: float
+    spread: float  # of a block's score, for plans that look: as a multiple of what the task declares
+    apart: float  # how far models lie apart, in such spreads
+    cached: bool = False  # what was sent before in a match is read from a cache, where there is one
+
+
+LOW = Guess(form=15, text=30, code=60, thought=100, again=0.0, spread=0.6, apart=2.0, cached=True)
+USUAL = Guess(form=40, text=120, code=200, thought=600, again=0.02, spread=1.0, apart=0.5)
+HIGH = Guess(form=120, text=350, code=600, thought=3000, again=0.15, spread=1.4, apart=0.0)
+IDLE = ("", "none", "disabled", "false", "0")  # values of an option that ask for no thinking
+
+
+class Count(NamedTuple):
+    """Calls and tokens of one model in one role."""
+
+    calls: float = 0
+    tokens_in: float = 0
+    cached: float = 0
+    tokens_out: float = 0
+
+    def plus(self, other: Count) -> Count:
+        return Count(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def times(self, factor: float) -> Count:
+        return Count(*(value * factor for value in self))
+
+
+class Guessing:
+    """Sits in for a participant: counts what it is shown, and says something in the form that is asked for."""
+
+    privy: bool = True
+
+    def __init__(self, alias: str, options: Mapping[str, Any], task: type[Task], guess: Guess) -> None:
+        self._guess = guess
+        self._system = tokens(str(options.get("system") or ""))
+        family = str(options["model"]).partition("/")[0]
+        thinking = providers.traits(family).thinks_by if providers.known(family) else None
+        self._thinks = any(str(options.get(key, "")).lower() not in IDLE for key in thinking or ())
+        self._most = int(options["max_tokens"]) if str(options.get("max_tokens", "")).isdigit() else None
+        # A bot is its own best guess: it costs nothing, and plays as it will.
+        self._bot = bot(alias, options, task) if is_free(options) and options["model"] != "human/terminal" else None
+        self._stand_in = bot(alias, {"model": f"bot/{task.stand_in}"}, task) if task.stand_in else None
+        self._ranked = [name for name, role in task.roles.items() if not role.instrument]
+        self.again = 1.0 if self._bot else 1 + guess.again  # calls for one that is wanted
+        self.counts: dict[str, Count] = {}
+        self._before: dict[Seat, float] = {}
+        self._longest: dict[str, float] = {}
+        self._seed = 0
+
+    def begin(self, seed: int) -> None:
+        """Another match."""
+        self._before, self._seed = {}, seed
+
+    def longest(self, role: str) -> float:
+        """The most that it was shown at once in a role."""
+        return self._longest.get(role, 0.0)
+
+    async def reply(self, view: View) -> str:
+        guess = self._guess
+        shown = sum(tokens(text_of(turn.content)) + TURN for turn in view.turns) + self._system
+        if view.examples is not None:
+            shown += sum(tokens(text) + TURN for example in view.examples[1] for text in example)
+        by = self._bot or (self._stand_in if view.seat.role in self._ranked else None)
+        if by is not None:
+            said = await by.reply(view)
+            words = said if isinstance(said, str) else text_of(said.content)
+        else:
+            kind = Random if guess is LOW else Usual
+            words = worded(view.expect, kind(f"{self._seed}|{view.seat.key}|{view.round}|{view.attempt}"), guess)
+        least = 0 if self._bot or by is None else guess.form  # who stands in says less than a model may
+        out = max(least, tokens(words)) + (guess.thought if self._thinks else 0)
+        out = out if self._most is None else min(out, self._most)
+        before = self._before.get(view.seat, 0)
+        cached = before if guess.cached and before >= CACHE else 0
+        self._before[view.seat] = shown
+        role = view.seat.role
+        self._longest[role] = max(self.longest(role), shown)
+        self.counts[role] = self.counts.get(role, Count()).plus(Count(1, shown, cached, out))
+        return words
+
+    async def close(self) -> None:
+        pass
+
+
+class Usual(Random):
+    """Chance that takes the first of several: in a form that is what usually is, and what makes a match go on."""
+
+    def choice(self, seq: Any) -> Any:
+        return seq[0]
+
+
+def bot(alias: str, options: Mapping[str, Any], task: type[Task]) -> participants.Participant:
+    given = {key: value for key, value in options.items() if key != "model"}
+    return Placed(alias, participants.make(str(options["model"]), given, task, alias), Limits(), Tally(), Brake())
+
+
+def worded(expect: Reader[Any], rng: Random, guess: Guess) -> str:
+    """A reply in the form that is asked for, of about the length that is supposed."""
+    value = expect.sample(rng)
+    if isinstance(expect, Code):
+        return expect.write(value, said(guess.code))
+    if isinstance(expect, Text) or isinstance(value, Said):
+        return said(guess.text)
+    bare = expect.write(value)
+    written = expect.write(value, said(guess.form - int(tokens(bare))))  # of the forms, some have room for a reason
+    return written if tokens(written) >= guess.form - 2 else written + " " * (LATIN * int(guess.form - tokens(written)))
+
+
+def said(length: int) -> str:
+    """A text of so many tokens."""
+    size = LATIN * max(1, length)
+    return (SAYS * (size // len(SAYS) + 1))[:size].strip()
+
+
+def tokens(text: str) -> float:
+    """How many tokens a text may have: four characters to one, but one each in Chinese, Japanese and Korean."""
+    if text.isascii():
+        return len(text) / LATIN
+    wide = sum("\u2e80" <= mark <= "\u9fff" or "\uac00" <= mark <= "\ud7af" or "\uf900" <= mark <= "\uffef" for mark in text)
+    return wide + (len(text) - wide) / LATIN

@@ -1,1 +1,0 @@
-"""Numbers in, numbers out: what tasks and results compute scores with."""

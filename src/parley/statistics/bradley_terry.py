@@ -1,0 +1,218 @@
+"""Bradley-Terry ratings with a first-mover term, for tasks that one of two seats wins: an extra beside the win rates."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING, NamedTuple
+
+from parley.errors import UsageError
+from parley.statistics.intervals import ALPHA
+from parley.statistics.role_tables import Meeting
+from parley.statistics.student_t import t_quantile
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+PRIOR = 1.0  # virtual draws
+POINTS = 400 / math.log(10)  # of Elo's scale for one logit
+MIDDLE = 1500
+
+
+class Game(NamedTuple):
+    """One match of two as the first seat saw it: 1 won, 0.5 drawn, 0 lost."""
+
+    block: str
+    first: str
+    second: str
+    outcome: float
+
+
+class Estimate(NamedTuple):
+    """A number with its interval; unknown parts are None."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+UNKNOWN = Estimate(None, None, None)
+
+
+@dataclass(frozen=True)
+class Rating:
+    """A model's ability in logits, zero being the mean of its group; unknown for a model that met nobody else."""
+
+    alias: str
+    group: int
+    logit: Estimate
+    matches: int
+    blocks: int
+
+    @property
+    def elo(self) -> Estimate:
+        """The same on Elo's scale, 1500 being the mean of the group."""
+        return Estimate(*(None if end is None else MIDDLE + POINTS * end for end in self.logit))
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """All models, best first within their group; the first mover's advantage is in logits and common to all.
+
+    Models are of one group if a chain of matches links them. Ratings of different groups have no common scale.
+    """
+
+    models: tuple[Rating, ...]
+    first_mover: Estimate
+    groups: int
+    matches: int
+    blocks: int
+
+    @property
+    def comparable(self) -> bool:
+        """Whether any two models can be compared."""
+        return self.groups <= 1
+
+
+def is_win_loss(met: Iterable[Meeting], bounds: tuple[float, float]) -> bool:
+    """Whether a metric tells who of two won: from 0 to 1, and every complete match a win, a draw or a loss that sums to one."""
+    complete = [(a, b) for *_, a, b in met if a is not None and b is not None]
+    decided = all(a in (0, 0.5, 1) and a + b == 1 for a, b in complete)
+    return bounds == (0, 1) and bool(complete) and decided
+
+
+def games(met: Iterable[Meeting]) -> list[Game]:
+    """The complete matches among meetings in a win/loss metric."""
+    return [
+        Game(each.block, each.first, each.second, each.first_value)
+        for each in met
+        if each.first_value is not None and each.second_value is not None
+    ]
+
+
+def ratings(played: Sequence[Game], alpha: float = ALPHA, prior: float = PRIOR) -> Ratings:
+    """Maximum likelihood under P(first wins) = 1 / (1 + exp(second − first − advantage)); a draw is half a win.
+
+    The prior is one virtual draw a group, spread evenly over all seatings of its models, so that who wins everything
+    stays finite. Intervals are t intervals over the model's blocks with errors clustered by block; but where the plain
+    normal interval of the likelihood is wider, that one: where only the prior holds a number, blocks agree too well.
+    """
+    if not played:
+        return Ratings((), UNKNOWN, 0, 0, 0)
+    if prior <= 0:
+        raise UsageError(f"the prior of ratings must be above zero, not {prior}: who wins everything would be infinite")
+    if wrong := next((game for game in played if not 0 <= game.outcome <= 1), None):
+        raise UsageError(f"ratings take outcomes from 0 to 1, got {wrong.outcome} in block {wrong.block}")
+    matches: dict[str, int] = {}
+    blocks: dict[str, set[str]] = {}
+    for game in played:
+        for alias in {game.first, game.second}:
+            matches[alias] = matches.get(alias, 0) + 1
+            blocks.setdefault(alias, set()).add(game.block)
+    aliases = sorted(matches)
+    group = groups_of(aliases, played)
+    sizes = Counter(group.values())
+    values, clustered, plain = estimates(played, aliases, [group[alias] for alias in aliases], prior)
+    normal = NormalDist().inv_cdf(1 - alpha / 2)
+
+    def estimate(place: int, n: int) -> Estimate:
+        value = values[place]
+        if n < 2:
+            return Estimate(value, None, None)
+        half = max(t_quantile(1 - alpha / 2, n - 1) * clustered[place], normal * plain[place])
+        return Estimate(value, value - half, value + half)
+
+    found = []
+    for place, alias in enumerate(aliases):
+        n, met_others = len(blocks[alias]), sizes[group[alias]] > 1
+        found.append(Rating(alias, group[alias], estimate(place, n) if met_others else UNKNOWN, matches[alias], n))
+    found.sort(key=lambda rating: (rating.group, -(rating.logit.value or 0), rating.alias))
+    every = len(set().union(*blocks.values()))
+    return Ratings(tuple(found), estimate(len(aliases), every), len(sizes), len(played), every)
+
+
+def groups_of(aliases: Sequence[str], played: Iterable[Game]) -> dict[str, int]:
+    """The group of every model, the largest being 1."""
+    linked = {alias: {alias} for alias in aliases}
+    for first, second in {(game.first, game.second) for game in played}:
+        if linked[first] is not linked[second]:
+            joined = linked[first] | linked[second]
+            linked.update(dict.fromkeys(joined, joined))
+    groups = {min(group): group for group in linked.values()}.values()
+    ordered = sorted(groups, key=lambda group: (-len(group), min(group)))
+    return {alias: n for n, group in enumerate(ordered, 1) for alias in group}
+
+
+def estimates(
+    played: Sequence[Game], aliases: Sequence[str], group: Sequence[int], prior: float
+) -> tuple[list[float], list[float], list[float]]:
+    """Abilities and, last, the first mover's advantage; their standard errors clustered by block; those of the likelihood."""
+    import numpy as np
+
+    index = {alias: n for n, alias in enumerate(aliases)}
+    number: dict[str, int] = {}
+    block = np.array([number.setdefault(game.block, len(number)) for game in played])
+    first = np.array([index[game.first] for game in played])
+    second = np.array([index[game.second] for game in played])
+    outcome = np.array([float(game.outcome) for game in played])
+    member = np.array(group)
+    count = prior * (member[:, None] == member) / np.bincount(member)[member] ** 2
+    won = count / 2
+    np.add.at(count, (first, second), 1)
+    np.add.at(won, (first, second), outcome)
+    values, spread = fitted(count, won)
+
+    surplus = outcome - chance(advantages(values))[first, second]
+    score = np.zeros((len(number), len(values)))  # the gradient by block
+    np.add.at(score, (block, first), surplus)
+    np.add.at(score, (block, second), -surplus)
+    score[:, -1] = np.bincount(block, surplus)
+    clustered = np.square(score @ spread).sum(0) * len(number) / max(1, len(number) - 1)
+    return values.tolist(), np.sqrt(clustered).tolist(), np.sqrt(np.diag(spread).clip(0)).tolist()
+
+
+def fitted(count: Array, won: Array) -> tuple[Array, Array]:
+    """The most likely values by Newton's method, abilities of a group summing to zero, and their covariance."""
+    import numpy as np
+
+    def loss(values: Array) -> float:
+        ahead = advantages(values)
+        return float(np.sum(won * np.logaddexp(0, -ahead) + (count - won) * np.logaddexp(0, ahead)))
+
+    values = np.zeros(len(count) + 1)
+    for _ in range(100):
+        p = chance(advantages(values))
+        surplus, weight = won - count * p, count * p * (1 - p)
+        gradient = np.append(surplus.sum(1) - surplus.sum(0), surplus.sum())
+        tilt = weight.sum(1) - weight.sum(0)
+        inner = np.diag(weight.sum(1) + weight.sum(0)) - weight - weight.T
+        information = np.block([[inner, tilt[:, None]], [tilt, weight.sum()]])
+        spread = np.linalg.pinv(information, hermitian=True)  # of no size along the sums, which thus stay zero
+        step = spread @ gradient
+        if np.abs(step).max() < 1e-8:
+            return values + step, spread
+        now = loss(values)
+        while loss(values + step) > now * (1 + 1e-12):
+            step /= 2
+        values = values + step
+    raise UsageError("no finite ratings explain these outcomes under so weak a prior: leave it as it is")
+
+
+def advantages(values: Array) -> Array:
+    """By how many logits the first seat is ahead in every seating."""
+    ahead: Array = values[:-1, None] - values[:-1] + values[-1]
+    return ahead
+
+
+def chance(ahead: Array) -> Array:
+    """The chance of a seat that is so many logits ahead."""
+    import numpy as np
+
+    likely: Array = np.exp(-np.logaddexp(0, -ahead))
+    return likely

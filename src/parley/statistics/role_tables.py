@@ -1,0 +1,283 @@
+"""Role tables of matches of two, every model against every other (DynaEval, tables 1 to 6), and what a position is worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from statistics import fmean, stdev
+from typing import Any, NamedTuple
+
+from parley.statistics.estimates import Observation, block_means
+from parley.statistics.intervals import ALPHA, UNKNOWN, Interval, constant, interval
+from parley.statistics.student_t import t_quantile
+
+Place = tuple[str, int]  # role and position
+Pair = tuple[str, str]  # who sat first, who second
+
+
+class Seated(NamedTuple):
+    """One seat's score and where it sat; a seat without a score is a row without value, so that its partner is known."""
+
+    block: str
+    match: int
+    role: str
+    position: int
+    alias: str
+    metric: str
+    value: float | None
+
+
+class Meeting(NamedTuple):
+    """One match of two in one metric."""
+
+    block: str
+    match: int
+    metric: str
+    first: str
+    second: str
+    first_value: float | None
+    second_value: float | None
+
+
+class Cell(NamedTuple):
+    """What two models scored when they met in this order: means of block means, over matches with a score."""
+
+    first: float | None
+    second: float | None
+    matches: int = 0
+    blocks: int = 0
+    idle: tuple[int, int] = (0, 0)  # of those matches, how many gave the first and the second seat no score that counts
+    first_interval: Interval = UNKNOWN
+    second_interval: Interval = UNKNOWN
+
+    def facts(self) -> dict[str, Any]:
+        """As plain data."""
+        plain = {name: getattr(self, name) for name in ("first", "second", "matches", "blocks", "idle")}
+        (low, high, _), (second_low, second_high, _) = self.first_interval, self.second_interval
+        return {**plain, "first_low": low, "first_high": high, "second_low": second_low, "second_high": second_high}
+
+
+class Margin(NamedTuple):
+    """The mean of a row or a column, every partner weighing the same; unknown where nothing was played.
+
+    The interval is over blocks, and known where every block has all partners: else blocks differ by who was met.
+    """
+
+    mean: float | None
+    cells: int
+    matches: int
+    interval: Interval = UNKNOWN
+
+    def facts(self) -> dict[str, Any]:
+        """As plain data."""
+        low, high, _ = self.interval
+        return {"mean": self.mean, "low": low, "high": high, "cells": self.cells, "matches": self.matches}
+
+
+class Margins(NamedTuple):
+    """Rows average what the first seat scored, columns what the second did; then both over the whole table."""
+
+    rows: dict[str, Margin]
+    columns: dict[str, Margin]
+    first: Margin
+    second: Margin
+
+    def facts(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "rows": {alias: margin.facts() for alias, margin in self.rows.items()},
+            "columns": {alias: margin.facts() for alias, margin in self.columns.items()},
+            "all": {"first": self.first.facts(), "second": self.second.facts()},
+        }
+
+
+@dataclass(frozen=True)
+class RoleTable:
+    """First seats down, second seats across; a pair that was excluded or never played is None, never zero."""
+
+    metric: str
+    aliases: tuple[str, ...]
+    cells: Mapping[Pair, Cell | None]
+    margins: Margins
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What sitting at a position adds to a score, compared with all positions of the role alike."""
+
+    metric: str
+    role: str
+    position: int
+    mean: float | None
+    interval: Interval
+    blocks: int
+
+
+def places(rows: Iterable[Seated], roles: Sequence[str]) -> tuple[Place, Place] | None:
+    """The first and the second seat of a run, roles in the task's order; none where a match is no meeting of two."""
+    found = sorted({(roles.index(row.role), row.position) for row in rows if row.role in roles})
+    if len(found) != 2:
+        return None
+    first, second = ((roles[role], position) for role, position in found)
+    return first, second
+
+
+def meetings(rows: Iterable[Seated], seats: tuple[Place, Place]) -> list[Meeting]:
+    """Both seats of every match side by side, metric by metric."""
+    casts: dict[int, dict[Place, str]] = {}
+    scores: dict[tuple[str, int, str], dict[Place, float | None]] = {}
+    for row in rows:
+        place = row.role, row.position
+        casts.setdefault(row.match, {})[place] = row.alias
+        scores.setdefault((row.block, row.match, row.metric), {})[place] = row.value
+    first, second = seats
+    return [
+        Meeting(block, match, metric, casts[match][first], casts[match][second], values.get(first), values.get(second))
+        for (block, match, metric), values in scores.items()
+        if casts[match].keys() >= {first, second}
+    ]
+
+
+def role_tables(
+    met: Iterable[Meeting], aliases: Sequence[str], bounds: Mapping[str, tuple[float, float]]
+) -> dict[str, RoleTable]:
+    """A table for every metric; models listed in `aliases` that did not play keep their empty row and column."""
+    by_metric: dict[str, dict[Pair, list[Meeting]]] = {}
+    for meeting in met:
+        by_metric.setdefault(meeting.metric, {}).setdefault((meeting.first, meeting.second), []).append(meeting)
+    tables = {}
+    for metric, pairs in by_metric.items():
+        listed = tuple(dict.fromkeys([*aliases, *sorted({alias for pair in pairs for alias in pair})]))
+        here = bounds[metric]
+        cells = {(one, other): cell_of(pairs.get((one, other), []), here) for one in listed for other in listed}
+        edges = sure([each for met in pairs.values() for each in met], margins(cells, listed), here)
+        tables[metric] = RoleTable(metric, listed, cells, edges)
+    return tables
+
+
+def sure(met: Sequence[Meeting], edges: Margins, bounds: tuple[float, float]) -> Margins:
+    """Margins with their intervals over blocks."""
+    firsts = [(each.first, each.second, each.block, each.first_value) for each in met]
+    seconds = [(each.second, each.first, each.block, each.second_value) for each in met]
+
+    def known(side: Sequence[tuple[str, str, str, float | None]], margin: Margin, alias: str | None = None) -> Margin:
+        blocks: dict[str, dict[tuple[str, str], list[float]]] = {}
+        for one, other, block, value in side:
+            if value is not None and alias in (None, one):
+                blocks.setdefault(block, {}).setdefault((one, other), []).append(value)
+        if any(len(pairs) < margin.cells for pairs in blocks.values()):
+            return margin
+        return margin._replace(interval=interval([fmean(map(fmean, pairs.values())) for pairs in blocks.values()], bounds))
+
+    rows = {alias: known(firsts, margin, alias) for alias, margin in edges.rows.items()}
+    columns = {alias: known(seconds, margin, alias) for alias, margin in edges.columns.items()}
+    return Margins(rows, columns, known(firsts, edges.first), known(seconds, edges.second))
+
+
+def cell_of(met: Iterable[Meeting], bounds: tuple[float, float]) -> Cell | None:
+    """A pair's cell; none if no match gave either seat a score."""
+    scored = [each for each in met if each.first_value is not None or each.second_value is not None]
+    if not scored:
+        return None
+    sides: tuple[dict[str, list[float]], dict[str, list[float]]] = {}, {}
+    for each in scored:
+        for side, value in zip(sides, (each.first_value, each.second_value), strict=True):
+            if value is not None:
+                side.setdefault(each.block, []).append(value)
+    means = [[fmean(values) for values in side.values()] for side in sides]
+    first, second = (fmean(values) if values else None for values in means)
+    idle = sum(each.first_value is None for each in scored), sum(each.second_value is None for each in scored)
+    found = [interval(values, bounds) for values in means]
+    return Cell(first, second, len(scored), len({each.block for each in scored}), idle, found[0], found[1])
+
+
+def margins(cells: Mapping[Pair, Cell | None], aliases: Iterable[str]) -> Margins:
+    """Row and column means from cells alone, as the paper's tables have them; published cells will do."""
+    firsts = [(row, cell.first, cell.matches - cell.idle[0]) for (row, _), cell in cells.items() if cell]
+    seconds = [(column, cell.second, cell.matches - cell.idle[1]) for (_, column), cell in cells.items() if cell]
+
+    def margin(side: Sequence[tuple[str, float | None, int]], alias: str | None = None) -> Margin:
+        found = [(value, matches) for name, value, matches in side if value is not None and alias in (None, name)]
+        mean = fmean(value for value, _ in found) if found else None
+        return Margin(mean, len(found), sum(matches for _, matches in found))
+
+    listed = list(aliases)
+    rows, columns = ({alias: margin(side, alias) for alias in listed} for side in (firsts, seconds))
+    return Margins(rows, columns, margin(firsts), margin(seconds))
+
+
+def shown(value: float | None, digits: int = 2) -> str:
+    """A number as the paper prints it: half is rounded up, and what was not played is a dash."""
+    if value is None:
+        return "-"
+    clean = Decimal(f"{value:.{digits + 8}f}")  # 8.265 is a little less than that in binary
+    return f"{clean.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) + 0:f}"  # and no minus before a zero
+
+
+def position_effects(rows: Iterable[Seated], bounds: Mapping[str, tuple[float, float]], alpha: float = ALPHA) -> list[Effect]:
+    """The effect of every position (early, late) in every role that has several, with a block t interval."""
+    groups: dict[tuple[str, str], list[Seated]] = {}
+    for row in rows:
+        groups.setdefault((row.metric, row.role), []).append(row)
+    found = []
+    for (metric, role), seats in sorted(groups.items()):
+        positions = sorted({row.position for row in seats})
+        low, high = bounds[metric]
+        most = 2 * (high - low) * (1 - 1 / len(positions))  # no contrast can be larger
+        paid = price(seats, positions)
+        for position, values in contrasts(seats, positions).items():
+            mean = fmean(values) if values else None
+            found.append(Effect(metric, role, position, mean, contrast_interval(values, paid, most, alpha), len(values)))
+    return found
+
+
+def price(seats: Sequence[Seated], positions: Sequence[int]) -> float:
+    """The degrees of freedom that the models' usual scores cost; none where everybody sits everywhere in every block."""
+    sat: dict[tuple[str, str], set[int]] = {}
+    for row in seats:
+        if row.value is not None:
+            sat.setdefault((row.block, row.alias), set()).add(row.position)
+    balanced = all(len(places) == len(positions) for places in sat.values())
+    return 0.0 if balanced else (len({alias for _, alias in sat}) - 1) / max(1, len(positions) - 1)
+
+
+def contrast_interval(values: Sequence[float], paid: float, most: float, alpha: float) -> Interval:
+    """A block t interval that has paid for the models' usual scores; unknown where nothing is left after that."""
+    freedom = len(values) - 1 - paid
+    if freedom < 1:
+        return Interval(None, None, None)
+    if not paid or constant(values, (-most, most)):
+        return interval(values, (-most, most), alpha)
+    error = stdev(values) * math.sqrt((len(values) - 1) / freedom / len(values))
+    half = t_quantile(1 - alpha / 2, freedom) * error
+    return Interval(max(-most, fmean(values) - half), min(most, fmean(values) + half), "block t")
+
+
+def contrasts(seats: Sequence[Seated], positions: Sequence[int]) -> dict[int, list[float]]:
+    """By position, for every block: what was scored there above the models' usual, less the same over all positions.
+
+    A model's usual score weighs its positions alike, and a block's luck cancels, so a balanced design gives the
+    effects exactly. Models that have not sat everywhere have nothing to be compared with and stay out.
+    """
+    if len(positions) < 2:
+        return {}
+    table = block_means(Observation(row.block, row.match, row.alias, str(row.position), row.metric, row.value) for row in seats)
+    sat: dict[str, dict[int, dict[str, float]]] = {}
+    for (_, position, alias), by_block in table.items():
+        sat.setdefault(alias, {})[int(position)] = by_block
+    above: dict[str, dict[int, list[float]]] = {}
+    for by_position in sat.values():
+        if len(by_position) == len(positions):
+            usual = fmean(fmean(by_block.values()) for by_block in by_position.values())
+            for place, by_block in by_position.items():
+                for block, mean in by_block.items():
+                    above.setdefault(block, {}).setdefault(place, []).append(mean - usual)
+    found: dict[int, list[float]] = {place: [] for place in positions}
+    for by_place in above.values():
+        if len(by_place) == len(positions):
+            centre = fmean(map(fmean, by_place.values()))
+            for place, values in by_place.items():
+                found[place].append(fmean(values) - centre)
+    return found

@@ -1,0 +1,1 @@
+"""Runs and votes kept in SQLite files."""

@@ -1,0 +1,192 @@
+"""Rows: what a match writes down, as SQLite keeps it, and one transaction that holds many of them."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from parley.errors import StoreError
+from parley.match.protocol import Reply, Usage
+from parley.match.record import Call
+from parley.plans import MatchSpec
+from parley.rules.pool import Content, Message, Part, Seat, text_of
+from parley.rules.referee import Violation
+from parley.store.sqlite.filesystem import is_network
+
+CALL = (
+    "INSERT INTO calls (match, round, seat, attempt, saw, content, parts, reasoning, finish, model, tokens_in, tokens_cached, "
+    "tokens_out, tokens_reasoning, tokens_written, latency, carry, sent, left_out, at) VALUES "
+)
+ROUND = "INSERT OR IGNORE INTO rounds (match, first, messages) VALUES "
+MATCH = "INSERT OR IGNORE INTO matches (number, block, item, repeat, seed, seats, idle) VALUES "
+SCORE = "INSERT INTO scores (match, seat, metric, value) VALUES "
+VIOLATION = "INSERT INTO violations (match, number, round, seat, attempt, kind, detail, outcome) VALUES "
+NOTE = "INSERT INTO notes (match, number, round, facts) VALUES "
+PINNED = CALL.replace(", at)", ", at, pinned)")
+SCORED = "INSERT INTO scores (match, seat, metric, value, judge) VALUES "
+EFFECT = "INSERT INTO effects (match, round, number, saw, result) VALUES "
+CLAIM = (
+    "UPDATE matches SET state = 'running', began = COALESCE(began, ?) WHERE number IN (SELECT value FROM json_each(?)) "
+    "AND state NOT IN ('done', 'aborted')"
+)
+END = (
+    "UPDATE matches SET state = json_extract(e.value, '$[1]'), reason = json_extract(e.value, '$[2]'), "
+    "rounds = json_extract(e.value, '$[3]'), ended = json_extract(e.value, '$[4]') FROM json_each(?) AS e "
+    "WHERE number = json_extract(e.value, '$[0]') AND state = 'running'"
+)
+ROWS = 64  # of one statement. Each statement gives the interpreter away and has to win it back, which costs more than it does
+FIELDS = (
+    "round, seat, attempt, saw, content, parts, reasoning, finish, model, tokens_in, tokens_cached, tokens_out, "
+    "tokens_reasoning, tokens_written, latency, carry, sent, left_out, at"
+)
+
+
+class Batch:
+    """What the next commit will hold, and who waits for it."""
+
+    __slots__ = ("changes", "claims", "ends", "inserts", "waiting")
+
+    def __init__(self) -> None:
+        self.inserts: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        self.claims: list[int] = []
+        self.ends: list[tuple[Any, ...]] = []  # match, state, reason, rounds, time
+        self.changes: list[tuple[str, tuple[Any, ...]]] = []
+        self.waiting: list[asyncio.Future[None]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.inserts or self.claims or self.ends or self.changes or self.waiting)
+
+
+def match_row(spec: MatchSpec) -> tuple[Any, ...]:
+    """A match to be played, as a row."""
+    seats = encoded({seat.key: alias for seat, alias in spec.seats.items()})
+    idle = encoded(sorted(seat.key for seat in spec.idle)) if spec.idle else None
+    return spec.number, spec.block, spec.item, spec.repeat, spec.seed, seats, idle
+
+
+def call_row(number: int, call: Call) -> tuple[Any, ...]:
+    """A match's call as a row."""
+    reply, usage = call.reply, call.reply.usage
+    return (
+        number,
+        call.round,
+        call.seat.key,
+        call.attempt,
+        call.saw,
+        text_of(reply.content),
+        parts_of(reply.content),
+        reply.reasoning or None,
+        reply.finish,
+        reply.model,
+        usage.tokens_in,
+        usage.tokens_cached,
+        usage.tokens_out,
+        usage.tokens_reasoning,
+        usage.tokens_written,
+        reply.latency,
+        encoded(reply.carry) if reply.carry is not None else None,
+        reply.sent,
+        ",".join(reply.left_out) or None,
+        call.at,
+    )
+
+
+def violation_row(match: int, number: int, violation: Violation) -> tuple[Any, ...]:
+    """A violation as a row."""
+    return match, number, *{**asdict(violation), "seat": violation.seat.key}.values()
+
+
+def note_row(match: int, number: int, note: dict[str, Any]) -> tuple[Any, ...]:
+    """What the rule wrote down, as a row."""
+    return match, number, note["round"], encoded({name: fact for name, fact in note.items() if name != "round"})
+
+
+def round_row(match: int, first: int, messages: Iterable[Message]) -> tuple[int, int, bytes]:
+    """The messages of a closed round as one row, numbered from `first` on; a reply's words stand with its call."""
+    told = [
+        (round, kind, sender.key if sender else None, [seat.key for seat in audience], content, attempt)
+        for round, kind, sender, audience, content, attempt in messages
+    ]
+    return match, first, orjson.dumps(told)
+
+
+def call_from(row: Sequence[Any]) -> Call:
+    """A call as a row keeps it."""
+    round, seat, attempt, saw, text, parts, reasoning, finish, model, *usage, latency, carry, sent, left_out, at = row
+    content: Content = tuple(Part(**part) for part in orjson.loads(parts)) if parts else text
+    carried, missed = orjson.loads(carry) if carry else None, tuple(left_out.split(",")) if left_out else ()
+    reply = Reply(content, reasoning or "", finish, Usage(*usage), model, latency, carried, sent, missed)
+    return Call(round, Seat.of(seat), attempt, saw, reply, at)
+
+
+def parts_of(content: Content) -> str | None:
+    """The parts of a message that is more than text, as JSON."""
+    return None if isinstance(content, str) else encoded([asdict(part) for part in content])
+
+
+def encoded(value: Any) -> str:
+    """A value as JSON."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError as wrong:
+        raise StoreError(f"only plain data can be kept on record: {wrong}") from None
+
+
+def prepare(connection: sqlite3.Connection, path: Path) -> str:
+    """Durable commits; the notice says where the file system allows only the slower way."""
+    connection.execute("PRAGMA synchronous = FULL")
+    if not is_network(path):
+        (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        if mode == "wal":
+            return ""
+    connection.execute("PRAGMA journal_mode = DELETE")
+    return f"{path.parent} is on a file system where SQLite's WAL does not work: a rollback journal is used, commits are slower"
+
+
+def write(connection: sqlite3.Connection, batch: Batch, token: str) -> None:
+    """One transaction: all of the batch, or nothing, and nothing if the run is no longer ours."""
+    connection.execute("BEGIN IMMEDIATE")
+    if connection.execute("SELECT 1 FROM runs WHERE token = ?", (token,)).fetchone() is None:
+        raise StoreError("another process has taken this run over")
+    if batch.claims:
+        connection.execute(CLAIM, (time.time(), encoded(batch.claims)))
+    for statement, rows in batch.inserts.items():
+        insert(connection, statement, rows)
+    if batch.ends and connection.execute(END, (encoded(batch.ends),)).rowcount != len(batch.ends):
+        raise StoreError("a match has ended before")
+    for statement, values in batch.changes:
+        connection.execute(statement, values)
+    connection.execute("COMMIT")
+
+
+def insert(connection: sqlite3.Connection, statement: str, rows: list[tuple[Any, ...]]) -> None:
+    """Rows in as few statements as their number allows."""
+    for at in range(0, len(rows), ROWS):
+        chunk = rows[at : at + ROWS]
+        connection.execute(statement + marks(len(chunk[0]), len(chunk)), [value for row in chunk for value in row])
+
+
+@cache
+def marks(columns: int, rows: int) -> str:
+    """The places of so many rows in a statement."""
+    return ",".join([f"({','.join('?' * columns)})"] * rows)
+
+
+def settle(connection: sqlite3.Connection, token: str) -> None:
+    """Let go, and fold everything into the one file, so that it can be copied; a reader may prevent that without harm."""
+    try:
+        connection.execute("UPDATE runs SET owner = NULL, token = NULL WHERE token = ?", (token,))
+        connection.execute("PRAGMA busy_timeout = 200")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.execute("PRAGMA journal_mode = DELETE")
+    except sqlite3.Error:
+        pass

@@ -1,0 +1,281 @@
+"""The journal as one SQLite file: one writer thread, one commit for all that waits."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import orjson
+
+from parley.errors import StoreError
+from parley.match.match import Outcome
+from parley.match.record import Call, Record
+from parley.plans import MatchSpec
+from parley.rules.pool import Message, Seat
+from parley.store.sqlite.create import Inserts, begin
+from parley.store.sqlite.owner import lives, me
+from parley.store.sqlite.rows import (
+    CALL,
+    EFFECT,
+    FIELDS,
+    MATCH,
+    NOTE,
+    ROUND,
+    SCORE,
+    VIOLATION,
+    Batch,
+    call_from,
+    call_row,
+    encoded,
+    match_row,
+    note_row,
+    prepare,
+    round_row,
+    settle,
+    violation_row,
+    write,
+)
+from parley.store.sqlite.schema import migrate, version_of
+
+CROWD, LINGER = 16, 0.003  # callers that make it worth waiting, and for how many seconds
+
+
+class SqliteJournal:
+    """A run in one SQLite file."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path, self.token, self.notice, self.commits = path, os.urandom(8).hex(), "", 0
+        self._fault = ""
+        found = os.stat(path)
+        self._file = found.st_dev, found.st_ino
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self._batch, self._idle = Batch(), asyncio.Event()
+        self._idle.set()
+        self._queue: SimpleQueue[Batch | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._write_all, args=(connection,), name="journal", daemon=True)
+        self._kept: dict[int, dict[tuple[int, str, int], Call]] = {}
+        self._effects: dict[int, dict[tuple[int, int], tuple[bytes, Any]]] = {}
+
+    @classmethod
+    async def create(
+        cls,
+        path: Path,
+        run: str,
+        config: bytes,
+        identity: bytes,
+        items: Sequence[tuple[str, bytes]] = (),
+        taken: Iterable[Inserts] = (),
+    ) -> SqliteJournal:
+        """Begin the file of a new run, with what it takes over from another."""
+        begin(path, run, config, identity, items, taken)
+        return await cls.open(path)
+
+    @classmethod
+    async def open(cls, path: Path) -> SqliteJournal:
+        """Take a run to play it: nobody else may play it meanwhile."""
+        try:
+            connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False, cached_statements=512)
+            try:
+                journal = cls(path, connection)
+                migrate(connection, version_of(connection, str(path)))
+                journal._take(connection)
+                journal._load(connection)
+                journal.notice = prepare(connection, path)
+            except BaseException:
+                connection.close()
+                raise
+        except (OSError, sqlite3.Error) as wrong:
+            raise StoreError(f"{path} cannot be written: {wrong}") from None
+        journal._thread.start()
+        await journal.commit("UPDATE runs SET state = 'running', stop_status = NULL, stop_reason = NULL", ())
+        return journal
+
+    def _take(self, connection: sqlite3.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        owner, beat = connection.execute("SELECT owner, beat FROM runs").fetchone()
+        if owner and lives(owner, beat or 0):
+            connection.execute("ROLLBACK")
+            raise StoreError(f"{self.path} is being played by process {owner}: wait for it or stop it")
+        connection.execute("UPDATE runs SET owner = ?, token = ?, beat = ?", (me(), self.token, time.time()))
+        connection.execute("COMMIT")
+
+    def _load(self, connection: sqlite3.Connection) -> None:
+        """What unfinished matches have on record."""
+        open_matches = "SELECT number FROM matches WHERE state NOT IN ('done', 'aborted')"
+        for match, *row in connection.execute(f"SELECT match, {FIELDS} FROM calls WHERE match IN ({open_matches})"):
+            call = call_from(row)
+            self._kept.setdefault(match, {})[call.round, call.seat.key, call.attempt] = call
+        for match, round, number, saw, result in connection.execute(f"SELECT * FROM effects WHERE match IN ({open_matches})"):
+            self._effects.setdefault(match, {})[round, number] = saw, orjson.loads(result)
+
+    async def reconfigure(self, config: bytes) -> None:
+        await self.commit("UPDATE runs SET config = ?", (config.decode(),))
+
+    async def spent(self, calls: int, usd: float | None) -> None:
+        await self.commit("UPDATE runs SET spent = ?", (encoded({"calls": calls, "usd": usd}),))
+
+    async def lost(self, requests: Mapping[str, Mapping[str, int]]) -> None:
+        await self.commit("UPDATE runs SET lost = ?", (encoded(requests),))
+
+    async def price(self, prices: Sequence[Mapping[str, Any]]) -> None:
+        await self.commit("UPDATE runs SET prices = ?", (encoded(prices),))
+
+    async def plan(self, specs: Sequence[MatchSpec]) -> None:
+        for spec in specs:
+            self._batch.inserts[MATCH].append(match_row(spec))
+        await self.commit("UPDATE runs SET planned = MAX(planned, (SELECT COUNT(*) FROM matches))", ())
+
+    def claim(self, number: int) -> Record:
+        self._batch.claims.append(number)
+        self._wake()
+        return MatchRecord(self, number, self._kept.pop(number, {}), self._effects.pop(number, {}))
+
+    async def heartbeat(self) -> None:
+        await self.commit("UPDATE runs SET beat = ?", (time.time(),))
+
+    async def finish(self, number: int, outcome: Outcome) -> None:
+        batch = self._batch
+        scores = [(number, seat.key, metric, value) for seat, by in outcome.scores.items() for metric, value in by.items()]
+        violations = [violation_row(number, n, violation) for n, violation in enumerate(outcome.violations)]
+        notes = [note_row(number, n, note) for n, note in enumerate(outcome.notes)]
+        for statement, rows in ((SCORE, scores), (VIOLATION, violations), (NOTE, notes)):
+            if rows:
+                batch.inserts[statement] += rows
+        batch.ends.append((number, outcome.state, outcome.reason or None, outcome.rounds, time.time()))
+        await self.acknowledged()
+
+    async def fail(self, number: int, reason: str) -> None:
+        await self.commit("UPDATE matches SET state = 'failed', reason = ? WHERE number = ?", (reason, number))
+
+    async def end(self, state: str, status: str | None, reason: str) -> None:
+        self._batch.changes.append(("UPDATE matches SET state = 'stopped' WHERE state = 'running'", ()))
+        await self.commit("UPDATE runs SET state = ?, stop_status = ?, stop_reason = ?", (state, status, reason or None))
+
+    async def close(self) -> None:
+        """Let go of the run; the file is whole by itself afterwards."""
+        if self._thread.is_alive():
+            await self._idle.wait()
+            self._queue.put(None)
+            await self._ended
+
+    def acknowledged(self) -> asyncio.Future[None]:
+        """Done when everything that was put into the batch so far is on disk."""
+        future: asyncio.Future[None] = self._loop.create_future()
+        if self._fault:
+            future.set_exception(StoreError(self._fault))
+        else:
+            self._batch.waiting.append(future)
+            self._wake()
+        return future
+
+    def add_call(self, number: int, call: Call) -> None:
+        self._batch.inserts[CALL].append(call_row(number, call))
+
+    def add_round(self, number: int, messages: Sequence[Message], first: int) -> None:
+        if messages:
+            self._batch.inserts[ROUND].append(round_row(number, first, messages))
+            self._wake()
+
+    def add_effect(self, match: int, round: int, number: int, saw: bytes, result: Any) -> None:
+        self._batch.inserts[EFFECT].append((match, round, number, saw, encoded(result)))
+
+    async def commit(self, statement: str, values: tuple[Any, ...]) -> None:
+        self._batch.changes.append((statement, values))
+        await self.acknowledged()
+
+    def _wake(self) -> None:
+        if self._idle.is_set():
+            self._idle.clear()
+            self._loop.call_soon(self._hand_over)
+
+    def _hand_over(self) -> None:
+        self.commits += 1
+        batch, self._batch = self._batch, Batch()
+        self._queue.put(batch)
+
+    def _acknowledge(self, batch: Batch, fault: str) -> None:
+        """Tell those who wait. After a fault nothing is written any more: a record with a hole in it would be worse."""
+        self._fault = self._fault or fault
+        for future in [*batch.waiting, *(self._batch.waiting if self._fault else ())]:
+            if not future.done():
+                if self._fault:
+                    future.set_exception(StoreError(self._fault))
+                else:
+                    future.set_result(None)
+        if self._fault:
+            self._batch = Batch()
+        if self._batch and len(batch.waiting) >= CROWD:
+            self._loop.call_later(LINGER, self._hand_over)  # many come: a commit that waits a little serves more of them
+        elif self._batch:
+            self._hand_over()
+        else:
+            self._idle.set()
+
+    def _write_all(self, connection: sqlite3.Connection) -> None:
+        """The writer thread: one transaction a batch."""
+        try:
+            while (batch := self._queue.get()) is not None:
+                fault = ""
+                try:
+                    if not self._there():
+                        raise StoreError("the file has been moved or deleted while it was being written")
+                    write(connection, batch, self.token)
+                except Exception as wrong:  # whatever it is, nobody may wait for ever
+                    fault = f"{self.path} could not be written: {wrong}"
+                    with suppress(sqlite3.Error):
+                        connection.execute("ROLLBACK")
+                self._loop.call_soon_threadsafe(self._acknowledge, batch, fault)
+        finally:
+            if self._there():
+                settle(connection, self.token)
+            connection.close()
+            self._loop.call_soon_threadsafe(self._ended.set_result, None)
+
+    def _there(self) -> bool:
+        """Whether the file that is written is still the one under its name."""
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return False
+        return (found.st_dev, found.st_ino) == self._file
+
+
+class MatchRecord:
+    """One match's part of the journal."""
+
+    __slots__ = ("_effects", "_journal", "_kept", "_number")
+
+    def __init__(
+        self,
+        journal: SqliteJournal,
+        number: int,
+        kept: dict[tuple[int, str, int], Call],
+        effects: dict[tuple[int, int], tuple[bytes, Any]],
+    ) -> None:
+        self._journal, self._number, self._kept, self._effects = journal, number, kept, effects
+
+    def call(self, round: int, seat: Seat, attempt: int) -> Call | None:
+        return self._kept.get((round, seat.key, attempt)) if self._kept else None
+
+    def append(self, call: Call) -> Awaitable[None]:
+        self._journal.add_call(self._number, call)
+        return self._journal.acknowledged()
+
+    def effect(self, round: int, number: int) -> tuple[bytes, Any] | None:
+        return self._effects.get((round, number))
+
+    async def append_effect(self, round: int, number: int, saw: bytes, result: Any) -> None:
+        self._journal.add_effect(self._number, round, number, saw, result)
+        await self._journal.acknowledged()
+
+    def circulate(self, messages: list[Message], first: int) -> None:
+        self._journal.add_round(self._number, messages, first)

@@ -1,0 +1,268 @@
+"""How answers to questions are read from free text: the letter of a choice, a number, a few words."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+from typing import Any
+
+import orjson
+
+from parley.errors import Unreadable
+from parley.rules.items import LETTERS, Question
+from parley.rules.numerals import DENIED, LONGEST_ANSWER, folded, only_number, plain, same
+from parley.rules.parsing import objects_in
+from parley.rules.readers import Said
+from parley.rules.task import Prompt
+from parley.tasks._common.announcements import CHOSEN, STATED, WEAK, announced, objects
+
+DECORATION = re.compile(r"^[\s*_`]+|(?:\s|\*\*|__|`)+$|\.$")
+OPENING, CLOSING = r"[\s(\[{（【「“\"'*_`$]{0,20}", r"[\s)\]}）】」”\"'*_`$.。!！]{0,20}"
+SIGNS = " \t\r\n()[]{}（）【】「」“”\"'*_`$.。!！,;:"
+ALONE = re.compile(rf"{OPENING}([A-Za-z]){CLOSING}")
+LEADING = re.compile(r"[(\[（【「“\"'*_`$]*([A-Z]|[a-z](?=\)))(?:[)\]）】」”\"'*_`$]*[.:：、)\]）】]|[)\]）】」”\"'*_`$]+)(?!\w)")
+LETTER = r"(?!A\s+(?!or\b|and\b|is\b)[a-z]|I\b)([A-Z])(?![\w'’])"  # no article, no pronoun
+MENTIONED = re.compile(rf"(?<![\w'’]){LETTER}")
+MARKED = re.compile(r"[(\[（【*]([A-Z])[)\]）】*]")
+BEHIND = re.compile(r"[)\]}）】」”\"'*_`$]*[.:：、,)-]?[\s*_`]*")  # what stands between a letter and its text
+ANOTHER = re.compile(
+    rf"(?:[\s)\]}}）】*]{{1,9}}|{CLOSING}(?:[(（\[]\s?)?(?:[,，;；/、&+]|[-=]>|→|\b(?:but\s)?now\b|\bor\b|\band\b|或者?|和|与|及)\s{{0,3}}"
+    rf"(?:(?:(?:or|and|maybe|perhaps|possibly|even|also|either)\b|可能是?|也许是?|或者?)\s{{0,3}}){{0,4}}){OPENING}{LETTER}"
+)
+CORRECTED = re.compile(
+    r"\b(?i:no\b(?=[\s,:.;!]*(?:wait|it|the|make|[a-z])\b)|wait|sorry|actually|correction|oops|scratch)\b"
+    rf"[^\n]{{0,40}}?(?<![\w'’]){LETTER}"
+)
+# What is said of a letter that takes it back, and letters that are named to be denied.
+FAULT = r"wrong|incorrect|false|mistakes?|mistaken|traps?|errors?|distractors?|impossible|excluded|eliminated"
+RIGHT = r"correct|right|true|answer|it|possible|valid|best|one"
+FEW = r"(?:\w{1,30}\s{1,3}){0,3}?"
+RETRACTED = re.compile(
+    r"[)\]}）】」”\"'*_`$]*\s{0,3}(?:[?？×✗✘❌]|(?:if|unless)\b"
+    rf"|[(（:：,.–—-]{{0,2}}\s{{0,3}}(?:(?:{FAULT})\b(?=\W{{0,5}}(?:\Z|[).,;\n]))|错误?(?!\w))"
+    r"|[,，]?\s{0,3}(?:(?:but|and|it|this|that|which)\s{1,3}){0,2}"
+    rf"(?:(?:is|was|are|seems|looks|would\s+be|may\s+be|can|could)\s{{1,3}}{FEW}(?:{FAULT}|not\s{{1,3}}{FEW}(?:{RIGHT}))\b"
+    r"|(?:is|was|ca|could|wo|would)n['’]t\b|cannot\b|can\s+not\b)"
+    r"|选?项?(?:是|也)?(?:错|不|有误)|[,，]\s?(?:这|那|它)个?(?:选项)?(?:显然)?(?:是|也)?(?:错|不|有误))",
+    re.IGNORECASE,
+)
+SUPPOSED = re.compile(
+    r"\b(?:if|suppose|assuming|worst|least|opposite)\b|若|如果|假如|假设|要是|有的|同学|[✗✘❌×]|[?？]\W{0,5}\Z", re.IGNORECASE
+)
+DENIED_LETTERS = re.compile(
+    r"(?i:\b(?:not|neither|nor|rather\s{1,3}than|instead\s{1,3}of|except|(?:any|anything|all|every)\b[^.,;\n]{0,30}?\bbut)|n['’]t"
+    r"|不(?:能|应|应该|会|可|该)?(?:是|选择?)?)\s{0,3}(?i:(?:the\s{1,3})?(?:answer|option|choice|选项))?"
+    r"(?:\s{0,3}(?:,|/|、|\bn?or\b|\band\b|或|和)?\s{0,3}[(（\[*]{0,2}[A-Z](?![\w'’])[)）\]*]{0,2})+"
+)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One of several choices, by its letter or its whole text; what names two of them is unreadable."""
+
+    choices: tuple[str, ...]
+    hint: str = "Answer with the letter of the right choice."
+    again: Prompt | None = None  # how it is asked for again, in another language say
+    schema: None = None
+
+    @property
+    def letters(self) -> str:
+        return LETTERS[: len(self.choices)]
+
+    @cached_property
+    def texts(self) -> dict[str, set[str]]:
+        """The letters of each text; a published question may have a choice twice."""
+        found: dict[str, set[str]] = {}
+        for letter, text in zip(self.letters, self.choices, strict=True):
+            found.setdefault(plain(text), set()).add(letter)
+        return found
+
+    def read(self, text: str) -> str:
+        words = folded(text).strip()
+        if (whole := ALONE.fullmatch(words)) and whole[1].upper() in self.letters:
+            return whole[1].upper()
+        found, around = objects(words)
+        inside = set[str]().union(*(self.meant(str(said)) for each in found for said in each.values()))
+        lines = unlisted(around.splitlines(), self.letters)
+        for named in (
+            inside | self.stated(around, STATED, CHOSEN),
+            self.stated(around, WEAK),
+            leading(lines, self),
+            mentioned(lines),
+        ):
+            if len(named & set(self.letters)) == 1:
+                return Said(*named & set(self.letters))
+            if named & set(self.letters):
+                raise Unreadable(f"it names more than one choice: {', '.join(sorted(named))}")
+        raise Unreadable(f"it names no choice from A to {self.letters[-1]}")
+
+    def stated(self, words: str, *patterns: re.Pattern[str]) -> set[str]:
+        """What is announced as the answer; the last announcement counts."""
+        return next(filter(None, (self.meant(rest) for rest in announced(words, *patterns))), set())
+
+    def meant(self, said: str) -> set[str]:
+        """The choices that these words begin with, or are; nothing where they take it back."""
+        letter = ALONE.fullmatch(said)
+        if letter and letter[1].upper() in self.letters:
+            return {letter[1].upper()}
+        if found := self.texts.get(plain(said)):
+            return found
+        first = re.match(rf"{OPENING}([{self.letters}])(?:(?=选?项)|(?![\w'’]))", said)
+        return self.with_others(first[1], said, first.end()) if first else set()
+
+    def with_others(self, letter: str, said: str, end: int) -> set[str]:
+        """A letter that is said and not taken back, the choice whose text follows it, and a letter beside it or instead."""
+        behind = BEHIND.match(said, end)
+        text = self.texts.get(plain(said[behind.end() if behind else end :]), set())
+        if letter in text:
+            return text if len(text) == 1 else {letter}
+        if RETRACTED.match(said, end):
+            return set()
+        others = ANOTHER.match(said, end), CORRECTED.search(said, end, end + LONGEST_ANSWER)
+        return {letter} | text | ({found[1] for found in others if found} & set(self.letters))
+
+    def write(self, value: Any, reason: str = "") -> str:
+        return str(value)
+
+    def sample(self, rng: Random) -> str:
+        return rng.choice(self.letters)
+
+
+@dataclass(frozen=True)
+class Weighed(Option):
+    """The choice whose letter a model finds the likeliest beginning of its reply: a reply is the log-probabilities of letters."""
+
+    def weigh(self, tokens: Mapping[str, float]) -> str:
+        """The reply that these tokens make; what begins with a letter in any spelling counts for it."""
+        chances: dict[str, float] = {}
+        for token, chance in tokens.items():
+            letter = token.strip(SIGNS)
+            if len(letter) == 1 and letter in self.letters:
+                chances[letter] = chances.get(letter, 0.0) + math.exp(chance)
+        return orjson.dumps({letter: math.log(chances[letter]) for letter in sorted(chances) if chances[letter]}).decode()
+
+    def read(self, text: str) -> Likeliest:
+        found = next((each for _, _, each in objects_in(text)), {})
+        chances = {letter: found[letter] for letter in self.letters if isinstance(found.get(letter), int | float)}
+        best = [letter for letter, chance in chances.items() if chance == max(chances.values())]
+        if len(best) != 1:
+            raise Unreadable("no letter is the likeliest" if best else "no letter is among the likeliest beginnings of the reply")
+        return Likeliest(best[0], {letter: math.exp(min(chance, 0.0)) for letter, chance in chances.items()})
+
+    def write(self, value: Any, reason: str = "") -> str:
+        return orjson.dumps({str(value): 0.0}).decode()
+
+
+class Likeliest(str):
+    """The letter that a model finds the likeliest, and the probability of each as the beginning of its reply."""
+
+    chances: Mapping[str, float]
+
+    def __new__(cls, letter: str, chances: Mapping[str, float]) -> Likeliest:
+        made = super().__new__(cls, letter)
+        made.chances = chances
+        return made
+
+
+@dataclass(frozen=True)
+class Exact:
+    """A number or a few words, after any reasoning: what is announced as the answer, or stands alone.
+
+    How a reply is read does not depend on the right answer, so that nothing can be learnt from being asked again.
+    """
+
+    hint: str = "End with a line that says `Answer:` and then the answer alone."
+    again: Prompt | None = None
+    schema: None = None
+
+    def read(self, text: str) -> Said:
+        words = folded(text).strip()
+        found, around = objects(words)
+        inside = [str(next(iter(each.values()))) for each in found]
+        stated = next(filter(None, (DECORATION.sub("", each) for each in announced(around, STATED))), "")
+        said = list(dict.fromkeys(each.strip() for each in [*inside, stated] if each.strip()))
+        if any(not same(each, said[0]) and not same(said[0], each) for each in said):
+            raise Unreadable("it names two different answers")
+        if said:
+            return Said(said[0])
+        lines = [line.strip() for line in words.splitlines() if line.strip()]
+        if len(lines) == 1:
+            return Said(lines[0][-LONGEST_ANSWER:])
+        if lines and (last := only_number(lines[-1][-LONGEST_ANSWER:])):
+            return Said(last)
+        raise Unreadable("it does not say which answer it gives")
+
+    def write(self, value: Any, reason: str = "") -> str:
+        return f"{reason}\nAnswer: {value}".strip()
+
+    def sample(self, rng: Random) -> Said:
+        return Said(str(rng.randint(0, 100)))
+
+
+def unlisted(lines: list[str], letters: str) -> list[str]:
+    """The lines of a reply less a list of the choices, where it says more than that."""
+    lines = [line.strip() for line in lines if line.strip()]
+    begun = {at: found[1] for at, line in enumerate(lines) if (found := LEADING.match(line)) and not ALONE.fullmatch(line)}
+    listed = len(begun) > 1 and "".join(begun.values()) == letters[: len(begun)]
+    others = [line for at, line in enumerate(lines) if at not in begun]
+    return others if listed and others else lines
+
+
+def leading(lines: list[str], option: Option) -> set[str]:
+    """What lines begin with, like `B. Paris`, or are, like `Paris`; where both are said they must agree."""
+    found = set()
+    for line in lines:
+        begun = LEADING.match(line) or ALONE.fullmatch(line)
+        if begun and begun[1].upper() in option.letters:
+            found |= option.with_others(begun[1].upper(), line, begun.end(1))
+        else:
+            found |= option.texts.get(plain(line), set())
+    return found
+
+
+def mentioned(lines: list[str]) -> set[str]:
+    """The letters in the last line less those that it denies, unless it denies anything else or supposes it."""
+    last = DENIED_LETTERS.sub(" ", lines[-1]) if lines else ""
+    return set() if DENIED.search(last) or SUPPOSED.search(last) else {*MARKED.findall(last), *MENTIONED.findall(last)}
+
+
+def is_right(said: str | None, item: Question) -> bool:
+    """Whether a question is answered right. Words that a limit of length has cut are no answer; a letter alone is whole."""
+    if said is None or getattr(said, "cut", False):
+        return False
+    return said == item.answer if item.choices else same(said, item.answer)
+
+
+WORD = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+(?:['’-]\w+)*")
+GIVEN = re.compile(
+    r"\b(?:(?:correct|right|actual|true) )?(?:answer|option|choice)(?: to [^.?!\n]{1,80}?)? (?:is|was|would be|should be)\b"
+    r"(?: (?:option|choice))?|(?:正确(?:的)?)?(?:答案|选项)(?:是|为|应该是|应为)"
+    r"|\b(?:you(?:'re| are) right|no|yes|indeed)\b[^.?!\n]{0,20}\bit is\b",
+    re.IGNORECASE,
+)
+CONFIRMED = r"{}[\"”’']? (?:is|was) (?:the )?(?:correct|right)\b"
+
+
+def words_in(text: str) -> int:
+    """How many words a text has; a Chinese character counts as one."""
+    return len(WORD.findall(text))
+
+
+def gives_away(said: str, right: str, letter: str = "") -> bool:
+    """Whether words announce the right answer as such; to mention a choice, or to ask about it, is not to give it away."""
+    named = rf"(?<!\w){re.escape(right)}(?!\w)"
+    spelt = rf"\W{{0,3}}{letter}(?![\w'’])" if letter else r"(?!)"  # the letter as it is written, which no article is
+    for found in GIVEN.finditer(said):
+        rest = re.split(r"[.?!\n。？！]", said[found.end() : found.end() + 200])[0]
+        there = re.match(spelt, rest) or re.search(named, rest, re.IGNORECASE)
+        if there and not DENIED.search(rest[: there.start()]):
+            return True
+    told = [
+        each for each in re.findall(r"[^.?!\n。？！]+[.?!\n。？！]?", said) if each[-1] not in "?？" and not DENIED.search(each)
+    ]
+    confirmed = re.compile(CONFIRMED.format(named), re.IGNORECASE), re.compile(CONFIRMED.format(rf"\b{letter or '(?!)'}"))
+    return any(pattern.search(each) for pattern in confirmed for each in told)

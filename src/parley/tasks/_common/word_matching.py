@@ -1,0 +1,105 @@
+"""When a guess names a word: by spelling, by its other names, or nearly so (AGE §3.4)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import product
+from unicodedata import category, normalize
+
+from parley.tasks._common.plurals import singulars
+
+NEAR = 0.8  # Jaro similarity above which two spellings are one word
+BASIS = f"jaro>{NEAR:g},synonyms,folded"  # as it stands in signatures
+ARTICLES = ("a", "an", "the")
+LISTED = re.compile(r"[,;/|\\\n&、，；或]|(?<=\w)\s*\+\s*(?=\w)|\b(?:and|or)\b")  # between words, of which only one may be named
+UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")  # scripts that put nothing between words
+MARKS = re.compile(r"[\u0300-\u036f]")
+PLURAL_S = re.compile(r"(?<=\w[^s])s$")
+LONGER = 4  # letters that a plural may have more than what it is the plural of
+
+
+@lru_cache(4096)
+def folded(text: str) -> str:
+    """A word or phrase without what does not matter: case, width, accents, marks, articles before it."""
+    words = words_of(text)
+    while len(words) > 1 and words[0] in ARTICLES:
+        words = words[1:]
+    return " ".join(words)
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text in lower case, without accents and marks."""
+    if text.isascii():
+        return re.findall(r"[a-z]+|[0-9]+", re.sub(r"(?<=\w)'(?=\w)", "", text.lower()))
+    shown = "".join(mark for mark in normalize("NFKC", text) if category(mark) != "Cf")  # invisible marks hide nothing
+    bare = MARKS.sub("", normalize("NFD", normalize("NFKC", shown.casefold())))
+    return re.findall(r"[^\W\d_]+|\d+", normalize("NFC", re.sub(r"(?<=\w)['’](?=\w)", "", bare)))
+
+
+@lru_cache(4096)
+def spellings(phrase: str) -> frozenset[str]:
+    """A folded phrase in one piece, as it stands and with its last or its first word in what may be its singular."""
+    words = phrase.split() or [""]
+    before, after = "".join(words[:-1]), "".join(words[1:])
+    found = {before + one for one in singulars(words[-1])} | {one + after for one in singulars(words[0])}
+    return frozenset(found | singulars(before + words[-1]) if len(words[-1]) == 1 else found)  # l e a v e s
+
+
+def similarity(one: str, other: str) -> float:
+    """Jaro's similarity of two spellings, folded and without the s of a plural; from 0 to 1."""
+    from rapidfuzz.distance import Jaro
+
+    return Jaro.similarity(PLURAL_S.sub("", folded(one)), PLURAL_S.sub("", folded(other)))
+
+
+def matches(guess: str, names: Sequence[str], others: Sequence[str] = ()) -> bool:
+    """Whether a guess names a word: it is one of its names, or nearly the first of them.
+
+    What lists several words names none, and what says one of the `others`, the names of the other word, does not either.
+    """
+    if not folded(guess) or not names:
+        return False
+    if any(same(guess, name) for name in names):
+        return True
+    listed = set(LISTED.findall(guess.strip().casefold())) - set(LISTED.findall(names[0].casefold()))
+    return not listed and not any(mentions(guess, other) for other in others) and similarity(guess, names[0]) > NEAR
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two phrases are one but for what does not matter, their number included."""
+    return not spellings(folded(one)).isdisjoint(spellings(folded(other)))
+
+
+def alike(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, str] | None:
+    """Names of two words that a guess could not tell apart, if there are any."""
+    for one, other in product(ours, theirs):
+        near = similarity(one, other) > NEAR and (one == ours[0] or other == theirs[0])
+        if near or same(one, other):
+            return one, other
+    return None
+
+
+def mentions(text: str, word: str) -> bool:
+    """Whether a text says a word: in any case, width or number, in one piece or in several."""
+    wanted = spellings(folded(word)) - {""}
+    if not wanted:
+        return False
+    words = words_of(text)
+    if UNSPACED.search(word):
+        return any(each in "".join(words) for each in wanted)
+    longest = max(map(len, wanted)) + LONGER
+    return any(says(words[start : start + longest], wanted, longest) for start in range(len(words)))
+
+
+def says(words: list[str], wanted: frozenset[str], longest: int) -> bool:
+    """Whether the first words, put together, are the wanted one."""
+    length = 0
+    for end, word in enumerate(words, 1):
+        length += len(word)
+        if length > longest:
+            return False
+        if not wanted.isdisjoint(spellings(" ".join(words[:end]))):
+            return True
+    return False

@@ -1,0 +1,196 @@
+"""Several runs analysed together: the comparison of models, and what it says of contamination (KIEval §4.2)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from parley.errors import UsageError, unknown
+from parley.results.scores import Findings, violations_of
+from parley.statistics.contamination import Contamination, Row, contamination, correlations
+from parley.statistics.matched_controls import Matched, matched
+from parley.store.sqlite.reader import Archive
+from parley.tasks.kieval.analysis import stops
+from parley.tasks.kieval.entries import TASKS, Entry, dataset_of, entries, merged
+from parley.tasks.kieval.model_table import Comparison, comparison
+from parley.tasks.kieval.scores_file import Scores
+from parley.tasks.kieval.token_costs import Scaling, Spent, forecast, spending, summed
+
+SCHEMA = "parley.report/1"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is wanted of an analysis beyond its runs."""
+
+    scores: Scores | None = None
+    reference: Sequence[str] = ()
+    without: Sequence[str] = ()
+    controls: Mapping[str, str] = field(default_factory=dict)  # suspect: control
+    newest: bool = False
+
+
+@dataclass
+class Record:
+    """What runs hold besides scores."""
+
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+    stops: list[dict[str, Any]] = field(default_factory=list)
+    violations: list[dict[str, Any]] = field(default_factory=list)
+    spent: list[Spent] = field(default_factory=list)
+    scaling: list[Scaling] = field(default_factory=list)
+    cautions: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Everything that a report on interviews and benchmarks says, as plain data."""
+
+    comparison: Comparison
+    correlations: list[Row]
+    contamination: Contamination | None
+    matched: list[Matched]
+    record: Record
+
+    @property
+    def cautions(self) -> list[str]:
+        return [*self.record.cautions, *self.comparison.cautions]
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """In the form that `--json` prints."""
+        return {
+            "schema": SCHEMA,
+            "runs": self.record.runs,
+            "datasets": self.comparison.datasets,
+            "models": self.comparison.models,
+            "cells": [
+                {
+                    "model": cell.model,
+                    "dataset": cell.dataset,
+                    "accuracy_from": cell.source,
+                    **cell.figures,
+                    "aspects": cell.aspects,
+                    "signatures": cell.signatures,
+                    "runs": cell.runs,
+                }
+                for cell in self.comparison.cells
+            ],
+            "overall": self.comparison.overall,
+            "columns": self.comparison.columns,
+            "correlations": self.correlations,
+            "contamination": self.contamination,
+            "matched": self.matched,
+            "stops": self.record.stops,
+            "violations": self.record.violations,
+            "cost": self.record.spent,
+            "scaling": self.record.scaling,
+            "cautions": self.cautions,
+        }
+
+
+def analysed(paths: Sequence[Path], asked: Asked) -> Analysis:
+    """The analysis of runs of these tasks."""
+    record = recorded(paths)
+    found = comparison(merged(record.entries, asked.newest), asked.scores)
+    if asked.newest:
+        record = counted(record, found)
+    record.spent = summed(record.spent)
+    points = found.points
+    for name in (*asked.reference, *asked.without):
+        if name not in found.models:
+            raise unknown("model", name, found.models)
+    return Analysis(
+        found,
+        correlations(points, list(asked.without)) if points else [],
+        contamination(points, list(asked.reference)) if points else None,
+        [each for suspect, control in asked.controls.items() for each in pairs(found, suspect, control)],
+        record,
+    )
+
+
+def recorded(paths: Sequence[Path]) -> Record:
+    """What all runs hold; those that only looked for questions are left out, and named."""
+    found = Record()
+    for path in paths:
+        with Archive(path) as archive:
+            config = archive.config
+            place = {"run": archive.id, "task": archive.identity["task"], "dataset": dataset_of(config.dataset)}
+            if place["task"] not in TASKS:
+                raise UsageError(
+                    f"{archive.id} played {place['task']}; only {' and '.join(TASKS)} are gathered by model and dataset"
+                )
+            if config.verify is not None:
+                found.cautions.append(
+                    f"{archive.id} looked for questions that instruments are sure of: no model is measured by it"
+                )
+                continue
+            findings = Findings(archive)
+            found.entries += entries(findings)
+            found.runs.append({**place, "name": config.name or None, "state": archive.state, "matches": len(findings.matches)})
+            found.stops += [{**place, **row} for row in stops(findings)]
+            found.violations += [{**place, **row} for row in faults(archive, len(findings.matches))]
+            if config.stop is not None:
+                sure = f"{100 * (1 - config.stop.alpha):g}%"
+                found.cautions.append(
+                    f"{archive.id} stopped by what it saw: its intervals hold at every look ({sure}), and are wider"
+                )
+            if archive.state != "done":
+                found.cautions.append(f"{archive.id} is not complete: {archive.state}, {archive.reason or 'still played'}")
+            if place["task"] == "kieval":
+                found.spent += spending(findings)
+                found.scaling += filter(None, [forecast(findings)])
+    return found
+
+
+def faults(archive: Archive, matches: int) -> list[dict[str, Any]]:
+    """How often who did what in which role."""
+    by = Counter((fault["alias"], fault["role"], fault["kind"]) for fault in violations_of(archive))
+    kept: dict[tuple[str, str, str], set[int]] = {}
+    for fault in violations_of(archive):
+        kept.setdefault((fault["alias"], fault["role"], fault["kind"]), set()).add(fault["match"])
+    return [
+        {"alias": alias, "role": role, "kind": kind, "count": count, "matches": len(kept[alias, role, kind])}
+        for (alias, role, kind), count in sorted(by.items())
+    ]
+
+
+def counted(record: Record, found: Comparison) -> Record:
+    """Only what belongs to the runs whose figures count, where others were set aside for newer ones."""
+    used = {(cell.model, run) for cell in found.cells for run in cell.runs}
+    runs = {run for _, run in used}
+    aside = [each["run"] for each in record.runs if each["run"] not in runs]
+    return Record(
+        [each for each in record.runs if each["run"] in runs],
+        record.entries,
+        [each for each in record.stops if (each["alias"], each["run"]) in used],
+        [each for each in record.violations if each["run"] in runs],
+        [each for each in record.spent if each.run in runs],
+        [each for each in record.scaling if each.run in runs],
+        [*record.cautions, *([f"set aside for newer runs: {', '.join(aside)}"] if aside else [])],
+    )
+
+
+def pairs(found: Comparison, suspect: str, control: str) -> list[Matched]:
+    """A suspect and its control on all datasets that both were measured on."""
+    for name in (suspect, control):
+        if name not in found.models:
+            raise unknown("model", name, found.models)
+    both = []
+    for dataset in found.datasets:
+        cells = [found.by[name, dataset] for name in (suspect, control) if (name, dataset) in found.by]
+        sides = [cell.answers for cell in cells if cell.answers is not None]
+        if len(sides) < 2:
+            continue
+        asked = {cell.model: "a benchmark" if "qa" in cell.signatures else "first answers" for cell in cells}
+        if len(set(asked.values())) > 1:
+            said = ", ".join(f"{model} from {source}" for model, source in asked.items())
+            raise UsageError(f"--control {suspect}={control}: accuracies on {dataset} do not compare ({said}); run qa for both")
+        both.append(matched(sides[0], sides[1]))
+    if not both:
+        raise UsageError(f"--control {suspect}={control}: no run has measured both on one dataset")
+    return both

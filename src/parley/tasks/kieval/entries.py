@@ -1,0 +1,165 @@
+"""Runs of interviews and of benchmarks, gathered by model and dataset: every figure with its interval, n and signature."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+from parley.errors import UsageError
+from parley.results.scores import Findings
+from parley.statistics.estimates import block_means
+from parley.statistics.intervals import Interval, interval
+from parley.statistics.matched_controls import PERCENT
+
+TASKS = ("kieval", "qa")
+SHARES = ("accuracy", "first_answer")  # of qa and kieval: from 0 to 1 there, in percent here
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A mean over n questions and where it lies; what no run has measured has neither n nor interval."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+    missing: int = 0
+    interval: str | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One model on one dataset in one task: by metric its figure, and the values question by question."""
+
+    model: str
+    dataset: str
+    task: str
+    signature: str
+    figures: dict[str, Figure]
+    questions: dict[str, dict[str, float]] = field(repr=False)
+    bounds: dict[str, tuple[float, float]] = field(repr=False)
+    runs: tuple[str, ...] = ()
+    requested: str = ""
+    created: float = 0.0
+    fixed: bool = True  # the number of questions was: the run did not stop by what it saw
+
+
+def entries(findings: Findings) -> list[Entry]:
+    """Everything that a run of one of these tasks says of its models."""
+    archive, config = findings.archive, findings.config
+    task, role = archive.identity["task"], findings.roles[0]
+    means, found = block_means(findings.observations), []
+    rows = [row for row in findings.results() if row["role"] == role]
+    for alias in dict.fromkeys(row["alias"] for row in rows):
+        figures, questions, bounds = {}, {}, {}
+        for row in (row for row in rows if row["alias"] == alias):
+            metric = named(task, row["metric"], config.params)
+            times = 100.0 if row["metric"] in SHARES and findings.bounds[row["metric"]] == (0, 1) else 1.0
+            bounds[metric] = (findings.bounds[row["metric"]][0] * times, findings.bounds[row["metric"]][1] * times)
+            mean, low, high = (None if row[end] is None else row[end] * times for end in ("mean", "low", "high"))
+            figures[metric] = Figure(mean, low, high, row["blocks"], row["missing"], row["interval"])
+            by = means.get((row["metric"], role, alias), {})
+            questions[metric] = {block: value * times for block, value in by.items()}
+        signature = next(row["signature"] for row in rows if row["alias"] == alias)
+        model = str(config.models[alias]["model"])
+        facts = (figures, questions, bounds, (archive.id,), model, archive.created, config.stop is None)
+        found.append(Entry(alias, dataset_of(config.dataset), task, signature, *facts))
+    return found
+
+
+def named(task: str, metric: str, params: dict[str, Any]) -> str:
+    """A metric by one name: the KIEval score by its convention, whichever of the two a run leads with."""
+    return f"kieval_{params.get('missing', 'played')}" if (task, metric) == ("kieval", "kieval") else metric
+
+
+def dataset_of(given: str | None) -> str:
+    """A dataset by one name, however its path was written."""
+    return "own items" if given is None else os.path.normpath(given) if os.sep in given else given
+
+
+def alike(signature: str) -> tuple[str, ...]:
+    """What a score rests on, but for the number of matches, which is n."""
+    return tuple(fact for fact in signature.split("|") if not fact.startswith("matches:"))
+
+
+def merged(found: Iterable[Entry], newest: bool = False) -> list[Entry]:
+    """One entry for a model, dataset and task; runs that were made alike are taken together, others are refused."""
+    kept: dict[tuple[str, str, str], Entry] = {}
+    for entry in sorted(found, key=lambda entry: entry.created):
+        key = (entry.model, entry.dataset, entry.task)
+        before = kept.get(key)
+        if before is None:
+            kept[key] = entry
+            continue
+        if set(entry.runs) & set(before.runs):
+            raise UsageError(f"the run {entry.runs[0]} is given twice")
+        if alike(entry.signature) == alike(before.signature) and entry.fixed and before.fixed:
+            kept[key] = pooled(before, entry)
+        elif newest:
+            kept[key] = entry
+        else:
+            there = f"{' and '.join(before.runs)} and {' and '.join(entry.runs)}"
+            raise UsageError(
+                f"{there} both give {entry.model} on {entry.dataset} ({entry.task}), and not alike: "
+                f"{differences([before.signature, entry.signature]) or 'one stopped by what it saw'}; "
+                "leave one out, or take the newest of such runs with --newest"
+            )
+    return list(kept.values())
+
+
+def pooled(one: Entry, other: Entry) -> Entry:
+    """Two runs that were made alike as one: questions that both put count once, by their mean."""
+    figures, questions = {}, {}
+    for metric in one.questions:
+        sides = [each.questions.get(metric, {}) for each in (one, other)]
+        by = {key: fmean(side[key] for side in sides if key in side) for key in {**sides[0], **sides[1]}}
+        low, high, kind = interval(list(by.values()), one.bounds[metric])
+        missing = sum(each.figures[metric].missing for each in (one, other) if metric in each.figures)
+        figures[metric] = Figure(fmean(by.values()) if by else None, low, high, len(by), missing, kind)
+        questions[metric] = by
+    facts = (one.bounds, (*one.runs, *other.runs), other.requested, other.created)
+    return Entry(one.model, one.dataset, one.task, other.signature, figures, questions, *facts)
+
+
+def differences(signatures: Sequence[str]) -> str:
+    """The facts that signatures do not share, in words."""
+    facts = [alike(signature) for signature in dict.fromkeys(signatures)]
+    shared = set(facts[0]).intersection(*facts[1:])
+    said = [", ".join(fact for fact in each if fact not in shared) for each in facts]
+    return " against ".join(part or "nothing of that" for part in dict.fromkeys(said)) if any(said) else ""
+
+
+def overall(figures: Sequence[Figure | None]) -> Figure:
+    """The unweighted mean over datasets, where all have a figure; the interval by what each dataset's leaves open.
+
+    Distances from the means to the ends of their intervals add up in squares (Zou & Donner 2008).
+    """
+    known = [figure for figure in figures if figure is not None and figure.value is not None]
+    if not known or len(known) < len(figures):
+        return Figure(None)
+    value, total = fmean(figure.value for figure in known if figure.value is not None), sum(figure.n or 0 for figure in known)
+    missing = sum(figure.missing for figure in known)
+    n = total if all(figure.n is not None for figure in known) else None
+    if len(known) == 1:
+        return known[0]
+    ends = together([(figure.value, figure.low, figure.high) for figure in known])
+    return Figure(value, ends.low, ends.high, n, missing, ends.kind)
+
+
+def together(parts: Sequence[tuple[float | None, float | None, float | None]]) -> Interval:
+    """The interval of a mean of independent means, from theirs; unknown if one of them is."""
+    below = above = 0.0
+    for value, low, high in parts:
+        if value is None or low is None or high is None:
+            return Interval(None, None, None)
+        below, above = below + (value - low) ** 2, above + (high - value) ** 2
+    mean = fmean(value for value, _, _ in parts if value is not None)
+    return Interval(mean - below**0.5 / len(parts), mean + above**0.5 / len(parts), "of means")
+
+
+def in_percent(values: dict[str, float]) -> dict[str, float]:
+    """Values without what rounding added to the ends of their range."""
+    return {key: min(max(value, PERCENT[0]), PERCENT[1]) for key, value in values.items()}

@@ -1,0 +1,135 @@
+"""What interviews took: tokens by role (KIEval, table 14), and what more models would cost, graded singly or in pairs (15)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from parley.money import costs, prices_of, total
+from parley.results.scores import Findings
+from parley.rules.pool import Seat
+from parley.runs.forecast import graded, scaling
+from parley.store.sqlite.reader import Archive
+from parley.tasks.kieval.entries import dataset_of
+
+MODELS = (1, 10, 100)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What one role took on one dataset: sums over so many conversations of so many models."""
+
+    run: str
+    dataset: str
+    role: str
+    models: int
+    conversations: int
+    calls: int
+    counted: int  # calls whose tokens are known
+    tokens_in: int | None
+    tokens_cached: int | None
+    tokens_out: int | None
+    usd: float | None
+    usd_at_least: float | None
+
+    def each(self, tokens: int | None) -> float | None:
+        """By conversation."""
+        return None if tokens is None or not self.conversations else tokens / self.conversations
+
+
+def spending(findings: Findings) -> list[Spent]:
+    """By role, from one run."""
+    archive, found = findings.archive, []
+    rows, money = archive.spending(), costs(archive)
+    cast = {alias for match in findings.matches for seat, alias in match["seats"].items() if Seat.of(seat).role in findings.roles}
+    for role in archive.identity["roles"]:
+        own = [row for row in rows if Seat.of(row["seat"]).role == role]
+        if not own:
+            continue
+        read, cached, said = (known(*(row[name] for row in own)) for name in ("tokens_in", "tokens_cached", "tokens_out"))
+        paid = total(row for row in money if row["role"] == role)
+        calls, counted = (sum(row[name] for row in own) for name in ("calls", "counted"))
+        dataset, played = dataset_of(findings.config.dataset), len(findings.matches)
+        size = (len(cast), played, calls, counted)
+        found.append(Spent(archive.id, dataset, role, *size, read, cached, said, paid.usd, paid.at_least))
+    return found
+
+
+def summed(found: Sequence[Spent]) -> list[Spent]:
+    """Runs on one dataset taken together."""
+    kept: dict[tuple[str, str], Spent] = {}
+    for one in found:
+        before = kept.get((one.dataset, one.role))
+        kept[one.dataset, one.role] = one if before is None else added(before, one)
+    return list(kept.values())
+
+
+def added(one: Spent, other: Spent) -> Spent:
+    """Two sums as one; of money only what is known of both is known of all."""
+    return Spent(
+        f"{one.run}, {other.run}",
+        one.dataset,
+        one.role,
+        one.models + other.models,
+        one.conversations + other.conversations,
+        one.calls + other.calls,
+        one.counted + other.counted,
+        known(one.tokens_in, other.tokens_in),
+        known(one.tokens_cached, other.tokens_cached),
+        known(one.tokens_out, other.tokens_out),
+        None if one.usd is None or other.usd is None else one.usd + other.usd,
+        None if (one.usd_at_least, other.usd_at_least) == (None, None) else (one.usd_at_least or 0) + (other.usd_at_least or 0),
+    )
+
+
+def known(*parts: int | None) -> int | None:
+    """The sum of what is known; None if nothing is."""
+    counts = [part for part in parts if part is not None]
+    return sum(counts) if counts else None
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """What more models would cost on a dataset, by what one has cost there."""
+
+    run: str
+    dataset: str
+    single: float
+    pair: float
+    rows: list[dict[str, float]]
+
+
+def forecast(findings: Findings) -> Scaling | None:
+    """From one run's instruments; None where not all of their tokens are known, or nobody sends a bill for them.
+
+    A pair is taken to cost, on every question, one reply of the evaluator to both conversations in full.
+    """
+    archive, instruments = findings.archive, findings.config.instruments
+    models = {
+        alias for match in findings.matches for seat, alias in match["seats"].items() if Seat.of(seat).role in findings.roles
+    }
+    paid = [row for row in costs(archive) if row["role"] in instruments]
+    usd = total(paid).usd
+    if not usd or not models or not findings.matches:
+        return None
+    single, pair = usd / len(models), in_pairs(archive, findings)
+    place = (archive.id, dataset_of(findings.config.dataset))
+    return None if pair is None else Scaling(*place, single, pair, scaling(single, pair, MODELS))
+
+
+def in_pairs(archive: Archive, findings: Findings) -> float | None:
+    """What it would cost to compare two models on all questions, each at the length that its interview had in the end."""
+    prices, by_question = prices_of(archive), dict[str, list[float]]()
+    for match in findings.matches:
+        calls = [call for call in archive.calls(match["number"]) if call.seat.role == "evaluator"]
+        if not calls:
+            continue
+        last = max(calls, key=lambda call: (call.round, call.attempt))
+        price = prices.of(match["seats"][last.seat.key], last.reply.model)
+        read, said = last.reply.usage.tokens_in, last.reply.usage.tokens_out
+        if price is None or read is None or said is None:
+            return None
+        rate = price.rate(2 * read)
+        by_question.setdefault(match["block"], []).append(graded(2 * read, said, rate.input, rate.output))
+    return sum(fmean(each) for each in by_question.values()) if by_question else None

@@ -1,0 +1,181 @@
+"""Word guessing: two groups describe two words that are alike, and everybody guesses the other one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from parley import Metric, Prompt, Referee, Role, Scores, Seat, Sight, Task, WordPair
+from parley.tasks._common.word_matching import BASIS, alike, folded, matches, mentions
+from parley.tasks.word_guessing.descriptions import TELLING, VAGUE, associations, field, form
+from parley.tasks.word_guessing.scoring import BEYOND, Never, scored, successful
+
+OWN_WORD = "own word said"
+REPEATED = "description repeated"
+EMPTY = "nothing described"
+SPREADS = {"age": 0.2, "comprehension": 0.25, "confusion": 0.25}
+
+
+@dataclass(frozen=True)
+class WordGuessing(Task):
+    """Describe your word so that the others do not find it, and find theirs (adversarial guessing evaluation, AGE).
+
+    rounds        how often everybody has a turn, at the most
+    end           after all rounds, or after the one in which both words are guessed
+    open_guesses  whether all players see what is guessed
+    unit          in what first right guesses are counted: turns of the whole match, or rounds
+    length        of the longest possible match, or of the actual one
+    never         what a player has who never guesses right
+    only          whether all matches count, or only those that took more than two rounds until both words were guessed
+    topics        those that are played; none named: all
+    n             how many players there are
+    me            the player who is told
+    word          its secret word
+    number        the round
+    why           what a description is refused for
+    who           the player who has just had its turn
+    said          how it has described its word, quoted
+    guesses       what it has guessed, quoted
+    """
+
+    rounds: int = 5
+    end: Literal["rounds", "all_guessed"] = "rounds"
+    open_guesses: bool = False
+    unit: Literal["turn", "round"] = "turn"
+    length: Literal["maximum", "actual"] = "maximum"
+    never: Never = "zero"
+    only: Literal["all", "successful"] = "all"
+    topics: tuple[str, ...] = ()
+
+    roles = {"players": Role(2, 10, step=2)}
+    item_type = WordPair
+    picks = {"topics": "topic"}
+    in_turn = True
+    stand_in = "guesser"
+
+    async def play(self, referee: Referee, players: list[Seat]) -> Scores:
+        pair: WordPair = referee.item
+        first_group = referee.rng.sample(players, len(players) // 2)
+        words = {player: pair.a if player in first_group else pair.b for player in players}
+        for player in players:
+            referee.tell(player, referee.render(RULES, n=len(players), me=str(player), word=words[player]))
+        referee.tell(players, referee.render(HEARD[self.open_guesses]))
+
+        turn, number, both, described = 0, 0, None, list[str]()
+        firsts: dict[Seat, int | None] = dict.fromkeys(players)
+        for number in range(1, self.rounds + 1):
+            for player in players:
+                turn += 1
+                others = [other for other in players if other != player]
+                said = await self.turn(referee, player, others, number, words[player], described)
+                self.circulate(referee, player, others, said, words[player])
+                own, opponents = pair.names(words[player]), [other for other in others if words[other] != words[player]]
+                right = said and any(matches(said[field(each)], pair.names(words[each]), own) for each in opponents)
+                if right and firsts[player] is None:
+                    firsts[player] = turn if self.unit == "turn" else number
+            if both is None and len({words[player] for player in players if firsts[player]}) == 2:
+                both = number
+            if both and self.end == "all_guessed":
+                break
+
+        referee.note(guessing={"words": words, "firsts": firsts, "rounds": number, "both": both})
+        if self.only == "successful" and not successful(both):
+            return dict.fromkeys(players)
+        longest, actual = (len(players) * self.rounds, turn) if self.unit == "turn" else (self.rounds, number)
+        return scored(firsts, words, longest if self.length == "maximum" else actual, self.never)
+
+    async def turn(
+        self, referee: Referee, player: Seat, others: Sequence[Seat], number: int, word: str, described: list[str]
+    ) -> dict[str, str] | None:
+        """A description that keeps the rules, and guesses; None if there is none after it was asked for again."""
+        text = referee.render(TURN, number=number)
+        for _ in range(2):
+            said = await referee.ask(player, text, expect=form(*others), default=None, attempts=2)
+            if said is None:
+                return None
+            words = folded(said["description"])
+            wrong = {EMPTY: not words, OWN_WORD: mentions(said["description"], word), REPEATED: words in described}
+            fault = next((fault for fault, holds in wrong.items() if holds), None)
+            if fault is None:
+                described.append(words)
+                return said
+            referee.fault(player, fault, said["description"])
+            text = referee.render(REFUSED, why=referee.render(WHY[fault]))
+        return None
+
+    def circulate(self, referee: Referee, player: Seat, others: list[Seat], said: dict[str, str] | None, word: str) -> None:
+        """Let the others know what a player said; guesses only where they are open, and never the player's own word."""
+        if said is None:
+            referee.tell(others, referee.render(VOID, who=str(player)))
+            return
+        referee.tell(others, referee.render(DESCRIBED, who=str(player), said=referee.quote(said["description"], player)))
+        shown = [(other, said[field(other)]) for other in others if not mentions(said[field(other)], word)]
+        guesses = "\n".join(f"{other}: {guess}" for other, guess in shown if folded(guess))
+        if self.open_guesses and guesses:
+            referee.tell(others, referee.render(GUESSED, who=str(player), guesses=referee.quote(guesses, player)))
+
+    def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
+        return [Metric(name, 0, 1, epsilon=0.05, spread=spread, digits=3) for name, spread in SPREADS.items()]
+
+    def unfit(self, item: WordPair) -> str:
+        if self.topics and item.topic not in self.topics:
+            return f"of {item.topic}" if item.topic else "of no topic"
+        same = alike(item.names(item.a), item.names(item.b))
+        return f"in which {same[0]!r} counts as {same[1]!r}" if same else ""
+
+    def basis(self) -> Mapping[str, str]:
+        return {"match": BASIS}
+
+    def __post_init__(self) -> None:
+        if self.rounds < 1:
+            raise ValueError(f"rounds must be at least 1, not {self.rounds}")
+        if self.only == "successful" and self.rounds <= BEYOND:
+            raise ValueError(f"only=successful keeps matches that took more than {BEYOND} rounds, and rounds is {self.rounds}")
+
+
+RULES = Prompt(
+    "rules",
+    """\
+You are {me} of {n} players in a guessing game. There are two secret words, which are alike but not the same. Half of the \
+players have one of them, the other half have the other, and you are not told who has which. Your secret word is “{word}”.
+
+The game has up to {rounds} rounds. In each round the players take their turns in the order of their numbers. In a turn a \
+player does two things: it describes its own word in a sentence or two, and it guesses the word of every other player. A \
+description must be true, must tell something that nobody has told before, and must not contain the player's own word. All \
+descriptions are read by everybody. A guess is a single word, or a name of a few words; leave it empty as long as you have none.
+
+You do well if you find the word of the other half early, and if they find yours late or not at all.""",
+)
+HEARD = {
+    False: Prompt("guesses_private", "Nobody but the referee sees what you guess."),
+    True: Prompt("guesses_open", "All players see what you guess, and you see what they guess."),
+}
+TURN = Prompt("turn", "Round {number} of {rounds}: it is your turn. Describe your word, and guess the words of the others.")
+REFUSED = Prompt("refused", "This cannot stand: {why}. Give your whole turn again; if this happens again, the turn is lost.")
+WHY = {
+    OWN_WORD: Prompt("why_own_word", "your description contains your own word"),
+    REPEATED: Prompt("why_repeated", "your description repeats one that was given before"),
+    EMPTY: Prompt("why_empty", "your description is empty"),
+}
+DESCRIBED = Prompt("described", "{who} has described its word:\n{said}")
+GUESSED = Prompt("guessed", "{who} has guessed:\n{guesses}")
+VOID = Prompt("void", "{who} has lost its turn without a description.")
+
+
+def guesser(sight: Sight, strength: float = 0.5, openness: float = 0.5) -> dict[str, str]:
+    """Tells what its word goes with in the share `openness` of its turns, else nothing; sees through others by `strength`."""
+    pair, rng, known = sight.item, sight.rng, associations(sight.item)
+    told = "\n".join(turn["content"] for turn in sight.view)
+    own = pair.a if f"“{pair.a}”" in sight.view[0]["content"] else pair.b
+    telling = [lead.format(thing) for thing in known[own] for lead in TELLING] if rng.random() < openness else []
+    vague = [f"It is {one} and {other}." for one in VAGUE for other in VAGUE if one != other]
+    reply = {"description": rng.choice([each for each in telling if each not in told] or [v for v in vague if v not in told])}
+    for name in list(sight.view.expect.fields)[1:]:  # type: ignore[attr-defined]
+        said = " ".join(said for who, said in sight.quoted if name == who.lower().replace(" ", "_"))
+        clear = [word for word in (pair.a, pair.b) if any(thing in said for thing in known[word])]
+        reply[name] = clear[0] if clear and rng.random() < strength else rng.choice(known[""])
+    return reply
+
+
+WordGuessing.bots = {"guesser": guesser}

@@ -1,0 +1,119 @@
+"""A table for tests: a rule fed by hand, seats that say what a function returns, transcripts to keep."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from parley.errors import Forfeit, TaskError
+from parley.match.match import Match, Outcome
+from parley.match.record import Call, Tape
+from parley.match.seating import seated, settled
+from parley.participants import Participant
+from parley.rules.pool import Pool, Seat, View, text_of
+from parley.rules.referee import Ask, Consult, Effect, Referee, Together
+from parley.rules.references import Lot, answered
+from parley.rules.task import Task
+
+MOST_REPLIES = 10_000  # a match that wants more has no end
+Speak = Callable[[View], str]
+
+
+class ByHand:
+    """A rule driven without any event loop: look at what is asked, feed values, read the scores. Works answer by themselves."""
+
+    def __init__(
+        self, task: Task, *, seed: int = 0, item: Any = None, works: Mapping[str, Any] | None = None, **seats: int
+    ) -> None:
+        counts = {name: seats.get(name, role.least) for name, role in task.roles.items()}
+        self.seats = [seat for name, role in task.roles.items() for seat in role.seats(name, counts[name])]
+        self.pool = Pool(self.seats)
+        self.referee = Referee(task, self.pool, seed, item)
+        self.scores: dict[Seat, dict[str, float | None]] | None = None
+        self.asked: Effect | None = None
+        self._task, self._works, self._lot = task, works or {}, Lot(seed)
+        self._script = task.play(self.referee, **seated(task, dict.fromkeys(self.seats)))
+        self._advance(lambda: self._script.send(None))
+
+    def answer(self, values: Any) -> None:
+        """Close the round with these values by seat (or a value for all), or give a program's result."""
+        asks = (self.asked,) if isinstance(self.asked, Ask) else self.asked.asks if isinstance(self.asked, Together) else ()
+        if asks and not isinstance(values, Mapping):
+            values = {seat: values for ask in asks for seat in ask.seats}
+        self.referee.round += bool(asks)
+        self._advance(lambda: self._script.send(values))
+
+    def forfeit(self) -> None:
+        """Close the round with a seat that gave no readable reply."""
+        self.referee.round += 1
+        self._advance(lambda: self._script.throw(Forfeit("no readable reply")))
+
+    def told(self, seat: Seat) -> list[str]:
+        """What the referee has said to a seat since it was asked last."""
+        return list(self.pool.conversations[seat].waiting)
+
+    def _advance(self, step: Callable[[], Effect]) -> None:
+        try:
+            self.asked = step()
+            while isinstance(self.asked, Consult) and self.asked.work in self._works:
+                asked = self.asked
+                answer = answered(self._works, asked.work, asked.question, asked.given, self._task.name, self._lot)
+                self.asked = self._script.send(answer)
+        except StopIteration as end:
+            self.asked, self.scores = None, settled(self._task, end.value, dict.fromkeys(self.seats))
+
+
+class Speaking:
+    """A participant that says what a function of its view returns, and remembers what it was shown."""
+
+    privy: bool = False
+
+    def __init__(self, speak: Speak, pause: Callable[[View], Awaitable[None]] | None = None) -> None:
+        self.views: list[View] = []
+        self._speak, self._pause = speak, pause
+
+    async def reply(self, view: View) -> str:
+        self.views.append(view)
+        if len(self.views) > MOST_REPLIES:
+            raise TaskError(f"the match does not end: {view.seat} was asked more than {MOST_REPLIES} times")
+        if self._pause is not None:
+            await self._pause(view)
+        return self._speak(view)
+
+    async def close(self) -> None:
+        pass
+
+
+class Listed(Tape):
+    """A record that remembers the order of its calls, so that it can be cut anywhere."""
+
+    def __init__(self, calls: Sequence[Call] = ()) -> None:
+        super().__init__()
+        self.order: list[Call] = list(calls)
+        self.calls = {(call.round, call.seat, call.attempt): call for call in calls}
+
+    async def append(self, call: Call) -> None:
+        await super().append(call)
+        self.order.append(call)
+
+
+def play(task: Task, cast: Mapping[Seat, Participant], **options: Any) -> Outcome:
+    """One match, from a test that has no event loop."""
+    return asyncio.run(Match(task, cast, **options).play())
+
+
+def transcript(outcome: Outcome, tape: Tape) -> str:
+    """A match as a text to keep and to review as a diff."""
+    lines = []
+    for message in tape.messages:
+        if message.sender is None:
+            to = ", ".join(str(seat) for seat in message.audience)
+            lines.append(f"[{message.round}] referee, {message.kind} → {to}:\n{text_of(message.content or '')}")
+        else:
+            reply = tape.calls[message.round, message.sender, message.attempt].reply
+            lines.append(f"[{message.round}] {message.sender}:\n{text_of(reply.content)}")
+    lines += [f"violation: {v.round} {v.seat} {v.kind}: {v.detail} ({v.outcome})" for v in outcome.violations]
+    lines.append(f"{outcome.state} after {outcome.rounds} rounds {outcome.reason}".rstrip())
+    lines += [f"{seat}: " + ", ".join(f"{name} {value}" for name, value in by.items()) for seat, by in outcome.scores.items()]
+    return "\n\n".join(lines) + "\n"
