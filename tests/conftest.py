@@ -5,7 +5,7 @@ import os
 import pytest
 from hypothesis import settings
 
-from parley import providers
+from parley.providers import _registry as providers
 
 settings.register_profile("parley", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("parley")

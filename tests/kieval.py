@@ -1,6 +1,6 @@
 """What KIEval's paper prints, as data: accuracies, KIEval scores, correlations."""
 
-from parley.statistics.positions import Point
+from parley.statistics.contamination import Point
 
 # Table 2: accuracy and KIEval score.
 MODELS = ["GPT-3.5", "LLaMA2 70B", "LLaMA2 13B", "LLaMA2 7B", "Mistral 7B", "Yi 6B", "MPT 7B"]

@@ -15,10 +15,10 @@ def serve(slots: int) -> None:
     import xllamacpp
 
     from parley import downloads as packaged
-    from parley.providers import _weights as weights
+    from parley.providers.embedded import SMOLLM2
 
     params = xllamacpp.CommonParams()
-    params.model.path = str(packaged.obtained(weights.SMOLLM2))
+    params.model.path = str(packaged.obtained(SMOLLM2))
     params.model_alias = {"smollm2"}
     params.n_parallel, params.n_ctx = slots, slots * 2048
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 2

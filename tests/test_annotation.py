@@ -31,7 +31,8 @@ from parley.statistics.preferences import Ballot, Pair, Side, kappa, kappa_betwe
 from parley.store.sqlite.reader import Archive
 from parley.store.sqlite.votes import FILE, HELD, Votes
 from parley.tables import wide
-from parley.tasks.kieval.rule import ASPECTS, KNOWS
+from parley.tasks.kieval.bots import KNOWS
+from parley.tasks.kieval.rule import ASPECTS
 from tests.test_cli import parley as command
 
 ROLES = {"interactor": "bot/interactor", "evaluator": "bot/evaluator"}

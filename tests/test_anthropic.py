@@ -2,9 +2,9 @@
 
 import pytest
 
-from parley import providers
 from parley.errors import ParticipantError, Refused, Rejected, UsageError
 from parley.match.protocol import Usage
+from parley.providers import _registry as providers
 from parley.rules.pool import Turn
 from parley.testing.server import sent
 from tests.wire import FORM, KEY, SYSTEM, TURNS, after_a_break, asked, body_of, replied, wired

@@ -2,8 +2,8 @@
 
 import pytest
 
-from parley import providers
 from parley.errors import UsageError
+from parley.providers import _registry as providers
 from parley.testing.server import says, sent
 from tests.wire import FORM, KEY, TURNS, asked, body_of, wired
 

@@ -7,8 +7,9 @@ import pytest
 
 import parley
 from parley import resume, run
-from parley.config import task_catalogue as catalogue
-from parley.config.task_catalogue import rule_digest, task_class, with_shared
+from parley.config import rule_digest as catalogue
+from parley.config.rule_digest import rule_digest, with_shared
+from parley.config.task_catalogue import task_class
 from parley.errors import ReplayError
 from tests import games
 

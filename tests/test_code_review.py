@@ -11,8 +11,8 @@ from parley import Code, Problem, Seat, UsageError, run
 from parley.audit.audit import audit
 from parley.errors import SandboxError
 from parley.results.parts.passes import pass_at
-from parley.runs.programs import awaited
-from parley.runs.seats import Tally
+from parley.runs.player import awaited
+from parley.runs.progress import Tally
 from parley.sandbox.executor import Sandbox
 from parley.tasks._common.writer_editor import ends
 from parley.tasks.code_review import CodeReview

@@ -6,7 +6,7 @@ import pytest
 
 from parley import TaskError
 from parley.config import task_catalogue as catalogue
-from parley.datasets import items_from
+from parley.datasets.catalogue import items_from
 from parley.testing import check_task
 from tests import games
 

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parley.errors import UsageError
-from parley.statistics.contamination import ABOVE, LOOK, SUSPECTED, combined, contamination, correlations
+from parley.statistics.contamination import ABOVE, LOOK, SUSPECTED, Point, combined, contamination, correlations
 from parley.statistics.line_fit import Errors, Spot, line
 from parley.statistics.matched_controls import Answers, matched
-from parley.statistics.positions import Point
 from parley.statistics.robust_line import below, slope
 from tests.kieval import MODELS, TABLE_3, TABLE_4, TABLE_5, points
 

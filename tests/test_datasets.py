@@ -13,12 +13,15 @@ from typing import NamedTuple
 import pytest
 
 import parley
-from parley import Problem, datasets
+from parley import Problem
 from parley.config.experiment import Experiment
 from parley.config.experiment_file import from_file
-from parley.datasets import Dataset, items_from, kind_at, named, usual
+from parley.config.selection import stored
+from parley.datasets import Dataset
+from parley.datasets import catalogue as datasets
+from parley.datasets.catalogue import items_from, kind_at, named, usual
 from parley.datasets.checks import references_run
-from parley.datasets.item_rows import item_from, stored
+from parley.datasets.item_rows import item_from
 from parley.datasets.reference_programs import can_fail, names_called, signature_of
 from parley.errors import UsageError
 from parley.sandbox.executor import Sandbox

@@ -12,9 +12,9 @@ import click
 import pytest
 
 import parley
-from parley import providers
 from parley.cli import COMMANDS, Lazy, command
 from parley.config import models_file as aliases
+from parley.providers import _registry as providers
 from parley.providers._endpoint import Endpoint
 
 ROOT = Path(__file__).parents[1]

@@ -11,7 +11,7 @@ from parley.config.prices import Prices
 from parley.runs import endings
 from parley.runs.budget import Budget, Call
 from parley.runs.player import CONCURRENCY, at_once
-from parley.runs.seats import Brake, Tally
+from parley.runs.progress import Brake, Tally
 from parley.store.config import Config
 from parley.store.sqlite.reader import Archive
 from parley.tables import plural

@@ -2,9 +2,10 @@
 
 import pytest
 
-from parley import UsageError, providers
+from parley import UsageError
 from parley.errors import KeyMissing
-from parley.participants import named
+from parley.participants._registry import named
+from parley.providers import _registry as providers
 from tests.endpoint import endpoint
 from tests.test_cli import parley
 

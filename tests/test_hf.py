@@ -18,9 +18,9 @@ from types import SimpleNamespace
 import pytest
 
 import parley
-from parley import providers
 from parley.errors import ParticipantError, Refused, Rejected, UsageError
 from parley.match.protocol import Request, Usage
+from parley.providers import _registry as providers
 from parley.providers import hf
 from parley.providers.hf import checkpoint as weights
 from parley.providers.hf.checkpoint import Checkpoint, harmless

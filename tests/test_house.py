@@ -28,9 +28,6 @@ PURE = {
 }  # fmt: skip
 # Imports that lead up, to be removed; none may be added.
 UPWARD = {
-    ("config.prepare", "runs.budget"),
-    ("config.prepare", "runs.rate_limits"),
-    ("match.match", "participants"),
     ("money", "config.prices"),
     ("report.build", "tasks.kieval.comparison"),
     ("report.build", "tasks.kieval.entries"),
@@ -42,9 +39,6 @@ UPWARD = {
     ("results.result", "tasks._common.corpus_analysis"),
     ("results.result", "tasks.kieval.analysis"),
     ("results.result", "tasks.word_guessing.analysis"),
-    ("store.config", "config.task_catalogue"),
-    ("tables", "statistics.role_tables"),
-    ("tasks.word_guessing.rule", "tasks.word_guessing.descriptions"),
 }
 
 

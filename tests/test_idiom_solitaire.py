@@ -10,9 +10,9 @@ import pytest
 import parley
 from parley import ParleyError, Seat
 from parley.audit.audit import audit
+from parley.datasets.dictionaries import Lexicon
 from parley.errors import ReplayError
-from parley.participants import make
-from parley.rules.references import Lexicon
+from parley.participants._registry import make
 from parley.store.sqlite.reader import Archive
 from parley.tasks.idiom_solitaire import FIRST, LENGTH, REPEATED, TURN, UNKNOWN, IdiomSolitaire
 from parley.testing import ByHand, Listed, Speaking, check_planted, check_task, play, transcript

@@ -9,9 +9,9 @@ from importlib import import_module
 import pytest
 
 import parley
-from parley import providers
 from parley.errors import ParticipantError, Refused, Rejected, UsageError
 from parley.match.protocol import Reply, Request, Usage
+from parley.providers import _registry as providers
 from parley.rules.pool import Turn
 from parley.runs import event_loop as eventloop
 

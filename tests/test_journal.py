@@ -24,9 +24,9 @@ from parley.plans import MatchSpec
 from parley.results.result import Result
 from parley.rules.pool import Part, Seat
 from parley.runs import player as runs
-from parley.store import files, find, folder
 from parley.store.sqlite import schema
 from parley.store.sqlite.filesystem import is_network, kind_of
+from parley.store.sqlite.folder import files, find, folder
 from parley.store.sqlite.owner import lives, started
 from parley.store.sqlite.reader import Archive
 from parley.store.sqlite.writer import SqliteJournal

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from parley import Question, Result, Seat, UsageError, rejudge, run, run_async
 from parley.config.experiment import steadied
 from parley.config.prepare import prepare_again
-from parley.datasets import items_from
-from parley.datasets.item_rows import spread
+from parley.config.selection import spread
+from parley.datasets.catalogue import items_from
 from parley.match.match import Match
 from parley.match.protocol import Reply
-from parley.participants import make
+from parley.participants._registry import make
 from parley.providers import _backoff as patience
 from parley.rules.bot_view import QUOTED
 from parley.runs.player import go_on

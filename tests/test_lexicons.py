@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.datasets import dictionaries as lexicons
-from parley.datasets.dictionaries import lexicon
+from parley.datasets.dictionaries import Lexicon, lexicon
 from parley.datasets.open_references import works_of
 from parley.downloads import Packaged
 from parley.errors import UsageError
-from parley.rules.references import Lexicon, Lot, WordList
+from parley.rules.references import Lot, WordList
 from parley.tasks.idiom_solitaire import IdiomSolitaire
 
 FORMS, DOUBTFUL = {"強": "强", "轉": "转", "龍": "龙", "門": "门"}, {"乾": "干", "於": "于"}

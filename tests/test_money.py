@@ -19,12 +19,13 @@ from parley import UsageError
 from parley.audit.audit import audit
 from parley.config.experiment import Experiment
 from parley.config.experiment_file import from_file
-from parley.config.prepare import prepare_again
+from parley.config.prepare import limit_of, prepare_again
 from parley.config.prices import Price, Prices, Rate, listed
 from parley.errors import Halted, ParticipantError
 from parley.match.protocol import Reply, Usage
 from parley.money import costs, money, remark, total
 from parley.participants._model import Model
+from parley.participants._registry import Limits
 from parley.providers import _backoff as patience
 from parley.providers import _transport as transport
 from parley.providers._meter import METER, Meter
@@ -32,11 +33,11 @@ from parley.results.result import Result
 from parley.rules.pool import Seat, Turn, View
 from parley.rules.readers import Text
 from parley.runs import budget as budget_module
-from parley.runs.budget import Budget, Known, limit_of
+from parley.runs.budget import Budget, Known
 from parley.runs.forecast import forecast, graded, scaling
 from parley.runs.player import go_on
-from parley.runs.rate_limits import Limits
-from parley.runs.seats import Brake, Placed, Tally
+from parley.runs.progress import Brake, Tally
+from parley.runs.seats import Placed
 from parley.runs.stand_ins import CACHE, tokens
 from parley.store.sqlite.reader import Archive
 from parley.tasks.public_goods import PublicGoods

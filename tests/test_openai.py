@@ -6,11 +6,11 @@ import logging
 import pytest
 
 import parley
-from parley import providers
 from parley.audit.audit import audit
 from parley.errors import ParticipantError, Rejected, UsageError
 from parley.match.protocol import Reply, Request, Usage
 from parley.providers import _capabilities as capabilities
+from parley.providers import _registry as providers
 from parley.providers._backoff import NOTICE
 from parley.rules.pool import Part, Turn
 from parley.testing.server import Server, says, sent

@@ -14,13 +14,15 @@ from parley.config.prepare import prepare
 from parley.errors import UsageError
 from parley.match.protocol import Reply, Usage
 from parley.participants._model import Model
+from parley.participants._registry import Limits
 from parley.providers import _backoff as patience
 from parley.providers import _capabilities as capabilities
 from parley.rules.pool import Seat, Turn, View
 from parley.rules.readers import Text
 from parley.runs import rate_limits as pace
-from parley.runs.rate_limits import Limits, Pace
-from parley.runs.seats import Brake, Placed, Tally
+from parley.runs.progress import Brake, Tally
+from parley.runs.rate_limits import Pace
+from parley.runs.seats import Placed
 from parley.store.config import Config
 from parley.testing.server import Server, reset, says, sent
 

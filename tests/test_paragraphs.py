@@ -12,7 +12,7 @@ import pytest
 
 from parley import Paragraph
 from parley.config.selection import fitting
-from parley.datasets import items_from, kind_at, named
+from parley.datasets.catalogue import items_from, kind_at, named
 from parley.datasets.formats.paragraphs import SEGMENTS
 from parley.datasets.xml_segments import found_in
 from parley.errors import UsageError

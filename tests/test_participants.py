@@ -16,13 +16,14 @@ from functools import partial
 import pytest
 
 import parley
-from parley import Amount, Example, Metric, Role, Task, Text, UsageError, participants, providers
+from parley import Amount, Example, Metric, Role, Task, Text, UsageError, participants
 from parley.errors import Halted, ParticipantError, Refused, Rejected
 from parley.match.match import Match, readied
 from parley.match.protocol import Reply, Usage
 from parley.match.record import Call
-from parley.participants import named
 from parley.participants._model import Model
+from parley.participants._registry import named
+from parley.providers import _registry as providers
 from parley.rules.pool import Part, Privy, Seat, Turn, View, text_of
 from parley.store.sqlite.rows import call_row
 from parley.tasks.public_goods import PublicGoods

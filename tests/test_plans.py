@@ -25,7 +25,7 @@ from parley.plans.race import Race
 from parley.plans.stop_targets import Stop, leading_metrics
 from parley.results.result import Result
 from parley.runs import player as runs
-from parley.runs.seats import Brake, Tally
+from parley.runs.progress import Brake, Tally
 from parley.statistics.anytime import Scale, anytime
 from parley.statistics.estimates import Observation, block_means, ranks
 from parley.statistics.stopping_rules import Watched, forecast

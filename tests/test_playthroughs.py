@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from parley.config.task_catalogue import task_class
-from parley.datasets import items_from
-from parley.match.record import unrun
-from parley.participants import make
+from parley.datasets.catalogue import items_from
+from parley.participants._registry import make
+from parley.runs.stand_ins import unrun
 from parley.testing import Listed, play, transcript
 
 FOLDER = Path(__file__).parent / "playthroughs"

@@ -9,11 +9,11 @@ import parley
 from parley import Paragraph, Problem, Prompt, UsageError
 from parley.cli.tasks import described, meaning_of
 from parley.config.experiment import Experiment
+from parley.config.prompt_overrides import chosen_prompts, unused_prompts
 from parley.config.task_catalogue import names, task_class
-from parley.participants import make
-from parley.rules.references import Lexicon
-from parley.rules.task import COMMON
-from parley.store.config import chosen_prompts, unused_prompts
+from parley.datasets.dictionaries import Lexicon
+from parley.participants._registry import make
+from parley.rules.prompts import COMMON
 from parley.tasks.public_goods import PublicGoods
 from parley.testing import play
 from tests.test_cli import parley as command

@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parley import providers
 from parley.cli import models
 from parley.config.prices import Prices
 from parley.config.task_catalogue import task_class
@@ -36,6 +35,7 @@ from parley.providers import (
 from parley.providers import (
     _error_bodies as answers,
 )
+from parley.providers import _registry as providers
 from parley.providers import (
     _secrets as keys,
 )
@@ -47,7 +47,7 @@ from parley.providers._meter import METER, Meter
 from parley.providers._secrets import address, redacted, setting
 from parley.rules.pool import Turn
 from parley.runs import event_loop as eventloop
-from parley.runs.seats import Tally
+from parley.runs.progress import Tally
 from parley.runs.stand_ins import USUAL, Guessing
 from parley.testing.server import Server, echo_of_the_key, flood, raw, reset, says, sent, silence, trickle
 from tests import wire

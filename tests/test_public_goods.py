@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from parley import Seat, UsageError
 from parley.match.record import Tape
-from parley.participants import make
+from parley.participants._registry import make
 from parley.participants.scripted import Scripted
 from parley.tasks.public_goods import PublicGoods, share
 from parley.testing import ByHand, play

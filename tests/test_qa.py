@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley import Question, Seat, Sight, UsageError, resume, run, run_async
-from parley.datasets import items_from
+from parley.datasets.catalogue import items_from
 from parley.datasets.open_references import works_of
 from parley.errors import ReplayError, Unreadable
 from parley.match.protocol import Reply

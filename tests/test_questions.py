@@ -13,9 +13,11 @@ from types import ModuleType
 import pytest
 
 from parley import Question, UsageError
-from parley.datasets import Dataset, all_datasets, items_from, kind_at, named
+from parley.config.selection import stored
+from parley.datasets import Dataset
+from parley.datasets.catalogue import all_datasets, items_from, kind_at, named
 from parley.datasets.formats.questions import GOES_ON
-from parley.datasets.item_rows import item_from, stored
+from parley.datasets.item_rows import item_from
 from parley.datasets.open_references import works_of
 from parley.tasks.qa import QA
 from tests.test_cli import parley as command

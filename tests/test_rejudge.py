@@ -11,7 +11,7 @@ from parley import Choice, Fields, Metric, ParleyError, RecordEnded, Result, Rol
 from parley.audit.audit import audit
 from parley.runs.player import start
 from parley.runs.rejudge import asked_of, rejudging
-from parley.store import find
+from parley.store.sqlite.folder import find
 from parley.testing.server import Server, says
 from tests.test_cli import parley as command
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.statistics.intervals import interval
-from parley.statistics.role_tables import Cell, Margin, Seated, margins, meetings, places, position_effects, role_tables, shown
+from parley.statistics.role_tables import Cell, Margin, Seated, margins, meetings, places, position_effects, role_tables
+from parley.tables import shown
 
 MODELS = ["GPT-4", "ChatGPT", "Claude 2", "PaLM"]
 NOT = None

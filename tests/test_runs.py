@@ -18,8 +18,9 @@ from parley.plans.fixed import scheduled
 from parley.providers import _backoff as patience
 from parley.results.result import Result
 from parley.runs import player as runs
+from parley.runs.progress import Brake, Tally
 from parley.runs.scheduler import Crew
-from parley.runs.seats import WAITS, Brake, Tally
+from parley.runs.seats import WAITS
 from parley.store.config import Config
 from parley.store.sqlite.reader import Archive
 from parley.tasks.public_goods import PublicGoods

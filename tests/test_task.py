@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley import Metric, Prompt, Role, Seat, Task, TaskError, UsageError, WordPair
+from parley.config.prompt_overrides import chosen_prompts
 from parley.rules.parameters import coerced
-from parley.store.config import chosen_prompts
 from parley.tasks.public_goods import PublicGoods
 from tests import games
 

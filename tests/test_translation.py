@@ -13,9 +13,9 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from parley import Paragraph, Seat, UsageError, resume, run
 from parley.config.task_catalogue import task_class
-from parley.datasets import items_from
+from parley.datasets.catalogue import items_from
 from parley.errors import ReplayError
-from parley.participants import make
+from parley.participants._registry import make
 from parley.rules.languages import LANGUAGES, language, pair_of
 from parley.tasks._common.overlap import of_corpus, overlap, pooled, signatures
 from parley.tasks.translation import Translation, sentences, together, worse

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import parley
 from parley import Result, Seat, UsageError, WordPair
 from parley.audit.audit import audit
-from parley.datasets import items_from
+from parley.datasets.catalogue import items_from
 from parley.plans.arrangements import Table, together
 from parley.results.parts.external import external
 from parley.rules.bot_view import QUOTED
@@ -23,7 +23,7 @@ from parley.rules.pool import text_of
 from parley.statistics.intervals import interval
 from parley.tasks._common.word_matching import mentions
 from parley.tasks.word_guessing.analysis import over_matches
-from parley.tasks.word_guessing.descriptions import associations
+from parley.tasks.word_guessing.bots import associations
 from parley.tasks.word_guessing.rule import EMPTY, OWN_WORD, REPEATED, WordGuessing
 from parley.testing import Listed, Speaking, check_planted, play
 

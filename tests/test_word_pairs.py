@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from parley import UsageError, WordPair
-from parley.datasets import items_from
+from parley.datasets.catalogue import items_from
 from parley.tasks._common.word_matching import alike, folded, matches, mentions, similarity
 
 LISTS = json.loads((files("parley.datasets") / "samples" / "word_pairs.json").read_text(encoding="utf-8"))

@@ -7,8 +7,8 @@ import pytest
 
 from parley import Prompt, Role, Seat, TaskError, Word, WordList
 from parley.config.experiment import Experiment
+from parley.datasets.dictionaries import Lexicon
 from parley.errors import ReplayError
-from parley.rules.references import Lexicon
 from parley.runs.forecast import forecast
 from parley.tasks.idiom_solitaire import IdiomSolitaire
 from parley.testing import ByHand, Listed, Speaking, play

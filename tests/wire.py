@@ -7,11 +7,11 @@ from contextlib import contextmanager
 import pytest
 
 import parley
-from parley import providers
 from parley.errors import ParleyError
 from parley.match.protocol import Reply, Request
 from parley.providers import _backoff as patience
 from parley.providers import _capabilities as capabilities
+from parley.providers import _registry as providers
 from parley.rules.pool import Turn
 from parley.testing.server import Server, sent
 

@@ -8,10 +8,11 @@ from parley.errors import Forfeit, ParleyError, RecordEnded, TaskError, UsageErr
 from parley.rules.bot_view import Sight
 from parley.rules.items import Paragraph, Problem, Question, WordPair
 from parley.rules.pool import Example, Seat, View
+from parley.rules.prompts import Prompt
 from parley.rules.readers import Amount, Choice, Code, Fields, Reader, Said, Text, Word
 from parley.rules.referee import Referee
 from parley.rules.references import Demonstrations, WordList
-from parley.rules.task import Metric, Prompt, Role, Scores, Task, Vetting
+from parley.rules.task import Metric, Role, Scores, Task, Vetting
 
 if _TYPE_CHECKING:
     from parley.api import rejudge, resume, run, run_async

@@ -7,8 +7,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from parley import store as stores
-from parley.config.experiment import Experiment
+from parley.config.experiment import Experiment, kept_apart
 from parley.config.experiment_file import from_file, is_file
 from parley.config.prepare import prepare_again
 from parley.errors import ParleyError, UsageError
@@ -19,7 +18,7 @@ from parley.runs.endings import Ending
 from parley.runs.event_loop import finished
 from parley.runs.rejudge import asked_of, rejudging
 from parley.runs.screening import start
-from parley.store.config import kept_apart
+from parley.store.sqlite import folder as stores
 
 Models = Mapping[str, Any] | Sequence[Any]
 

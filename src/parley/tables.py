@@ -8,9 +8,9 @@ import io
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
 
 from parley.errors import unknown
-from parley.statistics.role_tables import shown
 
 FORMATS = ("text", "markdown", "latex", "csv", "html")
 
@@ -135,3 +135,25 @@ def signed(value: float | None, digits: int = 2) -> str:
     """A difference as text."""
     text = number(value, digits)
     return text if value is None or text.startswith("-") else f"+{text}"
+
+
+def clip(value: object, most: int = 80) -> str:
+    """A value as it may stand in a message: short."""
+    try:
+        words = value if isinstance(value, str) else repr(value)
+    except (ValueError, RecursionError):  # a whole number too long to print, a list of lists of lists
+        words = "something that cannot be printed"
+    return words if len(words) <= most else words[: most - 1] + "…"
+
+
+def how_many(count: int) -> str:
+    """So many items, in words."""
+    return "1 item" if count == 1 else f"{count} items"
+
+
+def shown(value: float | None, digits: int = 2) -> str:
+    """A number as the paper prints it: half is rounded up, and what was not played is a dash."""
+    if value is None:
+        return "-"
+    clean = Decimal(f"{value:.{digits + 8}f}")  # 8.265 is a little less than that in binary
+    return f"{clean.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) + 0:f}"  # and no minus before a zero

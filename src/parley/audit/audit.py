@@ -24,7 +24,8 @@ from typing import Any
 
 import orjson
 
-from parley.audit.balance import Beginnings, uneven
+from parley.audit.balance import uneven
+from parley.audit.equal_information import Beginnings
 from parley.audit.messages import (
     brought_in,
     foreign_names,

@@ -11,9 +11,9 @@ from parley.config.prepare import names_of
 from parley.match.masking import masked
 from parley.match.record import Call
 from parley.rules.pool import text_of
-from parley.rules.readers import clip
 from parley.store.config import Config
 from parley.store.sqlite.reader import Archive
+from parley.tables import clip
 
 Messages = Sequence[Mapping[str, Any]]
 

@@ -14,10 +14,10 @@ from parley.match.match import Match
 from parley.match.protocol import Reply
 from parley.match.record import Call, Tape
 from parley.rules.pool import Seat, View, plain
-from parley.rules.readers import clip
 from parley.rules.referee import Consult, Effect
 from parley.rules.references import Lot, answered
 from parley.store.sqlite.reader import Archive
+from parley.tables import clip
 
 VIOLATION = ("round", "seat", "attempt", "kind", "detail", "outcome")
 NOTHING: Any = object()

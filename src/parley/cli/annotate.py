@@ -10,13 +10,13 @@ from typing import Any
 import click
 import orjson
 
-from parley import store as stores
 from parley.annotation.pair_sampling import cell, refuse_others
 from parley.annotation.study import USUAL, archives, file_of, prepared, results, study_of
 from parley.cli.annotate_terminal import voted
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_format, in_store
 from parley.errors import UsageError
+from parley.store.sqlite import folder as stores
 from parley.store.sqlite.votes import Study, Votes
 from parley.tables import Table, between, number, plural
 

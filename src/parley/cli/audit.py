@@ -7,12 +7,11 @@ from dataclasses import asdict
 import click
 import orjson
 
-from parley import store as stores
 from parley.audit.audit import CHECKS, Audit, audit
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_store
-from parley.rules.readers import clip
-from parley.tables import Table
+from parley.store.sqlite import folder as stores
+from parley.tables import Table, clip
 
 
 @click.command()

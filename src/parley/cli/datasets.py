@@ -10,9 +10,10 @@ import orjson
 from parley.cli.progress_line import fetching, say, standing
 from parley.cli.shared_options import as_json
 from parley.config.task_catalogue import task_class
-from parley.datasets import Dataset, all_datasets, items_from, kind_at, unread
-from parley.datasets.item_rows import how_many, kind_of
-from parley.tables import Table
+from parley.datasets import Dataset
+from parley.datasets.catalogue import all_datasets, items_from, kind_at, unread
+from parley.datasets.item_rows import kind_of
+from parley.tables import Table, how_many
 
 FAILED = 5
 

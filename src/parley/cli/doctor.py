@@ -13,21 +13,24 @@ from typing import Any
 import click
 import orjson
 
-from parley import __version__, providers
-from parley import store as stores
+from parley import __version__
 from parley.cli.env_file import check_env
 from parley.cli.shared_options import as_json, in_store
 from parley.config import models_file as aliases
 from parley.errors import ParleyError
 from parley.match.protocol import Reply, Request
-from parley.participants import LIMITS, http
+from parley.participants import http
 from parley.participants._model import Model
+from parley.participants._registry import LIMITS
+from parley.providers import _registry as providers
 from parley.providers._secrets import address, expanded, redacted, setting, shown_address
 from parley.rules.pool import Seat, Turn, View
-from parley.rules.readers import Text, clip
+from parley.rules.readers import Text
 from parley.rules.task import Task
 from parley.runs import event_loop as eventloop
+from parley.store.sqlite import folder as stores
 from parley.store.sqlite.filesystem import is_network, kind_of
+from parley.tables import clip
 
 PACKAGES = ("aiohttp", "orjson", "uvloop", "click", "rich", "fastjsonschema", "genai-prices")
 UNASKED: dict[str, Any] = {"model": None, "latency": None, "served": None, "error": None}

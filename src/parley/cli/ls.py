@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 import orjson
 
-from parley import store as stores
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_store
 from parley.errors import StoreError
 from parley.money import costs, total
 from parley.results.scores import run_facts
+from parley.store.sqlite import folder as stores
 from parley.store.sqlite.reader import Archive
 from parley.tables import Table
 

@@ -8,7 +8,6 @@ from typing import Any
 import click
 import orjson
 
-from parley import participants, providers
 from parley.cli.env_file import check_env
 from parley.cli.shared_options import as_json
 from parley.config import models_file as aliases
@@ -16,8 +15,10 @@ from parley.config import task_catalogue as catalogue
 from parley.config.experiment import Experiment
 from parley.config.prices import Price, Prices
 from parley.errors import UsageError
+from parley.participants import _registry as participants
 from parley.participants.bot import ANYWHERE
 from parley.participants.http import Options
+from parley.providers import _registry as providers
 from parley.providers._secrets import redacted, setting, shown_address
 from parley.providers._traits import Traits
 from parley.rules.parameters import fitted

@@ -15,7 +15,7 @@ from parley.cli.progress_line import progress, say
 from parley.results.result import Result
 from parley.runs.endings import Ending
 from parley.runs.event_loop import finished
-from parley.runs.seats import Brake, Tally
+from parley.runs.progress import Brake, Tally
 
 CODES = {"done": 0, "stopped": 3, "failed": 1}
 BUDGET, DRIFT = 4, 5

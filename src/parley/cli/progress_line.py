@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 
 from parley import downloads as packaged
-from parley.runs.seats import Tally
+from parley.runs.progress import Tally
 from parley.tables import plural
 
 EVERY = 5.0  # seconds between plain lines

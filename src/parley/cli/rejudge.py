@@ -6,7 +6,6 @@ from functools import partial
 
 import click
 
-from parley import store as stores
 from parley.cli.env_file import check_env
 from parley.cli.playing import played
 from parley.cli.progress_line import fetching
@@ -15,6 +14,7 @@ from parley.cli.shared_options import as_json, assigned, at_once, in_format, in_
 from parley.config.experiment_file import words_of
 from parley.runs import player as runs
 from parley.runs.rejudge import asked_of, rejudging
+from parley.store.sqlite import folder as stores
 
 
 @click.command()

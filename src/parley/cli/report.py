@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from parley import store as stores
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, assigned, in_store
 from parley.report.build import report, written
+from parley.store.sqlite import folder as stores
 from parley.tables import FORMATS
 from parley.tasks.kieval.comparison import Asked
 from parley.tasks.kieval.scores_file import read

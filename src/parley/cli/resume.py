@@ -6,13 +6,13 @@ from functools import partial
 
 import click
 
-from parley import store as stores
 from parley.cli.env_file import check_env
 from parley.cli.playing import played
 from parley.cli.progress_line import fetching, say
 from parley.cli.shared_options import as_json, at_once, in_format, in_store, within_calls, within_usd
 from parley.config.prepare import prepare_again
 from parley.runs import player as runs
+from parley.store.sqlite import folder as stores
 from parley.store.sqlite.reader import Archive
 
 

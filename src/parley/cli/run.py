@@ -7,12 +7,11 @@ from functools import partial
 
 import click
 
-from parley import store as stores
 from parley.cli.env_file import check_env
 from parley.cli.playing import played
 from parley.cli.progress_line import fetching, say
 from parley.cli.shared_options import as_json, assigned, in_format, in_store, with_options, within_calls, within_usd
-from parley.config.experiment import STANDARDISE, Experiment
+from parley.config.experiment import STANDARDISE, Experiment, kept_apart
 from parley.config.experiment_file import from_file, is_file, words_of
 from parley.config.prepare import Prepared
 from parley.config.prices import billed
@@ -21,7 +20,8 @@ from parley.money import money
 from parley.plans.stop_targets import TARGETS
 from parley.runs import player as runs
 from parley.runs.screening import foreseen, start
-from parley.store.config import ISOLATING, kept_apart
+from parley.store.config import ISOLATING
+from parley.store.sqlite import folder as stores
 
 ASK_FROM = 1.0  # USD
 

@@ -8,7 +8,6 @@ from typing import Any
 import click
 import orjson
 
-from parley import store as stores
 from parley.cli.playing import show
 from parley.cli.shared_options import as_json, in_format, in_store
 from parley.cli.terminal import visible
@@ -17,9 +16,10 @@ from parley.results.parts.differences import PARTS
 from parley.results.result import Result
 from parley.results.transcript import conversations
 from parley.rules.pool import Seat, as_message
-from parley.rules.readers import clip
 from parley.statistics.intervals import METHODS
+from parley.store.sqlite import folder as stores
 from parley.store.sqlite.reader import Archive
+from parley.tables import clip
 
 LONG = 200  # letters of a note's value
 

@@ -12,8 +12,8 @@ import orjson
 
 from parley.cli.shared_options import as_json
 from parley.config import task_catalogue as catalogue
+from parley.config.prompt_overrides import unused_prompts
 from parley.rules.task import Task
-from parley.store.config import unused_prompts
 
 
 @click.command()

@@ -7,22 +7,22 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from parley import providers
 from parley.config import models_file as aliases
 from parley.config.prepare import Prepared, prepare
 from parley.config.task_catalogue import task_class
 from parley.config.yaml_file import Marked
-from parley.datasets import items_from
-from parley.datasets import usual as usual_dataset
+from parley.datasets.catalogue import items_from
+from parley.datasets.catalogue import usual as usual_dataset
 from parley.datasets.item_rows import kind_of
 from parley.errors import UsageError, unknown
-from parley.participants import named
+from parley.participants._registry import named
 from parley.plans.arrangements import usual
 from parley.plans.choice import PLANS, REPEATS
 from parley.plans.stop_targets import TARGETS, Stop
+from parley.providers import _registry as providers
 from parley.providers._secrets import REFERENCE, expanded
 from parley.rules.task import Task
-from parley.store.config import Config
+from parley.store.config import ISOLATING, Config
 
 STANDARDISE = ("on_error", "always")
 
@@ -216,3 +216,14 @@ def steadied(model: aliases.Entry) -> aliases.Entry:
     family = str(model["model"]).partition("/")[0]
     takes = providers.known(family) and "temperature" in getattr(providers.class_of(family), "__dataclass_fields__", {})
     return {"temperature": 0, **model} if takes else model
+
+
+def kept_apart(sandbox: str | None, unsafe: bool = False) -> str | None:
+    """A sandbox that isolates; to do without one takes more words than this."""
+    if unsafe:
+        if sandbox is not None:
+            raise UsageError(f"sandbox {sandbox} isolates, unsafe-run-code-without-isolation does not: give one of the two")
+        return "none"
+    if sandbox is not None and sandbox not in ISOLATING:
+        raise unknown("sandbox", str(sandbox), ISOLATING)
+    return sandbox

@@ -9,6 +9,7 @@ from typing import Any, get_type_hints
 
 from parley.config import models_file as aliases
 from parley.config.experiment import Experiment
+from parley.config.prompt_overrides import chosen_prompts
 from parley.config.task_catalogue import task_class
 from parley.config.yaml_file import Marked, drawn, shown
 from parley.datasets.files import is_path
@@ -17,7 +18,6 @@ from parley.plans.choice import PLANS
 from parley.providers._secrets import expanded
 from parley.rules.parameters import typed
 from parley.rules.task import Task
-from parley.store.config import chosen_prompts
 
 OTHERS = {"suite": "suites of experiments"}
 DRAWN = (  # ${NAME} is taken on reading

@@ -11,10 +11,10 @@ from typing import Any
 
 import orjson
 
-from parley import providers
 from parley.config.yaml_file import Marked
 from parley.errors import UsageError, unknown
-from parley.participants import kinds, named
+from parley.participants._registry import kinds, named
+from parley.providers import _registry as providers
 
 Entry = dict[str, Any]  # {"model": PROVIDER/NAME, options…}
 

@@ -7,24 +7,25 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from parley import participants
+from parley.config.identity import identity
 from parley.config.prices import Prices, is_free, place
+from parley.config.prompt_overrides import about_prompts, chosen_prompts, unused_prompts
 from parley.config.recorded_matches import Recorded
-from parley.config.selection import selected
+from parley.config.selection import selected, stored
 from parley.config.task_catalogue import task_class
-from parley.datasets.item_rows import stored
 from parley.datasets.open_references import works_of
 from parley.errors import KeyMissing, UsageError, unknown
+from parley.match.protocol import Participant
 from parley.match.seating import counted
 from parley.money import costs, money, prices_of, total
-from parley.participants import Participant
+from parley.participants import _registry as participants
+from parley.participants._registry import Limits
 from parley.plans import Plan
 from parley.plans.choice import metrics_of, planned
+from parley.rules.prompts import Prompt
 from parley.rules.references import Work
-from parley.rules.task import Prompt, Task
-from parley.runs.budget import END, LONGEST_REPLY, REQUEST, endless, limit_of
-from parley.runs.rate_limits import Limits
-from parley.store.config import Config, about_prompts, chosen_prompts, identity, unused_prompts
+from parley.rules.task import Task
+from parley.store.config import Config
 from parley.store.sqlite.reader import Archive
 
 
@@ -255,3 +256,22 @@ def names_of(config: Config) -> Iterator[str]:
         family, _, name = str(options["model"]).partition("/")
         if family not in participants.kinds():
             yield name.rstrip("/").rpartition("/")[2]
+
+
+LONGEST_REPLY, SHORTEST_REPLY = 1024, 256  # tokens that are set aside for a reply at least, at first and later on
+END = 4096  # tokens of a reply at the most, where a bound in USD needs an end and nobody has said one
+TURN, REQUEST = 16, 64  # tokens that a turn and a request may have besides their words
+
+
+def limit_of(participant: Any) -> int | None:
+    """The most tokens that a model's endpoint is told to reply with, if it is told."""
+    provider = getattr(participant, "provider", None)
+    limit = getattr(provider, "reply_limit", None) or getattr(provider, "max_tokens", None)
+    return limit if isinstance(limit, int) else None
+
+
+def endless(participants: Mapping[str, Any], prices: Prices) -> list[str]:
+    """Models with a price whose replies nothing limits, though it could. What takes no max_tokens goes by experience."""
+    priced = {alias: who for alias, who in participants.items() if (price := prices.of(alias)) and not price.free}
+    takes = {alias: hasattr(getattr(who, "provider", None), "max_tokens") for alias, who in priced.items()}
+    return [alias for alias, who in priced.items() if takes[alias] and limit_of(who) is None]

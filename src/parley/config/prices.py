@@ -12,10 +12,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from parley import providers
 from parley.config.yaml_file import Marked
 from parley.errors import UsageError
-from parley.participants import kinds, named
+from parley.participants._registry import kinds, named
+from parley.providers import _registry as providers
 from parley.providers._secrets import expanded, setting
 
 MILLION = 1_000_000

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from random import Random
 from typing import Any, NamedTuple
 
-from parley.datasets import items_from, unread
+from parley.datasets.catalogue import items_from, unread
 from parley.datasets.files import Located
 from parley.datasets.formats import item_of, items_of
-from parley.datasets.item_rows import by_id, how_many, item_from, kind_of, spread
+from parley.datasets.item_rows import halved_in, item_from, kind_of
 from parley.errors import UsageError, unknown
 from parley.rules.task import Task
 from parley.store.config import Config
+from parley.tables import how_many
 
 
 class Selection(NamedTuple):
@@ -91,3 +94,37 @@ def taken(items: Sequence[Any], task: Task) -> list[Any]:
         said = "; ".join([*reasons[:8], "and so on"] if len(reasons) > 8 else reasons)
         raise UsageError(f"none of the {how_many(len(items))} is for {task.name} as it is set: {said}")
     return found
+
+
+def by_id(items: Iterable[Any]) -> dict[str, Any]:
+    """Items under their ids, each once."""
+    found: dict[str, Any] = {}
+    places: dict[str, int] = {}
+    for number, item in enumerate(items, 1):
+        if (first := places.setdefault(str(item.id), number)) != number:
+            raise UsageError(f"two items have the id {item.id!r}: number {first} and number {number}")
+        found[str(item.id)] = item
+    return found
+
+
+def spread(items: Sequence[Any], kind: Callable[[Any], str | None], seed: int) -> list[Any]:
+    """Items in an order drawn with a seed: every beginning has each kind in about its share; without kinds, as they are."""
+    groups: dict[str, list[Any]] = {}
+    for item in items:
+        if (name := kind(item)) is None:
+            return list(items)
+        groups.setdefault(name, []).append(item)
+    placed = []
+    for name, members in groups.items():
+        rng = Random(f"{seed}|items|{name}")
+        shift, order = rng.random(), rng.sample(members, len(members))
+        placed += [((at + shift) / len(order), name, item) for at, item in enumerate(order)]
+    return [item for _, _, item in sorted(placed, key=lambda each: each[:2])]
+
+
+def stored(items: Sequence[Any]) -> list[tuple[str, bytes]]:
+    """Items as a run keeps them."""
+    for item in items:
+        if halved := halved_in(item):
+            raise UsageError(f"item {item.id!r}: {halved}")
+    return [(str(item.id), json.dumps(asdict(item), ensure_ascii=False).encode()) for item in items]

@@ -12,10 +12,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from parley.config.task_catalogue import digest, from_file, stripped
+from parley.config.rule_digest import stripped
+from parley.config.task_catalogue import from_file
 from parley.config.yaml_file import Marked, shown
 from parley.errors import TaskError, UsageError
 from parley.participants.python import function_called
+from parley.store.config import digest
 from parley.tasks._common.defined import Measure
 from parley.tasks._common.overlap import MEASURES, overlap, signatures
 

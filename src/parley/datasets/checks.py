@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from parley.datasets.open_references import words_of
 from parley.rules.items import Problem, Question
-from parley.rules.readers import clip
 from parley.sandbox.executor import Sandbox
+from parley.tables import clip
 
 
 class Found(NamedTuple):

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from random import Random
+from typing import Any, ClassVar
+from unicodedata import normalize
 
 from parley.datasets.files import ENDINGS, Located, ending, rows_of
 from parley.downloads import Packaged, obtained
 from parley.errors import Refused, UsageError, unknown
-from parley.rules.references import Lexicon, WordList
+from parley.rules.references import Lot, WordList
 
 IDIOMS = Packaged(
     path="dictionary/chinese_idiom.zip",
@@ -21,6 +26,8 @@ IDIOMS = Packaged(
     size=16_533_609,
     variable="PARLEY_JIONLP_IDIOMS",
 )
+
+
 CHARACTERS = Packaged(
     path="dictionary/TSCharacters.txt",
     package="opencc-python-reimplemented",
@@ -30,6 +37,8 @@ CHARACTERS = Packaged(
     variable="PARLEY_OPENCC_CHARACTERS",
     folder="opencc",
 )
+
+
 Words = dict[str, int]  # word: how often it occurs
 
 
@@ -133,3 +142,123 @@ def characters() -> tuple[dict[str, str], dict[str, str]]:
 
 
 NAMED: dict[str, Callable[[], Words]] = {"jionlp": jionlp}
+
+
+@dataclass(frozen=True, eq=False)
+class Lexicon:
+    """A dictionary: words with their frequencies, and the simplified form of each traditional character.
+
+    A few characters are both: 乾 is a simplified character in 乾坤 and the traditional form of 干 elsewhere. `doubtful` has
+    these; either form finds a word, which is spelled in one way.
+    """
+
+    name: str
+    words: Mapping[str, int]
+    forms: Mapping[str, str]
+    doubtful: Mapping[str, str]
+    left_out: int = 0  # words that are of no use
+    common: int | None = None  # how often a word must occur to begin with, where that is asked for
+
+    questions: ClassVar[tuple[str, ...]] = ("entry", "after", "opening")
+    drawn: ClassVar[tuple[str, ...]] = ("opening",)
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        words: Mapping[str, int],
+        forms: Mapping[str, str] | None = None,
+        doubtful: Mapping[str, str] | None = None,
+        left_out: int = 0,
+        common: int | None = None,
+    ) -> Lexicon:
+        """A dictionary of these words in simplified characters; spellings that differ in script only are one word.
+
+        Of these a simplified one counts, then the more frequent, then the one with the doubtful character: nobody
+        writes 乾 for 干 by mistake, but lists that were converted by machine have 干 for 乾.
+        """
+        made = cls(name, {}, forms or {}, doubtful or {})
+        groups: dict[str, list[tuple[bool, int, bool, str]]] = {}
+        for word, frequency in words.items():
+            plain, other = made.plain(word), made.other(word)
+            groups.setdefault(other, []).append((plain == word, frequency, plain != other, plain))
+        spelled = {max(group)[-1]: max(frequency for _, frequency, _, _ in group) for group in groups.values()}
+        return cls(name, spelled, made.forms, made.doubtful, left_out, common)
+
+    def plain(self, word: str) -> str:
+        """A word in simplified characters, as far as that is beyond doubt."""
+        return "".join(self.forms.get(each, each) for each in normalize("NFKC", word))
+
+    def other(self, word: str) -> str:
+        """A word with doubtful characters in their other form too."""
+        return "".join(self.doubtful.get(each, each) for each in self.plain(word))
+
+    @cached_property
+    def spellings(self) -> dict[str, str]:
+        """How a word is spelled, by its other form."""
+        return {self.other(word): word for word in self.words}
+
+    @cached_property
+    def beginnings(self) -> dict[str, list[str]]:
+        """Words by their first character."""
+        found: dict[str, list[str]] = {}
+        for word in self.words:
+            found.setdefault(word[0], []).append(word)
+        return found
+
+    @cached_property
+    def facts(self) -> str:
+        content = repr([*sorted(self.words.items()), *sorted(self.forms.items()), *sorted(self.doubtful.items())])
+        return f"{self.name}:{len(self.words)}@{blake2b(content.encode(), digest_size=4).hexdigest()}"
+
+    @property
+    def told(self) -> str:
+        begin = "" if self.common is None else f", {len(self.openings(self.common)):,} of them to begin with"
+        rest = f"; left out: {self.left_out:,} of another length or script" if self.left_out else ""
+        return f"{self.name}: {len(self.words):,} words{begin}{rest}"
+
+    def entry(self, word: str) -> dict[str, Any]:
+        """How a word is spelled here, and whether it is here at all."""
+        found = self.spellings.get(self.other(word))
+        return {"word": found or self.plain(word), "known": found is not None}
+
+    def after(self, word: str) -> Sequence[str]:
+        """All words that begin with the last character of this one, itself excepted."""
+        return [each for each in self.beginnings.get(word[-1], ()) if each != word]
+
+    @cached_property
+    def followed(self) -> list[str]:
+        """Words that another one can follow."""
+        return [word for word in self.words if self.after(word)]
+
+    def openings(self, common: int) -> list[str]:
+        """Words that another one can follow, and that occur so often; where the lists have no frequencies, all of the former."""
+        if common in self._openings:
+            return self._openings[common]
+        if not self.followed:
+            raise UsageError(f"dictionary {self.name}: no word can be followed by another")
+        counted = max(self.words.values()) > 1
+        found = [word for word in self.followed if not counted or self.words[word] >= common]
+        if not found:
+            most = max(self.words[word] for word in self.followed)
+            raise UsageError(
+                f"dictionary {self.name}: no word that occurs {common} times or more can be followed by another; "
+                f"the most frequent that can occurs {most} times"
+            )
+        return self._openings.setdefault(common, found)
+
+    @cached_property
+    def _openings(self) -> dict[int, list[str]]:
+        """By how often they occur, once they are known."""
+        return {}
+
+    def opening(self, lot: Lot, common: int = 1) -> str:
+        """A word to begin with; none is drawn twice before all have been."""
+        found = self.openings(common)
+        return found[shuffled(lot.seed, len(found))[lot.number % len(found)]]
+
+
+@lru_cache(maxsize=8)
+def shuffled(seed: int, count: int) -> list[int]:
+    """The numbers below `count` in an order drawn by a seed."""
+    return Random(seed).sample(range(count), count)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, asdict, fields
 from difflib import get_close_matches
-from random import Random
 from typing import Any
 
 from parley.errors import UsageError
@@ -57,47 +56,8 @@ def misspelt(columns: Iterable[Any], known: Iterable[str]) -> list[str]:
     ]
 
 
-def how_many(count: int) -> str:
-    """So many items, in words."""
-    return "1 item" if count == 1 else f"{count} items"
-
-
 def kind_of(task: type[Task]) -> type:
     """The type of a task's items."""
     if task.item_type is None:
         raise UsageError(f"{task.name} is not played on items, so it takes no dataset")
     return task.item_type
-
-
-def by_id(items: Iterable[Any]) -> dict[str, Any]:
-    """Items under their ids, each once."""
-    found: dict[str, Any] = {}
-    places: dict[str, int] = {}
-    for number, item in enumerate(items, 1):
-        if (first := places.setdefault(str(item.id), number)) != number:
-            raise UsageError(f"two items have the id {item.id!r}: number {first} and number {number}")
-        found[str(item.id)] = item
-    return found
-
-
-def spread(items: Sequence[Any], kind: Callable[[Any], str | None], seed: int) -> list[Any]:
-    """Items in an order drawn with a seed: every beginning has each kind in about its share; without kinds, as they are."""
-    groups: dict[str, list[Any]] = {}
-    for item in items:
-        if (name := kind(item)) is None:
-            return list(items)
-        groups.setdefault(name, []).append(item)
-    placed = []
-    for name, members in groups.items():
-        rng = Random(f"{seed}|items|{name}")
-        shift, order = rng.random(), rng.sample(members, len(members))
-        placed += [((at + shift) / len(order), name, item) for at, item in enumerate(order)]
-    return [item for _, _, item in sorted(placed, key=lambda each: each[:2])]
-
-
-def stored(items: Sequence[Any]) -> list[tuple[str, bytes]]:
-    """Items as a run keeps them."""
-    for item in items:
-        if halved := halved_in(item):
-            raise UsageError(f"item {item.id!r}: {halved}")
-    return [(str(item.id), json.dumps(asdict(item), ensure_ascii=False).encode()) for item in items]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any, ClassVar, NamedTuple
 
-from parley.datasets import examples_of
+from parley.datasets.catalogue import examples_of
 from parley.datasets.dictionaries import lexicon
 from parley.errors import UsageError
 from parley.rules import numerals
 from parley.rules.items import Question
-from parley.rules.references import Collection, Demonstrations, WordList, Work
+from parley.rules.references import Demonstrations, WordList, Work
 from parley.rules.task import Task
 
 PUNCTUATION = re.compile(r"[?;:,\"'“”‘’「」『』《》。、…_]|\.(?!\d)|(?<=[^\W\d]{2})!")
@@ -59,3 +61,41 @@ OPENED: dict[type, Callable[[Any, Played], Work]] = {
     WordList: lambda wanted, played: lexicon(wanted),
     Demonstrations: collection,
 }
+
+
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """Worked examples of questions, so many of which are shown before a question."""
+
+    questions: ClassVar[tuple[str, ...]] = ("before",)
+    drawn: ClassVar[tuple[str, ...]] = ()
+
+    name: str
+    examples: Sequence[Mapping[str, Any]]  # the fields of questions
+    count: int
+    left_out: int = 0  # questions that are themselves asked
+
+    @cached_property
+    def facts(self) -> str:
+        content = repr([sorted(each.items()) for each in self.examples])
+        return f"{self.count},{self.name}@{blake2b(content.encode(), digest_size=4).hexdigest()}" if self.count else "0"
+
+    @property
+    def told(self) -> str:
+        rest = f"; {self.left_out} left out, because asked" if self.left_out else ""
+        if not self.count:
+            return f"none: there are no examples{rest}; --set shots_from=NAME|PATH names some"
+        return f"{self.count} before each question, from {self.name} ({len(self.examples)} there){rest}"
+
+    @cached_property
+    def subjects(self) -> dict[str, list[Mapping[str, Any]]]:
+        """Examples by their subject."""
+        found: dict[str, list[Mapping[str, Any]]] = {}
+        for each in self.examples:
+            found.setdefault(each["subject"], []).append(each)
+        return found
+
+    def before(self, subject: str) -> list[Mapping[str, Any]]:
+        """The first examples of a subject, if it has enough, else the first of all."""
+        own = self.subjects.get(subject, ())
+        return list(own if len(own) >= self.count else self.examples)[: self.count]

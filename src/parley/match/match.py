@@ -15,16 +15,16 @@ from typing import Any, Literal, NamedTuple
 from parley.errors import Forfeit, ReplayError, TaskError, Unreadable
 from parley.match.effects import Effects, Execute
 from parley.match.masking import masked
-from parley.match.protocol import Reply, thought_apart
+from parley.match.protocol import Participant, Reply, thought_apart
 from parley.match.record import Call, Record, Tape
 from parley.match.seating import seated, settled
-from parley.participants import Participant
 from parley.rules.parsing import mended
 from parley.rules.pool import Content, Message, Pool, Privy, Seat, View, text_of
+from parley.rules.prompts import AGAIN, FORM, SHORTER, Prompt
 from parley.rules.readers import LONGEST, Said
 from parley.rules.referee import NOTHING, Ask, Consult, Effect, Referee, Run, Together, Violation
 from parley.rules.references import Lot
-from parley.rules.task import AGAIN, FORM, SHORTER, Prompt, Task
+from parley.rules.task import Task
 
 Standardise = Literal["on_error", "always"]
 NO_NAMES: frozenset[str] = frozenset()

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Literal, Protocol, TypeAlias, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
 
-import orjson
-
-from parley.errors import ParticipantError
-from parley.rules.pool import Content, Part, Turn, text_of
+from parley.rules.pool import Content, Turn, View
 
 Finish: TypeAlias = Literal["stop", "length", "filter", "other"]
-MOST_TOKENS = 2**31  # of one call: a count beyond is none, and sums of many stay numbers that a record holds
 THOUGHT = re.compile(r"\s*<(think|thinking|thought|reasoning)>(.*?)(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 TAG = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 
@@ -66,18 +62,6 @@ class Provider(Protocol):
     async def close(self) -> None: ...
 
 
-def folded(turns: list[Turn]) -> list[Turn]:
-    """Turns without a system role: its words open the first turn of the user."""
-    if turns[0].role != "system":
-        return turns
-    return [Turn("user", f"{text_of(turns[0].content)}\n\n{text_of(turns[1].content)}"), *turns[2:]]
-
-
-def finish_in(reason: Any, known: Mapping[str, Finish]) -> Finish:
-    """How a reply ended, in our words; who gives no reason has said all."""
-    return "stop" if not reason else known.get(reason, "other") if isinstance(reason, str) else "other"
-
-
 def thought_apart(text: str) -> tuple[str, str]:
     """A reply and the thinking that some models write before it, told apart."""
     if "</" not in text and "<" not in text[:80]:
@@ -93,69 +77,11 @@ def thought_apart(text: str) -> tuple[str, str]:
     return text[end:].lstrip() if thoughts else text, "\n".join(filter(None, thoughts))
 
 
-def checked(given: Any, who: str) -> Reply:
-    """A reply as anybody may give it, made fit for a record; without words it is a fault."""
-    if isinstance(given, str):
-        return Reply(given)
-    if not isinstance(given, Reply):
-        raise ParticipantError(f"{who} must return a text, not {type(given).__name__}")
-    usage, latency = given.usage, given.latency
-    return Reply(
-        content=said_in(given.content, who),
-        reasoning=given.reasoning if isinstance(given.reasoning, str) else "",
-        finish=given.finish if isinstance(given.finish, str) and given.finish in get_args(Finish) else "other",
-        usage=Usage(*(counted(getattr(usage, each.name)) for each in fields(Usage))) if isinstance(usage, Usage) else NO_USAGE,
-        model=printable(given.model),
-        latency=float(latency) if isinstance(latency, int | float) and 0 <= latency < MOST_TOKENS else None,
-        carry=carried(given.carry, who),
-        sent=given.sent if isinstance(given.sent, str) else None,
-        left_out=tuple(filter(None, map(printable, given.left_out))) if isinstance(given.left_out, tuple) else (),
-        logprobs=likely(given.logprobs.items()) if isinstance(given.logprobs, Mapping) else None,
-    )
+class Participant(Protocol):
+    """Answers a view. `privy` ones are bots: they also see the item and the seed."""
 
+    privy: bool
 
-def said_in(content: Any, who: str) -> Content:
-    """The words of a reply: a text, or a tuple of parts."""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, tuple):
-        raise ParticipantError(f"{who} must return a text, not a reply of {type(content).__name__}")
-    for part in content:
-        if not (isinstance(part, Part) and isinstance(part.type, str) and isinstance(part.text, str)):
-            raise ParticipantError(f"{who} must return a text, not a reply with a part of {type(part).__name__}")
-    return tuple(Part(encodable(part.type), encodable(part.text)) for part in content)
+    async def reply(self, view: View) -> Reply | str: ...
 
-
-def carried(carry: Any, who: str) -> Any:
-    """What is wanted back with the next turn, as it will be read from a record."""
-    if carry is None:
-        return None
-    try:
-        return orjson.loads(orjson.dumps(carry))
-    except (TypeError, ValueError, RecursionError) as wrong:
-        raise ParticipantError(f"{who} wants something carried that is no JSON: {wrong}") from None
-
-
-def likely(found: Iterable[tuple[Any, Any]]) -> dict[str, float] | None:
-    """Tokens with their log-probabilities, as far as they are such; none at all is unknown."""
-    kept = {
-        token: float(chance)
-        for token, chance in found
-        if isinstance(token, str) and isinstance(chance, int | float) and not isinstance(chance, bool) and chance <= 0
-    }
-    return kept or None
-
-
-def counted(tokens: Any) -> int | None:
-    """A count of tokens; what cannot be one is unknown."""
-    return tokens if type(tokens) is int and 0 <= tokens < MOST_TOKENS else None
-
-
-def printable(name: Any) -> str | None:
-    """A name as far as it can be printed."""
-    return "".join(filter(str.isprintable, name))[:200] or None if isinstance(name, str) else None
-
-
-def encodable(text: str) -> str:
-    """A text without lone surrogates and NULs, which no record holds."""
-    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+    async def close(self) -> None: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from typing import Any, NamedTuple, Protocol
 
 from parley.match.protocol import Reply
@@ -57,9 +57,3 @@ class Tape:
 
     def circulate(self, messages: list[Message], first: int) -> None:
         self.messages += messages
-
-
-async def unrun(program: Mapping[str, Any]) -> dict[str, Any]:
-    """The verdict on a program that was not run, where rules are looked at and not programs: no test has passed."""
-    faults = ["not run"] * len(program.get("tests") or program.get("cases") or ("",))
-    return {"passed": False, "faults": faults, "guarantee": "values", "end": "", "cpu": 0.0}

@@ -7,9 +7,9 @@ from types import TracebackType
 from typing import Any
 
 from parley.errors import Halted, ParticipantError, Refused, Rejected
-from parley.match.protocol import encodable
+from parley.providers._replies import encodable
 from parley.providers._secrets import redacted
-from parley.rules.readers import clip
+from parley.tables import clip
 
 LONGEST = 1000  # characters of a fault
 

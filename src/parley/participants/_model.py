@@ -7,10 +7,11 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
-from parley import providers
 from parley.errors import Refused
-from parley.match.protocol import Provider, Reply, Request, checked, folded
+from parley.match.protocol import Provider, Reply, Request
 from parley.participants._guard import Guarded
+from parley.providers import _registry as providers
+from parley.providers._replies import checked, folded
 from parley.rules.parameters import coerced
 from parley.rules.pool import Example, Turn, View
 

@@ -14,16 +14,17 @@ from typing import Any
 import orjson
 
 from parley.errors import ParticipantError, UsageError
-from parley.match.protocol import Reply, printable
+from parley.match.protocol import Reply
 from parley.participants._guard import Guarded
-from parley.providers import refuse_keyless
+from parley.providers._registry import refuse_keyless
+from parley.providers._replies import printable
 from parley.providers._secrets import address, key_from, place_of
 from parley.providers._traits import Traits
 from parley.providers._transport import Transport
 from parley.rules.parameters import fitted
 from parley.rules.pool import View
-from parley.rules.readers import clip
 from parley.rules.task import Task
+from parley.tables import clip
 
 
 @dataclass

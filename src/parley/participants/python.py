@@ -13,9 +13,10 @@ from typing import Any
 import orjson
 
 from parley.errors import UsageError
-from parley.match.protocol import Reply, checked
+from parley.match.protocol import Reply
 from parley.match.threads import apart
 from parley.participants._guard import Guarded
+from parley.providers._replies import checked
 from parley.rules.parameters import keywords
 from parley.rules.pool import View
 from parley.rules.task import Task

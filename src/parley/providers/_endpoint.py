@@ -22,7 +22,7 @@ from parley.providers._secrets import address, expanded, key_from, place_of, set
 from parley.providers._traits import traits_of
 from parley.providers._transport import Term, Transport
 from parley.rules.pool import Turn, text_of
-from parley.rules.readers import clip
+from parley.tables import clip
 
 MOST_FORMS = 500  # encoded forms that are kept
 # How endpoints say that a request is refused for what is said in it, and not for how it is made.

@@ -13,7 +13,7 @@ import orjson
 
 from parley.providers._backoff import LONGEST_PAUSE, Pause
 from parley.providers._secrets import redacted
-from parley.rules.readers import clip
+from parley.tables import clip
 
 LOOKED_AT = 50_000  # characters of an error, of which a few hundred are shown
 LIMITED_WORDS = re.compile(r"rate.?limit|resource.?exhausted|too.?many.?requests", re.IGNORECASE)

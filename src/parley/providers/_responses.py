@@ -7,8 +7,9 @@ from typing import Any
 
 import orjson
 
-from parley.match.protocol import Finish, Reply, Usage, carried, counted, finish_in, printable
+from parley.match.protocol import Finish, Reply, Usage
 from parley.providers._endpoint import malformed, objects_in, part_of, returned, words
+from parley.providers._replies import carried, counted, finish_in, printable
 from parley.rules.pool import Turn, text_of
 
 PATH = "/responses"

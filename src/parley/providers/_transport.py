@@ -22,7 +22,7 @@ from parley.providers._connections import let_go, proxy_for, shared_connector
 from parley.providers._error_bodies import LOOKED_AT, error_in, error_of, parsed, wait_in
 from parley.providers._meter import METER, Meter
 from parley.providers._secrets import keep_secret, redacted, scrubbed
-from parley.rules.readers import clip
+from parley.tables import clip
 
 LARGEST = 16 * 2**20  # bytes of one answer
 TRIES = 5

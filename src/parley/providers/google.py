@@ -11,9 +11,10 @@ from urllib.parse import quote
 import orjson
 
 from parley.errors import Refused, Rejected
-from parley.match.protocol import Finish, Reply, Request, Usage, carried, counted, finish_in, folded, printable
+from parley.match.protocol import Finish, Reply, Request, Usage
 from parley.providers._capabilities import NOTHING
 from parley.providers._endpoint import Endpoint, malformed, objects_in, part_of, path_of, returned, spoken, words
+from parley.providers._replies import carried, counted, finish_in, folded, printable
 from parley.providers._schemas import LENGTHS
 from parley.rules.pool import Turn, text_of
 

@@ -13,11 +13,12 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 from parley.errors import ParticipantError, Refused, Rejected, UsageError
-from parley.match.protocol import NO_USAGE, Finish, Reply, Request, Usage, counted, printable
+from parley.match.protocol import NO_USAGE, Finish, Reply, Request, Usage
+from parley.providers._replies import counted, printable
 from parley.providers._secrets import address, key_from, redacted
 from parley.providers.openai import unescaped
 from parley.rules.pool import text_of
-from parley.rules.readers import clip
+from parley.tables import clip
 
 FINISH: dict[str, Finish] = {"stop": "stop", "max_tokens": "length", "model_length": "length", "content_filter": "filter"}
 FINAL = {401: "check the key", 402: "check the account's credit", 403: "check the key", 404: "check the model's name"}

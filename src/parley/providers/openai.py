@@ -9,13 +9,14 @@ from typing import Any, ClassVar, Literal
 import orjson
 
 from parley.errors import ParticipantError
-from parley.match.protocol import Finish, Reply, Request, Usage, counted, finish_in, folded, likely, printable
+from parley.match.protocol import Finish, Reply, Request, Usage
 from parley.providers import _responses as responses
 from parley.providers._capabilities import NOTHING
 from parley.providers._endpoint import Endpoint, malformed, objects_in, part_of, words
 from parley.providers._endpoint import unescaped as unescaped
+from parley.providers._replies import counted, finish_in, folded, likely, printable
 from parley.providers._schemas import LENGTHS, NUMBERS
-from parley.rules.readers import clip
+from parley.tables import clip
 
 FINISH: dict[str, Finish] = {
     **dict.fromkeys(("stop", "eos", "eos_token", "end_turn", "stop_sequence"), "stop"),

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from parley.statistics.contamination import LOOK, SUSPECTED
-from parley.statistics.positions import Fit, Position
+from parley.statistics.contamination import LOOK, SUSPECTED, Fit, Position
 from parley.tasks.kieval.analysis import NONE
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 560, 400, 52, 16, 14, 44

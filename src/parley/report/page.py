@@ -10,7 +10,7 @@ from parley import __version__
 from parley.report.figures import scatter, stop_bars
 from parley.results.parts.differences import PARTS
 from parley.results.result import Result
-from parley.statistics.positions import Fit
+from parley.statistics.contamination import Fit
 from parley.tasks.kieval.comparison import Analysis
 from parley.tasks.kieval.sections import Clean, Section, cleaned, sections, tidy
 

@@ -18,8 +18,7 @@ from parley.results.parts.outcomes import outcomes
 from parley.results.parts.rejudged import again
 from parley.results.parts.rounds import by_partner, by_round, passes
 from parley.results.parts.topics import topics
-from parley.results.scores import Findings, asked_without, run_facts, violated
-from parley.results.unfinished import not_finished, unfinished
+from parley.results.scores import Findings, asked_without, not_finished, run_facts, unfinished, violated
 from parley.statistics.intervals import ALPHA
 from parley.store.sqlite.reader import Archive
 from parley.tables import Table, between, number, whisker

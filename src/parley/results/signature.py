@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from parley.config.task_catalogue import digest
+from parley.store.config import digest
 from parley.store.sqlite.reader import Archive
 
 

@@ -14,7 +14,8 @@ import orjson
 
 from parley.errors import OutOfBounds, TaskError, Unreadable
 from parley.rules.parsing import bare, fenced, number_in, object_in
-from parley.rules.task import Prompt
+from parley.rules.prompts import Prompt
+from parley.tables import clip
 
 T_co = TypeVar("T_co", covariant=True)
 LONGEST = 200_000  # characters of one reply that are looked at and kept
@@ -257,15 +258,6 @@ def closed(properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         "required": list(properties),
         "additionalProperties": False,
     }
-
-
-def clip(value: object, most: int = 80) -> str:
-    """A value as it may stand in a message: short."""
-    try:
-        words = value if isinstance(value, str) else repr(value)
-    except (ValueError, RecursionError):  # a whole number too long to print, a list of lists of lists
-        words = "something that cannot be printed"
-    return words if len(words) <= most else words[: most - 1] + "…"
 
 
 def described(schema: Mapping[str, Any]) -> str:

@@ -14,8 +14,9 @@ import orjson
 
 from parley.errors import TaskError
 from parley.rules.pool import Example, Pool, Seat, plain
+from parley.rules.prompts import Prompt
 from parley.rules.readers import Reader, Said, Text
-from parley.rules.task import Prompt, Task
+from parley.rules.task import Task
 
 T = TypeVar("T")
 D = TypeVar("D")

@@ -6,17 +6,15 @@ import re
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cached_property
 from inspect import get_annotations, iscoroutinefunction, signature
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
-from parley.errors import TaskError, unknown
+from parley.errors import TaskError
 from parley.rules.parameters import choices, fitted
 from parley.rules.pool import Seat
+from parley.rules.prompts import COMMON, MEANING, Prompt
 
 Scores: TypeAlias = Mapping[Seat, float | Mapping[str, float | None] | None]
-VARIABLE = re.compile(r"\{([A-Za-z_]\w*)\}")
-MEANING = re.compile(r"^ *(\w+) {2,}(\S.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -81,50 +79,6 @@ class Metric:
     judged: bool = False  # given by judges; the others are measured
     digits: int = 2  # to be printed after the point
     spread: float | None = None  # the standard deviation to expect of a block's score, for forecasts
-
-
-class Prompt:
-    """A named text of the referee; only `{identifier}` is substituted, so JSON braces survive."""
-
-    def __init__(self, name: str, text: str) -> None:
-        self.name, self.text = name, text
-
-    @cached_property
-    def pieces(self) -> list[str]:
-        return VARIABLE.split(self.text)  # text, variable, text, variable, …, text
-
-    @cached_property
-    def variables(self) -> list[str]:
-        return sorted(set(self.pieces[1::2]))
-
-    def render(self, values: Mapping[str, Any]) -> str:
-        pieces = self.pieces
-        if len(pieces) == 1:
-            return self.text
-        try:
-            filled = [shown(values[piece]) if odd % 2 else piece for odd, piece in enumerate(pieces)]
-        except KeyError as missing:
-            raise TaskError(f"prompt {self.name!r} wants a value for {missing}") from None
-        return "".join(filled)
-
-    def replaced(self, text: str, also: Iterable[str]) -> Prompt:
-        """This prompt in other words, which may use its variables and a task's parameters."""
-        other, known = Prompt(self.name, text), {*self.variables, *also}
-        for name in other.variables:
-            if name not in known:
-                raise unknown(f"variable in the replacement of prompt {self.name!r}:", name, known)
-        return other
-
-    def without(self, other: Prompt) -> str:
-        """The variables of this prompt that another does not use."""
-        return ", ".join(f"{{{name}}}" for name in self.variables if name not in other.variables)
-
-
-# What every referee says when a reply has the wrong form; a configuration may replace these too.
-AGAIN = Prompt("again", "Your reply could not be read: {fault}. {hint}")
-SHORTER = Prompt("shorter", "Your reply was cut off by the length limit. Give it again, shorter. {hint}")
-FORM = Prompt("form", "Now put your reply into the required form. {hint}")
-COMMON = {prompt.name: prompt for prompt in (AGAIN, SHORTER, FORM)}
 
 
 class Vetting(NamedTuple):
@@ -268,14 +222,3 @@ class Task:
 def own_fields(cls: type) -> bool:
     """Whether a class declares parameters of its own."""
     return any("ClassVar" not in str(kind) for kind in vars(cls).get("__annotations__", {}).values())
-
-
-def shown(value: Any) -> str:
-    """A value as it stands in a prompt: numbers without noise, lists in brackets."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, float):
-        return f"{value:.10g}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(shown, value))}]"
-    return str(value)

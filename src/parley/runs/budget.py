@@ -7,25 +7,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
-
 import orjson
-
 from parley.money import money
 from parley.errors import Halted, ParticipantError, Refused, Rejected
-from parley.rules.readers import clip
-from parley.runs.seats import Brake
+from parley.tables import clip
+from parley.runs.progress import Brake
 from parley.rules.pool import View
 from parley.config.prices import Price, Prices
 from parley.match.protocol import Reply
-from parley.store.journal import Journal
+from parley.store import Journal
+from parley.config.prepare import LONGEST_REPLY
+from parley.config.prepare import REQUEST
+from parley.config.prepare import SHORTEST_REPLY
+from parley.config.prepare import TURN
+from parley.config.prepare import limit_of
 
-LONGEST_REPLY, SHORTEST_REPLY = 1024, 256  # tokens that are set aside for a reply at least, at first and later on
+
 ENOUGH = 8  # replies by which a model is known
 TIMES = 4  # how much longer a reply may be than the longest so far, where max_tokens does not say
 DENSER = 2  # how many more tokens a byte may give than the most so far, where an endpoint counts more than one
 MOST_COUNTED = 20_000  # conversations of a model whose tokens are remembered
-END = 4096  # tokens of a reply at the most, where a bound in USD needs an end and nobody has said one
-TURN, REQUEST = 16, 64  # tokens that a turn and a request may have besides their words
 SLACK = 1e-9  # USD, for sums of many small numbers
 FEW = 4  # a bound says how calls failed where at least one of so many did
 AHEAD_SHARE = 0.02  # of the bound in USD, at the most, that is noted as spent ahead
@@ -283,17 +284,3 @@ class Budget:
     async def settle(self) -> None:
         """At the end all is known."""
         await self.journal.spent(self.calls, None if self.most_usd is None else self.usd)
-
-
-def limit_of(participant: Any) -> int | None:
-    """The most tokens that a model's endpoint is told to reply with, if it is told."""
-    provider = getattr(participant, "provider", None)
-    limit = getattr(provider, "reply_limit", None) or getattr(provider, "max_tokens", None)
-    return limit if isinstance(limit, int) else None
-
-
-def endless(participants: Mapping[str, Any], prices: Prices) -> list[str]:
-    """Models with a price whose replies nothing limits, though it could. What takes no max_tokens goes by experience."""
-    priced = {alias: who for alias, who in participants.items() if (price := prices.of(alias)) and not price.free}
-    takes = {alias: hasattr(getattr(who, "provider", None), "max_tokens") for alias, who in priced.items()}
-    return [alias for alias, who in priced.items() if takes[alias] and limit_of(who) is None]

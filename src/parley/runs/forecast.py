@@ -18,7 +18,7 @@ from parley.plans import Done, MatchSpec, gathered
 from parley.rules.pool import Seat
 from parley.config.prepare import Prepared, names_of
 from parley.config.prices import is_free, writes
-from parley.match.record import unrun
+from parley.runs.stand_ins import unrun
 from parley.config.recorded_matches import Pinned, pinned
 from parley.match.seating import counted
 from parley.store.sqlite.reader import Archive

@@ -10,32 +10,36 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-
 import orjson
-
 from parley.runs.budget import Budget
-from parley.store.config import refuse_changes, refuse_other
+from parley.config.identity import refuse_changes, refuse_other
 from parley.money import costs, total
 from parley.runs.scheduler import Crew
 from parley.runs.endings import Ending, lasts, least, reasons, remedy
 from parley.errors import Halted, ParleyError, ParticipantError, ReplayError, SandboxError, StoreError, TaskError, UsageError
-from parley.datasets.item_rows import stored
+from parley.config.selection import stored
 from parley.runs.spending import Ledger
 from parley.match.match import Match, Outcome
-from parley.runs.seats import Brake, Placed, Tally
+from parley.runs.progress import Brake, Tally
+from parley.runs.seats import Placed
 from parley.plans import Done, MatchSpec, gathered
 from parley.config.prepare import Prepared, names_of
-from parley.runs.programs import awaited, proven
 from parley.providers._backoff import AGAIN, NOTICE
 from parley.config.recorded_matches import Pinned, taken_over
-from parley.store import SUFFIX
+from parley.store.sqlite.folder import SUFFIX
 from parley.store.sqlite.reader import Archive
-from parley.store.journal import Journal
+from parley.store import Journal
 from parley.store.sqlite.writer import SqliteJournal
 from parley.rules.references import Lot
-
 if TYPE_CHECKING:
     from parley.sandbox.executor import Sandbox
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import TYPE_CHECKING, Any
+from parley.runs.progress import Tally
+from parley.config.prepare import Prepared
+
 
 CONCURRENCY = 32
 HEARTBEAT = 10.0  # seconds
@@ -268,3 +272,37 @@ class Playing:
                 await self.ledger.beat(self.places)
             except ParleyError as fault:
                 self.stop(fault)
+
+
+PLACE = "the sandbox"  # as whoever waits for it is told
+
+
+@asynccontextmanager
+async def proven(prepared: Prepared) -> AsyncIterator[Sandbox | None]:
+    """The sandbox of a task that runs code, found to hold before anything is written or paid; closed whatever happens."""
+    if not prepared.task.runs_code or prepared.source:  # what is judged again has its verdicts on record
+        yield None
+        return
+    from parley.sandbox.executor import Sandbox
+
+    sandbox = Sandbox(prepared.config.sandbox)
+    try:
+        await sandbox.prove()
+        yield sandbox
+    finally:
+        await asyncio.to_thread(sandbox.close)
+
+
+def awaited(sandbox: Sandbox, tally: Tally) -> Callable[[Mapping[str, Any]], Awaitable[Any]]:
+    """Run programs, and let it be known since when each is waited for."""
+    since, tickets = tally.waiting.setdefault(PLACE, {}), count()
+
+    async def execute(program: Mapping[str, Any]) -> Any:
+        ticket = next(tickets)
+        since[ticket] = time.monotonic()
+        try:
+            return await sandbox.execute(program)
+        finally:
+            del since[ticket]
+
+    return execute

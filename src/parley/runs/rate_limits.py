@@ -5,25 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
-
 from parley.rules.pool import View, text_of
 from parley.providers._backoff import patient
 from parley.match.protocol import Reply
+from parley.participants._registry import Limits
+
 
 MINUTE = 60.0
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a user allows for one model; None where nothing was said."""
-
-    concurrency: int | None = None
-    rpm: int | None = None  # requests a minute
-    tpm: int | None = None  # tokens a minute, both ways
-
-    @property
-    def any(self) -> bool:
-        return (self.concurrency or self.rpm or self.tpm) is not None
 
 
 class Bucket:

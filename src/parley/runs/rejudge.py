@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from parley.config.task_catalogue import task_class
-from parley.store.config import Config, Rejudged, refuse_changes
+from parley.store.config import Config, Rejudged
+from parley.config.identity import refuse_changes
 from parley.errors import ReplayError, UsageError
 from parley.config.experiment import Experiment
 from parley.plans import MatchSpec

@@ -18,13 +18,13 @@ from parley.money import costs, total
 from parley.runs.endings import Ending
 from parley.errors import StoreError, UsageError
 from parley.runs.forecast import Forecast, forecast
-from parley.datasets.item_rows import how_many
-from parley.participants import LIMITS
+from parley.tables import how_many
+from parley.participants._registry import LIMITS
 from parley.plans import gathered
 from parley.plans.confident_items import is_sure
 from parley.config.prepare import Prepared, prepare
 from parley.config.recorded_matches import spec_of
-from parley.store import files
+from parley.store.sqlite.folder import files
 from parley.store.sqlite.reader import Archive
 
 

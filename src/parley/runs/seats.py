@@ -9,66 +9,23 @@ from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
 from parley.errors import Halted, ParticipantError, Refused, Rejected
-from parley.runs.rate_limits import Limits, Pace
-from parley.participants import Participant
+from parley.participants._registry import Limits
+from parley.runs.rate_limits import Pace
+from parley.match.protocol import Participant
 from parley.rules.pool import Seat, View
 from parley.providers._secrets import redacted
 from parley.match.protocol import Reply
 from parley.providers._meter import METER, Meter
-
 if TYPE_CHECKING:
     from parley.runs.budget import Budget, Call
+from parley.runs.progress import Brake
+from parley.runs.progress import Tally
+
 
 # What a match is told while calls of it wait for an endpoint that is down: one more, or one less.
 WAITS: ContextVar[Callable[[int], None]] = ContextVar("waits", default=lambda more: None)
 FAILURES = 3  # in a row, after which a participant is not asked any more
-
-
-@dataclass
-class Tally:
-    """How a run stands, for whoever shows it."""
-
-    planned: int = 0
-    done: int = 0
-    aborted: int = 0
-    failed: int = 0
-    in_flight: int = 0
-    calls: int = 0
-    place: str = ""  # the run's file, once there is one
-    outlook: str = ""  # how far the plan has come, where more than counting is to be said
-    began: float = field(default_factory=time.monotonic)
-    notices: list[str] = field(default_factory=list)
-    waiting: dict[str, dict[int, float]] = field(default_factory=dict)  # by alias: since when calls are under way
-    _heard: set[str] = field(default_factory=set)
-
-    def hear(self, text: str) -> None:
-        """Take a notice to the person, once however often it is given, and without any key."""
-        if (text := redacted(text)) and text not in self._heard:
-            self._heard.add(text)
-            self.notices.append(text)
-
-    def slowest(self) -> tuple[str, float] | None:
-        """Who has been waited for longest, and for how many seconds."""
-        began = [(min(since.values()), alias) for alias, since in self.waiting.items() if since]
-        return (min(began)[1], time.monotonic() - min(began)[0]) if began else None
-
-
-class Brake:
-    """Stops a run gently: calls in flight are awaited and recorded, nothing new is asked."""
-
-    def __init__(self) -> None:
-        self.reason, self.status, self.flag = "", "interrupted", ""
-
-    def pull(self, reason: str, status: str = "interrupted", flag: str = "") -> None:
-        """Stop for a reason; `flag` is the option whose bound was reached."""
-        if not self.reason:
-            self.reason, self.status, self.flag = reason, status, flag
-
-    def gate(self) -> None:
-        if self.reason:
-            raise Halted(self.reason)
 
 
 class Errand(Meter):

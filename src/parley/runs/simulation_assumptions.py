@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
-from parley import store as stores
+from parley.store.sqlite import folder as stores
 from parley.errors import UsageError
 from parley.statistics.variance_components import Components, Scores, components
 from parley.store.sqlite.reader import Archive

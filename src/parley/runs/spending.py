@@ -7,11 +7,12 @@ from pathlib import Path
 
 from parley.runs.budget import Budget
 from parley.runs.endings import uncounted
-from parley.runs.seats import Placed, Tally
+from parley.runs.seats import Placed
+from parley.runs.progress import Tally
 from parley.config.prepare import Prepared
 from parley.config.prices import is_free
 from parley.store.sqlite.reader import Archive
-from parley.store.journal import Journal
+from parley.store import Journal
 
 
 class Ledger:

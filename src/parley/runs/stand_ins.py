@@ -6,14 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
-
-from parley import participants, providers
+from parley.participants import _registry as participants
+from parley.providers import _registry as providers
 from parley.rules.readers import Code, Reader, Said, Text
-from parley.runs.rate_limits import Limits
-from parley.runs.seats import Brake, Placed, Tally
+from parley.match.protocol import Participant
+from parley.participants._registry import Limits
+from parley.runs.progress import Brake, Tally
+from parley.runs.seats import Placed
 from parley.rules.pool import Seat, View, text_of
 from parley.config.prices import is_free
 from parley.rules.task import Task
+from collections.abc import Awaitable, Mapping
+from typing import Any, NamedTuple, Protocol
+from parley.match.protocol import Reply
+from parley.rules.pool import Message, Seat
+
 
 LATIN = 4  # characters a token, roughly; of Chinese, Japanese and Korean each is one
 TURN = 4  # tokens around a turn
@@ -120,7 +127,7 @@ class Usual(Random):
         return seq[0]
 
 
-def bot(alias: str, options: Mapping[str, Any], task: type[Task]) -> participants.Participant:
+def bot(alias: str, options: Mapping[str, Any], task: type[Task]) -> Participant:
     given = {key: value for key, value in options.items() if key != "model"}
     return Placed(alias, participants.make(str(options["model"]), given, task, alias), Limits(), Tally(), Brake())
 
@@ -149,3 +156,9 @@ def tokens(text: str) -> float:
         return len(text) / LATIN
     wide = sum("\u2e80" <= mark <= "\u9fff" or "\uac00" <= mark <= "\ud7af" or "\uf900" <= mark <= "\uffef" for mark in text)
     return wide + (len(text) - wide) / LATIN
+
+
+async def unrun(program: Mapping[str, Any]) -> dict[str, Any]:
+    """The verdict on a program that was not run, where rules are looked at and not programs: no test has passed."""
+    faults = ["not run"] * len(program.get("tests") or program.get("cases") or ("",))
+    return {"passed": False, "faults": faults, "guarantee": "values", "end": "", "cpu": 0.0}

@@ -9,6 +9,7 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 
 from parley.statistics.intervals import ALPHA, Interval, constant, interval, level
+from parley.statistics.multiple_comparisons import adjusted
 
 
 class Observation(NamedTuple):
@@ -145,17 +146,6 @@ def difference(
 def holm(family: Sequence[Pair]) -> list[Pair]:
     """The same pairs with p adjusted for their number (Holm)."""
     return [replace(pair, p=p) for pair, p in zip(family, adjusted([pair.p for pair in family]), strict=True)]
-
-
-def adjusted(family: Sequence[float | None]) -> list[float | None]:
-    """Each p so that all statements of a family hold together (Holm 1979); what is unknown is not counted."""
-    known = sorted((p, place) for place, p in enumerate(family) if p is not None)
-    found: list[float | None] = [None] * len(family)
-    worst = 0.0
-    for done, (p, place) in enumerate(known):
-        worst = max(worst, min(1.0, (len(known) - done) * p))
-        found[place] = worst
-    return found
 
 
 def ranks(table: Table, differences: Sequence[Pair], lower_is_better: frozenset[str], alpha: float = ALPHA) -> list[Rank]:

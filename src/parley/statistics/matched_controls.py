@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from parley.errors import UsageError
+from parley.statistics.contamination import Point
 from parley.statistics.estimates import Pair, difference
 from parley.statistics.intervals import ALPHA
 from parley.statistics.line_fit import Errors
-from parley.statistics.positions import Point
 
 PERCENT = (0.0, 100.0)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Decimal
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
@@ -206,14 +205,6 @@ def margins(cells: Mapping[Pair, Cell | None], aliases: Iterable[str]) -> Margin
     listed = list(aliases)
     rows, columns = ({alias: margin(side, alias) for alias in listed} for side in (firsts, seconds))
     return Margins(rows, columns, margin(firsts), margin(seconds))
-
-
-def shown(value: float | None, digits: int = 2) -> str:
-    """A number as the paper prints it: half is rounded up, and what was not played is a dash."""
-    if value is None:
-        return "-"
-    clean = Decimal(f"{value:.{digits + 8}f}")  # 8.265 is a little less than that in binary
-    return f"{clean.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) + 0:f}"  # and no minus before a zero
 
 
 def position_effects(rows: Iterable[Seated], bounds: Mapping[str, tuple[float, float]], alpha: float = ALPHA) -> list[Effect]:

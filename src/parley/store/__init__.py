@@ -1,76 +1,61 @@
-"""Where runs are kept: a folder with one file a run."""
+"""What is kept of a run, and how it is read back."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
-from parley.errors import StoreError, UsageError, unknown
-
-SUFFIX = ".parley"
-
-
-def folder(given: str | None = None) -> Path:
-    """The store: as given, else `PARLEY_STORE`, else `runs/` here."""
-    place = given or os.environ.get("PARLEY_STORE") or "runs"
-    if "://" in place:
-        raise UsageError(f"a store is a folder in this version, not {place.split('://')[0]}://…")
-    return at_home(place)
+from parley.match.match import Outcome
+from parley.match.record import Record
+from parley.plans import MatchSpec
+from parley.rules.pool import Seat
 
 
-def at_home(path: str) -> Path:
-    """A path with its ~ replaced."""
-    try:
-        return Path(path).expanduser()
-    except RuntimeError as wrong:
-        raise UsageError(f"{path}: {wrong}") from None
+class Journal(Protocol):
+    """Keeps a run: a reply is durable before anybody uses it."""
+
+    notice: str  # what the person should know about the store
+
+    async def reconfigure(self, config: bytes) -> None:
+        """Keep a configuration in which a bound was raised."""
+
+    async def spent(self, calls: int, usd: float | None) -> None:
+        """Keep how many calls have left at the most, and what they may have cost."""
+
+    async def lost(self, requests: Mapping[str, Mapping[str, int]]) -> None:
+        """Keep how many requests may have been paid without a reply, by alias and role."""
+
+    async def price(self, prices: Sequence[Mapping[str, Any]]) -> None:
+        """Keep the prices that the run was played at."""
+
+    async def plan(self, specs: Sequence[MatchSpec]) -> None:
+        """Make matches known; those already known stay as they are."""
+
+    def claim(self, number: int) -> Record:
+        """Take a match to play it; what is already on record for it comes along."""
+
+    async def heartbeat(self) -> None:
+        """Say that this process still plays; raises if another has taken over."""
+
+    async def finish(self, number: int, outcome: Outcome) -> None:
+        """End a match, once."""
+
+    async def fail(self, number: int, reason: str) -> None:
+        """Leave a match unfinished, saying why."""
+
+    async def end(self, state: str, status: str | None, reason: str) -> None:
+        """Say how the run stands."""
+
+    async def close(self) -> None: ...
 
 
-def files(place: Path) -> list[Path]:
-    """The runs in a store, newest first."""
-    if place.exists() and not place.is_dir():
-        raise StoreError(f"{place} is not a folder; a store is one")
-    found = [path for path in place.glob(f"*{SUFFIX}") if path.is_file()]
-    return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name), reverse=True)
+class Score(NamedTuple):
+    """One seat's value of one metric in one match."""
 
-
-def is_file(path: Path) -> bool:
-    """Whether a path leads to a file; one that no file system takes leads nowhere."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
-
-
-def named(path: Path) -> str:
-    """The name that a run was given; what cannot be read has none."""
-    from parley.store.sqlite.reader import Archive
-
-    try:
-        with Archive(path) as archive:
-            return archive.config.name
-    except StoreError:
-        return ""
-
-
-def find(run: str, place: Path) -> Path:
-    """The file of a run: by its path, its id, an unmistakable beginning of that, the name it was given, or `last`."""
-    if len(os.fsencode(run)) > 4000:
-        raise UsageError(f"{run[:40]}… is too long for the name of a run")
-    direct = at_home(run)
-    if direct.suffix == SUFFIX or is_file(direct):
-        if not is_file(direct):
-            raise UsageError(f"there is no file {run}")
-        return direct
-    known = files(place)
-    if run == "last" and known:
-        return known[0]
-    names = {path.name.removesuffix(SUFFIX): path for path in known}
-    if run in names:
-        return names[run]
-    begun = [n for n, path in names.items() if named(path) == run] or [name for name in names if name.startswith(run)]
-    if len(begun) == 1:
-        return names[begun[0]]
-    if begun:
-        raise UsageError(f"{run!r} fits several runs: {', '.join(sorted(begun))}")
-    raise unknown(f"run (store {place}):", run, list(names)[:10])
+    match: int
+    block: str
+    seat: Seat
+    alias: str
+    metric: str
+    value: float | None
+    idle: bool = False  # the seat only filled the table: its score does not count

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from importlib.metadata import version
+from hashlib import blake2b
 from typing import Any, Literal
 
 import orjson
 
-from parley import __version__
-from parley.config.task_catalogue import digest, rule_digest
-from parley.errors import ReplayError, UsageError, unknown
+from parley.errors import UsageError, unknown
 from parley.plans.stop_targets import Stop
 from parley.providers._secrets import secrets
-from parley.rules.task import FORM, Metric, Prompt, Task
 
 ISOLATING = ("bubblewrap", "docker", "podman")
 SANDBOXES = (*ISOLATING, "none")
@@ -125,97 +120,6 @@ class Config:
         return cls(**known)
 
 
-def identity(
-    task: Task, seats: Mapping[str, int], prompts: Mapping[str, Prompt], items: Sequence[tuple[str, bytes]] = ()
-) -> dict[str, Any]:
-    """What a record depends on besides the configuration: the rule, the prompts, the program.
-
-    Roles and metrics stand here too, so that results can be computed from the file alone.
-    """
-    return {
-        "parley": __version__,
-        "python": platform.python_version(),
-        "mends": version("json-repair"),  # what broken JSON is mended with: a record without it was read without mending
-        "task": task.name,
-        "version": task.version,
-        **({"runs_code": True} if task.runs_code else {}),
-        "rule": rule_digest(type(task)),
-        "roles": {name: "instrument" if role.instrument else "contestant" for name, role in task.roles.items()},
-        "seats": dict(seats),
-        "metrics": [described(metric) for metric in task.metrics(seats)],
-        **({"basis": dict(basis)} if (basis := task.basis()) else {}),
-        "items": f"{len(items)}@{digest(repr(items))[:8]}" if items else None,
-        "texts": {f"{task.name}.{name}": prompt.text for name, prompt in sorted(prompts.items())},
-        "prompts": {f"{task.name}.{name}": digest(prompt.text) for name, prompt in sorted(prompts.items())},
-    }
-
-
-def described(metric: Metric) -> dict[str, Any]:
-    """A metric as a record keeps it: without the guess at its spread, and without what it does not use."""
-    facts = {name: value for name, value in asdict(metric).items() if name != "spread"}
-    usual = {"round": None, "judged": False, "digits": 2}
-    return {name: value for name, value in facts.items() if name not in usual or value != usual[name]}
-
-
-def refuse_changes(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> None:
-    """A record is only continued under the rule and prompts that it was begun with."""
-    changed = [f"task {old['task']} (version {old['version']}, now {new['version']})"] if old["version"] != new["version"] else []
-    then, now = old["prompts"], new["prompts"]
-    then_on, now_on = old.get("basis", {}), new.get("basis", {})
-    changed += [f"{name} ({then_on.get(name)}, now {now_on.get(name)})" for name in now_on if then_on.get(name) != now_on[name]]
-    changed += [f"prompt {address}" for address in sorted({*then, *now}) if then.get(address) != now.get(address)]
-    if not changed and old["rule"] and old["rule"] != new["rule"]:
-        changed = [f"the rule of {old['task']}"]
-    then, now = old.get("works", {}), new.get("works", {})
-    changed += [f"{name} ({then[name]}, now {now.get(name)})" for name in then if then[name] != now.get(name)]
-    if changed:
-        raise ReplayError(f"{run} was begun under another {', '.join(changed)}: undo the change, or start a new run")
-
-
-def refuse_other(old: Config, new: Config, run: str) -> None:
-    """A run is only continued under the configuration that it was begun with."""
-    before, after = asdict(old), asdict(new)
-    changed = [key for key in before if before[key] != after[key] and key not in FREE]
-    if changed:
-        said = "; ".join(f"{key} was {before[key]!r}, is now {after[key]!r}" for key in changed)
-        raise ReplayError(f"{run} was begun under another configuration: {said}")
-
-
-def unused_prompts(task: Task, seats: Mapping[str, int], standardise: str) -> frozenset[str]:
-    """The prompts that nobody hears under this configuration."""
-    return frozenset((*task.unsaid(seats), *(() if standardise == "always" else (FORM.name,))))
-
-
-def chosen_prompts(task: type[Task], replaced: Mapping[str, str], unused: Collection[str] = ()) -> dict[str, Prompt]:
-    """The prompts in use: the task's own, or what the configuration puts in their place; what is not used stays as it is."""
-    own = task.prompts()
-    known = {f"{task.name}.{name}": prompt for name, prompt in own.items()}
-    params = [each.name for each in fields(task)]  # type: ignore[arg-type]
-    for address, text in replaced.items():
-        if address not in known:
-            raise unknown("prompt", address, known)
-        other = known[address].replaced(text, params)
-        if other.name not in unused:
-            own[other.name] = other
-    return own
-
-
-def about_prompts(task: type[Task], replaced: Mapping[str, str], unused: Collection[str]) -> Iterator[str]:
-    """What the user should know about the words put in place of a task's own."""
-    for name, own in task.prompts().items():
-        address = f"{task.name}.{name}"
-        if address in replaced and name in unused:
-            yield f"prompt {address} is replaced, but nobody hears it in this configuration: it changes nothing"
-        elif address in replaced and (missing := own.without(Prompt(name, replaced[address]))):
-            yield f"prompt {address} is used without {missing}"
-
-
-def kept_apart(sandbox: str | None, unsafe: bool = False) -> str | None:
-    """A sandbox that isolates; to do without one takes more words than this."""
-    if unsafe:
-        if sandbox is not None:
-            raise UsageError(f"sandbox {sandbox} isolates, unsafe-run-code-without-isolation does not: give one of the two")
-        return "none"
-    if sandbox is not None and sandbox not in ISOLATING:
-        raise unknown("sandbox", str(sandbox), ISOLATING)
-    return sandbox
+def digest(text: str) -> str:
+    """A few letters that stand for a text."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

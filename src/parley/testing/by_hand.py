@@ -8,9 +8,9 @@ from typing import Any
 
 from parley.errors import Forfeit, TaskError
 from parley.match.match import Match, Outcome
+from parley.match.protocol import Participant
 from parley.match.record import Call, Tape
 from parley.match.seating import seated, settled
-from parley.participants import Participant
 from parley.rules.pool import Pool, Seat, View, text_of
 from parley.rules.referee import Ask, Consult, Effect, Referee, Together
 from parley.rules.references import Lot, answered

@@ -22,10 +22,11 @@ from parley.datasets.item_rows import item_from, kind_of
 from parley.datasets.open_references import works_of
 from parley.errors import ParleyError, ReplayError, TaskError
 from parley.match.match import Outcome
-from parley.match.record import Tape, unrun
+from parley.match.record import Tape
 from parley.rules.pool import Seat, View
 from parley.rules.readers import Reader
 from parley.rules.task import Task
+from parley.runs.stand_ins import unrun
 from parley.testing.by_hand import Listed, Speak, Speaking, play
 
 MOST_CUTS = 40

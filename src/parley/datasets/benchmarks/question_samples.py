@@ -6,7 +6,8 @@ from functools import partial
 from importlib.resources import files
 from typing import Any
 
-from parley.datasets import USUAL, Dataset
+from parley.datasets import Dataset
+from parley.datasets.catalogue import USUAL
 from parley.datasets.files import json_in
 from parley.rules.items import Question
 

@@ -7,7 +7,8 @@ from importlib.resources import files
 from itertools import zip_longest
 from typing import Any
 
-from parley.datasets import USUAL, Dataset
+from parley.datasets import Dataset
+from parley.datasets.catalogue import USUAL
 from parley.datasets.files import json_in
 from parley.rules.items import WordPair
 

@@ -11,7 +11,7 @@ from typing import Any
 from parley.datasets.formats import Form, Row
 from parley.datasets.reference_programs import can_fail, defined_in, names_called, parsed, signature_of, unix
 from parley.rules.items import Problem
-from parley.rules.readers import clip
+from parley.tables import clip
 
 
 def text_in(row: Row, column: str) -> str:

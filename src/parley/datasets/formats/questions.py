@@ -12,7 +12,7 @@ from parley.datasets.formats.problems import unpacked
 from parley.datasets.reference_programs import unix
 from parley.rules.items import LETTERS, Question
 from parley.rules.numerals import number, numeral
-from parley.rules.readers import clip
+from parley.tables import clip
 
 SPLIT = re.compile(r"_(?:dev|val|test|train)$")  # what follows the subject in the name of a file
 ANNOTATION = re.compile(r"<<[^<>]*>>")  # GSM8K's own sums, for a calculator

@@ -19,7 +19,7 @@ from parley.match.protocol import Reply, Request, Usage
 from parley.providers._secrets import redacted
 from parley.providers.hf.steps import Draws, Ends
 from parley.rules.pool import as_message, text_of
-from parley.rules.readers import clip
+from parley.tables import clip
 
 if TYPE_CHECKING:
     from parley.providers.hf import Provider

@@ -12,7 +12,7 @@ from parley.statistics.agreement import krippendorff_alpha
 from parley.statistics.correlation import blocked_correlation
 from parley.statistics.estimates import Observation, block_means
 from parley.statistics.intervals import interval
-from parley.store.sqlite.reader import Score
+from parley.store import Score
 
 Given = Mapping[tuple[int, str, str], float | None]  # by match, seat and metric
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from parley.results.parts.courses import fixed
-from parley.statistics.role_tables import shown
-from parley.tables import Table, nothing
+from parley.tables import Table, nothing, shown
 
 Data = Mapping[str, Any]
 SIDES = ("first", "second")

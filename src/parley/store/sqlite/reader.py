@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 from urllib.parse import quote
 
 import orjson
@@ -17,25 +17,14 @@ import orjson
 from parley.errors import StoreError, UsageError
 from parley.match.record import Call
 from parley.rules.pool import Seat, text_of
-from parley.rules.readers import clip
+from parley.store import Score
 from parley.store.config import Config
 from parley.store.sqlite.owner import lives
 from parley.store.sqlite.rows import FIELDS, call_from
 from parley.store.sqlite.schema import VERSION, newer, summed, version_of
+from parley.tables import clip
 
 MATCH_FIELDS = ("number", "block", "item", "repeat", "seed", "seats", "idle", "state", "reason", "rounds", "began", "ended")
-
-
-class Score(NamedTuple):
-    """One seat's value of one metric in one match."""
-
-    match: int
-    block: str
-    seat: Seat
-    alias: str
-    metric: str
-    value: float | None
-    idle: bool = False  # the seat only filled the table: its score does not count
 
 
 class Archive:

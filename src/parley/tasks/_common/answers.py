@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
@@ -16,9 +17,8 @@ from parley.errors import Unreadable
 from parley.rules.items import LETTERS, Question
 from parley.rules.numerals import DENIED, LONGEST_ANSWER, folded, only_number, plain, same
 from parley.rules.parsing import objects_in
+from parley.rules.prompts import Prompt
 from parley.rules.readers import Said
-from parley.rules.task import Prompt
-from parley.tasks._common.announcements import CHOSEN, STATED, WEAK, announced, objects
 
 DECORATION = re.compile(r"^[\s*_`]+|(?:\s|\*\*|__|`)+$|\.$")
 OPENING, CLOSING = r"[\s(\[{（【「“\"'*_`$]{0,20}", r"[\s)\]}）】」”\"'*_`$.。!！]{0,20}"
@@ -29,18 +29,26 @@ LETTER = r"(?!A\s+(?!or\b|and\b|is\b)[a-z]|I\b)([A-Z])(?![\w'’])"  # no articl
 MENTIONED = re.compile(rf"(?<![\w'’]){LETTER}")
 MARKED = re.compile(r"[(\[（【*]([A-Z])[)\]）】*]")
 BEHIND = re.compile(r"[)\]}）】」”\"'*_`$]*[.:：、,)-]?[\s*_`]*")  # what stands between a letter and its text
+
+
 ANOTHER = re.compile(
     rf"(?:[\s)\]}}）】*]{{1,9}}|{CLOSING}(?:[(（\[]\s?)?(?:[,，;；/、&+]|[-=]>|→|\b(?:but\s)?now\b|\bor\b|\band\b|或者?|和|与|及)\s{{0,3}}"
     rf"(?:(?:(?:or|and|maybe|perhaps|possibly|even|also|either)\b|可能是?|也许是?|或者?)\s{{0,3}}){{0,4}}){OPENING}{LETTER}"
 )
+
+
 CORRECTED = re.compile(
     r"\b(?i:no\b(?=[\s,:.;!]*(?:wait|it|the|make|[a-z])\b)|wait|sorry|actually|correction|oops|scratch)\b"
     rf"[^\n]{{0,40}}?(?<![\w'’]){LETTER}"
 )
+
+
 # What is said of a letter that takes it back, and letters that are named to be denied.
 FAULT = r"wrong|incorrect|false|mistakes?|mistaken|traps?|errors?|distractors?|impossible|excluded|eliminated"
 RIGHT = r"correct|right|true|answer|it|possible|valid|best|one"
 FEW = r"(?:\w{1,30}\s{1,3}){0,3}?"
+
+
 RETRACTED = re.compile(
     r"[)\]}）】」”\"'*_`$]*\s{0,3}(?:[?？×✗✘❌]|(?:if|unless)\b"
     rf"|[(（:：,.–—-]{{0,2}}\s{{0,3}}(?:(?:{FAULT})\b(?=\W{{0,5}}(?:\Z|[).,;\n]))|错误?(?!\w))"
@@ -50,9 +58,13 @@ RETRACTED = re.compile(
     r"|选?项?(?:是|也)?(?:错|不|有误)|[,，]\s?(?:这|那|它)个?(?:选项)?(?:显然)?(?:是|也)?(?:错|不|有误))",
     re.IGNORECASE,
 )
+
+
 SUPPOSED = re.compile(
     r"\b(?:if|suppose|assuming|worst|least|opposite)\b|若|如果|假如|假设|要是|有的|同学|[✗✘❌×]|[?？]\W{0,5}\Z", re.IGNORECASE
 )
+
+
 DENIED_LETTERS = re.compile(
     r"(?i:\b(?:not|neither|nor|rather\s{1,3}than|instead\s{1,3}of|except|(?:any|anything|all|every)\b[^.,;\n]{0,30}?\bbut)|n['’]t"
     r"|不(?:能|应|应该|会|可|该)?(?:是|选择?)?)\s{0,3}(?i:(?:the\s{1,3})?(?:answer|option|choice|选项))?"
@@ -238,12 +250,16 @@ def is_right(said: str | None, item: Question) -> bool:
 
 
 WORD = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+(?:['’-]\w+)*")
+
+
 GIVEN = re.compile(
     r"\b(?:(?:correct|right|actual|true) )?(?:answer|option|choice)(?: to [^.?!\n]{1,80}?)? (?:is|was|would be|should be)\b"
     r"(?: (?:option|choice))?|(?:正确(?:的)?)?(?:答案|选项)(?:是|为|应该是|应为)"
     r"|\b(?:you(?:'re| are) right|no|yes|indeed)\b[^.?!\n]{0,20}\bit is\b",
     re.IGNORECASE,
 )
+
+
 CONFIRMED = r"{}[\"”’']? (?:is|was) (?:the )?(?:correct|right)\b"
 
 
@@ -266,3 +282,76 @@ def gives_away(said: str, right: str, letter: str = "") -> bool:
     ]
     confirmed = re.compile(CONFIRMED.format(named), re.IGNORECASE), re.compile(CONFIRMED.format(rf"\b{letter or '(?!)'}"))
     return any(pattern.search(each) for pattern in confirmed for each in told)
+
+
+KEYS = ("answer", "choice", "option", "letter", "答案")
+ANNOUNCEMENTS, BEFORE = 64, 60  # of one reply, and characters before each, that are looked at
+IS = r"(?:is|was|would\s+be|should\s+be|must\s+be|has\s+to\s+be|will\s+be)\b"
+FILLER = r"(?:[\s:：*_`=]|\\[\[(]){0,20}"
+SURELY = r"(?:(?:clearly|definitely|therefore|thus|obviously|indeed|simply)\b,?\s{1,3})?"
+NAMED = rf"{SURELY}(?:(?:the\s{{1,3}})?(?:letter|option|choice)\b(?=[\s:(\[*_`\"']{{1,5}}[A-Za-z]\b))?{FILLER}"
+
+
+STATED = re.compile(
+    rf"(?:####{FILLER}|<answer>|(?P<boxed>\\boxed\{{)|\banswer\b(?:\s+to\s[^.:?!\n]{{1,80}}?\s|\s{{1,3}})(?={IS}){IS}{FILLER}{NAMED}"
+    rf"|\banswer[*_`\"']{{0,3}}\s{{0,3}}[:：=]{FILLER}{NAMED}"
+    rf"|^[#*_ \t]{{0,9}}(?:the\s|final\s|correct\s){{0,2}}answer[*_ \t]{{0,9}}$\s{{1,9}}"
+    rf"|答案[】\]*_\s\"”]{{0,5}}(?:应该|应)?(?:[是为:：】\]])(?:选项|选)?{FILLER})",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+# What announces a choice and nothing else, and what does if nothing else does.
+CHOSEN = re.compile(
+    rf"(?:\b(?:correct|right|best)\s+(?:option|choice|letter|one)\s+{IS}{FILLER}{NAMED}"
+    rf"|\bI(?:['’]d|['’]ll|\s+would|\s+will)?\s+(?:choose|pick|select|go\s+with)\b{FILLER}{NAMED}"
+    rf"|正确的?选项(?:应该|应)?[是为:：]{FILLER}|(?:故|因此|所以|我)(?:应该|应|本题)?选择?(?:选项)?{FILLER})",
+    re.IGNORECASE,
+)
+
+
+WEAK = re.compile(rf"(?:\banswer\b{FILLER}{NAMED}|答案{FILLER}|选择?(?:选项|[是为])?{FILLER})", re.IGNORECASE)
+
+
+# What stands before an announcement that is none.
+CLAUSE = re.compile(r"[.!?;,:\n。！？；，：]")
+
+
+UNMEANT = re.compile(
+    r"(?:\b(?:wrong|incorrect|false|not|never|cannot|unable|any|no|if|suppose|assume|assuming|than|might|could|may|who|students?"
+    r"|worst|least|opposite|other|another|first|initial|previous|earlier|original|tempting)"
+    r"|n['’]t)(?:\s+(?:think|believe|say|agree|assume|that|to|be|the|this|my|your|its|final|correct|right|best|likely|an?))*\s*\Z"
+    r"|(?:不(?!难|过)|非|勿|误|错误?的?|别|若|如果|假如|假设|要是|有的|有人|同学|学生)[^\s]{0,6}\Z",
+    re.IGNORECASE,
+)
+
+
+def objects(words: str) -> tuple[list[dict[str, Any]], str]:
+    """The JSON objects in a reply that have an answer, and the words around them."""
+    found, around, past = [], [], 0
+    for start, end, each in objects_in(words):
+        if any(isinstance(each.get(key), str | int | float) for key in KEYS):
+            found.append({key: each[key] for key in KEYS if isinstance(each.get(key), str | int | float)})
+            around.append(words[past:start])
+            past = end
+    return found, " ".join([*around, words[past:]])
+
+
+def announced(words: str, *patterns: re.Pattern[str]) -> Iterator[str]:
+    """What follows an announcement on its line, the last first; those that deny or suppose something are left out."""
+    places = sorted((found.start(), found) for pattern in patterns for found in deque(pattern.finditer(words), ANNOUNCEMENTS))
+    for start, found in reversed(places):
+        before = CLAUSE.split(words[max(0, start - BEFORE) : start])[-1]
+        if not UNMEANT.search(before):
+            rest = words[found.end() : found.end() + LONGEST_ANSWER].partition("\n")[0].partition("</answer>")[0]
+            yield within(rest) if found.groupdict().get("boxed") else rest
+
+
+def within(rest: str) -> str:
+    """What stands before the brace that closes a box."""
+    depth = 0
+    for at, mark in enumerate(rest):
+        depth += (mark == "{") - (mark == "}")
+        if depth < 0:
+            return rest[:at]
+    return rest

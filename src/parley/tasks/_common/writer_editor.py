@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from parley.rules.pool import Seat
+from parley.rules.prompts import Prompt
 from parley.rules.readers import Fields, Reader, Text
 from parley.rules.referee import Referee
-from parley.rules.task import Metric, Prompt
+from parley.rules.task import Metric
 from parley.tasks._common.judge_votes import Vote, voted
 from parley.tasks._common.overlap import Overlap, overlap
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from parley.errors import UsageError
+from parley.statistics.contamination import Point
 from parley.statistics.matched_controls import Answers
-from parley.statistics.positions import Point
 from parley.tasks.kieval.entries import Entry, Figure, differences, in_percent, overall
 from parley.tasks.kieval.scores_file import Scores
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from parley import Fields, Metric, Prompt, Question, RecordEnded, Referee, Role, Said, Scores, Seat, Sight, Task, Text, Vetting
+from parley import Fields, Metric, Prompt, Question, RecordEnded, Referee, Role, Scores, Seat, Task, Text, Vetting
 from parley.rules.languages import language as spoken
 from parley.tasks._common.answers import Exact, Option, gives_away, is_right, words_in
 from parley.tasks._common.judge_votes import Vote, voted
@@ -190,10 +190,13 @@ def aspects() -> dict[str, Any]:
 
 FORM = Fields(aspects())
 LETTER = {"en": "Answer with the letter of the right choice.", "zh": "请回答正确选项的字母。"}
+
+
 LINE = {
     "en": "End with a line that says `Answer:` and then the answer alone.",
     "zh": "请在最后另起一行，写“答案：”，后面只写答案。",
 }
+
 
 ANSWER = Prompt(
     "answer",
@@ -205,12 +208,14 @@ You take part in an examination with an interview after it. First answer the que
 {choices}""",
 )
 
+
 ASKED = Prompt(
     "asked",
     """\
 The interviewer's question to you stands between the marks. Answer it in at most {words} words.
 {asked}""",
 )
+
 
 INTERVIEW = Prompt(
     "interview",
@@ -228,8 +233,11 @@ The right answer, which the candidate must not learn from you: {right}
 The candidate's answer:
 {said}""",
 )
+
+
 OPEN = Prompt("open", "Ask your first question. Give the question only.")
 NEXT = Prompt("next", "The candidate replied:\n{said}\nAsk your next question. Give the question only.")
+
 
 EVALUATE = Prompt(
     "evaluate",
@@ -252,48 +260,6 @@ Question: {question}
 The candidate's answer, which is {verdict}:
 {said}""",
 )
+
+
 LATEST = Prompt("latest", "The latest exchange:\n{asked}\n{said}\nGrade the candidate's reply.")
-
-
-def candidate(sight: Sight, knowledge: Share = 0.5, memorised: Share = 0.0, memory: int = 0) -> Said:
-    """Knows a share of the questions and has only memorised the answers to a share of the others; talks well if it knows.
-
-    What it knows, and what it has memorised, is the same in every match; another `memory` is another choice.
-    """
-    item: Question = sight.item
-    known, learnt = sight.fate("knows", memory), sight.fate("memorised", memory)
-    if not sight.view.said:
-        right = known < knowledge or learnt < memorised
-        return Said(item.answer if right else sight.rng.choice(item.letters) if item.choices else "0")
-    return Said(f"{KNOWS} {item.right}." if known < knowledge else CANNOT)
-
-
-KNOWS = "One can see it from the facts that lead to the answer, which are these:"
-CANNOT = "I could not say why; it is just so."
-
-
-def imitator(sight: Sight) -> Said:
-    """Answers nothing, and imitates the evaluator's form with the best marks."""
-    marks = {aspect: {"comment": "Flawless.", "score": 4} for aspect in (*ASPECTS, "overall")}
-    return Said(FORM.write({**marks, "stop": "none"}))
-
-
-def interactor(sight: Sight) -> Said:
-    """Asks for grounds, whatever was said."""
-    return Said(f"Why is that so? Give your grounds, number {sight.view.said + 1}.")
-
-
-def evaluator(sight: Sight, noise: Share = 0.15) -> dict[str, Any]:
-    """Grades by the truth: whether the latest reply gives the facts; with the chance `noise` a mark is off by one."""
-    last = [said for who, said in sight.quoted if who == "Candidate"]
-    good = bool(last) and KNOWS in last[-1] and sight.item.right in last[-1]
-    stop = "none" if last and (good or last[-1] == CANNOT) else "off_topic"
-
-    def mark() -> dict[str, Any]:
-        off = sight.rng.random() < noise
-        return {"comment": "So says the question's answer.", "score": (3 if off else 4) if good else (2 if off else 1)}
-
-    return {**{aspect: mark() for aspect in (*ASPECTS, "overall")}, "stop": stop}
-
-
-KIEval.bots = {"candidate": candidate, "imitator": imitator, "interactor": interactor, "evaluator": evaluator}

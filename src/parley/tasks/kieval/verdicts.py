@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from parley.statistics.contamination import Contamination
+from parley.statistics.contamination import Contamination, Fit, Side
 from parley.statistics.estimates import Pair
 from parley.statistics.matched_controls import Matched
-from parley.statistics.positions import Fit, Side
 from parley.tables import Table, between, number, signed
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
-from parley import Metric, Prompt, Referee, Role, Scores, Seat, Sight, Task, WordPair
+from parley import Metric, Prompt, Referee, Role, Scores, Seat, Task, WordPair
+from parley.rules.readers import Fields
 from parley.tasks._common.word_matching import BASIS, alike, folded, matches, mentions
-from parley.tasks.word_guessing.descriptions import TELLING, VAGUE, associations, field, form
 from parley.tasks.word_guessing.scoring import BEYOND, Never, scored, successful
 
 OWN_WORD = "own word said"
@@ -147,35 +148,38 @@ descriptions are read by everybody. A guess is a single word, or a name of a few
 
 You do well if you find the word of the other half early, and if they find yours late or not at all.""",
 )
+
+
 HEARD = {
     False: Prompt("guesses_private", "Nobody but the referee sees what you guess."),
     True: Prompt("guesses_open", "All players see what you guess, and you see what they guess."),
 }
+
+
 TURN = Prompt("turn", "Round {number} of {rounds}: it is your turn. Describe your word, and guess the words of the others.")
 REFUSED = Prompt("refused", "This cannot stand: {why}. Give your whole turn again; if this happens again, the turn is lost.")
+
+
 WHY = {
     OWN_WORD: Prompt("why_own_word", "your description contains your own word"),
     REPEATED: Prompt("why_repeated", "your description repeats one that was given before"),
     EMPTY: Prompt("why_empty", "your description is empty"),
 }
+
+
 DESCRIBED = Prompt("described", "{who} has described its word:\n{said}")
 GUESSED = Prompt("guessed", "{who} has guessed:\n{guesses}")
 VOID = Prompt("void", "{who} has lost its turn without a description.")
 
 
-def guesser(sight: Sight, strength: float = 0.5, openness: float = 0.5) -> dict[str, str]:
-    """Tells what its word goes with in the share `openness` of its turns, else nothing; sees through others by `strength`."""
-    pair, rng, known = sight.item, sight.rng, associations(sight.item)
-    told = "\n".join(turn["content"] for turn in sight.view)
-    own = pair.a if f"“{pair.a}”" in sight.view[0]["content"] else pair.b
-    telling = [lead.format(thing) for thing in known[own] for lead in TELLING] if rng.random() < openness else []
-    vague = [f"It is {one} and {other}." for one in VAGUE for other in VAGUE if one != other]
-    reply = {"description": rng.choice([each for each in telling if each not in told] or [v for v in vague if v not in told])}
-    for name in list(sight.view.expect.fields)[1:]:  # type: ignore[attr-defined]
-        said = " ".join(said for who, said in sight.quoted if name == who.lower().replace(" ", "_"))
-        clear = [word for word in (pair.a, pair.b) if any(thing in said for thing in known[word])]
-        reply[name] = clear[0] if clear and rng.random() < strength else rng.choice(known[""])
-    return reply
+def field(other: Seat) -> str:
+    """Where a reply names the word of a seat."""
+    return f"player_{other.number}"
 
 
-WordGuessing.bots = {"guesser": guesser}
+@cache
+def form(*others: Seat) -> Fields:
+    """A description and a guess for every other seat."""
+    guess = "your guess at the word of {}, or an empty text"
+    guesses = {field(other): {"type": "string", "description": guess.format(other)} for other in others}
+    return Fields({"description": {"type": "string", "description": "your description"}, **guesses})

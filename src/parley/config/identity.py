@@ -1,0 +1,72 @@
+"""What a record depends on besides its configuration: the rule, the prompts, the program."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import Any
+
+from parley import __version__
+from parley.config.rule_digest import rule_digest
+from parley.errors import ReplayError
+from parley.rules.prompts import Prompt
+from parley.rules.task import Metric, Task
+from parley.store.config import FREE, Config, digest
+
+
+def identity(
+    task: Task, seats: Mapping[str, int], prompts: Mapping[str, Prompt], items: Sequence[tuple[str, bytes]] = ()
+) -> dict[str, Any]:
+    """What a record depends on besides the configuration: the rule, the prompts, the program.
+
+    Roles and metrics stand here too, so that results can be computed from the file alone.
+    """
+    return {
+        "parley": __version__,
+        "python": platform.python_version(),
+        "mends": version("json-repair"),  # what broken JSON is mended with: a record without it was read without mending
+        "task": task.name,
+        "version": task.version,
+        **({"runs_code": True} if task.runs_code else {}),
+        "rule": rule_digest(type(task)),
+        "roles": {name: "instrument" if role.instrument else "contestant" for name, role in task.roles.items()},
+        "seats": dict(seats),
+        "metrics": [described(metric) for metric in task.metrics(seats)],
+        **({"basis": dict(basis)} if (basis := task.basis()) else {}),
+        "items": f"{len(items)}@{digest(repr(items))[:8]}" if items else None,
+        "texts": {f"{task.name}.{name}": prompt.text for name, prompt in sorted(prompts.items())},
+        "prompts": {f"{task.name}.{name}": digest(prompt.text) for name, prompt in sorted(prompts.items())},
+    }
+
+
+def described(metric: Metric) -> dict[str, Any]:
+    """A metric as a record keeps it: without the guess at its spread, and without what it does not use."""
+    facts = {name: value for name, value in asdict(metric).items() if name != "spread"}
+    usual = {"round": None, "judged": False, "digits": 2}
+    return {name: value for name, value in facts.items() if name not in usual or value != usual[name]}
+
+
+def refuse_changes(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> None:
+    """A record is only continued under the rule and prompts that it was begun with."""
+    changed = [f"task {old['task']} (version {old['version']}, now {new['version']})"] if old["version"] != new["version"] else []
+    then, now = old["prompts"], new["prompts"]
+    then_on, now_on = old.get("basis", {}), new.get("basis", {})
+    changed += [f"{name} ({then_on.get(name)}, now {now_on.get(name)})" for name in now_on if then_on.get(name) != now_on[name]]
+    changed += [f"prompt {address}" for address in sorted({*then, *now}) if then.get(address) != now.get(address)]
+    if not changed and old["rule"] and old["rule"] != new["rule"]:
+        changed = [f"the rule of {old['task']}"]
+    then, now = old.get("works", {}), new.get("works", {})
+    changed += [f"{name} ({then[name]}, now {now.get(name)})" for name in then if then[name] != now.get(name)]
+    if changed:
+        raise ReplayError(f"{run} was begun under another {', '.join(changed)}: undo the change, or start a new run")
+
+
+def refuse_other(old: Config, new: Config, run: str) -> None:
+    """A run is only continued under the configuration that it was begun with."""
+    before, after = asdict(old), asdict(new)
+    changed = [key for key in before if before[key] != after[key] and key not in FREE]
+    if changed:
+        said = "; ".join(f"{key} was {before[key]!r}, is now {after[key]!r}" for key in changed)
+        raise ReplayError(f"{run} was begun under another configuration: {said}")

@@ -1,0 +1,39 @@
+"""Prompts that a configuration puts in place of a task's own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import fields
+
+from parley.errors import unknown
+from parley.rules.prompts import FORM, Prompt
+from parley.rules.task import Task
+
+
+def unused_prompts(task: Task, seats: Mapping[str, int], standardise: str) -> frozenset[str]:
+    """The prompts that nobody hears under this configuration."""
+    return frozenset((*task.unsaid(seats), *(() if standardise == "always" else (FORM.name,))))
+
+
+def chosen_prompts(task: type[Task], replaced: Mapping[str, str], unused: Collection[str] = ()) -> dict[str, Prompt]:
+    """The prompts in use: the task's own, or what the configuration puts in their place; what is not used stays as it is."""
+    own = task.prompts()
+    known = {f"{task.name}.{name}": prompt for name, prompt in own.items()}
+    params = [each.name for each in fields(task)]  # type: ignore[arg-type]
+    for address, text in replaced.items():
+        if address not in known:
+            raise unknown("prompt", address, known)
+        other = known[address].replaced(text, params)
+        if other.name not in unused:
+            own[other.name] = other
+    return own
+
+
+def about_prompts(task: type[Task], replaced: Mapping[str, str], unused: Collection[str]) -> Iterator[str]:
+    """What the user should know about the words put in place of a task's own."""
+    for name, own in task.prompts().items():
+        address = f"{task.name}.{name}"
+        if address in replaced and name in unused:
+            yield f"prompt {address} is replaced, but nobody hears it in this configuration: it changes nothing"
+        elif address in replaced and (missing := own.without(Prompt(name, replaced[address]))):
+            yield f"prompt {address} is used without {missing}"

@@ -1,0 +1,68 @@
+"""Prompts: texts with a name, whose variables are known and checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+from parley.errors import TaskError, unknown
+
+VARIABLE = re.compile(r"\{([A-Za-z_]\w*)\}")
+MEANING = re.compile(r"^ *(\w+) {2,}(\S.*)$", re.MULTILINE)
+
+
+class Prompt:
+    """A named text of the referee; only `{identifier}` is substituted, so JSON braces survive."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name, self.text = name, text
+
+    @cached_property
+    def pieces(self) -> list[str]:
+        return VARIABLE.split(self.text)  # text, variable, text, variable, …, text
+
+    @cached_property
+    def variables(self) -> list[str]:
+        return sorted(set(self.pieces[1::2]))
+
+    def render(self, values: Mapping[str, Any]) -> str:
+        pieces = self.pieces
+        if len(pieces) == 1:
+            return self.text
+        try:
+            filled = [shown(values[piece]) if odd % 2 else piece for odd, piece in enumerate(pieces)]
+        except KeyError as missing:
+            raise TaskError(f"prompt {self.name!r} wants a value for {missing}") from None
+        return "".join(filled)
+
+    def replaced(self, text: str, also: Iterable[str]) -> Prompt:
+        """This prompt in other words, which may use its variables and a task's parameters."""
+        other, known = Prompt(self.name, text), {*self.variables, *also}
+        for name in other.variables:
+            if name not in known:
+                raise unknown(f"variable in the replacement of prompt {self.name!r}:", name, known)
+        return other
+
+    def without(self, other: Prompt) -> str:
+        """The variables of this prompt that another does not use."""
+        return ", ".join(f"{{{name}}}" for name in self.variables if name not in other.variables)
+
+
+# What every referee says when a reply has the wrong form; a configuration may replace these too.
+AGAIN = Prompt("again", "Your reply could not be read: {fault}. {hint}")
+SHORTER = Prompt("shorter", "Your reply was cut off by the length limit. Give it again, shorter. {hint}")
+FORM = Prompt("form", "Now put your reply into the required form. {hint}")
+COMMON = {prompt.name: prompt for prompt in (AGAIN, SHORTER, FORM)}
+
+
+def shown(value: Any) -> str:
+    """A value as it stands in a prompt: numbers without noise, lists in brackets."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        return f"{value:.10g}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(shown, value))}]"
+    return str(value)
