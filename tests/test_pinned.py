@@ -11,11 +11,11 @@ from random import Random
 import pytest
 
 from parley import Question, Seat
+from parley.config.selection import spread
 from parley.config.task_catalogue import task_class
-from parley.datasets import items_from
-from parley.datasets.item_rows import spread
-from parley.match.record import unrun
-from parley.participants import make
+from parley.datasets.catalogue import items_from
+from parley.datasets.dictionaries import Lexicon
+from parley.participants._registry import make
 from parley.plans import seed_for
 from parley.plans.arrangements import ARRANGEMENTS, Table
 from parley.plans.blocks import Series
@@ -24,7 +24,7 @@ from parley.plans.sequential import Sequential
 from parley.rules.bot_view import Sight
 from parley.rules.pool import Pool
 from parley.rules.referee import Referee
-from parley.rules.references import Lexicon
+from parley.runs.stand_ins import unrun
 from parley.tasks.kieval.rule import KIEval
 from parley.tasks.public_goods import PublicGoods
 from parley.tasks.translation import Translation

@@ -38,6 +38,7 @@ from parley.audit.messages import (
 )
 from parley.audit.replay import replayed
 from parley.config.prepare import Prepared, names_of, prepare_again
+from parley.config.rule_digest import comparable
 from parley.datasets.open_references import works_of
 from parley.errors import ParleyError, TaskError
 from parley.plans import unfolded
@@ -101,7 +102,11 @@ class Looking:
         why = "the task or its prompts have changed since"
         try:
             prepared = prepare_again(self.archive.path, seated=False)
-            if all(prepared.identity[fact] == self.archive.identity[fact] for fact in ("rule", "prompts")):
+            now, then = prepared.identity, self.archive.identity
+            known = comparable(now["rule"], then["rule"])
+            if now["prompts"] == then["prompts"] and (not known or now["rule"] == then["rule"]):
+                if not known:
+                    self.cautions.append("the digest of the rule is of an older kind: whether the rule has changed is not known")
                 return prepared
         except ParleyError as wrong:
             why = str(wrong)
@@ -229,7 +234,7 @@ def unplanned(prepared: Prepared, archive: Archive, matches: list[dict[str, Any]
         yield from [] if archive.state == "failed" else [str(wrong)]
         return
     for fact, value in orjson.loads(orjson.dumps(prepared.identity)).items():
-        if fact not in ("parley", "python", "mends") and archive.identity.get(fact) != value:
+        if fact not in ("parley", "python", "mends", "rule") and archive.identity.get(fact) != value:
             yield f"the record's own description of the task has other {fact}"
     yield from misended(archive, end.status if end else None)
     for match in matches:

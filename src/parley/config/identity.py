@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 from parley import __version__
-from parley.config.rule_digest import rule_digest
+from parley.config.rule_digest import comparable, rule_digest
 from parley.errors import ReplayError
 from parley.rules.prompts import Prompt
 from parley.rules.task import Metric, Task
@@ -55,6 +55,11 @@ def refuse_changes(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> 
     then_on, now_on = old.get("basis", {}), new.get("basis", {})
     changed += [f"{name} ({then_on.get(name)}, now {now_on.get(name)})" for name in now_on if then_on.get(name) != now_on[name]]
     changed += [f"prompt {address}" for address in sorted({*then, *now}) if then.get(address) != now.get(address)]
+    if not changed and old["rule"] and not comparable(old["rule"], new["rule"]):
+        raise ReplayError(
+            f"{run} was begun by Parley {old['parley']}, which recorded the rule of {old['task']} in another way: "
+            "it cannot be checked that the rule is the same; finish it with that version, or start a new run"
+        )
     if not changed and old["rule"] and old["rule"] != new["rule"]:
         changed = [f"the rule of {old['task']}"]
     then, now = old.get("works", {}), new.get("works", {})

@@ -1,46 +1,61 @@
-"""The digest of a rule: what defines a task and all that it shares with others."""
+"""The digest of a rule: what defines a task, what it inherits, and the rules that it shares with others.
+
+It covers every module below `parley.tasks` and `parley.rules` that a task imports by its own path,
+directly or through others. Names that come from `parley` itself are the API, which has a version.
+Import lines, comments and docstrings are left out, so moving a module changes no digest.
+"""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
-from parley import tasks
 from parley.rules.task import Task
 from parley.store.config import digest
 
-SHARED = ("rules/numerals.py", "rules/languages.py", "tasks/_common/[!_]*.py", "tasks/*/scoring.py", "tasks/*/descriptions.py")
+SCHEME = "2"  # how a digest is made; digests of different schemes do not compare
+SHARED = ("parley.tasks.", "parley.rules.")
 
 
 def rule_digest(task: type[Task]) -> str:
-    """A digest of the rule: what defines the task and all that it inherits, with the shared rules that are imported there."""
+    """The digest of a task's rule, with its scheme; empty where the rule has no source to compare with later."""
     if not (own := task.definition or source_of(task)):
-        return ""  # typed at a prompt: nothing to compare with later
-    others = [
-        each for each in task.__mro__[1:] if each is not Task and each.__module__.partition(".")[0] not in sys.stdlib_module_names
-    ]
-    inherited = [source_of(each) for each in others]
-    return digest("\n".join(with_shared([own, *inherited], shared())))
+        return ""
+    classes = [each for each in task.__mro__[1:] if each is not Task and not is_standard(each)]
+    sources = [own, *(source_of(each) for each in classes)]
+    return f"{SCHEME}:{digest(chr(10).join(sorted(with_shared(sources))))}"
 
 
-def with_shared(sources: Sequence[str], known: Mapping[str, str]) -> list[str]:
-    """Each source once, and of the shared ones those that they import, directly or through each other."""
-    found = dict.fromkeys(source for source in sources if source)
-    used: dict[str, str] = {}
-    waiting = list(found)
+def comparable(one: str, other: str) -> bool:
+    """Whether two digests were made in the same way, so that a difference means another rule."""
+    return one == other or (":" in one and ":" in other and one.partition(":")[0] == other.partition(":")[0])
+
+
+def is_standard(kind: type) -> bool:
+    """Whether a class is part of Python."""
+    return kind.__module__.partition(".")[0] in sys.stdlib_module_names
+
+
+def with_shared(sources: Iterable[str]) -> set[str]:
+    """Sources without import lines, each once, with those of the shared modules that they import."""
+    found, seen, waiting = set[str](), set[str](), [source for source in sources if source]
     while waiting:
-        names = [name for name in imported(waiting.pop()) if name in known and name not in used]
-        used |= {name: known[name] for name in names}
-        waiting += [known[name] for name in names]
-    return list(found | dict.fromkeys(used[name] for name in sorted(used)))
+        source = waiting.pop()
+        found.add(without_imports(source))
+        for name in imported(source):
+            if name.startswith(SHARED) and name not in seen:
+                seen.add(name)
+                waiting += [shared] if (shared := module_source(name)) else []
+    return found
 
 
 def imported(source: str) -> Iterator[str]:
-    """The modules that a source may import by name; what is no Python imports none."""
+    """The modules that a source may import by name; text that is not Python imports none."""
     try:
         tree = ast.parse(source)
     except SyntaxError:
@@ -54,28 +69,84 @@ def imported(source: str) -> Iterator[str]:
 
 
 @cache
-def shared() -> dict[str, str]:
-    """The modules of rules that tasks share, without their comments and docstrings."""
-    top = Path(tasks.__path__[0]).parent
-    paths = [path for pattern in SHARED for path in sorted(top.glob(pattern))]
-    names = [".".join(("parley", *path.relative_to(top).with_suffix("").parts)) for path in paths]
-    return {name.removesuffix(".__init__"): stripped(path.read_bytes()) for name, path in zip(names, paths, strict=True)}
+def module_source(name: str) -> str:
+    """The source of a shared module; nothing for a package or for a name that is not a module."""
+    try:
+        spec = find_spec(name)
+    except (ImportError, ValueError):
+        return ""
+    if spec is None or spec.origin is None or spec.submodule_search_locations is not None:
+        return ""
+    return without_comments(Path(spec.origin).read_bytes())
 
 
 def source_of(task: type) -> str:
-    """The file of a class without its comments and docstrings; nothing if it has none."""
-    if task.__module__ in shared():
-        return shared()[task.__module__]
+    """The file of a class, without what only its parts need; nothing if it has no file."""
     try:
-        return stripped(Path(inspect.getfile(task)).read_bytes())
+        return without_parts(without_comments(Path(inspect.getfile(task)).read_bytes()), task.__name__)
     except (TypeError, OSError):
         return ""
 
 
-def stripped(source: bytes) -> str:
+def without_comments(source: bytes) -> str:
     """A source without comments and docstrings."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node):
             node.body = node.body[1:] or [ast.Pass()]
     return ast.unparse(tree)
+
+
+def without_imports(source: str) -> str:
+    """A source without its import lines; text that is not Python stays as it is."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return source
+    for node in ast.walk(tree):
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(node, field, None)
+            if isinstance(block, list) and any(isinstance(each, ast.Import | ast.ImportFrom) for each in block):
+                kept = [each for each in block if not isinstance(each, ast.Import | ast.ImportFrom)]
+                setattr(node, field, kept or ([] if isinstance(node, ast.Module) or field != "body" else [ast.Pass()]))
+    return ast.unparse(tree)
+
+
+def without_parts(source: str, name: str) -> str:
+    """A source without a class's `parts = …`, and without the definitions that nothing but these parts needs."""
+    tree = ast.parse(source)
+    own = next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name), None)
+    declared = [node for node in own.body if is_parts(node)] if own else []
+    if own is None or not declared:
+        return source
+    own.body = [node for node in own.body if node not in declared] or [ast.Pass()]
+    by_name = {each: node for node in tree.body for each in defined_by(node)}
+    analysis = reached(declared, by_name)
+    rule = reached([node for node in tree.body if not set(defined_by(node)) & analysis], by_name)
+    tree.body = [node for node in tree.body if not (names := set(defined_by(node))) or names & rule or not names & analysis]
+    return ast.unparse(tree)
+
+
+def is_parts(node: ast.stmt) -> bool:
+    """Whether a statement of a class declares its parts."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return any(isinstance(target, ast.Name) and target.id == "parts" for target in targets)
+
+
+def defined_by(node: ast.stmt) -> list[str]:
+    """The names that a statement of a module defines."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
+
+
+def reached(nodes: Iterable[ast.AST], by_name: dict[str, ast.stmt]) -> set[str]:
+    """The names of a module that some of its statements need, directly or through each other."""
+    found, waiting = set[str](), list(nodes)
+    while waiting:
+        for each in ast.walk(waiting.pop()):
+            if isinstance(each, ast.Name) and each.id in by_name and each.id not in found:
+                found.add(each.id)
+                waiting.append(by_name[each.id])
+    return found

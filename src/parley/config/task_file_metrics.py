@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from parley.config.rule_digest import stripped
+from parley.config.rule_digest import without_comments
 from parley.config.task_catalogue import from_file
 from parley.config.yaml_file import Marked, shown
 from parley.errors import TaskError, UsageError
@@ -101,5 +101,5 @@ def source_digest(function: Callable[..., Any], name: str) -> str:
     """A few letters for the files where a function is named and where it stands; nothing if it has no source."""
     modules = dict.fromkeys([getattr(function, "__module__", ""), name.partition(":")[0]])
     paths = [Path(getattr(sys.modules.get(each or ""), "__file__", None) or "") for each in modules]
-    sources = [stripped(path.read_bytes()) for path in dict.fromkeys(paths) if path.suffix == ".py" and path.is_file()]
+    sources = [without_comments(path.read_bytes()) for path in dict.fromkeys(paths) if path.suffix == ".py" and path.is_file()]
     return digest("\n".join(sources))[:8] if sources else ""

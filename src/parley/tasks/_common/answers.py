@@ -13,12 +13,11 @@ from typing import Any
 
 import orjson
 
+from parley import Prompt, Question, Said
 from parley.errors import Unreadable
-from parley.rules.items import LETTERS, Question
+from parley.rules.items import LETTERS
 from parley.rules.numerals import DENIED, LONGEST_ANSWER, folded, only_number, plain, same
 from parley.rules.parsing import objects_in
-from parley.rules.prompts import Prompt
-from parley.rules.readers import Said
 
 DECORATION = re.compile(r"^[\s*_`]+|(?:\s|\*\*|__|`)+$|\.$")
 OPENING, CLOSING = r"[\s(\[{（【「“\"'*_`$]{0,20}", r"[\s)\]}）】」”\"'*_`$.。!！]{0,20}"

@@ -6,13 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from parley.errors import TaskError, UsageError, unknown
-from parley.rules.bot_view import Sight
-from parley.rules.pool import Seat
-from parley.rules.prompts import COMMON, Prompt
-from parley.rules.readers import Said, Text
-from parley.rules.referee import Referee
-from parley.rules.task import Metric, Scores, Task
+from parley import Metric, Prompt, Referee, Said, Scores, Seat, Sight, Task, TaskError, Text, UsageError
+from parley.errors import unknown
+from parley.rules.prompts import COMMON
 from parley.tasks._common.judge_votes import Vote
 from parley.tasks._common.writer_editor import Version, Words, conversation, ends, overlapping, rated, ratings, texts, written
 

@@ -7,11 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from parley.rules.pool import Seat
-from parley.rules.prompts import Prompt
-from parley.rules.readers import Fields, Reader, Text
-from parley.rules.referee import Referee
-from parley.rules.task import Metric
+from parley import Fields, Metric, Prompt, Reader, Referee, Seat, Text
 from parley.tasks._common.judge_votes import Vote, voted
 from parley.tasks._common.overlap import Overlap, overlap
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from parley import Metric, Prompt, Referee, Role, Scores, Seat, Task, WordPair
-from parley.rules.readers import Fields
+from parley import Fields, Metric, Prompt, Referee, Role, Scores, Seat, Task, WordPair
 from parley.tasks._common.word_matching import BASIS, alike, folded, matches, mentions
 from parley.tasks.word_guessing.scoring import BEYOND, Never, scored, successful
 
