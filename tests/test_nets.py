@@ -27,7 +27,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from parley import resume
 from parley.cli import main
+from parley.errors import ReplayError
 
 FOLDER = Path(__file__).parent / "data" / "runs"
 PARTS = """
@@ -276,3 +278,10 @@ def test_an_old_run_goes_on_where_it_stopped(name, words, calls, folder, tmp_pat
     assert len(now) == calls  # and none was asked for twice
     found = said("audit", path.name, "--json", cwd=tmp_path)
     assert (found["code"], found["out"]["breaches"]) == (0, [])
+
+
+def test_an_old_run_whose_rule_cannot_be_compared_is_not_resumed(tmp_path):
+    """Its digest was made in another way, so that nobody can say whether the rule is the same."""
+    shutil.copy(FOLDER / "killed.parley", tmp_path)
+    with pytest.raises(ReplayError, match="recorded the rule of public_goods in another way"):
+        resume(tmp_path / "killed.parley")
