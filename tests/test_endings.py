@@ -7,7 +7,7 @@ import pytest
 
 from parley.cli.progress_line import waited_for
 from parley.config.prepare import prepare_again
-from parley.config.prices import Prices
+from parley.config.prices import prices_for
 from parley.runs import endings
 from parley.runs.budget import Budget, Call
 from parley.runs.player import CONCURRENCY, at_once
@@ -94,7 +94,7 @@ def test_the_smallest_bound_that_is_of_use_is_named(tmp_path):
 
 
 def test_the_smallest_bound_in_usd_is_read_from_what_the_budget_says():
-    budget = Budget(0.5, None, Prices({}), Brake(), None, calls=3, usd=0.4)
+    budget = Budget(0.5, None, prices_for({}), Brake(), None, calls=3, usd=0.4)
     reason = budget._why(Call(budget, "a", True, usd=0.25))
     assert endings.least("--budget-usd", reason, budget) == endings.upwards(0.65)
     assert endings.least("--max-blocks", "", budget) == endings.least("--budget-usd", "for another reason", budget) == ""

@@ -28,7 +28,6 @@ PURE = {
 }  # fmt: skip
 # Imports that lead up, to be removed; none may be added.
 UPWARD = {
-    ("money", "config.prices"),
     ("report.build", "tasks.kieval.comparison"),
     ("report.build", "tasks.kieval.entries"),
     ("report.build", "tasks.kieval.sections"),

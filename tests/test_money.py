@@ -20,10 +20,10 @@ from parley.audit.audit import audit
 from parley.config.experiment import Experiment
 from parley.config.experiment_file import from_file
 from parley.config.prepare import limit_of, prepare_again
-from parley.config.prices import Price, Prices, Rate, listed
+from parley.config.prices import PriceList, listed, prices_for
 from parley.errors import Halted, ParticipantError
 from parley.match.protocol import Reply, Usage
-from parley.money import costs, money, remark, total
+from parley.money import Price, Prices, Rate, costs, money, remark, total
 from parley.participants._model import Model
 from parley.participants._registry import Limits
 from parley.providers import _backoff as patience
@@ -104,7 +104,7 @@ def test_a_price_file_knows_aliases_and_models(here):
         "q": {"model": "vllm/q"},
         "other": {"model": "vllm/other"},
     }
-    prices = Prices(models)
+    prices = prices_for(models)
     assert prices.of("g").usd(1e6, 0, 1e6) == 3
     assert prices.of("mine").usd(1e6, 0, 1e6) == 7
     assert prices.of("q").free
@@ -131,7 +131,7 @@ def test_a_price_file_knows_aliases_and_models(here):
 def test_what_is_wrong_in_a_price_file_is_named_by_line_and_key(here, text, parts):
     (here / "prices.yaml").write_text(text)
     with pytest.raises(UsageError) as wrong:
-        Prices({"a": {"model": "vllm/x"}}).of("a")
+        prices_for({"a": {"model": "vllm/x"}}).of("a")
     for part in parts:
         assert part in str(wrong.value)
 
@@ -139,14 +139,14 @@ def test_what_is_wrong_in_a_price_file_is_named_by_line_and_key(here, text, part
 def test_a_price_file_may_stand_elsewhere_and_must_be_there_then(here, monkeypatch):
     monkeypatch.setenv("PARLEY_PRICES", str(here / "mine.yaml"))
     with pytest.raises(UsageError, match=r"mine\.yaml cannot be read"):
-        Prices({"a": {"model": "vllm/x"}}).of("a")
+        prices_for({"a": {"model": "vllm/x"}}).of("a")
     (here / "mine.yaml").write_text("a: {input: 7, output: 7}\n")
-    assert Prices({"a": {"model": "vllm/x"}}).of("a").usd(1e6, 0, 0) == 7
+    assert prices_for({"a": {"model": "vllm/x"}}).of("a").usd(1e6, 0, 0) == 7
 
 
 def test_public_prices_are_known_by_provider_or_address_and_unknown_is_unknown():
     def price(model, served=None, **options):
-        return Prices({"m": {"model": model, **options}}).of("m", served)
+        return prices_for({"m": {"model": model, **options}}).of("m", served)
 
     assert price("openai/gpt-4.1").usd(1e6, 500_000, 1e6) == pytest.approx(2 * 0.5 + 0.5 * 0.5 + 8)
     assert price("openai/gpt-4-1106-preview").usd(1e6, 0, 1e6) == 40
@@ -177,11 +177,11 @@ def test_long_calls_and_what_is_written_to_a_cache_cost_more():
     assert price.usd(100, 50, 10) == pytest.approx((50 * 1 + 50 * 0.5 + 10 * 2) / 1e6)
     assert price.usd(101, 0, 0) == pytest.approx(101 * 10 / 1e6)
     assert price.most(101, 10) == pytest.approx((101 * 10 + 10 * 20) / 1e6)
-    claude = Prices({"m": {"model": "anthropic/claude-sonnet-4-5"}}).of("m")
+    claude = prices_for({"m": {"model": "anthropic/claude-sonnet-4-5"}}).of("m")
     assert claude.usd(2000, 0, 0) == pytest.approx(2000 * 3 / 1e6)
     assert claude.usd(2000, 500, 0, written=1000) == pytest.approx((500 * 3 + 500 * 0.3 + 1000 * 3.75) / 1e6)
     assert claude.usd(300_000, 0, 0, written=300_000) == claude.most(300_000, 0) == pytest.approx(300_000 * 7.5 / 1e6)
-    plain = Prices({"m": {"model": "anthropic/claude-sonnet-4-5", "cache": False}}).of("m")
+    plain = prices_for({"m": {"model": "anthropic/claude-sonnet-4-5", "cache": False}}).of("m")
     assert plain.most(2000, 0) == pytest.approx(0.006)
 
 
@@ -261,7 +261,7 @@ def test_a_run_costs_tomorrow_what_it_costs_today(here):
     (here / "prices.yaml").unlink()
     assert Result(result.path).data["cost"][0]["usd"] == before > 0
     (here / "prices.yaml").write_text("a: {input: 100, output: 300}\nc: {input: 100, output: 300}\n")
-    found = Result(result.path).data
+    found = Result(result.path, look_up=PriceList().find).data
     assert found["cost"][0]["usd"] == before
     assert found["cost"][2]["usd"] == pytest.approx(10 * before)  # what was unknown may become known
     assert [(row["alias"], row["input"], row["source"]) for row in found["prices"]] == [
@@ -283,7 +283,7 @@ def test_public_prices_are_kept_by_the_names_that_were_served(here, monkeypatch)
     assert (price["model_served"], price["source"]) == ("mock-1", "public")
     assert price["as_of"] == "2026-11-15, genai-prices 0.2.1"
     monkeypatch.setattr("parley.config.prices.public", lambda *_: Price.flat(300, 500, source="public"))
-    assert Result(result.path).data["cost"][0] == cost
+    assert Result(result.path, look_up=PriceList().find).data["cost"][0] == cost
 
 
 def test_a_public_price_says_of_which_day_and_release_it_is():
@@ -476,7 +476,7 @@ async def asked_once(*answers, **options):
     """How many requests one call made that brought nothing, and how many of them the budget takes as paid."""
     async with Server(*answers) as server:
         options = {"base_url": server.url, "max_tokens": 100, **options}
-        budget = Budget(1000.0, None, Prices({"a": {"model": "vllm/x", **options}}), Brake(), Notes())
+        budget = Budget(1000.0, None, prices_for({"a": {"model": "vllm/x", **options}}), Brake(), Notes())
         who = Model.made("vllm", "x", options)
         budget.seat("a", who, options)
         placed = Placed("a", who, Limits(), Tally(), budget.brake, budget)
@@ -550,7 +550,7 @@ def test_further_tries_are_noted_before_they_leave(here, monkeypatch, act):
 
 def test_calls_that_wait_for_money_are_let_go_in_turn_and_wake_nobody_else(here):
     async def main():
-        budget = Budget(1.0, None, Prices({"a": {"model": "vllm/x"}}), Brake(), Notes())
+        budget = Budget(1.0, None, prices_for({"a": {"model": "vllm/x"}}), Brake(), Notes())
         budget.seat("a", None, {})
         budget.known["a"] = Known(limit=20_000, replies=1)
         order = []
@@ -575,7 +575,7 @@ def test_a_small_call_goes_before_a_dear_one_of_another_model_that_waits(here):
     (here / "prices.yaml").write_text(PRICES + "b: {input: 10, output: 30}\n")
 
     async def main():
-        budget = Budget(1.0, None, Prices({"a": {"model": "vllm/x"}, "b": {"model": "vllm/y"}}), Brake(), Notes())
+        budget = Budget(1.0, None, prices_for({"a": {"model": "vllm/x"}, "b": {"model": "vllm/y"}}), Brake(), Notes())
         budget.known["a"], budget.known["b"] = Known(limit=20_000, replies=1), Known(limit=20, replies=1)
         first = await budget.leave("a", a_view(), False)
         second = asyncio.create_task(budget.leave("a", a_view(), False))
@@ -592,7 +592,7 @@ def test_a_small_call_goes_before_a_dear_one_of_another_model_that_waits(here):
 
 def test_calls_that_wait_for_their_endpoint_have_not_left(here):
     async def main():
-        budget = Budget(None, 2, Prices({"a": {"model": "vllm/x"}, "b": {"model": "vllm/y"}}), Brake(), Notes())
+        budget = Budget(None, 2, prices_for({"a": {"model": "vllm/x"}, "b": {"model": "vllm/y"}}), Brake(), Notes())
         for alias in "ab":
             budget.seat(alias, None, {})
         waiting = [await budget.leave("a", a_view(), True) for _ in range(5)]
@@ -619,7 +619,7 @@ def test_a_model_that_waits_for_its_first_reply_holds_up_no_other(here):
     (here / "prices.yaml").write_text(PRICES + "b: {input: 10, output: 30}\n")
 
     async def main():
-        budget = Budget(1.0, None, Prices({"a": {"model": "vllm/x"}, "b": {"model": "vllm/y"}}), Brake(), Notes())
+        budget = Budget(1.0, None, prices_for({"a": {"model": "vllm/x"}, "b": {"model": "vllm/y"}}), Brake(), Notes())
         for alias in "ab":
             budget.seat(alias, None, {})
         first = await budget.leave("a", a_view(), False)

@@ -5,7 +5,7 @@ import gzip
 import json
 import time
 from base64 import b64encode
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from email.utils import formatdate
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parley.cli import models
-from parley.config.prices import Prices
+from parley.config.prices import prices_for
 from parley.config.task_catalogue import task_class
 from parley.errors import Halted, ParleyError, ParticipantError, Refused, Rejected, UsageError
 from parley.match.match import readied
@@ -202,18 +202,19 @@ def test_what_another_provider_says_of_itself_is_heard_like_ours(monkeypatch, tm
     assert (row["key"], row["key_found"], row["key_needed"], row["about"]) == ("MINE_KEY", True, True, "Mine.")
     assert row["abilities"] == {"structured": False, "reasoning": True, "caching": True, "system_role": True}
     assert providers.traits("mine").small == "tiny"
-    assert Prices({"a": {"model": "mine/gpt-4o"}}).of("a") == Prices({"a": {"model": "openai/gpt-4o"}}).of("a") is not None
+    assert (
+        prices_for({"a": {"model": "mine/gpt-4o"}}).of("a") == prices_for({"a": {"model": "openai/gpt-4o"}}).of("a") is not None
+    )
     assert Guessing("a", {"model": "mine/m", "mood": "grim"}, task_class("public_goods"), USUAL)._thinks
 
 
-def test_every_file_here_is_a_provider_or_has_no_class_of_that_name_with_options():
-    files = {path.stem.replace("_", "-") for path in Path(providers.__file__).parent.glob("*.py")} | {"hf"}
-    shared = files - set(providers.names())
-    assert shared == {
-        "--init--", "answers", "connections", "protocol", "transport", "patience", "spending", "keys", "endpoint",
-        "capabilities", "schemas", "responses", "traits", "foreign", "hiding",
-    }  # fmt: skip
-    for name in ("protocol", "hf.checkpoint", "openai_compatible", "", "Openai"):
+def test_every_file_without_an_underscore_is_a_provider():
+    folder = Path(providers.__file__).parent
+    files = {path.stem.replace("_", "-") for path in folder.iterdir() if path.name[0] != "_"}
+    assert files == set(providers.names())
+    for name in files:
+        assert is_dataclass(providers.class_of(name))
+    for name in ("_transport", "-transport", "transport", "hf.checkpoint", "openai_compatible", "", "Openai"):
         assert not providers.known(name)
 
 

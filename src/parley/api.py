@@ -10,6 +10,7 @@ from typing import Any
 from parley.config.experiment import Experiment, kept_apart
 from parley.config.experiment_file import from_file, is_file
 from parley.config.prepare import prepare_again
+from parley.config.prices import PriceList
 from parley.errors import ParleyError, UsageError
 from parley.results.result import Result
 from parley.rules.task import Task
@@ -148,7 +149,7 @@ def judged(ending: Ending) -> Result:
     """The result of a run that went wrong only for reasons that resuming may mend."""
     if ending.state == "failed":
         raise ParleyError(ending.reason)
-    return Result(ending.path)
+    return Result(ending.path, look_up=PriceList().find)
 
 
 def asked_for(task: str | Path | Task, params: Mapping[str, Any]) -> Experiment:

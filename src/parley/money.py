@@ -1,15 +1,156 @@
-"""What a run has cost so far, by model and role, from its record."""
+"""Prices of tokens, and what a run has cost. What is unknown is unknown, never zero."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from parley.config.prices import Price, Prices
 from parley.store.sqlite.reader import Archive
 
 COUNTS = ("tokens_in", "tokens_cached", "tokens_written", "tokens_out", "tokens_reasoning")
+MILLION = 1_000_000
+FREE = ("bot", "scripted", "human")  # what is no model
+
+
+class Rate(NamedTuple):
+    """USD per million tokens, for calls with more input tokens than this."""
+
+    above: int
+    input: float
+    cached_input: float
+    output: float
+    written_input: float | None = None  # for what is written to a cache; None: as other input
+
+    @property
+    def written(self) -> float:
+        return self.input if self.written_input is None else self.written_input
+
+    @property
+    def free(self) -> bool:
+        return not (self.input or self.cached_input or self.written or self.output)
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a model's tokens cost. Reasoning is part of the output, what a cache gave or was given is part of the input."""
+
+    rates: tuple[Rate, ...]  # by size of the call, the smallest first
+    source: str  # a file's name, public, or free
+    as_of: str = ""  # the day, and the release of the list that it stood in
+
+    @classmethod
+    def flat(
+        cls, input: float, output: float, cached_input: float | None = None, written_input: float | None = None, **known: str
+    ) -> Price:
+        return cls((Rate(-1, input, input if cached_input is None else cached_input, output, written_input),), **known)
+
+    @classmethod
+    def kept(cls, found: Mapping[str, Any]) -> Price:
+        """A price as a run keeps it."""
+        return cls(tuple(Rate(*rate) for rate in found["rates"]), str(found["source"]), str(found.get("as_of", "")))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """As a run keeps it."""
+        return {"rates": [list(rate) for rate in self.rates], "source": self.source, "as_of": self.as_of}
+
+    @property
+    def free(self) -> bool:
+        return all(rate.free for rate in self.rates)
+
+    def rate(self, tokens_in: float) -> Rate:
+        return next(rate for rate in reversed(self.rates) if tokens_in > rate.above)
+
+    def usd(
+        self,
+        tokens_in: float | None,
+        cached: float | None,
+        tokens_out: float | None,
+        size: float | None = None,
+        written: float | None = None,
+    ) -> float:
+        """What is known of the cost of calls, each with about `size` input tokens; what was not counted adds nothing."""
+        rate, into = self.rate((tokens_in or 0) if size is None else size), tokens_in or 0
+        read = min(cached or 0, into)
+        kept = min(written or 0, into - read)
+        input = (into - read - kept) * rate.input + read * rate.cached_input + kept * rate.written
+        return (input + (tokens_out or 0) * rate.output) / MILLION
+
+    def most(self, tokens_in: float, tokens_out: float) -> float:
+        """The most that a call of at most so many tokens can cost."""
+        reached = [rate for rate in self.rates if tokens_in > rate.above]
+        into = max(max(rate.input, rate.cached_input, rate.written) for rate in reached)
+        return (tokens_in * into + tokens_out * max(rate.output for rate in reached)) / MILLION
+
+
+NOTHING = Price.flat(0, 0, source="free")
+
+
+# alias, options of the model, the name it was served under, the day of the price
+LookUp = Callable[[str, Mapping[str, Any], str | None, datetime | None], Price | None]
+
+
+class Prices:
+    """The prices of a run's models: those that it was played at, else as a file here says, or as publicly known."""
+
+    def __init__(
+        self,
+        models: Mapping[str, Mapping[str, Any]],
+        on: datetime | None = None,
+        kept: Mapping[str, Mapping[str, Any]] | None = None,
+        used: Mapping[tuple[str, str | None], Mapping[str, Any]] | None = None,
+        look_up: LookUp | None = None,
+    ) -> None:
+        """`kept` are the prices that the run began with, by alias; `used` those by the names that were really served.
+
+        `look_up` finds the price of a model that the run did not record; without it such a price is unknown.
+        """
+        self._models, self._on, self._kept, self._used = models, on, kept or {}, used or {}
+        self._look_up: LookUp = look_up or (lambda alias, options, served, on: None)
+        self._found: dict[tuple[str, str | None], Price | None] = {}
+
+    def of(self, alias: str, served: str | None = None) -> Price | None:
+        """The price of a model, by the name under which it was really served where that is known; None: unknown."""
+        if (alias, served) not in self._found:
+            self._found[alias, served] = self._looked_up(alias, served)
+        return self._found[alias, served]
+
+    def _looked_up(self, alias: str, served: str | None) -> Price | None:
+        options = self._models.get(alias, {})
+        family, _, name = str(options.get("model", "")).partition("/")
+        if family in FREE:
+            return NOTHING
+        if (alias, served) in self._used:
+            return Price.kept(self._used[alias, served])
+        kept = Price.kept(self._kept[alias]) if alias in self._kept else None
+        if kept is not None and (kept.source != "public" or served in (None, name)):
+            return kept
+        found = self._look_up(alias, options, served, self._on)
+        return found or kept or self._look_up(alias, options, None, self._on)
+
+    def keep(self) -> dict[str, dict[str, Any]]:
+        """What is known by the names that were asked for, to stand in the run."""
+        found = {alias: self.of(alias) for alias in self._models}
+        return {alias: price.facts for alias, price in found.items() if price is not None and price is not NOTHING}
+
+    def used(self, served: Iterable[tuple[str, str | None]]) -> list[dict[str, Any]]:
+        """What is known by the names that were served, to stand in the run."""
+        found = [(alias, name, self.of(alias, name)) for alias, name in served if not is_free(self._models[alias])]
+        return [{"alias": alias, "served": name, **price.facts} for alias, name, price in found if price is not None]
+
+    def model(self, alias: str) -> str:
+        return str(self._models[alias]["model"])
+
+    def unknown(self) -> list[str]:
+        """Aliases whose price nobody knows."""
+        return [alias for alias in self._models if self.of(alias) is None]
+
+
+def is_free(options: Mapping[str, Any]) -> bool:
+    """Whether a participant is no model at all."""
+    return str(options["model"]).partition("/")[0] in FREE
 
 
 class Total(NamedTuple):
@@ -25,11 +166,11 @@ class Total(NamedTuple):
         return "–" if self.at_least is None else f"≥ {money(self.at_least)}"
 
 
-def prices_of(archive: Archive) -> Prices:
-    """The prices that a run was played at; what it did not keep, as of the day it was made."""
+def prices_of(archive: Archive, look_up: LookUp | None = None) -> Prices:
+    """The prices that a run was played at; those that it did not record are looked up, as of the day it was made."""
     created = datetime.fromtimestamp(archive.created, UTC)
     used = {(each["alias"], each["served"]): each for each in archive.prices()}
-    return Prices(archive.config.asked, created, archive.identity.get("prices"), used)
+    return Prices(archive.config.asked, created, archive.identity.get("prices"), used, look_up)
 
 
 def costs(archive: Archive, prices: Prices | None = None) -> list[dict[str, Any]]:

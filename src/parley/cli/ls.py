@@ -7,8 +7,9 @@ import orjson
 
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_store
+from parley.config.prices import PriceList
 from parley.errors import StoreError
-from parley.money import costs, total
+from parley.money import costs, prices_of, total
 from parley.results.scores import run_facts
 from parley.store.sqlite import folder as stores
 from parley.store.sqlite.reader import Archive
@@ -20,11 +21,11 @@ from parley.tables import Table
 @as_json
 def command(store: str | None, as_json: bool) -> None:
     """List the runs in the store, newest first, with what they have cost (≥: not all of it is known)."""
-    found = []
+    found, look_up = [], PriceList().find
     for path in stores.files(stores.folder(store)):
         try:
             with Archive(path) as archive:
-                cost = total(costs(archive))
+                cost = total(costs(archive, prices_of(archive, look_up)))
                 facts = run_facts(archive)
                 facts["cost"] = {"calls": cost.calls, "usd": cost.usd, "usd_at_least": cost.at_least}
                 found.append((facts, list(archive.config.contestants), cost))

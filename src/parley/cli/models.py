@@ -13,8 +13,9 @@ from parley.cli.shared_options import as_json
 from parley.config import models_file as aliases
 from parley.config import task_catalogue as catalogue
 from parley.config.experiment import Experiment
-from parley.config.prices import Price, Prices
+from parley.config.prices import prices_for
 from parley.errors import UsageError
+from parley.money import Price
 from parley.participants import _registry as participants
 from parley.participants.bot import ANYWHERE
 from parley.participants.http import Options
@@ -39,7 +40,7 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     for name in names:
         asked.enter(name)
     own = asked.models if names else aliases.known()
-    prices = Prices(own)
+    prices = prices_for(own)
     faults = {} if names else {alias: fault for alias, entry in own.items() if (fault := fault_in(entry))}
     priced = {alias: None if alias in faults else shown(prices.of(alias)) for alias in own}
     if names:

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from parley.cli.progress_line import progress, say
+from parley.config.prices import PriceList
 from parley.results.result import Result
 from parley.runs.endings import Ending
 from parley.runs.event_loop import finished
@@ -28,7 +29,7 @@ def played(play: Play, *, as_json: bool, form: str, quiet: bool = False) -> int:
     if ending.looking:
         say(f"stopped while items were looked for ({ending.reason}): give the same command again, and it goes on ({ending.path})")
         return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])
-    show(Result(ending.path, reasoned=ending.state == "done"), as_json, form)
+    show(Result(ending.path, reasoned=ending.state == "done", look_up=PriceList().find), as_json, form)
     told(ending)
     return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])
 

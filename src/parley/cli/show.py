@@ -11,6 +11,7 @@ import orjson
 from parley.cli.playing import show
 from parley.cli.shared_options import as_json, in_format, in_store
 from parley.cli.terminal import visible
+from parley.config.prices import PriceList
 from parley.errors import UsageError
 from parley.results.parts.differences import PARTS
 from parley.results.result import Result
@@ -41,7 +42,7 @@ def command(
     if scores is not None and (match is not None or (part != "external" and not as_json)):
         raise UsageError("--scores is for --part external, or for --json")
     if match is None:
-        show(Result(path, interval, scores=scores), as_json, form, part)
+        show(Result(path, interval, scores=scores, look_up=PriceList().find), as_json, form, part)
         return
     with Archive(path) as archive:
         facts = seen(archive, match)

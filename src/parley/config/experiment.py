@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parley.config import models_file as aliases
+from parley.config.identity import refuse_secrets
 from parley.config.prepare import Prepared, prepare
 from parley.config.task_catalogue import task_class
 from parley.config.yaml_file import Marked
@@ -205,7 +206,7 @@ class Experiment:
             items = items_from(expanded(self.dataset), kind_of(type(made)), self.columns)  # what is stored keeps the reference
         config = self.config(made)
         try:
-            config.encoded()
+            refuse_secrets(config)
         except TypeError as wrong:
             raise UsageError(f"the configuration holds a value that cannot be stored: {wrong}") from None
         return prepare(config, task=made, items=items, functions=self.functions, keyless=keyless)

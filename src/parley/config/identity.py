@@ -10,7 +10,8 @@ from typing import Any
 
 from parley import __version__
 from parley.config.rule_digest import comparable, rule_digest
-from parley.errors import ReplayError
+from parley.errors import ReplayError, UsageError
+from parley.providers._secrets import secrets
 from parley.rules.prompts import Prompt
 from parley.rules.task import Metric, Task
 from parley.store.config import FREE, Config, digest
@@ -75,3 +76,12 @@ def refuse_other(old: Config, new: Config, run: str) -> None:
     if changed:
         said = "; ".join(f"{key} was {before[key]!r}, is now {after[key]!r}" for key in changed)
         raise ReplayError(f"{run} was begun under another configuration: {said}")
+
+
+def refuse_secrets(config: Config) -> bytes:
+    """The configuration as a store keeps it, once it is known to hold no secret."""
+    text = config.encoded()
+    for secret in secrets():
+        if secret.encode() in text:
+            raise UsageError("the configuration holds the value of a secret: write ${NAME} where NAME is its variable")
+    return text

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.config.identity import identity
-from parley.config.prices import Prices, is_free, place
+from parley.config.prices import PriceList, place, prices_for
 from parley.config.prompt_overrides import about_prompts, chosen_prompts, unused_prompts
 from parley.config.recorded_matches import Recorded
 from parley.config.selection import selected, stored
@@ -17,7 +17,7 @@ from parley.datasets.open_references import works_of
 from parley.errors import KeyMissing, UsageError, unknown
 from parley.match.protocol import Participant
 from parley.match.seating import counted
-from parley.money import costs, money, prices_of, total
+from parley.money import Prices, costs, is_free, money, prices_of, total
 from parley.participants import _registry as participants
 from parley.participants._registry import Limits
 from parley.plans import Plan
@@ -118,7 +118,7 @@ def prepare(
     unused = unused_prompts(task, table, config.standardise)
     prompts = chosen_prompts(type(task), config.prompts, unused)
     worded = [] if again else list(about_prompts(type(task), config.prompts, unused))
-    prices = prices or Prices(config.asked)
+    prices = prices or prices_for(config.asked)
     # What they answered is on record: who only reads a run needs none.
     works = works_of(task, config.dataset, list(chosen.items.values())) if seated and not recorded else {}
     kept = {"prices": prices.keep()} if seated and any(not is_free(model) for model in config.asked.values()) else {}
@@ -199,7 +199,7 @@ def prepare_again(
         config = archive.config if max_blocks is None else bounded(archive, max_blocks)
         anew: dict[str, Any] = {"budget_usd": budget_usd, "max_calls": max_calls, "concurrency": concurrency}
         config = replace(config, **{name: value for name, value in anew.items() if value is not None})
-        prices = prices_of(archive) if seated else None
+        prices = prices_of(archive, PriceList().find) if seated else None
         if prices is not None and config.budget_usd is not None:
             refuse_unpriced(prices)
             refuse_unknown_past(archive, prices)

@@ -1,28 +1,28 @@
-"""What tokens cost: by a price file of the user's own, else by what is publicly known. Unknown is unknown, never zero."""
+"""Where prices are looked up: the user's own price file, else the public list."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from parley.config.yaml_file import Marked
 from parley.errors import UsageError
+from parley.money import NOTHING, Price, Prices, Rate
 from parley.participants._registry import kinds, named
 from parley.providers import _registry as providers
 from parley.providers._secrets import expanded, setting
 
-MILLION = 1_000_000
-FREE = ("bot", "scripted", "human")  # what is no model
 RENAMED = {"grok": "x-ai", "xai": "x-ai"}  # sellers that inspect-ai names otherwise than public lists do
 DEAREST = 1e9  # USD per million tokens: what goes beyond is no price
 USD = {"title": "a number of USD per million tokens, 0 or more", "type": "number", "minimum": 0}
+
+
 FORM = {
     "type": "object",
     "title": "prices as MODEL: {input: USD, output: USD}",
@@ -36,144 +36,28 @@ FORM = {
 }
 
 
-class Rate(NamedTuple):
-    """USD per million tokens, for calls with more input tokens than this."""
-
-    above: int
-    input: float
-    cached_input: float
-    output: float
-    written_input: float | None = None  # for what is written to a cache; None: as other input
-
-    @property
-    def written(self) -> float:
-        return self.input if self.written_input is None else self.written_input
-
-    @property
-    def free(self) -> bool:
-        return not (self.input or self.cached_input or self.written or self.output)
-
-
-@dataclass(frozen=True)
-class Price:
-    """What a model's tokens cost. Reasoning is part of the output, what a cache gave or was given is part of the input."""
-
-    rates: tuple[Rate, ...]  # by size of the call, the smallest first
-    source: str  # a file's name, public, or free
-    as_of: str = ""  # the day, and the release of the list that it stood in
-
-    @classmethod
-    def flat(
-        cls, input: float, output: float, cached_input: float | None = None, written_input: float | None = None, **known: str
-    ) -> Price:
-        return cls((Rate(-1, input, input if cached_input is None else cached_input, output, written_input),), **known)
-
-    @classmethod
-    def kept(cls, found: Mapping[str, Any]) -> Price:
-        """A price as a run keeps it."""
-        return cls(tuple(Rate(*rate) for rate in found["rates"]), str(found["source"]), str(found.get("as_of", "")))
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """As a run keeps it."""
-        return {"rates": [list(rate) for rate in self.rates], "source": self.source, "as_of": self.as_of}
-
-    @property
-    def free(self) -> bool:
-        return all(rate.free for rate in self.rates)
-
-    def rate(self, tokens_in: float) -> Rate:
-        return next(rate for rate in reversed(self.rates) if tokens_in > rate.above)
-
-    def usd(
-        self,
-        tokens_in: float | None,
-        cached: float | None,
-        tokens_out: float | None,
-        size: float | None = None,
-        written: float | None = None,
-    ) -> float:
-        """What is known of the cost of calls, each with about `size` input tokens; what was not counted adds nothing."""
-        rate, into = self.rate((tokens_in or 0) if size is None else size), tokens_in or 0
-        read = min(cached or 0, into)
-        kept = min(written or 0, into - read)
-        input = (into - read - kept) * rate.input + read * rate.cached_input + kept * rate.written
-        return (input + (tokens_out or 0) * rate.output) / MILLION
-
-    def most(self, tokens_in: float, tokens_out: float) -> float:
-        """The most that a call of at most so many tokens can cost."""
-        reached = [rate for rate in self.rates if tokens_in > rate.above]
-        into = max(max(rate.input, rate.cached_input, rate.written) for rate in reached)
-        return (tokens_in * into + tokens_out * max(rate.output for rate in reached)) / MILLION
-
-
-NOTHING = Price.flat(0, 0, source="free")
-
-
-class Prices:
-    """The prices of a run's models: those that it was played at, else as a file here says, or as publicly known."""
-
-    def __init__(
-        self,
-        models: Mapping[str, Mapping[str, Any]],
-        on: datetime | None = None,
-        kept: Mapping[str, Mapping[str, Any]] | None = None,
-        used: Mapping[tuple[str, str | None], Mapping[str, Any]] | None = None,
-    ) -> None:
-        """`kept` are those that the run began with, by alias; `used` those by the names that were really served."""
-        self._models, self._on, self._kept, self._used = models, on, kept or {}, used or {}
-        self._found: dict[tuple[str, str | None], Price | None] = {}
+class PriceList:
+    """Finds prices that no run has recorded: in the user's own file, which is read once, else in the public list."""
 
     @cached_property
     def _own(self) -> dict[str, Price]:
         return own()
 
-    def of(self, alias: str, served: str | None = None) -> Price | None:
-        """The price of a model, by the name under which it was really served where that is known; None: unknown."""
-        if (alias, served) not in self._found:
-            self._found[alias, served] = self._looked_up(alias, served)
-        return self._found[alias, served]
-
-    def _looked_up(self, alias: str, served: str | None) -> Price | None:
-        options = self._models.get(alias, {})
+    def find(self, alias: str, options: Mapping[str, Any], served: str | None, on: datetime | None) -> Price | None:
+        """The price of a model, by the name under which it was served where that is known; None: unknown."""
         family, _, name = str(options.get("model", "")).partition("/")
-        if family in FREE:
-            return NOTHING
-        if (alias, served) in self._used:
-            return Price.kept(self._used[alias, served])
-        kept = Price.kept(self._kept[alias]) if alias in self._kept else None
-        if kept is not None and (kept.source != "public" or served in (None, name)):
-            return kept
         for key in (alias, f"{family}/{served}", f"{family}/{name}"):
             if key in self._own:
                 return self._own[key]
         with suppress(UsageError):  # a provider that cannot be loaded any more is no reason not to show what was played
             if providers.known(family) and providers.traits(family).unbilled:
                 return NOTHING
-        better = public(family, served, options, self._on) if served and served != name else None
-        return better or kept or public(family, name, options, self._on)
-
-    def keep(self) -> dict[str, dict[str, Any]]:
-        """What is known by the names that were asked for, to stand in the run."""
-        found = {alias: self.of(alias) for alias in self._models}
-        return {alias: price.facts for alias, price in found.items() if price is not None and price is not NOTHING}
-
-    def used(self, served: Iterable[tuple[str, str | None]]) -> list[dict[str, Any]]:
-        """What is known by the names that were served, to stand in the run."""
-        found = [(alias, name, self.of(alias, name)) for alias, name in served if not is_free(self._models[alias])]
-        return [{"alias": alias, "served": name, **price.facts} for alias, name, price in found if price is not None]
-
-    def model(self, alias: str) -> str:
-        return str(self._models[alias]["model"])
-
-    def unknown(self) -> list[str]:
-        """Aliases whose price nobody knows."""
-        return [alias for alias in self._models if self.of(alias) is None]
+        return public(family, served or name, options, on)
 
 
-def is_free(options: Mapping[str, Any]) -> bool:
-    """Whether a participant is no model at all."""
-    return str(options["model"]).partition("/")[0] in FREE
+def prices_for(models: Mapping[str, Mapping[str, Any]]) -> Prices:
+    """The prices of models that are about to be played."""
+    return Prices(models, look_up=PriceList().find)
 
 
 def place() -> Path:

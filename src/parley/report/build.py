@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from parley.config.prices import PriceList
 from parley.errors import UsageError
 from parley.report.page import page
 from parley.results.result import Result
@@ -70,7 +71,7 @@ def report(paths: Sequence[Path], asked: Asked | None = None) -> Report:
     if not own and asked is not None and (asked.scores or asked.reference or asked.without or asked.controls):
         found = ", ".join(dict.fromkeys(tasks.values()))
         raise UsageError(f"scores, reference, without and control are for runs of {' and '.join(TASKS)}; found {found}")
-    results = {path: Result(path) for path in paths}
+    results = {path: Result(path, look_up=PriceList().find) for path in paths}
     others = [result for path, result in results.items() if path not in own]
     return Report(analysed(own, asked or Asked()) if own else None, list(results.values()), others)
 

@@ -8,9 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from parley.config.prices import is_free
 from parley.errors import UsageError, unknown
-from parley.money import costs, priced, remark
+from parley.money import LookUp, costs, is_free, priced, prices_of, remark
 from parley.results.parts.differences import PARTS, paths, rows_of
 from parley.results.parts.external import external
 from parley.results.parts.judges import judges
@@ -47,10 +46,16 @@ class Result:
     """
 
     def __init__(
-        self, path: str | Path, interval: str = "block", reasoned: bool = True, scores: str | Path | None = None
+        self,
+        path: str | Path,
+        interval: str = "block",
+        reasoned: bool = True,
+        scores: str | Path | None = None,
+        look_up: LookUp | None = None,
     ) -> None:
-        """`reasoned`: whether the table says why a run stopped, or somebody else does."""
+        """`reasoned`: whether the table says why a run stopped. `look_up` finds prices that the run did not record."""
         self.path, self._method, self._reasoned, self._scores = Path(path), interval, reasoned, scores
+        self._look_up = look_up
 
     @cached_property
     def data(self) -> dict[str, Any]:
@@ -84,8 +89,8 @@ class Result:
                 "stops": stops(findings),
                 "rejudged": again(findings),
                 "programs": programs(archive),
-                "cost": costs(archive),
-                "prices": priced(archive),
+                "cost": costs(archive, prices := prices_of(archive, self._look_up)),
+                "prices": priced(archive, prices),
             }
 
     @property

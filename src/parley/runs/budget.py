@@ -13,7 +13,7 @@ from parley.errors import Halted, ParticipantError, Refused, Rejected
 from parley.tables import clip
 from parley.runs.progress import Brake
 from parley.rules.pool import View
-from parley.config.prices import Price, Prices
+from parley.money import Price, Prices
 from parley.match.protocol import Reply
 from parley.store import Journal
 from parley.config.prepare import LONGEST_REPLY

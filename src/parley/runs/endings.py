@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from parley.money import costs, money, total
 from parley.errors import Refused
 from parley.tables import clip
-from parley.config.prices import Prices
+from parley.money import Prices
 from parley.store.sqlite.reader import Archive
 from parley.tables import plural
 

@@ -17,7 +17,8 @@ from parley.match.match import Match
 from parley.plans import Done, MatchSpec, gathered
 from parley.rules.pool import Seat
 from parley.config.prepare import Prepared, names_of
-from parley.config.prices import is_free, writes
+from parley.money import is_free
+from parley.config.prices import writes
 from parley.runs.stand_ins import unrun
 from parley.config.recorded_matches import Pinned, pinned
 from parley.match.seating import counted

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 import orjson
 from parley.runs.budget import Budget
-from parley.config.identity import refuse_changes, refuse_other
+from parley.config.identity import refuse_changes, refuse_other, refuse_secrets
 from parley.money import costs, total
 from parley.runs.scheduler import Crew
 from parley.runs.endings import Ending, lasts, least, reasons, remedy
@@ -58,7 +58,7 @@ async def start(prepared: Prepared, folder: Path, *, concurrency: int | None = N
     facts, items = orjson.dumps(prepared.identity), stored(list(prepared.items.values()))
     async with proven(prepared) as sandbox:
         taken = taken_over(prepared.source, prepared.config, prepared.plan) if prepared.source else ()
-        journal = await SqliteJournal.create(path, name, prepared.config.encoded(), facts, items, taken)
+        journal = await SqliteJournal.create(path, name, refuse_secrets(prepared.config), facts, items, taken)
         return await play(prepared, journal, path, most, sandbox=sandbox, **watching)
 
 
@@ -74,7 +74,7 @@ async def go_on(prepared: Prepared, path: Path, *, concurrency: int | None = Non
     async with proven(prepared) as sandbox:
         journal = await SqliteJournal.open(path)
         if raised:
-            await journal.reconfigure(prepared.config.encoded())
+            await journal.reconfigure(refuse_secrets(prepared.config))
         return await play(prepared, journal, path, most, sandbox=sandbox, **watching)
 
 

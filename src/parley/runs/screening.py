@@ -14,7 +14,8 @@ import orjson
 
 from parley.runs import player as runs
 from parley.store.config import FREE, Config, Verify
-from parley.money import costs, total
+from parley.config.prices import PriceList
+from parley.money import costs, prices_of, total
 from parley.runs.endings import Ending
 from parley.errors import StoreError, UsageError
 from parley.runs.forecast import Forecast, forecast
@@ -48,7 +49,7 @@ async def start(prepared: Prepared, folder: Path, *, concurrency: int | None = N
 def taken_by(archive: Archive) -> tuple[int, float]:
     """The calls and the money that a run has taken so far."""
     calls, usd = archive.left()
-    return calls, max(usd or 0.0, total(costs(archive)).at_least or 0.0)
+    return calls, max(usd or 0.0, total(costs(archive, prices_of(archive, PriceList().find))).at_least or 0.0)
 
 
 def foreseen(prepared: Prepared) -> Forecast:

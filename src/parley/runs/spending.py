@@ -10,7 +10,7 @@ from parley.runs.endings import uncounted
 from parley.runs.seats import Placed
 from parley.runs.progress import Tally
 from parley.config.prepare import Prepared
-from parley.config.prices import is_free
+from parley.money import is_free
 from parley.store.sqlite.reader import Archive
 from parley.store import Journal
 

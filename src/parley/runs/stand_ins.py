@@ -14,7 +14,7 @@ from parley.participants._registry import Limits
 from parley.runs.progress import Brake, Tally
 from parley.runs.seats import Placed
 from parley.rules.pool import Seat, View, text_of
-from parley.config.prices import is_free
+from parley.money import is_free
 from parley.rules.task import Task
 from collections.abc import Awaitable, Mapping
 from typing import Any, NamedTuple, Protocol

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from parley.config.prices import PriceList
 from parley.money import costs, prices_of, total
 from parley.results.scores import Findings
 from parley.rules.pool import Seat
@@ -41,7 +42,7 @@ class Spent:
 def spending(findings: Findings) -> list[Spent]:
     """By role, from one run."""
     archive, found = findings.archive, []
-    rows, money = archive.spending(), costs(archive)
+    rows, money = archive.spending(), costs(archive, prices_of(archive, PriceList().find))
     cast = {alias for match in findings.matches for seat, alias in match["seats"].items() if Seat.of(seat).role in findings.roles}
     for role in archive.identity["roles"]:
         own = [row for row in rows if Seat.of(row["seat"]).role == role]
@@ -109,7 +110,7 @@ def forecast(findings: Findings) -> Scaling | None:
     models = {
         alias for match in findings.matches for seat, alias in match["seats"].items() if Seat.of(seat).role in findings.roles
     }
-    paid = [row for row in costs(archive) if row["role"] in instruments]
+    paid = [row for row in costs(archive, prices_of(archive, PriceList().find)) if row["role"] in instruments]
     usd = total(paid).usd
     if not usd or not models or not findings.matches:
         return None
@@ -120,7 +121,7 @@ def forecast(findings: Findings) -> Scaling | None:
 
 def in_pairs(archive: Archive, findings: Findings) -> float | None:
     """What it would cost to compare two models on all questions, each at the length that its interview had in the end."""
-    prices, by_question = prices_of(archive), dict[str, list[float]]()
+    prices, by_question = prices_of(archive, PriceList().find), dict[str, list[float]]()
     for match in findings.matches:
         calls = [call for call in archive.calls(match["number"]) if call.seat.role == "evaluator"]
         if not calls:
