@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
-import orjson
-from parley.money import money
-from parley.errors import Halted, ParticipantError, Refused, Rejected
-from parley.tables import clip
-from parley.runs.progress import Brake
-from parley.rules.pool import View
-from parley.money import Price, Prices
-from parley.match.protocol import Reply
-from parley.store import Journal
-from parley.config.prepare import LONGEST_REPLY
-from parley.config.prepare import REQUEST
-from parley.config.prepare import SHORTEST_REPLY
-from parley.config.prepare import TURN
-from parley.config.prepare import limit_of
 
+import orjson
+
+from parley.config.prepare import LONGEST_REPLY, REQUEST, SHORTEST_REPLY, TURN, limit_of
+from parley.errors import Halted, ParticipantError, Refused, Rejected
+from parley.match.protocol import Reply
+from parley.money import Price, Prices, money
+from parley.rules.pool import View
+from parley.runs.progress import Brake
+from parley.store import Journal
+from parley.tables import clip
 
 ENOUGH = 8  # replies by which a model is known
 TIMES = 4  # how much longer a reply may be than the longest so far, where max_tokens does not say

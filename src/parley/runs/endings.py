@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from parley.money import costs, money, total
 from parley.errors import Refused
-from parley.tables import clip
-from parley.money import Prices
+from parley.money import Prices, costs, money, total
 from parley.store.sqlite.reader import Archive
-from parley.tables import plural
+from parley.tables import clip, plural
 
 if TYPE_CHECKING:
     from parley.runs.budget import Budget

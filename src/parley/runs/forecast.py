@@ -9,23 +9,22 @@ from typing import Any
 
 import orjson
 
-from parley.store.config import Config
+from parley.config.prepare import Prepared, names_of
+from parley.config.prices import writes
+from parley.config.recorded_matches import Pinned, pinned
 from parley.errors import ParleyError
-from parley.runs.event_loop import finished
-from parley.runs.stand_ins import CACHE, HIGH, LATIN, LOW, USUAL, Count, Guess, Guessing
 from parley.match.match import Match
+from parley.match.seating import counted
+from parley.money import is_free
 from parley.plans import Done, MatchSpec, gathered
 from parley.rules.pool import Seat
-from parley.config.prepare import Prepared, names_of
-from parley.money import is_free
-from parley.config.prices import writes
-from parley.runs.stand_ins import unrun
-from parley.config.recorded_matches import Pinned, pinned
-from parley.match.seating import counted
+from parley.rules.references import Lot
+from parley.rules.task import Metric
+from parley.runs.event_loop import finished
+from parley.runs.stand_ins import CACHE, HIGH, LATIN, LOW, USUAL, Count, Guess, Guessing, unrun
+from parley.store.config import Config
 from parley.store.sqlite.reader import Archive
 from parley.tables import Table, number
-from parley.rules.task import Metric
-from parley.rules.references import Lot
 
 SAMPLE = 40  # matches that are played; more are scaled up from these
 MOST_BLOCKS = 3000  # of a plan that looks at what is played; a forecast goes no farther

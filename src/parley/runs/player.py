@@ -10,36 +10,36 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
 import orjson
-from parley.runs.budget import Budget
+
 from parley.config.identity import refuse_changes, refuse_other, refuse_secrets
-from parley.money import costs, total
-from parley.runs.scheduler import Crew
-from parley.runs.endings import Ending, lasts, least, reasons, remedy
-from parley.errors import Halted, ParleyError, ParticipantError, ReplayError, SandboxError, StoreError, TaskError, UsageError
-from parley.config.selection import stored
-from parley.runs.spending import Ledger
-from parley.match.match import Match, Outcome
-from parley.runs.progress import Brake, Tally
-from parley.runs.seats import Placed
-from parley.plans import Done, MatchSpec, gathered
 from parley.config.prepare import Prepared, names_of
-from parley.providers._backoff import AGAIN, NOTICE
 from parley.config.recorded_matches import Pinned, taken_over
+from parley.config.selection import stored
+from parley.errors import Halted, ParleyError, ParticipantError, ReplayError, SandboxError, StoreError, TaskError, UsageError
+from parley.match.match import Match, Outcome
+from parley.money import costs, total
+from parley.plans import Done, MatchSpec, gathered
+from parley.providers._backoff import AGAIN, NOTICE
+from parley.rules.references import Lot
+from parley.runs.budget import Budget
+from parley.runs.endings import Ending, lasts, least, reasons, remedy
+from parley.runs.progress import Brake, Tally
+from parley.runs.scheduler import Crew
+from parley.runs.seats import Placed
+from parley.runs.spending import Ledger
+from parley.store import Journal
 from parley.store.sqlite.folder import SUFFIX
 from parley.store.sqlite.reader import Archive
-from parley.store import Journal
 from parley.store.sqlite.writer import SqliteJournal
-from parley.rules.references import Lot
+
 if TYPE_CHECKING:
     from parley.sandbox.executor import Sandbox
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from itertools import count
-from typing import TYPE_CHECKING, Any
-from parley.runs.progress import Tally
-from parley.config.prepare import Prepared
-
+from typing import TYPE_CHECKING
 
 CONCURRENCY = 32
 HEARTBEAT = 10.0  # seconds

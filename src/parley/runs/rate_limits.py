@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
-from parley.rules.pool import View, text_of
-from parley.providers._backoff import patient
+
 from parley.match.protocol import Reply
 from parley.participants._registry import Limits
-
+from parley.providers._backoff import patient
+from parley.rules.pool import View, text_of
 
 MINUTE = 60.0
 

@@ -10,20 +10,20 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from parley.config.task_catalogue import task_class
-from parley.store.config import Config, Rejudged
-from parley.config.identity import refuse_changes
-from parley.errors import ReplayError, UsageError
 from parley.config.experiment import Experiment
+from parley.config.identity import refuse_changes
+from parley.config.prepare import Prepared, names_of, prepare
+from parley.config.recorded_matches import Recorded, spec_of, works_in
+from parley.config.task_catalogue import task_class
+from parley.errors import ReplayError, UsageError
 from parley.plans import MatchSpec
 from parley.plans.arrangements import seated_instruments
 from parley.plans.fixed import Fixed
 from parley.rules.pool import Seat
-from parley.config.prepare import Prepared, names_of, prepare
-from parley.config.recorded_matches import Recorded, spec_of, works_in
+from parley.rules.task import Task
+from parley.store.config import Config, Rejudged
 from parley.store.sqlite.reader import Archive
 from parley.tables import plural
-from parley.rules.task import Task
 
 ENDED = ("done", "aborted")
 

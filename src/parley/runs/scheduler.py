@@ -6,8 +6,8 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 
-from parley.runs.seats import WAITS
 from parley.plans import MatchSpec
+from parley.runs.seats import WAITS
 
 
 class Stay:

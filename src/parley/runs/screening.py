@@ -12,21 +12,21 @@ from typing import Any
 
 import orjson
 
-from parley.runs import player as runs
-from parley.store.config import FREE, Config, Verify
+from parley.config.prepare import Prepared, prepare
 from parley.config.prices import PriceList
-from parley.money import costs, prices_of, total
-from parley.runs.endings import Ending
+from parley.config.recorded_matches import spec_of
 from parley.errors import StoreError, UsageError
-from parley.runs.forecast import Forecast, forecast
-from parley.tables import how_many
+from parley.money import costs, prices_of, total
 from parley.participants._registry import LIMITS
 from parley.plans import gathered
 from parley.plans.confident_items import is_sure
-from parley.config.prepare import Prepared, prepare
-from parley.config.recorded_matches import spec_of
+from parley.runs import player as runs
+from parley.runs.endings import Ending
+from parley.runs.forecast import Forecast, forecast
+from parley.store.config import FREE, Config, Verify
 from parley.store.sqlite.folder import files
 from parley.store.sqlite.reader import Archive
+from parley.tables import how_many
 
 
 async def start(prepared: Prepared, folder: Path, *, concurrency: int | None = None, **watching: Any) -> Ending:

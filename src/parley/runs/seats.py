@@ -7,21 +7,18 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from parley.errors import Halted, ParticipantError, Refused, Rejected
+
+from parley.errors import ParticipantError, Refused, Rejected
+from parley.match.protocol import Participant, Reply
 from parley.participants._registry import Limits
-from parley.runs.rate_limits import Pace
-from parley.match.protocol import Participant
-from parley.rules.pool import Seat, View
-from parley.providers._secrets import redacted
-from parley.match.protocol import Reply
 from parley.providers._meter import METER, Meter
+from parley.rules.pool import Seat, View
+from parley.runs.rate_limits import Pace
+
 if TYPE_CHECKING:
     from parley.runs.budget import Budget, Call
-from parley.runs.progress import Brake
-from parley.runs.progress import Tally
-
+from parley.runs.progress import Brake, Tally
 
 # What a match is told while calls of it wait for an endpoint that is down: one more, or one less.
 WAITS: ContextVar[Callable[[int], None]] = ContextVar("waits", default=lambda more: None)

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from parley.plans.sequential import BUSY, GROWTH
+from parley.runs.simulated_models import Counts, Design, Flags, World
 from parley.statistics.confidence_sequences import Numbers, Sequences
 from parley.statistics.duels import Duels
 from parley.statistics.stopping_rules import LEAST
-from parley.runs.simulated_models import Counts, Design, Flags, World
 
 Watch = Callable[[int, int], None]  # told how many runs have ended, after how many blocks
 PAIRS = 4000  # of models in one role that move on together: more of them are no faster

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
-from parley.store.sqlite import folder as stores
 from parley.errors import UsageError
 from parley.statistics.variance_components import Components, Scores, components
+from parley.store.sqlite import folder as stores
 from parley.store.sqlite.reader import Archive
 
 USUAL = {(1.0, 10.0): (0.5, 0.4, 1.0), (0.0, 100.0): (8.0, 8.0, 18.0)}  # noise of judge scores, by their range

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from parley.runs.budget import Budget
-from parley.runs.endings import uncounted
-from parley.runs.seats import Placed
-from parley.runs.progress import Tally
 from parley.config.prepare import Prepared
 from parley.money import is_free
-from parley.store.sqlite.reader import Archive
+from parley.runs.budget import Budget
+from parley.runs.endings import uncounted
+from parley.runs.progress import Tally
+from parley.runs.seats import Placed
 from parley.store import Journal
+from parley.store.sqlite.reader import Archive
 
 
 class Ledger:

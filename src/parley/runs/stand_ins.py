@@ -6,21 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
-from parley.participants import _registry as participants
-from parley.providers import _registry as providers
-from parley.rules.readers import Code, Reader, Said, Text
+
 from parley.match.protocol import Participant
+from parley.money import is_free
+from parley.participants import _registry as participants
 from parley.participants._registry import Limits
+from parley.providers import _registry as providers
+from parley.rules.pool import Seat, View, text_of
+from parley.rules.readers import Code, Reader, Said, Text
+from parley.rules.task import Task
 from parley.runs.progress import Brake, Tally
 from parley.runs.seats import Placed
-from parley.rules.pool import Seat, View, text_of
-from parley.money import is_free
-from parley.rules.task import Task
-from collections.abc import Awaitable, Mapping
-from typing import Any, NamedTuple, Protocol
-from parley.match.protocol import Reply
-from parley.rules.pool import Message, Seat
-
 
 LATIN = 4  # characters a token, roughly; of Chinese, Japanese and Korean each is one
 TURN = 4  # tokens around a turn

@@ -1,0 +1,695 @@
+"""People compare interviews: the draw, who sees what, votes that last, the figures, nothing that steers a terminal."""
+
+import json
+import os
+import random
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import unicodedata
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import parley
+from parley import ParleyError, UsageError
+from parley.annotation.pair_sampling import candidates, drawn, interviews
+from parley.annotation.study import archives, exchanges, prepared, results, sheet
+from parley.cli.terminal import visible, wrapped
+from parley.errors import StoreError
+from parley.match.protocol import Reply
+from parley.match.record import Call
+from parley.rules.pool import Seat
+from parley.statistics.preferences import Ballot, Pair, Side, kappa, kappa_between, majority, wanted, win_rate, with_order
+from parley.store.sqlite.reader import Archive
+from parley.store.sqlite.votes import FILE, HELD, Votes
+from parley.tables import wide
+from parley.tasks.kieval.bots import KNOWS
+from parley.tasks.kieval.rule import ASPECTS
+from tests.cli.test_cli import parley as command
+
+ROLES = {"interactor": "bot/interactor", "evaluator": "bot/evaluator"}
+BOTS = {name: {"model": "bot/candidate", "knowledge": share} for name, share in (("a", 0.9), ("b", 0.5), ("c", 0.1))}
+
+
+def interviewed(store, models=BOTS, items=8, **more):
+    return parley.run(
+        "kieval", models=models, roles=ROLES, items=items, store=store, verify="no", **{"seed": 1, "rounds": 2, **more}
+    )
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    """A store with a run of interviews."""
+    place = tmp_path_factory.mktemp("interviews")
+    interviewed(place / "runs", name="talk")
+    return place
+
+
+@pytest.fixture
+def place(played, tmp_path):
+    """A fresh copy of that store, without votes."""
+    (tmp_path / "runs").mkdir()
+    for path in (played / "runs").glob("*.parley"):
+        (tmp_path / "runs" / path.name).write_bytes(path.read_bytes())
+    return tmp_path
+
+
+def terminal(place, name, typed, *more, run="talk"):
+    """A person at the terminal, who types these lines."""
+    return subprocess.run(
+        [sys.executable, "-m", "parley", "annotate", run, "--terminal", "--annotator", name, *map(str, more)],
+        cwd=place, input=typed, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+
+def studied(place, pairs=6, ties=False, seed=0):
+    """The file of votes of the one run, with pairs drawn."""
+    paths = list((place / "runs").glob("*.parley"))
+    votes = Votes(place / "runs" / FILE)
+    return votes, prepared(votes, paths, pairs, seed, ties)
+
+
+# ── the draw ──
+
+
+def some_pairs(datasets, models, items):
+    """All pairs of a made-up set of interviews."""
+    return [
+        Pair(
+            f"d{d}",
+            f"q{i}",
+            Side("r", 1000 * d + 100 * m + i, f"m{m}", float(m)),
+            Side("r", 1000 * d + 100 * n + i, f"m{n}", n + 0.5),
+        )
+        for d in range(datasets)
+        for i in range(items)
+        for m in range(models)
+        for n in range(m + 1, models)
+    ]
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 3), st.integers(2, 5), st.integers(1, 6), st.integers(1, 80), st.integers(0, 5), st.integers(0, 20))
+def test_a_draw_is_balanced_has_no_pair_twice_and_is_the_same_for_a_seed(datasets, models, items, count, seed, first):
+    possible = some_pairs(datasets, models, items)
+    found = drawn(possible, count, seed)
+    assert found == drawn(possible, count, seed)
+    assert len(found) == min(count, len(possible))
+    assert len({frozenset((pair.a, pair.b)) for pair in found}) == len(found)
+    assert {frozenset((pair.a, pair.b)) for pair in found} <= {frozenset((pair.a, pair.b)) for pair in possible}
+    by_dataset = Counter({f"d{d}": 0 for d in range(datasets)})
+    by_dataset.update(pair.dataset for pair in found)
+    assert max(by_dataset.values()) - min(by_dataset.values()) <= 1
+    for dataset in by_dataset:
+        met = Counter({frozenset((f"m{m}", f"m{n}")): 0 for m in range(models) for n in range(m + 1, models)})
+        met.update(frozenset(pair.models) for pair in found if pair.dataset == dataset)
+        assert max(met.values()) - min(met.values()) <= 1
+    more = drawn(possible, count, seed, found[:first])  # later draws go on from what there is
+    assert not {frozenset((pair.a, pair.b)) for pair in more} & {frozenset((pair.a, pair.b)) for pair in found[:first]}
+
+
+def test_sides_are_shuffled():
+    found = drawn(some_pairs(2, 4, 60), 600, 1)
+    higher = sum(pair.a.score > pair.b.score for pair in found)
+    assert 240 < higher < 360  # five standard deviations
+
+
+def test_pairs_are_of_different_models_on_one_question_with_different_scores(played):
+    with archives(list((played / "runs").glob("*.parley"))) as runs:
+        found = interviews(runs)
+        possible = candidates(found)
+    assert len(found) == 24
+    scores = {(each.side.match): (each.item, each.side.score) for each in found}
+    for pair in possible:
+        assert pair.a.model != pair.b.model
+        assert scores[pair.a.match][0] == scores[pair.b.match][0] == pair.item
+        assert pair.a.score != pair.b.score
+    same = sum(
+        one.item == other.item and one.side.model < other.side.model and one.side.score == other.side.score
+        for one in found
+        for other in found
+    )
+    assert len(possible) == 24 - same
+
+
+def test_runs_under_one_rule_are_compared_with_each_other_and_others_are_not(tmp_path):
+    first = interviewed(tmp_path, {"a": BOTS["a"]}, 4).path
+    second = interviewed(tmp_path, {"b": BOTS["c"]}, 4).path
+    other_rule = interviewed(tmp_path, {"c": BOTS["c"]}, 4, scale="linear").path
+    same_alias = interviewed(tmp_path, {"a": BOTS["c"]}, 4).path
+    with archives([second, first]) as runs:
+        assert {frozenset(pair.models) for pair in candidates(interviews(runs))} == {frozenset("ab")}
+    with archives([first, other_rule]) as runs:
+        assert candidates(interviews(runs)) == []
+    with archives([first, same_alias]) as runs:
+        (models,) = {frozenset(pair.models) for pair in candidates(interviews(runs))}
+    assert models == {f"a@{first.stem}", f"a@{same_alias.stem}"}
+    with Votes(tmp_path / FILE) as votes, pytest.raises(UsageError, match="no two models"):
+        prepared(votes, [first, other_rule], 5, 0, False)
+
+
+def test_interviews_that_were_judged_again_are_not_taken_twice(tmp_path):
+    path = interviewed(tmp_path, items=2).path
+    again = parley.rejudge(path, {"evaluator": {"other": {"model": "bot/evaluator", "noise": 0.5}}}, store=tmp_path).path
+    third = parley.rejudge(again, {"evaluator": {"last": {"model": "bot/evaluator", "noise": 0.4}}}, store=tmp_path).path
+    for other in (again, third):
+        with archives([path, other]) as runs, pytest.raises(UsageError, match="judged twice"):
+            interviews(runs)
+    with archives([again]) as runs:
+        assert candidates(interviews(runs))
+
+
+def test_only_interviews_can_be_annotated_and_nothing_is_left_behind(tmp_path):
+    command("run", "public_goods", "-m", "bot/free-rider", "-m", "bot/altruist", "--repeats", 2, cwd=tmp_path)
+    done = command("annotate", "last", cwd=tmp_path, code=2)
+    assert "only interviews can be annotated" in done.err
+    assert not (tmp_path / "runs" / FILE).exists()
+
+
+def test_what_was_drawn_stays_and_more_can_be_drawn(place):
+    votes, study = studied(place, 4, seed=5)
+    with votes:
+        before = votes.pairs(study)
+        paths = list((place / "runs").glob("*.parley"))
+        assert prepared(votes, paths, None, None, None) == study
+        assert prepared(votes, paths, 6, 5, None) == study
+        assert list(votes.pairs(study).items())[:4] == list(before.items())
+        assert len(votes.pairs(study)) == 6
+        for wrong in ((5, None, None), (None, 6, None), (None, None, True)):
+            with pytest.raises(UsageError):
+                prepared(votes, paths, *wrong)
+        prepared(votes, paths, 1000, None, None)
+        everything = votes.pairs(study)
+        prepared(votes, paths, 1000, None, None)
+        assert votes.pairs(study) == everything
+
+
+# ── who sees what ──
+
+
+class People:
+    """A study in a file of its own, at which people sit in any order."""
+
+    def __init__(self, folder, pairs, ties):
+        self.votes = Votes(Path(folder) / FILE)
+        self.study = self.votes.begin(["r"], 0, ties)
+        self.votes.add(self.study, some_pairs(1, 2, pairs), 0)
+
+
+STEPS = st.lists(
+    st.tuples(st.integers(0, 3), st.sampled_from(["look", "look", "look", "A", "B", "tie", "skip", "leave"])), max_size=60
+)
+
+
+@settings(max_examples=80)
+@given(st.integers(1, 3), st.booleans(), STEPS)
+def test_two_votes_a_third_by_somebody_else_and_nobody_sees_a_pair_twice(pairs, ties, steps):
+    with tempfile.TemporaryDirectory() as folder:
+        people = People(folder, pairs, ties)
+        with (votes := people.votes):
+            study, looks, seen = people.study, {}, set()
+            everybody = [votes.annotator(study, f"person {n}") for n in range(4)]
+            for who, act in steps:
+                me = everybody[who]
+                if act == "look" and who not in looks:
+                    found = votes.offer(study, me)
+                    if found is not None:
+                        given = votes.votes(study)[found]
+                        others = {person for person, pair in looks.items() if pair == found}
+                        assert me.name not in given
+                        assert wanted(list(given.values())) > len(others)  # nobody looks in vain
+                        assert (who, found) not in seen
+                        looks[who] = found
+                elif act == "skip" and who in looks:
+                    if (found := votes.offer(study, me, {looks.pop(who)})) is not None:
+                        looks[who] = found
+                elif act == "leave" and who in looks:
+                    votes.release(study, me)
+                    del looks[who]
+                elif act in ("A", "B", "tie") and who in looks:
+                    if act == "tie" and not ties:
+                        with pytest.raises(UsageError):
+                            votes.vote(study, looks[who], me, act)
+                        continue
+                    assert votes.vote(study, looks[who], me, act) == "recorded"
+                    assert votes.vote(study, looks[who], me, act) == "same"
+                    with pytest.raises(UsageError, match="ask for a change"):
+                        votes.vote(study, looks[who], me, "B" if act == "A" else "A")
+                    seen.add((who, looks.pop(who)))
+            for given in votes.votes(study).values():
+                choices = list(given.values())
+                assert len(choices) <= 3
+                assert len(choices) < 3 or choices[0] != choices[1]
+            for who, me in enumerate(everybody):  # whoever goes on to the end sees each of the others once
+                if who not in looks:
+                    while (found := votes.offer(study, me)) is not None:
+                        assert (who, found) not in seen
+                        seen.add((who, found))
+                        votes.vote(study, found, me, "A")
+            if not looks:
+                assert all(wanted(list(given.values())) == 0 for given in votes.votes(study).values())
+
+
+@given(st.lists(st.sampled_from(["A", "B", "tie"]), max_size=3))
+def test_a_majority_is_there_when_no_vote_is_wanted_unless_all_three_differ(choices):
+    said = majority(choices)
+    if wanted(choices) or len(set(choices)) == 3:
+        assert said is None
+    else:
+        assert choices.count(said) >= 2
+
+
+def test_what_somebody_looks_at_is_free_again_after_a_while(tmp_path, monkeypatch):
+    people = People(tmp_path, 1, False)
+    with (votes := people.votes):
+        one, two, three = (votes.annotator(people.study, name) for name in ("one", "two", "three"))
+        assert votes.offer(people.study, one) == votes.offer(people.study, two) == 1
+        assert votes.offer(people.study, three) is None
+        later = time.time() + HELD + 1
+        monkeypatch.setattr("time.time", lambda: later)
+        assert votes.offer(people.study, three) == 1
+        assert votes.vote(people.study, 1, three, "A") == "recorded"
+        assert votes.vote(people.study, 1, one, "A") == "recorded"
+        assert votes.vote(people.study, 1, two, "A") == "not needed"  # who came back too late
+        assert votes.votes(people.study) == {1: {"three": "A", "one": "A"}}
+
+
+def test_conflicts_come_before_what_nobody_has_seen(tmp_path):
+    people = People(tmp_path, 3, False)
+    with (votes := people.votes):
+        one, two, three = (votes.annotator(people.study, name) for name in ("one", "two", "three"))
+        votes.vote(people.study, 3, one, "A")
+        votes.vote(people.study, 3, two, "B")
+        votes.vote(people.study, 2, one, "A")
+        assert votes.offer(people.study, three) == 3
+        votes.vote(people.study, 3, three, "B")
+        assert votes.offer(people.study, three) == 2
+
+
+def test_a_changed_vote_keeps_the_old_one_on_record_and_can_reopen_a_pair(tmp_path):
+    people = People(tmp_path, 1, False)
+    with (votes := people.votes):
+        one, two = (votes.annotator(people.study, name) for name in ("one", "two"))
+        with pytest.raises(UsageError, match="nothing to change"):
+            votes.vote(people.study, 1, one, "A", change=True)
+        votes.vote(people.study, 1, one, "A")
+        votes.vote(people.study, 1, two, "A")
+        assert votes.vote(people.study, 1, one, "B", change=True) == "changed"
+        assert votes.votes(people.study) == {1: {"one": "B", "two": "A"}}
+        assert list(votes.votes(people.study)[1]) == ["one", "two"]  # who came first is still the first
+        assert votes.replaced(people.study) == {"one": 1}
+        assert wanted(list(votes.votes(people.study)[1].values())) == 1
+    connection = sqlite3.connect(tmp_path / FILE)
+    rows = connection.execute("SELECT choice, replaced IS NULL FROM votes ORDER BY id").fetchall()
+    connection.close()
+    assert rows == [("A", 0), ("A", 1), ("B", 1)]
+
+
+def test_names_that_differ_in_case_are_one_person_and_odd_names_are_refused(tmp_path):
+    people = People(tmp_path, 1, False)
+    with (votes := people.votes):
+        assert votes.annotator(people.study, " Ann  Lee ") == votes.annotator(people.study, "ann lee")
+        for wrong in ("", "   ", "a\x1b[2J", "x" * 81):
+            with pytest.raises(UsageError):
+                votes.annotator(people.study, wrong)
+
+
+def test_a_secret_is_kept_as_a_digest_only_and_a_new_one_ends_the_old(tmp_path):
+    people = People(tmp_path, 1, False)
+    with (votes := people.votes):
+        token = votes.invite(people.study, "Ann")
+        study, person = votes.invited(token)
+        assert (study, person.name) == (people.study, "Ann")
+        again = votes.invite(people.study, "ann")
+        assert votes.invited(token) is None
+        assert votes.invited(again)[1] == person
+        assert votes.invited("") is None
+    for path in tmp_path.glob(f"{FILE}*"):
+        assert token.encode() not in path.read_bytes()
+        assert again.encode() not in path.read_bytes()
+
+
+def test_other_files_are_left_alone(tmp_path):
+    path = tmp_path / FILE
+    path.write_bytes(b"no database at all, just words" * 50)
+    for reads in (True, False):
+        with pytest.raises(StoreError, match="votes"):
+            Votes(path, reads)
+    assert path.read_bytes().startswith(b"no database")
+    path.unlink()
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE mine (x)")
+    other.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="move it away"):
+        Votes(path)
+    assert path.read_bytes() == before
+
+
+# ── figures ──
+
+
+def ballots(rows):
+    """(question, models, better side, votes as a text) → ballots; the letters are the votes of p1, p2, p3."""
+    name = {"A": "A", "B": "B", "t": "tie"}
+    return [Ballot("d", q, m, better, {f"p{n}": name[x] for n, x in enumerate(v, 1)}) for q, m, better, v in rows]
+
+
+def test_kappa_and_agreement_by_hand():
+    pair = ("x", "y")
+    # p1 by p2: AA 4, BB 3, AB 2, BA 1 → observed 0.7, by chance 0.6·0.5 + 0.4·0.5 = 0.5, kappa 0.4
+    rows = [(f"q{n}", pair, "A", "AA") for n in range(4)] + [(f"q{n}", pair, "A", "BB") for n in range(4, 7)]
+    rows += [("q7", pair, "A", "ABA"), ("q8", pair, "A", "ABB"), ("q9", pair, "B", "BA"), ("q10", pair, "A", "A")]
+    given = ballots(rows)
+    found = kappa(given)
+    assert found.value == pytest.approx(0.4)
+    assert (found.n, found.blocks, found.dropped) == (10, 10, 1)
+    assert found.interval.low is None  # too few questions: many draws of them have one answer only
+    spread = kappa(ballots([(f"{q} {n}", *rest) for n in range(4) for q, *rest in rows]))
+    assert spread.value == pytest.approx(0.4)
+    assert 0 < spread.interval.low < 0.4 < spread.interval.high < 0.8
+    huddled = kappa(ballots([(f"{n}", *rest) for n in range(4) for _, *rest in rows]))
+    assert huddled.interval.low is None  # the same votes on four questions
+    assert kappa_between(given, "p1", "p2").value == pytest.approx(0.4)
+    assert kappa_between(given, "p1", "p3").n == 0  # a third sees only what two disagree on, which says nothing about chance
+    order = with_order(given)  # 4 + 0 + 1 + 0 of 9 settled: q9 wants a third vote, q10 a second
+    assert order.value == pytest.approx(5 / 9)
+    assert (order.n, order.blocks, order.dropped) == (9, 9, 2)
+    assert win_rate(given, "x").value == pytest.approx(5 / 9)
+    assert win_rate(given, "y").value == pytest.approx(4 / 9)
+
+
+def test_ties_are_no_preference_and_half_a_win():
+    given = ballots([("q1", ("x", "y"), "A", "tt"), ("q2", ("z", "x"), "B", "BB"), ("q3", ("x", "y"), "A", "ABt")])
+    assert with_order(given).value == pytest.approx(1 / 2)
+    assert with_order(given).dropped == 1  # three who say three things
+    assert win_rate(given, "x").value == pytest.approx(3 / 4)
+    assert win_rate(given, "y").value == pytest.approx(1 / 2)
+    assert win_rate(given, "z").value == 0
+    assert win_rate(given, "nobody").value is None
+
+
+def test_without_votes_nothing_is_known():
+    given = ballots([("q1", ("x", "y"), "A", ""), ("q2", ("x", "y"), "B", "A")])
+    for found in (kappa(given), with_order(given), win_rate(given, "x")):
+        assert (found.value, found.n, found.interval.low) == (None, 0, None)
+
+
+def test_results_count_everything(place):
+    votes, study = studied(place, 6, seed=17)
+    with votes:
+        pairs = votes.pairs(study)
+        ann, bob, cat = (votes.annotator(study, name) for name in ("ann", "bob", "cat"))
+        higher = {number: "A" if pair.a.score > pair.b.score else "B" for number, pair in pairs.items()}
+        assert [higher[number] for number in (1, 2, 3, 4)] == ["B", "A", "B", "B"]  # both sides are the better one at times
+        lower = {number: "B" if side == "A" else "A" for number, side in higher.items()}
+        for number in (1, 2):
+            votes.vote(study, number, ann, higher[number])
+            votes.vote(study, number, bob, higher[number])
+        for number in (3, 4, 5):  # conflicts: one is settled for the order, one against it, one stays open
+            votes.vote(study, number, ann, higher[number])
+            votes.vote(study, number, bob, lower[number])
+        votes.vote(study, 3, cat, higher[3])
+        votes.vote(study, 4, cat, lower[4])
+        votes.vote(study, 6, cat, "A")
+        votes.vote(study, 6, cat, "B", change=True)
+        data = results(votes, study)
+    assert data["pairs"] == {"drawn": 6, "settled": 4, "undecided": 0, "open": 2}
+    assert {name: data["votes"][name] for name in ("given", "wanted", "changed", "for_tie")} == {
+        "given": 13, "wanted": 2, "changed": 1, "for_tie": 0,
+    }  # fmt: skip
+    assert data["conflicts"] == {"found": 3, "for_the_order": 1, "against_it": 1, "tie": 0, "undecided": 0, "open": 1}
+    overall, samples = data["agreement"]
+    assert (overall["dataset"], samples["dataset"]) == (None, "samples")
+    assert overall["value"] == samples["value"] == pytest.approx(3 / 4)
+    assert (overall["pairs"], overall["missing"]) == (4, 2)
+    assert data["kappa"][0]["pairs"] == 5
+    assert {each["name"]: each["votes"] for each in data["annotators"]} == {"ann": 5, "bob": 5, "cat": 3}
+    assert {(each["first"], each["second"]): each["pairs"] for each in data["between"]} == {
+        ("ann", "bob"): 5,
+    }
+    assert sum(each["pairs"] for each in data["models"]) == 2 * 4
+    shown = command("annotate", "talk", "--results", cwd=place)
+    for what, count in (("conflicts", 3), ("settled for the order", 1), ("settled against it", 1), ("conflicts open", 1)):
+        assert re.search(rf"^{what} +{count}$", shown.out, re.MULTILINE)
+    assert "\nconflicts,3\n" in command("annotate", "talk", "--results", "--format", "csv", cwd=place).out
+    assert [path.name for path in (place / "runs").glob(f"{FILE}*")] == [FILE]  # one file, which can be copied
+    assert command("annotate", "talk", "--results", "--json", cwd=place).json == json.loads(json.dumps(data))
+    assert "0.750" in command("annotate", "talk", "--results", "--format", "latex", cwd=place).out
+
+
+# ── the terminal ──
+
+
+def test_the_terminal_takes_votes_skips_stops_and_goes_on(place):
+    first = terminal(place, "ann", "A\nhm\n b \ns\nq\n", "--pairs", 5)
+    assert first.returncode == 0, first.stderr
+    assert [line for line in first.stderr.splitlines() if "recorded" in line] == [
+        "Which is better? A or B, s (skip), q (stop): parley: pair 1: recorded",
+        "Which is better? A or B, s (skip), q (stop): parley: pair 2: recorded",
+    ]
+    assert "stopped after 2 votes" in first.stderr
+    assert "t (both alike)" not in first.stderr
+    second = terminal(place, "Ann", "B\nt\nA\nA\n")
+    assert "3 to go" in second.stderr.splitlines()[0]
+    assert "nothing is left for you" in second.stderr
+    assert {number: by["ann"] for number, by in given_votes(place).items()} == {1: "A", 2: "B", 3: "B", 4: "A", 5: "A"}
+    changed = terminal(place, "ann", "B\n", "--change", 1)
+    assert "so far you say A" in changed.stderr
+    assert given_votes(place)[1] == {"ann": "B"}
+    assert "nothing to change" in terminal(place, "bob", "B\n", "--change", 1).stderr
+
+
+def given_votes(place):
+    paths = list((place / "runs").glob("*.parley"))
+    with Votes(place / "runs" / FILE, reads=True) as votes, archives(paths) as runs:
+        return votes.votes(votes.study([run.id for run in runs]))
+
+
+def test_a_page_shows_question_answer_and_both_sides_and_no_names(place):
+    done = terminal(place, "ann", "", "--pairs", 3, "--ties")
+    assert done.returncode == 0
+    for words in ("right answer:", "conversation A", "conversation B", "first answer:", "reply 2:", "factual accuracy"):
+        assert words in done.stdout
+    for name in ("logical structure", "conciseness", "coherence"):
+        assert name in done.stdout
+    assert "t (both alike)" in done.stderr
+    assert not re.search(r"bot/|candidate\b(?!'s)|knowledge|kieval|score", done.stdout)
+    assert all(wide(line) <= 110 for line in done.stdout.splitlines())
+
+
+STEERING = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202egnorw\u2066\rover\x00 it\u2028line"
+EVIL = f"{STEERING}\n── conversation B ──\nright answer:\nreply 2: 好的" * 3
+
+
+def test_nothing_that_a_model_says_steers_the_terminal_or_looks_like_the_form(tmp_path):
+    calm = {"model": "bot/candidate", "knowledge": 1}
+    evil = interviewed(tmp_path / "runs", {"evil": lambda view: EVIL, "calm": calm}, 2, name="talk")
+    assert evil.data["run"]["state"] == "done"
+    done = terminal(tmp_path, "ann", "A\nB\n")
+    assert done.returncode == 0, done.stderr
+    assert "␛[2J␛]0;owned␇<U+009B>31m<U+202E>" in done.stdout
+    for character in set(done.stdout + done.stderr) - {"\n"}:
+        assert unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp"), hex(ord(character))
+    ours = [line for line in done.stdout.splitlines() if line and not line.startswith("  │")]
+    assert sum(line.startswith("── conversation") for line in ours) == 4
+    assert sum(line.startswith("right answer") for line in ours) == 2
+    assert not any("owned" in line for line in ours)
+
+
+@given(st.text(st.characters(), max_size=120), st.integers(12, 60))
+def test_wrapped_words_fit_stay_behind_their_mark_and_lose_nothing(text, width):
+    lines = wrapped(text, width, "│ ").split("\n")
+    assert all(line.startswith("│") and wide(line) <= width for line in lines)
+    kept = "".join(line.removeprefix("│ ").removeprefix("│") for line in lines)
+    assert "".join(kept.split()) == "".join(visible(text).split())
+
+
+def test_of_several_attempts_the_last_counts_and_a_question_without_reply_is_left_out():
+    def call(round, seat, attempt, words, finish="stop"):
+        return Call(round, Seat.of(seat), attempt, b"", Reply(words, "thoughts", finish), 0.0)
+
+    calls = [
+        call(1, "candidate", 0, "hm"), call(1, "candidate", 1, "B"), call(2, "interactor", 0, "Why?"),
+        call(3, "candidate", 0, "Because", "length"), call(4, "evaluator.1", 0, "{}"), call(4, "interactor", 0, "And?"),
+    ]  # fmt: skip
+    found = [(each.asked, each.said, each.cut) for each in exchanges(calls)]
+    assert found == [("", "B", False), ("Why?", "Because", True)]
+
+
+def test_a_sheet_has_nothing_but_words(place):
+    votes, study = studied(place, 2)
+    with votes:
+        pairs = votes.pairs(study)
+    (path,) = (place / "runs").glob("*.parley")
+    with Archive(path) as archive:
+        found = sheet(1, pairs[1], {archive.id: path})
+        items = {item["id"]: item for item in archive.items()}
+    assert found.question == items[pairs[1].item]["question"]
+    assert set(vars(found)) == {"number", "question", "choices", "right", "a", "b"}
+    assert [len(found.a), len(found.b)] == [3, 3]
+
+
+def strict(view):
+    """An evaluator that ends every interview after the first reply."""
+    mark = {"comment": "", "score": 4 if KNOWS in view.text else 1}
+    return json.dumps({**dict.fromkeys((*ASPECTS, "overall"), mark), "stop": "repetition"})
+
+
+def test_people_see_as_much_as_was_judged(tmp_path):
+    path = interviewed(tmp_path, items=4).path
+    again = parley.rejudge(path, {"evaluator": {"strict": strict}}, store=tmp_path).path
+    for run, length in ((path, 3), (again, 2)):
+        with Votes(tmp_path / FILE) as votes:
+            pairs = votes.pairs(prepared(votes, [run], 1, 0, False))
+        found = sheet(1, pairs[1], {run.stem: run})
+        assert len(found.a) == len(found.b) == length
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--terminal"], "who votes"),
+        (["--annotator", "x"], "go with --terminal"),
+        (["--terminal", "--annotator", "x", "--results"], "different things"),
+        (["--results"], "nobody has been asked"),
+        (["--results", "--pairs", "3"], "for the draw"),
+        (["--terminal", "--annotator", "\x1b"], "name of an annotator"),
+        (["nothing-like-it"], "unknown run"),
+    ],
+)
+def test_wrong_wishes_are_told(place, words, said):
+    assert said in command("annotate", "talk", *words, cwd=place, code=2).err
+
+
+def test_runs_in_different_folders_have_no_place_for_their_votes(place, tmp_path):
+    (path,) = (place / "runs").glob("*.parley")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "x.parley").write_bytes(path.read_bytes())
+    done = command("annotate", path, tmp_path / "other" / "x.parley", cwd=place, code=2)
+    assert "one folder" in done.err
+
+
+def test_invitations_print_a_secret(place):
+    token = command("annotate", "talk", "--invite", "Ann", cwd=place).out.strip()
+    with Votes(place / "runs" / FILE, reads=True) as votes:
+        assert votes.invited(token)[1].name == "Ann"
+    done = command("annotate", "talk", "--invite", "Bob", "--json", cwd=place)
+    assert done.json["annotator"] == "Bob"
+    assert command("annotate", "talk", cwd=place).out.startswith("dataset")
+
+
+# ── many people, and kills ──
+
+
+def test_two_people_at_once_give_every_pair_its_votes(place):
+    words = [sys.executable, "-m", "parley", "annotate", "talk", "--terminal", "--pairs", "12", "--annotator"]
+    typed = {"ann": "A\n" * 20, "bob": "B\n" * 20, "cat": "A\n" * 20}
+    sitting = {
+        name: subprocess.Popen(
+            [*words, name], cwd=place, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        for name in typed
+    }  # all begin with a store in which there is no file of votes yet
+    for name, process in sitting.items():
+        process.stdin.write(typed[name])
+        process.stdin.close()
+    for process in sitting.values():
+        said = process.stderr.read()
+        process.stderr.close()
+        assert process.wait(60) == 0, said
+    for name in typed:  # what somebody else held in the end
+        assert terminal(place, name, "A\n" * 20).returncode == 0
+    found = given_votes(place)
+    assert len(found) == 12
+    for by in found.values():
+        choices = list(by.values())
+        assert wanted(choices) == 0
+        assert len(choices) == 2 or choices[0] != choices[1]
+
+
+def test_one_person_at_two_places_has_one_vote_on_a_pair(place):
+    words = [sys.executable, "-m", "parley", "annotate", "talk", "--terminal", "--pairs", "8", "--annotator", "ann"]
+    pipes = {"cwd": place, "stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    here, there = (subprocess.Popen(words, **pipes) for _ in range(2))
+    for process, key in ((here, "A\n"), (there, "B\n")):
+        process.stdin.write(key * 16)
+        process.stdin.close()
+    for process in (here, there):
+        said = process.stderr.read()
+        process.stderr.close()
+        assert process.wait(60) == 0, said
+    assert all(len(by) == 1 for by in given_votes(place).values())
+    with sqlite3.connect(place / "runs" / FILE) as connection:
+        assert connection.execute("SELECT COUNT(*), COUNT(replaced) FROM votes").fetchone() == (8, 0)
+    connection.close()
+
+
+VOTER = """
+import sys
+from pathlib import Path
+from parley.store.sqlite.votes import Votes
+
+with Votes(Path(sys.argv[1])) as votes:
+    study = votes.study(["r"])
+    me = votes.annotator(study, "ann")
+    while (pair := votes.offer(study, me)) is not None:
+        print(pair, votes.vote(study, pair, me, "AB"[pair % 2]), flush=True)
+"""
+
+
+def test_kill_9_loses_no_vote_that_was_acknowledged(tmp_path):
+    people, rng, told = People(tmp_path, 3000, False), random.Random(4), {}
+    people.votes.__exit__(None, None, None)
+    for sitting in range(8):
+        process = subprocess.Popen(
+            [sys.executable, "-c", VOTER, str(tmp_path / FILE)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        lines = [process.stdout.readline()]  # it votes
+        time.sleep(rng.uniform(0, 0.15))
+        os.kill(process.pid, signal.SIGKILL)
+        rest, fault = process.communicate()
+        assert process.returncode == -signal.SIGKILL, fault
+        for line in [*lines, *rest.splitlines()]:
+            if found := re.fullmatch(r"(\d+) recorded\n?", line):
+                told[int(found[1])] = "AB"[int(found[1]) % 2]
+        with Votes(tmp_path / FILE, reads=True) as votes:
+            kept = {number: by["ann"] for number, by in votes.votes(people.study).items() if by}
+        assert told.items() <= kept.items()
+        assert len(kept) <= len(told) + sitting + 1  # at the most one at each kill was recorded and not yet told
+    assert len(told) > 8
+    connection = sqlite3.connect(tmp_path / FILE)
+    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
+
+
+def test_a_killed_terminal_goes_on_where_it_was(place):
+    words = [sys.executable, "-m", "parley", "annotate", "talk", "--terminal", "--annotator", "ann", "--pairs", "5"]
+    process = subprocess.Popen(
+        words, cwd=place, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    process.stdin.write("A\nB\n")
+    process.stdin.flush()
+    while "pair 3; 2 votes" not in process.stderr.readline():
+        pass
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    again = terminal(place, "ann", "B\nB\nB\n")
+    assert again.stderr.startswith("parley: pair 3; 2 votes by you so far")  # nobody else gets it meanwhile
+    assert {number: by["ann"] for number, by in given_votes(place).items()} == {1: "A", 2: "B", 3: "B", 4: "B", 5: "B"}
+
+
+def test_a_run_that_is_gone_is_told(place):
+    votes, study = studied(place, 2)
+    with votes:
+        pairs = votes.pairs(study)
+    with pytest.raises(ParleyError, match="no file"):
+        sheet(1, pairs[1], {pairs[1].a.run: place / "runs" / "gone.parley"})

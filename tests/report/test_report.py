@@ -1,0 +1,473 @@
+"""Reports: runs gathered by model and dataset, the paper's tables through them, figures from elsewhere, the page."""
+
+import asyncio
+import csv
+import io
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from statistics import fmean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley import Question, UsageError, run, run_async
+from parley.report import page
+from parley.report.build import report
+from parley.report.figures import scatter, stop_bars, ticks
+from parley.statistics.contamination import contamination, correlations
+from parley.statistics.intervals import interval
+from parley.tasks.kieval.comparison import Asked, pairs
+from parley.tasks.kieval.entries import Entry, Figure, merged, overall, together
+from parley.tasks.kieval.model_table import BENCHMARK, FIRST, GIVEN, comparison
+from parley.tasks.kieval.rule import ASPECTS, KIEval
+from parley.tasks.kieval.scores_file import read
+from parley.testing.server import Server, sent
+from tests.cli.test_cli import parley as command
+from tests.kieval import MODELS, TABLE_2, TABLE_5, points
+
+ROUNDS = {"ARC-E": [4.97, 4.85, 4.70, 4.49, 4.64, 4.58, 4.34]}
+OVERALL = [(72.1, 92.1), (70.2, 81.1), (59.4, 77.0), (49.4, 72.4), (59.5, 73.0), (75.4, 74.3), (36.8, 62.2)]  # table 2
+MT_BENCH = [8.39, 6.86, 6.65, 6.27, 6.84, 4.86, 5.42]
+LEAF = Question("leaf", "What makes leaves green?", "B", ("Carotene", "Chlorophyll", "Iron", "Water"), "biology")
+LEAFS = [replace(LEAF, id=f"leaf {n}") for n in range(6)]
+PLAIN = KIEval(verify="no", words=5)
+
+
+def table_2(folder, **more):
+    """Table 2 as a file."""
+    names = [f"{kind}@{name}" for name in TABLE_2 for kind in ("accuracy", "kieval")]
+    rows = [
+        [model, *(side[at] for sides in TABLE_2.values() for side in sides), ROUNDS["ARC-E"][at], MT_BENCH[at]]
+        for at, model in enumerate(MODELS)
+    ]
+    path = folder / "table2.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([["model", *names, "rounds@ARC-E", "MT-Bench"], *rows])
+    return path
+
+
+# --- the paper's numbers ------------------------------------------------------------------------------------------------
+
+
+def test_table_2_gives_its_own_means_over_datasets(tmp_path):
+    found = comparison([], read(table_2(tmp_path)))
+    assert (found.models, found.datasets) == (MODELS, list(TABLE_2))
+    for model, (accuracy, score) in zip(MODELS, OVERALL, strict=True):
+        assert found.overall[model]["accuracy"].value == pytest.approx(accuracy, abs=0.11)
+        assert found.overall[model]["kieval_played"].value == pytest.approx(score, abs=0.11)
+        assert found.overall[model]["accuracy"].low is None  # nobody says how many questions there were
+    assert found.columns["MT-Bench"]["Yi 6B"] == 4.86
+    assert found.by["GPT-3.5", "ARC-E"].figures["rounds"].value == 4.97
+    assert {cell.source for cell in found.cells} == {GIVEN}
+
+
+def test_table_5_comes_out_of_table_2(tmp_path):
+    found = comparison([], read(table_2(tmp_path)))
+    assert found.points == points()
+    rows = {(row.dataset or "Overall", row.without): row.correlation for row in correlations(found.points, ["Yi 6B"])}
+    for name, (r, p, r_without, p_without) in TABLE_5.items():
+        assert rows[name, ()].r == pytest.approx(r, abs=0.005)
+        assert rows[name, ()].p == pytest.approx(p, rel=0.08)
+        assert rows[name, ("Yi 6B",)].r == pytest.approx(r_without, abs=0.005)
+        assert rows[name, ("Yi 6B",)].p == pytest.approx(p_without, rel=0.12)
+
+
+# --- figures from elsewhere ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is empty"),
+        ("name,x\na,1\n", "row 1: no column is called `model`; found name, x"),
+        ("model,x,x\na,1,2\n", "row 1: the column 'x' is there twice"),
+        ("model,x\na,1,2\n", "row 2: 3 cells, the header has 2"),
+        ("model,x\n\na,one\n", "row 3, x: wanted a number, or nothing where it is missing; found 'one'"),
+        ("model,x\na,nan\n", "row 2, x: wanted a number"),
+        ("model,x\n,1\n", "row 2: the model has no name"),
+        ("model,x\na,1\na,2\n", "row 3: x of a is there twice"),
+        ("model,column,value\na,MT,1\na,MT,2\n", "row 3: MT of a is there twice"),
+        ("model,accuracy@mmlu\na,101\n", "row 2: accuracy@mmlu of a is 101; wanted 0 to 100"),
+        ("model,recall@mmlu\na,1\n", "wanted accuracy@NAME, kieval@NAME or rounds@NAME"),
+    ],
+)
+def test_a_fault_in_a_file_is_named_by_its_row(tmp_path, text, said):
+    (tmp_path / "s.csv").write_text(text)
+    with pytest.raises(UsageError) as wrong:
+        read(tmp_path / "s.csv")
+    assert said in str(wrong.value)
+
+
+def test_long_and_wide_files_say_the_same_and_empty_cells_are_missing(tmp_path):
+    (tmp_path / "wide.csv").write_text("model,MT,accuracy@mmlu\na,8.1,50\nb,,40\n", encoding="utf-8-sig")
+    (tmp_path / "long.csv").write_text("column,model,value\nMT,a,8.1\naccuracy@mmlu,a,50\nMT,b,\naccuracy@mmlu,b,40\n")
+    wide, long = (read(tmp_path / f"{name}.csv") for name in ("wide", "long"))
+    assert (wide.columns, wide.given) == (long.columns, long.given)
+    assert wide.columns == {"MT": {"a": 8.1}}
+
+
+def test_a_file_neither_contradicts_a_run_nor_names_strangers(tmp_path):
+    (tmp_path / "s.csv").write_text("model,MT\nknown,1\nunknwn,2\n")
+    with pytest.raises(UsageError, match=r"'unknwn'; did you mean 'known'"):
+        comparison([entry("known")], read(tmp_path / "s.csv"))
+    (tmp_path / "s.csv").write_text("model,kieval@mmlu\na,50\n")
+    with pytest.raises(UsageError, match="gives kieval@mmlu of a, which r1 has measured"):
+        comparison([entry()], read(tmp_path / "s.csv"))
+    (tmp_path / "s.csv").write_text("model,accuracy@mmlu\na,50\n")
+    (cell,) = comparison([entry()], read(tmp_path / "s.csv")).cells
+    assert (cell.source, cell.figures["accuracy"].value) == (GIVEN, 50)  # published, where only first answers were measured
+    assert cell.point.errors is None
+
+
+# --- gathering ----------------------------------------------------------------------------------------------------------
+
+
+def entry(model="a", run="r1", task="kieval", signature="s|matches:2|x:1", created=0.0, values=(0.0, 100.0, 100.0), **more):
+    names = ("kieval_played", "kieval_zero", "first_answer", *ASPECTS) if task == "kieval" else ("accuracy",)
+    by = {f"q{at}": value for at, value in enumerate(values)}
+    low, high, kind = interval(list(values), (0, 100))
+    figure = Figure(fmean(values), low, high, len(values), 0, kind)
+    bounds = dict.fromkeys(names, (0.0, 100.0))
+    facts = {"figures": dict.fromkeys(names, figure), "questions": dict.fromkeys(names, by), "bounds": bounds}
+    return Entry(model, "mmlu", task, signature, **facts, runs=(run,), requested="bot/x", created=created, **more)
+
+
+def test_one_model_measured_in_two_ways_is_refused_unless_told():
+    one, other = entry(), entry(run="r2", signature="s|matches:9|x:2", created=1.0, values=(50.0, 50.0))
+    with pytest.raises(UsageError, match=r"r1 and r2 both give a on mmlu \(kieval\), and not alike: x:1 against x:2"):
+        merged([one, other])
+    assert merged([other, one], newest=True) == [other]
+    with pytest.raises(UsageError, match="given twice"):
+        merged([one, one])
+
+
+def test_runs_made_alike_are_one_and_a_question_counts_once():
+    (found,) = merged([entry(), entry(run="r2", signature="s|matches:7|x:1", created=1.0, values=(100.0, 100.0, 100.0, 40.0))])
+    assert found.runs == ("r1", "r2")
+    assert found.questions["kieval_played"] == {"q0": 50.0, "q1": 100.0, "q2": 100.0, "q3": 40.0}
+    figure = found.figures["kieval_played"]
+    assert (figure.value, figure.n) == (72.5, 4)
+    assert figure.low < 72.5 < figure.high
+    with pytest.raises(UsageError, match="one stopped by what it saw"):
+        merged([entry(), entry(run="r2", created=1.0, fixed=False)])
+
+
+def test_where_an_accuracy_comes_from_is_said():
+    found = comparison([entry(), entry(run="r2", task="qa"), entry("b", run="r3")])
+    assert {cell.model: cell.source for cell in found.cells} == {"a": BENCHMARK, "b": FIRST}
+    assert "accuracies do not all come from the same source: benchmark (a), first answers (b)" in found.cautions[-1]
+
+
+def test_models_that_were_not_measured_alike_come_with_a_caution():
+    found = comparison([entry(), entry("b", signature="s|matches:2|x:2")])
+    assert "models were not measured alike, and compare with care: x:1 against x:2" in found.cautions[0]
+
+
+def test_a_model_that_lacks_a_dataset_has_no_mean_over_all():
+    elsewhere = replace(entry(), dataset="arc")
+    found = comparison([entry(), elsewhere, entry("b")])
+    assert found.overall["a"]["kieval_played"].n == 6
+    assert found.overall["b"]["kieval_played"] == Figure(None)
+    with pytest.raises(UsageError, match="unknown model 'c'"):
+        pairs(found, "a", "c")
+
+
+def test_a_control_is_measured_as_its_suspect_is():
+    found = comparison([entry(), entry(run="r2", task="qa"), entry("b", run="r3")])
+    with pytest.raises(UsageError, match=r"do not compare \(a from a benchmark, b from first answers\); run qa for both"):
+        pairs(found, "a", "b")
+    given = comparison([entry(), replace(entry("b"), dataset="arc")])
+    with pytest.raises(UsageError, match="no run has measured both on one dataset"):
+        pairs(given, "a", "b")
+
+
+percents = st.floats(0, 100)
+
+
+@given(st.lists(st.tuples(percents, percents, percents), min_size=1, max_size=6))
+def test_the_interval_of_a_mean_of_means_lies_within_the_mean_of_their_intervals(parts):
+    parts = [sorted(each) for each in parts]
+    found = together([(mean, low, high) for low, mean, high in parts])
+    low, mean, high = (fmean(side) for side in zip(*parts, strict=True))
+    assert low - 1e-6 <= found.low <= mean + 1e-6
+    assert mean - 1e-6 <= found.high <= high + 1e-6
+
+
+def test_an_unknown_part_is_never_zero():
+    assert overall([Figure(50, 40, 60, 10), None]) == Figure(None)
+    assert overall([Figure(50, 40, 60, 10), Figure(70)]).low is None
+    assert overall([Figure(50, 40, 60, 10), Figure(70)]).n is None
+    both = overall([Figure(50, 40, 60, 10), Figure(70, 60, 80, 20)])
+    assert (both.value, both.n) == (60, 30)
+    assert both.low == pytest.approx(60 - 200**0.5 / 2)
+
+
+# --- the page -----------------------------------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """Reads a page as a browser would: its elements, addresses and words."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.addresses, self.words, self.open = [], [], [], []
+        self.feed(text)
+        assert not [tag for tag in self.open if tag not in VOID]
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            assert not name.startswith("on"), name
+            if name in ("href", "src", "action", "xlink:href", "data", "srcset"):
+                self.addresses.append(value)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+VOID = ("meta", "br", "hr", "img")
+
+
+def checked(text):
+    """A page that asks nobody for anything."""
+    found = Page(text)
+    assert not {"script", "link", "iframe", "img", "object", "embed", "form", "base"} & set(found.tags)
+    assert all(re.fullmatch(r"#[\w-]+", address) for address in found.addresses)
+    assert not re.search(r"url\(|@import|https?:", text)
+    assert len(text.encode()) < 1_000_000
+    ids = re.findall(r'id="([\w-]+)"', text)
+    assert len(ids) == len(set(ids))
+    assert {address[1:] for address in found.addresses} <= set(ids)
+    return found
+
+
+def graded(score=4, stop="none"):
+    marks = {aspect: {"comment": "c", "score": score} for aspect in (*ASPECTS, "overall")}
+    return json.dumps({**marks, "stop": stop})
+
+
+def evaluator(view):
+    """Ends interviews of whoever repeats itself."""
+    return graded(1, "repetition") if view.said and "again and again" in view.text else graded(4)
+
+
+HOSTILE = '<script>alert("x")</script>&amp;'
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """A run of functions: one sound, one that repeats itself under a hostile name and has no answer that can be read."""
+    folder = tmp_path_factory.mktemp("hostile")
+    models = {"sound": lambda view: "B", HOSTILE: lambda view: "I say it again and again and again" if view.said else "?"}
+    roles = {"interactor": {"i": lambda view: "The right answer is B, is it not?"}, "evaluator": {"e": evaluator}}
+    return run(PLAIN, models=models, roles=roles, items=LEAFS, store=folder, name="</h2><b>bold")
+
+
+def test_ends_of_interviews_and_violations_are_counted(hostile):
+    rows = {row["alias"]: row for row in hostile.data["stops"]}
+    assert rows["sound"]["reasons"] == {"none": 6}
+    assert rows[HOSTILE]["reasons"] == {"repetition": 6}
+    assert rows[HOSTILE]["unreadable"]["count"] == rows[HOSTILE]["early"]["count"] == rows[HOSTILE]["interviews"] == 6
+    assert 0 < rows["sound"]["early"]["high"] < 1
+    found = report([hostile.path]).analysis
+    kinds = {(row["alias"], row["kind"]): row for row in found.record.violations}
+    assert kinds["i", "answer given away"]["matches"] == 12
+    assert kinds[HOSTILE, "overlong"]["matches"] == 6
+    played, zero = (found.comparison.by[HOSTILE, "own items"].figures[f"kieval_{name}"] for name in ("played", "zero"))
+    assert played.value > zero.value > 0
+
+
+def test_parts_of_one_run_show_stops_and_aspects(hostile):
+    assert "repetition" in hostile.render(part="stops")
+    assert "100.0%" in hostile.render(part="stops")
+    rows = list(csv.DictReader(io.StringIO(hostile.render("csv", "stops"))))
+    assert [(row["interviews"], row["stop_repetition"], row["early_share"]) for row in rows] == [
+        ("6", "6", "1.0"),
+        ("6", "0", "0.0"),
+    ]
+    assert all(row["signature"].startswith("kieval|") for row in rows)
+    line = next(line for line in hostile.render(part="aspects").splitlines() if line.startswith("sound"))
+    assert line.count("100.0 (") == 7  # five aspects, and the score by both conventions
+    assert "conciseness" in hostile.render("markdown", "aspects")
+
+
+def test_a_page_escapes_what_is_hostile_and_asks_nobody(hostile, tmp_path):
+    text = hostile.report(tmp_path / "r.html").read_text(encoding="utf-8")
+    found = checked(text)
+    assert HOSTILE in "".join(found.words)  # shown as it is written
+    assert "b" not in found.tags
+    assert found.tags.count("svg") == 2  # a dataset's points, and stop reasons
+
+
+def test_a_page_that_grows_too_large_leaves_out_parts_of_single_runs(hostile, monkeypatch):
+    whole = report([hostile.path]).render("html")
+    monkeypatch.setattr(page, "LARGEST", len(whole.encode()))
+    small = report([hostile.path]).render("html")
+    assert len(small) < len(whole)
+    assert f"parley show {hostile.data['run']['id']} --part" in " ".join(checked(small).words)
+
+
+def test_no_secret_stands_in_a_report(hostile, monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", "own items")  # which happens to be the dataset's name
+    made = report([hostile.path])
+    for form in ("text", "markdown", "latex", "csv", "html", "json"):
+        assert "own items" not in made.render(form), form
+        assert "[key]" in made.render(form)
+    json.loads(made.render("json"))
+
+
+def test_every_task_has_a_page(tmp_path):
+    found = run("public_goods", models={"a": "bot/free-rider", "b": "bot/random"}, repeats=3, store=tmp_path)
+    words = " ".join(checked(found.report(tmp_path / "page.html").read_text(encoding="utf-8")).words)
+    assert found.data["results"][0]["signature"] in words
+    assert "a − b" in words
+    with pytest.raises(UsageError, match=r"are for runs of kieval and qa; found public_goods"):
+        report([found.path], Asked(reference=["a"]))
+    with pytest.raises(UsageError, match="given twice"):
+        report([found.path, found.path])
+    with pytest.raises(UsageError, match="cannot be written to"):
+        found.report(tmp_path / "nowhere" / "page.html")
+
+
+def test_a_figure_names_who_lies_apart():
+    fits = contamination(points(cheaters=True), [name for name in MODELS if name != "Yi 6B"]).fits
+    drawn = scatter(next(fit for fit in fits if fit.dataset == "ARC-C"))
+    assert drawn.count('class="suspected"') == 2
+    assert ">PT-Cheater</text>" in drawn
+    assert "Yi 6B: accuracy 79.0, KIEval 76.8, worth a look" in drawn
+    assert stop_bars([{"alias": "a", "interviews": 5, "reasons": {"none": 5}}]) == ""
+
+
+@given(st.floats(-50, 100), st.floats(1e-3, 150))
+def test_axes_have_some_round_ticks(low, wide):
+    found = ticks(low, low + wide)
+    assert 2 <= len(found) <= 10
+    assert all(low - 1e-6 <= tick <= low + wide + 1e-6 for tick in found)
+
+
+# --- money --------------------------------------------------------------------------------------------------------------
+
+
+def test_tokens_by_role_and_what_more_models_would_cost(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prices.yaml").write_text("i: {input: 10, output: 30}\ne: {input: 10, output: 30}\n")
+
+    async def act(asked, writer):
+        grading = "Grade the candidate" in asked.text
+        usage = {"prompt_tokens": 1000 if grading else 500, "completion_tokens": 100 if grading else 20}
+        choice = {"message": {"role": "assistant", "content": graded() if grading else "Why?"}, "finish_reason": "stop"}
+        await sent({"model": "mock-1", "choices": [choice], "usage": usage}, 200)(asked, writer)
+
+    async def main():
+        async with Server(act) as server:
+            who = {"model": "openai-compatible/x", "base_url": server.url}
+            roles = {"interactor": {"i": who}, "evaluator": {"e": who}}
+            models = {"a": lambda view: "B", "b": lambda view: "A"}
+            return await run_async(KIEval(verify="no", rounds=2), models=models, roles=roles, items=LEAFS[:3], store="runs")
+
+    found = report([asyncio.run(main()).path])
+    spent = {row.role: row for row in found.analysis.record.spent}
+    assert (spent["evaluator"].conversations, spent["evaluator"].each(spent["evaluator"].tokens_in)) == (6, 2000)
+    assert spent["interactor"].each(spent["interactor"].tokens_out) == 40
+    (scaling,) = found.analysis.record.scaling
+    assert scaling.single == pytest.approx(3 * 2 * (1520 * 0 + 10 * 1500 + 30 * 120) / 1e6)  # three questions, two rounds
+    assert scaling.pair == pytest.approx(3 * (10 * 2000 + 30 * 100) / 1e6)
+    assert [row["models"] for row in scaling.rows] == [1, 10, 100]
+    assert "in pairs" in found.render()
+
+
+# --- the command --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory):
+    """Seven bots that know 30 to 90 % of the subject, two that know 30 % of it and 93 % of the benchmark; two kinds of runs."""
+    folder = tmp_path_factory.mktemp("fleet")
+    talk, answer = [], []
+    for at, known in enumerate((30, 40, 50, 60, 70, 80, 90, 30, 30)):
+        alias, memorised = f"h{known}" if at < 7 else f"c{at}", 0.0 if at < 7 else 0.9
+        talk += ["-m", f"{alias}=bot/candidate", "-M", f"{alias}.knowledge={known / 100}", "-M", f"{alias}.memory={at}"]
+        talk += ["-M", f"{alias}.memorised={memorised}"]
+        answer += ["-m", f"{alias}=bot/student", "-M", f"{alias}.knowledge={known / 100 if at < 7 else 0.93}"]
+    roles = ("--role", "interactor=bot/interactor", "--role", "evaluator=bot/evaluator")
+    command("run", "kieval", *talk, *roles, "--items", 40, "--name", "talks", cwd=folder)
+    command("run", "qa", *answer, "--name", "answers", cwd=folder)
+    return folder
+
+
+def test_memorisers_are_suspected_from_the_command(fleet):
+    (fleet / "s.csv").write_text("model,MT-Bench\nh30,3.5\nh90,9\n")
+    wish = ("--scores", "s.csv", "--without", "c7", "--without", "c8", "--control", "c7=h30")
+    data = command("report", "talks", "answers", *wish, "--json", cwd=fleet).json
+    assert data["schema"] == "parley.report/1"
+    levels = {one["model"]: one["below"]["level"] for one in data["contamination"]["standings"]}
+    assert {model for model, level in levels.items() if level == "suspected"} == {"c7", "c8"}
+    cell = next(cell for cell in data["cells"] if cell["model"] == "c7")
+    assert (cell["accuracy_from"], cell["accuracy"]["n"], cell["kieval_played"]["n"]) == ("benchmark", 64, 40)
+    assert set(cell["signatures"]) == {"kieval", "qa"}
+    everybody, without = (row["correlation"] for row in data["correlations"] if row["dataset"] == "samples")
+    assert without["r"] > 0.9 > everybody["r"]
+    (control,) = data["matched"]
+    assert control["accuracy"]["low"] > 0
+    assert control["excess"]["low"] > 0
+    assert data["columns"]["MT-Bench"]["h90"] == 9
+
+
+def test_a_page_and_tables_from_the_command(fleet):
+    done = command("report", "talks", "answers", "-o", "r.html", cwd=fleet)
+    assert (done.out, "written to r.html" in done.err) == ("", True)
+    words = " ".join(checked((fleet / "r.html").read_text(encoding="utf-8")).words)
+    assert "Suspected of knowing a benchmark better than its subject: c7, c8." in words
+    assert "Suspected" in command("report", "talks", "answers", cwd=fleet).out
+    rows = list(csv.DictReader(io.StringIO(command("report", "talks", "answers", "--format", "csv", cwd=fleet).out)))
+    measured = [row for row in rows if row["measure"] == "kieval_zero"]
+    assert len(measured) == 9
+    assert all(row["low"] and row["high"] and row["n"] == "40" and row["signature"].startswith("kieval|") for row in measured)
+
+
+def test_interviews_alone_are_enough_and_say_so(fleet):
+    out = command("report", "talks", cwd=fleet).out
+    assert "first answers: no benchmark was run" in out
+
+
+def test_of_runs_made_otherwise_the_newest_can_be_taken(fleet):
+    again = command("rejudge", "talks", "--role", "evaluator=bot/evaluator", "-M", "evaluator.noise=0.5", "--json", cwd=fleet)
+    assert "not alike" in command("report", "talks", "last", cwd=fleet, code=2).err
+    data = command("report", "last", "talks", "--newest", "--json", cwd=fleet).json
+    assert [each["run"] for each in data["runs"]] == [again.json["run"]["id"]]
+    assert {run for cell in data["cells"] for run in cell["runs"]} == {again.json["run"]["id"]}
+    assert {row["role"] for row in data["cost"]} == {"evaluator"}  # what the other run has cost is no part of it
+    assert any("set aside for newer runs" in line for line in data["cautions"])
+
+
+def test_faults_of_the_command_are_told(fleet):
+    looked = next(path.name for path in (fleet / "runs").glob("qa-*") if path.name not in answers(fleet))
+    assert "no model is measured by it" in command("report", "talks", f"runs/{looked}", cwd=fleet).out
+    for wish, said in (
+        (("--control", "c7=nobody"), "unknown model 'nobody'"),
+        (("--control", "c7"), "--control wants KEY=VALUE"),
+        (("--reference", "x"), "unknown model 'x'"),
+        (("--without", "x"), "unknown model 'x'"),
+        (("--scores", "none.csv"), "none.csv cannot be read"),
+        (("--control", "c7=c7"), "another model than the suspect"),
+    ):
+        assert said in command("report", "talks", *wish, cwd=fleet, code=2).err
+
+
+def answers(fleet):
+    """The file of the run called answers."""
+    found = command("ls", "--json", cwd=fleet).json
+    return [f"{each['id']}.parley" for each in found if each["name"] == "answers"]

@@ -1,0 +1,52 @@
+"""The conformance suite: every task passes it, and every planted mistake is caught."""
+
+from pathlib import Path
+
+import pytest
+
+from parley import TaskError
+from parley.config import task_catalogue as catalogue
+from parley.datasets.catalogue import items_from
+from parley.testing import check_task
+from tests import games
+
+FOLDER = Path(__file__).parents[2] / "examples"
+EXAMPLES = sorted(map(str, [*FOLDER.glob("*.py"), FOLDER / "poem.yaml", FOLDER / "summary.yaml"]))
+
+
+@pytest.mark.parametrize("reference", [*catalogue.names(), *EXAMPLES], ids=lambda r: Path(r).stem)
+def test_every_task_of_ours_passes(reference):
+    task = catalogue.task_class(reference).configured({})
+    items = task.bundled or (items_from("samples", task.item_type)[:4] if task.item_type else ())
+    done = check_task(task, items=items)
+    assert set(done) >= {"repeatable", "resumable", "growing", "patient", "anonymous", "enduring", "elsewhere"}
+
+
+def test_both_modes_of_the_public_goods_game_pass():
+    task = catalogue.task_class("public_goods")
+    check_task(task.configured({"feedback": "investments", "rounds": 2}), seeds=(5,))
+
+
+@pytest.mark.parametrize("task", [games.Echo(), games.Judged(), games.Duel(), games.Running()], ids=lambda t: t.name)
+def test_tasks_with_judges_quotations_and_programs_pass(task):
+    check_task(task, seeds=(1,))
+
+
+def test_a_task_with_items_is_checked_on_them():
+    check_task(games.Spelling(), items=[games.Word("1", "cat"), games.Word("2", "horse")], seeds=(1, 2))
+    with pytest.raises(TaskError, match="items"):
+        check_task(games.Spelling())
+
+
+@pytest.mark.parametrize("name", games.BAD)
+def test_a_planted_mistake_is_caught(name):
+    with pytest.raises(TaskError, match=games.BAD[name]):
+        check_task(getattr(games, name)(), seeds=(1,))
+
+
+def test_a_task_inside_a_function_cannot_be_checked_elsewhere():
+    class Inner(games.Echo):
+        pass
+
+    with pytest.raises(TaskError, match="top of a file"):
+        check_task(Inner(), seeds=(1,))
