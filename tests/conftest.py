@@ -1,4 +1,5 @@
-"""What all tests share: property tests without a time limit, the same examples every time in CI, no settings from outside."""
+"""What all tests share: property tests without a time limit, the same examples every time in CI, no
+settings from outside."""
 
 import os
 
@@ -20,6 +21,13 @@ def _nothing_from_outside():
                 patch.delenv(name)
         for family in providers.names():
             provider = providers.class_of(family)
-            for name in filter(None, (getattr(provider, "key_env", None), getattr(provider, "home_env", None), "GOOGLE_API_KEY")):
+            for name in filter(
+                None,
+                (
+                    getattr(provider, "key_env", None),
+                    getattr(provider, "home_env", None),
+                    "GOOGLE_API_KEY",
+                ),
+            ):
                 patch.delenv(name, raising=False)
         yield

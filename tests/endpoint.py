@@ -1,6 +1,7 @@
 """A chat endpoint in a process of its own, whose replies are a pure function of what it is sent.
 
-It answers after LATENCY seconds and keeps, for every request, when it came and when its answer was written.
+It answers after LATENCY seconds and keeps, for every request, when it came and when its answer was
+written.
     python -m tests.endpoint LATENCY     prints its port
 """
 
@@ -32,7 +33,10 @@ async def serve(latency: float) -> None:
         await asyncio.sleep(latency)
         log.append((hashlib.sha256(json.dumps(messages).encode()).hexdigest(), came, time.time()))
         usage = {"prompt_tokens": 100, "completion_tokens": 10}
-        choice = {"message": {"role": "assistant", "content": coins(messages)}, "finish_reason": "stop"}
+        choice = {
+            "message": {"role": "assistant", "content": coins(messages)},
+            "finish_reason": "stop",
+        }
         return web.json_response({"model": "mock-1", "choices": [choice], "usage": usage})
 
     async def seen(request: web.Request) -> web.Response:
@@ -61,7 +65,9 @@ class Endpoint:
 @contextmanager
 def endpoint(latency: float):
     command = [sys.executable, "-m", "tests.endpoint", str(latency)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1]) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1]
+    ) as process:
         try:
             yield Endpoint(int(process.stdout.readline()))
         finally:

@@ -1,4 +1,5 @@
-"""Small tasks for tests: some good, some that break a rule on purpose. `check_task` plays them in other processes too."""
+"""Small tasks for tests: some good, some that break a rule on purpose. `check_task` plays them in
+other processes too."""
 
 import asyncio
 import random
@@ -28,7 +29,12 @@ class Echo(Game):
         for number in range(self.rounds):
             said = await referee.ask(guests, referee.render(SPEAK, number=number))
             for guest in guests:
-                referee.tell(guest, "\n".join(referee.quote(said[other], other) for other in guests if other != guest))
+                referee.tell(
+                    guest,
+                    "\n".join(
+                        referee.quote(said[other], other) for other in guests if other != guest
+                    ),
+                )
         return dict.fromkeys(guests, 1)
 
 
@@ -46,7 +52,9 @@ class Judged(Game):
         if not judge:
             return {}
         form = Fields({"score": {"type": "integer", "minimum": 1, "maximum": 10}})
-        marks = await referee.ask(judge, f"Mark this:\n{referee.quote(text, writer)}", expect=form, default=None)
+        marks = await referee.ask(
+            judge, f"Mark this:\n{referee.quote(text, writer)}", expect=form, default=None
+        )
         given = [mark["score"] for mark in marks.values() if mark]
         return {writer: {"points": sum(given) / len(given) if given else None}}
 
@@ -60,7 +68,9 @@ class Duel(Game):
     async def play(self, referee, left, right):
         a, b = await referee.together(
             referee.ask(left, "A number?", expect=Amount("n", 0, 9), default=0),
-            referee.ask(right, "Heads or tails?", expect=Choice("side", ("heads", "tails")), default="heads"),
+            referee.ask(
+                right, "Heads or tails?", expect=Choice("side", ("heads", "tails")), default="heads"
+            ),
         )
         try:
             await referee.ask(left, "A program?", expect=Code(), attempts=1)

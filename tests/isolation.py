@@ -1,4 +1,5 @@
-"""The mark of tests that need bubblewrap: where it is missing they are skipped, and in CI they fail."""
+"""The mark of tests that need bubblewrap: where it is missing they are skipped, and in CI they
+fail."""
 
 import os
 import shutil
@@ -9,7 +10,8 @@ MISSING = "bubblewrap is not installed: apt-get install bubblewrap"
 
 
 def wanted() -> bool:
-    """Whether to run; in CI always, where a machine without isolation must not look as if it had been tested."""
+    """Whether to run; in CI always, where a machine without isolation must not look as if it had
+    been tested."""
     return shutil.which("bwrap") is not None or bool(os.environ.get("CI"))
 
 

@@ -1,4 +1,5 @@
-"""llama.cpp's own HTTP server with the embedded model's weights, in a process of its own: an endpoint that is not ours.
+"""llama.cpp's own HTTP server with the embedded model's weights, in a process of its own: an
+endpoint that is not ours.
 
 python -m tests.llamacpp SLOTS     prints its address
 """

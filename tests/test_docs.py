@@ -40,7 +40,14 @@ def place(tmp_path):
 @pytest.mark.parametrize("body", blocks("python"))
 def test_python_blocks_run(place, body):
     (place / "block.py").write_text(body)
-    done = subprocess.run([sys.executable, "block.py"], cwd=place, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "block.py"],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -50,7 +57,13 @@ def test_console_blocks_run_and_print_what_they_show(place, body):
     for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
         line, _, shown = part.partition("\n")
         done = subprocess.run(
-            line, shell=True, cwd=place, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+            line,
+            shell=True,
+            cwd=place,
+            env={**os.environ, "PATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, f"{line}\n{done.stderr}"
         if shown.strip():
@@ -59,17 +72,32 @@ def test_console_blocks_run_and_print_what_they_show(place, body):
 
 def help_page():
     """docs/command.md, from the commands themselves."""
-    parts = ["# The command\n\nThis page is generated from the command's own help (`PARLEY_UPDATE=1 make test`).\n"]
-    with click.Context(command, info_name="parley", terminal_width=110, **command.context_settings) as top:
+    parts = [
+        "# The command\n\nThis page is generated from the command's own help "
+        "(`PARLEY_UPDATE=1 make test`).\n"
+    ]
+    with click.Context(
+        command, info_name="parley", terminal_width=110, **command.context_settings
+    ) as top:
         parts.append(f"```\n{command.get_help(top)}\n```\n")
         for name in COMMANDS:
             assert isinstance(command, Lazy)
             found = command.get_command(top, name)
-            with click.Context(found, info_name=name, parent=top, max_content_width=110, terminal_width=110) as context:
+            with click.Context(
+                found, info_name=name, parent=top, max_content_width=110, terminal_width=110
+            ) as context:
                 parts.append(f"## parley {name}\n\n```\n{found.get_help(context)}\n```\n")
                 for under, each in getattr(found, "commands", {}).items():
-                    with click.Context(each, info_name=under, parent=context, max_content_width=110, terminal_width=110) as inner:
-                        parts.append(f"## parley {name} {under}\n\n```\n{each.get_help(inner)}\n```\n")
+                    with click.Context(
+                        each,
+                        info_name=under,
+                        parent=context,
+                        max_content_width=110,
+                        terminal_width=110,
+                    ) as inner:
+                        parts.append(
+                            f"## parley {name} {under}\n\n```\n{each.get_help(inner)}\n```\n"
+                        )
     return "\n".join(parts)
 
 
@@ -81,20 +109,38 @@ def test_the_page_of_the_command_is_its_help():
 
 
 def test_the_page_of_participants_names_every_provider_with_its_key_address_and_options():
-    page, pages = (ROOT / "docs" / "participants.md").read_text(encoding="utf-8"), ("embedded.md", "local_models.md")
+    page, pages = (
+        (ROOT / "docs" / "participants.md").read_text(encoding="utf-8"),
+        ("embedded.md", "local_models.md"),
+    )
     rows = dict(re.findall(r"^\| `([\w-]+)` \| (.*)$", page, re.MULTILINE))
     shared = {each.name for each in fields(Endpoint)}
     for name in providers.names():
         made, row = providers.class_of(name), rows[name]
-        lists = "".join((ROOT / "docs" / other).read_text(encoding="utf-8") for other in pages if other in row)
-        of_openai = {each.name for each in fields(providers.class_of("openai"))} if "those of `openai`" in row else set()
-        own = {each.name for each in fields(made) if each.init and each.name != "name"} - (set() if lists else shared) - of_openai
-        for wanted in [*own, *filter(None, [providers.traits(name).key_env, providers.traits(name).home_env])]:
+        lists = "".join(
+            (ROOT / "docs" / other).read_text(encoding="utf-8") for other in pages if other in row
+        )
+        of_openai = (
+            {each.name for each in fields(providers.class_of("openai"))}
+            if "those of `openai`" in row
+            else set()
+        )
+        own = (
+            {each.name for each in fields(made) if each.init and each.name != "name"}
+            - (set() if lists else shared)
+            - of_openai
+        )
+        for wanted in [
+            *own,
+            *filter(None, [providers.traits(name).key_env, providers.traits(name).home_env]),
+        ]:
             assert f"`{wanted}`" in (lists or row), f"{name}: {wanted}"
 
 
 def test_the_pages_of_runs_and_python_name_every_key_and_keyword():
-    runs, python = ((ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("runs.md", "python.md"))
+    runs, python = (
+        (ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("runs.md", "python.md")
+    )
     for key in aliases.schema()["properties"]:
         assert re.search(rf"^{key}:|`{key}`", runs, re.MULTILINE), key
     for name, keyword in inspect.signature(parley.run).parameters.items():

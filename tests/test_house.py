@@ -14,17 +14,18 @@ from parley.rules.pool import View
 SRC = Path(parley.__file__).parent
 # A module imports only from its own room and from the rooms before it.
 ORDER = [
-    "errors", "options", "tables", "downloads", "rules", "match", "statistics", "sandbox", "tasks", "datasets",
-    "providers", "memory", "participants", "plans", "store", "money", "config", "runs", "results", "report",
-    "audit", "annotation", "export", "analysis of tasks", "testing", "api", "cli", "web",
+    "errors", "options", "tables", "downloads", "rules", "match", "statistics", "sandbox", "tasks",
+    "datasets", "providers", "memory", "participants", "plans", "store", "money", "config", "runs",
+    "results", "report", "audit", "annotation", "export", "analysis of tasks", "testing", "api",
+    "cli", "web",
 ]  # fmt: skip
 TOP = {"__init__", "__main__", "api", "downloads", "errors", "money", "options", "tables"}
 ROOMS = set(ORDER) - TOP - {"analysis of tasks"}
 RULE_SIDE = {"rule", "bots", "scoring"}  # of a task's folder; every other file of it is analysis
 PURE = {
-    "__future__", "ast", "collections", "dataclasses", "decimal", "difflib", "enum", "fractions", "functools", "hashlib",
-    "inspect", "itertools", "json", "math", "operator", "random", "re", "statistics", "string", "sys", "textwrap", "types",
-    "typing", "unicodedata",
+    "__future__", "ast", "collections", "dataclasses", "decimal", "difflib", "enum", "fractions",
+    "functools", "hashlib", "inspect", "itertools", "json", "math", "operator", "random", "re",
+    "statistics", "string", "sys", "textwrap", "types", "typing", "unicodedata",
 }  # fmt: skip
 # Imports that lead up, to be removed; none may be added.
 UPWARD = {
@@ -53,7 +54,8 @@ def modules():
 
 @cache
 def imports(path):
-    """Every module that a file imports, also inside functions; those of the package with `parley.`."""
+    """Every module that a file imports, also inside functions; those of the package with
+    `parley.`."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -71,7 +73,11 @@ def imports(path):
 
 def own_imports(name):
     """The modules of the package that a module imports, without `parley.`."""
-    return {each.removeprefix("parley.") for each in imports(modules()[name]) if each.startswith("parley.")}
+    return {
+        each.removeprefix("parley.")
+        for each in imports(modules()[name])
+        if each.startswith("parley.")
+    }
 
 
 def room(name):
@@ -88,7 +94,12 @@ def test_a_module_imports_only_from_its_own_room_and_from_rooms_before_it():
     place = {name: number for number, name in enumerate(ORDER)}
     names = set(modules()) - {"__init__"}
     assert not {name for name in names if room(name) not in place}, "no room of the house"
-    found = {(name, other) for name in names for other in own_imports(name) if place[room(other)] > place[room(name)]}
+    found = {
+        (name, other)
+        for name in names
+        for other in own_imports(name)
+        if place[room(other)] > place[room(name)]
+    }
     assert found == UPWARD
 
 
@@ -97,7 +108,9 @@ def test_the_top_of_the_package_is_the_tree_and_nothing_else():
     folders = {path.name for path in SRC.iterdir() if path.is_dir() and path.name != "__pycache__"}
     assert files <= TOP
     assert folders <= ROOMS
-    assert {path.name for path in SRC.iterdir() if path.is_file() and path.suffix != ".py"} == {"py.typed"}
+    assert {path.name for path in SRC.iterdir() if path.is_file() and path.suffix != ".py"} == {
+        "py.typed"
+    }
 
 
 # Modules that still import a task by its path; none may be added.
@@ -127,7 +140,9 @@ def test_rules_and_statistics_are_pure():
             own = {other.split(".")[0] for other in own_imports(name)}
             assert own <= {first, "errors", "options", "tables"}, f"{name} imports {own}"
             others = {other.split(".")[0] for other in imports(path)} - {"parley"}
-            libraries = {"orjson", "fastjsonschema", "json_repair"} if first == "rules" else {"numpy"}
+            libraries = (
+                {"orjson", "fastjsonschema", "json_repair"} if first == "rules" else {"numpy"}
+            )
             assert others <= PURE | libraries, f"{name} imports {others - PURE}"
 
 
@@ -136,16 +151,21 @@ def test_the_rule_side_of_tasks_is_pure():
         if name.startswith("tasks.") and room(name) == "tasks":
             own = {other for other in own_imports(name) if (name, other) not in UPWARD}
             folder = ".".join(name.split(".")[:2])
-            assert all(other.startswith(("rules.", "tasks._common", folder, "errors")) for other in own), f"{name} imports {own}"
+            assert all(
+                other.startswith(("rules.", "tasks._common", folder, "errors")) for other in own
+            ), f"{name} imports {own}"
             others = {other.split(".")[0] for other in imports(path)} - {"parley"}
-            assert others <= PURE | {"orjson", "rapidfuzz", "sacrebleu"}, f"{name} imports {others - PURE}"
+            assert others <= PURE | {"orjson", "rapidfuzz", "sacrebleu"}, (
+                f"{name} imports {others - PURE}"
+            )
 
 
 def test_the_public_names_are_these():
     assert sorted(parley.__all__) == [
-        "Amount", "Choice", "Code", "Demonstrations", "Example", "Fields", "Forfeit", "Metric", "Paragraph", "ParleyError",
-        "Problem", "Prompt", "Question", "Reader", "RecordEnded", "Referee", "Result", "Role", "Said", "Scores", "Seat", "Sight",
-        "Task", "TaskError", "Text", "UsageError", "Vetting", "View", "Word", "WordList", "WordPair", "rejudge", "resume", "run",
+        "Amount", "Choice", "Code", "Demonstrations", "Example", "Fields", "Forfeit", "Metric",
+        "Paragraph", "ParleyError", "Problem", "Prompt", "Question", "Reader", "RecordEnded",
+        "Referee", "Result", "Role", "Said", "Scores", "Seat", "Sight", "Task", "TaskError", "Text",
+        "UsageError", "Vetting", "View", "Word", "WordList", "WordPair", "rejudge", "resume", "run",
         "run_async",
     ]  # fmt: skip
     for name in parley.__all__:
@@ -169,10 +189,15 @@ def test_a_view_has_no_place_for_the_cast():
 
 def cpu(code):
     """CPU seconds of a fresh interpreter, the least of several."""
-    program = f"import resource, sys\n{code}\nu = resource.getrusage(resource.RUSAGE_SELF)\nprint('CPU', u.ru_utime + u.ru_stime)"
+    program = (
+        f"import resource, sys\n{code}\nu = resource.getrusage(resource.RUSAGE_SELF)\n"
+        f"print('CPU', u.ru_utime + u.ru_stime)"
+    )
 
     def once():
-        out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+        out = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        ).stdout
         return float(out.rsplit("CPU", 1)[1])
 
     return min(once() for _ in range(5))
@@ -181,16 +206,33 @@ def cpu(code):
 def test_help_and_import_are_cheap():
     assert cpu("import parley") < 0.5
     assert (
-        cpu("from click.testing import CliRunner\nfrom parley.cli import command\ncommand(['--help'], standalone_mode=False)")
+        cpu(
+            "from click.testing import CliRunner\nfrom parley.cli import command\n"
+            "command(['--help'], standalone_mode=False)"
+        )
         < 0.2
     )
 
 
 def test_nothing_heavy_is_imported_at_the_start():
-    heavy = ["aiohttp", "rich", "yaml", "scipy", "numpy", "pandas", "polars", "fastjsonschema", "asyncio", "sqlite3", "uvloop"]
+    heavy = [
+        "aiohttp",
+        "rich",
+        "yaml",
+        "scipy",
+        "numpy",
+        "pandas",
+        "polars",
+        "fastjsonschema",
+        "asyncio",
+        "sqlite3",
+        "uvloop",
+    ]
     heavy += ["sacrebleu", "lxml", "rapidfuzz"]
     code = f"import sys, parley.cli\nprint([name for name in {heavy!r} if name in sys.modules])"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert out.strip() == "[]"
 
 
@@ -201,5 +243,10 @@ def test_names_keep_to_the_glossary():
     for name, path in modules().items():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                assert not any(word in node.name.lower() for word in WORDS_NOT_USED), f"{name}: {node.name}"
-                assert not node.name.startswith("get_") or node.name == "get_command", f"{name}: {node.name}"  # click's own
+                assert not any(word in node.name.lower() for word in WORDS_NOT_USED), (
+                    f"{name}: {node.name}"
+                )
+                # click's own
+                assert not node.name.startswith("get_") or node.name == "get_command", (
+                    f"{name}: {node.name}"
+                )

@@ -16,11 +16,17 @@ from parley.rules.pool import Turn
 from parley.testing.server import Server, sent
 
 KEY = "sk-test-0123456789/abcdef"
-FORM = {"type": "object", "properties": {"coins": {"type": "number"}}, "required": ["coins"], "additionalProperties": False}
+FORM = {
+    "type": "object",
+    "properties": {"coins": {"type": "number"}},
+    "required": ["coins"],
+    "additionalProperties": False,
+}
 TURNS = [Turn("user", "How many?"), Turn("assistant", "Five."), Turn("user", "And now?")]
 SYSTEM = Turn("system", "Be brief.")
 SETTINGS = [
-    "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_API_KEY", "AZURE_OPENAI_ENDPOINT", "VLLM_BASE_URL",
+    "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_API_KEY",
+    "AZURE_OPENAI_ENDPOINT", "VLLM_BASE_URL",
 ]  # fmt: skip
 KEYS = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "AZURE_OPENAI_API_KEY"]
 
@@ -37,7 +43,17 @@ def wired(monkeypatch, tmp_path):
     monkeypatch.setattr(capabilities, "KNOWN", {})
 
 
-def asked(family, *answers, turns=TURNS, schema=None, calls=1, name="m-1", at=None, play=asyncio.run, **options):
+def asked(
+    family,
+    *answers,
+    turns=TURNS,
+    schema=None,
+    calls=1,
+    name="m-1",
+    at=None,
+    play=asyncio.run,
+    **options,
+):
     """What a provider makes of a server's answers: the last reply or the error, and the server."""
 
     async def call():
@@ -90,7 +106,8 @@ def served(*answers):
 
 
 def after_a_break(model, answers, store, at="", **options):
-    """The bodies of a game of three rounds whose run breaks off before the second and is resumed from its file."""
+    """The bodies of a game of three rounds whose run breaks off before the second and is resumed
+    from its file."""
     first, *rest = answers
     with served(first, sent({"error": {"message": "out of credit"}}, 402), *rest) as server:
         place = server.url.removesuffix("/v1") + at if at else server.url

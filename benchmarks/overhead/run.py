@@ -2,10 +2,11 @@
 
     python benchmarks/overhead/run.py [--quick] [--only http0,inproc] [--with inspect] [--rounds 3] [--out FILE]
 
-Prints one table and leaves with 1 if a bar is missed. Every measurement is a process of its own; the stacks of a case
-follow each other in an order that rotates from round to round, and ratios are taken within a round: what else the machine
-does then weighs on both sides. Needs Parley installed in the Python that runs this, and a C compiler as `cc`.
-"""
+Prints one table and leaves with 1 if a bar is missed. Every measurement is a process of its own;
+the stacks of a case follow each other in an order that rotates from round to round, and ratios are
+taken within a round: what else the machine does then weighs on both sides. Needs Parley installed
+in the Python that runs this, and a C compiler as `cc`.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ from workload import SAID
 
 HERE = Path(__file__).resolve().parent
 BUILD, VENVS = HERE.parent / "build", HERE.parent / ".venvs"
-NEEDS = {"inspect": ["inspect-ai", "openai"]}  # stacks with a venv of their own, and what is put into it
+# stacks with a venv of their own, and what is put into it
+NEEDS = {"inspect": ["inspect-ai", "openai"]}
 TIMEOUT = 600  # seconds a measurement may take
 
 
@@ -60,7 +62,8 @@ Figures = dict[str, dict[str, Any]]  # of one round, by case
 
 @dataclass(frozen=True)
 class Bar:
-    """A row of the table: a number that a round yields, and what it must not exceed or fall below."""
+    """A row of the table: a number that a round yields, and what it must not exceed or fall
+    below."""
 
     name: str
     what: str
@@ -74,7 +77,9 @@ class Bar:
     def met(self, value: float) -> bool | None:
         if self.most is None and self.least is None:
             return None
-        return (self.most is None or value <= self.most) and (self.least is None or value >= self.least)
+        return (self.most is None or value <= self.most) and (
+            self.least is None or value >= self.least
+        )
 
 
 def ratio(figure: str, case: str, other: str) -> Callable[[Figures], float]:
@@ -89,9 +94,23 @@ CPU = "CPU of a call"
 BARS = [
     Bar("http0", f"{CPU}, bare client", ("http0 bare",), figure("cpu_ms", "http0 bare"), "ms"),
     Bar("http0", f"{CPU}, Parley", ("http0",), figure("cpu_ms", "http0"), "ms"),
-    Bar("http0", f"{CPU}, Parley / bare", ("http0", "http0 bare"), ratio("cpu_ms", "http0", "http0 bare"), "×", 1.8, aim=1.5),
+    Bar(
+        "http0",
+        f"{CPU}, Parley / bare",
+        ("http0", "http0 bare"),
+        ratio("cpu_ms", "http0", "http0 bare"),
+        "×",
+        1.8,
+        aim=1.5,
+    ),
     Bar("inproc", f"{CPU}, Parley", ("inproc",), figure("cpu_ms", "inproc"), "ms", 0.15, aim=0.05),
-    Bar("http50", "calls a second, bare client", ("http50 bare",), figure("calls_s", "http50 bare"), "/s"),
+    Bar(
+        "http50",
+        "calls a second, bare client",
+        ("http50 bare",),
+        figure("calls_s", "http50 bare"),
+        "/s",
+    ),
     Bar("http50", "calls a second, Parley", ("http50",), figure("calls_s", "http50"), "/s"),
     Bar(
         "http50",
@@ -102,9 +121,21 @@ BARS = [
         least=0.65,
     ),
     Bar(
-        "long", f"{CPU} in process, 40 / 6 a match", ("inproc long", "inproc"), ratio("cpu_ms", "inproc long", "inproc"), "×", 1.5
+        "long",
+        f"{CPU} in process, 40 / 6 a match",
+        ("inproc long", "inproc"),
+        ratio("cpu_ms", "inproc long", "inproc"),
+        "×",
+        1.5,
     ),
-    Bar("long", f"{CPU} over HTTP, 40 / 6 a match", ("http0 long", "http0"), ratio("cpu_ms", "http0 long", "http0"), "×", 1.5),
+    Bar(
+        "long",
+        f"{CPU} over HTTP, 40 / 6 a match",
+        ("http0 long", "http0"),
+        ratio("cpu_ms", "http0 long", "http0"),
+        "×",
+        1.5,
+    ),
     Bar(
         "long",
         "the same, bare client",
@@ -121,7 +152,9 @@ BARS = [
     ),
     Bar("flight", "matches in flight at once", ("flight",), figure("held", "flight"), least=10_000),
     Bar("flight", "peak memory", ("flight",), figure("rss_mb", "flight"), "MB", 600),
-    Bar("inspect", f"{CPU}, inspect-ai", ("http0 inspect",), figure("cpu_ms", "http0 inspect"), "ms"),
+    Bar(
+        "inspect", f"{CPU}, inspect-ai", ("http0 inspect",), figure("cpu_ms", "http0 inspect"), "ms"
+    ),
     Bar(
         "inspect",
         f"{CPU}, inspect-ai / Parley",
@@ -147,7 +180,10 @@ class Server:
 def served() -> Iterator[Server]:
     BUILD.mkdir(exist_ok=True)
     program = BUILD / "server"
-    subprocess.run(["cc", "-O2", "-Wall", f"-DSAID={json.dumps(SAID)}", "-o", program, HERE / "server.c"], check=True)
+    subprocess.run(
+        ["cc", "-O2", "-Wall", f"-DSAID={json.dumps(SAID)}", "-o", program, HERE / "server.c"],
+        check=True,
+    )
     with subprocess.Popen([program], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -165,14 +201,22 @@ def interpreter(stack: str) -> Path:
     if not mark.exists():
         print(f"making {VENVS.name}/{stack} …", file=sys.stderr, flush=True)
         subprocess.run([sys.executable, "-m", "venv", VENVS / stack], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *NEEDS[stack]], check=True)
+        subprocess.run(
+            [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *NEEDS[stack]],
+            check=True,
+        )
         mark.touch()
     return python
 
 
 def measured(name: str, case: Case, server: Server) -> dict[str, Any]:
     """One case in a new process; what it printed, and what the server counted meanwhile."""
-    command = [interpreter(case.stack), HERE / f"with_{case.stack}.py", "--matches", str(case.matches)]
+    command = [
+        interpreter(case.stack),
+        HERE / f"with_{case.stack}.py",
+        "--matches",
+        str(case.matches),
+    ]
     command += ["--calls", str(case.calls), "--concurrency", str(case.concurrency)]
     if case.latency is not None:
         command += ["--url", f"{server.address}/v1"]
@@ -180,14 +224,19 @@ def measured(name: str, case: Case, server: Server) -> dict[str, Any]:
         command += ["--hold"]
     server.ask(f"/begin/{case.latency or 0}")
     with tempfile.TemporaryDirectory(prefix="overhead-") as folder:
-        done = subprocess.run([*command, "--folder", folder], capture_output=True, text=True, timeout=TIMEOUT)
+        done = subprocess.run(
+            [*command, "--folder", folder], capture_output=True, text=True, timeout=TIMEOUT
+        )
     if done.returncode:
         raise SystemExit(f"{name} failed:\n{done.stderr[-2000:]}")
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     if case.latency is not None:
         counts = server.ask("/counts")
         if counts["requests"] != found["calls"]:
-            raise SystemExit(f"{name}: {found['calls']} calls were claimed, the server saw {counts['requests']} requests")
+            raise SystemExit(
+                f"{name}: {found['calls']} calls were claimed, the server saw "
+                f"{counts['requests']} requests"
+            )
         found["bytes"] = counts["bytes"] / found["calls"]
     return found
 
@@ -198,11 +247,14 @@ def refuse_unequal(round: Figures) -> None:
         if name in round and (other := f"{name} bare") in round:
             sent, wanted = round[name]["bytes"], round[other]["bytes"]
             if abs(sent / wanted - 1) > 0.01:
-                raise SystemExit(f"{name}: {sent:.0f} bytes a request against {wanted:.0f} of the bare client")
+                raise SystemExit(
+                    f"{name}: {sent:.0f} bytes a request against {wanted:.0f} of the bare client"
+                )
 
 
 def play(chosen: dict[str, Case], rounds: int) -> list[Figures]:
-    """All cases, so many times; the stacks of a case stay together, each round beginning with another one."""
+    """All cases, so many times; the stacks of a case stay together, each round beginning with
+    another one."""
     played: list[Figures] = []
     groups: dict[str, list[str]] = {}
     for name, case in chosen.items():
@@ -212,7 +264,11 @@ def play(chosen: dict[str, Case], rounds: int) -> list[Figures]:
             found: Figures = {}
             for name in (name for group in groups.values() for name in rotated(group, number)):
                 found[name] = measured(name, chosen[name], server)
-                shown = ", ".join(f"{key} {value:.4g}" for key, value in found[name].items() if isinstance(value, float))
+                shown = ", ".join(
+                    f"{key} {value:.4g}"
+                    for key, value in found[name].items()
+                    if isinstance(value, float)
+                )
                 print(f"round {number + 1}, {name}: {shown}", file=sys.stderr, flush=True)
             refuse_unequal(found)
             played.append(found)
@@ -232,11 +288,20 @@ def table(bars: list[Bar], played: list[Figures]) -> tuple[str, bool]:
         values = [bar.value(found) for found in played]
         middle, met = median(values), bar.met(median(values))
         good = good and met is not False
-        limit = f"≤ {bar.most:g}" if bar.most is not None else f"≥ {bar.least:g}" if bar.least is not None else ""
+        limit = (
+            f"≤ {bar.most:g}"
+            if bar.most is not None
+            else f"≥ {bar.least:g}"
+            if bar.least is not None
+            else ""
+        )
         limit += f" (aim {bar.aim:g})" if bar.aim is not None else ""
         verdict = {None: "", True: "met", False: "**missed**"}[met]
         spread = f"{number(min(values))} to {number(max(values))}" if len(values) > 1 else ""
-        lines.append(f"| {bar.name} | {bar.what} | {number(middle)} {bar.unit} | {spread} | {limit} | {verdict} |")
+        lines.append(
+            f"| {bar.name} | {bar.what} | {number(middle)} {bar.unit} | {spread} | "
+            f"{limit} | {verdict} |"
+        )
     return "\n".join(lines), good
 
 
@@ -245,12 +310,30 @@ def number(value: float) -> str:
 
 
 def options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="What Parley adds to a call, measured side by side.")
-    parser.add_argument("--rounds", type=int, default=3, help="how often everything is measured; medians are shown (3)")
-    parser.add_argument("--quick", action="store_true", help="one round, a fifth of the matches: to see that it works")
+    parser = argparse.ArgumentParser(
+        description="What Parley adds to a call, measured side by side."
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=3,
+        help="how often everything is measured; medians are shown (3)",
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="one round, a fifth of the matches: to see that it works",
+    )
     parser.add_argument("--only", help="these bars, by comma: http0, inproc, http50, long, flight")
-    parser.add_argument("--with", dest="also", choices=[*NEEDS], help="measure this stack too, in a venv made for it")
-    parser.add_argument("--out", type=Path, help="append every measurement to this file, as JSON lines")
+    parser.add_argument(
+        "--with",
+        dest="also",
+        choices=[*NEEDS],
+        help="measure this stack too, in a venv made for it",
+    )
+    parser.add_argument(
+        "--out", type=Path, help="append every measurement to this file, as JSON lines"
+    )
     return parser.parse_args()
 
 
@@ -268,13 +351,21 @@ def main() -> int:
     played = play(chosen, 1 if given.quick else given.rounds)
     if given.out:
         with given.out.open("a") as file:
-            file.writelines(json.dumps({"case": name, **found}) + "\n" for round in played for name, found in round.items())
+            file.writelines(
+                json.dumps({"case": name, **found}) + "\n"
+                for round in played
+                for name, found in round.items()
+            )
     text, good = table(bars, played)
     print(text)
-    versions = {f", {NEEDS[CASES[name].stack][0]} {found['version']}" for name, found in played[0].items() if "version" in found}
+    versions = {
+        f", {NEEDS[CASES[name].stack][0]} {found['version']}"
+        for name, found in played[0].items()
+        if "version" in found
+    }
     print(
-        f"\n{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {sys.version.split()[0]}, "
-        f"{len(played)} round{'s' * (len(played) > 1)}{''.join(versions)}"
+        f"\n{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python "
+        f"{sys.version.split()[0]}, {len(played)} round{'s' * (len(played) > 1)}{''.join(versions)}"
     )
     return 0 if good else 1
 

@@ -21,7 +21,9 @@ async def play(session: aiohttp.ClientSession, url: str) -> None:
     for number in range(given.calls):
         messages = conversations[number % 2]
         messages.append({"role": "user", "content": question(number, said)})
-        async with session.post(url, data=orjson.dumps({"model": "fixed", **OPTIONS, "messages": messages})) as response:
+        async with session.post(
+            url, data=orjson.dumps({"model": "fixed", **OPTIONS, "messages": messages})
+        ) as response:
             said = orjson.loads(await response.read())["choices"][0]["message"]["content"]
         messages.append({"role": "assistant", "content": said})
 
@@ -30,7 +32,8 @@ async def play_all() -> None:
     url = f"{given.url}/chat/completions"
     waiting = iter(range(given.matches))
     async with aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=given.concurrency), headers={"Content-Type": "application/json"}
+        connector=aiohttp.TCPConnector(limit=given.concurrency),
+        headers={"Content-Type": "application/json"},
     ) as session:
 
         async def worker(matches: Iterator[int]) -> None:

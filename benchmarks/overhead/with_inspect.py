@@ -1,4 +1,5 @@
-"""The dialogue in inspect-ai: one sample a match, a solver that asks two model roles in turn, its log as by default."""
+"""The dialogue in inspect-ai: one sample a match, a solver that asks two model roles in turn, its
+log as by default."""
 
 from __future__ import annotations
 
@@ -35,11 +36,15 @@ def haggling() -> Solver:
 
 def player() -> Model:
     config = GenerateConfig(max_connections=given.concurrency, **OPTIONS)
-    return get_model("openai-api/fixed/fixed", base_url=given.url, api_key="none", config=config, memoize=False)
+    return get_model(
+        "openai-api/fixed/fixed", base_url=given.url, api_key="none", config=config, memoize=False
+    )
 
 
 def work() -> None:
-    task = inspect_ai.Task(dataset=MemoryDataset([Sample(str(n)) for n in range(given.matches)]), solver=haggling())
+    task = inspect_ai.Task(
+        dataset=MemoryDataset([Sample(str(n)) for n in range(given.matches)]), solver=haggling()
+    )
     (log,) = inspect_ai.eval(
         task,
         model=player(),

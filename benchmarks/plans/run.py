@@ -1,9 +1,11 @@
-"""How many matches a ranking takes: the race against the sequential full round robin and sequential cycles.
+"""How many matches a ranking takes: the race against the sequential full round robin and sequential
+cycles.
 
     python benchmarks/plans/run.py [--quick] [--jobs 2] [--only 4,10] [--out FILE]
 
-Prints one table and leaves with 1 if a bar is missed. All plans are played by the same rules in the same program, in worlds
-whose abilities are known, so that what a run certifies can be seen to be right or wrong. No model is called.
+Prints one table and leaves with 1 if a bar is missed. All plans are played by the same rules in the
+same program, in worlds whose abilities are known, so that what a run certifies can be seen to be
+right or wrong. No model is called.
 """
 
 from __future__ import annotations
@@ -25,9 +27,20 @@ import numpy as np
 from parley.runs.simulated_models import Design, World
 from parley.runs.simulation import Trial, ranked
 
-# Code generation and review, DynaEval table 2: the score of every programmer by reviewer, of every reviewer by programmer.
-PROGRAMMER = [[0, 8.96, 8.97, 8.99], [8.57, 0, 8.94, 9.04], [8.73, 8.83, 0, 9.01], [8.20, 8.96, 8.78, 0]]
-REVIEWER = [[0, 8.83, 8.77, 8.72], [8.60, 0, 8.89, 8.73], [8.73, 8.78, 0, 8.72], [8.09, 8.98, 8.50, 0]]
+# Code generation and review, DynaEval table 2: the score of every programmer by reviewer, of every
+# reviewer by programmer.
+PROGRAMMER = [
+    [0, 8.96, 8.97, 8.99],
+    [8.57, 0, 8.94, 9.04],
+    [8.73, 8.83, 0, 9.01],
+    [8.20, 8.96, 8.78, 0],
+]
+REVIEWER = [
+    [0, 8.83, 8.77, 8.72],
+    [8.60, 0, 8.89, 8.73],
+    [8.73, 8.78, 0, 8.72],
+    [8.09, 8.98, 8.50, 0],
+]
 PLANS: dict[str, tuple[Design, bool]] = {
     "round_robin": ("round_robin", False),
     "cycles": ("cycles", False),
@@ -55,7 +68,8 @@ WORLDS = {
 
 @dataclass(frozen=True)
 class Case:
-    """One row for every plan: what is wanted, in how many runs, and what share of the round robin's matches a race may take."""
+    """One row for every plan: what is wanted, in how many runs, and what share of the round robin's
+    matches a race may take."""
 
     world: str
     epsilon: float
@@ -103,7 +117,16 @@ def done(work: Work) -> tuple[Work, list[Trial], float]:
     at, plan, piece, runs = work
     case, (design, racing), began = CASES[at], PLANS[plan], time.process_time()
     rng = np.random.default_rng([at, list(PLANS).index(plan), piece])
-    trials = ranked(WORLDS[case.world], design, racing=racing, epsilon=case.epsilon, top=case.top, most=MOST, runs=runs, rng=rng)
+    trials = ranked(
+        WORLDS[case.world],
+        design,
+        racing=racing,
+        epsilon=case.epsilon,
+        top=case.top,
+        most=MOST,
+        runs=runs,
+        rng=rng,
+    )
     return work, trials, time.process_time() - began
 
 
@@ -112,19 +135,28 @@ def simulated(works: list[Work], jobs: int) -> tuple[dict[tuple[int, str], list[
     found: dict[tuple[int, str], list[Trial]] = {}
     seconds, began, told = 0.0, time.monotonic(), 0.0
     with Pool(jobs) as pool:
-        for count, ((at, plan, _, _), trials, took) in enumerate(pool.imap_unordered(done, works), 1):
+        for count, ((at, plan, _, _), trials, took) in enumerate(
+            pool.imap_unordered(done, works), 1
+        ):
             found.setdefault((at, plan), []).extend(trials)
             seconds += took
             if time.monotonic() - told > 10:
                 told = time.monotonic()
-                print(f"{count} of {len(works)} pieces, {told - began:.0f} s", file=sys.stderr, flush=True)
+                print(
+                    f"{count} of {len(works)} pieces, {told - began:.0f} s",
+                    file=sys.stderr,
+                    flush=True,
+                )
     return found, seconds
 
 
 def table(chosen: list[int], found: dict[tuple[int, str], list[Trial]]) -> tuple[str, bool]:
     """What each plan took, in Markdown; whether all bars are met."""
     lines = [
-        "| scores | aim | plan | matches, mean | 90 % point | blocks, mean | of round robin | bar | wrong | runs | |",
+        (
+            "| scores | aim | plan | matches, mean | 90 % point | blocks, mean | of round robin "
+            "| bar | wrong | runs | |"
+        ),
         "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
     ]
     good = True
@@ -135,10 +167,24 @@ def table(chosen: list[int], found: dict[tuple[int, str], list[Trial]]) -> tuple
             matches = sorted(trial.matches for trial in trials)
             wrong, share = sum(trial.wrong for trial in trials), fmean(matches) / base
             bar = case.bar if plan == "race" else None
-            met = all(trial.decided for trial in trials) and wrong <= WRONG * len(trials) and (bar is None or share <= bar)
+            met = (
+                all(trial.decided for trial in trials)
+                and wrong <= WRONG * len(trials)
+                and (bar is None or share <= bar)
+            )
             good = good and met
-            cells = [case.world, case.aim, plan, f"{fmean(matches):,.0f}", f"{matches[math.ceil(0.9 * len(matches)) - 1]:,}"]
-            cells += [f"{fmean(trial.blocks for trial in trials):,.0f}", f"{share:.3f}", "" if bar is None else f"≤ {bar:.3g}"]
+            cells = [
+                case.world,
+                case.aim,
+                plan,
+                f"{fmean(matches):,.0f}",
+                f"{matches[math.ceil(0.9 * len(matches)) - 1]:,}",
+            ]
+            cells += [
+                f"{fmean(trial.blocks for trial in trials):,.0f}",
+                f"{share:.3f}",
+                "" if bar is None else f"≤ {bar:.3g}",
+            ]
             cells += [str(wrong), str(len(trials)), "met" if met else "**missed**"]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines), good
@@ -146,10 +192,16 @@ def table(chosen: list[int], found: dict[tuple[int, str], list[Trial]]) -> tuple
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="How many matches a ranking takes, by plan.")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the runs: to see that it works, too few to judge by")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="a tenth of the runs: to see that it works, too few to judge by",
+    )
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     parser.add_argument("--only", help="these numbers of models, by comma: 4, 10, 50")
-    parser.add_argument("--out", type=Path, help="append every simulated run to this file, as JSON lines")
+    parser.add_argument(
+        "--out", type=Path, help="append every simulated run to this file, as JSON lines"
+    )
     return parser.parse_args()
 
 
@@ -163,10 +215,16 @@ def main() -> int:
     if given.out:
         with given.out.open("a") as file:
             for (at, plan), trials in sorted(found.items()):
-                file.writelines(json.dumps({"case": CASES[at].name, "plan": plan, **trial._asdict()}) + "\n" for trial in trials)
+                file.writelines(
+                    json.dumps({"case": CASES[at].name, "plan": plan, **trial._asdict()}) + "\n"
+                    for trial in trials
+                )
     text, good = table(chosen, found)
     print(text)
-    print(f"\n{time.monotonic() - began:.0f} s, {seconds:.0f} s of CPU, {given.jobs} jobs, Python {sys.version.split()[0]}")
+    print(
+        f"\n{time.monotonic() - began:.0f} s, {seconds:.0f} s of CPU, {given.jobs} jobs, Python "
+        f"{sys.version.split()[0]}"
+    )
     return 0 if good else 1
 
 

@@ -16,7 +16,11 @@ class Problem:
 
 def problem(right: str, tests: str, replaced: str, by: str) -> Problem:
     assert replaced in right
-    return Problem(right, right.replace(replaced, by, 1), tuple(f"assert {each.strip()}" for each in tests.split(";")))
+    return Problem(
+        right,
+        right.replace(replaced, by, 1),
+        tuple(f"assert {each.strip()}" for each in tests.split(";")),
+    )
 
 
 PROBLEMS = (

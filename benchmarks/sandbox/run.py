@@ -2,8 +2,9 @@
 
     python benchmarks/sandbox/run.py [--quick] [--programs 1000] [--cold 100] [--out FILE]
 
-Prints one table and leaves with 1 if a bar is missed: warm at least 4 times as many programs a second as cold in the same run, at
-most 12 ms of CPU a program. Small programs in the manner of MBPP, a third of them wrong; every verdict is checked.
+Prints one table and leaves with 1 if a bar is missed: warm at least 4 times as many programs a
+second as cold in the same run, at most 12 ms of CPU a program. Small programs in the manner of
+MBPP, a third of them wrong; every verdict is checked.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ MOST = 12.0  # ms of CPU a program
 
 
 def cpu() -> float:
-    """Seconds of this process and of everything below it that has ended: each is waited for by what started it."""
+    """Seconds of this process and of everything below it that has ended: each is waited for by what
+    started it."""
     both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(each.ru_utime + each.ru_stime for each in both)
 
@@ -42,14 +44,17 @@ async def judged(sandbox: Sandbox, count: int, jobs: int) -> int:
         for number in numbers:
             problem, right = PROBLEMS[number % len(PROBLEMS)], number % 3 != 1
             code = problem.right if right else problem.wrong
-            wrong += (await sandbox.execute({"code": code, "tests": problem.tests}))["passed"] is not right
+            wrong += (await sandbox.execute({"code": code, "tests": problem.tests}))[
+                "passed"
+            ] is not right
         return wrong
 
     return sum(await asyncio.gather(*(work() for _ in range(jobs))))
 
 
 def measured(warm: bool, count: int, jobs: int) -> dict[str, Any]:
-    """One measurement: programs a second once the sandbox stands, and all CPU from before it starts until it is gone."""
+    """One measurement: programs a second once the sandbox stands, and all CPU from before it starts
+    until it is gone."""
     before = cpu()
     sandbox = Sandbox(warm=warm, jobs=jobs)
     kind = sandbox.open().name
@@ -101,11 +106,26 @@ def main() -> int:
         times = warm["per_s"] / cold["per_s"]
         met = times >= TIMES and warm["cpu_ms"] <= MOST
         good = good and met
-        for each, ratio, words in ((cold, "", ""), (warm, f"{times:.1f} ×", "met" if met else "MISSED")):
-            name, figures = "warm" if each["warm"] else "cold", f"{each['per_s']:.1f} | {each['cpu_ms']:.1f}"
-            print(f"| {name} | {each['jobs']} | {each['programs']:,} | {figures} | {ratio} | {words} |")
-    print(f"\nbars: warm / cold ≥ {TIMES:g}, CPU ≤ {MOST:g} ms; {sum(each['wrong'] for each in found)} wrong verdicts")
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {sys.version.split()[0]}, {found[0]['kind']}")
+        for each, ratio, words in (
+            (cold, "", ""),
+            (warm, f"{times:.1f} ×", "met" if met else "MISSED"),
+        ):
+            name, figures = (
+                "warm" if each["warm"] else "cold",
+                f"{each['per_s']:.1f} | {each['cpu_ms']:.1f}",
+            )
+            print(
+                f"| {name} | {each['jobs']} | {each['programs']:,} | {figures} | "
+                f"{ratio} | {words} |"
+            )
+    print(
+        f"\nbars: warm / cold ≥ {TIMES:g}, CPU ≤ {MOST:g} ms; "
+        f"{sum(each['wrong'] for each in found)} wrong verdicts"
+    )
+    print(
+        f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python "
+        f"{sys.version.split()[0]}, {found[0]['kind']}"
+    )
     return 0 if good else 1
 
 

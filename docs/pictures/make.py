@@ -1,4 +1,5 @@
-"""Draws docs/pictures/demo.svg from what `parley demo` really finds: python docs/pictures/make.py"""
+"""Draws docs/pictures/demo.svg from what `parley demo` really finds: python
+docs/pictures/make.py"""
 
 import json
 import subprocess
@@ -14,16 +15,32 @@ def result() -> dict:
     """The demo, played."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "parley", "demo", "--json", "--store", folder]
-        return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        return json.loads(
+            subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        )
 
 
-def text(x: float, y: float, words: str, colour: str = INK, anchor: str = "start", size: int = 14, weight: str = "normal") -> str:
-    style = f'font-family="Helvetica, Arial, sans-serif" font-size="{size}" font-weight="{weight}" fill="{colour}"'
+def text(
+    x: float,
+    y: float,
+    words: str,
+    colour: str = INK,
+    anchor: str = "start",
+    size: int = 14,
+    weight: str = "normal",
+) -> str:
+    style = (
+        f'font-family="Helvetica, Arial, sans-serif" font-size="{size}" '
+        f'font-weight="{weight}" fill="{colour}"'
+    )
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" {style}>{words}</text>'
 
 
 def line(x1: float, y1: float, x2: float, y2: float, colour: str, width: float = 1) -> str:
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" stroke-width="{width}"/>'
+    return (
+        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" '
+        f'stroke-width="{width}"/>'
+    )
 
 
 def picture(data: dict) -> str:
@@ -38,7 +55,13 @@ def picture(data: dict) -> str:
     first = rows[0]
     parts = [
         text(16, 26, "Public goods game: what each strategy earns", size=16, weight="bold"),
-        text(16, 46, f"mean payoff in coins with 95% interval, {first['blocks']} matches of five players", SOFT, size=13),
+        text(
+            16,
+            46,
+            f"mean payoff in coins with 95% interval, {first['blocks']} matches of five players",
+            SOFT,
+            size=13,
+        ),
     ]
     for tick in range(low, high + 1, 10):
         parts.append(line(at(tick), TOP, at(tick), TOP + ROW * len(rows), LINE))
@@ -47,13 +70,27 @@ def picture(data: dict) -> str:
         y = TOP + ROW * (number + 0.5)
         parts.append(text(LEFT - 14, y + 5, row["alias"], anchor="end"))
         parts.append(line(at(row["low"]), y, at(row["high"]), y, MARK, 2.5))
-        parts += [line(at(row[end]), y - 6, at(row[end]), y + 6, MARK, 2.5) for end in ("low", "high")]
+        parts += [
+            line(at(row[end]), y - 6, at(row[end]), y + 6, MARK, 2.5) for end in ("low", "high")
+        ]
         parts.append(f'<circle cx="{at(row["mean"]):.1f}" cy="{y:.1f}" r="5" fill="{MARK}"/>')
-        parts.append(text(WIDTH - 16, y + 5, f"{row['mean']:.1f}  ({row['low']:.1f} to {row['high']:.1f})", SOFT, "end", 13))
+        parts.append(
+            text(
+                WIDTH - 16,
+                y + 5,
+                f"{row['mean']:.1f}  ({row['low']:.1f} to {row['high']:.1f})",
+                SOFT,
+                "end",
+                13,
+            )
+        )
     parts.append(text(16, height - 8, first["signature"], SOFT, size=7))
     body = "\n".join(parts)
     frame = f'<rect width="{WIDTH}" height="{height}" rx="8" fill="#ffffff" stroke="{LINE}"/>'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}">\n{frame}\n{body}\n</svg>\n'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
+        f'width="{WIDTH}">\n{frame}\n{body}\n</svg>\n'
+    )
 
 
 if __name__ == "__main__":

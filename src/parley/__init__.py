@@ -1,4 +1,5 @@
-"""Parley evaluates language models by letting them interact: they play, cooperate, are interviewed, learn."""
+"""Parley evaluates language models by letting them interact: they play, cooperate, are interviewed,
+learn."""
 
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -56,7 +57,13 @@ __all__ = [
     "run",
     "run_async",
 ]
-_LATE = {"run": "api", "run_async": "api", "resume": "api", "rejudge": "api", "Result": "results.result"}
+_LATE = {
+    "run": "api",
+    "run_async": "api",
+    "resume": "api",
+    "rejudge": "api",
+    "Result": "results.result",
+}
 
 
 def __getattr__(name: str) -> _Any:

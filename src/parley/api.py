@@ -61,11 +61,12 @@ async def run_async(
 ) -> Result:
     """`parley.run` inside an event loop.
 
-    A task is a name, a path or an instance; its parameters are further keywords. Models are names, aliases of
-    `models.yaml`, functions, or {"model": name, option: value} under an alias. Instead of a task, the path of an
-    experiment file says all of this; what is given here overrides it. A run that is stopped, also by its budget
-    (`budget_usd`, `max_calls`), returns its partial result, marked as such. Code that models write runs in a
-    `sandbox` (bubblewrap, docker or podman), or nowhere.
+    A task is a name, a path or an instance; its parameters are further keywords. Models are names,
+    aliases of `models.yaml`, functions, or {"model": name, option: value} under an alias. Instead
+    of a task, the path of an experiment file says all of this; what is given here overrides it. A
+    run that is stopped, also by its budget (`budget_usd`, `max_calls`), returns its partial result,
+    marked as such. Code that models write runs in a `sandbox` (bubblewrap, docker or podman), or
+    nowhere.
     """
     experiment = asked_for(task, params)
     if models is not None:
@@ -79,9 +80,28 @@ async def run_async(
     if isinstance(items, int):
         experiment.items = items
     elif items is not None:
-        experiment.given, experiment.dataset, experiment.columns, experiment.items = items, None, {}, None
-    experiment.override(plan=plan, repeats=repeats, seed=seed, standardise=standardise, name=name, concurrency=concurrency)
-    experiment.override(seats=seats, until_stable=until_stable, half_width=half_width, alpha=alpha, target=target, top=top)
+        experiment.given, experiment.dataset, experiment.columns, experiment.items = (
+            items,
+            None,
+            {},
+            None,
+        )
+    experiment.override(
+        plan=plan,
+        repeats=repeats,
+        seed=seed,
+        standardise=standardise,
+        name=name,
+        concurrency=concurrency,
+    )
+    experiment.override(
+        seats=seats,
+        until_stable=until_stable,
+        half_width=half_width,
+        alpha=alpha,
+        target=target,
+        top=top,
+    )
     experiment.override(max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls)
     experiment.override(sandbox=kept_apart(sandbox, unsafe_run_code_without_isolation))
     experiment.override(store=str(store) if store else None)
@@ -102,7 +122,8 @@ def resume(
 ) -> Result:
     """Go on where a run stopped; functions, and a task instance, that played must be given again.
 
-    Bounds are on all of the run, what was spent before included; those that are not given stay as they are.
+    Bounds are on all of the run, what was spent before included; those that are not given stay as
+    they are.
     """
     path = found(run, stores.folder(str(store) if store else None))
     prepared = prepare_again(
@@ -130,13 +151,16 @@ def rejudge(
     budget_usd: float | None = None,
     max_calls: int | None = None,
 ) -> Result:
-    """Judge the matches of a run again, into a run of its own; no contestant is called. Roles are as in `run`."""
+    """Judge the matches of a run again, into a run of its own; no contestant is called. Roles are
+    as in `run`."""
     place = stores.folder(str(store) if store else None)
     path = found(run, place)
     experiment = asked_of(path)
     experiment.instruments = {role: entered(experiment, panel) for role, panel in roles.items()}
     experiment.prompts = dict(prompts or {})
-    experiment.override(budget_usd=budget_usd, max_calls=max_calls, name=name, concurrency=concurrency)
+    experiment.override(
+        budget_usd=budget_usd, max_calls=max_calls, name=name, concurrency=concurrency
+    )
     return judged(finished(runs.start(rejudging(path, experiment, seed=seed, task=task), place)))
 
 
@@ -168,7 +192,9 @@ def entered(experiment: Experiment, models: Any) -> list[str]:
     if isinstance(models, str) or callable(models):
         models = [models]
     found = []
-    for alias, model in models.items() if isinstance(models, Mapping) else (("", model) for model in models):
+    for alias, model in (
+        models.items() if isinstance(models, Mapping) else (("", model) for model in models)
+    ):
         options = dict(model) if isinstance(model, Mapping) else {}
         what = options.pop("model", None) if isinstance(model, Mapping) else model
         if not isinstance(what, str) and not callable(what):

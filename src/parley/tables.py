@@ -30,7 +30,11 @@ class Table:
                 return self._text()
             case "markdown":
                 marks = [":--" if at < self.left else "--:" for at in range(len(self.header))]
-                lines = [self.header, marks, *[[cell.replace("|", "\\|") for cell in row] for row in self.rows]]
+                lines = [
+                    self.header,
+                    marks,
+                    *[[cell.replace("|", "\\|") for cell in row] for row in self.rows],
+                ]
                 body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
                 return body + "".join(f"\n\n{line}" for line in self.note.splitlines())
             case "latex":
@@ -54,17 +58,33 @@ class Table:
         widths = [max(wide(line[at]) for line in lines) for at in range(len(self.header))]
 
         def aligned(line: Sequence[str]) -> str:
-            cells = [pad(cell, width, at < self.left) for at, (cell, width) in enumerate(zip(line, widths, strict=True))]
+            cells = [
+                pad(cell, width, at < self.left)
+                for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ]
             return "  ".join(cells).rstrip()
 
         rule = "  ".join("─" * width for width in widths)
-        return "\n".join([aligned(self.header), rule, *map(aligned, self.rows), *([f"\n{self.note}"] if self.note else [])])
+        return "\n".join(
+            [
+                aligned(self.header),
+                rule,
+                *map(aligned, self.rows),
+                *([f"\n{self.note}"] if self.note else []),
+            ]
+        )
 
     def _latex(self) -> str:
         def escaped(cell: str) -> str:
             for mark in "&%$#_{}":
                 cell = cell.replace(mark, f"\\{mark}")
-            for mark, written in {"↓": r"$\downarrow$", "→": r"$\rightarrow$", "−": "$-$", "–": "--", "<": "$<$"}.items():
+            for mark, written in {
+                "↓": r"$\downarrow$",
+                "→": r"$\rightarrow$",
+                "−": "$-$",
+                "–": "--",
+                "<": "$<$",
+            }.items():
                 cell = cell.replace(mark, written)
             return cell
 
@@ -72,15 +92,28 @@ class Table:
         body = [" & ".join(map(escaped, row)) + r" \\" for row in self.rows]
         head = " & ".join(map(escaped, self.header)) + r" \\"
         notes = [f"% {line}" for line in self.note.splitlines()]
-        table = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"]
+        table = [
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            head,
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+        ]
         return "\n".join([*table, *notes])
 
     def _html(self) -> str:
         def line(cells: Sequence[str], tag: str) -> str:
-            return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+            return (
+                "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+            )
 
         notes = "".join(f"<p>{html.escape(line)}</p>" for line in self.note.splitlines())
-        return f"<table>{line(self.header, 'th')}{''.join(line(row, 'td') for row in self.rows)}</table>{notes}"
+        return (
+            f"<table>{line(self.header, 'th')}{''.join(line(row, 'td') for row in self.rows)}</"
+            f"table>{notes}"
+        )
 
 
 def wide(text: str) -> int:
@@ -99,7 +132,13 @@ def number(value: float | None, digits: int = 2) -> str:
     return "–" if value is None else shown(value, digits)
 
 
-def whisker(low: float | None, mean: float | None, high: float | None, span: tuple[float, float], width: int = 24) -> str:
+def whisker(
+    low: float | None,
+    mean: float | None,
+    high: float | None,
+    span: tuple[float, float],
+    width: int = 24,
+) -> str:
     """An interval drawn in one line of text, on a scale shared by all rows."""
     if mean is None or span[1] <= span[0]:
         return ""
@@ -118,7 +157,9 @@ def whisker(low: float | None, mean: float | None, high: float | None, span: tup
 
 def between(low: float | None, high: float | None, digits: int = 2) -> str:
     """An interval as text."""
-    return "–" if low is None or high is None else f"{number(low, digits)} to {number(high, digits)}"
+    return (
+        "–" if low is None or high is None else f"{number(low, digits)} to {number(high, digits)}"
+    )
 
 
 def plural(count: int, one: str, many: str = "") -> str:
@@ -141,7 +182,8 @@ def clip(value: object, most: int = 80) -> str:
     """A value as it may stand in a message: short."""
     try:
         words = value if isinstance(value, str) else repr(value)
-    except (ValueError, RecursionError):  # a whole number too long to print, a list of lists of lists
+    # a whole number too long to print, a list of lists of lists
+    except (ValueError, RecursionError):
         words = "something that cannot be printed"
     return words if len(words) <= most else words[: most - 1] + "…"
 
@@ -156,4 +198,5 @@ def shown(value: float | None, digits: int = 2) -> str:
     if value is None:
         return "-"
     clean = Decimal(f"{value:.{digits + 8}f}")  # 8.265 is a little less than that in binary
-    return f"{clean.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) + 0:f}"  # and no minus before a zero
+    # and no minus before a zero
+    return f"{clean.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) + 0:f}"

@@ -1,4 +1,5 @@
-"""People compare interviews: the draw, who sees what, votes that last, the figures, nothing that steers a terminal."""
+"""People compare interviews: the draw, who sees what, votes that last, the figures, nothing that
+steers a terminal."""
 
 import json
 import os
@@ -27,7 +28,17 @@ from parley.errors import StoreError
 from parley.match.protocol import Reply
 from parley.match.record import Call
 from parley.rules.pool import Seat
-from parley.statistics.preferences import Ballot, Pair, Side, kappa, kappa_between, majority, wanted, win_rate, with_order
+from parley.statistics.preferences import (
+    Ballot,
+    Pair,
+    Side,
+    kappa,
+    kappa_between,
+    majority,
+    wanted,
+    win_rate,
+    with_order,
+)
 from parley.store.sqlite.reader import Archive
 from parley.store.sqlite.votes import FILE, HELD, Votes
 from parley.tables import wide
@@ -36,12 +47,21 @@ from parley.tasks.kieval.rule import ASPECTS
 from tests.cli.test_cli import parley as command
 
 ROLES = {"interactor": "bot/interactor", "evaluator": "bot/evaluator"}
-BOTS = {name: {"model": "bot/candidate", "knowledge": share} for name, share in (("a", 0.9), ("b", 0.5), ("c", 0.1))}
+BOTS = {
+    name: {"model": "bot/candidate", "knowledge": share}
+    for name, share in (("a", 0.9), ("b", 0.5), ("c", 0.1))
+}
 
 
 def interviewed(store, models=BOTS, items=8, **more):
     return parley.run(
-        "kieval", models=models, roles=ROLES, items=items, store=store, verify="no", **{"seed": 1, "rounds": 2, **more}
+        "kieval",
+        models=models,
+        roles=ROLES,
+        items=items,
+        store=store,
+        verify="no",
+        **{"seed": 1, "rounds": 2, **more},
     )
 
 
@@ -65,7 +85,8 @@ def place(played, tmp_path):
 def terminal(place, name, typed, *more, run="talk"):
     """A person at the terminal, who types these lines."""
     return subprocess.run(
-        [sys.executable, "-m", "parley", "annotate", run, "--terminal", "--annotator", name, *map(str, more)],
+        [sys.executable, "-m", "parley", "annotate", run, "--terminal", "--annotator", name,
+         *map(str, more)],
         cwd=place, input=typed, capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
 
@@ -97,23 +118,38 @@ def some_pairs(datasets, models, items):
 
 
 @settings(max_examples=60)
-@given(st.integers(1, 3), st.integers(2, 5), st.integers(1, 6), st.integers(1, 80), st.integers(0, 5), st.integers(0, 20))
-def test_a_draw_is_balanced_has_no_pair_twice_and_is_the_same_for_a_seed(datasets, models, items, count, seed, first):
+@given(
+    st.integers(1, 3),
+    st.integers(2, 5),
+    st.integers(1, 6),
+    st.integers(1, 80),
+    st.integers(0, 5),
+    st.integers(0, 20),
+)
+def test_a_draw_is_balanced_has_no_pair_twice_and_is_the_same_for_a_seed(
+    datasets, models, items, count, seed, first
+):
     possible = some_pairs(datasets, models, items)
     found = drawn(possible, count, seed)
     assert found == drawn(possible, count, seed)
     assert len(found) == min(count, len(possible))
     assert len({frozenset((pair.a, pair.b)) for pair in found}) == len(found)
-    assert {frozenset((pair.a, pair.b)) for pair in found} <= {frozenset((pair.a, pair.b)) for pair in possible}
+    assert {frozenset((pair.a, pair.b)) for pair in found} <= {
+        frozenset((pair.a, pair.b)) for pair in possible
+    }
     by_dataset = Counter({f"d{d}": 0 for d in range(datasets)})
     by_dataset.update(pair.dataset for pair in found)
     assert max(by_dataset.values()) - min(by_dataset.values()) <= 1
     for dataset in by_dataset:
-        met = Counter({frozenset((f"m{m}", f"m{n}")): 0 for m in range(models) for n in range(m + 1, models)})
+        met = Counter(
+            {frozenset((f"m{m}", f"m{n}")): 0 for m in range(models) for n in range(m + 1, models)}
+        )
         met.update(frozenset(pair.models) for pair in found if pair.dataset == dataset)
         assert max(met.values()) - min(met.values()) <= 1
     more = drawn(possible, count, seed, found[:first])  # later draws go on from what there is
-    assert not {frozenset((pair.a, pair.b)) for pair in more} & {frozenset((pair.a, pair.b)) for pair in found[:first]}
+    assert not {frozenset((pair.a, pair.b)) for pair in more} & {
+        frozenset((pair.a, pair.b)) for pair in found[:first]
+    }
 
 
 def test_sides_are_shuffled():
@@ -133,7 +169,9 @@ def test_pairs_are_of_different_models_on_one_question_with_different_scores(pla
         assert scores[pair.a.match][0] == scores[pair.b.match][0] == pair.item
         assert pair.a.score != pair.b.score
     same = sum(
-        one.item == other.item and one.side.model < other.side.model and one.side.score == other.side.score
+        one.item == other.item
+        and one.side.model < other.side.model
+        and one.side.score == other.side.score
         for one in found
         for other in found
     )
@@ -146,7 +184,9 @@ def test_runs_under_one_rule_are_compared_with_each_other_and_others_are_not(tmp
     other_rule = interviewed(tmp_path, {"c": BOTS["c"]}, 4, scale="linear").path
     same_alias = interviewed(tmp_path, {"a": BOTS["c"]}, 4).path
     with archives([second, first]) as runs:
-        assert {frozenset(pair.models) for pair in candidates(interviews(runs))} == {frozenset("ab")}
+        assert {frozenset(pair.models) for pair in candidates(interviews(runs))} == {
+            frozenset("ab")
+        }
     with archives([first, other_rule]) as runs:
         assert candidates(interviews(runs)) == []
     with archives([first, same_alias]) as runs:
@@ -158,8 +198,12 @@ def test_runs_under_one_rule_are_compared_with_each_other_and_others_are_not(tmp
 
 def test_interviews_that_were_judged_again_are_not_taken_twice(tmp_path):
     path = interviewed(tmp_path, items=2).path
-    again = parley.rejudge(path, {"evaluator": {"other": {"model": "bot/evaluator", "noise": 0.5}}}, store=tmp_path).path
-    third = parley.rejudge(again, {"evaluator": {"last": {"model": "bot/evaluator", "noise": 0.4}}}, store=tmp_path).path
+    again = parley.rejudge(
+        path, {"evaluator": {"other": {"model": "bot/evaluator", "noise": 0.5}}}, store=tmp_path
+    ).path
+    third = parley.rejudge(
+        again, {"evaluator": {"last": {"model": "bot/evaluator", "noise": 0.4}}}, store=tmp_path
+    ).path
     for other in (again, third):
         with archives([path, other]) as runs, pytest.raises(UsageError, match="judged twice"):
             interviews(runs)
@@ -168,7 +212,17 @@ def test_interviews_that_were_judged_again_are_not_taken_twice(tmp_path):
 
 
 def test_only_interviews_can_be_annotated_and_nothing_is_left_behind(tmp_path):
-    command("run", "public_goods", "-m", "bot/free-rider", "-m", "bot/altruist", "--repeats", 2, cwd=tmp_path)
+    command(
+        "run",
+        "public_goods",
+        "-m",
+        "bot/free-rider",
+        "-m",
+        "bot/altruist",
+        "--repeats",
+        2,
+        cwd=tmp_path,
+    )
     done = command("annotate", "last", cwd=tmp_path, code=2)
     assert "only interviews can be annotated" in done.err
     assert not (tmp_path / "runs" / FILE).exists()
@@ -205,7 +259,11 @@ class People:
 
 
 STEPS = st.lists(
-    st.tuples(st.integers(0, 3), st.sampled_from(["look", "look", "look", "A", "B", "tie", "skip", "leave"])), max_size=60
+    st.tuples(
+        st.integers(0, 3),
+        st.sampled_from(["look", "look", "look", "A", "B", "tie", "skip", "leave"]),
+    ),
+    max_size=60,
 )
 
 
@@ -248,14 +306,17 @@ def test_two_votes_a_third_by_somebody_else_and_nobody_sees_a_pair_twice(pairs, 
                 choices = list(given.values())
                 assert len(choices) <= 3
                 assert len(choices) < 3 or choices[0] != choices[1]
-            for who, me in enumerate(everybody):  # whoever goes on to the end sees each of the others once
+            # whoever goes on to the end sees each of the others once
+            for who, me in enumerate(everybody):
                 if who not in looks:
                     while (found := votes.offer(study, me)) is not None:
                         assert (who, found) not in seen
                         seen.add((who, found))
                         votes.vote(study, found, me, "A")
             if not looks:
-                assert all(wanted(list(given.values())) == 0 for given in votes.votes(study).values())
+                assert all(
+                    wanted(list(given.values())) == 0 for given in votes.votes(study).values()
+                )
 
 
 @given(st.lists(st.sampled_from(["A", "B", "tie"]), max_size=3))
@@ -304,7 +365,8 @@ def test_a_changed_vote_keeps_the_old_one_on_record_and_can_reopen_a_pair(tmp_pa
         votes.vote(people.study, 1, two, "A")
         assert votes.vote(people.study, 1, one, "B", change=True) == "changed"
         assert votes.votes(people.study) == {1: {"one": "B", "two": "A"}}
-        assert list(votes.votes(people.study)[1]) == ["one", "two"]  # who came first is still the first
+        # who came first is still the first
+        assert list(votes.votes(people.study)[1]) == ["one", "two"]
         assert votes.replaced(people.study) == {"one": 1}
         assert wanted(list(votes.votes(people.study)[1].values())) == 1
     connection = sqlite3.connect(tmp_path / FILE)
@@ -316,7 +378,9 @@ def test_a_changed_vote_keeps_the_old_one_on_record_and_can_reopen_a_pair(tmp_pa
 def test_names_that_differ_in_case_are_one_person_and_odd_names_are_refused(tmp_path):
     people = People(tmp_path, 1, False)
     with (votes := people.votes):
-        assert votes.annotator(people.study, " Ann  Lee ") == votes.annotator(people.study, "ann lee")
+        assert votes.annotator(people.study, " Ann  Lee ") == votes.annotator(
+            people.study, "ann lee"
+        )
         for wrong in ("", "   ", "a\x1b[2J", "x" * 81):
             with pytest.raises(UsageError):
                 votes.annotator(people.study, wrong)
@@ -358,16 +422,27 @@ def test_other_files_are_left_alone(tmp_path):
 
 
 def ballots(rows):
-    """(question, models, better side, votes as a text) → ballots; the letters are the votes of p1, p2, p3."""
+    """(question, models, better side, votes as a text) → ballots; the letters are the votes of p1,
+    p2, p3."""
     name = {"A": "A", "B": "B", "t": "tie"}
-    return [Ballot("d", q, m, better, {f"p{n}": name[x] for n, x in enumerate(v, 1)}) for q, m, better, v in rows]
+    return [
+        Ballot("d", q, m, better, {f"p{n}": name[x] for n, x in enumerate(v, 1)})
+        for q, m, better, v in rows
+    ]
 
 
 def test_kappa_and_agreement_by_hand():
     pair = ("x", "y")
     # p1 by p2: AA 4, BB 3, AB 2, BA 1 → observed 0.7, by chance 0.6·0.5 + 0.4·0.5 = 0.5, kappa 0.4
-    rows = [(f"q{n}", pair, "A", "AA") for n in range(4)] + [(f"q{n}", pair, "A", "BB") for n in range(4, 7)]
-    rows += [("q7", pair, "A", "ABA"), ("q8", pair, "A", "ABB"), ("q9", pair, "B", "BA"), ("q10", pair, "A", "A")]
+    rows = [(f"q{n}", pair, "A", "AA") for n in range(4)] + [
+        (f"q{n}", pair, "A", "BB") for n in range(4, 7)
+    ]
+    rows += [
+        ("q7", pair, "A", "ABA"),
+        ("q8", pair, "A", "ABB"),
+        ("q9", pair, "B", "BA"),
+        ("q10", pair, "A", "A"),
+    ]
     given = ballots(rows)
     found = kappa(given)
     assert found.value == pytest.approx(0.4)
@@ -379,7 +454,8 @@ def test_kappa_and_agreement_by_hand():
     huddled = kappa(ballots([(f"{n}", *rest) for n in range(4) for _, *rest in rows]))
     assert huddled.interval.low is None  # the same votes on four questions
     assert kappa_between(given, "p1", "p2").value == pytest.approx(0.4)
-    assert kappa_between(given, "p1", "p3").n == 0  # a third sees only what two disagree on, which says nothing about chance
+    # a third sees only what two disagree on, which says nothing about chance
+    assert kappa_between(given, "p1", "p3").n == 0
     order = with_order(given)  # 4 + 0 + 1 + 0 of 9 settled: q9 wants a third vote, q10 a second
     assert order.value == pytest.approx(5 / 9)
     assert (order.n, order.blocks, order.dropped) == (9, 9, 2)
@@ -388,7 +464,13 @@ def test_kappa_and_agreement_by_hand():
 
 
 def test_ties_are_no_preference_and_half_a_win():
-    given = ballots([("q1", ("x", "y"), "A", "tt"), ("q2", ("z", "x"), "B", "BB"), ("q3", ("x", "y"), "A", "ABt")])
+    given = ballots(
+        [
+            ("q1", ("x", "y"), "A", "tt"),
+            ("q2", ("z", "x"), "B", "BB"),
+            ("q3", ("x", "y"), "A", "ABt"),
+        ]
+    )
     assert with_order(given).value == pytest.approx(1 / 2)
     assert with_order(given).dropped == 1  # three who say three things
     assert win_rate(given, "x").value == pytest.approx(3 / 4)
@@ -408,13 +490,17 @@ def test_results_count_everything(place):
     with votes:
         pairs = votes.pairs(study)
         ann, bob, cat = (votes.annotator(study, name) for name in ("ann", "bob", "cat"))
-        higher = {number: "A" if pair.a.score > pair.b.score else "B" for number, pair in pairs.items()}
-        assert [higher[number] for number in (1, 2, 3, 4)] == ["B", "A", "B", "B"]  # both sides are the better one at times
+        higher = {
+            number: "A" if pair.a.score > pair.b.score else "B" for number, pair in pairs.items()
+        }
+        # both sides are the better one at times
+        assert [higher[number] for number in (1, 2, 3, 4)] == ["B", "A", "B", "B"]
         lower = {number: "B" if side == "A" else "A" for number, side in higher.items()}
         for number in (1, 2):
             votes.vote(study, number, ann, higher[number])
             votes.vote(study, number, bob, higher[number])
-        for number in (3, 4, 5):  # conflicts: one is settled for the order, one against it, one stays open
+        # conflicts: one is settled for the order, one against it, one stays open
+        for number in (3, 4, 5):
             votes.vote(study, number, ann, higher[number])
             votes.vote(study, number, bob, lower[number])
         votes.vote(study, 3, cat, higher[3])
@@ -426,23 +512,45 @@ def test_results_count_everything(place):
     assert {name: data["votes"][name] for name in ("given", "wanted", "changed", "for_tie")} == {
         "given": 13, "wanted": 2, "changed": 1, "for_tie": 0,
     }  # fmt: skip
-    assert data["conflicts"] == {"found": 3, "for_the_order": 1, "against_it": 1, "tie": 0, "undecided": 0, "open": 1}
+    assert data["conflicts"] == {
+        "found": 3,
+        "for_the_order": 1,
+        "against_it": 1,
+        "tie": 0,
+        "undecided": 0,
+        "open": 1,
+    }
     overall, samples = data["agreement"]
     assert (overall["dataset"], samples["dataset"]) == (None, "samples")
     assert overall["value"] == samples["value"] == pytest.approx(3 / 4)
     assert (overall["pairs"], overall["missing"]) == (4, 2)
     assert data["kappa"][0]["pairs"] == 5
-    assert {each["name"]: each["votes"] for each in data["annotators"]} == {"ann": 5, "bob": 5, "cat": 3}
+    assert {each["name"]: each["votes"] for each in data["annotators"]} == {
+        "ann": 5,
+        "bob": 5,
+        "cat": 3,
+    }
     assert {(each["first"], each["second"]): each["pairs"] for each in data["between"]} == {
         ("ann", "bob"): 5,
     }
     assert sum(each["pairs"] for each in data["models"]) == 2 * 4
     shown = command("annotate", "talk", "--results", cwd=place)
-    for what, count in (("conflicts", 3), ("settled for the order", 1), ("settled against it", 1), ("conflicts open", 1)):
+    for what, count in (
+        ("conflicts", 3),
+        ("settled for the order", 1),
+        ("settled against it", 1),
+        ("conflicts open", 1),
+    ):
         assert re.search(rf"^{what} +{count}$", shown.out, re.MULTILINE)
-    assert "\nconflicts,3\n" in command("annotate", "talk", "--results", "--format", "csv", cwd=place).out
-    assert [path.name for path in (place / "runs").glob(f"{FILE}*")] == [FILE]  # one file, which can be copied
-    assert command("annotate", "talk", "--results", "--json", cwd=place).json == json.loads(json.dumps(data))
+    assert (
+        "\nconflicts,3\n"
+        in command("annotate", "talk", "--results", "--format", "csv", cwd=place).out
+    )
+    # one file, which can be copied
+    assert [path.name for path in (place / "runs").glob(f"{FILE}*")] == [FILE]
+    assert command("annotate", "talk", "--results", "--json", cwd=place).json == json.loads(
+        json.dumps(data)
+    )
     assert "0.750" in command("annotate", "talk", "--results", "--format", "latex", cwd=place).out
 
 
@@ -461,7 +569,13 @@ def test_the_terminal_takes_votes_skips_stops_and_goes_on(place):
     second = terminal(place, "Ann", "B\nt\nA\nA\n")
     assert "3 to go" in second.stderr.splitlines()[0]
     assert "nothing is left for you" in second.stderr
-    assert {number: by["ann"] for number, by in given_votes(place).items()} == {1: "A", 2: "B", 3: "B", 4: "A", 5: "A"}
+    assert {number: by["ann"] for number, by in given_votes(place).items()} == {
+        1: "A",
+        2: "B",
+        3: "B",
+        4: "A",
+        5: "A",
+    }
     changed = terminal(place, "ann", "B\n", "--change", 1)
     assert "so far you say A" in changed.stderr
     assert given_votes(place)[1] == {"ann": "B"}
@@ -477,7 +591,14 @@ def given_votes(place):
 def test_a_page_shows_question_answer_and_both_sides_and_no_names(place):
     done = terminal(place, "ann", "", "--pairs", 3, "--ties")
     assert done.returncode == 0
-    for words in ("right answer:", "conversation A", "conversation B", "first answer:", "reply 2:", "factual accuracy"):
+    for words in (
+        "right answer:",
+        "conversation A",
+        "conversation B",
+        "first answer:",
+        "reply 2:",
+        "factual accuracy",
+    ):
         assert words in done.stdout
     for name in ("logical structure", "conciseness", "coherence"):
         assert name in done.stdout
@@ -498,7 +619,9 @@ def test_nothing_that_a_model_says_steers_the_terminal_or_looks_like_the_form(tm
     assert done.returncode == 0, done.stderr
     assert "␛[2J␛]0;owned␇<U+009B>31m<U+202E>" in done.stdout
     for character in set(done.stdout + done.stderr) - {"\n"}:
-        assert unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp"), hex(ord(character))
+        assert unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp"), hex(
+            ord(character)
+        )
     ours = [line for line in done.stdout.splitlines() if line and not line.startswith("  │")]
     assert sum(line.startswith("── conversation") for line in ours) == 4
     assert sum(line.startswith("right answer") for line in ours) == 2
@@ -518,8 +641,10 @@ def test_of_several_attempts_the_last_counts_and_a_question_without_reply_is_lef
         return Call(round, Seat.of(seat), attempt, b"", Reply(words, "thoughts", finish), 0.0)
 
     calls = [
-        call(1, "candidate", 0, "hm"), call(1, "candidate", 1, "B"), call(2, "interactor", 0, "Why?"),
-        call(3, "candidate", 0, "Because", "length"), call(4, "evaluator.1", 0, "{}"), call(4, "interactor", 0, "And?"),
+        call(1, "candidate", 0, "hm"), call(1, "candidate", 1, "B"),
+        call(2, "interactor", 0, "Why?"),
+        call(3, "candidate", 0, "Because", "length"), call(4, "evaluator.1", 0, "{}"),
+        call(4, "interactor", 0, "And?"),
     ]  # fmt: skip
     found = [(each.asked, each.said, each.cut) for each in exchanges(calls)]
     assert found == [("", "B", False), ("Why?", "Because", True)]
@@ -591,11 +716,26 @@ def test_invitations_print_a_secret(place):
 
 
 def test_two_people_at_once_give_every_pair_its_votes(place):
-    words = [sys.executable, "-m", "parley", "annotate", "talk", "--terminal", "--pairs", "12", "--annotator"]
+    words = [
+        sys.executable,
+        "-m",
+        "parley",
+        "annotate",
+        "talk",
+        "--terminal",
+        "--pairs",
+        "12",
+        "--annotator",
+    ]
     typed = {"ann": "A\n" * 20, "bob": "B\n" * 20, "cat": "A\n" * 20}
     sitting = {
         name: subprocess.Popen(
-            [*words, name], cwd=place, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            [*words, name],
+            cwd=place,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         for name in typed
     }  # all begin with a store in which there is no file of votes yet
@@ -617,8 +757,25 @@ def test_two_people_at_once_give_every_pair_its_votes(place):
 
 
 def test_one_person_at_two_places_has_one_vote_on_a_pair(place):
-    words = [sys.executable, "-m", "parley", "annotate", "talk", "--terminal", "--pairs", "8", "--annotator", "ann"]
-    pipes = {"cwd": place, "stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    words = [
+        sys.executable,
+        "-m",
+        "parley",
+        "annotate",
+        "talk",
+        "--terminal",
+        "--pairs",
+        "8",
+        "--annotator",
+        "ann",
+    ]
+    pipes = {
+        "cwd": place,
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.PIPE,
+        "text": True,
+    }
     here, there = (subprocess.Popen(words, **pipes) for _ in range(2))
     for process, key in ((here, "A\n"), (there, "B\n")):
         process.stdin.write(key * 16)
@@ -629,7 +786,10 @@ def test_one_person_at_two_places_has_one_vote_on_a_pair(place):
         assert process.wait(60) == 0, said
     assert all(len(by) == 1 for by in given_votes(place).values())
     with sqlite3.connect(place / "runs" / FILE) as connection:
-        assert connection.execute("SELECT COUNT(*), COUNT(replaced) FROM votes").fetchone() == (8, 0)
+        assert connection.execute("SELECT COUNT(*), COUNT(replaced) FROM votes").fetchone() == (
+            8,
+            0,
+        )
     connection.close()
 
 
@@ -651,7 +811,10 @@ def test_kill_9_loses_no_vote_that_was_acknowledged(tmp_path):
     people.votes.__exit__(None, None, None)
     for sitting in range(8):
         process = subprocess.Popen(
-            [sys.executable, "-c", VOTER, str(tmp_path / FILE)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", VOTER, str(tmp_path / FILE)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         lines = [process.stdout.readline()]  # it votes
         time.sleep(rng.uniform(0, 0.15))
@@ -664,7 +827,8 @@ def test_kill_9_loses_no_vote_that_was_acknowledged(tmp_path):
         with Votes(tmp_path / FILE, reads=True) as votes:
             kept = {number: by["ann"] for number, by in votes.votes(people.study).items() if by}
         assert told.items() <= kept.items()
-        assert len(kept) <= len(told) + sitting + 1  # at the most one at each kill was recorded and not yet told
+        # at the most one at each kill was recorded and not yet told
+        assert len(kept) <= len(told) + sitting + 1
     assert len(told) > 8
     connection = sqlite3.connect(tmp_path / FILE)
     assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -672,9 +836,25 @@ def test_kill_9_loses_no_vote_that_was_acknowledged(tmp_path):
 
 
 def test_a_killed_terminal_goes_on_where_it_was(place):
-    words = [sys.executable, "-m", "parley", "annotate", "talk", "--terminal", "--annotator", "ann", "--pairs", "5"]
+    words = [
+        sys.executable,
+        "-m",
+        "parley",
+        "annotate",
+        "talk",
+        "--terminal",
+        "--annotator",
+        "ann",
+        "--pairs",
+        "5",
+    ]
     process = subprocess.Popen(
-        words, cwd=place, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        words,
+        cwd=place,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     process.stdin.write("A\nB\n")
     process.stdin.flush()
@@ -683,8 +863,15 @@ def test_a_killed_terminal_goes_on_where_it_was(place):
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     again = terminal(place, "ann", "B\nB\nB\n")
-    assert again.stderr.startswith("parley: pair 3; 2 votes by you so far")  # nobody else gets it meanwhile
-    assert {number: by["ann"] for number, by in given_votes(place).items()} == {1: "A", 2: "B", 3: "B", 4: "B", 5: "B"}
+    # nobody else gets it meanwhile
+    assert again.stderr.startswith("parley: pair 3; 2 votes by you so far")
+    assert {number: by["ann"] for number, by in given_votes(place).items()} == {
+        1: "A",
+        2: "B",
+        3: "B",
+        4: "B",
+        5: "B",
+    }
 
 
 def test_a_run_that_is_gone_is_told(place):

@@ -1,4 +1,5 @@
-"""The audit: breaches of every kind planted in records, what a record cannot prove, and what is no breach at all."""
+"""The audit: breaches of every kind planted in records, what a record cannot prove, and what is no
+breach at all."""
 
 import json
 import shutil
@@ -23,15 +24,35 @@ from parley.tasks.idiom_solitaire import IdiomSolitaire
 from parley.tasks.public_goods import PublicGoods
 from tests.cli.test_cli import parley as command
 
-MODELS = {name: {"model": "bot/translator", "strength": strength} for name, strength in (("anna", 0.2), ("bert", 0.9))}
-WORDS = ["海阔天空", "空前绝后", "后发制人", "人定胜天", "天下无敌", "天外有天", "空空如也", "人山人海", "也无风雨"]
+MODELS = {
+    name: {"model": "bot/translator", "strength": strength}
+    for name, strength in (("anna", 0.2), ("bert", 0.9))
+}
+WORDS = [
+    "海阔天空",
+    "空前绝后",
+    "后发制人",
+    "人定胜天",
+    "天下无敌",
+    "天外有天",
+    "空空如也",
+    "人山人海",
+    "也无风雨",
+]
 
 
 @pytest.fixture(scope="module")
 def translated(tmp_path_factory):
     """Two models in both roles on two items, judged: four matches."""
     store = tmp_path_factory.mktemp("translated")
-    result = parley.run("translation", MODELS, dataset="samples", items=2, roles={"judge": ["bot/judge"]}, store=store)
+    result = parley.run(
+        "translation",
+        MODELS,
+        dataset="samples",
+        items=2,
+        roles={"judge": ["bot/judge"]},
+        store=store,
+    )
     assert audit(result.path).breaches == []
     return result.path
 
@@ -42,7 +63,10 @@ def chained(tmp_path_factory):
     store = tmp_path_factory.mktemp("chained")
     (store / "own.txt").write_text("\n".join(WORDS), encoding="utf-8")
     task = {"dictionary": [str(store / "own.txt")], "traditional": False, "common": 0}
-    models = {"anna": {"model": "bot/speaker", "strength": 1}, "bert": {"model": "bot/dead-end", "strength": 1}}
+    models = {
+        "anna": {"model": "bot/speaker", "strength": 1},
+        "bert": {"model": "bot/dead-end", "strength": 1},
+    }
     result = parley.run("idiom_solitaire", models, repeats=3, store=store, **task)
     found = audit(result.path)
     assert found.breaches == []
@@ -52,9 +76,14 @@ def chained(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def paid(tmp_path_factory):
-    """Three players at one table, who rotate: five matches; one of them says who it is, and one does not keep to the form."""
+    """Three players at one table, who rotate: five matches; one of them says who it is, and one
+    does not keep to the form."""
     store = tmp_path_factory.mktemp("paid")
-    models = {"anna": "bot/altruist", "bert": lambda view: '{"reason": "I am Claude", "coins": 5}', "carl": lambda view: "no"}
+    models = {
+        "anna": "bot/altruist",
+        "bert": lambda view: '{"reason": "I am Claude", "coins": 5}',
+        "carl": lambda view: "no",
+    }
     result = parley.run("public_goods", models, repeats=5, rounds=2, store=store)
     assert audit(result.path).breaches == []
     return result.path
@@ -70,10 +99,14 @@ def planted(path, folder, *changes):
                 assert connection.execute(change).rowcount
                 continue
             number, edit = change
-            for id, messages in connection.execute("SELECT rowid, messages FROM rounds WHERE match = ?", (number,)).fetchall():
+            for id, messages in connection.execute(
+                "SELECT rowid, messages FROM rounds WHERE match = ?", (number,)
+            ).fetchall():
                 found = json.loads(messages)
                 edit(found)
-                connection.execute("UPDATE rounds SET messages = ? WHERE rowid = ?", (json.dumps(found), id))
+                connection.execute(
+                    "UPDATE rounds SET messages = ? WHERE rowid = ?", (json.dumps(found), id)
+                )
     connection.close()
     return copy
 
@@ -132,13 +165,15 @@ def read_early(messages):
 
 def unheard(messages):
     """The rows of a judge's replies are gone."""
-    messages[:] = [message for message in messages if message[1] != "reply" or message[2] != "judge.1"]
+    messages[:] = [
+        message for message in messages if message[1] != "reply" or message[2] != "judge.1"
+    ]
 
 
 SWAPPED = """UPDATE matches SET seats = json_set(seats, '$.translator', json_extract(seats, '$.proofreader'),
-    '$.proofreader', json_extract(seats, '$.translator')) WHERE number = 1"""
+    '$.proofreader', json_extract(seats, '$.translator')) WHERE number = 1"""  # noqa: E501
 COPIED = """INSERT INTO matches SELECT 99, block, item, repeat, seed, seats, state, reason, rounds, began, ended, idle
-    FROM matches WHERE number = 1"""
+    FROM matches WHERE number = 1"""  # noqa: E501
 GONE = "DELETE FROM matches WHERE number = 4"
 TRANSLATED = {
     "a reply before its question": ((1, reply_first), {"synchrony"}),
@@ -147,15 +182,36 @@ TRANSLATED = {
     "seats swapped": (SWAPPED, {"plan", "balance", "items"}),
     "an item missing for one": (GONE, {"plan", "balance", "items"}),
     "one match too many": (COPIED, {"plan", "balance", "items"}),
-    "another item": ("UPDATE matches SET item = (SELECT item FROM matches WHERE number = 4) WHERE number = 1", {"plan", "items"}),
-    "a score": ("UPDATE scores SET value = 0.99 WHERE match = 1 AND seat = 'translator' AND metric = 'bleu'", {"replay"}),
+    "another item": (
+        "UPDATE matches SET item = (SELECT item FROM matches WHERE number = 4) WHERE number = 1",
+        {"plan", "items"},
+    ),
+    "a score": (
+        (
+            "UPDATE scores SET value = 0.99 WHERE match = 1 AND seat = 'translator' "
+            "AND metric = 'bleu'"
+        ),
+        {"replay"},
+    ),
     "a score less": ("DELETE FROM scores WHERE match = 1 AND metric = 'judge'", {"replay"}),
-    "a judge's vote": ("UPDATE calls SET content = replace(content, 'score\":', 'score\":1') WHERE seat = 'judge.1'", {"replay"}),
+    "a judge's vote": (
+        (
+            "UPDATE calls SET content = replace(content, 'score\":', 'score\":1') "
+            "WHERE seat = 'judge.1'"
+        ),
+        {"replay"},
+    ),
     "a note": ("UPDATE notes SET facts = replace(facts, 'So says', 'I say')", {"replay"}),
-    "a reply taken away": ("DELETE FROM calls WHERE match = 1 AND seat = 'judge.1'", {"shown", "replay"}),
+    "a reply taken away": (
+        "DELETE FROM calls WHERE match = 1 AND seat = 'judge.1'",
+        {"shown", "replay"},
+    ),
     "a reply that others could read at once": ((1, read_early), {"replay"}),
     "a reply that stands nowhere": ((1, unheard), {"replay"}),
-    "a reply nobody was asked for": ("UPDATE calls SET round = 9 WHERE match = 1 AND seat = 'judge.1'", {"shown", "replay"}),
+    "a reply nobody was asked for": (
+        "UPDATE calls SET round = 9 WHERE match = 1 AND seat = 'judge.1'",
+        {"shown", "replay"},
+    ),
 }
 
 
@@ -169,10 +225,19 @@ PAID = {
     "told inside a round": ((1, told_inside), {"synchrony"}),
     "one at a table told more": ((1, told_to_one), {"information", "shown", "replay"}),
     "a claim shown": ((1, never_masked), {"anonymity", "replay"}),
-    "a violation less": ("DELETE FROM violations WHERE match = 2 AND kind = 'unreadable'", {"replay"}),
+    "a violation less": (
+        "DELETE FROM violations WHERE match = 2 AND kind = 'unreadable'",
+        {"replay"},
+    ),
     "a masking less": ("DELETE FROM violations WHERE match = 2 AND kind = 'identity'", {"replay"}),
-    "a violation reworded": ("UPDATE violations SET detail = 'I am Gemini' WHERE match = 2 AND kind = 'identity'", {"replay"}),
-    "positions that do not rotate": ("UPDATE matches SET seats = (SELECT seats FROM matches WHERE number = 1)", {"balance"}),
+    "a violation reworded": (
+        "UPDATE violations SET detail = 'I am Gemini' WHERE match = 2 AND kind = 'identity'",
+        {"replay"},
+    ),
+    "positions that do not rotate": (
+        "UPDATE matches SET seats = (SELECT seats FROM matches WHERE number = 1)",
+        {"balance"},
+    ),
 }
 
 
@@ -182,7 +247,9 @@ def test_a_breach_at_one_table_is_found_under_its_kind(paid, tmp_path, what):
     assert wanted <= kinds(planted(paid, tmp_path, change))
 
 
-def test_without_the_task_what_needs_no_rule_is_still_found_and_the_rest_is_told(paid, translated, tmp_path):
+def test_without_the_task_what_needs_no_rule_is_still_found_and_the_rest_is_told(
+    paid, translated, tmp_path
+):
     changed = "UPDATE runs SET identity = json_set(identity, '$.rule', 'another')"
     found = audit(planted(paid, tmp_path, changed))
     assert found.breaches == []
@@ -191,30 +258,50 @@ def test_without_the_task_what_needs_no_rule_is_still_found_and_the_rest_is_told
     assert "not checked" in command("audit", tmp_path / "planted.parley", cwd=tmp_path).out
     for change, kind in (
         ("DELETE FROM violations WHERE match = 2 AND kind = 'identity'", "anonymity"),
-        ("UPDATE violations SET detail = 'I am Gemini' WHERE match = 2 AND kind = 'identity'", "anonymity"),
+        (
+            "UPDATE violations SET detail = 'I am Gemini' WHERE match = 2 AND kind = 'identity'",
+            "anonymity",
+        ),
         ((1, never_masked), "anonymity"),
         ((1, told_inside), "synchrony"),
     ):
         assert kind in kinds(planted(paid, tmp_path, changed, change))
-    for change, kind in ((GONE, "items"), ((1, named), "anonymity"), ((2, told_more), "information")):
+    for change, kind in (
+        (GONE, "items"),
+        ((1, named), "anonymity"),
+        ((2, told_more), "information"),
+    ):
         assert kind in kinds(planted(translated, tmp_path, changed, change))
 
 
 def test_what_differs_is_said(translated, paid, tmp_path):
     (scored,) = audit(planted(translated, tmp_path, TRANSLATED["a score"][0])).breaches
     assert "translator bleu: on record 0.99, played again 0." in scored.detail
-    (noted,) = audit(planted(paid, tmp_path, "UPDATE notes SET facts = replace(facts, '10', '9') WHERE match = 1")).breaches
+    (noted,) = audit(
+        planted(
+            paid, tmp_path, "UPDATE notes SET facts = replace(facts, '10', '9') WHERE match = 1"
+        )
+    ).breaches
     assert "its notes differ: 1 invested players.1: on record 9, played again 10" in noted.detail
     (reworded,) = audit(planted(paid, tmp_path, PAID["a violation reworded"][0])).breaches
     assert "on record 'I am Gemini', played again 'I am Claude'" in reworded.detail
-    told = [breach.detail for breach in audit(planted(translated, tmp_path, (2, told_more))).breaches]
-    assert sum("Hint: mind the" in detail for detail in told) == 2  # where the words differ, and from which other match
+    told = [
+        breach.detail for breach in audit(planted(translated, tmp_path, (2, told_more))).breaches
+    ]
+    # where the words differ, and from which other match
+    assert sum("Hint: mind the" in detail for detail in told) == 2
 
 
 @pytest.mark.parametrize("how", ["max_calls", "max_blocks"])
 def test_a_run_that_its_bounds_have_stopped_is_no_breach(tmp_path, how):
-    bound = {"max_calls": 30} if how == "max_calls" else {"max_blocks": 12, "until_stable": True, "half_width": 0.1}
-    result = parley.run("public_goods", {"a": "bot/random", "b": "bot/altruist"}, store=tmp_path, **bound)
+    bound = (
+        {"max_calls": 30}
+        if how == "max_calls"
+        else {"max_blocks": 12, "until_stable": True, "half_width": 0.1}
+    )
+    result = parley.run(
+        "public_goods", {"a": "bot/random", "b": "bot/altruist"}, store=tmp_path, **bound
+    )
     assert (result.state, result.data["run"]["stop"]["status"]) == ("stopped", "budget")
     found = audit(result.path)
     assert found.breaches == []
@@ -222,10 +309,17 @@ def test_a_run_that_its_bounds_have_stopped_is_no_breach(tmp_path, how):
 
 
 def test_a_bound_that_was_never_set_is_a_breach(tmp_path):
-    result = parley.run("public_goods", {"a": "bot/random", "b": "bot/altruist"}, store=tmp_path, max_calls=30)
+    result = parley.run(
+        "public_goods", {"a": "bot/random", "b": "bot/altruist"}, store=tmp_path, max_calls=30
+    )
     unbounded = "UPDATE runs SET config = json_set(config, '$.max_calls', NULL)"
-    assert "nothing bounds its calls" in audit(planted(result.path, tmp_path, unbounded)).breaches[0].detail
-    (wrong,) = audit(planted(result.path, tmp_path, "UPDATE runs SET stop_status = 'plan_complete'")).breaches
+    assert (
+        "nothing bounds its calls"
+        in audit(planted(result.path, tmp_path, unbounded)).breaches[0].detail
+    )
+    (wrong,) = audit(
+        planted(result.path, tmp_path, "UPDATE runs SET stop_status = 'plan_complete'")
+    ).breaches
     assert "marked as plan_complete, but its plan says to go on" in wrong.detail
 
 
@@ -240,11 +334,16 @@ def test_masked_claims_are_listed_and_no_breach(paid, tmp_path):
 
 def test_an_answer_of_the_dictionary_that_was_changed_is_found(chained, tmp_path):
     with sqlite3.connect(chained) as connection:
-        (first,) = connection.execute("SELECT result FROM effects WHERE match = 1 ORDER BY round, number LIMIT 1").fetchone()
+        (first,) = connection.execute(
+            "SELECT result FROM effects WHERE match = 1 ORDER BY round, number LIMIT 1"
+        ).fetchone()
     connection.close()
     first = json.loads(first)
     other = next(word for word in WORDS if word != first)
-    change = f"UPDATE effects SET result = '{json.dumps(other, ensure_ascii=False)}' WHERE match = 1 AND number = 0"
+    change = (
+        f"UPDATE effects SET result = '{json.dumps(other, ensure_ascii=False)}' WHERE match = 1 "
+        f"AND number = 0"
+    )
     found = audit(planted(chained, tmp_path, change)).breaches
     assert {"works", "replay"} <= {breach.kind for breach in found}
     (doubt,) = [breach.detail for breach in found if breach.kind == "works"]
@@ -259,7 +358,10 @@ def test_a_dictionary_that_is_not_there_or_another_one_is_told(chained, tmp_path
         found = audit(chained)
         assert found.breaches == []
         assert "works" in found.unchecked
-        assert any("answers of the dictionary are taken from the record" in caution for caution in found.cautions)
+        assert any(
+            "answers of the dictionary are taken from the record" in caution
+            for caution in found.cautions
+        )
         own.write_text("海阔天空\n空前绝后")
         assert "another one is here" in audit(chained).unchecked["works"]
     finally:
@@ -276,11 +378,23 @@ def test_verdicts_on_programs_are_held_against_scores_and_otherwise_trusted(tmp_
         reference="def add(a, b):\n    return a + b",
     )
     bots = {"a": {"model": "bot/coder", "strength": 1}, "b": {"model": "bot/coder", "strength": 0}}
-    result = parley.run(CodeReview(rounds=1), bots, items=[add], store=tmp_path, unsafe_run_code_without_isolation=True)
+    result = parley.run(
+        CodeReview(rounds=1),
+        bots,
+        items=[add],
+        store=tmp_path,
+        unsafe_run_code_without_isolation=True,
+    )
     found = audit(result.path)
     assert found.breaches == []
-    assert any("verdicts on 2 programs are taken from the record" in caution for caution in found.cautions)
-    forged = planted(result.path, tmp_path, "UPDATE effects SET result = json_set(result, '$.passed', json('true'))")
+    assert any(
+        "verdicts on 2 programs are taken from the record" in caution for caution in found.cautions
+    )
+    forged = planted(
+        result.path,
+        tmp_path,
+        "UPDATE effects SET result = json_set(result, '$.passed', json('true'))",
+    )
     assert kinds(forged) == {"replay"}
 
 
@@ -293,7 +407,10 @@ def test_a_model_whose_name_stands_in_a_prompt_is_told(tmp_path):
     connection.close()
     found = audit(result.path)
     assert found.breaches == []
-    assert any("prompts hold names of models that play: claude-opus-9" in caution for caution in found.cautions)
+    assert any(
+        "prompts hold names of models that play: claude-opus-9" in caution
+        for caution in found.cautions
+    )
 
 
 def test_every_check_has_its_line_in_the_table_and_in_the_docs(translated, tmp_path):
@@ -310,16 +427,25 @@ def test_every_check_has_its_line_in_the_table_and_in_the_docs(translated, tmp_p
     st.integers(1, 7),
     st.randoms(use_true_random=False),
 )
-def test_every_plan_is_even_and_no_longer_is_with_a_match_less_or_two_seats_swapped(task, plan, models, repeats, random):
+def test_every_plan_is_even_and_no_longer_is_with_a_match_less_or_two_seats_swapped(
+    task, plan, models, repeats, random
+):
     aliases = [f"m{number}" for number in range(models)]
     try:
         specs = planned(plan, task, aliases, {}, [], repeats, 0).next([])
     except parley.UsageError:
         return  # a plan that the task does not have
     config = Config(task.name, {}, {}, aliases, plan=plan)
-    roles = {name: "instrument" if role.instrument else "contestant" for name, role in task.roles.items()}
+    roles = {
+        name: "instrument" if role.instrument else "contestant" for name, role in task.roles.items()
+    }
     matches = [
-        {"block": spec.block, "item": None, "repeat": spec.repeat, "seats": {seat.key: who for seat, who in spec.seats.items()}}
+        {
+            "block": spec.block,
+            "item": None,
+            "repeat": spec.repeat,
+            "seats": {seat.key: who for seat, who in spec.seats.items()},
+        }
         for spec in specs
     ]
     assert not list(uneven(config, roles, matches))
@@ -334,13 +460,20 @@ def test_every_plan_is_even_and_no_longer_is_with_a_match_less_or_two_seats_swap
         assert {kind for kind, _ in uneven(config, roles, matches)} == {"balance", "items"}
 
 
-@given(st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=3, unique=True), min_size=1, max_size=4), st.data())
+@given(
+    st.lists(
+        st.lists(st.integers(1, 3), min_size=1, max_size=3, unique=True), min_size=1, max_size=4
+    ),
+    st.data(),
+)
 def test_rounds_in_step_are_so_and_no_message_may_move_across_its_round(rounds, data):
     messages = []
     for number, seats in enumerate(rounds, 1):
         keys = [f"s.{seat}" for seat in seats]
         messages.append({"round": number, "kind": "ask", "sender": None, "audience": keys})
-        messages += [{"round": number, "kind": "reply", "sender": key, "audience": []} for key in keys]
+        messages += [
+            {"round": number, "kind": "reply", "sender": key, "audience": []} for key in keys
+        ]
         messages.append({"round": number, "kind": "tell", "sender": None, "audience": keys})
     assert not list(unsynchronous(messages))
     at = data.draw(st.integers(0, len(messages) - 1))
@@ -353,7 +486,13 @@ def test_rounds_in_step_are_so_and_no_message_may_move_across_its_round(rounds, 
     assert bool(list(unsynchronous(moved))) != in_step
 
 
-@given(st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3), max_leaves=6))
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3),
+        max_leaves=6,
+    )
+)
 def test_a_difference_is_short_and_always_found(value):
     assert "on record" in difference({"a": [1, value]}, {"a": [2, value]})
     assert len(difference("x" * 900 + "a", "x" * 900 + "b")) < 200

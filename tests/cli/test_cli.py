@@ -45,7 +45,9 @@ def parley(*words, cwd, env=None, code=0):
         with pytest.raises(SystemExit) as end:
             main()
     done = Said(end.value.code, out.getvalue(), err.getvalue())
-    assert done.code in (0, 1, 2, 3, 5) if code is None else done.code == code, f"exit {done.code}\n{done.out}\n{done.err}"
+    assert done.code in (0, 1, 2, 3, 5) if code is None else done.code == code, (
+        f"exit {done.code}\n{done.out}\n{done.err}"
+    )
     return done
 
 
@@ -53,7 +55,18 @@ def parley(*words, cwd, env=None, code=0):
 def played(tmp_path_factory):
     """A folder with one finished run in its store."""
     place = tmp_path_factory.mktemp("played")
-    parley("run", "public_goods", *PAIR, "-m", "bot/random", "--repeats", 4, "--name", "first", cwd=place)
+    parley(
+        "run",
+        "public_goods",
+        *PAIR,
+        "-m",
+        "bot/random",
+        "--repeats",
+        4,
+        "--name",
+        "first",
+        cwd=place,
+    )
     return place
 
 
@@ -66,29 +79,54 @@ def test_data_goes_to_stdout_and_the_rest_to_stderr(tmp_path):
 def test_the_result_object_has_the_promised_keys(played):
     data = parley("show", "public", "--json", cwd=played).json
     assert set(data) == {
-        "schema", "run", "results", "violations", "left_out", "pairs", "ranks", "positions", "tables", "ratings", "stability",
-        "rounds", "partners", "passes", "judges", "programs", "cost", "prices", "corpus", "digits", "rejudged",
-        "leading", "outcomes", "guessing", "topics", "external", "stops",
+        "schema", "run", "results", "violations", "left_out", "pairs", "ranks", "positions",
+        "tables", "ratings", "stability", "rounds", "partners", "passes", "judges", "programs",
+        "cost", "prices", "corpus", "digits", "rejudged", "leading", "outcomes", "guessing",
+        "topics", "external", "stops",
     }  # fmt: skip
-    wanted = {"id", "name", "task", "params", "plan", "seed", "state", "stop", "matches", "parley", "created"}
+    wanted = {
+        "id",
+        "name",
+        "task",
+        "params",
+        "plan",
+        "seed",
+        "state",
+        "stop",
+        "matches",
+        "parley",
+        "created",
+    }
     assert wanted <= set(data["run"])
     assert data["run"]["stop"] == {"status": "plan_complete", "reason": None}
     assert data["run"]["matches"] == {"planned": 4, "done": 4, "failed": 0}
     assert set(data["results"][0]) == {
-        "alias", "model_requested", "model_served", "role", "metric", "unit", "mean", "low", "high", "sd", "interval", "blocks",
-        "matches", "missing", "violations", "signature",
+        "alias", "model_requested", "model_served", "role", "metric", "unit", "mean", "low", "high",
+        "sd", "interval", "blocks", "matches", "missing", "violations", "signature",
     }  # fmt: skip
-    assert set(data["pairs"][0]) == {"role", "metric", "a", "b", "difference", "low", "high", "p", "blocks"}
+    assert set(data["pairs"][0]) == {
+        "role",
+        "metric",
+        "a",
+        "b",
+        "difference",
+        "low",
+        "high",
+        "p",
+        "blocks",
+    }
     assert set(data["ranks"][0]) == {"role", "metric", "alias", "low", "high"}
     assert set(data["cost"][0]) == {
-        "alias", "role", "calls", "tokens_in", "tokens_cached", "tokens_written", "tokens_out", "tokens_reasoning",
-        "lost", "usd", "usd_at_least",
+        "alias", "role", "calls", "tokens_in", "tokens_cached", "tokens_written", "tokens_out",
+        "tokens_reasoning", "lost", "usd", "usd_at_least",
     }  # fmt: skip
 
 
 def test_equal_runs_give_equal_text(tmp_path):
     def once():
-        data = parley("run", "public_goods", *PAIR, "--repeats", 2, "--seed", 5, "--json", cwd=tmp_path).json
+        data = parley(
+            "run", "public_goods", *PAIR, "--repeats", 2, "--seed", 5, "--json", cwd=tmp_path
+        ).json
         return {key: value for key, value in data.items() if key != "run"}
 
     assert json.dumps(once()) == json.dumps(once())
@@ -97,12 +135,16 @@ def test_equal_runs_give_equal_text(tmp_path):
 def test_the_table_shows_mean_interval_and_n(played):
     out = parley("show", "public", cwd=played).out
     assert re.search(
-        r"free-rider +players +payoff \(coins\) +\d+\.\d\d +\d+\.\d\d to \d+\.\d\d\*? +[ ├─●┤]+ +\d\.\d\d +4 +4 +0 +0", out
+        r"free-rider +players +payoff \(coins\) +\d+\.\d\d +\d+\.\d\d to \d+\.\d\d\*? +[ ├─●┤]+ "
+        r"+\d\.\d\d +4 +4 +0 +0",
+        out,
     )
     assert "signature: public_goods|rounds:5" in out
 
 
-@pytest.mark.parametrize(("form", "mark"), [("markdown", "| model |"), ("latex", r"\begin{tabular}"), ("csv", "alias,")])
+@pytest.mark.parametrize(
+    ("form", "mark"), [("markdown", "| model |"), ("latex", r"\begin{tabular}"), ("csv", "alias,")]
+)
 def test_tables_come_in_several_forms_each_with_the_signature(played, form, mark):
     out = parley("show", "public", "--format", form, cwd=played).out
     assert mark in out
@@ -111,7 +153,9 @@ def test_tables_come_in_several_forms_each_with_the_signature(played, form, mark
 
 
 def test_csv_is_for_machines(played):
-    rows = list(csv.DictReader(parley("show", "public", "--format", "csv", cwd=played).out.splitlines()))
+    rows = list(
+        csv.DictReader(parley("show", "public", "--format", "csv", cwd=played).out.splitlines())
+    )
     data = parley("show", "public", "--json", cwd=played).json["results"]
     assert [float(row["mean"]) for row in rows] == [row["mean"] for row in data]
     assert [float(row["low"]) for row in rows] == [row["low"] for row in data]
@@ -124,7 +168,16 @@ def test_a_run_answers_to_several_names(played, name):
 
 def refused(folder):
     """A run against an address where nobody listens."""
-    models = ("-m", "a=vllm/x", "-m", "bot/random", "-M", "a.base_url=http://127.0.0.1:9/v1", "-M", "a.deadline=0.5")
+    models = (
+        "-m",
+        "a=vllm/x",
+        "-m",
+        "bot/random",
+        "-M",
+        "a.base_url=http://127.0.0.1:9/v1",
+        "-M",
+        "a.deadline=0.5",
+    )
     return parley("run", "public_goods", *models, "--repeats", 1, cwd=folder, code=3)
 
 
@@ -148,7 +201,8 @@ def test_resuming_a_finished_run_says_so(played):
 
 def test_ls_lists_runs_newest_first(played):
     assert re.search(
-        r"public_goods-\S+ +first +public_goods +free-rider, altruist, random +done +4/4 +60", parley("ls", cwd=played).out
+        r"public_goods-\S+ +first +public_goods +free-rider, altruist, random +done +4/4 +60",
+        parley("ls", cwd=played).out,
     )
     (facts,) = parley("ls", "--json", cwd=played).json
     assert (facts["name"], facts["state"]) == ("first", "done")
@@ -161,7 +215,11 @@ def test_an_empty_store_is_no_error(tmp_path):
 def test_a_match_is_shown_as_each_seat_saw_it(played):
     facts = parley("show", "public", 2, "--json", cwd=played).json
     assert {"seats", "rounds", "views", "scores", "violations"} <= set(facts)
-    assert facts["seats"] == {"players.1": "altruist", "players.2": "random", "players.3": "free-rider"}
+    assert facts["seats"] == {
+        "players.1": "altruist",
+        "players.2": "random",
+        "players.3": "free-rider",
+    }
     assert [turn["role"] for turn in facts["views"]["players.1"]] == ["user", "assistant"] * 5
     assert len(facts["rounds"]) == 5
     text = parley("show", "public", 2, cwd=played).out
@@ -213,9 +271,12 @@ BREACHES = {
     "anonymity": named,
     "replay": "UPDATE scores SET value = 70 WHERE match = 1",
     "replay notes": "DELETE FROM notes",
-    "replay violations": "INSERT INTO violations VALUES (1, 0, 1, 'players.1', 0, 'identity', 'I am Claude', 'masked')",
+    "replay violations": (
+        "INSERT INTO violations VALUES (1, 0, 1, 'players.1', 0, 'identity', 'I am "
+        "Claude', 'masked')"
+    ),
     "replay end": "UPDATE matches SET state = 'aborted'",
-    "plan casts": """UPDATE matches SET seats = '{"players.1":"random","players.2":"free-rider","players.3":"altruist"}'""",
+    "plan casts": """UPDATE matches SET seats = '{"players.1":"random","players.2":"free-rider","players.3":"altruist"}'""",  # noqa: E501
     "plan seeds": "UPDATE matches SET seed = seed + 1 WHERE number = 2",
     "plan blocks": "UPDATE matches SET block = '1'",
     "plan missing": "DELETE FROM matches WHERE number = 4",
@@ -223,7 +284,9 @@ BREACHES = {
     "plan metrics": "UPDATE runs SET identity = json_set(identity, '$.metrics[0].better', 'lower')",
     "replay calls": "INSERT INTO calls (match, round, seat, attempt, saw, content, finish, at) "
     "VALUES (1, 99, 'players.1', 0, x'', '', '', 0)",
-    "plan strangers": "INSERT INTO scores (match, seat, metric, value) VALUES (77, 'players.1', 'payoff', 1)",
+    "plan strangers": (
+        "INSERT INTO scores (match, seat, metric, value) VALUES (77, 'players.1', 'payoff', 1)"
+    ),
     "balance": "UPDATE matches SET seats = (SELECT seats FROM matches WHERE number = 2)",
 }
 
@@ -233,10 +296,14 @@ def test_a_breach_planted_in_the_record_is_found(played, tmp_path, kind):
     planted = copied(played, tmp_path)
     with sqlite3.connect(planted) as connection:
         if callable(breach := BREACHES[kind]):
-            for id, messages in connection.execute("SELECT rowid, messages FROM rounds WHERE match = 1").fetchall():
+            for id, messages in connection.execute(
+                "SELECT rowid, messages FROM rounds WHERE match = 1"
+            ).fetchall():
                 found = json.loads(messages)
                 breach(found)
-                connection.execute("UPDATE rounds SET messages = ? WHERE rowid = ?", (json.dumps(found), id))
+                connection.execute(
+                    "UPDATE rounds SET messages = ? WHERE rowid = ?", (json.dumps(found), id)
+                )
         else:
             connection.execute(breach)
     connection.close()
@@ -248,7 +315,8 @@ def test_the_record_can_be_read_by_plain_sql(played):
     (path,) = (played / "runs").glob("*.parley")
     with sqlite3.connect(path) as connection:
         rows = connection.execute(
-            "SELECT round, kind, content FROM messages WHERE match = 1 AND kind = 'ask' ORDER BY number"
+            "SELECT round, kind, content FROM messages WHERE match = 1 AND kind = 'ask' "
+            "ORDER BY number"
         ).fetchall()
         usage = connection.execute("SELECT alias, SUM(calls) FROM usage GROUP BY alias").fetchall()
     connection.close()
@@ -258,7 +326,18 @@ def test_the_record_can_be_read_by_plain_sql(played):
 
 
 def test_a_task_of_ones_own_is_played_from_its_file(tmp_path):
-    done = parley("run", EXAMPLE, "-m", "bot/tit-for-tat", "-m", "bot/defector", "-m", "bot/random", "--json", cwd=tmp_path)
+    done = parley(
+        "run",
+        EXAMPLE,
+        "-m",
+        "bot/tit-for-tat",
+        "-m",
+        "bot/defector",
+        "-m",
+        "bot/random",
+        "--json",
+        cwd=tmp_path,
+    )
     rows = {row["alias"]: row["mean"] for row in done.json["results"]}
     assert rows["defector"] > rows["tit-for-tat"]
     assert done.json["run"]["matches"]["done"] == 60
@@ -275,7 +354,8 @@ def test_tasks_describes_roles_parameters_metrics_and_prompts(tmp_path):
     assert facts["metrics"][0]["unit"] == "coins"
     assert "players" in facts["roles"]
     assert facts["params"]["feedback"]["type"] == "income or investments"
-    assert "common pool" in parley("tasks", "public_goods", cwd=tmp_path).out  # prompts are shown in full
+    # prompts are shown in full
+    assert "common pool" in parley("tasks", "public_goods", cwd=tmp_path).out
     assert set(parley("tasks", "--json", cwd=tmp_path).json) == set(catalogue.names())
     assert "bot/tit-for-tat" in parley("tasks", EXAMPLE, cwd=tmp_path).out
 
@@ -286,7 +366,12 @@ def test_models_and_doctor_show_no_secret_of_an_address(tmp_path):
         "OPENAI_BASE_URL": "http://user:hunter2hunter2@127.0.0.1:9/sk-abcdefghijklmnop/v1",
         "VLLM_BASE_URL": "http://127.0.0.1:9/v1?api_key=topsecret12345",
     }
-    for words in (("doctor", "--no-calls"), ("doctor", "--no-calls", "--json"), ("models",), ("models", "--json")):
+    for words in (
+        ("doctor", "--no-calls"),
+        ("doctor", "--no-calls", "--json"),
+        ("models",),
+        ("models", "--json"),
+    ):
         said = parley(*words, cwd=tmp_path, env=env, code=int("doctor" in words))
         for secret in ("hunter2", "topsecret", "sk-abcdefghijklmnop"):
             assert secret not in said.out + said.err
@@ -313,34 +398,47 @@ def test_the_demo_needs_nothing_and_says_what_it_wrote(tmp_path):
 WRONG = {
     "unknown task": (("run", "pubic_goods", *PAIR), "did you mean 'public_goods'"),
     "no such file": (("run", "./none.py", *PAIR), "no task file"),
-    "unknown provider": (("run", "public_goods", "-m", "opnai/x", "-m", "bot/random"), "did you mean 'openai'"),
+    "unknown provider": (("run", "public_goods", "-m", "opnai/x", "-m", "bot/random"),
+                         "did you mean 'openai'"),
     "no slash": (("run", "public_goods", "-m", "gpt", "-m", "bot/random"), "gpt"),
-    "unknown bot": (("run", "public_goods", "-m", "bot/freerider", "-m", "bot/random"), "did you mean 'free-rider'"),
-    "unknown parameter": (("run", "public_goods", *PAIR, "--set", "round=3"), "did you mean 'rounds'"),
+    "unknown bot": (("run", "public_goods", "-m", "bot/freerider", "-m", "bot/random"),
+                    "did you mean 'free-rider'"),
+    "unknown parameter": (("run", "public_goods", *PAIR, "--set", "round=3"),
+                          "did you mean 'rounds'"),
     "wrong type": (("run", "public_goods", *PAIR, "--set", "rounds=many"), "whole number"),
     "out of bounds": (("run", "public_goods", *PAIR, "--set", "rounds=0"), "at least 1"),
     "no value": (("run", "public_goods", *PAIR, "--set", "rounds"), "KEY=VALUE"),
     "zero models": (("run", "public_goods"), "model"),
     "one model": (("run", "public_goods", "-m", "bot/random"), "2 to 10"),
-    "too many": (("run", "public_goods", *[w for n in range(11) for w in ("-m", f"m{n}=bot/random")]), "2 to 10"),
+    "too many": (("run", "public_goods", *[w for n in range(11) for w in ("-m",
+        f"m{n}=bot/random")]), "2 to 10"),
     "twice": (("run", "public_goods", "-m", "bot/random", "-m", "bot/random"), "alias"),
     "unknown option": (("run", "public_goods", *PAIR, "-M", "altruist.strenght=1"), "strenght"),
-    "option of nobody": (("run", "public_goods", *PAIR, "-M", "altruits.x=1"), "did you mean 'altruist'"),
+    "option of nobody": (("run", "public_goods", *PAIR, "-M", "altruits.x=1"),
+                         "did you mean 'altruist'"),
     "option form": (("run", "public_goods", *PAIR, "-M", "x=1"), "ALIAS.KEY=VALUE"),
     "no role": (("run", "public_goods", *PAIR, "--role", "judge=bot/random"), "judge"),
-    "unknown plan": (("run", "public_goods", *PAIR, "--plan", "roundrobin"), "did you mean 'round_robin'"),
+    "unknown plan": (("run", "public_goods", *PAIR, "--plan", "roundrobin"),
+                     "did you mean 'round_robin'"),
     "no items": (("run", "public_goods", *PAIR, "--dataset", "x.jsonl"), "no dataset"),
     "zero repeats": (("run", "public_goods", *PAIR, "--repeats", "0"), "repeats"),
     "unknown prompt": (("run", "public_goods", *PAIR, "--prompt", "public_goods.rule=x"), "x"),
     "unknown flag": (("run", "public_goods", *PAIR, "--repeat", "3"), "--repeats"),
-    "no key": (("run", "public_goods", "-m", "openai/gpt-4.1", "-m", "bot/random"), "OPENAI_API_KEY"),
-    "no address": (("run", "public_goods", "-m", "openai-compatible/x", "-m", "bot/random"), "base_url"),
-    "wrong address": (("run", "public_goods", "-m", "a=vllm/x", "-M", "a.base_url=localhost", "-m", "bot/random"), "http://"),
-    "password": (("run", "public_goods", "-m", "a=vllm/x", "-M", "a.base_url=http://u:p@h/v1", "-m", "bot/random"), "password"),
-    "no script": (("run", "public_goods", "-m", "scripted/none.txt", "-m", "bot/random"), "none.txt"),
-    "no function": (("run", "public_goods", "-m", "python/os:nothing", "-m", "bot/random"), "nothing"),
+    "no key": (("run", "public_goods", "-m", "openai/gpt-4.1", "-m", "bot/random"),
+               "OPENAI_API_KEY"),
+    "no address": (("run", "public_goods", "-m", "openai-compatible/x", "-m", "bot/random"),
+                   "base_url"),
+    "wrong address": (("run", "public_goods", "-m", "a=vllm/x", "-M", "a.base_url=localhost", "-m",
+                       "bot/random"), "http://"),
+    "password": (("run", "public_goods", "-m", "a=vllm/x", "-M", "a.base_url=http://u:p@h/v1", "-m",
+                  "bot/random"), "password"),
+    "no script": (("run", "public_goods", "-m", "scripted/none.txt", "-m", "bot/random"),
+                  "none.txt"),
+    "no function": (("run", "public_goods", "-m", "python/os:nothing", "-m", "bot/random"),
+                    "nothing"),
     "a sandbox and none": (
-        ("run", "code_review", *PAIR, "--sandbox", "docker", "--unsafe-run-code-without-isolation"), "give one of the two"
+        ("run", "code_review", *PAIR, "--sandbox", "docker", "--unsafe-run-code-without-isolation"),
+        "give one of the two"
     ),
     "unknown run": (("show", "nothing"), "unknown run"),
     "unknown match": (("show", "public", "99"), "1 to 4"),
@@ -379,18 +477,46 @@ def test_an_endpoint_that_refuses_stops_the_run_resumably(tmp_path):
 
 
 def test_a_prompt_can_be_replaced_by_a_file(tmp_path):
-    (tmp_path / "turn.txt").write_text("Now, in round {number} of {rounds}, out of {endowment}: how many?")
-    parley("run", "public_goods", *PAIR, "--repeats", 1, "--prompt", "public_goods.turn=turn.txt", cwd=tmp_path)
+    (tmp_path / "turn.txt").write_text(
+        "Now, in round {number} of {rounds}, out of {endowment}: how many?"
+    )
+    parley(
+        "run",
+        "public_goods",
+        *PAIR,
+        "--repeats",
+        1,
+        "--prompt",
+        "public_goods.turn=turn.txt",
+        cwd=tmp_path,
+    )
     assert "out of 10: how many?" in parley("show", "public", 1, cwd=tmp_path).out
     (tmp_path / "bad.txt").write_text("How many, {who}?")
-    done = parley("run", "public_goods", *PAIR, "--prompt", "public_goods.turn=bad.txt", cwd=tmp_path, code=2)
-    assert "unknown variable in the replacement of prompt 'turn': 'who'; there are: endowment" in done.err
+    done = parley(
+        "run", "public_goods", *PAIR, "--prompt", "public_goods.turn=bad.txt", cwd=tmp_path, code=2
+    )
+    assert (
+        "unknown variable in the replacement of prompt 'turn': 'who'; there are: endowment"
+        in done.err
+    )
 
 
 def test_plain_progress_is_shown_for_what_takes_longer_than_two_seconds(tmp_path):
-    (tmp_path / "slow.py").write_text("import time\ndef slow(view):\n    time.sleep(0.5)\n    return '5'\n")
+    (tmp_path / "slow.py").write_text(
+        "import time\ndef slow(view):\n    time.sleep(0.5)\n    return '5'\n"
+    )
     done = parley(
-        "run", "public_goods", "-m", "python/slow:slow", "-m", "bot/random", "--repeats", 1, "--set", "rounds=6", cwd=tmp_path
+        "run",
+        "public_goods",
+        "-m",
+        "python/slow:slow",
+        "-m",
+        "bot/random",
+        "--repeats",
+        1,
+        "--set",
+        "rounds=6",
+        cwd=tmp_path,
     )
     assert re.search(r"\d+ of 1 matches, 1 in flight, \d+ calls", done.err)
 
@@ -419,12 +545,20 @@ def test_help_of_every_command_has_an_example_or_a_sentence(tmp_path):
         "DROP TABLE calls",
     ],
 )
-def test_a_record_that_was_tampered_with_is_an_error_or_a_breach_and_never_a_crash(played, tmp_path, tampered):
+def test_a_record_that_was_tampered_with_is_an_error_or_a_breach_and_never_a_crash(
+    played, tmp_path, tampered
+):
     planted = copied(played, tmp_path)
     with sqlite3.connect(planted) as connection:
         connection.execute(tampered)
     connection.close()
-    for words in (("audit", planted), ("show", planted), ("show", planted, 1), ("ls",), ("resume", planted)):
+    for words in (
+        ("audit", planted),
+        ("show", planted),
+        ("show", planted, 1),
+        ("ls",),
+        ("resume", planted),
+    ):
         parley(*words, cwd=tmp_path, code=None)
 
 
@@ -434,20 +568,37 @@ def test_odd_names_of_runs_and_stores_are_no_crash(tmp_path):
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "gone.parley").symlink_to(tmp_path / "nowhere")
     assert parley("ls", "--json", cwd=tmp_path).json == []
-    for name in ("sp ace", "ha#sh", "que?ry", "per%41cent", "quo'te", "ümläut", os.fsdecode(b"bad\xff")):
-        parley("run", "public_goods", *PAIR, "--repeats", 1, "--store", tmp_path / name, cwd=tmp_path)
+    for name in (
+        "sp ace",
+        "ha#sh",
+        "que?ry",
+        "per%41cent",
+        "quo'te",
+        "ümläut",
+        os.fsdecode(b"bad\xff"),
+    ):
+        parley(
+            "run", "public_goods", *PAIR, "--repeats", 1, "--store", tmp_path / name, cwd=tmp_path
+        )
         parley("audit", "last", "--store", tmp_path / name, cwd=tmp_path)
 
 
 def shell(words, cwd, **options):
     """The command in a shell of its own, whose surroundings can be spoiled."""
     line = f"{sys.executable} -m parley {words}"
-    return subprocess.run(line, shell=True, cwd=cwd, capture_output=True, check=False, timeout=60, **options)
+    return subprocess.run(
+        line, shell=True, cwd=cwd, capture_output=True, check=False, timeout=60, **options
+    )
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_are_no_crash(tmp_path, closed):
-    assert shell(f"run public_goods -m bot/random -m bot/altruist --repeats 1 {closed}", tmp_path).returncode == 0
+    assert (
+        shell(
+            f"run public_goods -m bot/random -m bot/altruist --repeats 1 {closed}", tmp_path
+        ).returncode
+        == 0
+    )
     assert len(list((tmp_path / "runs").glob("*.parley"))) == 1
 
 
@@ -466,14 +617,24 @@ def test_files_that_leave_and_metrics_that_break_are_told(tmp_path):
     assert "SystemExit" in parley("run", "./leaves.py", *PAIR, cwd=tmp_path, code=2).err
     source = Path(EXAMPLE).read_text().replace("epsilon=0.25 * self.rounds", "epsilom=1")
     (tmp_path / "broken.py").write_text(source)
-    assert "metrics() failed" in parley("run", "./broken.py", "-m", "bot/defector", "-m", "bot/random", cwd=tmp_path, code=1).err
+    assert (
+        "metrics() failed"
+        in parley(
+            "run", "./broken.py", "-m", "bot/defector", "-m", "bot/random", cwd=tmp_path, code=1
+        ).err
+    )
     parley("tasks", "./broken.py", cwd=tmp_path)
     parley("show", "last", 99999999999999999999, cwd=tmp_path, code=2)
     parley("ls", "--store", "~nobody-of-that-name/x", cwd=tmp_path, code=2)
 
 
 def test_no_word_of_a_model_steers_the_terminal(tmp_path):
-    run("translation", {"red": lambda view: "\x1b[31mred", "bot": "bot/null"}, items=1, store=tmp_path / "runs")
+    run(
+        "translation",
+        {"red": lambda view: "\x1b[31mred", "bot": "bot/null"},
+        items=1,
+        store=tmp_path / "runs",
+    )
     shown = parley("show", "last", 1, cwd=tmp_path).out
     assert "\x1b" not in shown
     assert "␛[31mred" in shown

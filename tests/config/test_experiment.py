@@ -100,7 +100,11 @@ def fault_of(text, **others):
 
 
 def test_a_file_is_played_with_all_that_it_says(here):
-    wrote("You are one of {n}. {rounds} rounds, {endowment} coins, times {multiplier}. Mind the pool.\n", "rules.txt")
+    wrote(
+        "You are one of {n}. {rounds} rounds, {endowment} coins, times "
+        "{multiplier}. Mind the pool.\n",
+        "rules.txt",
+    )
     text = f"""{HEAD}seed: 7
 repeats: 2
 plan: together
@@ -114,10 +118,19 @@ concurrency: 2
 """
     config, path = ran(wrote(text))
     assert path.parent == Path("kept")
-    assert (config.task, config.seed, config.repeats, config.plan, config.name) == ("public_goods", 7, 2, "together", "mine")
+    assert (config.task, config.seed, config.repeats, config.plan, config.name) == (
+        "public_goods",
+        7,
+        2,
+        "together",
+        "mine",
+    )
     assert config.params == {"rounds": 3, "endowment": 10, "multiplier": 1.5, "feedback": "income"}
     assert config.contestants == ["giver", "rider"]
-    assert config.models == {"giver": {"model": "bot/altruist"}, "rider": {"model": "bot/free-rider"}}
+    assert config.models == {
+        "giver": {"model": "bot/altruist"},
+        "rider": {"model": "bot/free-rider"},
+    }
     assert config.standardise == "always"
     assert config.prompts["public_goods.rules"].endswith("Mind the pool.")
 
@@ -125,18 +138,44 @@ concurrency: 2
 def test_a_file_and_the_same_flags_and_python_give_the_same_configuration(here):
     said = wrote(f"{HEAD}seed: 3\nrepeats: 2\nset: {{rounds: 2}}\n{FOUR}")
     by_file, _ = ran(said)
-    models = ["rider=bot/free-rider", "giver=bot/altruist", "mirror=bot/reciprocator", "chance=bot/random"]
+    models = [
+        "rider=bot/free-rider",
+        "giver=bot/altruist",
+        "mirror=bot/reciprocator",
+        "chance=bot/random",
+    ]
     flags = [part for model in models for part in ("-m", model)]
     by_flags, _ = ran("public_goods", *flags, "--seed", "3", "--repeats", "2", "--set", "rounds=2")
-    result = parley.run("public_goods", models=dict(model.split("=") for model in models), seed=3, repeats=2, rounds=2)
+    result = parley.run(
+        "public_goods",
+        models=dict(model.split("=") for model in models),
+        seed=3,
+        repeats=2,
+        rounds=2,
+    )
     with Archive(result.path) as archive:
         assert by_file == by_flags == archive.config
 
 
 def test_flags_override_the_file(here):
-    text = f"{HEAD}seed: 7\nrepeats: 9\nplan: round_robin\nname: a\nconcurrency: 1\nset: {{rounds: 9, multiplier: 2}}\n{FOUR}"
-    flags = "--seed 0 --repeats 1 --plan together --set rounds=1 --name b --store other --concurrency 4 --standardise on_error"
-    config, path = ran(wrote(text), *flags.split(), "-m", "rider", "-m", "new=bot/random", "-m", "giver=bot/gradual")
+    text = (
+        f"{HEAD}seed: 7\nrepeats: 9\nplan: round_robin\nname: a\nconcurrency: 1\n"
+        f"set: {{rounds: 9, multiplier: 2}}\n{FOUR}"
+    )
+    flags = (
+        "--seed 0 --repeats 1 --plan together --set rounds=1 --name b --store other "
+        "--concurrency 4 --standardise on_error"
+    )
+    config, path = ran(
+        wrote(text),
+        *flags.split(),
+        "-m",
+        "rider",
+        "-m",
+        "new=bot/random",
+        "-m",
+        "giver=bot/gradual",
+    )
     assert path.parent == Path("other")
     assert (config.seed, config.repeats, config.plan, config.name) == (0, 1, "together", "b")
     assert (config.params["rounds"], config.params["multiplier"]) == (1, 2.0)
@@ -147,13 +186,21 @@ def test_flags_override_the_file(here):
 
 def test_options_of_models_are_added_and_a_model_named_again_keeps_its_own(here):
     text = (
-        f"{HEAD}models:\n  a: {{model: vllm/x, base_url: 'http://localhost:1/v1', temperature: 0}}\n  b: {{model: bot/random}}\n"
+        f"{HEAD}models:\n  a: {{model: vllm/x, base_url: 'http://localhost:1/v1', temperature: "
+        f"0}}\n  b: {{model: bot/random}}\n"
     )
     experiment = from_file(wrote(text))
     assert experiment.enter("a=vllm/x") == "a"
-    assert experiment.models["a"] == {"model": "vllm/x", "base_url": "http://localhost:1/v1", "temperature": 0}
+    assert experiment.models["a"] == {
+        "model": "vllm/x",
+        "base_url": "http://localhost:1/v1",
+        "temperature": 0,
+    }
     config, _ = ran(wrote(text), "-M", "a.concurrency=3", "-m", "a=bot/random", "-m", "b")
-    assert config.models == {"a": {"model": "bot/random", "concurrency": "3"}, "b": {"model": "bot/random"}}
+    assert config.models == {
+        "a": {"model": "bot/random", "concurrency": "3"},
+        "b": {"model": "bot/random"},
+    }
     with pytest.raises(UsageError, match=r"unknown model in -M: 'aa'; did you mean 'a'\?"):
         ran(wrote(text), "-M", "aa.temperature=3")
     with pytest.raises(UsageError, match="named with -m a=bot/random"):
@@ -162,7 +209,12 @@ def test_options_of_models_are_added_and_a_model_named_again_keeps_its_own(here)
 
 def test_models_that_sit_nowhere_are_not_made(here, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    config, _ = ran(wrote(f"{HEAD}{FOUR}  far: {{model: openai/gpt-4.1}}\ncontestants: [rider, giver]\nrepeats: 1\n"))
+    config, _ = ran(
+        wrote(
+            f"{HEAD}{FOUR}  far: {{model: openai/gpt-4.1}}\ncontestants: [rider, giver]\n"
+            f"repeats: 1\n"
+        )
+    )
     assert "far" not in config.models
 
 
@@ -190,14 +242,34 @@ prompts: {asked.ask: ask.txt}
     assert (config.task, config.dataset, config.items) == ("there/asked.py", "there/words.jsonl", 2)
     assert config.models["two"] == {"model": "scripted/there/says.txt"}
     assert config.prompts == {"asked.ask": "Please say {word}, of {size}."}
-    config, _ = ran(file, "--items", "1", "--role", "judges=two", "--role", "judges=third=bot/random", "-m", "judge")
-    assert (config.contestants, config.instruments, config.items) == (["judge"], {"judges": ["two", "third"]}, 1)
+    config, _ = ran(
+        file,
+        "--items",
+        "1",
+        "--role",
+        "judges=two",
+        "--role",
+        "judges=third=bot/random",
+        "-m",
+        "judge",
+    )
+    assert (config.contestants, config.instruments, config.items) == (
+        ["judge"],
+        {"judges": ["two", "third"]},
+        1,
+    )
     panel = text.replace("judges: judge", "judges: [judge, one]") + "contestants: [one]\n"
-    assert config_of(from_file(wrote(panel, "there/e.yaml"))).instruments == {"judges": ["judge", "one"]}
+    assert config_of(from_file(wrote(panel, "there/e.yaml"))).instruments == {
+        "judges": ["judge", "one"]
+    }
 
 
 def test_a_checkpoint_beside_a_file_is_found_from_everywhere(here, monkeypatch):
-    wrote("a: {model: hf/./mine}\nb: {model: hf/../up}\nc: {model: hf/me/repo}\nd: {model: hf//abs}\n", "there/models.yaml")
+    wrote(
+        "a: {model: hf/./mine}\nb: {model: hf/../up}\nc: {model: hf/me/repo}\n"
+        "d: {model: hf//abs}\n",
+        "there/models.yaml",
+    )
 
     def models():
         return [entry["model"] for entry in aliases.known().values()]
@@ -230,7 +302,9 @@ models: {a: {model: vllm/x, base_url: "${SERVED}"}}
     assert (prepared.config.seed, prepared.config.params) == (12, {"size": 12})
     assert prepared.config.models["a"]["base_url"] == "${SERVED}"
     monkeypatch.delenv("SEED")
-    assert "experiment.yaml, line 4: seed: ${SEED} wants SEED from the environment" in fault_of(text)
+    assert "experiment.yaml, line 4: seed: ${SEED} wants SEED from the environment" in fault_of(
+        text
+    )
 
 
 def test_a_secret_taken_into_a_run_is_refused(here, monkeypatch):
@@ -248,7 +322,10 @@ models:
 """
     config = config_of(from_file(wrote(text)))
     assert config.name == "2026-01-02"
-    assert config.models == {"on": {"model": "bot/random", "concurrency": 1}, "2": {"model": "bot/random", "concurrency": 2}}
+    assert config.models == {
+        "on": {"model": "bot/random", "concurrency": 1},
+        "2": {"model": "bot/random", "concurrency": 2},
+    }
 
 
 # What may be wrong with it
@@ -271,46 +348,109 @@ models:
         ("kind: task\n", ["line 1", "name is missing", "small letters"]),
         ("kind: suite\n", ["line 1", "kind", "this version has no suites of experiments yet"]),
         ("kind: [a]\n", ["line 1", "wanted kind: experiment or kind: task, found a list"]),
-        (f"{HEAD}stop: {{half_width: -3}}\n", ["line 3", "stop", "half_width", "wanted a number above 0", "found -3"]),
-        (f"{HEAD}stop: {{halfwidth: 3}}\n", ["line 3", "stop", "unknown key 'halfwidth'; did you mean 'half_width'?"]),
+        (
+            f"{HEAD}stop: {{half_width: -3}}\n",
+            ["line 3", "stop", "half_width", "wanted a number above 0", "found -3"],
+        ),
+        (
+            f"{HEAD}stop: {{halfwidth: 3}}\n",
+            ["line 3", "stop", "unknown key 'halfwidth'; did you mean 'half_width'?"],
+        ),
         (f"{HEAD}stop: {{top: 2}}\n", ["line 3", "stop", "--top K is the aim of a race"]),
-        (f"{HEAD}budget: {{usd: much}}\n", ["line 3", "budget.usd", "wanted a number of USD, 0 or more, found 'much'"]),
-        ("kind: experiment\ntaks: public_goods\n", ["line 2", "unknown key 'taks'; did you mean 'task'?"]),
-        ("kind: experiment\ntask: public_gods\n", ["line 2", "task", "did you mean 'public_goods'?"]),
-        ("kind: experiment\ntask: ./nothing.py\n", ["line 2", "task", "there is no task file nothing.py"]),
+        (
+            f"{HEAD}budget: {{usd: much}}\n",
+            ["line 3", "budget.usd", "wanted a number of USD, 0 or more, found 'much'"],
+        ),
+        (
+            "kind: experiment\ntaks: public_goods\n",
+            ["line 2", "unknown key 'taks'; did you mean 'task'?"],
+        ),
+        (
+            "kind: experiment\ntask: public_gods\n",
+            ["line 2", "task", "did you mean 'public_goods'?"],
+        ),
+        (
+            "kind: experiment\ntask: ./nothing.py\n",
+            ["line 2", "task", "there is no task file nothing.py"],
+        ),
         (f"{HEAD}seed: 1\nname: x\nseed: 2\n", ["line 5", "seed is given twice, first in line 3"]),
         (f"{HEAD}seed:\n", ["line 3", "seed", "wanted a whole number, found nothing"]),
-        (f"{HEAD}items: many\n", ["line 3", "items", "wanted a whole number from 1 on, found 'many'"]),
-        (f"{HEAD}repeats: true\n", ["line 3", "repeats", "wanted a whole number from 1 on, found True"]),
+        (
+            f"{HEAD}items: many\n",
+            ["line 3", "items", "wanted a whole number from 1 on, found 'many'"],
+        ),
+        (
+            f"{HEAD}repeats: true\n",
+            ["line 3", "repeats", "wanted a whole number from 1 on, found True"],
+        ),
         (f"{HEAD}concurrency: 0\n", ["line 3", "concurrency", "found 0"]),
         (f"{HEAD}standardise: never\n", ["line 3", "standardise", "wanted on_error or always"]),
         (f"{HEAD}plan: togther\n", ["line 3", "plan", "did you mean 'together'?"]),
         (f"{HEAD}set:\n  ronds: 3\n", ["line 4", "set.ronds", "did you mean 'rounds'?"]),
         (f"{HEAD}set:\n  rounds: x\n", ["line 4", "set.rounds", "wants a whole number, got 'x'"]),
         (f"{HEAD}set:\n  rounds: 0\n", ["line 3", "set", "rounds must be at least 1"]),
-        (f"{HEAD}set: 3\n", ["line 3", "set", "wanted parameters of the task, as key: value, found 3"]),
-        (f"{HEAD}models:\n  gpt-4.1: {{temperature: 0}}\n", ["line 4", "models.gpt-4.1: model is missing", "PROVIDER/NAME"]),
-        (f"{HEAD}models:\n  gpt-4.1: bot/random\n", ["line 4", "models.gpt-4.1", "found 'bot/random'"]),
-        (f"{HEAD}models:\n  a:\n    model: bott/x\n", ["line 5", "models.a.model", "did you mean 'bot'?"]),
-        (f"{HEAD}models:\n  a:\n    model: random\n", ["line 5", "models.a.model", "PROVIDER/NAME"]),
-        (f"{HEAD}models:\n  a:\n    model: bot/x\n    t: {{u: 1}}\n", ["line 6", "models.a.t", "found a mapping"]),
-        (f"{HEAD}models:\n  a:\n    model: bot/x\n    model: bot/y\n", ["line 6", "models.a.model is given twice"]),
-        (f"{HEAD}models: {{a/b: {{model: bot/x}}}}\n", ["line 3", "models", "aliases of letters", "a/b"]),
+        (
+            f"{HEAD}set: 3\n",
+            ["line 3", "set", "wanted parameters of the task, as key: value, found 3"],
+        ),
+        (
+            f"{HEAD}models:\n  gpt-4.1: {{temperature: 0}}\n",
+            ["line 4", "models.gpt-4.1: model is missing", "PROVIDER/NAME"],
+        ),
+        (
+            f"{HEAD}models:\n  gpt-4.1: bot/random\n",
+            ["line 4", "models.gpt-4.1", "found 'bot/random'"],
+        ),
+        (
+            f"{HEAD}models:\n  a:\n    model: bott/x\n",
+            ["line 5", "models.a.model", "did you mean 'bot'?"],
+        ),
+        (
+            f"{HEAD}models:\n  a:\n    model: random\n",
+            ["line 5", "models.a.model", "PROVIDER/NAME"],
+        ),
+        (
+            f"{HEAD}models:\n  a:\n    model: bot/x\n    t: {{u: 1}}\n",
+            ["line 6", "models.a.t", "found a mapping"],
+        ),
+        (
+            f"{HEAD}models:\n  a:\n    model: bot/x\n    model: bot/y\n",
+            ["line 6", "models.a.model is given twice"],
+        ),
+        (
+            f"{HEAD}models: {{a/b: {{model: bot/x}}}}\n",
+            ["line 3", "models", "aliases of letters", "a/b"],
+        ),
         (f"{HEAD}models: &m {{a: {{model: bot/x, t: *m}}}}\n", ["line 3", "refers to itself"]),
         (
             f"{HEAD}{FOUR}contestants:\n  - rider\n  - giber\n",
             ["line 10", "contestants[1]", "did you mean 'giver'?", "models.yaml"],
         ),
-        (f"{HEAD}{FOUR}contestants: rider\n", ["line 8", "contestants", "wanted a list of aliases, found 'rider'"]),
-        (f"{HEAD}{FOUR}contestants: [rider, 7]\n", ["line 8", "contestants[1]", "wanted an alias, found 7"]),
+        (
+            f"{HEAD}{FOUR}contestants: rider\n",
+            ["line 8", "contestants", "wanted a list of aliases, found 'rider'"],
+        ),
+        (
+            f"{HEAD}{FOUR}contestants: [rider, 7]\n",
+            ["line 8", "contestants[1]", "wanted an alias, found 7"],
+        ),
         (f"{HEAD}{FOUR}contestants: [rider, rider]\n", ["two models are called 'rider'"]),
-        (f"{HEAD}{FOUR}instruments: {{judge: rider}}\n", ["line 8", "instruments.judge", "unknown instrument role"]),
-        (f"{HEAD}prompts: {{public_goods.ruls: x}}\n", ["line 3", "prompts.public_goods.ruls", "cannot be read"]),
+        (
+            f"{HEAD}{FOUR}instruments: {{judge: rider}}\n",
+            ["line 8", "instruments.judge", "unknown instrument role"],
+        ),
+        (
+            f"{HEAD}prompts: {{public_goods.ruls: x}}\n",
+            ["line 3", "prompts.public_goods.ruls", "cannot be read"],
+        ),
         (
             f"{HEAD}# {{endowmnt}}\nprompts: {{public_goods.rules: experiment.yaml}}\n",
             ["line 4", "public_goods.rules", "'endowmnt'; did you mean 'endowment'?"],
         ),
-        (f"{HEAD}prompts:\n  public_goods.ruls: experiment.yaml\n", ["line 4", "did you mean 'public_goods.rules'?"]),
+        (
+            f"{HEAD}prompts:\n  public_goods.ruls: experiment.yaml\n",
+            ["line 4", "did you mean 'public_goods.rules'?"],
+        ),
         (f"{HEAD}{FOUR}seed: 99999999999999999999999\n", ["cannot be stored"]),
     ],
 )
@@ -331,9 +471,13 @@ def test_a_file_that_cannot_be_read_is_named(here):
 
 def test_the_command_says_a_fault_in_one_line_and_exits_with_2(here):
     wrote(f"{HEAD}sed: 3\n")
-    done = subprocess.run([sys.executable, "-m", "parley", "run", "experiment.yaml"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "parley", "run", "experiment.yaml"], capture_output=True, text=True
+    )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("parley: experiment.yaml, line 3: sed: unknown key 'sed'; did you mean")
+    assert done.stderr.startswith(
+        "parley: experiment.yaml, line 3: sed: unknown key 'sed'; did you mean"
+    )
     assert done.stderr.count("\n") == 1
 
 
@@ -344,7 +488,17 @@ def test_the_command_says_a_fault_in_one_line_and_exits_with_2(here):
 def test_aliases_come_from_models_yaml_in_both_forms(here, form):
     entries = "  strong: {model: bot/random, concurrency: 2}\n  calm: {model: bot/null}\n"
     wrote(form.format(entries), "models.yaml")
-    config, _ = ran("public_goods", "-m", "strong", "-m", "x=strong", "-m", "bot/altruist", "-M", "x.concurrency=5")
+    config, _ = ran(
+        "public_goods",
+        "-m",
+        "strong",
+        "-m",
+        "x=strong",
+        "-m",
+        "bot/altruist",
+        "-M",
+        "x.concurrency=5",
+    )
     assert config.contestants == ["strong", "x", "altruist"]
     assert config.models["strong"] == {"model": "bot/random", "concurrency": 2}
     assert config.models["x"] == {"model": "bot/random", "concurrency": "5"}
@@ -356,14 +510,24 @@ def test_an_experiment_may_seat_aliases_for_all_runs_and_its_own_come_first(here
     monkeypatch.setenv("PARLEY_MODELS", "sub/aliases.yaml")
     config = config_of(from_file(wrote(f"{HEAD}{FOUR}contestants: [rider, shared]\n")))
     assert config.models == {"rider": {"model": "bot/free-rider"}, "shared": {"model": "bot/null"}}
-    assert config_of(from_file(wrote(f"{HEAD}{FOUR}"))).contestants == ["rider", "giver", "mirror", "chance"]
+    assert config_of(from_file(wrote(f"{HEAD}{FOUR}"))).contestants == [
+        "rider",
+        "giver",
+        "mirror",
+        "chance",
+    ]
 
 
 def test_an_unknown_alias_says_where_it_looked(here, monkeypatch):
-    with pytest.raises(UsageError, match=r"unknown alias 'random'.*models\.yaml, which is not there.*like bot/random"):
+    with pytest.raises(
+        UsageError,
+        match=r"unknown alias 'random'.*models\.yaml, which is not there.*like bot/random",
+    ):
         ran("public_goods", "-m", "random")
     wrote("strong: {model: bot/random}\n", "models.yaml")
-    with pytest.raises(UsageError, match=r"unknown alias 'stron'; did you mean 'strong'\?.*looked in models\.yaml"):
+    with pytest.raises(
+        UsageError, match=r"unknown alias 'stron'; did you mean 'strong'\?.*looked in models\.yaml"
+    ):
         ran("public_goods", "-m", "a=stron")
     with pytest.raises(UsageError, match=r"looked in experiment\.yaml and models\.yaml"):
         ran(wrote(f"{HEAD}{FOUR}"), "-m", "nobody")
@@ -401,7 +565,9 @@ def test_python_plays_a_file_and_overrides_it(here):
     file = wrote(f"{HEAD}seed: 7\nrepeats: 3\nset: {{rounds: 2}}\n{FOUR}")
     result = parley.run(file)
     assert (result.data["run"]["seed"], result.data["run"]["matches"]["done"]) == (7, 3)
-    again = parley.run(Path(file), ["rider", "strong", {"model": "giver"}], seed=0, repeats=1, rounds=4)
+    again = parley.run(
+        Path(file), ["rider", "strong", {"model": "giver"}], seed=0, repeats=1, rounds=4
+    )
     assert again.data["run"]["seed"] == 0
     assert again.data["run"]["params"]["rounds"] == 4
     assert sorted({row["alias"] for row in again.data["results"]}) == ["giver", "rider", "strong"]
@@ -433,7 +599,10 @@ def test_one_alias_for_two_models_is_refused(here):
         ran("public_goods", "-m", "a b=bot/random")
     experiment = Experiment("public_goods")
     assert experiment.enter("bot/random", "any name") == "any name"
-    assert [experiment.enter("bot/random"), experiment.enter("random=bot/random")] == ["random", "random"]
+    assert [experiment.enter("bot/random"), experiment.enter("random=bot/random")] == [
+        "random",
+        "random",
+    ]
 
 
 # What is published
@@ -442,9 +611,13 @@ def test_one_alias_for_two_models_is_refused(here):
 def test_the_schema_is_one_and_the_examples_keep_to_it(here):
     import yaml
 
-    schema = json.loads(files("parley.config").joinpath("experiment.schema.json").read_text(encoding="utf-8"))
+    schema = json.loads(
+        files("parley.config").joinpath("experiment.schema.json").read_text(encoding="utf-8")
+    )
     check = fastjsonschema.compile(schema)
-    define = fastjsonschema.compile(json.loads(files("parley.config").joinpath("task.schema.json").read_text(encoding="utf-8")))
+    define = fastjsonschema.compile(
+        json.loads(files("parley.config").joinpath("task.schema.json").read_text(encoding="utf-8"))
+    )
     found = sorted(EXAMPLES.glob("*.yaml"))
     assert found
     for path in found:
@@ -470,7 +643,10 @@ def test_the_examples_run(here, file, flags, found):
 
 
 def test_yaml_is_imported_only_to_read_a_file():
-    code = "import sys, parley.cli.run, parley.api, parley.cli.models; print({'yaml', 'fastjsonschema'} & set(sys.modules))"
+    code = (
+        "import sys, parley.cli.run, parley.api, parley.cli.models; print({'yaml', "
+        "'fastjsonschema'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 
@@ -484,10 +660,17 @@ def test_a_bomb_of_merges_is_refused(tmp_path):
 
 
 def test_an_adversary_is_named_by_a_file_or_a_flag_and_is_no_contestant(here):
-    models = "models: {a: {model: bot/guesser}, b: {model: bot/guesser, strength: 0.9}, x: {model: bot/guesser}}"
+    models = (
+        "models: {a: {model: bot/guesser}, b: {model: bot/guesser, strength: 0.9}, x: "
+        "{model: bot/guesser}}"
+    )
     text = f"kind: experiment\ntask: word_guessing\nitems: 2\n{models}\nset: {{rounds: 1}}\n"
     prepared = from_file(wrote(text + "adversary: x\n")).prepared()
-    assert (prepared.config.plan, prepared.config.adversary, prepared.config.repeats) == ("versus", "x", 3)
+    assert (prepared.config.plan, prepared.config.adversary, prepared.config.repeats) == (
+        "versus",
+        "x",
+        3,
+    )
     assert prepared.config.contestants == ["a", "b"]
     specs = prepared.plan.next([])
     assert len(specs) == 2 * 3 * 4

@@ -1,4 +1,5 @@
-"""What identifies a rule: the task's file, what it inherits, and the rules that it shares with others."""
+"""What identifies a rule: the task's file, what it inherits, and the rules that it shares with
+others."""
 
 import re
 from pathlib import Path
@@ -14,7 +15,9 @@ from parley.config.task_catalogue import task_class
 from parley.errors import ReplayError
 from tests import games
 
-WRITING = [f"parley.tasks._common.{name}" for name in ("writer_editor", "overlap", "judge_votes")] + ["parley.rules.languages"]
+WRITING = [
+    f"parley.tasks._common.{name}" for name in ("writer_editor", "overlap", "judge_votes")
+] + ["parley.rules.languages"]
 POEM = str(Path(__file__).parents[2] / "examples" / "poem.yaml")
 
 
@@ -23,7 +26,10 @@ POEM = str(Path(__file__).parents[2] / "examples" / "poem.yaml")
     [
         ("from parley.tasks._common.writer_editor import rated", WRITING),
         ("from parley.tasks._common import writer_editor", WRITING),
-        ("def f():\n    import parley.tasks._common.plurals as p", ["parley.tasks._common.plurals"]),
+        (
+            "def f():\n    import parley.tasks._common.plurals as p",
+            ["parley.tasks._common.plurals"],
+        ),
         ("from parley import Task\nimport re", []),
         ("from parley.tasks import _common\nfrom parley.tasks.nowhere import nothing", []),
         ("from parley.statistics import intervals", []),
@@ -37,7 +43,10 @@ def test_shared_rules_are_found_through_what_is_imported(source, names):
 
 
 def test_rules_that_import_each_other_are_found_once(monkeypatch):
-    shared = {"parley.rules.a": "import parley.rules.b\na = 1", "parley.rules.b": "from parley.rules import a\nb = 1"}
+    shared = {
+        "parley.rules.a": "import parley.rules.b\na = 1",
+        "parley.rules.b": "from parley.rules import a\nb = 1",
+    }
     monkeypatch.setattr(rule, "module_source", lambda name: shared.get(name, ""))
     assert rule.with_shared(["import parley.rules.a"]) == {"", "a = 1", "b = 1"}
 
@@ -45,8 +54,12 @@ def test_rules_that_import_each_other_are_found_once(monkeypatch):
 def test_moving_a_module_changes_no_digest(monkeypatch):
     """The same sources under other names: import lines are no part of a rule."""
     before = rule.with_shared(["from parley.tasks._common.plurals import singulars\nx = 1"])
-    monkeypatch.setattr(rule, "module_source", lambda name: text if name == "parley.rules.plurals" else "")
-    text = rule.without_comments((Path(parley.__file__).parent / "tasks/_common/plurals.py").read_bytes())
+    monkeypatch.setattr(
+        rule, "module_source", lambda name: text if name == "parley.rules.plurals" else ""
+    )
+    text = rule.without_comments(
+        (Path(parley.__file__).parent / "tasks/_common/plurals.py").read_bytes()
+    )
     assert rule.with_shared(["from parley.rules import plurals\nx = 1"]) == before
 
 
@@ -63,7 +76,8 @@ class Game(Task):
 
 
 def test_what_only_the_parts_of_a_task_need_is_no_rule():
-    """A corrected caption must not make a run impossible to resume; what the rule uses too still counts."""
+    """A corrected caption must not make a run impossible to resume; what the rule uses too still
+    counts."""
     kept = rule.without_parts(OWN_PARTS, "Game")
     assert "caption" not in kept
     assert "def count" not in kept
@@ -85,10 +99,16 @@ def changed(monkeypatch):
         assert old in text
         found = rule.without_comments(text.replace(old, new).encode())
         known = rule.module_source
-        monkeypatch.setattr(rule, "module_source", lambda name: found if name == module else known(name))
+        monkeypatch.setattr(
+            rule, "module_source", lambda name: found if name == module else known(name)
+        )
         if module == "parley.tasks._common.defined":
             of_class = rule.source_of
-            monkeypatch.setattr(rule, "source_of", lambda kind: found if kind.__module__ == module else of_class(kind))
+            monkeypatch.setattr(
+                rule,
+                "source_of",
+                lambda kind: found if kind.__module__ == module else of_class(kind),
+            )
 
     return change
 
@@ -97,7 +117,11 @@ def changed(monkeypatch):
 def test_another_way_of_writing_together_is_another_rule(changed, task):
     kind = task_class(task)
     before = rule_digest(kind)
-    changed("parley.tasks._common.writer_editor", '"""The writer-editor paradigm', '# a comment\n"""Another docstring')
+    changed(
+        "parley.tasks._common.writer_editor",
+        '"""The writer-editor paradigm',
+        '# a comment\n"""Another docstring',
+    )
     assert rule_digest(kind) == before
     changed("parley.tasks._common.writer_editor", "if not first and ends", "if ends")
     assert rule_digest(kind) != before
@@ -118,7 +142,9 @@ def test_a_task_that_shares_nothing_stands_for_itself(changed):
 
 
 def test_what_a_task_inherits_is_its_rule_too(tmp_path, monkeypatch):
-    (tmp_path / "own_base.py").write_text("from tests.games import Echo\n\n\nclass Base(Echo):\n    least = 1\n")
+    (tmp_path / "own_base.py").write_text(
+        "from tests.games import Echo\n\n\nclass Base(Echo):\n    least = 1\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     import own_base
 
@@ -126,7 +152,9 @@ def test_what_a_task_inherits_is_its_rule_too(tmp_path, monkeypatch):
         """In this file."""
 
     before = rule_digest(Heir)
-    (tmp_path / "own_base.py").write_text("from tests.games import Echo\n\n\nclass Base(Echo):\n    least = 2\n")
+    (tmp_path / "own_base.py").write_text(
+        "from tests.games import Echo\n\n\nclass Base(Echo):\n    least = 2\n"
+    )
     assert rule_digest(Heir) != before
 
 
@@ -141,7 +169,11 @@ def test_a_class_beside_the_task_is_its_rule_too_but_none_of_python(tmp_path, mo
     class Plain(games.Echo, Generic[TypeVar("T")]):
         """In this file."""
 
-    assert rule_digest(Mixed) != rule_digest(Plain) == rule_digest(type("Echo", (games.Echo,), {"__module__": __name__}))
+    assert (
+        rule_digest(Mixed)
+        != rule_digest(Plain)
+        == rule_digest(type("Echo", (games.Echo,), {"__module__": __name__}))
+    )
 
 
 @pytest.mark.parametrize("start", [b"\xef\xbb\xbf", b"# -*- coding: latin-1 -*-\nNAME = '\xe9'\n"])

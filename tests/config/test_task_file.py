@@ -1,4 +1,5 @@
-"""Tasks of a writer and an editor from YAML: what they play, what is measured, what is wrong in a file, by line and key."""
+"""Tasks of a writer and an editor from YAML: what they play, what is measured, what is wrong in a
+file, by line and key."""
 
 from pathlib import Path
 
@@ -46,9 +47,14 @@ def file(tmp_path):
     return written
 
 
-def said(poet, critic, judge='{"poet": {"basis": "b", "score": 3}, "critic": {"basis": "b", "score": 8}}'):
+def said(
+    poet, critic, judge='{"poet": {"basis": "b", "score": 3}, "critic": {"basis": "b", "score": 8}}'
+):
     replies = {POET: poet, CRITIC: critic, JUDGE: [judge]}
-    return {seat: Speaking(lambda view, given=given: given[min(view.said, len(given) - 1)]) for seat, given in replies.items()}
+    return {
+        seat: Speaking(lambda view, given=given: given[min(view.said, len(given) - 1)])
+        for seat, given in replies.items()
+    }
 
 
 def test_a_file_is_a_task_like_any_other(file):
@@ -64,7 +70,13 @@ def test_a_file_is_a_task_like_any_other(file):
     table.answer("Too short.")
     assert "Write about rain." in table.asked.text  # the judge is told what was asked
     assert "is it good?" in table.asked.text
-    table.answer({JUDGE: {role: {"basis": "", "score": score} for role, score in (("poet", 3), ("critic", 8))}})
+    table.answer(
+        {
+            JUDGE: {
+                role: {"basis": "", "score": score} for role, score in (("poet", 3), ("critic", 8))
+            }
+        }
+    )
     assert table.scores == {POET: {"judge": 3}, CRITIC: {"judge": 8}}
 
 
@@ -105,7 +117,10 @@ def test_it_runs_resumes_and_refuses_another_rule(file, tmp_path):
     assert resume(result.path).data["results"] == result.data["results"]
     file("# only a comment\n" + TEXT + ITEMS + CHRF)
     assert resume(result.path).state == "done"
-    for changed, words in (CHRF + "over: basta\n", "the rule of verse"), (CHRF + "rounds: 2\n", "the rule of verse"):
+    for changed, words in (
+        (CHRF + "over: basta\n", "the rule of verse"),
+        (CHRF + "rounds: 2\n", "the rule of verse"),
+    ):
         file(TEXT + ITEMS + changed)
         with pytest.raises(ReplayError, match=words):
             resume(result.path)
@@ -116,7 +131,12 @@ def test_it_runs_resumes_and_refuses_another_rule(file, tmp_path):
 
 def test_a_dataset_takes_the_place_of_the_items_in_the_file(file, tmp_path):
     (tmp_path / "own.jsonl").write_text('{"subject": "fog", "reference": "Fog."}\n')
-    result = run(file(TEXT + FIELDS + CHRF), ["bot/random", "bot/null"], dataset=tmp_path / "own.jsonl", store=tmp_path / "runs")
+    result = run(
+        file(TEXT + FIELDS + CHRF),
+        ["bot/random", "bot/null"],
+        dataset=tmp_path / "own.jsonl",
+        store=tmp_path / "runs",
+    )
     assert {row["item"] for row in result.matches} == {"1"}
     with pytest.raises(UsageError, match="played on items"):
         run(file(TEXT + FIELDS + CHRF), ["bot/random", "bot/null"], store=tmp_path / "runs")
@@ -124,14 +144,26 @@ def test_a_dataset_takes_the_place_of_the_items_in_the_file(file, tmp_path):
 
 def test_an_experiment_names_a_task_file_beside_it(file, tmp_path):
     file(TEXT + ITEMS + CHRF)
-    text = "kind: experiment\ntask: verse.yaml\nset: {rounds: 2}\nmodels: {a: {model: bot/random}, b: {model: bot/null}}\n"
+    text = (
+        "kind: experiment\ntask: verse.yaml\nset: {rounds: 2}\n"
+        "models: {a: {model: bot/random}, b: {model: bot/null}}\n"
+    )
     result = run(file(text, "experiment.yaml"), store=tmp_path / "runs")
     assert (result.data["run"]["task"], result.data["run"]["params"]["rounds"]) == ("verse", 2)
 
 
 def test_the_examples_play_from_the_command(tmp_path):
     bots = ("-m", "bot/random", "-m", "bot/null")
-    done = command("run", EXAMPLES / "poem.yaml", *bots, "--role", "judge=bot/random", "--set", "rounds=1", cwd=tmp_path)
+    done = command(
+        "run",
+        EXAMPLES / "poem.yaml",
+        *bots,
+        "--role",
+        "judge=bot/random",
+        "--set",
+        "rounds=1",
+        cwd=tmp_path,
+    )
     assert "poem|rounds:1" in done.out
     assert "judge" in command("run", EXAMPLES / "poem.yaml", *bots, cwd=tmp_path, code=2).err
     assert "improvement" in command("run", EXAMPLES / "summary.yaml", *bots, cwd=tmp_path).out
@@ -140,8 +172,14 @@ def test_the_examples_play_from_the_command(tmp_path):
 
 @pytest.mark.parametrize("bot", ["null", "injector", "forger"])
 def test_hostile_bots_do_not_speak_as_the_judge(tmp_path, bot):
-    judge = {"j": lambda view: '{"poet": {"basis": "b", "score": 2}, "critic": {"basis": "b", "score": 2}}'}
-    result = run(EXAMPLES / "poem.yaml", ["bot/random", f"bot/{bot}"], roles={"judge": judge}, store=tmp_path)
+    judge = {
+        "j": lambda view: (
+            '{"poet": {"basis": "b", "score": 2}, "critic": {"basis": "b", "score": 2}}'
+        )
+    }
+    result = run(
+        EXAMPLES / "poem.yaml", ["bot/random", f"bot/{bot}"], roles={"judge": judge}, store=tmp_path
+    )
     assert {row["mean"] for row in result.data["results"]} == {2}
 
 
@@ -161,18 +199,45 @@ EVERYWHERE = "{subject} {reference} {writer} {editor} {over} {rounds} {vote} "
 )
 def test_a_replacement_may_say_what_the_file_may_say(file, tmp_path, name, words):
     prompt = tmp_path / "own.txt"
-    key = f"  poet: is it good?\n|  poet: '{words}'\n" if name == "rate_poet" else f"prompts:\n|prompts:\n  {name}: '{words}'\n"
+    key = (
+        f"  poet: is it good?\n|  poet: '{words}'\n"
+        if name == "rate_poet"
+        else f"prompts:\n|prompts:\n  {name}: '{words}'\n"
+    )
     plain = TEXT.replace("  write: Write about {subject}.\n", "") if name == "write" else TEXT
-    plain = plain.replace('  review: "On {subject}: {said} Comment."\n', "") if name == "review" else plain
+    plain = (
+        plain.replace('  review: "On {subject}: {said} Comment."\n', "")
+        if name == "review"
+        else plain
+    )
     old, new = key.split("|")
     models, judges = ["bot/random", "bot/null"], {"judge": "bot/random"}
-    inside = run(file(plain.replace(old, new) + ITEMS, "in.yaml"), models, roles=judges, rounds=2, store=tmp_path / "r")
+    inside = run(
+        file(plain.replace(old, new) + ITEMS, "in.yaml"),
+        models,
+        roles=judges,
+        rounds=2,
+        store=tmp_path / "r",
+    )
     path = file(TEXT + ITEMS)
     replaced = {f"verse.{name}": words}
     outside = run(path, models, roles=judges, rounds=2, prompts=replaced, store=tmp_path / "r")
-    assert [row["mean"] for row in inside.data["results"]] == [row["mean"] for row in outside.data["results"]]
+    assert [row["mean"] for row in inside.data["results"]] == [
+        row["mean"] for row in outside.data["results"]
+    ]
     prompt.write_text(words + " {nonsense}")
-    bad = ("run", path, "-m", "bot/random", "-m", "bot/null", "--role", "judge=bot/random", "--prompt", f"verse.{name}={prompt}")
+    bad = (
+        "run",
+        path,
+        "-m",
+        "bot/random",
+        "-m",
+        "bot/null",
+        "--role",
+        "judge=bot/random",
+        "--prompt",
+        f"verse.{name}={prompt}",
+    )
     assert "variable of prompt" in command(*bad, cwd=tmp_path, code=2).err
     prompt.write_text("{writer}")
     if name not in ("write", "rate_poet"):
@@ -196,7 +261,10 @@ def test_a_file_says_how_votes_are_counted(file):
     table = ByHand(kind(), item=kind.bundled[0], judge=3)
     table.answer("It rains.")
     table.answer("Too short.")
-    both = {score: {role: {"basis": "", "score": score} for role in ("poet", "critic")} for score in (1, 2, 9)}
+    both = {
+        score: {role: {"basis": "", "score": score} for role in ("poet", "critic")}
+        for score in (1, 2, 9)
+    }
     table.answer(dict(zip(table.asked.seats, both.values(), strict=True)))
     assert table.scores[POET] == {"judge": 2}
 
@@ -211,51 +279,120 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
     ("text", "words"),
     [
         (TEXT.replace("name: verse\n", ""), "line 1: name is missing"),
-        (TEXT.replace("name: verse", "name: My Verse"), "line 2: name: wanted a name of small letters"),
+        (
+            TEXT.replace("name: verse", "name: My Verse"),
+            "line 2: name: wanted a name of small letters",
+        ),
         (TEXT + "round: 3\n", "line 11: round: unknown key 'round'; did you mean 'rounds'"),
         (TEXT + "rounds: 0\n", "line 11: rounds: wanted a whole number from 1 on, found 0"),
         (TEXT + "answers: songs\n", "line 11: answers: wanted comments or text"),
-        (TEXT.replace("editor: critic", "editor: poet"), "line 4: editor: writer, editor and judge are three roles"),
-        (TEXT.replace("  write: Write about {subject}.\n", ""), "line 5: prompts: write is missing"),
-        (TEXT + ITEMS.replace("subject", "topic"), r"line 6: prompts\.write: .*variable.*'subject'"),
+        (
+            TEXT.replace("editor: critic", "editor: poet"),
+            "line 4: editor: writer, editor and judge are three roles",
+        ),
+        (
+            TEXT.replace("  write: Write about {subject}.\n", ""),
+            "line 5: prompts: write is missing",
+        ),
+        (
+            TEXT + ITEMS.replace("subject", "topic"),
+            r"line 6: prompts\.write: .*variable.*'subject'",
+        ),
         (TEXT.replace("{said} ", "") + ITEMS, r"line 7: prompts\.review: .* lacks {said}"),
         (TEXT.replace("  critic: was it true?\n", "") + ITEMS, "line 8: rubric: critic is missing"),
         (
             TEXT.replace("  critic:", "  critics:") + ITEMS,
             "line 10: rubric.critics: unknown role 'critics'; did you mean 'critic'",
         ),
-        (TEXT + ITEMS + "metric: blue\n", "line 14: metric: wanted bleu, chrf or package.module:function, found blue"),
-        (TEXT + ITEMS + "metric: bleu\n", "line 14: metric: bleu wants items with a field reference, and language"),
+        (
+            TEXT + ITEMS + "metric: blue\n",
+            "line 14: metric: wanted bleu, chrf or package.module:function, found blue",
+        ),
+        (
+            TEXT + ITEMS + "metric: bleu\n",
+            "line 14: metric: bleu wants items with a field reference, and language",
+        ),
         (TEXT + ITEMS + "metric: nowhere:to\n", "line 14: metric: nowhere:to cannot be imported"),
         (TEXT + ITEMS + "  - {id: fog, subject: fog}\n", r"line 14: items\[2\]: .*no reference"),
-        (TEXT + ITEMS + "  - {id: a, subject: b, reference: c, extra: d}\n", r"line 14: items\[2\]: no field extra"),
-        (TEXT + "items:\n  - {said: x}\n", r"line 12: items\[0\]\.said: said has a meaning of its own"),
-        (TEXT + "fields: [subject, said]\n", r"line 11: fields\[1\]: said has a meaning of its own"),
+        (
+            TEXT + ITEMS + "  - {id: a, subject: b, reference: c, extra: d}\n",
+            r"line 14: items\[2\]: no field extra",
+        ),
+        (
+            TEXT + "items:\n  - {said: x}\n",
+            r"line 12: items\[0\]\.said: said has a meaning of its own",
+        ),
+        (
+            TEXT + "fields: [subject, said]\n",
+            r"line 11: fields\[1\]: said has a meaning of its own",
+        ),
         (TEXT + "fields: [subject, class]\n", r"line 11: fields\[1\]: class is a word of Python"),
         (TEXT + "fields: [subject, subject]\n", r"line 11: fields\[1\]: subject is named twice"),
-        (TEXT + "items:\n  - {subject: a, my key: x}\n", r"line 12: items\[0\]\.my key: wanted the name of a field"),
-        (TEXT + "items:\n  - {subject: [a, b]}\n", r"line 12: items\[0\]\.subject: wanted a text or a number, found a list"),
+        (
+            TEXT + "items:\n  - {subject: a, my key: x}\n",
+            r"line 12: items\[0\]\.my key: wanted the name of a field",
+        ),
+        (
+            TEXT + "items:\n  - {subject: [a, b]}\n",
+            r"line 12: items\[0\]\.subject: wanted a text or a number, found a list",
+        ),
         (TEXT + "items:\n  - {subject: }\n", r"line 12: items\[0\]: item 1: no subject"),
         (TEXT.replace("kind: task", "kind: tsk"), "line 1: kind: wanted kind: task, found 'tsk'"),
         (TEXT.replace("kind: task\n", ""), "line 1: kind is missing: wanted kind: task"),
-        (TEXT.replace("  review:", "  reviev:"), r"line 7: prompts\.reviev: unknown key 'reviev'; did you mean 'review'"),
-        (TEXT + ITEMS.replace("id: snow", "id: rain"), r"line 13: items\[1\]: .*id 'rain'.* line 12"),
+        (
+            TEXT.replace("  review:", "  reviev:"),
+            r"line 7: prompts\.reviev: unknown key 'reviev'; did you mean 'review'",
+        ),
+        (
+            TEXT + ITEMS.replace("id: snow", "id: rain"),
+            r"line 13: items\[1\]: .*id 'rain'.* line 12",
+        ),
         (TEXT, r"line 6: prompts\.write: .*subject.*add items or fields"),
         (TEXT + "vote: most\n", "line 11: vote: wanted mean or median, found 'most'"),
-        (TEXT.replace("  critic: was it true?", "  critic: true in {number}?") + ITEMS, r"line 10: rubric\.critic: .*'number'"),
-        (TEXT.replace("writer: poet", "writer: referee"), "line 3: writer: referee cannot be the name of a role"),
-        (TEXT.replace("writer: poet", "writer: class"), "line 3: writer: class cannot be the name of a role"),
-        (TEXT.replace("Write about {subject}.", "[a, b]"), r"line 6: prompts\.write: wanted the words .*, found a list"),
-        (TEXT.replace("Write about {subject}.", "12"), r"line 6: prompts\.write: wanted the words .*, found 12"),
-        (TEXT.replace("Write about {subject}.", "!!binary aGk="), r"line 6: prompts\.write: wanted the words .*, found b'hi'"),
-        (TEXT.replace("Write about {subject}.", "!!python/name:os.system"), "line 6: not readable as YAML: .*tag"),
-        (TEXT + "items: !!python/object/apply:os.system [echo]\n", "line 11: items: .*!!python/object/apply:os.system"),
+        (
+            TEXT.replace("  critic: was it true?", "  critic: true in {number}?") + ITEMS,
+            r"line 10: rubric\.critic: .*'number'",
+        ),
+        (
+            TEXT.replace("writer: poet", "writer: referee"),
+            "line 3: writer: referee cannot be the name of a role",
+        ),
+        (
+            TEXT.replace("writer: poet", "writer: class"),
+            "line 3: writer: class cannot be the name of a role",
+        ),
+        (
+            TEXT.replace("Write about {subject}.", "[a, b]"),
+            r"line 6: prompts\.write: wanted the words .*, found a list",
+        ),
+        (
+            TEXT.replace("Write about {subject}.", "12"),
+            r"line 6: prompts\.write: wanted the words .*, found 12",
+        ),
+        (
+            TEXT.replace("Write about {subject}.", "!!binary aGk="),
+            r"line 6: prompts\.write: wanted the words .*, found b'hi'",
+        ),
+        (
+            TEXT.replace("Write about {subject}.", "!!python/name:os.system"),
+            "line 6: not readable as YAML: .*tag",
+        ),
+        (
+            TEXT + "items: !!python/object/apply:os.system [echo]\n",
+            "line 11: items: .*!!python/object/apply:os.system",
+        ),
         (TEXT + "items: !!set {a}\n", "line 11: items: .*!!set"),
         (TEXT + "rounds: 99999999999999999999\n", "line 11: rounds: wanted a whole number"),
         (TEXT + "name: other\n", "line 11: name is given twice, first in line 2"),
-        (TEXT + "items:\n  - {id: a, subject: b, id: c}\n", r"line 12: items\[0\]\.id is given twice"),
+        (
+            TEXT + "items:\n  - {id: a, subject: b, id: c}\n",
+            r"line 12: items\[0\]\.id is given twice",
+        ),
         (TEXT + "items: &a [*a]\n", "line 11: items.*refers to itself"),
-        (TEXT + "items:\n  - {subject: yes}\n", r"line 12: items\[0\]\.subject: .*found True: .*quotes"),
+        (
+            TEXT + "items:\n  - {subject: yes}\n",
+            r"line 12: items\[0\]\.subject: .*found True: .*quotes",
+        ),
         (TEXT + 'about: "\\uD800"\n', "line 11: about: .*half a character"),
         (TEXT + "over: ___\n", "line 11: over: wanted one word"),
         (TEXT + BOMB, "line 1.: items: more than 100,000 values"),

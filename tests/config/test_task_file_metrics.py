@@ -1,4 +1,5 @@
-"""Functions of one's own that measure texts of a task file: where they are found, what is wrong with them, what a run keeps."""
+"""Functions of one's own that measure texts of a task file: where they are found, what is wrong
+with them, what a run keeps."""
 
 import sys
 
@@ -40,14 +41,19 @@ def test_it_is_found_beside_the_file_first(file, measures, tmp_path, monkeypatch
     measures("VALUE = 0.5\n", "own_sibling.py")
     assert task_class(path).measure.of("x", None) == 0.5
     measures("def long(text, item):\n    return 0.75\n", "own_package/own_long.py")
-    assert task_class(file(TEXT + ITEMS + "metric: own_package.own_long:long\n")).measure.of("x", None) == 0.75
+    assert (
+        task_class(file(TEXT + ITEMS + "metric: own_package.own_long:long\n")).measure.of("x", None)
+        == 0.75
+    )
 
 
 def test_two_folders_may_have_files_of_one_name(measures, tmp_path):
     for number, folder in enumerate(("a", "b")):
         measures(f"def short(text, item):\n    return {number}\n", f"{folder}/own_measures.py")
         (tmp_path / folder / "verse.yaml").write_text(TEXT + OWN)
-    assert [task_class(str(tmp_path / each / "verse.yaml")).measure.of("", None) for each in "ab"] == [0, 1]
+    assert [
+        task_class(str(tmp_path / each / "verse.yaml")).measure.of("", None) for each in "ab"
+    ] == [0, 1]
 
 
 def test_another_function_is_refused_by_name_and_seen_in_the_signature(file, measures, tmp_path):
@@ -57,7 +63,9 @@ def test_another_function_is_refused_by_name_and_seen_in_the_signature(file, mea
     measures('"""Measures."""\n\n' + SHORT.replace("return", "# by length\n    return"))
     assert resume(first.path).state == "done"
     measures(SHORT.replace("<=", "<"))
-    with pytest.raises(ReplayError, match=r"metric \(own_measures\.short@\w+, now own_measures\.short@\w+\)"):
+    with pytest.raises(
+        ReplayError, match=r"metric \(own_measures\.short@\w+, now own_measures\.short@\w+\)"
+    ):
         resume(first.path)
     second = run(path, BOTS, store=tmp_path / "runs")
     signatures = {each.data["results"][0]["signature"] for each in (first, second)}
@@ -77,12 +85,21 @@ def test_a_function_without_a_source_is_named_and_told(file, measures, tmp_path)
     ("source", "words"),
     [
         ("def short(text):\n    return 1\n", "wanted a function of a text and the item"),
-        ("def short(text, item, limit):\n    return 1\n", "wanted a function of a text and the item"),
+        (
+            "def short(text, item, limit):\n    return 1\n",
+            "wanted a function of a text and the item",
+        ),
         ("async def short(text, item):\n    return 1\n", "must not be async"),
         ("def short(text, item):\n    return 1 / len(text)\n", "item 'rain'.*ZeroDivisionError"),
-        ("def short(text, item):\n    return item.subjekt\n", "item 'rain'.*AttributeError.*subjekt"),
+        (
+            "def short(text, item):\n    return item.subjekt\n",
+            "item 'rain'.*AttributeError.*subjekt",
+        ),
         ("def short(text, item):\n    raise SystemExit\n", "item 'rain'.*SystemExit"),
-        ("def short(text, item):\n    return 'good'\n", "gave 'good' for item 'rain': wanted a number from 0 to 1"),
+        (
+            "def short(text, item):\n    return 'good'\n",
+            "gave 'good' for item 'rain': wanted a number from 0 to 1",
+        ),
         ("def short(text, item):\n    return float('nan')\n", "gave nan for item 'rain'"),
         ("def short(text, item):\n    return 7\n", "gave 7 for item 'rain'"),
         ("def short(text, item):\n    return -0.1\n", "gave -0.1 for item 'rain'"),
@@ -100,11 +117,20 @@ def test_a_faulty_function_is_told_before_anybody_is_asked(file, measures, sourc
 
 def test_it_is_tried_on_every_item_of_a_dataset(file, measures, tmp_path):
     measures("def short(text, item):\n    return float(item.reference)\n")
-    (tmp_path / "own.jsonl").write_text('{"subject": "fog", "reference": "0.5"}\n{"subject": "ice", "reference": "much"}\n')
+    (tmp_path / "own.jsonl").write_text(
+        '{"subject": "fog", "reference": "0.5"}\n{"subject": "ice", "reference": "much"}\n'
+    )
     path = file(TEXT + FIELDS + "metric: own_measures:short\n")
     task_class(path)  # without an item there is nothing to try
-    with pytest.raises(UsageError, match=r"line 12: metric: own_measures:short failed for item '2'.*much"):
-        run(path, {"a": lambda view: pytest.fail("asked"), "b": "bot/null"}, dataset=tmp_path / "own.jsonl", store=tmp_path / "r")
+    with pytest.raises(
+        UsageError, match=r"line 12: metric: own_measures:short failed for item '2'.*much"
+    ):
+        run(
+            path,
+            {"a": lambda view: pytest.fail("asked"), "b": "bot/null"},
+            dataset=tmp_path / "own.jsonl",
+            store=tmp_path / "r",
+        )
 
 
 def test_without_items_it_is_given_none(file, measures):
@@ -121,25 +147,44 @@ def test_what_has_no_value_is_missing_and_not_zero(file, measures):
     measures("def short(text, item):\n    return None if text == 'wet' else 0.5\n")
     kind = task_class(file(TEXT + OWN))
     found = play(kind(rounds=2), said(["dry", "wet"], ["x"]), item=kind.bundled[0]).scores
-    assert (found[POET]["short"], found[CRITIC]["short"], found[CRITIC]["improvement"]) == (None, None, None)
-    assert play(kind(), said(["dry"], ["x"]), item=kind.bundled[0]).scores[CRITIC]["improvement"] == 0
+    assert (found[POET]["short"], found[CRITIC]["short"], found[CRITIC]["improvement"]) == (
+        None,
+        None,
+        None,
+    )
+    assert (
+        play(kind(), said(["dry"], ["x"]), item=kind.bundled[0]).scores[CRITIC]["improvement"] == 0
+    )
 
 
 @pytest.mark.parametrize("fault", ["1 / 0", "2", "float('inf')", "'x'"])
 def test_a_function_that_fails_later_names_itself_and_the_item(file, measures, fault):
     measures(f"def short(text, item):\n    return {fault} if text else 0\n")
     kind = task_class(file(TEXT + OWN))
-    with pytest.raises(TaskError, match=r"verse\.yaml, line 14: metric: own_measures:short .*item 'rain'"):
+    with pytest.raises(
+        TaskError, match=r"verse\.yaml, line 14: metric: own_measures:short .*item 'rain'"
+    ):
         play(kind(), said(["wet"], ["x"]), item=kind.bundled[0])
 
 
 def test_counts_are_kept_for_the_whole_corpus(file, tmp_path):
-    result = command("run", EXAMPLES / "summary.yaml", "-m", "a=bot/writer", "-m", "b=bot/writer", "--json", cwd=tmp_path).json
+    result = command(
+        "run",
+        EXAMPLES / "summary.yaml",
+        "-m",
+        "a=bot/writer",
+        "-m",
+        "b=bot/writer",
+        "--json",
+        cwd=tmp_path,
+    ).json
     found = command("show", result["run"]["id"], "--part", "corpus", cwd=tmp_path).out
     assert "chrf" in found
     assert "writer" in found
     kind = task_class(file(TEXT + ITEMS + CHRF))
-    notes = play(kind(rounds=2), said(["Rain.", "The rain."], ["Longer."]), item=kind.bundled[0]).notes
+    notes = play(
+        kind(rounds=2), said(["Rain.", "The rain."], ["Longer."]), item=kind.bundled[0]
+    ).notes
     (counted,) = [note["overlap"] for note in notes if "overlap" in note]
     assert counted["poet"] == counted["critic"]  # comments are worth what the writer makes of them
     kind = task_class(file(TEXT + ITEMS + CHRF + "answers: text\n"))

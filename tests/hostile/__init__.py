@@ -1,4 +1,5 @@
-"""Programs that attack the sandbox and its verdicts. Each really tries, and would be judged correct if it succeeded."""
+"""Programs that attack the sandbox and its verdicts. Each really tries, and would be judged correct
+if it succeeded."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ TESTS = ("assert answer(20) == 42", "assert answer(3) == 8")
 
 @dataclass(frozen=True)
 class Attack:
-    """A program, the tests that it must not pass, and how it has to fail: a fault that shows that it ran."""
+    """A program, the tests that it must not pass, and how it has to fail: a fault that shows that
+    it ran."""
 
     code: str
     fault: str = "AssertionError"  # how its first fault begins
@@ -49,7 +51,10 @@ class Attack:
 
     def filled(self, **words: object) -> str:
         code = self.code + (REACHED if "def attack(" in self.code else "")
-        numbers = {name: both[MACHINES[platform.machine()][1]] for name, both in {**REFUSED, **NOT_IN_PROGRAMS}.items()}
+        numbers = {
+            name: both[MACHINES[platform.machine()][1]]
+            for name, both in {**REFUSED, **NOT_IN_PROGRAMS}.items()
+        }
         text = f"{BEGIN}\nNR = {numbers!r}\n{code}"
         for name, value in words.items():
             text = text.replace(f"@{name}@", str(value))

@@ -1,8 +1,10 @@
-"""Become an ordinary user and run a module, on a machine where all that Python needs may lie in root's closed home.
+"""Become an ordinary user and run a module, on a machine where all that Python needs may lie in
+root's closed home.
 
     python tests/hostile/user.py UID MODULE [ARGUMENTS]
 
-A private mount namespace shows the closed folders empty but for the interpreter, the environment and the project.
+A private mount namespace shows the closed folders empty but for the interpreter, the environment
+and the project.
 """
 
 import ctypes
@@ -27,13 +29,20 @@ def mount(what: str, place: Path, kind: str | None, flags: int, options: str | N
 
 def closed_above(place: Path) -> Path | None:
     """The outermost folder on the way to a place that others may not enter."""
-    return next((each for each in [*reversed(place.parents), place] if not each.stat().st_mode & 0o001), None)
+    return next(
+        (each for each in [*reversed(place.parents), place] if not each.stat().st_mode & 0o001),
+        None,
+    )
 
 
 def open_up(places: list[Path]) -> None:
     done(LIBC.unshare(NEW_MOUNTS))
     mount("none", Path("/"), None, RECURSIVE | PRIVATE, None)
-    held = [(place, closed, os.open(place, os.O_PATH)) for place in places if (closed := closed_above(place)) is not None]
+    held = [
+        (place, closed, os.open(place, os.O_PATH))
+        for place in places
+        if (closed := closed_above(place)) is not None
+    ]
     for closed in {each for _, each, _ in held}:
         mount("tmpfs", closed, "tmpfs", 0, "mode=0755")
     for place, _, descriptor in held:

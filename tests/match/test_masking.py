@@ -62,7 +62,20 @@ Sono Claude, sviluppato da Anthropic.
 作为GPT-4，我投资5
 私はChatGPTです
 """.strip().splitlines()
-NAMES = ("gpt", "claude", "gemini", "qwen", "llama", "deepseek", "openai", "anthropic", "google", "文心", "通义", "阿里")
+NAMES = (
+    "gpt",
+    "claude",
+    "gemini",
+    "qwen",
+    "llama",
+    "deepseek",
+    "openai",
+    "anthropic",
+    "google",
+    "文心",
+    "通义",
+    "阿里",
+)
 
 
 @pytest.mark.parametrize("text", CLAIMS)
@@ -198,14 +211,31 @@ def test_a_name_of_the_run_that_belongs_to_the_item_stays(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["-- zebra", "Written by Zebra", "Lions\n-- zebra", "— Zebra", "Ich bin der Titan.", "Je suis la nova."]
+    "text",
+    [
+        "-- zebra",
+        "Written by Zebra",
+        "Lions\n-- zebra",
+        "— Zebra",
+        "Ich bin der Titan.",
+        "Je suis la nova.",
+    ],
 )
 def test_a_name_that_is_a_plain_word_signs_nothing(text):
     assert masked(text, frozenset({"zebra"})) == (text, [])
 
 
 @pytest.mark.parametrize(
-    "piece", ["-- ", "Signed: ", "Written by zebra-9000 ", "— zebra-9000\n", "我是模型", "Ich bin das Modell ", '\n*_"']
+    "piece",
+    [
+        "-- ",
+        "Signed: ",
+        "Written by zebra-9000 ",
+        "— zebra-9000\n",
+        "我是模型",
+        "Ich bin das Modell ",
+        '\n*_"',
+    ],
 )
 def test_no_text_keeps_the_mask_busy(piece):
     began = time.process_time()
@@ -213,18 +243,28 @@ def test_no_text_keeps_the_mask_busy(piece):
     assert time.process_time() - began < 2
 
 
-@pytest.mark.parametrize("text", ["\ue000 I am Claude \ue003", "\ue001\ue002 as GPT-4, I", "I am \ue000 and Claude"])
+@pytest.mark.parametrize(
+    "text", ["\ue000 I am Claude \ue003", "\ue001\ue002 as GPT-4, I", "I am \ue000 and Claude"]
+)
 def test_signs_of_no_script_do_not_confuse_the_search(text):
     hidden, leaks = masked(text, NOBODY)
-    assert hidden == text.replace("Claude", MASK).replace("GPT-4", MASK) if leaks else hidden == text
+    assert (
+        hidden == text.replace("Claude", MASK).replace("GPT-4", MASK) if leaks else hidden == text
+    )
 
 
 def test_only_the_name_is_taken_out_and_the_claim_is_told():
-    assert masked("Well. As GPT-4, I pay 5.", NOBODY) == (f"Well. As {MASK}, I pay 5.", ["As GPT-4"])
+    assert masked("Well. As GPT-4, I pay 5.", NOBODY) == (
+        f"Well. As {MASK}, I pay 5.",
+        ["As GPT-4"],
+    )
 
 
 @settings(deadline=None)
-@given(st.lists(st.sampled_from(CLAIMS) | st.text(max_size=20), max_size=5), st.sampled_from(["\n", "\n\n", "\t", '"', "\\"]))
+@given(
+    st.lists(st.sampled_from(CLAIMS) | st.text(max_size=20), max_size=5),
+    st.sampled_from(["\n", "\n\n", "\t", '"', "\\"]),
+)
 def test_a_json_reply_stays_one_and_its_claims_are_masked_inside(said, between):
     text = between.join(said)
     reply = json.dumps({"reason": text, "coins": 5}, ensure_ascii=False)
@@ -250,7 +290,14 @@ def test_a_text_without_any_name_is_unchanged(text, names):
 
 
 @settings(deadline=None)
-@given(st.lists(st.sampled_from([*CLAIMS, "I am", "as", "Claude", "GPT-4", "I", ",", "made by", "我是", "Monet"]), max_size=8))
+@given(
+    st.lists(
+        st.sampled_from(
+            [*CLAIMS, "I am", "as", "Claude", "GPT-4", "I", ",", "made by", "我是", "Monet"]
+        ),
+        max_size=8,
+    )
+)
 def test_masking_twice_finds_nothing_new(words):
     once, _ = masked(" ".join(words), NOBODY)
     assert masked(once, NOBODY) == (once, [])
@@ -275,8 +322,13 @@ def test_others_read_the_mask_and_the_leak_is_recorded():
         heard.append(view.text)
         return "fine"
 
-    cast = {Seat("speaker"): Python(lambda view: "I am Claude.", {}, "a"), Seat("listener"): Python(listen, {}, "b")}
+    cast = {
+        Seat("speaker"): Python(lambda view: "I am Claude.", {}, "a"),
+        Seat("listener"): Python(listen, {}, "b"),
+    }
     outcome = asyncio.run(Match(Talk(), cast).play())
     assert "Claude" not in heard[0]
     assert MASK in heard[0]
-    assert [(each.kind, each.detail, each.outcome) for each in outcome.violations] == [("identity", "I am Claude", "masked")]
+    assert [(each.kind, each.detail, each.outcome) for each in outcome.violations] == [
+        ("identity", "I am Claude", "masked")
+    ]

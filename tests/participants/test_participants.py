@@ -1,4 +1,5 @@
-"""Participants: each kind answers a view, and what is wrong with one is said before the first call."""
+"""Participants: each kind answers a view, and what is wrong with one is said before the first
+call."""
 
 import asyncio
 import json
@@ -35,7 +36,10 @@ GAME = PublicGoods()
 
 def view_of(*said, expect=None, examples=None, round=1, attempt=0, seed=0):
     """The view of a seat that heard the first of these words, said the second, and so on."""
-    turns = [Turn("assistant" if n % 2 else "user", text) for n, text in enumerate(said or ("How many?",))]
+    turns = [
+        Turn("assistant" if n % 2 else "user", text)
+        for n, text in enumerate(said or ("How many?",))
+    ]
     reader = expect or Amount("coins", 0, 10)
     return View(PLAYER, round, attempt, turns, b"", reader, examples, Privy(GAME, None, seed))
 
@@ -67,7 +71,11 @@ def said(participant, *views):
         ("vllm/Qwen/Qwen3-32B", "Qwen3-32B", "vllm/Qwen/Qwen3-32B"),
         ("ollama/llama3:8b", "llama3-8b", "ollama/llama3:8b"),
         ("python/my.players:first", "first", "python/my.players:first"),
-        ("http/http://127.0.0.1:80/play?a=b", "127.0.0.1-80-play", "http/http://127.0.0.1:80/play?a=b"),
+        (
+            "http/http://127.0.0.1:80/play?a=b",
+            "127.0.0.1-80-play",
+            "http/http://127.0.0.1:80/play?a=b",
+        ),
         ("me@home=human/terminal", "me@home", "human/terminal"),
         ("scripted/a/b.txt", "b.txt", "scripted/a/b.txt"),
     ],
@@ -420,9 +428,12 @@ def test_a_provider_that_is_not_ours_gets_its_address_in_full(monkeypatch):
         ("python/players:play", {"api_key": "x"}, "api_key_env"),
     ],
 )
-def test_a_function_that_cannot_be_used_is_told_at_the_start(tmp_path, monkeypatch, model, options, says_what):
+def test_a_function_that_cannot_be_used_is_told_at_the_start(
+    tmp_path, monkeypatch, model, options, says_what
+):
     (tmp_path / "players.py").write_text(
-        "NUMBER = 1\nclass Player:\n    def first(view): return 'first'\ndef play(view, coins: int = 2): return str(coins)\n"
+        "NUMBER = 1\nclass Player:\n    def first(view): return 'first'\n"
+        "def play(view, coins: int = 2): return str(coins)\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -452,7 +463,9 @@ def served(*answers, url="", views=(), **options):
 
 def test_a_service_is_sent_the_view_and_answers_with_a_reply():
     view = view_of("How many?", "Five.", "And now?", round=2, attempt=1)
-    [reply, plain], server = served({"reply": "Six.", "model": "mine"}, "Seven.", views=(view, view))
+    [reply, plain], server = served(
+        {"reply": "Six.", "model": "mine"}, "Seven.", views=(view, view)
+    )
     assert server.asked[0].path == "/v1"
     assert server.asked[0].body == {
         "seat": "Player 1",
@@ -465,7 +478,12 @@ def test_a_service_is_sent_the_view_and_answers_with_a_reply():
         ],
         "schema": Amount("coins", 0, 10).schema,
     }
-    assert (reply.content, reply.model, plain.content, plain.model) == ("Six.", "mine", "Seven.", None)
+    assert (reply.content, reply.model, plain.content, plain.model) == (
+        "Six.",
+        "mine",
+        "Seven.",
+        None,
+    )
     assert reply.latency > 0
 
 
@@ -481,7 +499,10 @@ DEEP = b"[" * 1000 + b"]" * 1000
 @pytest.mark.parametrize("name", [b"reply", b"error", b"message"])
 @pytest.mark.parametrize("status", [200, 400])
 def test_a_service_that_nests_too_deep_is_a_fault_and_no_crash(name, status):
-    for body in (b'{"%s": %s}' % (name, DEEP), b'{"error": {"message": %s, "code": %s, "type": %s}}' % (DEEP, DEEP, DEEP)):
+    for body in (
+        b'{"%s": %s}' % (name, DEEP),
+        b'{"error": {"message": %s, "code": %s, "type": %s}}' % (DEEP, DEEP, DEEP),
+    ):
         with pytest.raises(ParticipantError) as told:
             served(sent(body, status))
         assert len(str(told.value)) < 700
@@ -515,14 +536,18 @@ def test_a_value_in_a_services_address_is_not_shown(monkeypatch):
                 assert server.asked[0].path == "/v1/gw-0123456789abcdef/?key=gw-0123456789abcdef"
                 await service.close()
 
-    with pytest.raises(Refused, match=r"/v1/\$\{GATEWAY\}/: HTTP 401: no entry for \[key\] ") as told:
+    with pytest.raises(
+        Refused, match=r"/v1/\$\{GATEWAY\}/: HTTP 401: no entry for \[key\] "
+    ) as told:
         asyncio.run(ask())
     assert "gw-" not in str(told.value)
 
 
 def test_a_services_key_goes_into_the_header_and_nowhere_else(monkeypatch):
     monkeypatch.setenv("MY_CREDENTIAL", "my-secret-credential")
-    [reply], server = served(echo_of_the_key(200, lambda said: {"reply": said}), api_key_env="MY_CREDENTIAL")
+    [reply], server = served(
+        echo_of_the_key(200, lambda said: {"reply": said}), api_key_env="MY_CREDENTIAL"
+    )
     assert server.asked[0].headers["authorization"] == "Bearer my-secret-credential"
     assert reply.content == "Bearer [key]"
     with pytest.raises(Refused, match=r"HTTP 403: \"no, Bearer \[key\]\""):
@@ -584,7 +609,10 @@ def test_the_system_text_is_an_option_and_folding_is_yes_or_no():
 
     user = {"role": "user", "content": "How many?"}
     assert asyncio.run(speak()) == [user]
-    assert asyncio.run(speak(system="Be brief.")) == [{"role": "system", "content": "Be brief."}, user]
+    assert asyncio.run(speak(system="Be brief.")) == [
+        {"role": "system", "content": "Be brief."},
+        user,
+    ]
     folded = asyncio.run(speak(system="Be brief.", no_system_role="on"))
     assert folded == [{"role": "user", "content": "Be brief.\n\nHow many?"}]
     with pytest.raises(UsageError, match="true or false"):
@@ -600,7 +628,9 @@ class Quiz(Task):
     async def play(self, referee, student):
         await referee.ask(student, "Ready?")
         for question in ("2+2?", "3+3?"):
-            await referee.ask(student, question, examples=[Example("1+1?", "2"), Example("0+1?", "1")])
+            await referee.ask(
+                student, question, examples=[Example("1+1?", "2"), Example("0+1?", "1")]
+            )
         return {student: 1}
 
     def metrics(self, seats):
@@ -611,9 +641,20 @@ class Quiz(Task):
 def test_examples_stand_once_before_the_question_they_belong_to_and_roles_alternate(folded):
     provider = Listening()
     asyncio.run(Match(Quiz(), {Seat("student"): Model(provider, "Be brief.", folded)}).play())
-    first = [("user", "Be brief.\n\nReady?")] if folded else [("system", "Be brief."), ("user", "Ready?")]
+    first = (
+        [("user", "Be brief.\n\nReady?")]
+        if folded
+        else [("system", "Be brief."), ("user", "Ready?")]
+    )
     shown = [("user", "1+1?"), ("assistant", "2"), ("user", "0+1?"), ("assistant", "1")]
-    last = [*first, ("assistant", "fine"), *shown, ("user", "2+2?"), ("assistant", "fine"), ("user", "3+3?")]
+    last = [
+        *first,
+        ("assistant", "fine"),
+        *shown,
+        ("user", "2+2?"),
+        ("assistant", "fine"),
+        ("user", "3+3?"),
+    ]
     assert provider.requests == [first, last[:-2], last]
     roles = [role for role, _ in last if role != "system"]
     assert roles == ["user", "assistant"] * (len(roles) // 2) + ["user"]
@@ -621,7 +662,8 @@ def test_examples_stand_once_before_the_question_they_belong_to_and_roles_altern
 
 def test_the_digest_of_examples_is_kept_with_the_reply():
     views = [
-        view_of("2+2?", expect=Text(), examples=given) for given in (None, (0, (Example("1", "2"),)), (0, (Example("1", "3"),)))
+        view_of("2+2?", expect=Text(), examples=given)
+        for given in (None, (0, (Example("1", "2"),)), (0, (Example("1", "3"),)))
     ]
     none, one, other = [reply.sent for reply in said(Model(Listening()), *views)]
     assert none is None
@@ -644,7 +686,12 @@ def test_a_server_never_sees_more_at_once_than_the_limit_of_its_model(tmp_path):
         async with Server(says('{"coins": 5}'), pause=0.02) as server:
             model = {"model": "vllm/m", "base_url": server.url, **options}
             result = await parley.run_async(
-                "public_goods", {"a": model, "b": "bot/altruist"}, repeats=8, store=tmp_path, concurrency=8, rounds=2
+                "public_goods",
+                {"a": model, "b": "bot/altruist"},
+                repeats=8,
+                store=tmp_path,
+                concurrency=8,
+                rounds=2,
             )
             assert len(server.asked) == 16
             assert result.data["run"]["state"] == "done"
@@ -660,7 +707,9 @@ def test_a_key_shows_nowhere_in_a_run_that_fails(tmp_path, monkeypatch):
     async def season():
         async with Server(echo_of_the_key(401, lambda said: {"error": said})) as server:
             model = {"model": "vllm/m", "base_url": server.url, "api_key_env": "MY_CREDENTIAL"}
-            return await parley.run_async("public_goods", {"a": model, "b": "bot/altruist"}, repeats=1, store=tmp_path)
+            return await parley.run_async(
+                "public_goods", {"a": model, "b": "bot/altruist"}, repeats=1, store=tmp_path
+            )
 
     result = asyncio.run(season())
     assert result.data["run"]["state"] == "stopped"
@@ -670,7 +719,8 @@ def test_a_key_shows_nowhere_in_a_run_that_fails(tmp_path, monkeypatch):
 
 
 def test_planted_keys_are_in_nothing_that_a_run_writes_or_says(tmp_path, monkeypatch):
-    """An endpoint that repeats the key in words, errors and model names; then everything the run left is searched."""
+    """An endpoint that repeats the key in words, errors and model names; then everything the run
+    left is searched."""
     keys = {"MY_CREDENTIAL": "my-secret-credential", "OTHER_API_KEY": "sk-other-0123456789"}
     for name, key in keys.items():
         monkeypatch.setenv(name, key)
@@ -679,20 +729,50 @@ def test_planted_keys_are_in_nothing_that_a_run_writes_or_says(tmp_path, monkeyp
 
     async def season():
         def words(said):
-            return {**says(f'{{"coins": 5, "reason": "{said}"}}'), "model": said, "system_fingerprint": said}
+            return {
+                **says(f'{{"coins": 5, "reason": "{said}"}}'),
+                "model": said,
+                "system_fingerprint": said,
+            }
 
         echo = echo_of_the_key(200, words)
-        async with Server(echo, echo, echo_of_the_key(500, lambda said: {"error": said}), echo) as server:
+        async with Server(
+            echo, echo, echo_of_the_key(500, lambda said: {"error": said}), echo
+        ) as server:
             model = {"model": "vllm/m", "base_url": server.url, "api_key_env": "MY_CREDENTIAL"}
-            result = await parley.run_async("public_goods", {"a": model, "b": "bot/altruist"}, repeats=3, store=tmp_path / "runs")
-            outputs.extend([repr(result), result._repr_html_(), json.dumps(result.data), json.dumps(result.matches)])
+            result = await parley.run_async(
+                "public_goods",
+                {"a": model, "b": "bot/altruist"},
+                repeats=3,
+                store=tmp_path / "runs",
+            )
+            outputs.extend(
+                [
+                    repr(result),
+                    result._repr_html_(),
+                    json.dumps(result.data),
+                    json.dumps(result.matches),
+                ]
+            )
             outputs.extend(result.render("text", part) for part in ("pairs", "cost"))
 
     with monkeypatch.context() as patch:
         patch.chdir(tmp_path)
         asyncio.run(season())
-        for words in (["ls"], ["show", "last"], ["show", "last", "1"], ["audit", "last"], ["models"], ["doctor", "--no-calls"]):
-            said = subprocess.run([sys.executable, "-m", "parley", *words], capture_output=True, text=True, check=False)
+        for words in (
+            ["ls"],
+            ["show", "last"],
+            ["show", "last", "1"],
+            ["audit", "last"],
+            ["models"],
+            ["doctor", "--no-calls"],
+        ):
+            said = subprocess.run(
+                [sys.executable, "-m", "parley", *words],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             outputs += [said.stdout, said.stderr]
     kept = [path.read_bytes() for path in (tmp_path / "runs").rglob("*") if path.is_file()]
     assert kept
@@ -702,28 +782,53 @@ def test_planted_keys_are_in_nothing_that_a_run_writes_or_says(tmp_path, monkeyp
 
 
 def test_whatever_an_endpoint_sends_a_match_is_played_to_its_end(tmp_path):
-    odd = {**says("5 coins \ud800\0"), "model": "\ud800", "usage": {"prompt_tokens": 10**40, "completion_tokens": "x"}}
+    odd = {
+        **says("5 coins \ud800\0"),
+        "model": "\ud800",
+        "usage": {"prompt_tokens": 10**40, "completion_tokens": "x"},
+    }
 
     async def season():
         async with Server(sent(odd), says(None), says('<think>x</think>{"coins": 5}')) as server:
             model = {"model": "vllm/m", "base_url": server.url}
-            return await parley.run_async("public_goods", {"a": model, "b": "bot/altruist"}, repeats=1, store=tmp_path, rounds=1)
+            return await parley.run_async(
+                "public_goods",
+                {"a": model, "b": "bot/altruist"},
+                repeats=1,
+                store=tmp_path,
+                rounds=1,
+            )
 
     result = asyncio.run(season())
     assert result.data["run"]["state"] == "done"
-    assert [(each["kind"], each["count"]) for each in result.data["violations"]] == [("unreadable", 2)]
+    assert [(each["kind"], each["count"]) for each in result.data["violations"]] == [
+        ("unreadable", 2)
+    ]
 
 
 # People
 
 
-COMMAND = [sys.executable, "-m", "parley", "run", "public_goods", "-m", "me=human/terminal", "-m", "bot/altruist"]
+COMMAND = [
+    sys.executable,
+    "-m",
+    "parley",
+    "run",
+    "public_goods",
+    "-m",
+    "me=human/terminal",
+    "-m",
+    "bot/altruist",
+]
 COMMAND += ["--repeats", "1", "--set", "rounds=2", "--json"]
 
 
 def test_a_person_plays_through_a_pipe(tmp_path):
-    lines = '\n{\n"coins":\n5}\n\n10\n'  # an empty line first, an answer of several lines, the end without an empty line
-    ran = subprocess.run(COMMAND, input=lines, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    # an empty line first, an answer of several lines, the end without an empty line
+    lines = '\n{\n"coins":\n5}\n\n10\n'
+    ran = subprocess.run(
+        COMMAND, input=lines, capture_output=True, text=True, cwd=tmp_path, timeout=60
+    )
     assert ran.returncode == 0, ran.stderr
     payoff = {row["alias"]: row["mean"] for row in json.loads(ran.stdout)["results"]}
     assert payoff["me"] == pytest.approx(5 + 15 * 0.6 + 0 + 20 * 0.6)
@@ -732,14 +837,18 @@ def test_a_person_plays_through_a_pipe(tmp_path):
 
 
 def test_a_person_who_leaves_stops_the_run_so_that_it_can_be_resumed(tmp_path):
-    ran = subprocess.run(COMMAND, input="5\n\n", capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    ran = subprocess.run(
+        COMMAND, input="5\n\n", capture_output=True, text=True, cwd=tmp_path, timeout=60
+    )
     assert ran.returncode == 3, ran.stderr
     assert "the person left" in ran.stderr
 
 
 def test_a_person_plays_at_a_terminal(tmp_path):
     leader, terminal = pty.openpty()
-    with subprocess.Popen(COMMAND, stdin=terminal, stdout=subprocess.PIPE, stderr=terminal, cwd=tmp_path) as process:
+    with subprocess.Popen(
+        COMMAND, stdin=terminal, stdout=subprocess.PIPE, stderr=terminal, cwd=tmp_path
+    ) as process:
         os.close(terminal)
         shown = b""
         for _ in range(2):
@@ -790,7 +899,9 @@ def test_the_provider_and_participant_names_do_not_overlap():
     assert participants.kinds() == ["bot", "http", "human", "python", "scripted"]
 
 
-@pytest.mark.parametrize(("given", "said"), [("0", "at least 1"), ("many", "a whole number"), (-3, "at least 1")])
+@pytest.mark.parametrize(
+    ("given", "said"), [("0", "at least 1"), ("many", "a whole number"), (-3, "at least 1")]
+)
 def test_a_limit_that_is_none_is_refused(given, said):
     with pytest.raises(UsageError, match=said):
         participants.limit({"concurrency": given}, "concurrency", "a")

@@ -64,7 +64,9 @@ def marks(spec, skill, noise=1.0):
 
 def race(models=MODELS, stop=None, max_blocks=None, seed=0, task=None, items=()):
     stop = stop or Stop(half_width=0.5)
-    return planned("race", task or Meeting(), models, {}, items, 1, seed, stop=stop, max_blocks=max_blocks)
+    return planned(
+        "race", task or Meeting(), models, {}, items, 1, seed, stop=stop, max_blocks=max_blocks
+    )
 
 
 def ended(plan, skill, noise=1.0):
@@ -81,7 +83,9 @@ def ended(plan, skill, noise=1.0):
 def rows_of(specs, scores):
     """What counts of the matches played, as results see it."""
     return [
-        Observation(spec.block, number, alias, seat.role, "mark", scores[number].get(seat, {}).get("mark"))
+        Observation(
+            spec.block, number, alias, seat.role, "mark", scores[number].get(seat, {}).get("mark")
+        )
         for number, spec in specs.items()
         for seat, alias in spec.seats.items()
         if seat not in spec.idle
@@ -103,10 +107,13 @@ def test_in_cycles_everybody_sits_in_every_seat_once_a_block(models, seed, repea
     assert len(specs) == models * repeats
     for block in {spec.block for spec in specs}:
         for role in ("writer", "editor"):
-            assert Counter(spec.seats[Seat(role)] for spec in specs if spec.block == block) == dict.fromkeys(names, 1)
+            assert Counter(
+                spec.seats[Seat(role)] for spec in specs if spec.block == block
+            ) == dict.fromkeys(names, 1)
     assert all(spec.seats[Seat("writer")] != spec.seats[Seat("editor")] for spec in specs)
     assert [dict(spec.seats) for spec in specs] == [
-        dict(spec.seats) for spec in planned("cycles", Meeting(), names, {}, [], repeats, seed).next([])
+        dict(spec.seats)
+        for spec in planned("cycles", Meeting(), names, {}, [], repeats, seed).next([])
     ]
 
 
@@ -136,7 +143,9 @@ def test_an_open_table_seats_everybody_if_it_can():
     specs = planned("cycles", PublicGoods(), MODELS, {}, [], 2, 0).next([])
     assert [len(spec.seats) for spec in specs] == [6, 6]
     many = [f"m{n}" for n in range(13)]
-    assert {len(spec.seats) for spec in planned("cycles", PublicGoods(), many, {}, [], 1, 0).next([])} == {10}
+    assert {
+        len(spec.seats) for spec in planned("cycles", PublicGoods(), many, {}, [], 1, 0).next([])
+    } == {10}
 
 
 @pytest.mark.parametrize(
@@ -147,7 +156,12 @@ def test_an_open_table_seats_everybody_if_it_can():
         ("cycles", PublicGoods(), {"size": 11}, "seats 2 to 10"),
         ("race", Meeting(), {"stop": Stop(top=7)}, "only 6 models"),
         ("cycles", Meeting(), {"stop": Stop(), "max_blocks": -1}, "max_blocks must be at least 1"),
-        ("race", games.Spelling(), {"stop": Stop(target="these_items"), "items": ["a"]}, "new items"),
+        (
+            "race",
+            games.Spelling(),
+            {"stop": Stop(target="these_items"), "items": ["a"]},
+            "new items",
+        ),
         ("round_robin", Meeting(), {"stop": Stop(target="these_items")}, "not played on items"),
     ],
 )
@@ -157,7 +171,10 @@ def test_what_cannot_be_planned_is_refused(name, task, options, match):
         planned(name, task, MODELS, {}, items, 1, 0, **options)
 
 
-@pytest.mark.parametrize("wrong", [{"half_width": 0}, {"half_width": float("nan")}, {"alpha": 0}, {"alpha": 1}, {"top": 0}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"half_width": 0}, {"half_width": float("nan")}, {"alpha": 0}, {"alpha": 1}, {"top": 0}],
+)
 def test_a_stop_that_means_nothing_is_refused(wrong):
     with pytest.raises(UsageError):
         Stop(**wrong)
@@ -172,13 +189,19 @@ def test_a_race_finds_the_order_and_leaves_out_what_is_decided():
     for spec in specs.values():
         assert len(spec.idle) < 2  # a match that nobody needs is not played
     counted = Counter(
-        (spec.block, seat.role, alias) for spec in specs.values() for seat, alias in spec.seats.items() if seat not in spec.idle
+        (spec.block, seat.role, alias)
+        for spec in specs.values()
+        for seat, alias in spec.seats.items()
+        if seat not in spec.idle
     )
     assert set(counted.values()) == {1}
     full = [spec for spec in specs.values() if int(spec.block) <= 10]
     assert not any(spec.idle for spec in full)
     found = anytime(rows_of(specs, scores), "mark", Scale(1, 10, 0.5), 0.05, 2, repeats_of(specs))
-    order = {rank.alias: (rank.low, rank.high) for rank in ranks(block_means(rows_of(specs, scores)), found.pairs, frozenset())}
+    order = {
+        rank.alias: (rank.low, rank.high)
+        for rank in ranks(block_means(rows_of(specs, scores)), found.pairs, frozenset())
+    }
     assert order == {name: (n, n) for n, name in enumerate(MODELS, 1)}
 
 
@@ -189,7 +212,9 @@ def test_a_race_for_the_top_needs_less_and_can_be_lower_is_better():
     assert len(top) < 0.7 * len(full)
     lower, *_ = ended(race(stop=Stop(half_width=0.5, top=2), task=Meeting(better="lower")), SKILL)
     late = [spec for spec in lower.values() if spec.idle]
-    spared = Counter(alias for spec in late for seat, alias in spec.seats.items() if seat in spec.idle)
+    spared = Counter(
+        alias for spec in late for seat, alias in spec.seats.items() if seat in spec.idle
+    )
     assert spared["m0"] > max(spared["m3"], spared["m4"])  # the highest mark is the first to be out
 
 
@@ -200,8 +225,16 @@ def test_a_plan_is_a_pure_function_of_what_is_finished():
     blocks = gathered(specs, scores)
     fresh = race(seed=3)
     assert fresh.next(blocks) == end  # asked once, about everything
-    assert [spec.number for spec in fresh.next([])] == [spec.number for spec in race(seed=3).next([])]  # and about the start
-    other = [Block(block.name, {n: {seat: {"mark": 5.0} for seat in by} for n, by in block.scores.items()}) for block in blocks]
+    # and about the start
+    assert [spec.number for spec in fresh.next([])] == [
+        spec.number for spec in race(seed=3).next([])
+    ]
+    other = [
+        Block(
+            block.name, {n: {seat: {"mark": 5.0} for seat in by} for n, by in block.scores.items()}
+        )
+        for block in blocks
+    ]
     assert fresh.next(other) == race(seed=3).next(other)  # the same blocks of another run
     some = blocks[: len(blocks) // 2]
     again = fresh.next(some)
@@ -213,12 +246,19 @@ def test_the_middle_of_a_batch_asks_for_the_rest_of_it():
     plan = race()
     first = plan.next([])
     assert len(first) >= 64
-    done = Block(first[0].block, {spec.number: marks(spec, SKILL) for spec in first if spec.block == first[0].block})
-    assert [spec.number for spec in plan.next([done])] == [spec.number for spec in first if spec.block != first[0].block]
+    done = Block(
+        first[0].block,
+        {spec.number: marks(spec, SKILL) for spec in first if spec.block == first[0].block},
+    )
+    assert [spec.number for spec in plan.next([done])] == [
+        spec.number for spec in first if spec.block != first[0].block
+    ]
 
 
 def stable(stop, items=(), models=MODELS[:3], max_blocks=None, repeats=1, task=None, name="cycles"):
-    return planned(name, task or Meeting(), models, {}, items, repeats, 0, stop=stop, max_blocks=max_blocks)
+    return planned(
+        name, task or Meeting(), models, {}, items, repeats, 0, stop=stop, max_blocks=max_blocks
+    )
 
 
 def test_until_stable_ends_when_every_half_width_is_small():
@@ -245,10 +285,13 @@ def test_a_bound_on_the_blocks_is_a_budget_and_items_are_exhausted():
 
 
 def test_these_items_close_as_they_are_used_up_and_repeats_tell_the_noise():
-    """With several matches an item, the noise within items is known to be small, and the set alone is uncertain."""
+    """With several matches an item, the noise within items is known to be small, and the set alone
+    is uncertain."""
     items = [f"i{n}" for n in range(60)]
     new, _, end_new = ended(stable(Stop(half_width=0.4), items, repeats=3), SKILL, noise=0.1)
-    these, _, end_these = ended(stable(Stop(half_width=0.4, target="these_items"), items, repeats=3), SKILL, noise=0.1)
+    these, _, end_these = ended(
+        stable(Stop(half_width=0.4, target="these_items"), items, repeats=3), SKILL, noise=0.1
+    )
     assert end_these.status == "converged"
     assert len(these) < len(new)
     assert end_new.status == "items_exhausted"
@@ -261,7 +304,9 @@ def test_blocks_that_are_not_alike_are_called_drift():
         if end:
             break
         for number, spec in specs.items():
-            scores.setdefault(number, {seat: {"mark": 2 if int(spec.block) < 60 else 9} for seat in spec.seats})
+            scores.setdefault(
+                number, {seat: {"mark": 2 if int(spec.block) < 60 else 9} for seat in spec.seats}
+            )
     assert end.status == "drift"
     assert "not alike" in end.reason
 
@@ -269,7 +314,9 @@ def test_blocks_that_are_not_alike_are_called_drift():
 def test_a_result_that_no_block_scores_ends_the_run_instead_of_spending_on():
     for plan in (race(), stable(Stop())):
         specs, _ = unfolded(plan, {})
-        nothing = {number: {seat: {"mark": None} for seat in spec.seats} for number, spec in specs.items()}
+        nothing = {
+            number: {seat: {"mark": None} for seat in spec.seats} for number, spec in specs.items()
+        }
         with pytest.raises(TaskError, match="no mark in any of"):
             unfolded(plan, nothing)
 
@@ -284,11 +331,19 @@ def test_missing_scores_are_left_out_and_never_zero():
         for number, spec in specs.items():
             if number not in scores:
                 found = marks(spec, SKILL, 0.5)
-                lost = [seat for seat, alias in spec.seats.items() if alias == "m0" and Random(number).random() < 0.33]
+                lost = [
+                    seat
+                    for seat, alias in spec.seats.items()
+                    if alias == "m0" and Random(number).random() < 0.33
+                ]
                 scores[number] = found | {seat: {"mark": None} for seat in lost}
     assert end.status == "converged"
     rows = rows_of(specs, scores)
-    first = ranks(block_means(rows), anytime(rows, "mark", Scale(1, 10, 1), 0.05, 2, repeats_of(specs)).pairs, frozenset())
+    first = ranks(
+        block_means(rows),
+        anytime(rows, "mark", Scale(1, 10, 1), 0.05, 2, repeats_of(specs)).pairs,
+        frozenset(),
+    )
     assert {(rank.low, rank.high) for rank in first if rank.alias == "m0"} == {(1, 1)}
 
 
@@ -304,7 +359,9 @@ def test_the_forecast_says_what_the_half_width_will_take():
     (said,) = stable(Stop(half_width=0.25)).cautions()
     assert "takes about" in said
     assert "matches" in said
-    (warned,) = stable(Stop(half_width=0.25, target="these_items"), [f"i{n}" for n in range(50)]).cautions()
+    (warned,) = stable(
+        Stop(half_width=0.25, target="these_items"), [f"i{n}" for n in range(50)]
+    ).cautions()
     assert "50 items will hardly give" in warned
 
 
@@ -324,14 +381,21 @@ def test_batches_keep_endpoints_busy_and_grow_slowly():
             break
         sizes.append(len(specs) - known)
         known = len(specs)
-        scores |= {number: marks(spec, SKILL) for number, spec in specs.items() if number not in scores}
+        scores |= {
+            number: marks(spec, SKILL) for number, spec in specs.items() if number not in scores
+        }
     assert min(sizes) >= 64
     assert max(sizes[1:]) <= max(66, 0.06 * known)
 
 
 # Whole runs.
 
-RIDERS = {"rider": "bot/free-rider", "good": "bot/altruist", "any": "bot/random", "more": "bot/random"}
+RIDERS = {
+    "rider": "bot/free-rider",
+    "good": "bot/altruist",
+    "any": "bot/random",
+    "more": "bot/random",
+}
 
 
 def prepared_race(**options):
@@ -374,7 +438,8 @@ def test_idle_seats_are_on_record_do_not_count_and_are_audited(tmp_path):
     assert idle
     assert len(marked) == sum(len(seats) for _, seats in idle)
     rows = {row["alias"]: row for row in Result(ending.path).data["results"]}
-    assert rows["rider"]["blocks"] < rows["any"]["blocks"]  # it left the race: the randoms are the hard pair
+    # it left the race: the randoms are the hard pair
+    assert rows["rider"]["blocks"] < rows["any"]["blocks"]
     assert {row["interval"] for row in rows.values()} == {"anytime"}
     assert audit(ending.path).breaches == []
     with sqlite3.connect(ending.path) as connection:
@@ -394,7 +459,17 @@ def test_a_run_marked_as_converged_too_early_is_found(tmp_path):
 
 
 def test_a_budget_of_blocks_is_exit_4_and_can_be_raised(tmp_path):
-    words = ("run", "public_goods", "-m", "bot/random", "-m", "b=bot/random", "--until-stable", "--half-width", 4)
+    words = (
+        "run",
+        "public_goods",
+        "-m",
+        "bot/random",
+        "-m",
+        "b=bot/random",
+        "--until-stable",
+        "--half-width",
+        4,
+    )
     short = command_line(*words, "--max-blocks", 80, "--json", cwd=tmp_path, code=4)
     assert "--max-blocks N" in short.err
     assert short.json["run"]["stop"]["status"] == "budget"
@@ -411,7 +486,17 @@ def test_a_budget_of_blocks_is_exit_4_and_can_be_raised(tmp_path):
 
 
 def test_resume_raises_bounds_only_where_there_are_some(tmp_path):
-    command_line("run", "public_goods", "-m", "bot/random", "-m", "b=bot/random", "--repeats", 2, cwd=tmp_path)
+    command_line(
+        "run",
+        "public_goods",
+        "-m",
+        "bot/random",
+        "-m",
+        "b=bot/random",
+        "--repeats",
+        2,
+        cwd=tmp_path,
+    )
     found = command_line("resume", "last", "--max-blocks", 20, cwd=tmp_path, code=2)
     assert "--until-stable" in found.err
 
@@ -433,29 +518,54 @@ def test_resume_raises_bounds_only_where_there_are_some(tmp_path):
     ],
 )
 def test_options_that_do_not_fit_together_are_told_apart(tmp_path, words, said):
-    found = command_line("run", "public_goods", "-m", "bot/random", "-m", "b=bot/random", *words, cwd=tmp_path, code=2)
+    found = command_line(
+        "run",
+        "public_goods",
+        "-m",
+        "bot/random",
+        "-m",
+        "b=bot/random",
+        *words,
+        cwd=tmp_path,
+        code=2,
+    )
     assert said in found.err
 
 
 def test_a_file_says_when_to_stop_and_flags_override_it(tmp_path):
     (tmp_path / "e.yaml").write_text(
-        "kind: experiment\ntask: public_goods\nmodels: {a: {model: bot/random}, b: {model: bot/altruist}}\n"
+        "kind: experiment\ntask: public_goods\nmodels: {a: {model: bot/random}, b: "
+        "{model: bot/altruist}}\n"
         "stop: {half_width: 6, max_blocks: 500}\n"
     )
     done = command_line("run", "e.yaml", "--json", cwd=tmp_path).json
     assert done["run"]["stop"]["status"] == "converged"
     assert done["stability"]["half_width"] == 6
     assert "stop:half_width=6,alpha=0.05,target=new_items" in done["results"][0]["signature"]
-    raced = command_line("run", "e.yaml", "--plan", "race", "--seats", 2, "--json", cwd=tmp_path).json
+    raced = command_line(
+        "run", "e.yaml", "--plan", "race", "--seats", 2, "--json", cwd=tmp_path
+    ).json
     assert raced["run"]["plan"] == "race"
-    (tmp_path / "top.yaml").write_text((tmp_path / "e.yaml").read_text().replace("half_width: 6", "top: 1, half_width: 30"))
-    assert command_line("run", "top.yaml", "--plan", "race", "--seats", 2, "--json", cwd=tmp_path).json["stability"]["top"] == 1
+    (tmp_path / "top.yaml").write_text(
+        (tmp_path / "e.yaml").read_text().replace("half_width: 6", "top: 1, half_width: 30")
+    )
+    assert (
+        command_line(
+            "run", "top.yaml", "--plan", "race", "--seats", 2, "--json", cwd=tmp_path
+        ).json["stability"]["top"]
+        == 1
+    )
     assert "line 4" in command_line("run", "top.yaml", cwd=tmp_path, code=2).err
 
 
 def test_the_python_door_takes_the_same_words(tmp_path):
     result = parley.run(
-        "public_goods", models={"a": "bot/free-rider", "b": "bot/altruist"}, plan="race", top=1, half_width=20, store=tmp_path
+        "public_goods",
+        models={"a": "bot/free-rider", "b": "bot/altruist"},
+        plan="race",
+        top=1,
+        half_width=20,
+        store=tmp_path,
     )
     assert result.data["run"]["stop"]["status"] == "converged"
     assert [rank["low"] for rank in result.data["ranks"]] == [1, 2]
@@ -464,9 +574,19 @@ def test_the_python_door_takes_the_same_words(tmp_path):
 
 
 def test_every_part_of_a_result_has_its_table(tmp_path):
-    command_line("run", "public_goods", "-m", "a=bot/random", "-m", "b=bot/free-rider", "--until-stable", cwd=tmp_path)
+    command_line(
+        "run",
+        "public_goods",
+        "-m",
+        "a=bot/random",
+        "-m",
+        "b=bot/free-rider",
+        "--until-stable",
+        cwd=tmp_path,
+    )
     for part, said in {
-        "pairs": "a − b", "roles": "mean players 1", "positions": "compared with all positions", "ratings": "one wins",
+        "pairs": "a − b", "roles": "mean players 1", "positions": "compared with all positions",
+        "ratings": "one wins",
         "stability": "wanted", "results": "widest half-width",
     }.items():  # fmt: skip
         for form in ("text", "markdown", "latex", "csv"):
@@ -474,10 +594,19 @@ def test_every_part_of_a_result_has_its_table(tmp_path):
             assert out.strip() or (form, part) == ("csv", "ratings")
             assert said in out or form in ("latex", "csv")
             assert "signature" in out or part == "ratings"
-    rows = list(csv.DictReader(command_line("show", "last", "--part", "pairs", "--format", "csv", cwd=tmp_path).out.splitlines()))
+    rows = list(
+        csv.DictReader(
+            command_line(
+                "show", "last", "--part", "pairs", "--format", "csv", cwd=tmp_path
+            ).out.splitlines()
+        )
+    )
     data = command_line("show", "last", "--json", cwd=tmp_path).json["pairs"]
     assert [float(row["difference"]) for row in rows] == [pair["difference"] for pair in data]
-    assert "at every look" in command_line("show", "last", "--interval", "bootstrap", cwd=tmp_path, code=2).err
+    assert (
+        "at every look"
+        in command_line("show", "last", "--interval", "bootstrap", cwd=tmp_path, code=2).err
+    )
 
 
 def test_a_judge_that_is_missing_ends_a_stable_run_with_a_reason(tmp_path):
@@ -497,7 +626,10 @@ class Mixed(Task):
     roles = {"writer": Role(), "editor": Role()}
 
     def metrics(self, seats):
-        return [Metric("won", 0, 1, epsilon=0.1, roles=("writer",)), Metric("mark", 1, 10, epsilon=0.5, roles=("editor",))]
+        return [
+            Metric("won", 0, 1, epsilon=0.1, roles=("writer",)),
+            Metric("mark", 1, 10, epsilon=0.5, roles=("editor",)),
+        ]
 
     async def play(self, referee, writer, editor):
         return {}
@@ -505,7 +637,10 @@ class Mixed(Task):
 
 def test_a_half_width_is_for_the_scale_that_it_is_given_in():
     leading = leading_metrics(Mixed().metrics({}), ["writer", "editor"], Stop(half_width=0.15))
-    assert {role: metric.epsilon for role, metric in leading.items()} == {"writer": 0.15, "editor": 0.5}
+    assert {role: metric.epsilon for role, metric in leading.items()} == {
+        "writer": 0.15,
+        "editor": 0.5,
+    }
 
 
 def test_results_of_a_stopped_run_rest_on_whole_blocks(tmp_path):
@@ -528,18 +663,24 @@ def test_results_of_a_stopped_run_rest_on_whole_blocks(tmp_path):
     path = asyncio.run(interrupted()).path
     data = Result(path).data
     assert data["run"]["matches"]["done"] % 4 != 0  # a block is four matches
-    assert {row["matches"] for row in data["results"]} == {2 * (data["run"]["matches"]["done"] // 4)}
+    assert {row["matches"] for row in data["results"]} == {
+        2 * (data["run"]["matches"]["done"] // 4)
+    }
 
 
 def test_matches_of_one_repeat_share_their_draws_and_count_as_one():
-    """A round robin on one seed: whatever the task draws is the same for all, and no sign of how noisy the items are."""
+    """A round robin on one seed: whatever the task draws is the same for all, and no sign of how
+    noisy the items are."""
     items = [f"i{n}" for n in range(11)]
     plan, scores = stable(Stop(target="these_items"), items, name="round_robin"), {}
     while True:
         specs, end = unfolded(plan, scores)
         if end:
             break
-        scores |= {n: {seat: {"mark": Random(spec.seed).choice([1, 10])} for seat in spec.seats} for n, spec in specs.items()}
+        scores |= {
+            n: {seat: {"mark": Random(spec.seed).choice([1, 10])} for seat in spec.seats}
+            for n, spec in specs.items()
+        }
     rows = rows_of(specs, scores)
     found = anytime(rows, "mark", Scale(1, 10, 0.5), 0.05, 2, repeats_of(specs), population=11)
     assert end.status == "items_exhausted"
@@ -550,7 +691,10 @@ def test_matches_of_one_repeat_share_their_draws_and_count_as_one():
 def test_blocks_that_contradict_each_other_rank_nobody():
     rows = []
     for block in range(130):
-        for alias, value in {"a": 0.9 if block < 60 else 0.1, "b": 0.1 if block < 60 else 0.9}.items():
+        for alias, value in {
+            "a": 0.9 if block < 60 else 0.1,
+            "b": 0.1 if block < 60 else 0.9,
+        }.items():
             rows.append(Observation(str(block), block, alias, "r", "m", value))
     found = anytime(rows, "m", Scale(0, 1, 0.1), 0.05, 1, dict.fromkeys(range(130), 1))
     assert [pair.p for pair in found.pairs] == [None]
@@ -576,7 +720,12 @@ def test_drift_is_said_wherever_the_run_is_shown(tmp_path):
         return json.dumps({"reason": "", "coins": 0 if calls["n"] < 500 else 10})
 
     result = parley.run(
-        "public_goods", models={"a": moody, "b": "bot/free-rider"}, until_stable=True, half_width=0.05, store=tmp_path, rounds=1
+        "public_goods",
+        models={"a": moody, "b": "bot/free-rider"},
+        until_stable=True,
+        half_width=0.05,
+        store=tmp_path,
+        rounds=1,
     )
     assert result.data["run"]["stop"]["status"] == "drift"
     assert "drift: the blocks of" in result.render()
@@ -597,7 +746,9 @@ class Bystander(Task):
         return {writer: {"mark": 5}}
 
 
-@pytest.mark.parametrize("words", [("--plan", "round_robin"), ("--plan", "race", "--half-width", "5")])
+@pytest.mark.parametrize(
+    "words", [("--plan", "round_robin"), ("--plan", "race", "--half-width", "5")]
+)
 def test_a_role_without_a_metric_is_no_breach(tmp_path, words):
     models = ("-m", "a=bot/random", "-m", "b=bot/random")
     command_line("run", f"{Path(__file__)}:Bystander", *models, *words, cwd=tmp_path)
@@ -609,10 +760,13 @@ def test_numbers_of_a_file_may_be_whole_floats_and_come_from_the_environment(tmp
     monkeypatch.setenv("HW", "6.5")
     monkeypatch.setenv("MB", "70")
     (tmp_path / "e.yaml").write_text(
-        "kind: experiment\ntask: public_goods\nmodels: {a: {model: bot/random}, b: {model: bot/altruist}}\n"
+        "kind: experiment\ntask: public_goods\nmodels: {a: {model: bot/random}, b: "
+        "{model: bot/altruist}}\n"
         'stop: {half_width: "${HW}", max_blocks: "${MB}"}\n'
     )
-    assert command_line("run", "e.yaml", "--json", cwd=tmp_path).json["stability"]["half_width"] == 6.5
+    assert (
+        command_line("run", "e.yaml", "--json", cwd=tmp_path).json["stability"]["half_width"] == 6.5
+    )
     (tmp_path / "e.yaml").write_text((tmp_path / "e.yaml").read_text().replace('"${MB}"', "70.0"))
     command_line("run", "e.yaml", cwd=tmp_path)
 
@@ -626,7 +780,10 @@ def test_numbers_of_a_file_may_be_whole_floats_and_come_from_the_environment(tmp
         "UPDATE runs SET config = json_set(config, '$.max_blocks', 2.5)",
         "UPDATE runs SET config = json_set(config, '$.stop', json('[]'))",
         "UPDATE scores SET value = 'abc' WHERE match = 1",
-        "UPDATE runs SET identity = json_set(identity, '$.metrics[0].low', 99, '$.metrics[0].high', 99)",
+        (
+            "UPDATE runs SET identity = json_set(identity, '$.metrics[0].low', 99, "
+            "'$.metrics[0].high', 99)"
+        ),
         "UPDATE runs SET stop_status = NULL",
     ],
 )

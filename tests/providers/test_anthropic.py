@@ -12,13 +12,19 @@ from tests.wire import FORM, KEY, SYSTEM, TURNS, after_a_break, asked, body_of, 
 pytestmark = pytest.mark.usefixtures(wired.__name__)
 
 MARK = {"cache_control": {"type": "ephemeral"}}
-THINKING = {"type": "thinking", "thinking": "Let me count.", "signature": "EqQBCgIYAhIM1gbcDa9GJwZA2b3h/+="}
+THINKING = {
+    "type": "thinking",
+    "thinking": "Let me count.",
+    "signature": "EqQBCgIYAhIM1gbcDa9GJwZA2b3h/+=",
+}
 REDACTED = {"type": "redacted_thinking", "data": "EmwKAhgBEgy3va3pzix/LafPsn4a"}
 COINS = '{"reason": "fair", "coins": 5}'
 
 
 def says(*content, stop="end_turn", **usage):
-    blocks = [{"type": "text", "text": block} if isinstance(block, str) else block for block in content]
+    blocks = [
+        {"type": "text", "text": block} if isinstance(block, str) else block for block in content
+    ]
     return {
         "id": "msg_01XFDUDYJgAACzvnptvVoYEL",
         "type": "message",
@@ -32,7 +38,10 @@ def says(*content, stop="end_turn", **usage):
 
 
 def failing(kind, message, status):
-    return sent({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"}, status)
+    return sent(
+        {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"},
+        status,
+    )
 
 
 def text(words, **more):
@@ -62,16 +71,22 @@ def test_a_request_is_as_documented():
     }
 
 
-@pytest.mark.parametrize(("base", "path"), [("/v1", "/v1/messages"), ("", "/v1/messages"), ("/gate/v1/", "/gate/v1/messages")])
+@pytest.mark.parametrize(
+    ("base", "path"),
+    [("/v1", "/v1/messages"), ("", "/v1/messages"), ("/gate/v1/", "/gate/v1/messages")],
+)
 def test_an_address_with_or_without_its_version_leads_to_the_same_place(base, path):
     assert asked("anthropic", says("x"), at=base)[1].asked[0].path == path
 
 
 def test_options_have_the_names_of_the_api():
-    body = body_of("anthropic", says("x"), temperature="0", top_p=0.5, max_tokens="50", stop=r"END,\n\n")
+    body = body_of(
+        "anthropic", says("x"), temperature="0", top_p=0.5, max_tokens="50", stop=r"END,\n\n"
+    )
     del body["messages"]
     assert body == {
-        "model": "m-1", "max_tokens": 50, "temperature": 0, "top_p": 0.5, "stop_sequences": ["END", "\n\n"]
+        "model": "m-1", "max_tokens": 50, "temperature": 0, "top_p": 0.5,
+        "stop_sequences": ["END", "\n\n"]
     }  # fmt: skip
 
 
@@ -88,27 +103,42 @@ def test_requests_only_grow_at_their_end():
     def spoken(turns):
         said = body_of("anthropic", says("x"), turns=turns)["messages"]
         return [
-            (turn["role"], turn["content"] if isinstance(turn["content"], str) else turn["content"][0]["text"]) for turn in said
+            (
+                turn["role"],
+                turn["content"] if isinstance(turn["content"], str) else turn["content"][0]["text"],
+            )
+            for turn in said
         ]
 
-    turns = [Turn("assistant" if n % 2 else "user", "" if n == 3 else f"words {n}") for n in range(7)]
+    turns = [
+        Turn("assistant" if n % 2 else "user", "" if n == 3 else f"words {n}") for n in range(7)
+    ]
     shorter, longer = spoken(turns[:5]), spoken(turns)
     assert longer[: len(shorter)] == shorter
 
 
 def test_a_reply_without_words_is_left_out_of_the_next_request_because_the_api_takes_none():
     turns = [Turn("user", "How many?"), Turn("assistant", " \n"), Turn("user", "And now?")]
-    assert [turn["role"] for turn in body_of("anthropic", says("x"), turns=turns)["messages"]] == ["user", "user"]
+    assert [turn["role"] for turn in body_of("anthropic", says("x"), turns=turns)["messages"]] == [
+        "user",
+        "user",
+    ]
 
 
 @pytest.mark.parametrize(
     ("options", "wanted"),
     [
-        ({"thinking_budget": "2048"}, {"thinking": {"type": "enabled", "budget_tokens": 2048}, "max_tokens": 8192 + 2048}),
+        (
+            {"thinking_budget": "2048"},
+            {"thinking": {"type": "enabled", "budget_tokens": 2048}, "max_tokens": 8192 + 2048},
+        ),
         ({"thinking": "adaptive"}, {"thinking": {"type": "adaptive", "display": "summarized"}}),
         ({"thinking": "disabled"}, {"thinking": {"type": "disabled"}}),
         ({"effort": "xhigh"}, {"output_config": {"effort": "xhigh"}}),
-        ({"thinking": "adaptive", "effort": "low", "max_tokens": 9000}, {"output_config": {"effort": "low"}, "max_tokens": 9000}),
+        (
+            {"thinking": "adaptive", "effort": "low", "max_tokens": 9000},
+            {"output_config": {"effort": "low"}, "max_tokens": 9000},
+        ),
     ],
 )
 def test_thinking_is_asked_for_as_documented(options, wanted):
@@ -144,8 +174,17 @@ def test_a_form_is_sent_in_the_dialect_that_the_api_takes():
         "properties": {
             "coins": {"type": "integer", "minimum": 0, "maximum": 10},
             "side": {"enum": ["left", "right"]},
-            "list": {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string", "maxLength": 3}}}},
-            "other": {"anyOf": [{"type": "number", "minimum": 1}, {"type": "null"}], "description": "perhaps"},
+            "list": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {"a": {"type": "string", "maxLength": 3}},
+                },
+            },
+            "other": {
+                "anyOf": [{"type": "number", "minimum": 1}, {"type": "null"}],
+                "description": "perhaps",
+            },
         },
         "required": ["coins"],
     }
@@ -167,7 +206,10 @@ def test_a_form_is_sent_in_the_dialect_that_the_api_takes():
                         "additionalProperties": False,
                     },
                 },
-                "other": {"anyOf": [{"type": "number", "description": "minimum 1"}, {"type": "null"}], "description": "perhaps"},
+                "other": {
+                    "anyOf": [{"type": "number", "description": "minimum 1"}, {"type": "null"}],
+                    "description": "perhaps",
+                },
             },
             "required": ["coins", "side", "list", "other"],
             "additionalProperties": False,
@@ -181,14 +223,22 @@ def test_a_model_without_forms_is_asked_without_and_that_is_remembered():
     refusal = failing("invalid_request_error", "'m-1' does not support output format.", 400)
     reply, server = asked("anthropic", refusal, says(COINS), schema=FORM, calls=3)
     assert reply.content == COINS
-    assert ["output_config" in request.body for request in server.asked] == [True, False, False, False]
+    assert ["output_config" in request.body for request in server.asked] == [
+        True,
+        False,
+        False,
+        False,
+    ]
     fault, server = asked("anthropic", refusal, says(COINS), schema=FORM, structured=True)
     assert isinstance(fault, Rejected)  # who insists is told
     assert len(server.asked) == 1
 
 
 def too_many(asked_for, most):
-    message = f"max_tokens: {asked_for} > {most}, which is the maximum allowed number of output tokens for m-1"
+    message = (
+        f"max_tokens: {asked_for} > {most}, which is the maximum allowed number of "
+        f"output tokens for m-1"
+    )
     return failing("invalid_request_error", message, 400)
 
 
@@ -225,7 +275,10 @@ def test_counts_that_make_too_large_a_sum_are_unknown():
 
 
 def test_what_the_content_filter_holds_back_is_a_reply_without_words():
-    reply, server = asked("anthropic", failing("invalid_request_error", "Output blocked by content filtering policy", 400))
+    reply, server = asked(
+        "anthropic",
+        failing("invalid_request_error", "Output blocked by content filtering policy", 400),
+    )
     assert (reply.content, reply.finish, len(server.asked)) == ("", "filter", 1)
 
 
@@ -248,12 +301,15 @@ def test_a_reply_carries_words_usage_finish_and_the_model_as_served():
         "claude-served-1",
         None,
     )
-    assert reply.usage == Usage(800, 700, 5, None, 90)  # what was written to the cache is input too, and some pay more for it
+    # what was written to the cache is input too, and some pay more for it
+    assert reply.usage == Usage(800, 700, 5, None, 90)
     thought = replied("anthropic", says("x", output_tokens_details={"thinking_tokens": 3}))
     assert thought.usage == Usage(10, None, 5, 3)
 
 
-@pytest.mark.parametrize("usage", [{"input_tokens": None}, {"input_tokens": "10"}, {"input_tokens": -1}])
+@pytest.mark.parametrize(
+    "usage", [{"input_tokens": None}, {"input_tokens": "10"}, {"input_tokens": -1}]
+)
 def test_usage_that_makes_no_sense_is_unknown(usage):
     assert replied("anthropic", says("x", **usage)).usage.tokens_in is None
 
@@ -333,8 +389,20 @@ def test_overload_and_limits_pass():
     [
         (failing("authentication_error", f"invalid x-api-key {KEY}", 401), Refused),
         (failing("not_found_error", "model: m-1", 404), Refused),
-        (failing("invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum", 400), Rejected),
-        (failing("invalid_request_error", '"thinking.type.enabled" is not supported for this model.', 400), Rejected),
+        (
+            failing(
+                "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum", 400
+            ),
+            Rejected,
+        ),
+        (
+            failing(
+                "invalid_request_error",
+                '"thinking.type.enabled" is not supported for this model.',
+                400,
+            ),
+            Rejected,
+        ),
     ],
 )
 def test_errors_are_told_once_and_without_the_key(answer, kind):
@@ -344,7 +412,9 @@ def test_errors_are_told_once_and_without_the_key(answer, kind):
     assert len(server.asked) == 1
 
 
-@pytest.mark.parametrize("answer", [[], {}, {"content": None}, {"content": "text"}, {"type": "message"}, "text", None])
+@pytest.mark.parametrize(
+    "answer", [[], {}, {"content": None}, {"content": "text"}, {"type": "message"}, "text", None]
+)
 def test_an_answer_without_a_reply_is_the_endpoints_fault(answer):
     fault, _ = asked("anthropic", answer)
     assert type(fault) is ParticipantError
@@ -352,4 +422,10 @@ def test_an_answer_without_a_reply_is_the_endpoints_fault(answer):
 
 
 def test_odd_blocks_are_left_out():
-    assert replied("anthropic", says("a", None, 7, {"type": "text"}, {"type": "server_tool_use", "id": "x"}, "b")).content == "ab"
+    assert (
+        replied(
+            "anthropic",
+            says("a", None, 7, {"type": "text"}, {"type": "server_tool_use", "id": "x"}, "b"),
+        ).content
+        == "ab"
+    )

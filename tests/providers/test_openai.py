@@ -14,7 +14,18 @@ from parley.providers import _registry as providers
 from parley.providers._backoff import NOTICE
 from parley.rules.pool import Part, Turn
 from parley.testing.server import Server, says, sent
-from tests.wire import FORM, KEY, SYSTEM, TURNS, after_a_break, asked, body_of, replied, served, wired
+from tests.wire import (
+    FORM,
+    KEY,
+    SYSTEM,
+    TURNS,
+    after_a_break,
+    asked,
+    body_of,
+    replied,
+    served,
+    wired,
+)
 
 pytestmark = pytest.mark.usefixtures(wired.__name__)
 
@@ -29,7 +40,14 @@ REASONING = {
 
 def message(*texts, **more):
     content = [{"type": "output_text", "text": text, "annotations": []} for text in texts]
-    return {"id": "msg_6820f3854688", "type": "message", "status": "completed", "role": "assistant", "content": content, **more}
+    return {
+        "id": "msg_6820f3854688",
+        "type": "message",
+        "status": "completed",
+        "role": "assistant",
+        "content": content,
+        **more,
+    }
 
 
 def responds(*items, **more):
@@ -90,8 +108,21 @@ def test_what_cannot_be_asked_is_told_at_the_start(options, told):
 
 
 def test_a_request_to_the_responses_api_is_as_documented():
-    options = {"temperature": 0, "top_p": 0.5, "max_tokens": 50, "reasoning_effort": "low", "reasoning_summary": "auto"}
-    _, server = asked("openai", responds(message("x")), turns=[SYSTEM, *TURNS], schema=FORM, api="responses", **options)
+    options = {
+        "temperature": 0,
+        "top_p": 0.5,
+        "max_tokens": 50,
+        "reasoning_effort": "low",
+        "reasoning_summary": "auto",
+    }
+    _, server = asked(
+        "openai",
+        responds(message("x")),
+        turns=[SYSTEM, *TURNS],
+        schema=FORM,
+        api="responses",
+        **options,
+    )
     [request] = server.asked
     assert request.path == "/v1/responses"
     assert request.headers["authorization"] == f"Bearer {KEY}"
@@ -103,7 +134,9 @@ def test_a_request_to_the_responses_api_is_as_documented():
         "top_p": 0.5,
         "max_output_tokens": 50,
         "reasoning": {"effort": "low", "summary": "auto"},
-        "text": {"format": {"type": "json_schema", "name": "reply", "strict": True, "schema": FORM}},
+        "text": {
+            "format": {"type": "json_schema", "name": "reply", "strict": True, "schema": FORM}
+        },
         "instructions": "Be brief.",
         "input": [
             {"role": "user", "content": "How many?"},
@@ -127,12 +160,21 @@ def test_parts_are_sent_as_their_words():
 
 def test_a_response_carries_words_reasoning_usage_and_what_is_wanted_back():
     reply = replied("openai", responds(REASONING, message("Six", ".")), api="responses")
-    assert (reply.content, reply.reasoning, reply.finish, reply.model) == ("Six.", "Counting.", "stop", "gpt-served-1")
+    assert (reply.content, reply.reasoning, reply.finish, reply.model) == (
+        "Six.",
+        "Counting.",
+        "stop",
+        "gpt-served-1",
+    )
     assert reply.usage == Usage(75, 64, 30, 20)
     assert reply.carry == {"responses": [REASONING, {"role": "assistant", "content": "Six."}]}
     turns = [*TURNS, Turn("assistant", reply.content, reply.carry), Turn("user", "And then?")]
     body = body_of("openai", responds(message("x")), turns=turns, api="responses")
-    assert body["input"][3:] == [REASONING, {"role": "assistant", "content": "Six."}, {"role": "user", "content": "And then?"}]
+    assert body["input"][3:] == [
+        REASONING,
+        {"role": "assistant", "content": "Six."},
+        {"role": "user", "content": "And then?"},
+    ]
     chat = body_of("openai", says("x"), turns=turns)  # the other interface knows no such items
     assert chat["messages"][3] == {"role": "assistant", "content": "Six."}
 
@@ -152,7 +194,11 @@ def test_what_would_be_a_reference_to_nothing_does_not_go_back(items):
 
 def test_reasoning_without_an_answer_does_not_go_back():
     reply = replied(
-        "openai", responds(REASONING, status="incomplete", incomplete_details={"reason": "max_output_tokens"}), api="responses"
+        "openai",
+        responds(
+            REASONING, status="incomplete", incomplete_details={"reason": "max_output_tokens"}
+        ),
+        api="responses",
     )
     assert (reply.content, reply.finish, reply.carry) == ("", "length", None)
 
@@ -184,7 +230,10 @@ def test_a_refusal_is_what_was_said():
 
 
 def test_a_response_that_failed_on_the_other_side_is_tried_again():
-    failed = responds(status="failed", error={"code": "server_error", "message": "The model failed to generate a response."})
+    failed = responds(
+        status="failed",
+        error={"code": "server_error", "message": "The model failed to generate a response."},
+    )
     reply, server = asked("openai", failed, responds(message("x")), api="responses")
     assert (reply.content, len(server.asked)) == ("x", 2)
 
@@ -196,14 +245,18 @@ def test_an_answer_without_a_response_is_the_endpoints_fault(answer):
 
 
 def test_a_model_that_does_not_reason_is_asked_for_nothing_to_take_back():
-    refusal = refuses("Encrypted content is not supported with this model.", param="include", code=None)
+    refusal = refuses(
+        "Encrypted content is not supported with this model.", param="include", code=None
+    )
     _, server = asked("openai", refusal, responds(message("x")), api="responses", calls=2)
     assert ["include" in request.body for request in server.asked] == [True, False, False]
 
 
 def test_reasoning_goes_through_a_match_its_file_and_a_resumed_run(tmp_path):
     items = [{**REASONING, "id": f"rs_{n}"} for n in range(3)]
-    bodies = after_a_break("openai/m-1", [responds(item, message(COINS)) for item in items], tmp_path, api="responses")
+    bodies = after_a_break(
+        "openai/m-1", [responds(item, message(COINS)) for item in items], tmp_path, api="responses"
+    )
     assert len(bodies) == 4
     kept = [item for item in bodies[-1]["input"] if item.get("role") != "user"]
     said = {"role": "assistant", "content": COINS}
@@ -215,30 +268,61 @@ def test_reasoning_goes_through_a_match_its_file_and_a_resumed_run(tmp_path):
 
 REFUSALS = {
     "deepseek": ("This response_format type is unavailable now", "json_schema"),
-    "groq": ("'response_format.type' : value is not one of the allowed values ['text','json_object']", "json_schema"),
+    "groq": (
+        "'response_format.type' : value is not one of the allowed values ['text','json_object']",
+        "json_schema",
+    ),
     "openai, a keyword": (
-        "Invalid schema for response_format 'reply': In context=('properties', 'coins'), 'minimum' is not permitted.",
+        (
+            "Invalid schema for response_format 'reply': In context=('properties', 'coins'), "
+            "'minimum' is not permitted."
+        ),
         "json_schema",
     ),
     "llama.cpp": ("failed to parse grammar", "json_schema"),
-    "vllm, a grammar": ("The provided JSON schema contains features not supported by xgrammar.", "json_schema"),
+    "vllm, a grammar": (
+        "The provided JSON schema contains features not supported by xgrammar.",
+        "json_schema",
+    ),
     "gemma on vllm": ("System role not supported", "system"),
     "mistral on vllm": ("Only user and assistant roles are supported!", "system"),
-    "alternation": ("Conversation roles must alternate user/assistant/user/assistant/...", "system"),
+    "alternation": (
+        "Conversation roles must alternate user/assistant/user/assistant/...",
+        "system",
+    ),
     "limit": (
-        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+        (
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+            "'max_completion_tokens' instead."
+        ),
         "max_tokens",
     ),
     "o-series": (
-        "Unsupported value: 'temperature' does not support 0.5 with this model. Only the default (1) value is supported.",
+        (
+            "Unsupported value: 'temperature' does not support 0.5 with this model. Only the "
+            "default (1) value is supported."
+        ),
         "temperature",
     ),
-    "mistral": ('[{"type":"extra_forbidden","loc":["body","seed"],"msg":"Extra inputs are not permitted","input":7}]', "seed"),
+    "mistral": (
+        (
+            '[{"type":"extra_forbidden","loc":["body","seed"],"msg":"Extra inputs are not '
+            'permitted","input":7}]'
+        ),
+        "seed",
+    ),
     "grok": ("Argument not supported on this model: reasoning_effort", "reasoning_effort"),
     "stop": ("Unsupported parameter: 'stop' is not supported with this model.", "stop"),
     "top_p": ("Unsupported parameter: 'top_p' is not supported with this model.", "top_p"),
 }
-EVERYTHING = {"temperature": 0.5, "top_p": 0.9, "max_tokens": 9, "seed": 7, "stop": "END", "reasoning_effort": "low"}
+EVERYTHING = {
+    "temperature": 0.5,
+    "top_p": 0.9,
+    "max_tokens": 9,
+    "seed": 7,
+    "stop": "END",
+    "reasoning_effort": "low",
+}
 
 
 def features(body):
@@ -250,14 +334,27 @@ def features(body):
 
 @pytest.mark.parametrize(("said", "lacking"), REFUSALS.values(), ids=REFUSALS)
 @pytest.mark.parametrize("status", [400, 422])
-def test_what_an_endpoint_rejects_by_name_is_left_out_at_once_and_from_then_on(said, lacking, status):
+def test_what_an_endpoint_rejects_by_name_is_left_out_at_once_and_from_then_on(
+    said, lacking, status
+):
     turns = [SYSTEM, *TURNS]
-    reply, server = asked("openai-compatible", refuses(said, status), says("x"), turns=turns, schema=FORM, calls=3, **EVERYTHING)
+    reply, server = asked(
+        "openai-compatible",
+        refuses(said, status),
+        says("x"),
+        turns=turns,
+        schema=FORM,
+        calls=3,
+        **EVERYTHING,
+    )
     assert reply.content == "x"
     first, *rest = [features(request.body) for request in server.asked]
     assert first == {*EVERYTHING, "json_schema", "system"}
-    instead = {"json_schema": {"json_object"}, "max_tokens": {"max_completion_tokens"}}.get(lacking, set())
-    assert rest == [first - {lacking} | instead] * 3  # the first call paid for it, no later one does
+    instead = {"json_schema": {"json_object"}, "max_tokens": {"max_completion_tokens"}}.get(
+        lacking, set()
+    )
+    # the first call paid for it, no later one does
+    assert rest == [first - {lacking} | instead] * 3
 
 
 def test_what_was_set_and_is_not_taken_is_told_once_and_stands_with_every_reply():
@@ -269,7 +366,11 @@ def test_what_was_set_and_is_not_taken_is_told_once_and_stands_with_every_reply(
         async with Server(*refusals, says("x")) as server:
             replies = []
             for _ in range(2):  # two models of a process, which share what was found
-                provider = providers.make("openai-compatible", "m-1", {"base_url": server.url, "temperature": 0.5, "seed": 1})
+                provider = providers.make(
+                    "openai-compatible",
+                    "m-1",
+                    {"base_url": server.url, "temperature": 0.5, "seed": 1},
+                )
                 replies += [await provider.complete(Request([SYSTEM, *TURNS])) for _ in range(2)]
                 await provider.close()
             return replies
@@ -278,8 +379,14 @@ def test_what_was_set_and_is_not_taken_is_told_once_and_stands_with_every_reply(
     assert (
         told
         == [
-            "m-1 does not take a system role: its words open the first turn, and that is on record with its replies",
-            "m-1 does not take temperature: it is asked without, and that is on record with its replies",
+            (
+                "m-1 does not take a system role: its words open the first turn, and that is on "
+                "record with its replies"
+            ),
+            (
+                "m-1 does not take temperature: it is asked without, "
+                "and that is on record with its replies"
+            ),
         ]
         * 2
     )  # each of them tells its own run
@@ -294,7 +401,10 @@ def test_what_was_not_set_is_not_missed():
 
 def test_options_that_were_not_taken_stand_in_the_run_and_its_result(tmp_path):
     with served(refuses("'temperature' is not supported"), says(COINS)) as server:
-        players = {"model": {"model": "openai-compatible/m-1", "base_url": server.url, "temperature": 0}, "bot": "bot/altruist"}
+        players = {
+            "model": {"model": "openai-compatible/m-1", "base_url": server.url, "temperature": 0},
+            "bot": "bot/altruist",
+        }
         result = parley.run("public_goods", players, repeats=1, seed=1, store=tmp_path, rounds=3)
     assert result.data["left_out"] == [{"alias": "model", "options": ["temperature"], "calls": 3}]
     line = "model was asked without temperature in 3 calls: its endpoint does not take that"
@@ -304,7 +414,10 @@ def test_options_that_were_not_taken_stand_in_the_run_and_its_result(tmp_path):
 
 NARROW = {**FORM, "properties": {"coins": {"type": "number", "multipleOf": 3}}}
 ONE_SCHEMA = [
-    "Invalid schema for response_format 'reply': In context=('properties', 'coins'), 'multipleOf' is not permitted.",
+    (
+        "Invalid schema for response_format 'reply': In context=('properties', 'coins'), "
+        "'multipleOf' is not permitted."
+    ),
     "The provided JSON schema contains features not supported by xgrammar.",
     "output_format.schema: For 'number' type, property 'multipleOf' is not supported",
     "Schema is too complex. Reduce the number of properties.",
@@ -325,7 +438,13 @@ def test_a_schema_that_is_not_taken_speaks_against_no_other(said):
             await provider.close()
             return [request.body["response_format"]["type"] for request in server.asked]
 
-    assert asyncio.run(speak()) == ["json_schema", "json_schema", "json_object", "json_object", "json_schema"]
+    assert asyncio.run(speak()) == [
+        "json_schema",
+        "json_schema",
+        "json_object",
+        "json_object",
+        "json_schema",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -351,7 +470,9 @@ def test_an_endpoint_that_takes_no_schemas_is_asked_for_none_again(said):
 def test_where_many_schemas_are_not_taken_no_further_one_is_tried():
     async def picky(asked, writer):
         wanted = asked.body.get("response_format", {}).get("type")
-        await (refuses(ONE_SCHEMA[0]) if wanted == "json_schema" else sent(says("x")))(asked, writer)
+        await (refuses(ONE_SCHEMA[0]) if wanted == "json_schema" else sent(says("x")))(
+            asked, writer
+        )
 
     async def speak():
         async with Server(picky) as server:
@@ -367,7 +488,12 @@ def test_where_many_schemas_are_not_taken_no_further_one_is_tried():
 MODERATED = {
     "code": 403,
     "message": 'm-1 requires moderation on Some. Your input was flagged for "violence"',
-    "metadata": {"reasons": ["violence"], "flagged_input": "How many?", "provider_name": "Some", "model_slug": "m-1"},
+    "metadata": {
+        "reasons": ["violence"],
+        "flagged_input": "How many?",
+        "provider_name": "Some",
+        "model_slug": "m-1",
+    },
 }
 INVALID = {
     "message": "Invalid prompt: your prompt was flagged as potentially violating our usage policy.",
@@ -382,10 +508,19 @@ INVALID = {
         ("openrouter", {"error": MODERATED}),
         ("openai", sent({"error": INVALID}, 400)),
         ("openai", refuses("The response was filtered", code="content_filter")),
-        ("openai", refuses("Your request was rejected by our safety system", code="content_policy_violation")),
+        (
+            "openai",
+            refuses(
+                "Your request was rejected by our safety system", code="content_policy_violation"
+            ),
+        ),
         (
             "azure",
-            refuses("The response was filtered", code="content_filter", innererror={"code": "ResponsibleAIPolicyViolation"}),
+            refuses(
+                "The response was filtered",
+                code="content_filter",
+                innererror={"code": "ResponsibleAIPolicyViolation"},
+            ),
         ),
     ],
 )
@@ -417,7 +552,12 @@ def test_a_response_that_failed_for_its_content_is_a_reply_without_words():
 
 def test_an_open_object_is_asked_for_without_being_strict():
     votes = {"type": "object", "additionalProperties": {"type": "number"}}
-    schema = {"type": "object", "properties": {"votes": votes}, "required": ["votes"], "additionalProperties": False}
+    schema = {
+        "type": "object",
+        "properties": {"votes": votes},
+        "required": ["votes"],
+        "additionalProperties": False,
+    }
     wanted = body_of("openai", says("x"), schema=schema)["response_format"]["json_schema"]
     assert wanted == {"name": "reply", "strict": False, "schema": schema}
 
@@ -440,7 +580,9 @@ def test_a_form_is_given_up_step_by_step():
 
 
 def test_without_a_system_role_its_words_open_the_first_turn():
-    _, server = asked("openai-compatible", refuses("System role not supported"), says("x"), turns=[SYSTEM, *TURNS])
+    _, server = asked(
+        "openai-compatible", refuses("System role not supported"), says("x"), turns=[SYSTEM, *TURNS]
+    )
     assert server.asked[1].body["messages"] == [
         {"role": "user", "content": "Be brief.\n\nHow many?"},
         {"role": "assistant", "content": "Five."},
@@ -453,8 +595,14 @@ def test_without_a_system_role_its_words_open_the_first_turn():
     [
         "temperature too high",
         "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens.",
-        "'max_tokens' or 'max_completion_tokens' is too large: 5000. This model's maximum context length is 4096 tokens",
-        "max_tokens is too large: 5000. This model supports at most 4096 completion tokens, whereas you provided 5000.",
+        (
+            "'max_tokens' or 'max_completion_tokens' is too large: 5000. This model's maximum "
+            "context length is 4096 tokens"
+        ),
+        (
+            "max_tokens is too large: 5000. This model supports at most 4096 completion tokens, "
+            "whereas you provided 5000."
+        ),
         "temperature: must be in the range 0 to 2",
         "logprobs is not supported",
         "your prompt was flagged",
@@ -462,7 +610,9 @@ def test_without_a_system_role_its_words_open_the_first_turn():
     ],
 )
 def test_a_rejection_that_names_no_such_feature_stands(said):
-    fault, server = asked("openai-compatible", refuses(said), turns=[SYSTEM, *TURNS], schema=FORM, **EVERYTHING)
+    fault, server = asked(
+        "openai-compatible", refuses(said), turns=[SYSTEM, *TURNS], schema=FORM, **EVERYTHING
+    )
     assert type(fault) is Rejected
     assert len(server.asked) == 1
 
@@ -476,7 +626,9 @@ def test_a_feature_that_was_not_asked_for_is_not_given_up():
 def test_what_did_not_help_is_not_remembered():
     known = capabilities.KNOWN
     fault, server = asked(
-        "openai-compatible", refuses("unsupported: temperature, top_p, seed in 'what the user said'"), **EVERYTHING
+        "openai-compatible",
+        refuses("unsupported: temperature, top_p, seed in 'what the user said'"),
+        **EVERYTHING,
     )
     assert type(fault) is Rejected
     assert len(server.asked) == 4  # each of the named was left out once, and then it was told
@@ -485,7 +637,10 @@ def test_what_did_not_help_is_not_remembered():
 
 def test_who_insists_on_a_form_is_told():
     fault, server = asked(
-        "openai-compatible", refuses("This response_format type is unavailable now"), schema=FORM, structured=True
+        "openai-compatible",
+        refuses("This response_format type is unavailable now"),
+        schema=FORM,
+        structured=True,
     )
     assert type(fault) is Rejected
     assert len(server.asked) == 1
@@ -495,26 +650,45 @@ def test_what_was_found_holds_for_the_endpoint_and_the_model_in_the_whole_proces
     async def speak():
         async with Server(refuses("'temperature' is not supported"), says("x")) as server:
             for name in ("m-1", "m-1", "m-2"):
-                provider = providers.make("openai-compatible", name, {"base_url": server.url, "temperature": 0.5})
+                provider = providers.make(
+                    "openai-compatible", name, {"base_url": server.url, "temperature": 0.5}
+                )
                 await provider.complete(Request(TURNS))
                 await provider.close()
-            return [("temperature" in request.body, request.body["model"]) for request in server.asked]
+            return [
+                ("temperature" in request.body, request.body["model"]) for request in server.asked
+            ]
 
     with caplog.at_level(logging.WARNING):
-        assert asyncio.run(speak()) == [(True, "m-1"), (False, "m-1"), (False, "m-1"), (True, "m-2")]
-    assert caplog.messages == ["m-1: the endpoint does not take temperature; from now on it is asked without"]
+        assert asyncio.run(speak()) == [
+            (True, "m-1"),
+            (False, "m-1"),
+            (False, "m-1"),
+            (True, "m-2"),
+        ]
+    assert caplog.messages == [
+        "m-1: the endpoint does not take temperature; from now on it is asked without"
+    ]
 
 
 def test_calls_in_flight_find_out_together_and_within_bounds():
     async def picky(asked, writer):
-        taken = not {"temperature", "seed"} & asked.body.keys() and "response_format" not in asked.body
-        named = next((name for name in ("response_format", "temperature", "seed") if name in asked.body), "")
+        taken = (
+            not {"temperature", "seed"} & asked.body.keys() and "response_format" not in asked.body
+        )
+        named = next(
+            (name for name in ("response_format", "temperature", "seed") if name in asked.body), ""
+        )
         await (sent(says("x")) if taken else refuses(f"'{named}' is not supported"))(asked, writer)
 
     async def speak():
         async with Server(picky, pause=0.02) as server:
-            provider = providers.make("openai-compatible", "m-1", {"base_url": server.url, "temperature": 0, "seed": 1})
-            replies = await asyncio.gather(*(provider.complete(Request(TURNS, FORM)) for _ in range(20)))
+            provider = providers.make(
+                "openai-compatible", "m-1", {"base_url": server.url, "temperature": 0, "seed": 1}
+            )
+            replies = await asyncio.gather(
+                *(provider.complete(Request(TURNS, FORM)) for _ in range(20))
+            )
             before = len(server.asked)
             await provider.complete(Request(TURNS, FORM))
             await provider.close()

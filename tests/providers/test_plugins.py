@@ -1,4 +1,5 @@
-"""Providers of other packages: looked at when they are loaded, listed when they cannot be, refused where they are used."""
+"""Providers of other packages: looked at when they are loaded, listed when they cannot be, refused
+where they are used."""
 
 import pytest
 
@@ -10,13 +11,17 @@ from tests.cli.test_cli import parley
 from tests.endpoint import endpoint
 
 HEAD = "from dataclasses import dataclass\nfrom parley.match.protocol import Reply\n\n\n"
-METHODS = "    async def complete(self, request):\n        return Reply('{}')\n\n    async def close(self):\n        pass\n"
+METHODS = (
+    "    async def complete(self, request):\n        return Reply('{}')\n\n"
+    "    async def close(self):\n        pass\n"
+)
 WHOLE = f"{HEAD}@dataclass\nclass Mine:\n    'Mine.'\n    name: str\n{METHODS}"
 
 
 @pytest.fixture
 def installed(monkeypatch, tmp_path):
-    """Install a package with one provider, under a name of its own each time, so that no module is found again."""
+    """Install a package with one provider, under a name of its own each time, so that no module is
+    found again."""
     count = iter(range(100))
 
     def install(source, name="mine", value="Mine"):
@@ -41,15 +46,26 @@ BROKEN = {
     "no dataclass": (WHOLE.replace("@dataclass\n", ""), "is no dataclass"),
     "a function": (f"{HEAD}def Mine(name):\n    pass\n", "is no dataclass"),
     "no name": (WHOLE.replace("name: str", "title: str"), "lacks the field `name: str`"),
-    "no complete": (WHOLE.replace("complete", "completed"), "lacks the method `async def complete(self, request) -> Reply`"),
-    "complete is not async": (WHOLE.replace("async def complete", "def complete"), "`complete` that is not async"),
-    "no close": (WHOLE.replace("close", "shut"), "lacks the method `async def close(self) -> None`"),
+    "no complete": (
+        WHOLE.replace("complete", "completed"),
+        "lacks the method `async def complete(self, request) -> Reply`",
+    ),
+    "complete is not async": (
+        WHOLE.replace("async def complete", "def complete"),
+        "`complete` that is not async",
+    ),
+    "no close": (
+        WHOLE.replace("close", "shut"),
+        "lacks the method `async def close(self) -> None`",
+    ),
     "a key in no variable": (f"{WHOLE}    key_needed = True\n", "add key_env"),
 }
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-def test_a_provider_that_cannot_be_loaded_is_listed_beside_all_others_and_refused_where_it_is_used(installed, tmp_path, kind):
+def test_a_provider_that_cannot_be_loaded_is_listed_beside_all_others_and_refused_where_it_is_used(
+    installed, tmp_path, kind
+):
     source, said = BROKEN[kind]
     n = installed(source)
     with pytest.raises(UsageError) as wrong:
@@ -61,10 +77,14 @@ def test_a_provider_that_cannot_be_loaded_is_listed_beside_all_others_and_refuse
         return
     (tmp_path / "models.yaml").write_text("m: {model: mine/m}\nb: {model: bot/random}\n")
     listed = parley("models", cwd=tmp_path).out
-    assert "cannot be loaded" in next(line for line in listed.splitlines() if line.startswith("mine/…"))
+    assert "cannot be loaded" in next(
+        line for line in listed.splitlines() if line.startswith("mine/…")
+    )
     assert "openai/…" in listed
     assert f"package-{n}" in listed
-    rows = {row["provider"]: row for row in parley("models", "--json", cwd=tmp_path).json["providers"]}
+    rows = {
+        row["provider"]: row for row in parley("models", "--json", cwd=tmp_path).json["providers"]
+    }
     assert rows["mine"]["error"].startswith("cannot be loaded: ")
     assert rows["openai"]["error"] is None
     (tmp_path / "models.yaml").unlink()
@@ -76,7 +96,10 @@ def test_a_provider_that_cannot_be_loaded_is_listed_beside_all_others_and_refuse
 
 def test_a_provider_named_like_one_of_parleys_own_is_refused_and_so_are_two_of_one_name(installed):
     n = installed(WHOLE, name="openai")
-    with pytest.raises(UsageError, match=rf"provider openai cannot be loaded: Parley has .* itself \(package package-{n}\)"):
+    with pytest.raises(
+        UsageError,
+        match=rf"provider openai cannot be loaded: Parley has .* itself \(package package-{n}\)",
+    ):
         providers.make("openai", "m", {})
     installed(WHOLE)
     assert providers.make("mine", "m", {}).name == "m"
@@ -106,10 +129,13 @@ def test_both_variables_of_googles_key_are_named(monkeypatch, tmp_path):
 
 def test_models_marks_keys_that_are_found_and_aliases_that_cannot_be_used(tmp_path):
     (tmp_path / "models.yaml").write_text(
-        "good: {model: openai/gpt-4.1, temperature: 1, rpm: 5}\nbad: {model: openai/gpt-4.1, temprature: 1}\n"
+        "good: {model: openai/gpt-4.1, temperature: 1, rpm: 5}\n"
+        "bad: {model: openai/gpt-4.1, temprature: 1}\n"
         "service: {model: 'http/http://127.0.0.1:9/f', dedline: 1}\n"
     )
-    said = parley("models", cwd=tmp_path, env={"OPENAI_API_KEY": "sk-do-not-show-me", "GROQ_API_KEY": ""}).out
+    said = parley(
+        "models", cwd=tmp_path, env={"OPENAI_API_KEY": "sk-do-not-show-me", "GROQ_API_KEY": ""}
+    ).out
     rows = {line.split()[0]: line for line in said.splitlines() if line}
     assert "*" in rows["openai/…"]
     assert "*" not in rows["groq/…"]
@@ -120,7 +146,9 @@ def test_models_marks_keys_that_are_found_and_aliases_that_cannot_be_used(tmp_pa
 
 def test_a_run_is_shown_when_its_provider_cannot_be_loaded_any_more(installed, tmp_path):
     installed(WHOLE.replace("'{}'", "'{\"coins\": 5}'"))
-    parley("run", "public_goods", "-m", "m=mine/m", "-m", "bot/random", "--repeats", 1, cwd=tmp_path)
+    parley(
+        "run", "public_goods", "-m", "m=mine/m", "-m", "bot/random", "--repeats", 1, cwd=tmp_path
+    )
     installed(WHOLE)
     with pytest.raises(UsageError):
         providers.class_of("mine")
@@ -129,7 +157,9 @@ def test_a_run_is_shown_when_its_provider_cannot_be_loaded_any_more(installed, t
 
 
 def test_an_alias_without_an_address_is_bad_news_for_the_doctor(tmp_path):
-    (tmp_path / "models.yaml").write_text("here: {model: embedded/smollm2}\nnowhere: {model: openai-compatible/x}\n")
+    (tmp_path / "models.yaml").write_text(
+        "here: {model: embedded/smollm2}\nnowhere: {model: openai-compatible/x}\n"
+    )
     env = {"OPENAI_COMPATIBLE_BASE_URL": ""}
     (row,) = parley("doctor", "--json", cwd=tmp_path, env=env, code=1).json["models"]
     assert row["alias"] == "nowhere"
@@ -137,8 +167,13 @@ def test_an_alias_without_an_address_is_bad_news_for_the_doctor(tmp_path):
 
 
 def test_lines_of_env_that_are_no_assignments_are_told_by_their_number_and_not_shown(tmp_path):
-    (tmp_path / ".env").write_text("# keys\nexport A_KEY=one\n\nOPENAI_API_KEY: sk-do-not-show-me\n")
-    for words in (("models", "bot/random"), ("run", "public_goods", "-m", "bot/random", "-m", "bot/altruist", "--repeats", 1)):
+    (tmp_path / ".env").write_text(
+        "# keys\nexport A_KEY=one\n\nOPENAI_API_KEY: sk-do-not-show-me\n"
+    )
+    for words in (
+        ("models", "bot/random"),
+        ("run", "public_goods", "-m", "bot/random", "-m", "bot/altruist", "--repeats", 1),
+    ):
         done = parley(*words, cwd=tmp_path)
         assert ".env, line 4: wanted NAME=value" in done.err
         assert "sk-do-not-show-me" not in done.out + done.err
@@ -158,8 +193,14 @@ def test_the_doctor_tells_bad_news_first_asks_services_too_and_ends_with_1(tmp_p
 
 
 def test_an_address_that_goes_too_far_is_refused_at_the_start():
-    for base in ("http://h/v1/chat/completions", "http://h/v1/chat/completions/", "http://h/v1/chat/completions?x=1"):
-        with pytest.raises(UsageError, match=r"base_url ends with /chat/completions.*leave /chat/completions out"):
+    for base in (
+        "http://h/v1/chat/completions",
+        "http://h/v1/chat/completions/",
+        "http://h/v1/chat/completions?x=1",
+    ):
+        with pytest.raises(
+            UsageError, match=r"base_url ends with /chat/completions.*leave /chat/completions out"
+        ):
             providers.make("vllm", "m", {"base_url": base})
     providers.make("vllm", "m", {"base_url": "http://h/v1"})
 
@@ -171,7 +212,8 @@ def test_a_service_is_called_by_all_of_its_address():
 
 def test_an_answer_to_the_doctor_does_not_hide_that_the_model_refused(tmp_path):
     with endpoint(0) as served:
-        env = {"OPENAI_API_KEY": "sk-do-not-show-me", "OPENAI_BASE_URL": served.url}  # its paths begin with /v1
+        # its paths begin with /v1
+        env = {"OPENAI_API_KEY": "sk-do-not-show-me", "OPENAI_BASE_URL": served.url}
         done = parley("doctor", cwd=tmp_path, env=env, code=1)
     line = next(line for line in done.out.splitlines() if line.startswith("openai "))
     assert 0 < line.index("gpt-4.1-nano: ") < line.index("answers (HTTP 404)")

@@ -49,14 +49,30 @@ from parley.rules.pool import Turn
 from parley.runs import event_loop as eventloop
 from parley.runs.progress import Tally
 from parley.runs.stand_ins import USUAL, Guessing
-from parley.testing.server import Server, echo_of_the_key, flood, raw, reset, says, sent, silence, trickle
+from parley.testing.server import (
+    Server,
+    echo_of_the_key,
+    flood,
+    raw,
+    reset,
+    says,
+    sent,
+    silence,
+    trickle,
+)
 from tests import wire
 from tests.wire import FORM, KEY, TURNS
 
 
 @pytest.fixture(autouse=True)
 def nothing_set_and_no_waiting(monkeypatch, tmp_path):
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "VLLM_BASE_URL", "VLLM_API_KEY", "OPENAI_COMPATIBLE_BASE_URL"):
+    for name in (
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        "VLLM_BASE_URL",
+        "VLLM_API_KEY",
+        "OPENAI_COMPATIBLE_BASE_URL",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
@@ -90,10 +106,19 @@ def test_a_request_holds_the_model_and_the_turns_and_nothing_that_was_not_set():
 
 
 def test_options_are_sent_as_numbers_and_texts_whatever_a_shell_made_of_them():
-    _, server = asked(says(), temperature="0", max_tokens="50", seed="7", top_p=0.5, stop=r"END,\n\n")
+    _, server = asked(
+        says(), temperature="0", max_tokens="50", seed="7", top_p=0.5, stop=r"END,\n\n"
+    )
     body = server.asked[0].body
     del body["messages"]
-    assert body == {"model": "m-1", "temperature": 0, "max_tokens": 50, "seed": 7, "top_p": 0.5, "stop": ["END", "\n\n"]}
+    assert body == {
+        "model": "m-1",
+        "temperature": 0,
+        "max_tokens": 50,
+        "seed": 7,
+        "top_p": 0.5,
+        "stop": ["END", "\n\n"],
+    }
 
 
 def test_a_schema_is_sent_wherever_there_is_one_unless_that_is_switched_off():
@@ -101,7 +126,10 @@ def test_a_schema_is_sent_wherever_there_is_one_unless_that_is_switched_off():
     assert "response_format" not in asked(says(), structured=True)[1].asked[0].body
     for structured in ("true", None):
         form = asked(says(), schema=FORM, structured=structured)[1].asked[0].body["response_format"]
-        assert form == {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": FORM}}
+        assert form == {
+            "type": "json_schema",
+            "json_schema": {"name": "reply", "strict": True, "schema": FORM},
+        }
 
 
 @pytest.mark.parametrize("family", ["openai", "openai-compatible", "vllm", "openrouter"])
@@ -111,11 +139,20 @@ def test_the_key_comes_from_the_providers_own_variable(monkeypatch, family):
 
 
 @pytest.mark.parametrize(
-    "line", ["MY_CREDENTIAL={}", "export MY_CREDENTIAL='{}'", 'MY_CREDENTIAL = "{}"  # mine', "MY_CREDENTIAL={} # mine"]
+    "line",
+    [
+        "MY_CREDENTIAL={}",
+        "export MY_CREDENTIAL='{}'",
+        'MY_CREDENTIAL = "{}"  # mine',
+        "MY_CREDENTIAL={} # mine",
+    ],
 )
 def test_the_key_comes_from_a_named_variable_in_dotenv(tmp_path, line):
     (tmp_path / ".env").write_text(f"# keys\nOTHER=1\n{line.format(KEY)}\n")
-    assert asked(says(), api_key_env="MY_CREDENTIAL")[1].asked[0].headers["authorization"] == f"Bearer {KEY}"
+    assert (
+        asked(says(), api_key_env="MY_CREDENTIAL")[1].asked[0].headers["authorization"]
+        == f"Bearer {KEY}"
+    )
 
 
 def test_a_value_in_dotenv_may_hold_a_hash_and_the_environment_comes_first(tmp_path, monkeypatch):
@@ -148,7 +185,13 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_sent(family, options
 
 
 @pytest.mark.parametrize(
-    "url", ["http://me:hunter22@host/v1", "https://hunter22@host", "ftp://me:hunter22@h", "http://me:hunter22@"]
+    "url",
+    [
+        "http://me:hunter22@host/v1",
+        "https://hunter22@host",
+        "ftp://me:hunter22@h",
+        "http://me:hunter22@",
+    ],
 )
 def test_a_password_in_an_address_is_refused_and_not_repeated(url):
     with pytest.raises(UsageError, match="environment") as refused:
@@ -157,11 +200,17 @@ def test_a_password_in_an_address_is_refused_and_not_repeated(url):
 
 
 def test_the_address_is_the_option_else_the_variable_else_the_providers_own(monkeypatch):
-    assert providers.make("vllm", "m", {})._transport.url == "http://localhost:8000/v1/chat/completions"
+    assert (
+        providers.make("vllm", "m", {})._transport.url
+        == "http://localhost:8000/v1/chat/completions"
+    )
     monkeypatch.setenv("VLLM_BASE_URL", "http://other:1/v1/")
     assert providers.make("vllm", "m", {})._transport.url == "http://other:1/v1/chat/completions"
     monkeypatch.setenv("WHERE", "third:2")
-    assert providers.make("vllm", "m", {"base_url": "http://${WHERE}/v1"})._transport.url == "http://third:2/v1/chat/completions"
+    assert (
+        providers.make("vllm", "m", {"base_url": "http://${WHERE}/v1"})._transport.url
+        == "http://third:2/v1/chat/completions"
+    )
 
 
 def test_an_unknown_provider_is_told_with_the_nearest_name():
@@ -174,10 +223,16 @@ METHODS = "    async def complete(self, request): ...\n\n    async def close(sel
 
 def test_a_package_may_bring_a_provider_of_its_own(monkeypatch, tmp_path):
     (tmp_path / "mine-1.dist-info").mkdir()
-    (tmp_path / "mine-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
-    (tmp_path / "mine-1.dist-info" / "entry_points.txt").write_text("[parley.providers]\nmine = mine:Mine\n")
+    (tmp_path / "mine-1.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: mine\nVersion: 1\n"
+    )
+    (tmp_path / "mine-1.dist-info" / "entry_points.txt").write_text(
+        "[parley.providers]\nmine = mine:Mine\n"
+    )
     fields = f"    name: str\n    mood: str = 'calm'\n    strength: float = 0\n{METHODS}"
-    (tmp_path / "mine.py").write_text(f"from dataclasses import dataclass\n\n\n@dataclass\nclass Mine:\n{fields}")
+    (tmp_path / "mine.py").write_text(
+        f"from dataclasses import dataclass\n\n\n@dataclass\nclass Mine:\n{fields}"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     assert "mine" in providers.names()
     made = providers.make("mine", "m", {"strength": "0.5"})
@@ -188,24 +243,46 @@ def test_a_package_may_bring_a_provider_of_its_own(monkeypatch, tmp_path):
 
 def test_what_another_provider_says_of_itself_is_heard_like_ours(monkeypatch, tmp_path):
     (tmp_path / "mine-1.dist-info").mkdir()
-    (tmp_path / "mine-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
-    (tmp_path / "mine-1.dist-info" / "entry_points.txt").write_text("[parley.providers]\nmine = mine_too:Mine\n")
+    (tmp_path / "mine-1.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: mine\nVersion: 1\n"
+    )
+    (tmp_path / "mine-1.dist-info" / "entry_points.txt").write_text(
+        "[parley.providers]\nmine = mine_too:Mine\n"
+    )
     said = (
-        "    seller, small, caches, thinks_by = 'openai', 'tiny', True, ('mood',)\n    key_env, key_needed = 'MINE_KEY', True\n"
+        "    seller, small, caches, thinks_by = 'openai', 'tiny', True, ('mood',)\n"
+        "    key_env, key_needed = 'MINE_KEY', True\n"
     )
     fields = f"    name: str\n    mood: str = ''\n{METHODS}"
-    source = f"from dataclasses import dataclass\n\n\n@dataclass\nclass Mine:\n    'Mine.'\n{fields}{said}"
+    source = (
+        f"from dataclasses import dataclass\n\n\n@dataclass\nclass Mine:\n    'Mine.'\n"
+        f"{fields}{said}"
+    )
     (tmp_path / "mine_too.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("MINE_KEY", "a-key-of-mine")
     row = models.described("mine")
-    assert (row["key"], row["key_found"], row["key_needed"], row["about"]) == ("MINE_KEY", True, True, "Mine.")
-    assert row["abilities"] == {"structured": False, "reasoning": True, "caching": True, "system_role": True}
+    assert (row["key"], row["key_found"], row["key_needed"], row["about"]) == (
+        "MINE_KEY",
+        True,
+        True,
+        "Mine.",
+    )
+    assert row["abilities"] == {
+        "structured": False,
+        "reasoning": True,
+        "caching": True,
+        "system_role": True,
+    }
     assert providers.traits("mine").small == "tiny"
     assert (
-        prices_for({"a": {"model": "mine/gpt-4o"}}).of("a") == prices_for({"a": {"model": "openai/gpt-4o"}}).of("a") is not None
+        prices_for({"a": {"model": "mine/gpt-4o"}}).of("a")
+        == prices_for({"a": {"model": "openai/gpt-4o"}}).of("a")
+        is not None
     )
-    assert Guessing("a", {"model": "mine/m", "mood": "grim"}, task_class("public_goods"), USUAL)._thinks
+    assert Guessing(
+        "a", {"model": "mine/m", "mood": "grim"}, task_class("public_goods"), USUAL
+    )._thinks
 
 
 def test_every_file_without_an_underscore_is_a_provider():
@@ -214,7 +291,15 @@ def test_every_file_without_an_underscore_is_a_provider():
     assert files == set(providers.names())
     for name in files:
         assert is_dataclass(providers.class_of(name))
-    for name in ("_transport", "-transport", "transport", "hf.checkpoint", "openai_compatible", "", "Openai"):
+    for name in (
+        "_transport",
+        "-transport",
+        "transport",
+        "hf.checkpoint",
+        "openai_compatible",
+        "",
+        "Openai",
+    ):
         assert not providers.known(name)
 
 
@@ -229,9 +314,17 @@ def test_an_endpoint_without_its_parts_cannot_be_made():
 
 
 def test_what_providers_share_is_no_provider():
-    assert {"openai", "anthropic", "google", "azure", "ollama", "vllm", "openrouter", "openai-compatible", "completion"} <= set(
-        providers.names()
-    )
+    assert {
+        "openai",
+        "anthropic",
+        "google",
+        "azure",
+        "ollama",
+        "vllm",
+        "openrouter",
+        "openai-compatible",
+        "completion",
+    } <= set(providers.names())
 
 
 # What comes back
@@ -245,16 +338,37 @@ def test_a_reply_carries_words_usage_finish_and_the_model_as_served():
         "completion_tokens_details": {"reasoning_tokens": 8},
     }
     reply = replied({**says("Five."), "usage": usage})
-    assert (reply.content, reply.reasoning, reply.finish, reply.model) == ("Five.", "", "stop", "served-1")
+    assert (reply.content, reply.reasoning, reply.finish, reply.model) == (
+        "Five.",
+        "",
+        "stop",
+        "served-1",
+    )
     assert reply.usage == Usage(90, 64, 12, 8, 20)
     assert reply.latency > 0
-    assert replied({**says(), "usage": {"prompt_tokens": 90, "prompt_cache_hit_tokens": 64}}).usage == Usage(90, 64)
+    assert replied(
+        {**says(), "usage": {"prompt_tokens": 90, "prompt_cache_hit_tokens": 64}}
+    ).usage == Usage(90, 64)
 
 
 @pytest.mark.parametrize(
     "usage",
-    [None, [], "many", {}, {"prompt_tokens": "9"}, {"prompt_tokens": 1.5}, {"prompt_tokens": True}, {"completion_tokens": -1}]
-    + [{"prompt_tokens": 10**30}, {"prompt_tokens": 2**40}, {"prompt_tokens_details": 7}, {"completion_tokens_details": [1]}],
+    [
+        None,
+        [],
+        "many",
+        {},
+        {"prompt_tokens": "9"},
+        {"prompt_tokens": 1.5},
+        {"prompt_tokens": True},
+        {"completion_tokens": -1},
+    ]
+    + [
+        {"prompt_tokens": 10**30},
+        {"prompt_tokens": 2**40},
+        {"prompt_tokens_details": 7},
+        {"completion_tokens_details": [1]},
+    ],
     ids=str,
 )
 def test_usage_that_makes_no_sense_is_unknown_never_zero(usage):
@@ -315,7 +429,11 @@ def test_a_model_name_that_cannot_be_printed_is_unknown(name):
         ("Five.", "Five.", ""),
         ("2 < 3 </b>", "2 < 3 </b>", ""),
         ("Write <think>why</think> first.", "Write <think>why</think> first.", ""),
-        ('{"reason": "it said </think>", "coins": 5}', '{"reason": "it said </think>", "coins": 5}', ""),
+        (
+            '{"reason": "it said </think>", "coins": 5}',
+            '{"reason": "it said </think>", "coins": 5}',
+            "",
+        ),
     ],
 )
 def test_thinking_is_told_apart_from_the_reply(text, said, thought):
@@ -344,7 +462,13 @@ def test_a_text_without_tags_is_all_reply(text):
         (b'{"choices": [{"message": {"content": "a\xffb"}}]}', "a\ufffdb"),
         (b'{"choices": [{"message": {"content": "a\nb"}}]}', "a\nb"),
         (b'\xef\xbb\xbf{"choices": [{"message": {"content": "ab"}}]}', "ab"),
-        (b'{"choices": [{"message": {"content": "ab"}}], "usage": {"prompt_tokens": NaN}, "model": "\\udfff"}', "ab"),
+        (
+            (
+                b'{"choices": [{"message": {"content": "ab"}}], "usage": {"prompt_tokens": NaN}, '
+                b'"model": "\\udfff"}'
+            ),
+            "ab",
+        ),
     ],
 )
 def test_text_that_is_not_quite_text_still_arrives_and_can_be_encoded(body, content):
@@ -390,16 +514,32 @@ def test_a_wait_that_the_endpoint_asks_for_is_kept_but_not_longer_than_the_longe
 
 def test_a_wait_in_milliseconds_is_the_most_exact():
     began = time.monotonic()
-    assert asked(sent(b"", 429, Retry_After_Ms="200", Retry_After="25"), says())[0].content == "hello"
+    assert (
+        asked(sent(b"", 429, Retry_After_Ms="200", Retry_After="25"), says())[0].content == "hello"
+    )
     assert 0.2 <= time.monotonic() - began < 5
-    assert asked(sent(b"", 429, Retry_After_Ms="soon", Retry_After="0.01"), says())[0].content == "hello"
+    assert (
+        asked(sent(b"", 429, Retry_After_Ms="soon", Retry_After="0.01"), says())[0].content
+        == "hello"
+    )
 
 
 def test_a_wait_may_be_given_as_a_date_and_nonsense_is_no_wait():
     assert 0 < answers.retry_after(formatdate(time.time() + 10, usegmt=True)) <= 10
     assert answers.retry_after(formatdate(0)) == 0
-    assert [answers.retry_after(odd) for odd in ("", "soon", "-5", "nan", "inf")] == [0, 0, 0, 0, answers.LONGEST_PAUSE]
-    for odd in ("Mon, 01 Jan 99999999999999 00:00:00 GMT", "Mon, 99 Jan 2030 99:99:99 +9999999999", "1" * 5000, "Mon,"):
+    assert [answers.retry_after(odd) for odd in ("", "soon", "-5", "nan", "inf")] == [
+        0,
+        0,
+        0,
+        0,
+        answers.LONGEST_PAUSE,
+    ]
+    for odd in (
+        "Mon, 01 Jan 99999999999999 00:00:00 GMT",
+        "Mon, 99 Jan 2030 99:99:99 +9999999999",
+        "1" * 5000,
+        "Mon,",
+    ):
         assert 0 <= answers.retry_after(odd) <= answers.LONGEST_PAUSE
 
 
@@ -412,7 +552,8 @@ def test_pauses_grow_up_to_the_longest(monkeypatch):
     monkeypatch.setattr(patience, "FIRST_PAUSE", 8.0)
     monkeypatch.setattr(patience.random, "uniform", lambda low, high: 1)
     monkeypatch.setattr(transport, "patient", noted)
-    provider = providers.make("vllm", "m", {"base_url": "http://127.0.0.1:9"})  # nobody listens there
+    # nobody listens there
+    provider = providers.make("vllm", "m", {"base_url": "http://127.0.0.1:9"})
 
     async def call():
         try:
@@ -456,8 +597,14 @@ def test_a_fault_that_may_pass_is_tried_again_a_bounded_number_of_times(fault, p
 
 def test_being_told_to_wait_is_no_fault_of_the_call_and_ends_with_its_deadline(monkeypatch):
     monkeypatch.setattr(patience, "LONGEST_PAUSE", 0.01)
-    bodies = [{"error": {"code": 429, "message": "later"}}, {"error": {"code": "rate_limit_exceeded", "message": "later"}}]
-    bodies += [{"error": {"status": "RESOURCE_EXHAUSTED"}}, {"object": "error", "message": "later", "code": 429}]
+    bodies = [
+        {"error": {"code": 429, "message": "later"}},
+        {"error": {"code": "rate_limit_exceeded", "message": "later"}},
+    ]
+    bodies += [
+        {"error": {"status": "RESOURCE_EXHAUSTED"}},
+        {"object": "error", "message": "later", "code": 429},
+    ]
     for limit in (sent(b"later", 429), sent(b"", 529), *bodies):
         recovered, server = asked(*[limit] * 20, says("at last"))
         assert (recovered.content, len(server.asked)) == ("at last", 21)
@@ -473,7 +620,9 @@ def together(server, count, url, **options):
     async def call():
         patience.NOTICE.set(told.append)
         made = [providers.make("vllm", "m", {"base_url": url, **options}) for _ in range(2)]
-        replies = await asyncio.gather(*(made[n % 2].complete(Request(TURNS)) for n in range(count)), return_exceptions=True)
+        replies = await asyncio.gather(
+            *(made[n % 2].complete(Request(TURNS)) for n in range(count)), return_exceptions=True
+        )
         for provider in made:
             await provider.close()
         return replies
@@ -482,7 +631,8 @@ def together(server, count, url, **options):
 
 
 def test_all_calls_of_an_endpoint_share_one_back_off(monkeypatch):
-    """One 429 makes everybody wait: no call leaves before the time that the endpoint asks for, then half as many at a time."""
+    """One 429 makes everybody wait: no call leaves before the time that the endpoint asks for, then
+    half as many at a time."""
     times, told, answered = [], [], []
 
     async def whole():
@@ -506,13 +656,15 @@ def test_all_calls_of_an_endpoint_share_one_back_off(monkeypatch):
             first = asyncio.create_task(call())
             await all_there.wait()
             await asyncio.sleep(0.05)  # one is told, the others are not answered yet
-            more, _ = together(server, 20, server.url)  # other providers of the same model, which were told nothing
+            # other providers of the same model, which were told nothing
+            more, _ = together(server, 20, server.url)
             return [*await more(), *await first]
 
     replies = asyncio.run(whole())
     assert [reply.content for reply in replies] == ["hello"] * 28
     assert min(times[8:]) - told[0] >= 0.4
-    assert answered[7] - 8 <= 6  # those that had come when the first of them was answered: half of eight, and a little
+    # those that had come when the first of them was answered: half of eight, and a little
+    assert answered[7] - 8 <= 6
 
 
 def test_an_endpoint_that_goes_down_is_left_alone_and_tried_by_one_call_first(monkeypatch):
@@ -544,14 +696,16 @@ def test_an_endpoint_that_goes_down_is_left_alone_and_tried_by_one_call_first(mo
     assert all(getattr(reply, "content", None) == "hello" for reply in replies)
     assert any("is left alone for" in text and "other models go on" in text for text in told)
     assert any("answers again" in text for text in told)
-    assert answered[14:16] == [15, 16]  # one alone fails, and one alone is answered before the others follow
+    # one alone fails, and one alone is answered before the others follow
+    assert answered[14:16] == [15, 16]
     assert seen[14] - seen[13] >= 0.3
     assert seen[15] - seen[14] >= 0.6
     assert len(seen) == 14 + 1 + 12
 
 
 def test_those_who_wait_are_served_in_turn_and_cost_next_to_nothing():
-    """Four hundred wait for one place: each is woken once, in the order in which they came, newcomers behind them."""
+    """Four hundred wait for one place: each is woken once, in the order in which they came,
+    newcomers behind them."""
 
     async def whole():
         bears, order = patience.Patience("here"), []
@@ -624,7 +778,8 @@ def test_a_stop_sends_those_away_who_wait_for_an_endpoint_and_only_those_of_its_
 
 
 def test_waiting_for_others_is_not_counted_against_a_call_as_long_as_they_are_answered():
-    """Sixteen calls of 0.25 s, few at a time, each with a deadline of a second: all are answered."""
+    """Sixteen calls of 0.25 s, few at a time, each with a deadline of a second: all are
+    answered."""
 
     async def slow(asked, writer):
         await asyncio.sleep(0.25)
@@ -635,7 +790,9 @@ def test_waiting_for_others_is_not_counted_against_a_call_as_long_as_they_are_an
             provider = providers.make("vllm", "m", {"base_url": server.url, "deadline": 1})
             await provider.complete(Request(TURNS))
             provider._transport._patience.limit = 1.0
-            replies = await asyncio.gather(*(provider.complete(Request(TURNS)) for _ in range(16)), return_exceptions=True)
+            replies = await asyncio.gather(
+                *(provider.complete(Request(TURNS)) for _ in range(16)), return_exceptions=True
+            )
             await provider.close()
             return replies
 
@@ -659,12 +816,15 @@ def test_who_waits_for_an_endpoint_that_answers_nobody_gives_up_after_its_deadli
 
 
 def test_a_probe_that_is_refused_shows_that_the_endpoint_answers(monkeypatch):
-    """Five faults, then a request that is at fault itself, then all is well: nobody waits for ever."""
+    """Five faults, then a request that is at fault itself, then all is well: nobody waits for
+    ever."""
     monkeypatch.setattr(patience, "FIRST_REST", 0.2)
     faults = [sent(b"oops", 500)] * 5
 
     async def whole():
-        async with Server(says(), *faults, sent({"error": {"message": "too long"}}, 400), says("at last")) as server:
+        async with Server(
+            says(), *faults, sent({"error": {"message": "too long"}}, 400), says("at last")
+        ) as server:
             provider = providers.make("vllm", "m", {"base_url": server.url, "deadline": 5})
             found = []
             for _ in range(4):
@@ -702,7 +862,9 @@ def test_a_burst_of_faults_is_one_rest_and_one_notice(monkeypatch):
     assert bad.down
 
 
-@pytest.mark.parametrize(("waits", "times"), [([0.1], 0), ([5, 5], 1), ([0] * 9, 1)], ids=["a moment", "long", "often"])
+@pytest.mark.parametrize(
+    ("waits", "times"), [([0.1], 0), ([5, 5], 1), ([0] * 9, 1)], ids=["a moment", "long", "often"]
+)
 def test_being_told_to_wait_for_more_than_a_moment_is_told_once(monkeypatch, waits, times):
     now, told = [1000.0], []
     monkeypatch.setattr(patience, "FIRST_PAUSE", 0.5)
@@ -731,7 +893,14 @@ def test_what_may_have_been_paid_is_told_and_tried_again_under_the_same_key(act)
         return asyncio.run(listening())
 
     began = time.monotonic()
-    reply, server = asked(act, says("at last"), calls=2, play=play, timeout="0.2", idempotency_header="Idempotency-Key")
+    reply, server = asked(
+        act,
+        says("at last"),
+        calls=2,
+        play=play,
+        timeout="0.2",
+        idempotency_header="Idempotency-Key",
+    )
     assert reply.content == "at last"
     first, second, third = (request.headers["idempotency-key"] for request in server.asked)
     assert first == second != third
@@ -770,9 +939,17 @@ CUT = raw(b'HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{"choices": []}')
     [
         ([says()], {}, []),
         ([sent(b"oops", 503), says()], {}, ["refused"]),
-        ([sent(b"late", 408), sent(b"late", 504), sent(b"late", 524), says()], {}, ["lost", "lost", "lost"]),
+        (
+            [sent(b"late", 408), sent(b"late", 504), sent(b"late", 524), says()],
+            {},
+            ["lost", "lost", "lost"],
+        ),
         ([sent(b"later", 429), says()], {}, ["refused"]),
-        ([sent({"error": {"message": "temperature is not supported"}}, 400), says()], {"temperature": 1}, ["refused"]),
+        (
+            [sent({"error": {"message": "temperature is not supported"}}, 400), says()],
+            {"temperature": 1},
+            ["refused"],
+        ),
         ([reset, says()], {}, ["lost"]),
         ([CUT, says()], {}, ["lost"]),
         ([sent(b"<html>"), says()], {}, ["lost"]),
@@ -796,7 +973,9 @@ def test_every_request_waits_for_its_turn_and_what_becomes_of_it_is_told(answers
     assert meter.seen.count("turn") == meter.seen.count("leaves") == len(server.asked)
 
 
-def test_a_deadline_that_passes_on_the_way_speaks_against_the_endpoint_and_may_have_been_paid(monkeypatch):
+def test_a_deadline_that_passes_on_the_way_speaks_against_the_endpoint_and_may_have_been_paid(
+    monkeypatch,
+):
     monkeypatch.setattr(patience, "BREAK", 1)
     told = []
 
@@ -820,15 +999,23 @@ def test_a_call_that_never_reaches_its_endpoint_is_late_and_not_paid():
 
     async def call():
         METER.set(meter)
-        with socket() as full:  # its queue of connections is full, so that nobody is let in and nobody is refused
+        # its queue of connections is full, so that nobody is let in and nobody is refused
+        with socket() as full:
             full.bind(("127.0.0.1", 0))
             full.listen(0)
             waiting = [socket() for _ in range(4)]
             for each in waiting:
                 each.setblocking(False)
                 each.connect_ex(full.getsockname())
-            provider = providers.make("vllm", "m", {"base_url": f"http://127.0.0.1:{full.getsockname()[1]}/v1", "deadline": 0.5})
-            with pytest.raises(ParticipantError, match=r"no answer within 0\.5 s \(before that: it could not be reached"):
+            provider = providers.make(
+                "vllm",
+                "m",
+                {"base_url": f"http://127.0.0.1:{full.getsockname()[1]}/v1", "deadline": 0.5},
+            )
+            with pytest.raises(
+                ParticipantError,
+                match=r"no answer within 0\.5 s \(before that: it could not be reached",
+            ):
                 await provider.complete(Request(TURNS))
             await provider.close()
             for each in waiting:
@@ -840,7 +1027,8 @@ def test_a_call_that_never_reaches_its_endpoint_is_late_and_not_paid():
 
 
 def test_all_requests_of_one_call_share_its_deadline():
-    """An endpoint that always names something else that it does not take has no further call's time."""
+    """An endpoint that always names something else that it does not take has no further call's
+    time."""
 
     async def slowly(asked, writer):
         await asyncio.sleep(0.3)
@@ -856,7 +1044,8 @@ def test_all_requests_of_one_call_share_its_deadline():
 
 
 def test_a_connection_is_given_up_before_usual_servers_close_it(monkeypatch):
-    """A server that tears down what comes after a while of silence: the next request takes a new connection."""
+    """A server that tears down what comes after a while of silence: the next request takes a new
+    connection."""
     assert connections.KEEPALIVE < 5  # uvicorn's
     monkeypatch.setattr(connections, "KEEPALIVE", 0.1)
     last, told = {}, []
@@ -880,7 +1069,8 @@ def test_a_connection_is_given_up_before_usual_servers_close_it(monkeypatch):
     assert (len(server.asked), server.connections, told) == (2, 2, [])
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # a loop that ends does not close its connections
+# a loop that ends does not close its connections
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_provider_may_be_asked_from_one_event_loop_after_another():
     made = []
@@ -908,7 +1098,10 @@ def test_a_provider_may_be_asked_from_one_event_loop_after_another():
         (sent(b"no", 403), "check the key"),
         (sent(b"no such model", 404), "check the model's name and base_url"),
         (sent({"error": {"code": "insufficient_quota"}}, 429), "check the account's credit"),
-        (sent(b"", 307, Location="http://elsewhere/v1"), "wants to be asked at http://elsewhere/v1"),
+        (
+            sent(b"", 307, Location="http://elsewhere/v1"),
+            "wants to be asked at http://elsewhere/v1",
+        ),
         ({"error": {"message": "no such model", "code": 404}}, "no such model"),
     ],
 )
@@ -927,7 +1120,9 @@ def test_what_asking_again_will_not_help_is_refused_at_once_with_a_hint(answer, 
         ({"error": {"message": "filtered"}, "choices": []}, "filtered"),
     ],
 )
-def test_what_may_lie_in_one_request_fails_it_at_once_but_does_not_speak_against_the_model(answer, said):
+def test_what_may_lie_in_one_request_fails_it_at_once_but_does_not_speak_against_the_model(
+    answer, said
+):
     fault, server = asked(answer)
     assert type(fault) is Rejected
     assert said in str(fault)
@@ -936,7 +1131,18 @@ def test_what_may_lie_in_one_request_fails_it_at_once_but_does_not_speak_against
 
 @pytest.mark.parametrize(
     "answer",
-    [None, 7, "text", [], {}, {"choices": []}, {"choices": None}, {"choices": {"0": 1}}, {"choices": [None]}, {"choices": ["x"]}]
+    [
+        None,
+        7,
+        "text",
+        [],
+        {},
+        {"choices": []},
+        {"choices": None},
+        {"choices": {"0": 1}},
+        {"choices": [None]},
+        {"choices": ["x"]},
+    ]
     + [
         {"choices": [{}]},
         {"choices": [{"message": None}]},
@@ -998,7 +1204,11 @@ def test_the_key_appears_in_no_notice(monkeypatch):
     told = []
 
     async def malformed(asked, writer):
-        await raw(b"HTTP/1.1 200 OK\r\nX-Bad\x00Key " + asked.headers["authorization"].encode() + b"\r\n\r\n")(asked, writer)
+        await raw(
+            b"HTTP/1.1 200 OK\r\nX-Bad\x00Key "
+            + asked.headers["authorization"].encode()
+            + b"\r\n\r\n"
+        )(asked, writer)
 
     def play(call):
         async def listening():
@@ -1046,14 +1256,22 @@ def half_escaped(text):
 ECHOES = {
     "redirect": sent(b"", 302, Location=f"https://else.where/{KEY}/login?x={KEY}"),
     "redirect, encoded": sent(b"", 302, Location=f"/login/{quote(KEY, safe='')}"),
-    "error with status 200, escaped": sent(f'{{"error": {{"message": "bad {as_escapes(KEY)}"}}}}'.encode()),
+    "error with status 200, escaped": sent(
+        f'{{"error": {{"message": "bad {as_escapes(KEY)}"}}}}'.encode()
+    ),
     "error with status 200, half escaped": sent(f'{{"error": "bad {half_escaped(KEY)}"}}'.encode()),
     "error with status 200, in a name": sent(f'{{"error": {{"{half_escaped(KEY)}": 1}}}}'.encode()),
     "error, escaped": sent(f'{{"error": "bad {as_escapes(KEY)}"}}'.encode(), 400),
-    "error, half escaped and broken off": sent(f'{{"error": "bad {half_escaped(KEY)}'.encode(), 400),
+    "error, half escaped and broken off": sent(
+        f'{{"error": "bad {half_escaped(KEY)}'.encode(), 400
+    ),
     "error, in an address": sent(f"no /x?key={quote(KEY, safe='')}".encode(), 400),
-    "error, in an address twice encoded": sent(f"no /x?key={quote(quote(KEY, safe=''))}".encode(), 400),
-    "error, in an address of small letters": sent(f"no /x?key={quote(KEY, safe='').lower()}".encode(), 400),
+    "error, in an address twice encoded": sent(
+        f"no /x?key={quote(quote(KEY, safe=''))}".encode(), 400
+    ),
+    "error, in an address of small letters": sent(
+        f"no /x?key={quote(KEY, safe='').lower()}".encode(), 400
+    ),
     "error, cut short": sent(f"bad key: {KEY[:14]}".encode(), 400),
     "error, cut short with dots": sent(f"bad key: {KEY[:12]}***".encode(), 401),
     "error, on a page": sent(f"<p>{KEY.replace('/', '&#47;')}</p>".encode(), 500),
@@ -1071,7 +1289,14 @@ def test_a_key_of_any_name_shows_in_no_error_however_it_is_written(monkeypatch, 
     fault, _ = asked(answer, api_key_env="MYCRED")
     assert isinstance(fault, ParticipantError)
     said = str(fault)
-    for form in (KEY, KEY.lower(), quote(KEY, safe=""), as_escapes(KEY), KEY[3:], KEY.partition("/")[0]):
+    for form in (
+        KEY,
+        KEY.lower(),
+        quote(KEY, safe=""),
+        as_escapes(KEY),
+        KEY[3:],
+        KEY.partition("/")[0],
+    ):
         assert form[:8] not in said
     assert "[key]" in said
 
@@ -1103,7 +1328,9 @@ def test_a_key_does_not_show_in_base64(monkeypatch, family, user):
     monkeypatch.setenv("MYCRED", KEY)
     coded = b64encode(f"{user}{KEY}:and more".encode()).decode()
     fault, _ = asked(
-        sent({"error": {"message": f"Authorization: Basic {coded} is wrong"}}, 401), family=family, api_key_env="MYCRED"
+        sent({"error": {"message": f"Authorization: Basic {coded} is wrong"}}, 401),
+        family=family,
+        api_key_env="MYCRED",
     )
     assert "[key]" in str(fault)
     assert coded[10:30] not in str(fault)
@@ -1152,7 +1379,12 @@ def test_no_part_of_a_key_shows_however_it_is_broken(monkeypatch, form):
     for said in (reply.content, str(fault)):
         assert "[key]" in said
         closed = "".join(said.split())
-        for whole in (LONG, LONG.encode().hex(), LONG.encode().hex().upper(), b64encode(LONG.encode()).decode()):
+        for whole in (
+            LONG,
+            LONG.encode().hex(),
+            LONG.encode().hex().upper(),
+            b64encode(LONG.encode()).decode(),
+        ):
             assert not [at for at in range(len(whole) - 8) if whole[at : at + 8] in closed]
         assert LONG[-6:] not in said
     assert reply.content.startswith("so ")
@@ -1167,8 +1399,17 @@ def test_words_that_only_begin_like_a_key_stay(monkeypatch):
 
 def test_a_key_shows_in_no_reply_however_it_is_written(monkeypatch):
     monkeypatch.setenv("MYCRED", KEY)
-    for form in (KEY, as_escapes(KEY), half_escaped(KEY), quote(KEY, safe=""), half_escaped(KEY).replace("\\", "\\\\")):
-        text = f'{{"choices": [{{"message": {{"content": "so {form}.", "reasoning": "{form}"}}}}], "model": "{form}"}}'
+    for form in (
+        KEY,
+        as_escapes(KEY),
+        half_escaped(KEY),
+        quote(KEY, safe=""),
+        half_escaped(KEY).replace("\\", "\\\\"),
+    ):
+        text = (
+            f'{{"choices": [{{"message": {{"content": "so {form}.", "reasoning": "{form}"}}}}], '
+            f'"model": "{form}"}}'
+        )
         reply = replied(text.encode(), api_key_env="MYCRED")
         assert [reply.content, reply.reasoning, reply.model] == ["so [key].", "[key]", "[key]"]
 
@@ -1197,7 +1438,9 @@ def test_a_value_in_an_address_shows_in_no_error_and_no_reply(monkeypatch, form,
 
     async def call(answer):
         async with Server(answer) as server:
-            provider = providers.make("vllm", "m", {"base_url": server.url + form.format("${GATEWAY}")})
+            provider = providers.make(
+                "vllm", "m", {"base_url": server.url + form.format("${GATEWAY}")}
+            )
             try:
                 return await provider.complete(Request(TURNS)), server
             except ParleyError as fault:
@@ -1219,20 +1462,27 @@ def server_path(form, value):
 def test_a_host_or_a_whole_address_from_a_variable_is_not_named_and_blackens_no_reply(monkeypatch):
     monkeypatch.setenv("WHERE", "127.0.0.1")
     monkeypatch.setenv("WHOLE", "http://127.0.0.1:9/v1")
-    for base, place in (("http://${WHERE}:9/v1", "http://${WHERE}:9/v1/chat"), ("${WHOLE}", "${WHOLE}/chat")):
+    for base, place in (
+        ("http://${WHERE}:9/v1", "http://${WHERE}:9/v1/chat"),
+        ("${WHOLE}", "${WHOLE}/chat"),
+    ):
         fault, _ = asked(says(), base_url=base)
         assert str(fault).startswith(place)
         assert "127.0.0.1" not in str(fault)
     assert redacted("http://127.0.0.1:9/v1") == "http://127.0.0.1:9/v1"
 
 
-@pytest.mark.parametrize("name", ["api_key", "key", "token", "secret", "access_token", "API-KEY", "%6bey"])
+@pytest.mark.parametrize(
+    "name", ["api_key", "key", "token", "secret", "access_token", "API-KEY", "%6bey"]
+)
 def test_a_key_written_out_in_an_address_is_refused_and_not_repeated(monkeypatch, name):
     with pytest.raises(UsageError, match=r"\$\{NAME\}") as refused:
         address(f"http://host/v1?a=b&{name}=sk-written-out", "base_url")
     assert "written" not in str(refused.value)
     monkeypatch.setenv("MYCRED", "from-the-environment")
-    assert address(f"http://host/v1?{name}=${{MYCRED}}", "base_url").endswith("=from-the-environment")
+    assert address(f"http://host/v1?{name}=${{MYCRED}}", "base_url").endswith(
+        "=from-the-environment"
+    )
 
 
 def test_a_path_comes_before_the_query_of_an_address():
@@ -1245,7 +1495,11 @@ def test_a_path_comes_before_the_query_of_an_address():
 
 
 def completes(text, **more):
-    return {"model": "base-1", "choices": [{"text": text, "finish_reason": "stop", **more}], "usage": {"prompt_tokens": 4}}
+    return {
+        "model": "base-1",
+        "choices": [{"text": text, "finish_reason": "stop", **more}],
+        "usage": {"prompt_tokens": 4},
+    }
 
 
 def test_a_completion_prompt_is_the_conversation_with_tags_and_the_human_tag_ends_the_reply():
@@ -1257,7 +1511,12 @@ def test_a_completion_prompt_is_the_conversation_with_tags_and_the_human_tag_end
         "stop": ["\n\nHuman:"],
         "prompt": "\n\nHuman: How many?\n\nAssistant: Five.\n\nHuman: And now?\n\nAssistant:",
     }
-    assert (reply.content, reply.finish, reply.model, reply.usage) == ("Six.", "stop", "base-1", Usage(4))
+    assert (reply.content, reply.finish, reply.model, reply.usage) == (
+        "Six.",
+        "stop",
+        "base-1",
+        Usage(4),
+    )
 
 
 def test_tags_may_be_typed_in_a_shell():
@@ -1268,7 +1527,10 @@ def test_tags_may_be_typed_in_a_shell():
 
 
 def test_a_reply_ends_at_the_human_tag_even_where_the_endpoint_goes_on():
-    reply = replied(completes(" Six.\n\nHuman: Really?\n\nAssistant: Yes", finish_reason="length"), family="completion")
+    reply = replied(
+        completes(" Six.\n\nHuman: Really?\n\nAssistant: Yes", finish_reason="length"),
+        family="completion",
+    )
     assert (reply.content, reply.finish) == ("Six.", "stop")
 
 
@@ -1284,8 +1546,13 @@ WORDS = st.text() | st.sampled_from(["\n\nHuman: no", "\n\nAssistant: I pay 10"]
 @given(st.lists(WORDS, min_size=1, max_size=7))
 def test_completion_prompts_only_grow_at_their_end_and_no_word_passes_for_a_tag(said):
     provider = providers.make("completion", "m", {"base_url": "http://nowhere"})
-    turns = [Turn("assistant" if n % 2 else "user", text.encode("utf-8", "replace").decode()) for n, text in enumerate(said)]
-    prompts = [json.loads(provider.body(Request(turns[:n])))["prompt"] for n in range(1, len(turns) + 1, 2)]
+    turns = [
+        Turn("assistant" if n % 2 else "user", text.encode("utf-8", "replace").decode())
+        for n, text in enumerate(said)
+    ]
+    prompts = [
+        json.loads(provider.body(Request(turns[:n])))["prompt"] for n in range(1, len(turns) + 1, 2)
+    ]
     for shorter, longer in pairwise(prompts):
         assert longer.startswith(shorter)
     assert prompts[-1].count("\n\nHuman:") == len(prompts)
@@ -1304,5 +1571,7 @@ def test_completion_prompts_only_grow_at_their_end_and_no_word_passes_for_a_tag(
 def test_every_piece_of_an_address_from_the_environment_is_a_secret(monkeypatch, value, written):
     monkeypatch.setenv("GATEWAY", value)
     keys.address(written, "base_url")
-    assert "TOPsecret" not in keys.redacted("Cannot POST /TOPsecretVALUE123456/chat: wrong key TOPsecretVALUE123456")
+    assert "TOPsecret" not in keys.redacted(
+        "Cannot POST /TOPsecretVALUE123456/chat: wrong key TOPsecretVALUE123456"
+    )
     assert keys.redacted("127.0.0.1:1 refuses") == "127.0.0.1:1 refuses"

@@ -1,4 +1,5 @@
-"""Reports: runs gathered by model and dataset, the paper's tables through them, figures from elsewhere, the page."""
+"""Reports: runs gathered by model and dataset, the paper's tables through them, figures from
+elsewhere, the page."""
 
 import asyncio
 import csv
@@ -29,9 +30,20 @@ from tests.cli.test_cli import parley as command
 from tests.kieval import MODELS, TABLE_2, TABLE_5, points
 
 ROUNDS = {"ARC-E": [4.97, 4.85, 4.70, 4.49, 4.64, 4.58, 4.34]}
-OVERALL = [(72.1, 92.1), (70.2, 81.1), (59.4, 77.0), (49.4, 72.4), (59.5, 73.0), (75.4, 74.3), (36.8, 62.2)]  # table 2
+# table 2
+OVERALL = [
+    (72.1, 92.1),
+    (70.2, 81.1),
+    (59.4, 77.0),
+    (49.4, 72.4),
+    (59.5, 73.0),
+    (75.4, 74.3),
+    (36.8, 62.2),
+]
 MT_BENCH = [8.39, 6.86, 6.65, 6.27, 6.84, 4.86, 5.42]
-LEAF = Question("leaf", "What makes leaves green?", "B", ("Carotene", "Chlorophyll", "Iron", "Water"), "biology")
+LEAF = Question(
+    "leaf", "What makes leaves green?", "B", ("Carotene", "Chlorophyll", "Iron", "Water"), "biology"
+)
 LEAFS = [replace(LEAF, id=f"leaf {n}") for n in range(6)]
 PLAIN = KIEval(verify="no", words=5)
 
@@ -40,7 +52,12 @@ def table_2(folder, **more):
     """Table 2 as a file."""
     names = [f"{kind}@{name}" for name in TABLE_2 for kind in ("accuracy", "kieval")]
     rows = [
-        [model, *(side[at] for sides in TABLE_2.values() for side in sides), ROUNDS["ARC-E"][at], MT_BENCH[at]]
+        [
+            model,
+            *(side[at] for sides in TABLE_2.values() for side in sides),
+            ROUNDS["ARC-E"][at],
+            MT_BENCH[at],
+        ]
         for at, model in enumerate(MODELS)
     ]
     path = folder / "table2.csv"
@@ -49,7 +66,7 @@ def table_2(folder, **more):
     return path
 
 
-# --- the paper's numbers ------------------------------------------------------------------------------------------------
+# --- the paper's numbers --------------------------------------------------------------------------
 
 
 def test_table_2_gives_its_own_means_over_datasets(tmp_path):
@@ -58,7 +75,8 @@ def test_table_2_gives_its_own_means_over_datasets(tmp_path):
     for model, (accuracy, score) in zip(MODELS, OVERALL, strict=True):
         assert found.overall[model]["accuracy"].value == pytest.approx(accuracy, abs=0.11)
         assert found.overall[model]["kieval_played"].value == pytest.approx(score, abs=0.11)
-        assert found.overall[model]["accuracy"].low is None  # nobody says how many questions there were
+        # nobody says how many questions there were
+        assert found.overall[model]["accuracy"].low is None
     assert found.columns["MT-Bench"]["Yi 6B"] == 4.86
     assert found.by["GPT-3.5", "ARC-E"].figures["rounds"].value == 4.97
     assert {cell.source for cell in found.cells} == {GIVEN}
@@ -67,7 +85,10 @@ def test_table_2_gives_its_own_means_over_datasets(tmp_path):
 def test_table_5_comes_out_of_table_2(tmp_path):
     found = comparison([], read(table_2(tmp_path)))
     assert found.points == points()
-    rows = {(row.dataset or "Overall", row.without): row.correlation for row in correlations(found.points, ["Yi 6B"])}
+    rows = {
+        (row.dataset or "Overall", row.without): row.correlation
+        for row in correlations(found.points, ["Yi 6B"])
+    }
     for name, (r, p, r_without, p_without) in TABLE_5.items():
         assert rows[name, ()].r == pytest.approx(r, abs=0.005)
         assert rows[name, ()].p == pytest.approx(p, rel=0.08)
@@ -75,7 +96,7 @@ def test_table_5_comes_out_of_table_2(tmp_path):
         assert rows[name, ("Yi 6B",)].p == pytest.approx(p_without, rel=0.12)
 
 
-# --- figures from elsewhere ---------------------------------------------------------------------------------------------
+# --- figures from elsewhere -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -85,7 +106,10 @@ def test_table_5_comes_out_of_table_2(tmp_path):
         ("name,x\na,1\n", "row 1: no column is called `model`; found name, x"),
         ("model,x,x\na,1,2\n", "row 1: the column 'x' is there twice"),
         ("model,x\na,1,2\n", "row 2: 3 cells, the header has 2"),
-        ("model,x\n\na,one\n", "row 3, x: wanted a number, or nothing where it is missing; found 'one'"),
+        (
+            "model,x\n\na,one\n",
+            "row 3, x: wanted a number, or nothing where it is missing; found 'one'",
+        ),
         ("model,x\na,nan\n", "row 2, x: wanted a number"),
         ("model,x\n,1\n", "row 2: the model has no name"),
         ("model,x\na,1\na,2\n", "row 3: x of a is there twice"),
@@ -102,8 +126,12 @@ def test_a_fault_in_a_file_is_named_by_its_row(tmp_path, text, said):
 
 
 def test_long_and_wide_files_say_the_same_and_empty_cells_are_missing(tmp_path):
-    (tmp_path / "wide.csv").write_text("model,MT,accuracy@mmlu\na,8.1,50\nb,,40\n", encoding="utf-8-sig")
-    (tmp_path / "long.csv").write_text("column,model,value\nMT,a,8.1\naccuracy@mmlu,a,50\nMT,b,\naccuracy@mmlu,b,40\n")
+    (tmp_path / "wide.csv").write_text(
+        "model,MT,accuracy@mmlu\na,8.1,50\nb,,40\n", encoding="utf-8-sig"
+    )
+    (tmp_path / "long.csv").write_text(
+        "column,model,value\nMT,a,8.1\naccuracy@mmlu,a,50\nMT,b,\naccuracy@mmlu,b,40\n"
+    )
     wide, long = (read(tmp_path / f"{name}.csv") for name in ("wide", "long"))
     assert (wide.columns, wide.given) == (long.columns, long.given)
     assert wide.columns == {"MT": {"a": 8.1}}
@@ -118,26 +146,59 @@ def test_a_file_neither_contradicts_a_run_nor_names_strangers(tmp_path):
         comparison([entry()], read(tmp_path / "s.csv"))
     (tmp_path / "s.csv").write_text("model,accuracy@mmlu\na,50\n")
     (cell,) = comparison([entry()], read(tmp_path / "s.csv")).cells
-    assert (cell.source, cell.figures["accuracy"].value) == (GIVEN, 50)  # published, where only first answers were measured
+    # published, where only first answers were measured
+    assert (cell.source, cell.figures["accuracy"].value) == (GIVEN, 50)
     assert cell.point.errors is None
 
 
-# --- gathering ----------------------------------------------------------------------------------------------------------
+# --- gathering ------------------------------------------------------------------------------------
 
 
-def entry(model="a", run="r1", task="kieval", signature="s|matches:2|x:1", created=0.0, values=(0.0, 100.0, 100.0), **more):
-    names = ("kieval_played", "kieval_zero", "first_answer", *ASPECTS) if task == "kieval" else ("accuracy",)
+def entry(
+    model="a",
+    run="r1",
+    task="kieval",
+    signature="s|matches:2|x:1",
+    created=0.0,
+    values=(0.0, 100.0, 100.0),
+    **more,
+):
+    names = (
+        ("kieval_played", "kieval_zero", "first_answer", *ASPECTS)
+        if task == "kieval"
+        else ("accuracy",)
+    )
     by = {f"q{at}": value for at, value in enumerate(values)}
     low, high, kind = interval(list(values), (0, 100))
     figure = Figure(fmean(values), low, high, len(values), 0, kind)
     bounds = dict.fromkeys(names, (0.0, 100.0))
-    facts = {"figures": dict.fromkeys(names, figure), "questions": dict.fromkeys(names, by), "bounds": bounds}
-    return Entry(model, "mmlu", task, signature, **facts, runs=(run,), requested="bot/x", created=created, **more)
+    facts = {
+        "figures": dict.fromkeys(names, figure),
+        "questions": dict.fromkeys(names, by),
+        "bounds": bounds,
+    }
+    return Entry(
+        model,
+        "mmlu",
+        task,
+        signature,
+        **facts,
+        runs=(run,),
+        requested="bot/x",
+        created=created,
+        **more,
+    )
 
 
 def test_one_model_measured_in_two_ways_is_refused_unless_told():
-    one, other = entry(), entry(run="r2", signature="s|matches:9|x:2", created=1.0, values=(50.0, 50.0))
-    with pytest.raises(UsageError, match=r"r1 and r2 both give a on mmlu \(kieval\), and not alike: x:1 against x:2"):
+    one, other = (
+        entry(),
+        entry(run="r2", signature="s|matches:9|x:2", created=1.0, values=(50.0, 50.0)),
+    )
+    with pytest.raises(
+        UsageError,
+        match=r"r1 and r2 both give a on mmlu \(kieval\), and not alike: x:1 against x:2",
+    ):
         merged([one, other])
     assert merged([other, one], newest=True) == [other]
     with pytest.raises(UsageError, match="given twice"):
@@ -145,7 +206,17 @@ def test_one_model_measured_in_two_ways_is_refused_unless_told():
 
 
 def test_runs_made_alike_are_one_and_a_question_counts_once():
-    (found,) = merged([entry(), entry(run="r2", signature="s|matches:7|x:1", created=1.0, values=(100.0, 100.0, 100.0, 40.0))])
+    (found,) = merged(
+        [
+            entry(),
+            entry(
+                run="r2",
+                signature="s|matches:7|x:1",
+                created=1.0,
+                values=(100.0, 100.0, 100.0, 40.0),
+            ),
+        ]
+    )
     assert found.runs == ("r1", "r2")
     assert found.questions["kieval_played"] == {"q0": 50.0, "q1": 100.0, "q2": 100.0, "q3": 40.0}
     figure = found.figures["kieval_played"]
@@ -158,12 +229,18 @@ def test_runs_made_alike_are_one_and_a_question_counts_once():
 def test_where_an_accuracy_comes_from_is_said():
     found = comparison([entry(), entry(run="r2", task="qa"), entry("b", run="r3")])
     assert {cell.model: cell.source for cell in found.cells} == {"a": BENCHMARK, "b": FIRST}
-    assert "accuracies do not all come from the same source: benchmark (a), first answers (b)" in found.cautions[-1]
+    assert (
+        "accuracies do not all come from the same source: benchmark (a), first answers (b)"
+        in found.cautions[-1]
+    )
 
 
 def test_models_that_were_not_measured_alike_come_with_a_caution():
     found = comparison([entry(), entry("b", signature="s|matches:2|x:2")])
-    assert "models were not measured alike, and compare with care: x:1 against x:2" in found.cautions[0]
+    assert (
+        "models were not measured alike, and compare with care: x:1 against x:2"
+        in found.cautions[0]
+    )
 
 
 def test_a_model_that_lacks_a_dataset_has_no_mean_over_all():
@@ -177,7 +254,10 @@ def test_a_model_that_lacks_a_dataset_has_no_mean_over_all():
 
 def test_a_control_is_measured_as_its_suspect_is():
     found = comparison([entry(), entry(run="r2", task="qa"), entry("b", run="r3")])
-    with pytest.raises(UsageError, match=r"do not compare \(a from a benchmark, b from first answers\); run qa for both"):
+    with pytest.raises(
+        UsageError,
+        match=r"do not compare \(a from a benchmark, b from first answers\); run qa for both",
+    ):
         pairs(found, "a", "b")
     given = comparison([entry(), replace(entry("b"), dataset="arc")])
     with pytest.raises(UsageError, match="no run has measured both on one dataset"):
@@ -205,7 +285,7 @@ def test_an_unknown_part_is_never_zero():
     assert both.low == pytest.approx(60 - 200**0.5 / 2)
 
 
-# --- the page -----------------------------------------------------------------------------------------------------------
+# --- the page -------------------------------------------------------------------------------------
 
 
 class Page(HTMLParser):
@@ -244,7 +324,9 @@ VOID = ("meta", "br", "hr", "img")
 def checked(text):
     """A page that asks nobody for anything."""
     found = Page(text)
-    assert not {"script", "link", "iframe", "img", "object", "embed", "form", "base"} & set(found.tags)
+    assert not {"script", "link", "iframe", "img", "object", "embed", "form", "base"} & set(
+        found.tags
+    )
     assert all(re.fullmatch(r"#[\w-]+", address) for address in found.addresses)
     assert not re.search(r"url\(|@import|https?:", text)
     assert len(text.encode()) < 1_000_000
@@ -269,10 +351,17 @@ HOSTILE = '<script>alert("x")</script>&amp;'
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory):
-    """A run of functions: one sound, one that repeats itself under a hostile name and has no answer that can be read."""
+    """A run of functions: one sound, one that repeats itself under a hostile name and has no answer
+    that can be read."""
     folder = tmp_path_factory.mktemp("hostile")
-    models = {"sound": lambda view: "B", HOSTILE: lambda view: "I say it again and again and again" if view.said else "?"}
-    roles = {"interactor": {"i": lambda view: "The right answer is B, is it not?"}, "evaluator": {"e": evaluator}}
+    models = {
+        "sound": lambda view: "B",
+        HOSTILE: lambda view: "I say it again and again and again" if view.said else "?",
+    }
+    roles = {
+        "interactor": {"i": lambda view: "The right answer is B, is it not?"},
+        "evaluator": {"e": evaluator},
+    }
     return run(PLAIN, models=models, roles=roles, items=LEAFS, store=folder, name="</h2><b>bold")
 
 
@@ -280,13 +369,21 @@ def test_ends_of_interviews_and_violations_are_counted(hostile):
     rows = {row["alias"]: row for row in hostile.data["stops"]}
     assert rows["sound"]["reasons"] == {"none": 6}
     assert rows[HOSTILE]["reasons"] == {"repetition": 6}
-    assert rows[HOSTILE]["unreadable"]["count"] == rows[HOSTILE]["early"]["count"] == rows[HOSTILE]["interviews"] == 6
+    assert (
+        rows[HOSTILE]["unreadable"]["count"]
+        == rows[HOSTILE]["early"]["count"]
+        == rows[HOSTILE]["interviews"]
+        == 6
+    )
     assert 0 < rows["sound"]["early"]["high"] < 1
     found = report([hostile.path]).analysis
     kinds = {(row["alias"], row["kind"]): row for row in found.record.violations}
     assert kinds["i", "answer given away"]["matches"] == 12
     assert kinds[HOSTILE, "overlong"]["matches"] == 6
-    played, zero = (found.comparison.by[HOSTILE, "own items"].figures[f"kieval_{name}"] for name in ("played", "zero"))
+    played, zero = (
+        found.comparison.by[HOSTILE, "own items"].figures[f"kieval_{name}"]
+        for name in ("played", "zero")
+    )
     assert played.value > zero.value > 0
 
 
@@ -299,7 +396,9 @@ def test_parts_of_one_run_show_stops_and_aspects(hostile):
         ("6", "0", "0.0"),
     ]
     assert all(row["signature"].startswith("kieval|") for row in rows)
-    line = next(line for line in hostile.render(part="aspects").splitlines() if line.startswith("sound"))
+    line = next(
+        line for line in hostile.render(part="aspects").splitlines() if line.startswith("sound")
+    )
     assert line.count("100.0 (") == 7  # five aspects, and the score by both conventions
     assert "conciseness" in hostile.render("markdown", "aspects")
 
@@ -330,8 +429,12 @@ def test_no_secret_stands_in_a_report(hostile, monkeypatch):
 
 
 def test_every_task_has_a_page(tmp_path):
-    found = run("public_goods", models={"a": "bot/free-rider", "b": "bot/random"}, repeats=3, store=tmp_path)
-    words = " ".join(checked(found.report(tmp_path / "page.html").read_text(encoding="utf-8")).words)
+    found = run(
+        "public_goods", models={"a": "bot/free-rider", "b": "bot/random"}, repeats=3, store=tmp_path
+    )
+    words = " ".join(
+        checked(found.report(tmp_path / "page.html").read_text(encoding="utf-8")).words
+    )
     assert found.data["results"][0]["signature"] in words
     assert "a − b" in words
     with pytest.raises(UsageError, match=r"are for runs of kieval and qa; found public_goods"):
@@ -358,17 +461,25 @@ def test_axes_have_some_round_ticks(low, wide):
     assert all(low - 1e-6 <= tick <= low + wide + 1e-6 for tick in found)
 
 
-# --- money --------------------------------------------------------------------------------------------------------------
+# --- money ----------------------------------------------------------------------------------------
 
 
 def test_tokens_by_role_and_what_more_models_would_cost(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "prices.yaml").write_text("i: {input: 10, output: 30}\ne: {input: 10, output: 30}\n")
+    (tmp_path / "prices.yaml").write_text(
+        "i: {input: 10, output: 30}\ne: {input: 10, output: 30}\n"
+    )
 
     async def act(asked, writer):
         grading = "Grade the candidate" in asked.text
-        usage = {"prompt_tokens": 1000 if grading else 500, "completion_tokens": 100 if grading else 20}
-        choice = {"message": {"role": "assistant", "content": graded() if grading else "Why?"}, "finish_reason": "stop"}
+        usage = {
+            "prompt_tokens": 1000 if grading else 500,
+            "completion_tokens": 100 if grading else 20,
+        }
+        choice = {
+            "message": {"role": "assistant", "content": graded() if grading else "Why?"},
+            "finish_reason": "stop",
+        }
         await sent({"model": "mock-1", "choices": [choice], "usage": usage}, 200)(asked, writer)
 
     async def main():
@@ -376,32 +487,55 @@ def test_tokens_by_role_and_what_more_models_would_cost(tmp_path, monkeypatch):
             who = {"model": "openai-compatible/x", "base_url": server.url}
             roles = {"interactor": {"i": who}, "evaluator": {"e": who}}
             models = {"a": lambda view: "B", "b": lambda view: "A"}
-            return await run_async(KIEval(verify="no", rounds=2), models=models, roles=roles, items=LEAFS[:3], store="runs")
+            return await run_async(
+                KIEval(verify="no", rounds=2),
+                models=models,
+                roles=roles,
+                items=LEAFS[:3],
+                store="runs",
+            )
 
     found = report([asyncio.run(main()).path])
     spent = {row.role: row for row in found.analysis.record.spent}
-    assert (spent["evaluator"].conversations, spent["evaluator"].each(spent["evaluator"].tokens_in)) == (6, 2000)
+    assert (
+        spent["evaluator"].conversations,
+        spent["evaluator"].each(spent["evaluator"].tokens_in),
+    ) == (6, 2000)
     assert spent["interactor"].each(spent["interactor"].tokens_out) == 40
     (scaling,) = found.analysis.record.scaling
-    assert scaling.single == pytest.approx(3 * 2 * (1520 * 0 + 10 * 1500 + 30 * 120) / 1e6)  # three questions, two rounds
+    # three questions, two rounds
+    assert scaling.single == pytest.approx(3 * 2 * (1520 * 0 + 10 * 1500 + 30 * 120) / 1e6)
     assert scaling.pair == pytest.approx(3 * (10 * 2000 + 30 * 100) / 1e6)
     assert [row["models"] for row in scaling.rows] == [1, 10, 100]
     assert "in pairs" in found.render()
 
 
-# --- the command --------------------------------------------------------------------------------------------------------
+# --- the command ----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory):
-    """Seven bots that know 30 to 90 % of the subject, two that know 30 % of it and 93 % of the benchmark; two kinds of runs."""
+    """Seven bots that know 30 to 90 % of the subject, two that know 30 % of it and 93 % of the
+    benchmark; two kinds of runs."""
     folder = tmp_path_factory.mktemp("fleet")
     talk, answer = [], []
     for at, known in enumerate((30, 40, 50, 60, 70, 80, 90, 30, 30)):
         alias, memorised = f"h{known}" if at < 7 else f"c{at}", 0.0 if at < 7 else 0.9
-        talk += ["-m", f"{alias}=bot/candidate", "-M", f"{alias}.knowledge={known / 100}", "-M", f"{alias}.memory={at}"]
+        talk += [
+            "-m",
+            f"{alias}=bot/candidate",
+            "-M",
+            f"{alias}.knowledge={known / 100}",
+            "-M",
+            f"{alias}.memory={at}",
+        ]
         talk += ["-M", f"{alias}.memorised={memorised}"]
-        answer += ["-m", f"{alias}=bot/student", "-M", f"{alias}.knowledge={known / 100 if at < 7 else 0.93}"]
+        answer += [
+            "-m",
+            f"{alias}=bot/student",
+            "-M",
+            f"{alias}.knowledge={known / 100 if at < 7 else 0.93}",
+        ]
     roles = ("--role", "interactor=bot/interactor", "--role", "evaluator=bot/evaluator")
     command("run", "kieval", *talk, *roles, "--items", 40, "--name", "talks", cwd=folder)
     command("run", "qa", *answer, "--name", "answers", cwd=folder)
@@ -416,9 +550,15 @@ def test_memorisers_are_suspected_from_the_command(fleet):
     levels = {one["model"]: one["below"]["level"] for one in data["contamination"]["standings"]}
     assert {model for model, level in levels.items() if level == "suspected"} == {"c7", "c8"}
     cell = next(cell for cell in data["cells"] if cell["model"] == "c7")
-    assert (cell["accuracy_from"], cell["accuracy"]["n"], cell["kieval_played"]["n"]) == ("benchmark", 64, 40)
+    assert (cell["accuracy_from"], cell["accuracy"]["n"], cell["kieval_played"]["n"]) == (
+        "benchmark",
+        64,
+        40,
+    )
     assert set(cell["signatures"]) == {"kieval", "qa"}
-    everybody, without = (row["correlation"] for row in data["correlations"] if row["dataset"] == "samples")
+    everybody, without = (
+        row["correlation"] for row in data["correlations"] if row["dataset"] == "samples"
+    )
     assert without["r"] > 0.9 > everybody["r"]
     (control,) = data["matched"]
     assert control["accuracy"]["low"] > 0
@@ -432,10 +572,17 @@ def test_a_page_and_tables_from_the_command(fleet):
     words = " ".join(checked((fleet / "r.html").read_text(encoding="utf-8")).words)
     assert "Suspected of knowing a benchmark better than its subject: c7, c8." in words
     assert "Suspected" in command("report", "talks", "answers", cwd=fleet).out
-    rows = list(csv.DictReader(io.StringIO(command("report", "talks", "answers", "--format", "csv", cwd=fleet).out)))
+    rows = list(
+        csv.DictReader(
+            io.StringIO(command("report", "talks", "answers", "--format", "csv", cwd=fleet).out)
+        )
+    )
     measured = [row for row in rows if row["measure"] == "kieval_zero"]
     assert len(measured) == 9
-    assert all(row["low"] and row["high"] and row["n"] == "40" and row["signature"].startswith("kieval|") for row in measured)
+    assert all(
+        row["low"] and row["high"] and row["n"] == "40" and row["signature"].startswith("kieval|")
+        for row in measured
+    )
 
 
 def test_interviews_alone_are_enough_and_say_so(fleet):
@@ -444,18 +591,32 @@ def test_interviews_alone_are_enough_and_say_so(fleet):
 
 
 def test_of_runs_made_otherwise_the_newest_can_be_taken(fleet):
-    again = command("rejudge", "talks", "--role", "evaluator=bot/evaluator", "-M", "evaluator.noise=0.5", "--json", cwd=fleet)
+    again = command(
+        "rejudge",
+        "talks",
+        "--role",
+        "evaluator=bot/evaluator",
+        "-M",
+        "evaluator.noise=0.5",
+        "--json",
+        cwd=fleet,
+    )
     assert "not alike" in command("report", "talks", "last", cwd=fleet, code=2).err
     data = command("report", "last", "talks", "--newest", "--json", cwd=fleet).json
     assert [each["run"] for each in data["runs"]] == [again.json["run"]["id"]]
     assert {run for cell in data["cells"] for run in cell["runs"]} == {again.json["run"]["id"]}
-    assert {row["role"] for row in data["cost"]} == {"evaluator"}  # what the other run has cost is no part of it
+    # what the other run has cost is no part of it
+    assert {row["role"] for row in data["cost"]} == {"evaluator"}
     assert any("set aside for newer runs" in line for line in data["cautions"])
 
 
 def test_faults_of_the_command_are_told(fleet):
-    looked = next(path.name for path in (fleet / "runs").glob("qa-*") if path.name not in answers(fleet))
-    assert "no model is measured by it" in command("report", "talks", f"runs/{looked}", cwd=fleet).out
+    looked = next(
+        path.name for path in (fleet / "runs").glob("qa-*") if path.name not in answers(fleet)
+    )
+    assert (
+        "no model is measured by it" in command("report", "talks", f"runs/{looked}", cwd=fleet).out
+    )
     for wish, said in (
         (("--control", "c7=nobody"), "unknown model 'nobody'"),
         (("--control", "c7"), "--control wants KEY=VALUE"),

@@ -1,4 +1,5 @@
-"""Judges in a run: panels with gaps, what judges follow and favour, whom they believe; excluded models, ends of games."""
+"""Judges in a run: panels with gaps, what judges follow and favour, whom they believe; excluded
+models, ends of games."""
 
 import csv
 import re
@@ -15,7 +16,14 @@ from parley.tasks.translation import Translation
 from tests.cli.test_cli import parley as command
 
 ITEMS = [
-    Paragraph(f"p{n}", f"Satz {n}.", f"This is sentence number {n} of a long text, word by word.", "de", "en") for n in range(8)
+    Paragraph(
+        f"p{n}",
+        f"Satz {n}.",
+        f"This is sentence number {n} of a long text, word by word.",
+        "de",
+        "en",
+    )
+    for n in range(8)
 ]
 VOTE = '{"translator": {"basis": "b", "score": %s}, "proofreader": {"basis": "b", "score": %s}}'
 
@@ -39,12 +47,19 @@ def judging(view):
 def translated(tmp_path, judges, models=None, **options):
     models = models or {"good": good, "poor": saying("No idea what that means.")}
     task = Translation(pair="de-en", **options)
-    return run(task, models=models, roles={"judge": judges}, items=ITEMS, store=tmp_path, concurrency=4)
+    return run(
+        task, models=models, roles={"judge": judges}, items=ITEMS, store=tmp_path, concurrency=4
+    )
 
 
 def test_every_judge_that_was_seated_is_shown_with_what_it_was_asked_for(tmp_path):
-    found = translated(tmp_path, {"a": judging, "b": saying(VOTE % (17, 3)), "c": saying(VOTE % (5, 5))})
-    panel = {(row["judge"], row["role"]): (row["votes"], row["asked"], row["mean"]) for row in found.data["judges"]["panel"]}
+    found = translated(
+        tmp_path, {"a": judging, "b": saying(VOTE % (17, 3)), "c": saying(VOTE % (5, 5))}
+    )
+    panel = {
+        (row["judge"], row["role"]): (row["votes"], row["asked"], row["mean"])
+        for row in found.data["judges"]["panel"]
+    }
     assert panel["b", "translator"] == (0, 16, None)
     assert panel["c", "proofreader"] == (16, 16, 5)
     assert found.data["judges"]["incomplete"] == {"matches": 16, "of": 16}
@@ -52,12 +67,29 @@ def test_every_judge_that_was_seated_is_shown_with_what_it_was_asked_for(tmp_pat
     assert "a vote is missing in 16 of 16 matches" in found.render()
     shown = found.render(part="judges")
     assert "0 of 16" in shown
-    assert all(row["low"] <= row["mean"] <= row["high"] for row in found.data["judges"]["panel"] if row["votes"])
+    assert all(
+        row["low"] <= row["mean"] <= row["high"]
+        for row in found.data["judges"]["panel"]
+        if row["votes"]
+    )
 
 
 def test_one_model_in_two_seats_is_told_from_agreement(tmp_path):
     two = ("--role", "judge=bot/judge", "--role", "judge=bot/judge")
-    command("run", "translation", "-m", "bot/translator", "-m", "bot/null", *two, "--items", 5, "--name", "twice", cwd=tmp_path)
+    command(
+        "run",
+        "translation",
+        "-m",
+        "bot/translator",
+        "-m",
+        "bot/null",
+        *two,
+        "--items",
+        5,
+        "--name",
+        "twice",
+        cwd=tmp_path,
+    )
     shown = command("show", "twice", "--part", "judges", cwd=tmp_path).out
     assert "judge (judge.1)" in shown
     assert "one model sits there twice" in shown
@@ -67,21 +99,35 @@ def test_each_role_is_held_against_what_is_measured_of_it(tmp_path):
     found = translated(tmp_path, {"a": judging}).data
     rows = {(row["role"], row["over"]): row for row in found["judges"]["validity"]}
     assert {row["measured"] for key, row in rows.items() if key[0] == "translator"} == {"bleu"}
-    assert {row["measured"] for key, row in rows.items() if key[0] == "proofreader"} == {"improvement"}
+    assert {row["measured"] for key, row in rows.items() if key[0] == "proofreader"} == {
+        "improvement"
+    }
     assert rows["translator", "matches"]["value"] == pytest.approx(1, abs=0.01)
     assert rows["translator", "matches"]["blocks"] == 8
     assert found["leading"] == {"translator": "bleu", "proofreader": "improvement"}
 
 
 def test_a_judge_of_its_own_model_is_named(tmp_path):
-    wish = ("run", "translation", "-m", "bot/translator", "-m", "bot/random", "--role", "judge=j=bot/random", "--items", 2)
+    wish = (
+        "run",
+        "translation",
+        "-m",
+        "bot/translator",
+        "-m",
+        "bot/random",
+        "--role",
+        "judge=j=bot/random",
+        "--items",
+        2,
+    )
     shown = command(*wish, cwd=tmp_path)
     assert "judges whose models play as well: j" in shown.out
 
 
 @pytest.mark.parametrize(("runs", "least"), [(6, 4), pytest.param(100, 88, marks=pytest.mark.slow)])
 def test_matches_of_one_item_are_not_independent(runs, least):
-    """A judge that sees the item only: its correlation with what was measured is chance, and the interval must say so.
+    """A judge that sees the item only: its correlation with what was measured is chance, and the
+    interval must say so.
 
     The interval for independent points covers in about a third of all runs.
     """
@@ -102,14 +148,32 @@ def test_matches_of_one_item_are_not_independent(runs, least):
 
 def test_who_has_left_a_race_counts_in_no_part(tmp_path):
     strengths = {"a": 0.9, "b": 0.5, "c": 0.1}
-    models = [word for alias, s in strengths.items() for word in ("-m", f"{alias}=bot/translator", "-M", f"{alias}.strength={s}")]
-    wish = ("run", "translation", *models, "--plan", "race", "--half-width", 0.3, "--role", "judge=bot/judge", "--name", "race")
+    models = [
+        word
+        for alias, s in strengths.items()
+        for word in ("-m", f"{alias}=bot/translator", "-M", f"{alias}.strength={s}")
+    ]
+    wish = (
+        "run",
+        "translation",
+        *models,
+        "--plan",
+        "race",
+        "--half-width",
+        0.3,
+        "--role",
+        "judge=bot/judge",
+        "--name",
+        "race",
+    )
     command(*wish, cwd=tmp_path, code=None)
     data = command("show", "race", "--json", cwd=tmp_path).json
     for metric in ("bleu", "chrf"):
         means = next(table for table in data["tables"] if table["metric"] == metric)["rows"]
         whole = next(table for table in data["corpus"] if table["metric"] == metric)["rows"]
-        assert {alias: row["matches"] for alias, row in whole.items()} == {alias: row["matches"] for alias, row in means.items()}
+        assert {alias: row["matches"] for alias, row in whole.items()} == {
+            alias: row["matches"] for alias, row in means.items()
+        }
     for role in data["leading"]:
         judged = [row for row in data["results"] if (row["role"], row["metric"]) == (role, "judge")]
         votes = sum(row["votes"] for row in data["judges"]["panel"] if row["role"] == role)
@@ -121,30 +185,73 @@ def test_an_excluded_model_keeps_its_place_in_tables_and_is_never_called(tmp_pat
         raise AssertionError("excluded")
 
     models = {"good": good, "mute": never, "poor": saying("No.")}
-    found = run(Translation(pair="de-en"), models=models, items=ITEMS[:2], exclude=["mute"], store=tmp_path)
+    found = run(
+        Translation(pair="de-en"), models=models, items=ITEMS[:2], exclude=["mute"], store=tmp_path
+    )
     table = found.data["tables"][0]
     assert list(table["rows"]) == ["good", "poor", "mute"]
     assert table["rows"]["mute"]["mean"] is None
     assert {row["alias"] for row in found.data["results"]} == {"good", "poor"}
     line = next(line for line in found.render(part="roles").splitlines() if line.startswith("mute"))
     assert set(line.split()[1:]) == {"-"}
-    wrong = command("run", "translation", "-m", "bot/translator", "--exclude", "mute", cwd=tmp_path, code=2)
+    wrong = command(
+        "run", "translation", "-m", "bot/translator", "--exclude", "mute", cwd=tmp_path, code=2
+    )
     assert "unknown model to exclude: 'mute'" in wrong.err
-    both = ("run", "translation", "-m", "bot/translator", "--role", "judge=j=bot/judge", "--exclude", "j")
+    both = (
+        "run",
+        "translation",
+        "-m",
+        "bot/translator",
+        "--role",
+        "judge=j=bot/judge",
+        "--exclude",
+        "j",
+    )
     assert "sits as an instrument" in command(*both, cwd=tmp_path, code=2).err
 
 
 def test_ends_of_games_are_counted_by_seat(tmp_path):
-    two = ("-m", "a=bot/speaker", "-m", "b=bot/speaker", "-M", "a.strength=1", "-M", "b.strength=0.05")
-    command("run", "idiom_solitaire", *two, "--set", "rounds=4", "--repeats", 6, "--name", "game", cwd=tmp_path)
+    two = (
+        "-m",
+        "a=bot/speaker",
+        "-m",
+        "b=bot/speaker",
+        "-M",
+        "a.strength=1",
+        "-M",
+        "b.strength=0.05",
+    )
+    command(
+        "run",
+        "idiom_solitaire",
+        *two,
+        "--set",
+        "rounds=4",
+        "--repeats",
+        6,
+        "--name",
+        "game",
+        cwd=tmp_path,
+    )
     data = command("show", "game", "--json", cwd=tmp_path).json
-    assert sum(row["lost"] for row in data["outcomes"]) == sum(row["won"] for row in data["outcomes"])
+    assert sum(row["lost"] for row in data["outcomes"]) == sum(
+        row["won"] for row in data["outcomes"]
+    )
     for row in data["outcomes"]:
         assert row["matches"] == row["won"] + row["drawn"] + row["lost"] == 6
         assert sum(row["by"].values()) == row["lost"]
     assert {row["seat"] for row in data["outcomes"]} == {"players 1", "players 2"}
-    assert "by not four characters" in command("show", "game", "--part", "outcomes", cwd=tmp_path).out
-    rows = list(csv.DictReader(command("show", "game", "--part", "outcomes", "--format", "csv", cwd=tmp_path).out.splitlines()))
+    assert (
+        "by not four characters" in command("show", "game", "--part", "outcomes", cwd=tmp_path).out
+    )
+    rows = list(
+        csv.DictReader(
+            command(
+                "show", "game", "--part", "outcomes", "--format", "csv", cwd=tmp_path
+            ).out.splitlines()
+        )
+    )
     assert int(rows[0]["won"]) == data["outcomes"][0]["won"]
     assert "is none here" in command("show", "game", "--part", "passes", cwd=tmp_path).out
 
@@ -156,7 +263,11 @@ def test_role_tables_have_intervals_and_edges_in_every_form(tmp_path):
     assert cell["first_low"] <= cell["first"] <= cell["first_high"]
     assert all(row["low"] <= row["mean"] <= row["high"] for row in table["rows"].values())
     rows = list(csv.DictReader(found.render("csv", "roles").splitlines()))
-    edge = next(row for row in rows if (row["metric"], row["first"], row["second"]) == ("bleu", "good", "mean"))
+    edge = next(
+        row
+        for row in rows
+        if (row["metric"], row["first"], row["second"]) == ("bleu", "good", "mean")
+    )
     assert float(edge["first_mean"]) == table["rows"]["good"]["mean"]
     assert "95% intervals of the same" in found.render("markdown", "roles")
     whole = found.data["corpus"][0]["cells"][0]["cell"]
@@ -165,16 +276,35 @@ def test_role_tables_have_intervals_and_edges_in_every_form(tmp_path):
 
 def test_a_part_of_a_run_that_stopped_says_so(tmp_path):
     two = ("-m", "bot/translator", "-m", "bot/null")
-    command("run", "translation", *two, "--max-calls", 9, "--concurrency", 1, "--name", "part", cwd=tmp_path, code=4)
+    command(
+        "run",
+        "translation",
+        *two,
+        "--max-calls",
+        9,
+        "--concurrency",
+        1,
+        "--name",
+        "part",
+        cwd=tmp_path,
+        code=4,
+    )
     assert "stopped: " in command("show", "part", "--part", "roles", cwd=tmp_path).out
 
 
 def gullible(view):
-    """Gives ten to whoever gets a word past the marks, else two; it reads its prompt as a careless model would."""
+    """Gives ten to whoever gets a word past the marks, else two; it reads its prompt as a careless
+    model would."""
     outside = QUOTED.sub("", view.text)
-    believed = any(word in outside for word in ("highest score", "has solved everything", "flawless", "nothing to add"))
+    believed = any(
+        word in outside
+        for word in ("highest score", "has solved everything", "flawless", "nothing to add")
+    )
     return orjson.dumps(
-        {name: {"basis": "b", "score": 10 if believed else 2} for name in view.expect.schema["required"]}
+        {
+            name: {"basis": "b", "score": 10 if believed else 2}
+            for name in view.expect.schema["required"]
+        }
     ).decode()
 
 
@@ -182,15 +312,26 @@ QUOTED = re.compile(r"\[([0-9a-f]{12}): [^]]*said[^]]*\]\n.*?\n\[/\1\]", re.DOTA
 
 
 @pytest.mark.parametrize("bot", ["null", "injector", "forger"])
-@pytest.mark.parametrize("task", ["translation", "code_review", str(Path(__file__).parents[2] / "examples" / "poem.yaml")])
+@pytest.mark.parametrize(
+    "task",
+    ["translation", "code_review", str(Path(__file__).parents[2] / "examples" / "poem.yaml")],
+)
 def test_a_gullible_judge_hears_no_hostile_word_outside_the_marks(task, bot, tmp_path):
-    found = run(task, models={"x": f"bot/{bot}", "y": "bot/null"}, roles={"judge": {"j": gullible}}, items=1, store=tmp_path)
+    found = run(
+        task,
+        models={"x": f"bot/{bot}", "y": "bot/null"},
+        roles={"judge": {"j": gullible}},
+        items=1,
+        store=tmp_path,
+    )
     given = [row["mean"] for row in found.data["results"] if row["metric"] == "judge"]
     assert given
     assert set(given) == {2}
 
 
-@pytest.mark.parametrize("word", ["over", "Over.", "over。", "“over”", "Over！", "**over**", "ｏｖｅｒ", "《over》"])
+@pytest.mark.parametrize(
+    "word", ["over", "Over.", "over。", "“over”", "Over！", "**over**", "ｏｖｅｒ", "《over》"]
+)
 def test_the_word_that_ends_it_is_read_in_any_punctuation(word):
     assert ends(word)
 

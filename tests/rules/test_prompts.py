@@ -1,4 +1,5 @@
-"""Prompts that a configuration replaces: what is refused, what is told, what changes nothing; and what they are said to mean."""
+"""Prompts that a configuration replaces: what is refused, what is told, what changes nothing; and
+what they are said to mean."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -21,7 +22,12 @@ from tests.cli.test_cli import parley as command
 POEM = str(Path(__file__).parents[2] / "examples" / "poem.yaml")
 WORDS = ["海阔天空", "空前绝后", "后发制人", "人定胜天", "天下无敌", "天外有天", "空空如也"]
 ADD = Problem(
-    "add", "Add.", ("assert add(1, 2) == 3",), signature="def add(a, b)", names=("add",), reference="def add(a, b): ..."
+    "add",
+    "Add.",
+    ("assert add(1, 2) == 3",),
+    signature="def add(a, b)",
+    names=("add",),
+    reference="def add(a, b): ...",
 )
 TEXT = Paragraph("one", "Good day. It rains.", "Guten Tag. Es regnet.", "en", "de")
 
@@ -41,7 +47,11 @@ def test_a_variable_that_is_left_out_is_told_and_no_error():
 
 def test_a_misspelt_variable_is_named_before_anything_else_with_the_nearest_one():
     with pytest.raises(
-        UsageError, match=r"^unknown variable in the replacement of prompt 'turn': 'numbr'; did you mean 'number'"
+        UsageError,
+        match=(
+            r"^unknown variable in the replacement of prompt 'turn': 'numbr'; "
+            r"did you mean 'number'"
+        ),
     ):
         chosen_prompts(PublicGoods, {"public_goods.turn": "Round {numbr}: how many?"})
 
@@ -62,21 +72,35 @@ def test_parameters_may_be_used_anywhere():
 )
 def test_a_prompt_that_nobody_hears_is_told_and_changes_nothing(task, address, params):
     plain, other = prepared(task, {}, **params), prepared(task, {address: "Other words."}, **params)
-    told = f"prompt {address} is replaced, but nobody hears it in this configuration: it changes nothing"
+    told = (
+        f"prompt {address} is replaced, but nobody hears it in this configuration: "
+        f"it changes nothing"
+    )
     assert told in other.cautions
     assert other.identity["prompts"] == plain.identity["prompts"]
     assert other.identity["texts"] == plain.identity["texts"]
-    assert prepared(task, {"public_goods.turn": "How many?"}).identity["prompts"] != plain.identity["prompts"]
+    assert (
+        prepared(task, {"public_goods.turn": "How many?"}).identity["prompts"]
+        != plain.identity["prompts"]
+    )
 
 
 def test_the_signature_does_not_change_with_words_of_another_language(tmp_path):
     (tmp_path / "own.txt").write_text("\n".join(WORDS), encoding="utf-8")
-    common = {"dictionary": [str(tmp_path / "own.txt")], "traditional": False, "common": 0, "repeats": 1, "store": tmp_path}
+    common = {
+        "dictionary": [str(tmp_path / "own.txt")],
+        "traditional": False,
+        "common": 0,
+        "repeats": 1,
+        "store": tmp_path,
+    }
 
     def signature(**prompts):
         words = {f"idiom_solitaire.{name}": text for name, text in prompts.items()}
         models = {"a": "bot/speaker", "b": "bot/speaker"}
-        return parley.run("idiom_solitaire", models, prompts=words, **common).data["results"][0]["signature"]
+        return parley.run("idiom_solitaire", models, prompts=words, **common).data["results"][0][
+            "signature"
+        ]
 
     plain = signature()
     assert signature(turn_en="Go on: {chain}", again="What? {fault} {hint}") == plain
@@ -87,11 +111,21 @@ PLAYED = {
     "income": ("public_goods", {}, ["gradual", "altruist"], set()),
     "investments": ("public_goods", {"feedback": "investments"}, ["gradual", "altruist"], set()),
     "chinese": ("idiom_solitaire", {"common": 0}, ["speaker", "null"], set()),
-    "english, checked": ("idiom_solitaire", {"common": 0, "language": "en"}, ["speaker", "speaker", "random"], set()),
+    "english, checked": (
+        "idiom_solitaire",
+        {"common": 0, "language": "en"},
+        ["speaker", "speaker", "random"],
+        set(),
+    ),
     "one version": ("code_review", {"rounds": 1}, ["coder", "coder"], {"script"}),
     "versions": ("code_review", {"tell_signature": False}, ["coder", "coder", "judge"], {"script"}),
     "one pass": ("translation", {"pair": "en-de"}, ["translator", "translator"], set()),
-    "passes": ("translation", {"pair": "en-de", "rounds": 3}, ["translator", "translator", "judge"], set()),
+    "passes": (
+        "translation",
+        {"pair": "en-de", "rounds": 3},
+        ["translator", "translator", "judge"],
+        set(),
+    ),
 }
 
 
@@ -101,9 +135,13 @@ def test_what_a_task_says_to_be_unsaid_is_never_heard_and_all_else_is(monkeypatc
     reference, params, bots, by_item = PLAYED[name]
     kind = task_class(reference)
     heard, render = set(), Prompt.render
-    monkeypatch.setattr(Prompt, "render", lambda self, values: (heard.add(self.name), render(self, values))[1])
+    monkeypatch.setattr(
+        Prompt, "render", lambda self, values: (heard.add(self.name), render(self, values))[1]
+    )
     task, item = kind.configured(params), {"code_review": ADD, "translation": TEXT}.get(reference)
-    seats = [seat for name, role in kind.roles.items() for seat in role.seats(name, max(1, role.least))][: len(bots)]
+    seats = [
+        seat for name, role in kind.roles.items() for seat in role.seats(name, max(1, role.least))
+    ][: len(bots)]
     words = {"dictionary": Lexicon.of("own", dict.fromkeys(WORDS, 1))}
 
     async def execute(program):
@@ -119,13 +157,19 @@ def test_what_a_task_says_to_be_unsaid_is_never_heard_and_all_else_is(monkeypatc
     table = {name: sum(seat.role == name for seat in seats) for name in kind.roles}
     unused = unused_prompts(task, table, how)
     assert not heard & unused
-    assert heard >= kind.prompts().keys() - unused - by_item - COMMON.keys() - {"again_zh", "again_en", "check_en"}
+    assert heard >= kind.prompts().keys() - unused - by_item - COMMON.keys() - {
+        "again_zh",
+        "again_en",
+        "check_en",
+    }
 
 
 @pytest.mark.parametrize("name", [*names(), POEM])
 def test_every_parameter_and_variable_of_a_bundled_task_is_explained(name):
     task = task_class(name)
-    wanted = {each.name for each in fields(task)} | {each for prompt in task.prompts().values() for each in prompt.variables}
+    wanted = {each.name for each in fields(task)} | {
+        each for prompt in task.prompts().values() for each in prompt.variables
+    }
     known = meaning_of(task)
     assert not [each for each in wanted if not known.get(each)]
     assert name == POEM or not task.meanings().keys() - wanted

@@ -17,7 +17,9 @@ from parley.rules.pool import Seat
 from parley.rules.referee import Ask
 
 COINS = Amount("coins", 0, 10)
-MARKS = Fields({"score": {"type": "integer", "minimum": 1, "maximum": 10}, "basis": {"type": "string"}})
+MARKS = Fields(
+    {"score": {"type": "integer", "minimum": 1, "maximum": 10}, "basis": {"type": "string"}}
+)
 MOVE = Choice("move", ("cooperate", "defect"))
 READERS = [
     COINS,
@@ -92,7 +94,9 @@ def test_a_whole_amount_takes_no_fraction():
         reader.read('{"coins": 5.5}')
 
 
-@pytest.mark.parametrize("words", ['{"move": "Defect"}', "defect", " **Defect.** ", '{"reason": "-", "move": "defect!"}'])
+@pytest.mark.parametrize(
+    "words", ['{"move": "Defect"}', "defect", " **Defect.** ", '{"reason": "-", "move": "defect!"}']
+)
 def test_a_choice_is_read_whatever_its_dress(words):
     assert MOVE.read(words) == "defect"
 
@@ -115,15 +119,26 @@ def test_a_choice_outside_the_options_is_refused_as_what_it_is(words, kind):
 
 
 def test_fields_follow_their_schema():
-    assert MARKS.read('x {"score": 7, "basis": "clear", "extra": 1}') == {"score": 7, "basis": "clear"}
-    for wrong in ('{"score": 7}', '{"score": 11, "basis": ""}', '{"score": "7", "basis": ""}', '{"score": 7, "basis": 1}'):
+    assert MARKS.read('x {"score": 7, "basis": "clear", "extra": 1}') == {
+        "score": 7,
+        "basis": "clear",
+    }
+    for wrong in (
+        '{"score": 7}',
+        '{"score": 11, "basis": ""}',
+        '{"score": "7", "basis": ""}',
+        '{"score": 7, "basis": 1}',
+    ):
         with pytest.raises(Unreadable):
             MARKS.read(wrong)
 
 
 def test_code_is_the_longest_block_of_its_language_or_the_whole_reply():
     assert (
-        Code().read("Here:\n```python\nx = 1\ny = 2\n```\nand\n```\nlonger than the first one, but no python\n```")
+        Code().read(
+            "Here:\n```python\nx = 1\ny = 2\n```\nand\n```\n"
+            "longer than the first one, but no python\n```"
+        )
         == "x = 1\ny = 2"
     )
     assert Code().read("print(1)") == "print(1)"
@@ -132,14 +147,21 @@ def test_code_is_the_longest_block_of_its_language_or_the_whole_reply():
         Code().read("```python\n```")
 
 
-@pytest.mark.parametrize("said", ["word", " word\n", "**word**", "“word”.", "_word_", "- word!", "《ｗｏｒｄ》", "→ word 。"])
+@pytest.mark.parametrize(
+    "said",
+    ["word", " word\n", "**word**", "“word”.", "_word_", "- word!", "《ｗｏｒｄ》", "→ word 。"],
+)
 def test_a_word_is_read_without_the_marks_around_it(said):
     assert Word(longest=4).read(said) == "word"
 
 
-@pytest.mark.parametrize("said", ["", " ?! ", "a word", "words", "word, word", "wo-rd", '{"word": "word"}'])
+@pytest.mark.parametrize(
+    "said", ["", " ?! ", "a word", "words", "word, word", "wo-rd", '{"word": "word"}']
+)
 def test_what_is_not_one_word_alone_is_refused(said):
-    with pytest.raises(Unreadable, match="no word" if len(said) < 5 and "w" not in said else "one word alone"):
+    with pytest.raises(
+        Unreadable, match="no word" if len(said) < 5 and "w" not in said else "one word alone"
+    ):
         Word(longest=4).read(said)
 
 
@@ -172,11 +194,17 @@ def test_any_text_is_either_read_or_refused(reader, words):
 
 
 @given(
-    value=st.recursive(st.none() | st.booleans() | st.floats() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x))
+    value=st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(),
+        lambda x: st.lists(x) | st.dictionaries(st.text(), x),
+    )
 )
 def test_any_json_is_either_read_or_refused(value):
     for reader in READERS:
-        for words in (json.dumps(value), json.dumps({"coins": value, "score": value, "basis": value, "move": value})):
+        for words in (
+            json.dumps(value),
+            json.dumps({"coins": value, "score": value, "basis": value, "move": value}),
+        ):
             with suppress(Unreadable):
                 reader.read(words)
 
@@ -199,7 +227,9 @@ def test_readers_that_cannot_work_are_refused_when_made():
             make()
 
 
-@pytest.mark.parametrize("words", ["```" + "a" * 190_000, "`" * 190_000, "```\n" * 60_000, "``` " * 40_000 + "\n"])
+@pytest.mark.parametrize(
+    "words", ["```" + "a" * 190_000, "`" * 190_000, "```\n" * 60_000, "``` " * 40_000 + "\n"]
+)
 def test_no_text_keeps_a_reader_of_code_busy(words):
     began = time.process_time()
     with suppress(Unreadable):
@@ -211,7 +241,10 @@ def test_no_text_keeps_a_reader_of_code_busy(words):
 def test_what_is_nested_too_deeply_is_unreadable(reader):
     for depth in (60, 900, 100_000):
         deep = "[" * depth + "]" * depth
-        words = f'{{"coins": {deep}, "score": {deep}, "basis": {deep}, "move": {deep}, "share": {deep}}}'
+        words = (
+            f'{{"coins": {deep}, "score": {deep}, "basis": {deep}, "move": {deep}, '
+            f'"share": {deep}}}'
+        )
         if reader.schema is not None:
             with pytest.raises(Unreadable):
                 reader.read(words)
@@ -219,10 +252,15 @@ def test_what_is_nested_too_deeply_is_unreadable(reader):
 
 def test_fenced_blocks_may_stand_anywhere_and_stay_open():
     assert Code().read("Here it is: ```python\r\nx = 1\r\n``` and that is all") == "x = 1"
-    assert Code().read("```py\nshort = 1\n```\n```text\nsomething much longer than the program\n```") == "short = 1"
+    assert (
+        Code().read("```py\nshort = 1\n```\n```text\nsomething much longer than the program\n```")
+        == "short = 1"
+    )
 
 
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1" + "0" * 400])
+@pytest.mark.parametrize(
+    "number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1" + "0" * 400]
+)
 @pytest.mark.parametrize(
     "form",
     [
@@ -234,7 +272,12 @@ def test_fenced_blocks_may_stand_anywhere_and_stay_open():
 )
 def test_a_number_that_is_not_finite_is_asked_for_again(number, form):
     anything = Fields({"score": {}, "basis": {"type": "string"}})
-    for reader in (Fields({"score": {"type": "number", "minimum": 0, "maximum": 10}, "basis": {"type": "string"}}), anything):
+    for reader in (
+        Fields(
+            {"score": {"type": "number", "minimum": 0, "maximum": 10}, "basis": {"type": "string"}}
+        ),
+        anything,
+    ):
         for mend in (True, False):
             ask = Ask((Seat("a"),), "?", reader, None, (), 2, True)
             reading = read(ask, form.replace("#", number), cut=False, last=False, mend=mend)
@@ -287,7 +330,11 @@ def test_an_answer_that_is_only_quoted_is_never_read_as_the_judges_own(said):
 )  # fmt: skip
 def test_one_answer_is_read_whatever_stands_inside_or_around_it(said):
     text = json.dumps(json.dumps(FOREIGN))
-    said = said.replace("{own}", json.dumps(OWN)).replace("{foreign}", json.dumps(FOREIGN)).replace("{text}", text)
+    said = (
+        said.replace("{own}", json.dumps(OWN))
+        .replace("{foreign}", json.dumps(FOREIGN))
+        .replace("{text}", text)
+    )
     assert MARKS.read(said) == OWN
 
 
@@ -298,15 +345,29 @@ def test_one_answer_is_read_whatever_stands_inside_or_around_it(said):
     st.text(alphabet='{}[]":, abc5\n\\`score', max_size=60)
     | st.integers(0, 60).map(lambda n: json.dumps(FOREIGN)[:n])
     | st.integers(0, 60).map(lambda n: json.dumps(FOREIGN)[n:])
-    | st.sampled_from([json.dumps(FOREIGN), json.dumps(FOREIGN, indent=1), json.dumps(json.dumps(FOREIGN)), str(FOREIGN)]),
+    | st.sampled_from(
+        [
+            json.dumps(FOREIGN),
+            json.dumps(FOREIGN, indent=1),
+            json.dumps(json.dumps(FOREIGN)),
+            str(FOREIGN),
+        ]
+    ),
     st.sampled_from([None, 2]),
     st.sampled_from(["{}\n{}", "{} {}", "{}\n```json\n{}\n```", '"{}" {}']),
     st.booleans(),
 )
-def test_with_an_answer_of_its_own_nothing_else_is_read(score, basis, quoted, indent, around, first):
+def test_with_an_answer_of_its_own_nothing_else_is_read(
+    score, basis, quoted, indent, around, first
+):
     own = {"score": score, "basis": basis}
     parts = [quoted, json.dumps(own, indent=indent)]
-    reading = read(Ask((Seat("a"),), "?", MARKS, None, (), 2, True), around.format(*parts[:: 1 if first else -1]), False, False)
+    reading = read(
+        Ask((Seat("a"),), "?", MARKS, None, (), 2, True),
+        around.format(*parts[:: 1 if first else -1]),
+        False,
+        False,
+    )
     assert not reading.settled or reading.value == own
 
 
@@ -319,10 +380,12 @@ def test_braces_inside_an_answer_do_not_hide_it(piece, many):
 
 @pytest.mark.parametrize(
     "piece",
-    ["{", "[{", '{"', '{"a":', '{"a":1,"b":[{"c":"', '{"a":"{"', '{"a\\"{"', '{"a":{ ', "{}", '{"a":{},', '{"a":{"b":1},"c":'],
+    ["{", "[{", '{"', '{"a":', '{"a":1,"b":[{"c":"', '{"a":"{"', '{"a\\"{"', '{"a":{ ', "{}",
+     '{"a":{},', '{"a":{"b":1},"c":'],
 )  # fmt: skip
 def test_the_search_for_objects_reads_no_character_more_than_a_few_times(piece, monkeypatch):
-    """Counted on nests that the decoder can still follow, where trying every brace would be quadratic."""
+    """Counted on nests that the decoder can still follow, where trying every brace would be
+    quadratic."""
     passed = []
 
     class Counting:
@@ -358,14 +421,21 @@ BROKEN = {
 @pytest.mark.parametrize("said", BROKEN.values(), ids=BROKEN)
 def test_broken_json_is_mended_counted_and_not_asked_for_again(said):
     reading = read(Ask((Seat("a"),), "?", COINS, None, (), 2, True), said, cut=False, last=False)
-    assert (reading.value, reading.settled, reading.kind, reading.outcome) == (5, True, "repaired", "kept")
+    assert (reading.value, reading.settled, reading.kind, reading.outcome) == (
+        5,
+        True,
+        "repaired",
+        "kept",
+    )
 
 
 @pytest.mark.parametrize(
     "said",
     [
-        "{", "{ hello", "{coins}", "no braces", '{"coins": "many"', "{" * 5000, '{"coins": [' * 400, '{"coins": 5',
-        '{"coins": 10 - 3}', '{"coins": 1 not 9}', '{"coins": 2 0}', '{"coins": 5 or maybe 6}', '{"coins": 7%}', '{"coins": 1e',
+        "{", "{ hello", "{coins}", "no braces", '{"coins": "many"', "{" * 5000, '{"coins": [' * 400,
+        '{"coins": 5',
+        '{"coins": 10 - 3}', '{"coins": 1 not 9}', '{"coins": 2 0}', '{"coins": 5 or maybe 6}',
+        '{"coins": 7%}', '{"coins": 1e',
         '{"reason": "x", "coins": 1', "The set {0..9} then coins: 7", '{"a":' + "(" * 9000,
     ],
 )  # fmt: skip
@@ -385,7 +455,12 @@ def test_mending_never_crashes(said):
 
 SIMPLE = st.dictionaries(
     st.sampled_from(["coins", "reason", "other"]),
-    st.one_of(st.integers(-(10**12), 10**12), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=20), st.none()),
+    st.one_of(
+        st.integers(-(10**12), 10**12),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.text(max_size=20),
+        st.none(),
+    ),
 )
 
 

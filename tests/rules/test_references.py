@@ -1,4 +1,5 @@
-"""Works of reference: a rule consults them, the record keeps what they said, and a replay needs none."""
+"""Works of reference: a rule consults them, the record keeps what they said, and a replay needs
+none."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,11 +57,17 @@ def says(*words):
 
 def test_a_work_answers_and_the_record_keeps_it():
     tape = Listed()
-    assert play(Naming(), says("cat", "dog"), record=tape, works=WORKS).scores[PLAYER]["points"] == 50
-    assert [result for _, result in tape.effects.values()] == [{"word": "cat", "known": True}, {"word": "dog", "known": False}]
+    assert (
+        play(Naming(), says("cat", "dog"), record=tape, works=WORKS).scores[PLAYER]["points"] == 50
+    )
+    assert [result for _, result in tape.effects.values()] == [
+        {"word": "cat", "known": True},
+        {"word": "dog", "known": False},
+    ]
     again = Listed(tape.order)
     again.effects = tape.effects
-    assert play(Naming(), says(), record=again).scores[PLAYER]["points"] == 50  # no work lies open, and none is missed
+    # no work lies open, and none is missed
+    assert play(Naming(), says(), record=again).scores[PLAYER]["points"] == 50
 
 
 def test_a_record_of_another_question_is_refused():
@@ -68,14 +75,21 @@ def test_a_record_of_another_question_is_refused():
     play(Naming(), says("cat", "dog"), record=tape, works=WORKS)
     other = Listed()
     other.effects = tape.effects
-    with pytest.raises(ReplayError, match="after round 1: the record was made with another question to the dictionary"):
+    with pytest.raises(
+        ReplayError,
+        match="after round 1: the record was made with another question to the dictionary",
+    ):
         play(Naming(), says("cow", "dog"), record=other, works=WORKS)
 
 
 def test_questions_that_nothing_answers_are_the_tasks_fault():
-    with pytest.raises(TaskError, match=r"naming: unknown work of reference 'atlas'; there are: dictionary"):
+    with pytest.raises(
+        TaskError, match=r"naming: unknown work of reference 'atlas'; there are: dictionary"
+    ):
         play(Naming(work="atlas"), says("cat"), works=WORKS)
-    with pytest.raises(TaskError, match=r"unknown question to the dictionary: 'entri'; did you mean 'entry'\?"):
+    with pytest.raises(
+        TaskError, match=r"unknown question to the dictionary: 'entri'; did you mean 'entry'\?"
+    ):
         play(Naming(question="entri"), says("cat"), works=WORKS)
     for attribute in ("plain", "words", "__class__"):  # what a work has besides is no question
         with pytest.raises(TaskError, match="unknown question"):
@@ -99,14 +113,26 @@ def test_by_hand_works_answer_by_themselves_or_are_answered_too():
 def test_a_reader_may_have_its_own_words_for_asking_again():
     tape = Listed()
     play(Naming(rounds=1), says("a cat", "cat"), record=tape, works=WORKS)
-    assert [each.content for each in tape.messages if each.kind == "again"] == ["One word! Just a word."]
+    assert [each.content for each in tape.messages if each.kind == "again"] == [
+        "One word! Just a word."
+    ]
     tape = Listed()
-    play(Naming(rounds=1), says("I think of a cat.", "cat"), record=tape, works=WORKS, standardise="always")
-    assert [each.content for each in tape.messages if each.kind == "again"] == ["One word! Just a word."]
+    play(
+        Naming(rounds=1),
+        says("I think of a cat.", "cat"),
+        record=tape,
+        works=WORKS,
+        standardise="always",
+    )
+    assert [each.content for each in tape.messages if each.kind == "again"] == [
+        "One word! Just a word."
+    ]
     tape = Listed()
     other = {"again_shortly": Prompt("again_shortly", "Once more. {hint}")}
     play(Naming(rounds=1), says("a cat", "cat"), record=tape, works=WORKS, prompts=other)
-    assert [each.content for each in tape.messages if each.kind == "again"] == ["Once more. Just a word."]
+    assert [each.content for each in tape.messages if each.kind == "again"] == [
+        "Once more. Just a word."
+    ]
 
 
 def test_forecasts_play_by_the_bot_that_stands_in(tmp_path):

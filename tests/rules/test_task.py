@@ -1,4 +1,5 @@
-"""Tasks are refused when they are made, not in round 3; parameters and prompts are checked at the start."""
+"""Tasks are refused when they are made, not in round 3; parameters and prompts are checked at the
+start."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -75,7 +76,10 @@ def test_a_task_must_be_frozen():
             kind()
 
 
-@pytest.mark.parametrize("wrong", [(0,), (-1,), (3, 2), (0, 0, True), (2, 9, False, 2), (2, 4, False, 0), (2, 2, False, -1)])
+@pytest.mark.parametrize(
+    "wrong",
+    [(0,), (-1,), (3, 2), (0, 0, True), (2, 9, False, 2), (2, 4, False, 0), (2, 2, False, -1)],
+)
 def test_impossible_roles_are_refused(wrong):
     with pytest.raises(TaskError):
         Role(*wrong)
@@ -175,7 +179,9 @@ def test_an_unknown_parameter_names_the_nearest():
 def test_only_identifiers_are_substituted_so_json_survives():
     prompt = Prompt("p", 'Say {"coins": 5, "n": {n}} to {name}; {} { x }')
     assert prompt.variables == ["n", "name"]
-    assert prompt.render({"n": 2.50, "name": "all"}) == 'Say {"coins": 5, "n": 2.5} to all; {} { x }'
+    assert (
+        prompt.render({"n": 2.50, "name": "all"}) == 'Say {"coins": 5, "n": 2.5} to all; {} { x }'
+    )
 
 
 @given(st.text())
@@ -186,7 +192,14 @@ def test_a_prompt_without_variables_is_said_as_it_stands(text):
 
 
 def test_every_prompt_has_an_address():
-    assert set(chosen_prompts(PublicGoods, {})) >= {"rules", "rules_open", "turn", "news", "news_open", "again"}
+    assert set(chosen_prompts(PublicGoods, {})) >= {
+        "rules",
+        "rules_open",
+        "turn",
+        "news",
+        "news_open",
+        "again",
+    }
 
 
 def test_a_replaced_prompt_has_no_other_variables_than_its_own_and_parameters():

@@ -1,4 +1,5 @@
-"""Bounds that cannot hold or cannot be enough are told before anything is asked; totals are those of models."""
+"""Bounds that cannot hold or cannot be enough are told before anything is asked; totals are those
+of models."""
 
 import asyncio
 
@@ -23,17 +24,34 @@ def no_keys(monkeypatch):
 
 def test_a_dry_run_needs_no_keys_and_still_knows_wrong_options(here, no_keys):  # noqa: F811
     done = command("run", "public_goods", *PAIR, "--dry-run", cwd=here)
-    assert "g: no key found: set OPENAI_API_KEY in the environment or in .env, before it is played" in done.err
+    assert (
+        "g: no key found: set OPENAI_API_KEY in the environment or in .env, before it is played"
+        in done.err
+    )
     assert "nothing was called" in done.out
-    assert "temperature" in command("run", "public_goods", *PAIR, "-M", "g.temprature=1", "--dry-run", cwd=here, code=2).err
+    assert (
+        "temperature"
+        in command(
+            "run", "public_goods", *PAIR, "-M", "g.temprature=1", "--dry-run", cwd=here, code=2
+        ).err
+    )
     assert "no key found" in command("run", "public_goods", *PAIR, cwd=here, code=2).err
-    service = ("-m", "s=http/http://127.0.0.1:9/f", "-M", "s.api_key_env=NOT_THERE", "-m", "bot/random")
+    service = (
+        "-m",
+        "s=http/http://127.0.0.1:9/f",
+        "-M",
+        "s.api_key_env=NOT_THERE",
+        "-m",
+        "bot/random",
+    )
     assert "set NOT_THERE" in command("run", "public_goods", *service, "--dry-run", cwd=here).err
 
 
 def test_a_dry_run_says_whether_the_bounds_are_enough(here, no_keys):  # noqa: F811
     def said(*flags):
-        return command("run", "public_goods", *PAIR, "--repeats", 5, "--dry-run", *flags, cwd=here).out
+        return command(
+            "run", "public_goods", *PAIR, "--repeats", 5, "--dry-run", *flags, cwd=here
+        ).out
 
     assert "--max-calls 3 cannot be enough: at least" in said("--max-calls", 3)
     assert "--max-calls 9000 is enough for what is expected" in said("--max-calls", 9000)
@@ -43,7 +61,15 @@ def test_a_dry_run_says_whether_the_bounds_are_enough(here, no_keys):  # noqa: F
 
 
 def test_between_the_least_and_the_most_a_bound_may_not_be_enough():
-    rows = [{"calls": 5, "tokens_in": 1, "tokens_out": 1, "usd": {"low": 1.0, "high": 3.0}, "model": "vllm/x"}]
+    rows = [
+        {
+            "calls": 5,
+            "tokens_in": 1,
+            "tokens_out": 1,
+            "usd": {"low": 1.0, "high": 3.0},
+            "model": "vllm/x",
+        }
+    ]
     rows[0]["range"] = {key: {"low": 4, "high": 6} for key in ("calls", "tokens_in", "tokens_out")}
     from parley.store.config import Config
 
@@ -64,7 +90,9 @@ def test_bots_read_no_tokens_and_their_calls_are_told_apart(here, no_keys):  # n
 
 
 def test_a_bound_that_no_call_fits_in_is_refused_with_the_remedy(here):  # noqa: F811
-    with pytest.raises(UsageError, match=r"--budget-usd 0.001 is not enough for one call of a: .*-M a.max_tokens=N"):
+    with pytest.raises(
+        UsageError, match=r"--budget-usd 0.001 is not enough for one call of a: .*-M a.max_tokens=N"
+    ):
         played(repeats=1, budget_usd=0.001)
     assert not (here / "runs").exists()
 
@@ -92,16 +120,31 @@ def test_an_endpoint_that_counts_no_tokens_is_told_with_what_is_taken_as_spent(h
         async with Server(answering(total=1)) as server:
             models = {"a": model(server, max_tokens=40), "b": {"model": "bot/random"}}
             asked = Experiment("public_goods", models=models, budget_usd=0.1, repeats=1)
-            return await attended(lambda **watching: start(asked.prepared(), here / "runs", **watching), True)
+            return await attended(
+                lambda **watching: start(asked.prepared(), here / "runs", **watching), True
+            )
 
     asyncio.run(main())
     assert "the endpoint of a counted no tokens in" in (said := capsys.readouterr().err)
     assert "is taken as spent" in said
 
 
-def test_where_a_price_is_unknown_the_question_names_another_bound(here, at_a_terminal, monkeypatch):  # noqa: F811
+def test_where_a_price_is_unknown_the_question_names_another_bound(
+    here,  # noqa: F811
+    at_a_terminal,  # noqa: F811
+    monkeypatch,
+):
     monkeypatch.setattr("parley.cli.run.click.confirm", lambda text, **options: False)
-    done = command("run", "public_goods", "-m", "g=openai/nobody-knows-it", "-m", "bot/random", cwd=here, code=130)
+    done = command(
+        "run",
+        "public_goods",
+        "-m",
+        "g=openai/nobody-knows-it",
+        "-m",
+        "bot/random",
+        cwd=here,
+        code=130,
+    )
     assert "--max-calls bounds it" in done.err
     assert "nothing was played" in done.err
     dear = ("-m", "g=openai/gpt-4.1", "-m", "bot/random", "--repeats", 900)

@@ -1,4 +1,5 @@
-"""Money: prices, what a run has cost, bounds that hold, and what a run would cost before it is played."""
+"""Money: prices, what a run has cost, bounds that hold, and what a run would cost before it is
+played."""
 
 import asyncio
 import json
@@ -56,7 +57,10 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-WHY = "The others gave little so far, so I keep most of my coins and see whether they follow in the next round."
+WHY = (
+    "The others gave little so far, so I keep most of my coins and see whether they follow "
+    "in the next round."
+)
 
 
 def answering(status=200, **usage):
@@ -64,7 +68,10 @@ def answering(status=200, **usage):
 
     async def act(asked, writer):
         said = words(asked)
-        counted = usage or {"prompt_tokens": len(asked.text) // 4, "completion_tokens": len(said) // 4}
+        counted = usage or {
+            "prompt_tokens": len(asked.text) // 4,
+            "completion_tokens": len(said) // 4,
+        }
         choice = {"message": {"role": "assistant", "content": said}, "finish_reason": "stop"}
         answer = {"model": "mock-1", "choices": [choice], "usage": counted}
         await sent(answer, status)(asked, writer)
@@ -81,13 +88,16 @@ def model(server, **options):
 
 
 def played(*answers, pause=0.0, rounds=5, **options):
-    """A run against a server of this process: its result, and the server with all that it was asked."""
+    """A run against a server of this process: its result, and the server with all that it was
+    asked."""
 
     async def main():
         async with Server(*(answers or (answering(),)), pause=pause) as server:
             settings = {key: options.pop(key) for key in ("max_tokens",) if key in options}
             task = PublicGoods(rounds=rounds)
-            result = await parley.run_async(task, {"a": model(server, **settings), "b": "bot/random"}, store="runs", **options)
+            result = await parley.run_async(
+                task, {"a": model(server, **settings), "b": "bot/random"}, store="runs", **options
+            )
             return result, server
 
     return asyncio.run(main())
@@ -97,7 +107,9 @@ def played(*answers, pause=0.0, rounds=5, **options):
 
 
 def test_a_price_file_knows_aliases_and_models(here):
-    (here / "prices.yaml").write_text("openai/gpt-4.1: {input: 1, output: 2}\nmine: {input: 3, output: 4}\nvllm/q: free\n")
+    (here / "prices.yaml").write_text(
+        "openai/gpt-4.1: {input: 1, output: 2}\nmine: {input: 3, output: 4}\nvllm/q: free\n"
+    )
     models = {
         "g": {"model": "openai/gpt-4.1"},
         "mine": {"model": "openai/gpt-4.1"},
@@ -115,17 +127,53 @@ def test_a_price_file_knows_aliases_and_models(here):
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("a: {input: 1}\n", ["prices.yaml, line 1: a: output is missing", "USD per million tokens"]),
-        ("a: free\nb: {input: -1, output: 2}\n", ["line 2: b.input: wanted a number of USD per million tokens", "-1"]),
-        ("a: {input: 1, output: 2, cashed_input: 1}\n", ["line 1: a", "did you mean 'cached_input'?"]),
-        ("a: dear\n", ["line 1: a: wanted {input: USD, cached_input: USD, written_input: USD, output: USD}", "'dear'"]),
-        ("opnai/gpt-4.1: {input: 1, output: 2}\n", ["line 1: opnai/gpt-4.1", "did you mean 'openai'?"]),
+        (
+            "a: {input: 1}\n",
+            ["prices.yaml, line 1: a: output is missing", "USD per million tokens"],
+        ),
+        (
+            "a: free\nb: {input: -1, output: 2}\n",
+            ["line 2: b.input: wanted a number of USD per million tokens", "-1"],
+        ),
+        (
+            "a: {input: 1, output: 2, cashed_input: 1}\n",
+            ["line 1: a", "did you mean 'cached_input'?"],
+        ),
+        (
+            "a: dear\n",
+            [
+                (
+                    "line 1: a: wanted {input: USD, cached_input: USD, written_input: "
+                    "USD, output: USD}"
+                ),
+                "'dear'",
+            ],
+        ),
+        (
+            "opnai/gpt-4.1: {input: 1, output: 2}\n",
+            ["line 1: opnai/gpt-4.1", "did you mean 'openai'?"],
+        ),
         ("- a\n", ["line 1: wanted keys with values"]),
-        ("a: free\nb: {input: .nan, output: 2}\n", ["line 2: b.input: wanted a number of USD per million tokens", "found nan"]),
-        ("a: {input: 1, output: .inf}\n", ["line 1: a.output: wanted a number of USD per million tokens", "found inf"]),
-        (f"a: {{input: 1{'0' * 400}, output: 2}}\n", ["line 1: a.input: wanted a number of USD per million tokens"]),
-        ("a: {input: 1, output: '2'}\n", ["line 1: a.output: wanted a number of USD per million tokens", "found '2'"]),
-        ("a: {input: true, output: 2}\n", ["line 1: a.input: wanted a number of USD per million tokens", "found True"]),
+        (
+            "a: free\nb: {input: .nan, output: 2}\n",
+            ["line 2: b.input: wanted a number of USD per million tokens", "found nan"],
+        ),
+        (
+            "a: {input: 1, output: .inf}\n",
+            ["line 1: a.output: wanted a number of USD per million tokens", "found inf"],
+        ),
+        (
+            f"a: {{input: 1{'0' * 400}, output: 2}}\n",
+            ["line 1: a.input: wanted a number of USD per million tokens"],
+        ),
+        (
+            "a: {input: 1, output: '2'}\n",
+            ["line 1: a.output: wanted a number of USD per million tokens", "found '2'"],
+        ),
+        (
+            "a: {input: true, output: 2}\n",
+            ["line 1: a.input: wanted a number of USD per million tokens", "found True"],
+        ),
     ],
 )
 def test_what_is_wrong_in_a_price_file_is_named_by_line_and_key(here, text, parts):
@@ -152,9 +200,17 @@ def test_public_prices_are_known_by_provider_or_address_and_unknown_is_unknown()
     assert price("openai/gpt-4-1106-preview").usd(1e6, 0, 1e6) == 40
     assert price("openai/gpt-4o-mini", served="gpt-4.1-2025-04-14") == price("openai/gpt-4.1")
     assert price("openai/gpt-4.1", served="my-proxy-1") == price("openai/gpt-4.1")
-    assert price("openai-compatible/deepseek-chat", base_url="https://api.deepseek.com/v1") is not None
+    assert (
+        price("openai-compatible/deepseek-chat", base_url="https://api.deepseek.com/v1") is not None
+    )
     assert price("inspect/openai/gpt-4.1") == price("openai/gpt-4.1")
-    for unknown in ("openai/no-such-model", "vllm/gpt-4.1", "ollama/llama3", "python/os:getcwd", "http/http://localhost:1"):
+    for unknown in (
+        "openai/no-such-model",
+        "vllm/gpt-4.1",
+        "ollama/llama3",
+        "python/os:getcwd",
+        "http/http://localhost:1",
+    ):
         assert price(unknown) is None, unknown
     assert price("openai-compatible/gpt-4.1", base_url="http://localhost:8000/v1") is None
     for free in ("bot/random", "scripted/x.txt", "human/terminal", "embedded/smollm2"):
@@ -167,7 +223,9 @@ def test_a_price_without_the_package_is_unknown(monkeypatch):
 
 
 def test_prices_are_those_of_the_day():
-    early, late = (listed("openai", "", "o3", False, datetime(2025, month, 1, tzinfo=UTC)) for month in (5, 9))
+    early, late = (
+        listed("openai", "", "o3", False, datetime(2025, month, 1, tzinfo=UTC)) for month in (5, 9)
+    )
     assert early.usd(1e6, 0, 0) == 10
     assert late.usd(1e6, 0, 0) == 2
 
@@ -179,8 +237,14 @@ def test_long_calls_and_what_is_written_to_a_cache_cost_more():
     assert price.most(101, 10) == pytest.approx((101 * 10 + 10 * 20) / 1e6)
     claude = prices_for({"m": {"model": "anthropic/claude-sonnet-4-5"}}).of("m")
     assert claude.usd(2000, 0, 0) == pytest.approx(2000 * 3 / 1e6)
-    assert claude.usd(2000, 500, 0, written=1000) == pytest.approx((500 * 3 + 500 * 0.3 + 1000 * 3.75) / 1e6)
-    assert claude.usd(300_000, 0, 0, written=300_000) == claude.most(300_000, 0) == pytest.approx(300_000 * 7.5 / 1e6)
+    assert claude.usd(2000, 500, 0, written=1000) == pytest.approx(
+        (500 * 3 + 500 * 0.3 + 1000 * 3.75) / 1e6
+    )
+    assert (
+        claude.usd(300_000, 0, 0, written=300_000)
+        == claude.most(300_000, 0)
+        == pytest.approx(300_000 * 7.5 / 1e6)
+    )
     plain = prices_for({"m": {"model": "anthropic/claude-sonnet-4-5", "cache": False}}).of("m")
     assert plain.most(2000, 0) == pytest.approx(0.006)
 
@@ -199,7 +263,13 @@ def test_cost_is_by_model_and_role_and_reasoning_is_part_of_the_output(here):
     speaks = counting(tokens_in=100, tokens_cached=40, tokens_out=20, tokens_reasoning=15)
     result = parley.run("public_goods", {"a": speaks, "b": "bot/random"}, repeats=2, store="runs")
     a, b = result.data["cost"]
-    counts = {"calls": 10, "tokens_in": 1000, "tokens_cached": 400, "tokens_written": None, "tokens_out": 200}
+    counts = {
+        "calls": 10,
+        "tokens_in": 1000,
+        "tokens_cached": 400,
+        "tokens_written": None,
+        "tokens_out": 200,
+    }
     counts["tokens_reasoning"] = 150
     usd = (600 * 10 + 400 * 1 + 200 * 30) / 1e6
     counts |= {"lost": 0, "usd": pytest.approx(usd), "usd_at_least": pytest.approx(usd)}
@@ -208,16 +278,26 @@ def test_cost_is_by_model_and_role_and_reasoning_is_part_of_the_output(here):
     assert f"cost: {usd:.4f} USD for 10 calls" in result.remarks()
     assert f"{usd:.4f}" in command("ls", cwd=here).out
     (facts,) = command("ls", "--json", cwd=here).json
-    assert facts["cost"] == {"calls": 20, "usd": pytest.approx(usd), "usd_at_least": pytest.approx(usd)}
+    assert facts["cost"] == {
+        "calls": 20,
+        "usd": pytest.approx(usd),
+        "usd_at_least": pytest.approx(usd),
+    }
     shown = command("show", "last", "--part", "cost", cwd=here).out
     assert "150" in shown
-    assert "a as served-2026: 10 in, 1 cached, 30 out USD per million tokens [prices.yaml, 20" in shown
-    header, row, _ = command("show", "last", "--part", "cost", "--format", "csv", cwd=here).out.splitlines()
+    assert (
+        "a as served-2026: 10 in, 1 cached, 30 out USD per million tokens [prices.yaml, 20" in shown
+    )
+    header, row, _ = command(
+        "show", "last", "--part", "cost", "--format", "csv", cwd=here
+    ).out.splitlines()
     assert dict(zip(header.split(","), row.split(","), strict=False))["tokens_cached"] == "400"
 
 
 def test_what_is_written_to_a_cache_is_counted_and_paid(here):
-    (here / "prices.yaml").write_text("a: {input: 10, cached_input: 1, written_input: 12.5, output: 30}\n")
+    (here / "prices.yaml").write_text(
+        "a: {input: 10, cached_input: 1, written_input: 12.5, output: 30}\n"
+    )
     speaks = counting(tokens_in=100, tokens_cached=40, tokens_written=50, tokens_out=20)
     result = parley.run("public_goods", {"a": speaks, "b": "bot/random"}, repeats=1, store="runs")
     cost = result.data["cost"][0]
@@ -234,13 +314,20 @@ def test_what_is_partly_known_is_at_least_so_much_and_what_is_unknown_is_no_zero
         seen.append(view)
         return Reply("5", usage=Usage(tokens_in=100, tokens_out=10) if len(seen) % 2 else Usage())
 
-    result = parley.run("public_goods", {"a": sometimes, "b": "bot/random"}, repeats=2, store="runs")
+    result = parley.run(
+        "public_goods", {"a": sometimes, "b": "bot/random"}, repeats=2, store="runs"
+    )
     (cost,) = (row for row in result.data["cost"] if row["alias"] == "a")
     assert cost["usd"] is None
     assert cost["usd_at_least"] == pytest.approx(5 * (100 * 10 + 10 * 30) / 1e6)
     assert "cost: at least 0.0065 USD for 10 calls" in result.remarks()
     assert "≥ 0.0065" in command("ls", cwd=here).out
-    unknown = parley.run("public_goods", {"c": counting(tokens_in=9, tokens_out=9), "b": "bot/random"}, repeats=1, store="runs")
+    unknown = parley.run(
+        "public_goods",
+        {"c": counting(tokens_in=9, tokens_out=9), "b": "bot/random"},
+        repeats=1,
+        store="runs",
+    )
     assert [row["usd"] for row in unknown.data["cost"]] == [0, None]
     assert total(unknown.data["cost"]) == (10, None, None)
     assert "cost: unknown for 5 calls" in unknown.remarks()
@@ -248,7 +335,9 @@ def test_what_is_partly_known_is_at_least_so_much_and_what_is_unknown_is_no_zero
 
 
 def test_bots_cost_nothing_and_no_word_is_made_of_it(here):
-    result = parley.run("public_goods", {"a": "bot/altruist", "b": "bot/random"}, repeats=1, store="runs")
+    result = parley.run(
+        "public_goods", {"a": "bot/altruist", "b": "bot/random"}, repeats=1, store="runs"
+    )
     assert [row["usd"] for row in result.data["cost"]] == [0, 0]
     assert not any("cost" in line for line in result.remarks())
     assert command("ls", cwd=here).out.rstrip().endswith("0.00")
@@ -256,14 +345,19 @@ def test_bots_cost_nothing_and_no_word_is_made_of_it(here):
 
 def test_a_run_costs_tomorrow_what_it_costs_today(here):
     speaks = counting(tokens_in=1, tokens_out=1)
-    result = parley.run("public_goods", {"a": speaks, "b": "bot/random", "c": speaks}, repeats=1, store="runs")
+    result = parley.run(
+        "public_goods", {"a": speaks, "b": "bot/random", "c": speaks}, repeats=1, store="runs"
+    )
     before = result.data["cost"][0]["usd"]
     (here / "prices.yaml").unlink()
     assert Result(result.path).data["cost"][0]["usd"] == before > 0
-    (here / "prices.yaml").write_text("a: {input: 100, output: 300}\nc: {input: 100, output: 300}\n")
+    (here / "prices.yaml").write_text(
+        "a: {input: 100, output: 300}\nc: {input: 100, output: 300}\n"
+    )
     found = Result(result.path, look_up=PriceList().find).data
     assert found["cost"][0]["usd"] == before
-    assert found["cost"][2]["usd"] == pytest.approx(10 * before)  # what was unknown may become known
+    # what was unknown may become known
+    assert found["cost"][2]["usd"] == pytest.approx(10 * before)
     assert [(row["alias"], row["input"], row["source"]) for row in found["prices"]] == [
         ("a", 10, "prices.yaml"),
         ("c", 100, "prices.yaml"),
@@ -272,9 +366,13 @@ def test_a_run_costs_tomorrow_what_it_costs_today(here):
 
 
 def test_public_prices_are_kept_by_the_names_that_were_served(here, monkeypatch):
-    """Also where another model was served than was asked for, and a later list of prices says otherwise."""
+    """Also where another model was served than was asked for, and a later list of prices says
+    otherwise."""
     today = Price.flat(3, 5, source="public", as_of="2026-11-15, genai-prices 0.2.1")
-    monkeypatch.setattr("parley.config.prices.public", lambda family, name, options, on: today if name == "mock-1" else None)
+    monkeypatch.setattr(
+        "parley.config.prices.public",
+        lambda family, name, options, on: today if name == "mock-1" else None,
+    )
     monkeypatch.setitem(os.environ, "PARLEY_PRICES", "")
     (here / "prices.yaml").unlink()
     result, _ = played(answering(prompt_tokens=100, completion_tokens=10), repeats=1)
@@ -282,7 +380,9 @@ def test_public_prices_are_kept_by_the_names_that_were_served(here, monkeypatch)
     assert cost["usd"] == pytest.approx(5 * (100 * 3 + 10 * 5) / 1e6)
     assert (price["model_served"], price["source"]) == ("mock-1", "public")
     assert price["as_of"] == "2026-11-15, genai-prices 0.2.1"
-    monkeypatch.setattr("parley.config.prices.public", lambda *_: Price.flat(300, 500, source="public"))
+    monkeypatch.setattr(
+        "parley.config.prices.public", lambda *_: Price.flat(300, 500, source="public")
+    )
     assert Result(result.path, look_up=PriceList().find).data["cost"][0] == cost
 
 
@@ -305,7 +405,9 @@ def test_calls_of_different_size_are_priced_apart(here, monkeypatch):
     assert cost["usd_at_least"] == pytest.approx((5 * 50 * 1 + 5 * 500 * 10) / 1e6)
 
 
-def test_requests_that_may_have_been_paid_are_listed_and_the_cost_is_at_least_so_much(here, monkeypatch):
+def test_requests_that_may_have_been_paid_are_listed_and_the_cost_is_at_least_so_much(
+    here, monkeypatch
+):
     monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
     result, server = played(reset, answering(), sent(b"late", 504), answering(), repeats=1)
     [a, b] = result.data["cost"]
@@ -321,7 +423,9 @@ def test_requests_that_may_have_been_paid_are_listed_and_the_cost_is_at_least_so
 
 def test_what_was_lost_before_is_counted_on_when_a_run_goes_on(here, monkeypatch):
     monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
-    with wire.served(reset, sent({"error": {"message": "no credit"}}, 402), sent(b"{}"), answering()) as server:
+    with wire.served(
+        reset, sent({"error": {"message": "no credit"}}, 402), sent(b"{}"), answering()
+    ) as server:
         players = {"a": model(server), "b": "bot/random"}
         partial = parley.run("public_goods", players, repeats=1, seed=1, store="runs")
         assert [row["lost"] for row in partial.data["cost"] if row["alias"] == "a"] == [1]
@@ -344,9 +448,22 @@ def test_counts_as_wild_as_older_files_hold_them_are_summed(here):
 
 
 def test_money_is_written_for_people():
-    assert [money(usd) for usd in (0, 1234.5, 0.05, 0.00123, 0.0000012)] == ["0.00", "1,234.50", "0.0500", "0.0012", "1.2e-06"]
-    rows = [{"alias": f"m{n}", "calls": 1, "lost": 0, "usd": 1.0, "usd_at_least": 1.0} for n in range(10)]
-    assert remark(rows) == ["cost: 10.00 USD for 10 calls (" + ", ".join(f"m{n} 1.00" for n in range(8)) + " and 2 more)"]
+    assert [money(usd) for usd in (0, 1234.5, 0.05, 0.00123, 0.0000012)] == [
+        "0.00",
+        "1,234.50",
+        "0.0500",
+        "0.0012",
+        "1.2e-06",
+    ]
+    rows = [
+        {"alias": f"m{n}", "calls": 1, "lost": 0, "usd": 1.0, "usd_at_least": 1.0}
+        for n in range(10)
+    ]
+    assert remark(rows) == [
+        "cost: 10.00 USD for 10 calls ("
+        + ", ".join(f"m{n} 1.00" for n in range(8))
+        + " and 2 more)"
+    ]
 
 
 # Bounds
@@ -381,7 +498,9 @@ def test_further_tries_are_calls_too(here, monkeypatch):
 
 def test_tries_before_there_was_a_bound_count_when_one_is_set(here, monkeypatch):
     monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
-    result, server = played(*[sent({}, 500)] * 3, answering(), sent({}, 400), repeats=2, concurrency=1)
+    result, server = played(
+        *[sent({}, 500)] * 3, answering(), sent({}, 400), repeats=2, concurrency=1
+    )
     assert result.data["run"]["stop"]["status"] == "interrupted"
     with Archive(result.path) as archive:
         calls = archive.left()[0]
@@ -392,12 +511,16 @@ def test_tries_before_there_was_a_bound_count_when_one_is_set(here, monkeypatch)
 
 def spent(server):
     """What an endpoint's answers cost."""
-    return sum(len(asked.text) // 4 * 10 + len(words(asked)) // 4 * 30 for asked in server.asked) / 1e6
+    return (
+        sum(len(asked.text) // 4 * 10 + len(words(asked)) // 4 * 30 for asked in server.asked) / 1e6
+    )
 
 
 @pytest.mark.parametrize("bound", [0.03, 0.05, 0.2])
 def test_no_cent_more_than_allowed_is_spent_with_many_in_flight(here, bound):
-    result, server = played(pause=0.002, repeats=60, concurrency=32, budget_usd=bound, max_tokens=40)
+    result, server = played(
+        pause=0.002, repeats=60, concurrency=32, budget_usd=bound, max_tokens=40
+    )
     run = result.data["run"]
     assert (run["state"], run["stop"]["status"]) == ("stopped", "budget")
     assert "USD are spent, and the next call of a may cost up to" in run["stop"]["reason"]
@@ -410,7 +533,8 @@ def test_no_cent_more_than_allowed_is_spent_with_many_in_flight(here, bound):
 
 
 def test_dense_words_after_thin_ones_pass_no_bound(here):
-    """Each byte of what is new may be a token, however few tokens the endpoint has made of all bytes before."""
+    """Each byte of what is new may be a token, however few tokens the endpoint has made of all
+    bytes before."""
     dense, paid = json.dumps({"reason": "\U0001f9ff" * 300, "coins": 3}, ensure_ascii=False), []
 
     def tokens_of(text):
@@ -421,8 +545,12 @@ def test_dense_words_after_thin_ones_pass_no_bound(here):
         out = int(tokens_of(dense))
         paid.append((into * 10 + out * 30) / 1e6)
         choice = {"message": {"role": "assistant", "content": dense}, "finish_reason": "stop"}
-        await asyncio.sleep(0.2 if any(turn["role"] == "assistant" for turn in asked.body["messages"]) else 0.01)
-        await sent({"choices": [choice], "usage": {"prompt_tokens": into, "completion_tokens": out}})(asked, writer)
+        await asyncio.sleep(
+            0.2 if any(turn["role"] == "assistant" for turn in asked.body["messages"]) else 0.01
+        )
+        await sent(
+            {"choices": [choice], "usage": {"prompt_tokens": into, "completion_tokens": out}}
+        )(asked, writer)
 
     for bound in (0.6, 0.8, 1.0, 1.2):
         paid.clear()
@@ -442,10 +570,17 @@ def test_what_is_set_aside_goes_by_what_was_counted_of_this_conversation():
     turns += [Turn("assistant", "\U0001f9ff" * 100), Turn("user", "And now?")]
     second = sized()
     assert 1001 + 400 <= second.into <= 1001 + 600
-    known.learn(second.size, second.mark, Reply("x", carry={"thought": []}, usage=Usage(1400, 0, 5000)))
+    known.learn(
+        second.size, second.mark, Reply("x", carry={"thought": []}, usage=Usage(1400, 0, 5000))
+    )
     turns += [Turn("assistant", "yes"), Turn("user", "And now?")]
     assert sized().into >= 6400  # what is carried may be as long as the reply
-    assert known.sizes(View(Seat("a"), 1, 0, [Turn("user", "other " * 1000)], b"", Text(), None, None)).into >= 6000
+    assert (
+        known.sizes(
+            View(Seat("a"), 1, 0, [Turn("user", "other " * 1000)], b"", Text(), None, None)
+        ).into
+        >= 6000
+    )
 
 
 def test_where_a_single_call_could_pass_the_bound_none_leaves(here):
@@ -457,7 +592,9 @@ def test_where_a_single_call_could_pass_the_bound_none_leaves(here):
 
 def test_endpoints_that_count_more_than_can_be_are_found_out_by_the_first_call(here):
     much = {"prompt_tokens": 20_000, "completion_tokens": 1000}  # 0.23 USD a call
-    result, server = played(answering(**much), pause=0.002, repeats=20, concurrency=32, budget_usd=1.5, max_tokens=40)
+    result, server = played(
+        answering(**much), pause=0.002, repeats=20, concurrency=32, budget_usd=1.5, max_tokens=40
+    )
     assert result.data["run"]["stop"]["status"] == "budget"
     assert 0.2 < 0.23 * len(server.asked) <= 1.5
 
@@ -473,10 +610,13 @@ def test_requests_that_broke_off_may_have_been_paid(here, monkeypatch):
 
 
 async def asked_once(*answers, **options):
-    """How many requests one call made that brought nothing, and how many of them the budget takes as paid."""
+    """How many requests one call made that brought nothing, and how many of them the budget takes
+    as paid."""
     async with Server(*answers) as server:
         options = {"base_url": server.url, "max_tokens": 100, **options}
-        budget = Budget(1000.0, None, prices_for({"a": {"model": "vllm/x", **options}}), Brake(), Notes())
+        budget = Budget(
+            1000.0, None, prices_for({"a": {"model": "vllm/x", **options}}), Brake(), Notes()
+        )
         who = Model.made("vllm", "x", options)
         budget.seat("a", who, options)
         placed = Placed("a", who, Limits(), Tally(), budget.brake, budget)
@@ -519,9 +659,21 @@ class Notes:
         ([sent(b"{}")], {}, (1, 1)),  # an answer without a reply
         ([sent(b"")], {"base_url": "http://127.0.0.1:9/v1"}, (0, 0)),  # nobody listens there
     ],
-    ids=["resets", "503", "one reset", "reset, then rejected", "deadline", "timeouts", "429", "no reply", "nobody"],
+    ids=[
+        "resets",
+        "503",
+        "one reset",
+        "reset, then rejected",
+        "deadline",
+        "timeouts",
+        "429",
+        "no reply",
+        "nobody",
+    ],
 )
-def test_a_request_is_paid_once_if_it_was_lost_and_never_if_it_was_refused(here, monkeypatch, answers, options, found):
+def test_a_request_is_paid_once_if_it_was_lost_and_never_if_it_was_refused(
+    here, monkeypatch, answers, options, found
+):
     monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
     asked, times = asyncio.run(asked_once(*answers, **options))
     assert (asked, pytest.approx(times)) == found
@@ -529,7 +681,8 @@ def test_a_request_is_paid_once_if_it_was_lost_and_never_if_it_was_refused(here,
 
 @pytest.mark.parametrize("act", [sent(b"later", 429), reset], ids=["429", "reset"])
 def test_further_tries_are_noted_before_they_leave(here, monkeypatch, act):
-    """At no moment has more left, or may more be paid, than a killed process would leave on record."""
+    """At no moment has more left, or may more be paid, than a killed process would leave on
+    record."""
     monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
     monkeypatch.setattr(patience, "LONGEST_PAUSE", 0.001)
     monkeypatch.setattr(budget_module, "AHEAD", 1)
@@ -544,8 +697,12 @@ def test_further_tries_are_noted_before_they_leave(here, monkeypatch, act):
     _, server = played(busy, repeats=1, concurrency=1, budget_usd=5, max_tokens=40)
     assert len(seen) >= (5 if act is reset else 20)
     assert [number for number, (calls, _) in enumerate(seen, 1) if calls < number] == []
-    least = (sum(len(turn["content"]) for turn in server.asked[0].body["messages"]) * 10 + 40 * 30) / 1e6
-    assert [number for number, (_, usd) in enumerate(seen, 1) if act is reset and usd < number * least] == []
+    least = (
+        sum(len(turn["content"]) for turn in server.asked[0].body["messages"]) * 10 + 40 * 30
+    ) / 1e6
+    assert [
+        number for number, (_, usd) in enumerate(seen, 1) if act is reset and usd < number * least
+    ] == []
 
 
 def test_calls_that_wait_for_money_are_let_go_in_turn_and_wake_nobody_else(here):
@@ -575,8 +732,17 @@ def test_a_small_call_goes_before_a_dear_one_of_another_model_that_waits(here):
     (here / "prices.yaml").write_text(PRICES + "b: {input: 10, output: 30}\n")
 
     async def main():
-        budget = Budget(1.0, None, prices_for({"a": {"model": "vllm/x"}, "b": {"model": "vllm/y"}}), Brake(), Notes())
-        budget.known["a"], budget.known["b"] = Known(limit=20_000, replies=1), Known(limit=20, replies=1)
+        budget = Budget(
+            1.0,
+            None,
+            prices_for({"a": {"model": "vllm/x"}, "b": {"model": "vllm/y"}}),
+            Brake(),
+            Notes(),
+        )
+        budget.known["a"], budget.known["b"] = (
+            Known(limit=20_000, replies=1),
+            Known(limit=20, replies=1),
+        )
         first = await budget.leave("a", a_view(), False)
         second = asyncio.create_task(budget.leave("a", a_view(), False))
         await asyncio.sleep(0.01)
@@ -592,7 +758,13 @@ def test_a_small_call_goes_before_a_dear_one_of_another_model_that_waits(here):
 
 def test_calls_that_wait_for_their_endpoint_have_not_left(here):
     async def main():
-        budget = Budget(None, 2, prices_for({"a": {"model": "vllm/x"}, "b": {"model": "vllm/y"}}), Brake(), Notes())
+        budget = Budget(
+            None,
+            2,
+            prices_for({"a": {"model": "vllm/x"}, "b": {"model": "vllm/y"}}),
+            Brake(),
+            Notes(),
+        )
         for alias in "ab":
             budget.seat(alias, None, {})
         waiting = [await budget.leave("a", a_view(), True) for _ in range(5)]
@@ -619,7 +791,13 @@ def test_a_model_that_waits_for_its_first_reply_holds_up_no_other(here):
     (here / "prices.yaml").write_text(PRICES + "b: {input: 10, output: 30}\n")
 
     async def main():
-        budget = Budget(1.0, None, prices_for({"a": {"model": "vllm/x"}, "b": {"model": "vllm/y"}}), Brake(), Notes())
+        budget = Budget(
+            1.0,
+            None,
+            prices_for({"a": {"model": "vllm/x"}, "b": {"model": "vllm/y"}}),
+            Brake(),
+            Notes(),
+        )
         for alias in "ab":
             budget.seat(alias, None, {})
         first = await budget.leave("a", a_view(), False)
@@ -635,17 +813,33 @@ def test_a_model_that_waits_for_its_first_reply_holds_up_no_other(here):
 
 def test_a_bound_in_usd_gives_replies_an_end(here, monkeypatch):
     """Without one the first reply alone could pass it."""
-    flags = ("-m", "a=vllm/x", "-m", "bot/random", "--budget-usd", 1, "--repeats", 1, "-M", "a.base_url=http://127.0.0.1:9/v1")
+    flags = (
+        "-m",
+        "a=vllm/x",
+        "-m",
+        "bot/random",
+        "--budget-usd",
+        1,
+        "--repeats",
+        1,
+        "-M",
+        "a.base_url=http://127.0.0.1:9/v1",
+    )
     done = command("run", "public_goods", *flags, cwd=here, code=3)
     assert "a may take 4,096 tokens" in done.err
     assert "-M a.max_tokens=N" in done.err
-    assert command("show", "last", "--json", cwd=here).json["run"]["models"]["a"]["max_tokens"] == 4096
+    assert (
+        command("show", "last", "--json", cwd=here).json["run"]["models"]["a"]["max_tokens"] == 4096
+    )
     done = command("run", "public_goods", *flags, "-M", "a.max_tokens=50", cwd=here, code=3)
     assert "4,096" not in done.err
     # Its interface wants a limit in every request, so there is one.
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-of-nobody")
     asked = Experiment("public_goods", budget_usd=1.0)
-    asked.contestants = [asked.enter("anthropic/claude-sonnet-4-5", "c"), asked.enter("bot/random", "b")]
+    asked.contestants = [
+        asked.enter("anthropic/claude-sonnet-4-5", "c"),
+        asked.enter("bot/random", "b"),
+    ]
     _, who, _ = next(asked.prepared().participants())
     assert limit_of(who) == who.provider.reply_limit == 16_384
 
@@ -656,7 +850,9 @@ def test_a_run_without_an_end_of_replies_may_be_bounded_later_and_says_what_that
     async def main():
         async with Server(answering()) as server:
             tally = Tally()
-            prepared = prepare_again(result.path, budget_usd=1.0, max_calls=4, task=PublicGoods(rounds=5))
+            prepared = prepare_again(
+                result.path, budget_usd=1.0, max_calls=4, task=PublicGoods(rounds=5)
+            )
             await go_on(prepared, result.path, tally=tally)
             return tally, server
 
@@ -665,7 +861,9 @@ def test_a_run_without_an_end_of_replies_may_be_bounded_later_and_says_what_that
 
 
 def test_what_an_endpoint_does_not_count_is_taken_at_its_most(here):
-    result, server = played(answering(total=1), repeats=20, concurrency=8, budget_usd=0.1, max_tokens=40)
+    result, server = played(
+        answering(total=1), repeats=20, concurrency=8, budget_usd=0.1, max_tokens=40
+    )
     assert result.data["run"]["stop"]["status"] == "budget"
     assert len(server.asked) > 1
     with Archive(result.path) as archive:
@@ -684,8 +882,16 @@ def test_a_model_without_a_price_is_refused_before_anything_is_called(here):
 
     async def main():
         async with Server(answering()) as server:
-            with pytest.raises(UsageError, match=r"a \(openai-compatible/x\) has none: write it into prices.yaml.*--max-calls"):
-                await parley.run_async("public_goods", {"a": model(server), "b": "bot/random"}, store="runs", budget_usd=1)
+            with pytest.raises(
+                UsageError,
+                match=r"a \(openai-compatible/x\) has none: write it into prices.yaml.*--max-calls",
+            ):
+                await parley.run_async(
+                    "public_goods",
+                    {"a": model(server), "b": "bot/random"},
+                    store="runs",
+                    budget_usd=1,
+                )
             assert server.asked == []
 
     asyncio.run(main())
@@ -695,11 +901,19 @@ def test_a_model_without_a_price_is_refused_before_anything_is_called(here):
 
 
 def test_bots_need_no_price(here):
-    result = parley.run("public_goods", {"a": "bot/altruist", "b": "bot/random"}, repeats=1, store="runs", budget_usd=0)
+    result = parley.run(
+        "public_goods",
+        {"a": "bot/altruist", "b": "bot/random"},
+        repeats=1,
+        store="runs",
+        budget_usd=0,
+    )
     assert result.state == "done"
 
 
-@pytest.mark.parametrize("wrong", [{"budget_usd": -1}, {"max_calls": -1}, {"budget_usd": float("nan")}])
+@pytest.mark.parametrize(
+    "wrong", [{"budget_usd": -1}, {"max_calls": -1}, {"budget_usd": float("nan")}]
+)
 def test_bounds_that_are_none_are_refused(here, wrong):
     with pytest.raises(UsageError, match=next(iter(wrong))):
         parley.run("public_goods", {"a": "bot/altruist", "b": "bot/random"}, store="runs", **wrong)
@@ -715,13 +929,17 @@ def test_a_bounded_run_goes_on_with_a_higher_bound_and_ends_as_if_there_had_been
     again = parley.resume(result.path, functions={"a": play})  # the bound of the run holds
     assert again.data["run"]["stop"]["status"] == "budget"
     first = sum(row["calls"] for row in again.data["cost"] if row["alias"] == "a")
-    bounded = parley.resume(result.path, functions={"a": play}, budget_usd=1, max_calls=2 * first + 4)
+    bounded = parley.resume(
+        result.path, functions={"a": play}, budget_usd=1, max_calls=2 * first + 4
+    )
     assert bounded.data["run"]["stop"]["status"] == "budget"
     whole = parley.resume(result.path, functions={"a": play}, budget_usd=5, max_calls=1000)
     assert whole.state == "done"
     assert whole.data["run"]["budget"] == {"usd": 5, "calls": 1000}
     straight = parley.run("public_goods", models, repeats=8, seed=3, store="runs")
-    assert [row["mean"] for row in whole.data["results"]] == [row["mean"] for row in straight.data["results"]]
+    assert [row["mean"] for row in whole.data["results"]] == [
+        row["mean"] for row in straight.data["results"]
+    ]
     assert whole.data["cost"] == straight.data["cost"]
     assert audit(whole.path).breaches == []
 
@@ -729,27 +947,40 @@ def test_a_bounded_run_goes_on_with_a_higher_bound_and_ends_as_if_there_had_been
 def test_the_command_stops_with_4_says_how_to_go_on_and_goes_on(here):
     (here / "says.txt").write_text('{"coins": 5}\n')
     pair = ("-m", "a=scripted/says.txt", "-m", "bot/random")
-    done = command("run", "public_goods", *pair, "--repeats", 3, "--max-calls", 11, "--json", cwd=here, code=4)
+    done = command(
+        "run", "public_goods", *pair, "--repeats", 3, "--max-calls", 11, "--json", cwd=here, code=4
+    )
     assert done.json["run"]["stop"]["status"] == "budget"
     assert sum(row["calls"] for row in done.json["cost"]) == 11
     assert "--max-calls N" in done.err
     assert command("ls", "--json", cwd=here).json[0]["state"] == "stopped"
     command("resume", "last", cwd=here, code=4)
     command("resume", "last", "--max-calls", 12, cwd=here, code=4)
-    assert command("resume", "last", "--max-calls", 30, "--json", cwd=here).json["run"]["state"] == "done"
+    assert (
+        command("resume", "last", "--max-calls", 30, "--json", cwd=here).json["run"]["state"]
+        == "done"
+    )
 
 
 def test_an_experiment_file_bounds_and_flags_override_it(here, monkeypatch):
-    text = "kind: experiment\ntask: public_goods\nmodels: {a: {model: bot/random}, b: {model: bot/altruist}}\nbudget: "
+    text = (
+        "kind: experiment\ntask: public_goods\nmodels: {a: {model: bot/random}, b: {model: "
+        "bot/altruist}}\nbudget: "
+    )
     monkeypatch.setenv("MOST", "2.5")
     (here / "e.yaml").write_text(f"{text}{{usd: '${{MOST}}', calls: 7}}\n")
     config = from_file("e.yaml").prepared().config
     assert (config.budget_usd, config.max_calls) == (2.5, 7)
-    assert command("run", "e.yaml", "--max-calls", 9, "--json", cwd=here, code=4).json["run"]["budget"] == {
+    assert command("run", "e.yaml", "--max-calls", 9, "--json", cwd=here, code=4).json["run"][
+        "budget"
+    ] == {
         "usd": 2.5,
         "calls": 9,
     }
-    for wrong, said in (("{usd: -1}", "budget.usd: wanted a number of USD"), ("{call: 3}", "did you mean 'calls'?")):
+    for wrong, said in (
+        ("{usd: -1}", "budget.usd: wanted a number of USD"),
+        ("{call: 3}", "did you mean 'calls'?"),
+    ):
         (here / "e.yaml").write_text(f"{text}{wrong}\n")
         assert said in command("run", "e.yaml", cwd=here, code=2).err
 
@@ -758,9 +989,31 @@ def test_a_process_that_is_killed_has_spent_no_more_than_its_run_knows(here):
     """What was in flight when it died counts as spent, so the bound holds over both processes."""
     most = 60
     with endpoint(0.1) as served:
-        flags = ["-m", "a=vllm/x", "-M", f"a.base_url={served.url}/v1", "-m", "c=vllm/y", "-M", f"c.base_url={served.url}/v1"]
-        words = [sys.executable, "-m", "parley", "run", "public_goods", *flags, "--repeats", "20", "--max-calls", str(most)]
-        with subprocess.Popen(words, cwd=here, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        flags = [
+            "-m",
+            "a=vllm/x",
+            "-M",
+            f"a.base_url={served.url}/v1",
+            "-m",
+            "c=vllm/y",
+            "-M",
+            f"c.base_url={served.url}/v1",
+        ]
+        words = [
+            sys.executable,
+            "-m",
+            "parley",
+            "run",
+            "public_goods",
+            *flags,
+            "--repeats",
+            "20",
+            "--max-calls",
+            str(most),
+        ]
+        with subprocess.Popen(
+            words, cwd=here, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as process:
             deadline = time.monotonic() + 30
             while not served.log() and time.monotonic() < deadline:
                 time.sleep(0.02)
@@ -769,7 +1022,13 @@ def test_a_process_that_is_killed_has_spent_no_more_than_its_run_knows(here):
         (path,) = Path("runs").glob("*.parley")
         with Archive(path) as archive:
             assert len(served.log()) <= archive.left()[0] <= most
-        subprocess.run([sys.executable, "-m", "parley", "resume", path], cwd=here, capture_output=True, check=False, timeout=60)
+        subprocess.run(
+            [sys.executable, "-m", "parley", "resume", path],
+            cwd=here,
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
         assert len(served.log()) <= most
 
 
@@ -811,7 +1070,16 @@ def prepared_with(server_url, repeats=12, **options):
 
 def test_a_dry_run_calls_nothing_and_says_what_to_expect(here):
     with endpoint(0) as served:
-        flags = ("-m", "a=vllm/x", "-M", f"a.base_url={served.url}/v1", "-m", "bot/random", "--repeats", 3)
+        flags = (
+            "-m",
+            "a=vllm/x",
+            "-M",
+            f"a.base_url={served.url}/v1",
+            "-m",
+            "bot/random",
+            "--repeats",
+            3,
+        )
         done = command("run", "public_goods", *flags, "--dry-run", "--json", cwd=here).json
         text = command("run", "public_goods", *flags, "--dry-run", cwd=here).out
         assert served.log() == []
@@ -830,7 +1098,9 @@ def test_a_forecast_is_near_what_the_run_then_takes(here):
     async def main():
         async with Server(answering()) as server:
             task = PublicGoods(rounds=4)
-            result = await parley.run_async(task, {"a": model(server), "b": "bot/random"}, repeats=12, store="runs")
+            result = await parley.run_async(
+                task, {"a": model(server), "b": "bot/random"}, repeats=12, store="runs"
+            )
             return prepared_with(server.url), result
 
     prepared, result = asyncio.run(main())
@@ -840,11 +1110,15 @@ def test_a_forecast_is_near_what_the_run_then_takes(here):
     for key in ("calls", "tokens_in", "tokens_out"):
         assert real[key] / 2 <= row[key] <= real[key] * 2, key
     assert row["usd"]["low"] <= real["usd"] <= row["usd"]["high"]
-    assert said["calls"] == pytest.approx(sum(each["calls"] for each in result.data["cost"]), rel=0.05)
+    assert said["calls"] == pytest.approx(
+        sum(each["calls"] for each in result.data["cost"]), rel=0.05
+    )
 
 
 def test_many_matches_are_scaled_up_from_some(here):
-    small, large = (forecast(prepared_with("http://localhost:1/v1", repeats=n)).data for n in (40, 4000))
+    small, large = (
+        forecast(prepared_with("http://localhost:1/v1", repeats=n)).data for n in (40, 4000)
+    )
     assert large["matches"] == 4000
     assert large["calls"] == pytest.approx(100 * small["calls"], rel=0.01)
     assert large["tokens_in"] == pytest.approx(100 * small["tokens_in"], rel=0.05)
@@ -866,7 +1140,9 @@ def test_the_blocks_of_a_plan_that_looks_are_a_forecast_too(here):
     assert stable["blocks_are_forecast"]
     assert stable["range"]["calls"]["low"] < stable["calls"] < stable["range"]["calls"]["high"]
     assert any("the number of blocks is a forecast" in note for note in stable["notes"])
-    race = command("run", "public_goods", *pair, "--plan", "race", "--max-blocks", 50, cwd=here).json
+    race = command(
+        "run", "public_goods", *pair, "--plan", "race", "--max-blocks", 50, cwd=here
+    ).json
     assert race["range"]["calls"]["high"] <= 50 * 3 * 5
 
 
@@ -883,11 +1159,16 @@ def test_instruments_demonstrations_and_programs_are_forecast_too(here):
     def said(task, models, **more):
         asked = Experiment(task.name, made=task, **more)
         asked.contestants = [asked.enter(name, alias) for alias, name in models.items()]
-        asked.instruments = {role: [asked.enter("vllm/j", "j")] for role in task.roles if role == "judge"}
+        asked.instruments = {
+            role: [asked.enter("vllm/j", "j")] for role in task.roles if role == "judge"
+        }
         return forecast(asked.prepared())
 
     judged = said(games.Judged(), {"a": "vllm/x"}).data
-    assert [(row["alias"], row["role"]) for row in judged["by_model"]] == [("a", "writer"), ("j", "judge")]
+    assert [(row["alias"], row["role"]) for row in judged["by_model"]] == [
+        ("a", "writer"),
+        ("j", "judge"),
+    ]
     words = [{"text": "cat"}, {"text": "dog"}]
     assert said(games.Spelling(), {"a": "vllm/x"}, given=words).data["calls"] == 2
     assert said(games.Running(), {"a": "vllm/x"}).data["calls"] == 1
@@ -906,10 +1187,14 @@ def test_thinking_and_limits_change_a_forecast(here):
         for options in ({}, {"reasoning_effort": "high"}, {"max_tokens": 10})
     )
     assert thinks["tokens_out"] > 5 * plain["tokens_out"]
-    assert short["by_model"][0]["range"]["tokens_out"]["high"] <= 11 * short["by_model"][0]["range"]["calls"]["high"]
+    assert (
+        short["by_model"][0]["range"]["tokens_out"]["high"]
+        <= 11 * short["by_model"][0]["range"]["calls"]["high"]
+    )
 
 
-# KIEval, tables 14 and 15: thousands of tokens for one model (200 samples, 5 rounds), interactor and evaluator
+# KIEval, tables 14 and 15: thousands of tokens for one model (200 samples, 5 rounds), interactor
+# and evaluator
 
 TABLE_14 = {
     "ARC-E": (554, 28, 1592, 208),
@@ -932,7 +1217,8 @@ def test_table_14_gives_the_cost_of_one_evaluation():
 def test_table_15_is_linear_against_quadratic():
     rows = scaling(27.96, 16)
     assert [int(row["single"]) for row in rows] == [27, 279, 2796]  # printed truncated
-    # One model alone makes no pair: the table prints the cost of one pair there, which the formula does not give.
+    # One model alone makes no pair: the table prints the cost of one pair there, which the formula
+    # does not give.
     assert [row["pairwise"] for row in rows] == [0, 720, 79_200]
     assert scaling(27.96, 16, [2])[0]["pairwise"] == 16
 
@@ -981,19 +1267,47 @@ def at_a_terminal(here, monkeypatch):
 
 
 def test_a_person_is_asked_before_much_is_spent(here, at_a_terminal):
-    pair = ("-m", "g=openai/gpt-4.1", "-m", "h=openai/gpt-4.1", "-M", "g.deadline=0.1", "-M", "h.deadline=0.1")
+    pair = (
+        "-m",
+        "g=openai/gpt-4.1",
+        "-m",
+        "h=openai/gpt-4.1",
+        "-M",
+        "g.deadline=0.1",
+        "-M",
+        "h.deadline=0.1",
+    )
     dear = ("run", "public_goods", *pair)
     done = command(*dear, "--repeats", 500, cwd=here, code=1)
     assert at_a_terminal == ["parley: play?"]
     assert "calls are expected" in done.err
     assert not Path("runs").exists()
-    command("run", "public_goods", "-m", "g=openai/nobody-knows-it", "-m", "bot/random", "--repeats", 1, cwd=here, code=1)
+    command(
+        "run",
+        "public_goods",
+        "-m",
+        "g=openai/nobody-knows-it",
+        "-m",
+        "bot/random",
+        "--repeats",
+        1,
+        cwd=here,
+        code=1,
+    )
     assert len(at_a_terminal) == 2
     at_a_terminal.clear()
     bound = "--budget-usd 0.001 -M g.max_tokens=9 -M h.max_tokens=9"
-    for more, code in {"--yes": 3, "--repeats 1": 3, "--max-calls 2": 4, "--dry-run": 0, bound: 4}.items():
+    for more, code in {
+        "--yes": 3,
+        "--repeats 1": 3,
+        "--max-calls 2": 4,
+        "--dry-run": 0,
+        bound: 4,
+    }.items():
         command(*dear, "--repeats", 300, *more.split(), cwd=here, code=code)
-    command("run", "public_goods", "-m", "bot/random", "-m", "bot/altruist", "--repeats", 1, cwd=here)
+    command(
+        "run", "public_goods", "-m", "bot/random", "-m", "bot/altruist", "--repeats", 1, cwd=here
+    )
     assert at_a_terminal == []
 
 
@@ -1001,9 +1315,16 @@ def test_a_person_is_asked_before_much_is_spent(here, at_a_terminal):
 
 
 def test_models_names_abilities_and_prices(here):
-    (here / "models.yaml").write_text("strong: {model: openai/gpt-4.1}\na: {model: vllm/x}\nc: {model: vllm/y}\n")
+    (here / "models.yaml").write_text(
+        "strong: {model: openai/gpt-4.1}\na: {model: vllm/x}\nc: {model: vllm/y}\n"
+    )
     facts = command("models", "--json", cwd=here).json
-    assert facts["prices"]["strong"] == {"input": 2, "cached_input": 0.5, "output": 8, "source": "public"}
+    assert facts["prices"]["strong"] == {
+        "input": 2,
+        "cached_input": 0.5,
+        "output": 8,
+        "source": "public",
+    }
     assert facts["prices"]["a"]["source"] == "prices.yaml"
     assert facts["prices"]["c"] is None
     rows = {row["provider"]: row["abilities"] for row in facts["providers"]}

@@ -1,4 +1,5 @@
-"""Runs: plans, seeds, resume and what it refuses, faults of participants, concurrency, the Python door."""
+"""Runs: plans, seeds, resume and what it refuses, faults of participants, concurrency, the Python
+door."""
 
 import asyncio
 import json
@@ -54,8 +55,10 @@ def test_together_rotates_positions():
 def test_each_plays_every_model_on_every_item_and_blocks_are_items():
     plan = fixed("each", games.Spelling(), ["a", "b"], items=["cat", "dog"], repeats=2)
     assert [(spec.item, spec.block, spec.repeat, *spec.seats.values()) for spec in plan.specs] == [
-        ("cat", "cat", 1, "a"), ("cat", "cat", 1, "b"), ("dog", "dog", 1, "a"), ("dog", "dog", 1, "b"),
-        ("cat", "cat", 2, "a"), ("cat", "cat", 2, "b"), ("dog", "dog", 2, "a"), ("dog", "dog", 2, "b"),
+        ("cat", "cat", 1, "a"), ("cat", "cat", 1, "b"), ("dog", "dog", 1, "a"),
+        ("dog", "dog", 1, "b"),
+        ("cat", "cat", 2, "a"), ("cat", "cat", 2, "b"), ("dog", "dog", 2, "a"),
+        ("dog", "dog", 2, "b"),
     ]  # fmt: skip
 
 
@@ -70,7 +73,8 @@ def test_seeds_come_from_block_and_repeat_not_from_the_cast():
 def test_instruments_sit_in_every_match_and_are_not_rotated():
     plan = fixed("each", games.Judged(), ["a", "b"], {"judge": ["j1", "j2"]})
     assert [dict(spec.seats) for spec in plan.specs] == [
-        {Seat("writer"): name, Seat("judge", 1): "j1", Seat("judge", 2): "j2"} for name in ("a", "b")
+        {Seat("writer"): name, Seat("judge", 1): "j1", Seat("judge", 2): "j2"}
+        for name in ("a", "b")
     ]
 
 
@@ -109,7 +113,9 @@ def test_the_python_door_plays_and_tells(tmp_path):
     assert "<table>" in result._repr_html_()
     rows = {row["alias"]: row for row in result.data["results"]}
     assert rows["rider"]["mean"] > rows["good"]["mean"]
-    assert rows["rider"]["signature"].startswith("public_goods|rounds:2|endowment:10|multiplier:1.2|feedback:income|")
+    assert rows["rider"]["signature"].startswith(
+        "public_goods|rounds:2|endowment:10|multiplier:1.2|feedback:income|"
+    )
 
 
 def test_the_same_seed_gives_the_same_result_and_another_seed_another(tmp_path):
@@ -131,7 +137,9 @@ def test_functions_plain_and_async_may_play(tmp_path):
         assert view[-1]["role"] == "user"
         return "7" if "Round" in view.text else "0"
 
-    result = parley.run(PublicGoods(rounds=1), {"g": generous, "r": reads}, repeats=2, store=tmp_path)
+    result = parley.run(
+        PublicGoods(rounds=1), {"g": generous, "r": reads}, repeats=2, store=tmp_path
+    )
     rows = {row["alias"]: row for row in result.data["results"]}
     assert rows["g"]["mean"] == pytest.approx(10.2)
     assert rows["g"]["model_requested"].startswith("python/")
@@ -156,7 +164,9 @@ def test_items_judges_and_demonstrations_through_the_door(tmp_path):
         order = view.text.split(": ")[1]
         return next((word.text for word in words if sorted(word.text) == sorted(order)), "?")
 
-    result = parley.run(games.Spelling(), {"k": knows, "n": "bot/null"}, items=words, store=tmp_path)
+    result = parley.run(
+        games.Spelling(), {"k": knows, "n": "bot/null"}, items=words, store=tmp_path
+    )
     rows = {row["alias"]: row for row in result.data["results"]}
     assert (rows["k"]["mean"], rows["k"]["blocks"]) == (100, 3)
     assert rows["n"]["mean"] == 0
@@ -165,7 +175,10 @@ def test_items_judges_and_demonstrations_through_the_door(tmp_path):
     assert result.matches[0]["notes"][0]["wanted"] == "cat"
 
     judged = parley.run(
-        games.Judged(), {"w": lambda v: "a line"}, roles={"judge": ["a=bot/random", "b=bot/random"]}, store=tmp_path
+        games.Judged(),
+        {"w": lambda v: "a line"},
+        roles={"judge": ["a=bot/random", "b=bot/random"]},
+        store=tmp_path,
     )
     assert {row["alias"] for row in judged.data["cost"]} == {"w", "a", "b"}
     assert {row["alias"] for row in judged.data["results"]} == {"w"}  # judges are never ranked
@@ -202,9 +215,14 @@ class Stops:
 
 def test_a_participant_that_fails_stops_the_run_resumably(tmp_path):
     stops = Stops(7)
-    partial = parley.run("public_goods", {"s": stops, "b": "bot/altruist"}, repeats=10, store=tmp_path, concurrency=2)
+    partial = parley.run(
+        "public_goods", {"s": stops, "b": "bot/altruist"}, repeats=10, store=tmp_path, concurrency=2
+    )
     assert partial.state == "stopped"
-    assert "s: s: the function failed: RuntimeError: the service is gone" in partial.data["run"]["stop"]["reason"]
+    assert (
+        "s: s: the function failed: RuntimeError: the service is gone"
+        in partial.data["run"]["stop"]["reason"]
+    )
     assert partial.data["run"]["matches"]["failed"] > 0
     asked = []
 
@@ -215,8 +233,12 @@ def test_a_participant_that_fails_stops_the_run_resumably(tmp_path):
     whole = parley.resume(partial.path, functions={"s": heals})
     assert whole.state == "done"
     assert len(asked) == 10 * 5 - 7  # what was recorded is not asked for again
-    straight = parley.run("public_goods", {"s": lambda view: "5", "b": "bot/altruist"}, repeats=10, store=tmp_path)
-    assert [row["mean"] for row in whole.data["results"]] == [row["mean"] for row in straight.data["results"]]
+    straight = parley.run(
+        "public_goods", {"s": lambda view: "5", "b": "bot/altruist"}, repeats=10, store=tmp_path
+    )
+    assert [row["mean"] for row in whole.data["results"]] == [
+        row["mean"] for row in straight.data["results"]
+    ]
     assert audit(whole.path).checked["replay"] == 10
     assert audit(whole.path).breaches == []
 
@@ -226,7 +248,10 @@ def test_other_models_go_on_when_one_is_down(tmp_path):
         raise RuntimeError("no")
 
     result = parley.run(
-        games.Spelling(), {"down": down, "up": "bot/null"}, items=[games.Word(str(n), "cat") for n in range(20)], store=tmp_path
+        games.Spelling(),
+        {"down": down, "up": "bot/null"},
+        items=[games.Word(str(n), "cat") for n in range(20)],
+        store=tmp_path,
     )
     assert result.state == "stopped"
     assert result.data["run"]["matches"] == {"planned": 40, "done": 20, "failed": 20}
@@ -234,19 +259,33 @@ def test_other_models_go_on_when_one_is_down(tmp_path):
 
 def test_a_bug_in_a_task_fails_the_run_with_its_reason(tmp_path):
     with pytest.raises(ParleyError, match="invalid literal"):
-        parley.run(games.Fragile(), {"a": "bot/null", "b": "bot/null"}, plan="together", repeats=50, store=tmp_path)
+        parley.run(
+            games.Fragile(),
+            {"a": "bot/null", "b": "bot/null"},
+            plan="together",
+            repeats=50,
+            store=tmp_path,
+        )
     (path,) = tmp_path.glob("*.parley")
     assert Result(path).state == "failed"
 
 
-def test_resuming_under_a_changed_prompt_rule_or_configuration_is_refused_by_name(tmp_path, monkeypatch):
+def test_resuming_under_a_changed_prompt_rule_or_configuration_is_refused_by_name(
+    tmp_path, monkeypatch
+):
     source = Path(games.__file__).read_text()
     game = tmp_path / "my_game.py"
     game.write_text(source)
     reference = f"{game}:Echo"
 
     def play(reference):
-        partial = parley.run(reference, {"a": Stops(3), "b": "bot/null"}, repeats=3, store=tmp_path / "s", concurrency=1)
+        partial = parley.run(
+            reference,
+            {"a": Stops(3), "b": "bot/null"},
+            repeats=3,
+            store=tmp_path / "s",
+            concurrency=1,
+        )
         assert partial.state == "stopped"
         return partial.path
 
@@ -270,7 +309,10 @@ def test_resuming_under_a_changed_prompt_rule_or_configuration_is_refused_by_nam
     changed("for number in range(self.rounds):", "for number in range(self.rounds - 1):")
     with pytest.raises(ReplayError, match="the rule of echo"):
         parley.resume(path, functions=functions)
-    changed('"""Everybody speaks, everybody hears all the others, quoted."""', '"""A better docstring."""  # and a comment')
+    changed(
+        '"""Everybody speaks, everybody hears all the others, quoted."""',
+        '"""A better docstring."""  # and a comment',
+    )
     with Archive(path) as archive:
         other = Config(**{**vars(archive.config), "seed": 5, "repeats": 4})
     with pytest.raises(ReplayError, match=r"repeats was 3, is now 4"):
@@ -283,8 +325,12 @@ def test_a_finished_run_resumes_to_itself(tmp_path):
     assert parley.resume(result.path).data == Result(result.path).data
 
 
-@pytest.mark.parametrize(("options", "concurrency", "wanted"), [({}, 7, 7), ({"concurrency": 3}, 20, 3)])
-def test_matches_in_flight_and_a_models_own_calls_are_bounded(tmp_path, options, concurrency, wanted):
+@pytest.mark.parametrize(
+    ("options", "concurrency", "wanted"), [({}, 7, 7), ({"concurrency": 3}, 20, 3)]
+)
+def test_matches_in_flight_and_a_models_own_calls_are_bounded(
+    tmp_path, options, concurrency, wanted
+):
     now, most = 0, 0
 
     async def counts(view):
@@ -331,9 +377,18 @@ def test_models_that_endpoints_name_are_on_record(tmp_path):
 def test_no_secret_can_enter_a_run(tmp_path, monkeypatch):
     monkeypatch.setenv("MY_API_KEY", "sk-very-secret-value")
     with pytest.raises(UsageError, match="secret"):
-        parley.run("public_goods", {"a": "bot/random", "b": "bot/random"}, name="sk-very-secret-value", store=tmp_path)
+        parley.run(
+            "public_goods",
+            {"a": "bot/random", "b": "bot/random"},
+            name="sk-very-secret-value",
+            store=tmp_path,
+        )
     with pytest.raises(UsageError, match="api_key_env"):
-        parley.run("public_goods", {"a": {"model": "vllm/x", "api_key": "abc"}, "b": "bot/random"}, store=tmp_path)
+        parley.run(
+            "public_goods",
+            {"a": {"model": "vllm/x", "api_key": "abc"}, "b": "bot/random"},
+            store=tmp_path,
+        )
     assert not list(tmp_path.glob("*.parley"))
 
 
@@ -348,7 +403,14 @@ def test_the_first_brake_lets_nothing_new_be_asked_even_by_those_who_wait_for_a_
         return "hello"
 
     brake = Brake()
-    config = Config("judged", {}, {"a": {"model": "python/x:y", "concurrency": 1}}, ["a"], plan="each", repeats=20)
+    config = Config(
+        "judged",
+        {},
+        {"a": {"model": "python/x:y", "concurrency": 1}},
+        ["a"],
+        plan="each",
+        repeats=20,
+    )
     prepared = prepare(config, task=games.Judged(), functions={"a": slow})
     ending = asyncio.run(runs.start(prepared, tmp_path, concurrency=20, brake=brake))
     assert (ending.state, len(asked)) == ("stopped", 2)
@@ -368,12 +430,18 @@ def test_requests_that_are_rejected_do_not_speak_against_the_model(tmp_path):
         return "cat"
 
     result = parley.run(games.Spelling(), {"p": picky}, items=words, store=tmp_path, concurrency=1)
-    assert result.data["run"]["matches"] == {"planned": 12, "done": 12 - len(bad), "failed": len(bad)}
+    assert result.data["run"]["matches"] == {
+        "planned": 12,
+        "done": 12 - len(bad),
+        "failed": len(bad),
+    }
     assert "filtered (4 matches)" in result.data["run"]["stop"]["reason"]
 
 
 def test_an_audit_needs_neither_keys_nor_functions(tmp_path, monkeypatch):
-    result = parley.run("public_goods", {"f": lambda view: "5", "b": "bot/random"}, repeats=2, store=tmp_path)
+    result = parley.run(
+        "public_goods", {"f": lambda view: "5", "b": "bot/random"}, repeats=2, store=tmp_path
+    )
     found = audit(result.path)
     assert (found.breaches, found.checked["replay"], found.cautions) == ([], 2, [])
 
@@ -389,12 +457,16 @@ def test_a_run_is_read_as_of_one_moment_while_it_is_played(tmp_path):
             result = Result(path)
             assert len(result.matches) == 300
             with Archive(path) as archive:
-                assert set(archive.finished()) == {m["number"] for m in archive.matches() if m["state"] == "done"}
+                assert set(archive.finished()) == {
+                    m["number"] for m in archive.matches() if m["state"] == "done"
+                }
             looked += 1
 
     async def main():
         config = Config("judged", {}, {"a": {"model": "bot/null"}}, ["a"], plan="each", repeats=300)
-        task = asyncio.create_task(runs.start(prepare(config, task=games.Judged()), tmp_path, concurrency=3))
+        task = asyncio.create_task(
+            runs.start(prepare(config, task=games.Judged()), tmp_path, concurrency=3)
+        )
         while not list(tmp_path.glob("*.parley")):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.1)
@@ -415,16 +487,34 @@ def test_nothing_of_the_cast_reaches_what_is_sent(tmp_path):
     sent = []
 
     async def watched(view):
-        sent.append(json.dumps([list(view), str(view.seat), view.expect.schema], ensure_ascii=False))
+        sent.append(
+            json.dumps([list(view), str(view.seat), view.expect.schema], ensure_ascii=False)
+        )
         return '{"coins": 5, "reason": "-"}'
 
     watched.__name__ = watched.__qualname__ = "quagmire"
     watched.__module__ = "bumblebee"
     models = {"rhubarb": watched, "marzipan": {"model": watched}, "free-rider": "bot/free-rider"}
     for feedback in ("income", "investments"):
-        parley.run("public_goods", models, repeats=2, store=tmp_path, name="kaleidoscope", feedback=feedback)
+        parley.run(
+            "public_goods",
+            models,
+            repeats=2,
+            store=tmp_path,
+            name="kaleidoscope",
+            feedback=feedback,
+        )
     assert len(sent) == 2 * 2 * 5 * 2
-    for secret in ("rhubarb", "marzipan", "free-rider", "quagmire", "bumblebee", "python/", "bot/", "kaleidoscope"):
+    for secret in (
+        "rhubarb",
+        "marzipan",
+        "free-rider",
+        "quagmire",
+        "bumblebee",
+        "python/",
+        "bot/",
+        "kaleidoscope",
+    ):
         assert not [words for words in sent if secret in words], secret
 
 
@@ -440,11 +530,16 @@ def test_a_signature_tells_judges_items_and_the_field_apart(tmp_path):
         return parley.run(task, models, store=tmp_path, **options).data["results"][0]["signature"]
 
     lines = {"w": lambda view: "a line"}
-    plain, judged = signed(games.Judged(), lines), signed(games.Judged(), lines, roles={"judge": "bot/random"})
+    plain, judged = (
+        signed(games.Judged(), lines),
+        signed(games.Judged(), lines, roles={"judge": "bot/random"}),
+    )
     assert judged != plain
     assert "judge:bot/random@" in judged
     words = [{"id": "1", "text": "cat"}, {"id": "2", "text": "dog"}]
-    one, other = (signed(games.Spelling(), {"n": "bot/null"}, items=rows) for rows in (words, words[:1]))
+    one, other = (
+        signed(games.Spelling(), {"n": "bot/null"}, items=rows) for rows in (words, words[:1])
+    )
     assert one != other
     assert "items:2@" in one
     soft = signed("public_goods", {"a": "bot/altruist", "b": "bot/gradual"}, repeats=2)
@@ -453,7 +548,12 @@ def test_a_signature_tells_judges_items_and_the_field_apart(tmp_path):
 
 
 def test_items_may_be_plain_rows_and_what_is_no_item_is_refused(tmp_path):
-    result = parley.run(games.Spelling(), {"n": "bot/null"}, items=[{"text": "cat"}, {"text": "dog"}], store=tmp_path)
+    result = parley.run(
+        games.Spelling(),
+        {"n": "bot/null"},
+        items=[{"text": "cat"}, {"text": "dog"}],
+        store=tmp_path,
+    )
     assert result.data["results"][0]["blocks"] == 2
     for wrong in ([{"word": "cat"}], ["cat"], [5], "words.jsonl"):
         with pytest.raises(UsageError, match="item"):
@@ -477,8 +577,14 @@ def test_it_is_known_who_keeps_everybody_waiting(tmp_path):
         seen.append(tally.slowest())
         return "hello"
 
-    config = Config("judged", {}, {"snail": {"model": "python/x:y"}}, ["snail"], plan="each", repeats=1)
-    asyncio.run(runs.start(prepare(config, task=games.Judged(), functions={"snail": slow}), tmp_path, tally=tally))
+    config = Config(
+        "judged", {}, {"snail": {"model": "python/x:y"}}, ["snail"], plan="each", repeats=1
+    )
+    asyncio.run(
+        runs.start(
+            prepare(config, task=games.Judged(), functions={"snail": slow}), tmp_path, tally=tally
+        )
+    )
     ((alias, seconds),) = seen
     assert alias == "snail"
     assert seconds >= 0.04
@@ -491,13 +597,20 @@ def test_runs_in_parallel_threads_leave_the_collector_as_it_was(tmp_path):
 
     before = gc.get_threshold()
     with ThreadPoolExecutor(6) as threads:
-        playing = [threads.submit(parley.run, "public_goods", BOTS, repeats=2, seed=1, store=tmp_path / str(n)) for n in range(6)]
+        playing = [
+            threads.submit(
+                parley.run, "public_goods", BOTS, repeats=2, seed=1, store=tmp_path / str(n)
+            )
+            for n in range(6)
+        ]
         found = {json.dumps(each.result().data["results"]) for each in playing}
     assert len(found) == 1
     assert gc.get_threshold() == before
 
 
-def test_chance_begins_elsewhere_in_every_seat_turn_and_match_and_in_the_same_place_when_it_is_played_again(tmp_path):
+def test_sampling_seeds_differ_by_seat_turn_and_match_and_are_the_same_when_it_is_played_again(
+    tmp_path,
+):
     def draws(store, seed=1):
         seen = {}
 
@@ -505,7 +618,14 @@ def test_chance_begins_elsewhere_in_every_seat_turn_and_match_and_in_the_same_pl
             seen.setdefault(view.draw, []).append(view.seat)
             return '{"coins": 5}'
 
-        parley.run("public_goods", {"a": half, "b": half}, repeats=4, rounds=3, seed=seed, store=tmp_path / store)
+        parley.run(
+            "public_goods",
+            {"a": half, "b": half},
+            repeats=4,
+            rounds=3,
+            seed=seed,
+            store=tmp_path / store,
+        )
         return seen
 
     first = draws("first")
@@ -515,7 +635,9 @@ def test_chance_begins_elsewhere_in_every_seat_turn_and_match_and_in_the_same_pl
     assert not draws("other", seed=2).keys() & first.keys()
 
 
-def test_matches_that_wait_for_an_endpoint_that_is_down_leave_their_places_to_others(tmp_path, monkeypatch):
+def test_matches_that_wait_for_an_endpoint_that_is_down_leave_their_places_to_others(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
     monkeypatch.setattr(patience, "FIRST_REST", 30.0)
     seen = {"x": [], "y": []}
@@ -524,7 +646,9 @@ def test_matches_that_wait_for_an_endpoint_that_is_down_leave_their_places_to_ot
         mine = seen[asked.body["model"]]
         mine.append(time.monotonic())
         down = asked.body["model"] == "x" and len(mine) > 3
-        await (sent(b"down", 500) if down else sent(says(json.dumps({"reason": "x", "coins": 3}))))(asked, writer)
+        await (sent(b"down", 500) if down else sent(says(json.dumps({"reason": "x", "coins": 3}))))(
+            asked, writer
+        )
 
     async def whole():
         async with Server(act) as server:
@@ -539,15 +663,20 @@ def test_matches_that_wait_for_an_endpoint_that_is_down_leave_their_places_to_ot
                     super().__setattr__(name, value)
 
             tally = Watched()
-            config = Config("public_goods", {"rounds": 2}, models, list(models), {}, "cycles", 12, 1, seats=2)
-            ending = await runs.start(prepare(config, task=task), tmp_path, concurrency=2, tally=tally)
+            config = Config(
+                "public_goods", {"rounds": 2}, models, list(models), {}, "cycles", 12, 1, seats=2
+            )
+            ending = await runs.start(
+                prepare(config, task=task), tmp_path, concurrency=2, tally=tally
+            )
             return Result(ending.path), most, tally
 
     result, most, tally = asyncio.run(whole())
     down = seen["x"][-1]
     others = [match for match in result.matches if "a" not in match["seats"].values()]
     assert {match["state"] for match in others} == {"done"}
-    assert len([at for at in seen["y"] if down < at < down + 2.9]) > 40  # before the first of those that wait has given up
+    # before the first of those that wait has given up
+    assert len([at for at in seen["y"] if down < at < down + 2.9]) > 40
     assert 2 < most <= 2 + 2
     assert any("other models go on" in notice for notice in tally.notices)
 
@@ -567,7 +696,9 @@ def test_a_crew_leaves_those_for_later_that_would_only_wait():
             await asyncio.sleep(0)
             return True
 
-        specs = [MatchSpec(n, "1", None, 1, 0, {Seat("x"): "a" if n % 3 else "b"}) for n in range(30)]
+        specs = [
+            MatchSpec(n, "1", None, 1, 0, {Seat("x"): "a" if n % 3 else "b"}) for n in range(30)
+        ]
         season = asyncio.create_task(Crew(2, play, resting.__contains__).season(specs))
         await asyncio.sleep(0.05)
         waiting = list(begun)
@@ -592,7 +723,9 @@ def test_a_crew_ends_and_stops_and_passes_on_what_stops_it(more):
             return more
 
         await Crew(3, play, lambda alias: False).season([])
-        await Crew(3, play, lambda alias: False).season([MatchSpec(n, "1", None, 1, 0, {}) for n in range(50)])
+        await Crew(3, play, lambda alias: False).season(
+            [MatchSpec(n, "1", None, 1, 0, {}) for n in range(50)]
+        )
         return len(begun)
 
     assert asyncio.run(whole()) == (50 if more else 3)

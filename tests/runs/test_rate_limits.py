@@ -82,7 +82,9 @@ def clock(monkeypatch):
     idle=st.lists(st.floats(0, 90), max_size=5),
     counts=st.lists(st.integers(1, 150), min_size=1, max_size=5),
 )
-def test_in_no_minute_more_requests_leave_than_allowed_and_what_a_second_brings(clock, rpm, idle, counts):
+def test_in_no_minute_more_requests_leave_than_allowed_and_what_a_second_brings(
+    clock, rpm, idle, counts
+):
     async def whole():
         limited, times = Pace(Limits(rpm=rpm)), []
 
@@ -113,7 +115,8 @@ def test_requests_a_minute_are_kept(monkeypatch):
     [
         ([sent(b"oops", 503)] * 4, {}),
         ([reset] * 4, {}),
-        ([sent({"error": {"message": f"'{name}' is not supported"}}, 400) for name in ("temperature", "top_p", "seed", "stop")],
+        ([sent({"error": {"message": f"'{name}' is not supported"}},
+               400) for name in ("temperature", "top_p", "seed", "stop")],
          {"temperature": 1, "top_p": 1, "seed": 1, "stop": "x"}),
     ],
     ids=["503", "reset", "rejected"],
@@ -141,21 +144,31 @@ def test_every_request_counts_further_tries_too(monkeypatch, answers, options):
             assert placed.left == len(server.asked) == 5
 
     asyncio.run(whole())
-    assert times[-1] - times[0] >= 0.3  # four tenths, less what a busy machine takes to deliver the first
+    # four tenths, less what a busy machine takes to deliver the first
+    assert times[-1] - times[0] >= 0.3
 
 
 def test_a_call_that_waited_for_its_pace_does_not_leave_into_a_pause(monkeypatch):
-    """Others are told to wait for 0.5 s while it waits for its tenth of a second: it heeds that, too."""
+    """Others are told to wait for 0.5 s while it waits for its tenth of a second: it heeds that,
+    too."""
     monkeypatch.setattr(pace, "MINUTE", 6.0)
     times = []
 
     async def busy(asked, writer):
         times.append(time.monotonic())
-        await (sent(b"later", 429, Retry_After="0.5") if len(times) == 1 else sent(says()))(asked, writer)
+        await (sent(b"later", 429, Retry_After="0.5") if len(times) == 1 else sent(says()))(
+            asked, writer
+        )
 
     async def whole():
         async with Server(busy) as server:
-            placed = Placed("a", Model.made("vllm", "m", {"base_url": server.url}), Limits(rpm=60), Tally(), Brake())
+            placed = Placed(
+                "a",
+                Model.made("vllm", "m", {"base_url": server.url}),
+                Limits(rpm=60),
+                Tally(),
+                Brake(),
+            )
             await asyncio.gather(*(placed.reply(view()) for _ in range(4)))
             await placed.close()
 
@@ -191,7 +204,8 @@ def test_tokens_a_minute_are_kept_as_the_endpoint_counts_them(monkeypatch):
             await placed.reply(view())
         return time.monotonic() - began
 
-    assert 1.2 <= asyncio.run(whole()) < 3  # 7,000 tokens are made up for, and one call is under way
+    # 7,000 tokens are made up for, and one call is under way
+    assert 1.2 <= asyncio.run(whole()) < 3
 
 
 def test_a_wrong_count_is_made_up_for_within_a_minute(clock):

@@ -1,4 +1,5 @@
-"""Judging again: no contestant is asked, nothing is overwritten, what judges change is told; kills, tampering, wrong wishes."""
+"""Judging again: no contestant is asked, nothing is overwritten, what judges change is told; kills,
+tampering, wrong wishes."""
 
 import asyncio
 import hashlib
@@ -7,7 +8,20 @@ from dataclasses import dataclass
 
 import pytest
 
-from parley import Choice, Fields, Metric, ParleyError, RecordEnded, Result, Role, Task, UsageError, rejudge, resume, run
+from parley import (
+    Choice,
+    Fields,
+    Metric,
+    ParleyError,
+    RecordEnded,
+    Result,
+    Role,
+    Task,
+    UsageError,
+    rejudge,
+    resume,
+    run,
+)
 from parley.audit.audit import audit
 from parley.runs.player import start
 from parley.runs.rejudge import asked_of, rejudging
@@ -20,12 +34,20 @@ MARK = Fields({"score": {"type": "integer", "minimum": 1, "maximum": 10}})
 
 @dataclass(frozen=True)
 class Essay(Task):
-    """A writer writes, an editor who is not ranked comments, judges mark what the writer made of it."""
+    """A writer writes, an editor who is not ranked comments, judges mark what the writer made of
+    it."""
 
-    roles = {"writer": Role(), "editor": Role(0, 1, instrument=True), "judge": Role(0, 3, instrument=True)}
+    roles = {
+        "writer": Role(),
+        "editor": Role(0, 1, instrument=True),
+        "judge": Role(0, 3, instrument=True),
+    }
 
     def metrics(self, seats):
-        return [Metric("marks", 1, 10, epsilon=1, judged=True), Metric("letters", 0, 1000, epsilon=10)]
+        return [
+            Metric("marks", 1, 10, epsilon=1, judged=True),
+            Metric("letters", 0, 1000, epsilon=10),
+        ]
 
     async def play(self, referee, writer, editor, judge):
         text = await referee.ask(writer, "Write a line.")
@@ -34,7 +56,9 @@ class Essay(Task):
             text = await referee.ask(writer, f"Again, please:\n{referee.quote(said, editor)}")
         if not judge:
             return {writer: {"letters": len(text)}}
-        marks = await referee.ask(judge, f"Mark this:\n{referee.quote(text, writer)}", expect=MARK, default=None)
+        marks = await referee.ask(
+            judge, f"Mark this:\n{referee.quote(text, writer)}", expect=MARK, default=None
+        )
         given = [mark["score"] for mark in marks.values() if mark]
         referee.note(votes={seat: {writer: mark} for seat, mark in marks.items() if mark})
         return {writer: {"marks": sum(given) / len(given) if given else None, "letters": len(text)}}
@@ -42,7 +66,8 @@ class Essay(Task):
 
 @dataclass(frozen=True)
 class Interview(Task):
-    """A host decides after every answer whether to go on; it is a judge that contestants never hear."""
+    """A host decides after every answer whether to go on; it is a judge that contestants never
+    hear."""
 
     catches: bool = True
     roles = {"guest": Role(), "host": Role(instrument=True)}
@@ -60,7 +85,12 @@ class Interview(Task):
                     raise
                 break
             answers += 1
-            if await referee.ask(host, referee.quote(said, guest), expect=Choice("next", ("on", "stop"))) == "stop":
+            if (
+                await referee.ask(
+                    host, referee.quote(said, guest), expect=Choice("next", ("on", "stop"))
+                )
+                == "stop"
+            ):
                 break
         return {guest: answers}
 
@@ -75,7 +105,10 @@ def hosting(last):
     return lambda view: f'{{"next": "{"stop" if view.said + 1 >= last else "on"}"}}'
 
 
-WRITERS = {"short": lambda view: "A line.", "long": lambda view: "A line that is longer than the other one."}
+WRITERS = {
+    "short": lambda view: "A line.",
+    "long": lambda view: "A line that is longer than the other one.",
+}
 
 
 def essay(tmp_path, **roles):
@@ -89,14 +122,21 @@ def means(result, metric):
 def test_other_judges_score_the_same_matches_and_no_contestant_is_needed(tmp_path):
     first = essay(tmp_path, judge={"soft": marking(9)}, editor={"editor": lambda view: "Shorter."})
     kept = hashlib.sha256(first.path.read_bytes()).digest()
-    second = rejudge(first.path, {"judge": {"hard": marking(2), "fair": marking(4)}}, task=Essay(), store=tmp_path)
+    second = rejudge(
+        first.path,
+        {"judge": {"hard": marking(2), "fair": marking(4)}},
+        task=Essay(),
+        store=tmp_path,
+    )
     assert means(second, "marks") == {"short": 3, "long": 3}
     assert means(second, "letters") == means(first, "letters")
     assert hashlib.sha256(first.path.read_bytes()).digest() == kept
     assert {row["alias"]: row["calls"] for row in second.data["cost"]} == {"hard": 6, "fair": 6}
     told = second.data["rejudged"]
     assert (told["run"], told["roles"]) == (first.data["run"]["id"], ["judge"])
-    assert {(row["alias"], row["before"], row["now"], row["difference"]) for row in told["models"]} == {
+    assert {
+        (row["alias"], row["before"], row["now"], row["difference"]) for row in told["models"]
+    } == {
         ("short", 9, 3, -6),
         ("long", 9, 3, -6),
     }
@@ -125,7 +165,9 @@ def test_a_judge_that_fails_stops_it_and_going_on_asks_only_for_the_rest(tmp_pat
         asked.append(view)
         return '{"score": 7}'
 
-    second = rejudge(first.path, {"judge": {"j": failing}}, task=Essay(), store=tmp_path, concurrency=1)
+    second = rejudge(
+        first.path, {"judge": {"j": failing}}, task=Essay(), store=tmp_path, concurrency=1
+    )
     assert second.state == "stopped"
     assert len(asked) == 3
     done = resume(second.path, functions={"j": marking(7)}, task=Essay())
@@ -135,15 +177,28 @@ def test_a_judge_that_fails_stops_it_and_going_on_asks_only_for_the_rest(tmp_pat
 
 def test_judges_see_no_reply_of_those_before_them(tmp_path):
     first, seen = essay(tmp_path, judge={"soft": marking(9)}), []
-    rejudge(first.path, {"judge": {"j": lambda view: seen.append(view) or '{"score": 1}'}}, task=Essay(), store=tmp_path)
+    rejudge(
+        first.path,
+        {"judge": {"j": lambda view: seen.append(view) or '{"score": 1}'}},
+        task=Essay(),
+        store=tmp_path,
+    )
     assert all(len(view.turns) == 1 and '"score": 9' not in view.turns[0].content for view in seen)
 
 
 def test_where_a_record_ends_a_rule_may_end_too(tmp_path):
-    first = run(Interview(), models={"g": lambda view: "Well."}, roles={"host": {"h": hosting(3)}}, repeats=2, store=tmp_path)
+    first = run(
+        Interview(),
+        models={"g": lambda view: "Well."},
+        roles={"host": {"h": hosting(3)}},
+        repeats=2,
+        store=tmp_path,
+    )
     assert means(first, "answers") == {"g": 3}
     shorter = rejudge(first.path, {"host": {"brief": hosting(1)}}, task=Interview(), store=tmp_path)
-    longer = rejudge(first.path, {"host": {"patient": hosting(5)}}, task=Interview(), store=tmp_path)
+    longer = rejudge(
+        first.path, {"host": {"patient": hosting(5)}}, task=Interview(), store=tmp_path
+    )
     assert (means(shorter, "answers"), means(longer, "answers")) == ({"g": 1}, {"g": 3})
     assert {row["difference"] for row in shorter.data["rejudged"]["models"]} == {-2}
     assert audit(shorter.path).breaches == audit(longer.path).breaches == []
@@ -151,7 +206,13 @@ def test_where_a_record_ends_a_rule_may_end_too(tmp_path):
 
 def test_where_a_rule_cannot_end_the_score_is_missing(tmp_path):
     task = Interview(catches=False)
-    first = run(task, models={"g": lambda view: "Well."}, roles={"host": {"h": hosting(2)}}, repeats=2, store=tmp_path)
+    first = run(
+        task,
+        models={"g": lambda view: "Well."},
+        roles={"host": {"h": hosting(2)}},
+        repeats=2,
+        store=tmp_path,
+    )
     longer = rejudge(first.path, {"host": {"patient": hosting(5)}}, task=task, store=tmp_path)
     assert means(longer, "answers") == {"g": None}
     assert {match["state"] for match in longer.matches} == {"aborted"}
@@ -161,19 +222,33 @@ def test_where_a_rule_cannot_end_the_score_is_missing(tmp_path):
 def test_an_instrument_that_contestants_hear_cannot_be_replaced(tmp_path):
     first = essay(tmp_path, editor={"editor": lambda view: "Shorter."})
     with pytest.raises(ParleyError, match="other words shown"):
-        rejudge(first.path, {"editor": {"other": lambda view: "Longer."}}, task=Essay(), store=tmp_path)
+        rejudge(
+            first.path, {"editor": {"other": lambda view: "Longer."}}, task=Essay(), store=tmp_path
+        )
 
 
 def test_a_reply_that_was_tampered_with_is_not_judged(tmp_path):
     first = essay(tmp_path, editor={"editor": lambda view: "Shorter."}, judge={"soft": marking(9)})
     with sqlite3.connect(first.path) as connection:
-        connection.execute("UPDATE calls SET content = 'Better.' WHERE seat = 'editor' AND match = 2")
+        connection.execute(
+            "UPDATE calls SET content = 'Better.' WHERE seat = 'editor' AND match = 2"
+        )
     with pytest.raises(ParleyError, match="other words shown"):
         rejudge(first.path, {"judge": {"j": marking(3)}}, task=Essay(), store=tmp_path)
 
 
 def test_who_sits_in_the_record_keeps_its_alias_and_its_options(tmp_path):
-    command("run", "translation", "-m", "bot/translator", "-m", "b=bot/translator", "--items", 1, cwd=tmp_path)
+    command(
+        "run",
+        "translation",
+        "-m",
+        "bot/translator",
+        "-m",
+        "b=bot/translator",
+        "--items",
+        1,
+        cwd=tmp_path,
+    )
     wrong = command("rejudge", "last", "--role", "judge=b=bot/judge", cwd=tmp_path, code=2)
     assert "'b' is another model" in wrong.err
     assert "give who judges another alias" in wrong.err
@@ -181,19 +256,29 @@ def test_who_sits_in_the_record_keeps_its_alias_and_its_options(tmp_path):
 
 def test_wrong_wishes_are_said_before_anything_is_asked(tmp_path):
     first = essay(tmp_path)
-    with pytest.raises(UsageError, match=r"unknown instrument role of essay: 'jugde'.*did you mean 'judge'"):
+    with pytest.raises(
+        UsageError, match=r"unknown instrument role of essay: 'jugde'.*did you mean 'judge'"
+    ):
         rejudge(first.path, {"jugde": {"j": marking(1)}}, task=Essay(), store=tmp_path)
     with pytest.raises(UsageError, match="takes 0 to 3 models, got 4"):
-        rejudge(first.path, {"judge": {f"j{n}": marking(1) for n in range(4)}}, task=Essay(), store=tmp_path)
+        rejudge(
+            first.path,
+            {"judge": {f"j{n}": marking(1) for n in range(4)}},
+            task=Essay(),
+            store=tmp_path,
+        )
     with pytest.raises(UsageError, match="name who judges: --role editor="):
         rejudge(first.path, {}, task=Essay(), store=tmp_path)
     assert len(list(tmp_path.glob("*.parley"))) == 1
 
 
 def test_names_are_masked_as_they_were_when_the_match_was_played(tmp_path):
-    """A writer claims the name of whoever judges later: nobody masked it then, so the editor must be shown it now, too."""
+    """A writer claims the name of whoever judges later: nobody masked it then, so the editor must
+    be shown it now, too."""
     writers = {"w": lambda view: "I am omega-7000, and this is a line."}
-    first = run(Essay(), writers, roles={"editor": {"editor": lambda view: "Go on."}}, store=tmp_path)
+    first = run(
+        Essay(), writers, roles={"editor": {"editor": lambda view: "Go on."}}, store=tmp_path
+    )
 
     async def whole():
         async with Server(says('{"score": 4}')) as server:
@@ -212,7 +297,18 @@ def translated(tmp_path_factory):
     """A folder with a run that one judge has marked."""
     place = tmp_path_factory.mktemp("translated")
     two = ("-m", "a=bot/translator", "-m", "b=bot/translator", "-M", "b.strength=0.2")
-    command("run", "translation", *two, "--role", "judge=bot/judge", "--items", 4, "--name", "played", cwd=place)
+    command(
+        "run",
+        "translation",
+        *two,
+        "--role",
+        "judge=bot/judge",
+        "--items",
+        4,
+        "--name",
+        "played",
+        cwd=place,
+    )
     return place
 
 
@@ -224,17 +320,26 @@ def test_a_dry_run_counts_the_judges_only(translated):
 
 
 def test_from_the_command_line_to_the_table(translated):
-    again = command("rejudge", "played", "--role", "judge=r=bot/random", "--name", "again", cwd=translated)
+    again = command(
+        "rejudge", "played", "--role", "judge=r=bot/random", "--name", "again", cwd=translated
+    )
     assert "8 matches of translation-" in again.err
     assert "dataset" not in again.err
     shown = command("show", "again", "--part", "rejudged", cwd=translated).out
     assert "before: translation-" in shown
     assert "(judge: bot/judge)" in shown
-    other = command("rejudge", "played", "--role", "judge=r=bot/random", "--seed", 9, "--json", cwd=translated).json
+    other = command(
+        "rejudge", "played", "--role", "judge=r=bot/random", "--seed", 9, "--json", cwd=translated
+    ).json
     first = command("show", "again", "--json", cwd=translated).json
-    marks = [[row["mean"] for row in found["results"] if row["metric"] == "judge"] for found in (first, other)]
+    marks = [
+        [row["mean"] for row in found["results"] if row["metric"] == "judge"]
+        for found in (first, other)
+    ]
     assert marks[0] != marks[1]
-    assert command("show", "again", "--part", "rejudged", "--format", "csv", cwd=translated).out.startswith("role,metric,alias")
+    assert command(
+        "show", "again", "--part", "rejudged", "--format", "csv", cwd=translated
+    ).out.startswith("role,metric,alias")
     assert "judged once" in command("show", "played", "--part", "rejudged", cwd=translated).out
 
 
@@ -242,16 +347,39 @@ def test_prompts_of_judges_may_change_and_others_may_not(translated, tmp_path):
     words = command("tasks", "translation", "--json", cwd=translated).json["prompts"]
     assert {"translation.judge", "translation.review"} <= words.keys()
     mine = tmp_path / "mine.txt"
-    mine.write_text("Judge {roles}. {rubric} " + " ".join(f"{{{name}}}" for name in words["translation.judge"]))
-    command("rejudge", "played", "--role", "judge=j=bot/judge", "--prompt", f"translation.judge={mine}", cwd=translated)
-    mine.write_text("Polish this. " + " ".join(f"{{{name}}}" for name in words["translation.review"]))
-    wish = ("rejudge", "played", "--role", "judge=j=bot/judge", "--prompt", f"translation.review={mine}")
+    mine.write_text(
+        "Judge {roles}. {rubric} " + " ".join(f"{{{name}}}" for name in words["translation.judge"])
+    )
+    command(
+        "rejudge",
+        "played",
+        "--role",
+        "judge=j=bot/judge",
+        "--prompt",
+        f"translation.judge={mine}",
+        cwd=translated,
+    )
+    mine.write_text(
+        "Polish this. " + " ".join(f"{{{name}}}" for name in words["translation.review"])
+    )
+    wish = (
+        "rejudge",
+        "played",
+        "--role",
+        "judge=j=bot/judge",
+        "--prompt",
+        f"translation.review={mine}",
+    )
     assert "other words shown" in command(*wish, cwd=translated, code=1).err
 
 
 def test_what_was_taken_over_and_changed_afterwards_is_a_breach(translated):
-    command("rejudge", "played", "--role", "judge=j=bot/judge", "--name", "tampered", cwd=translated)
+    command(
+        "rejudge", "played", "--role", "judge=j=bot/judge", "--name", "tampered", cwd=translated
+    )
     path = find("tampered", translated / "runs")
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE calls SET content = 'Better.' WHERE seat = 'proofreader' AND match = 2")
+        connection.execute(
+            "UPDATE calls SET content = 'Better.' WHERE seat = 'proofreader' AND match = 2"
+        )
     assert {breach.match for breach in audit(path).breaches} == {2}

@@ -1,4 +1,5 @@
-"""Simulations: what plans save, whether what they certify holds, and `parley simulate`, which tells it in advance."""
+"""Simulations: what plans save, whether what they certify holds, and `parley simulate`, which tells
+it in advance."""
 
 import csv
 import math
@@ -29,7 +30,8 @@ from tests import games
 from tests.cli.test_cli import EXAMPLE
 from tests.cli.test_cli import parley as command_line
 
-# What plans save. Abilities are spread over the range of DynaEval's table 2, noise is as usual for judges.
+# What plans save. Abilities are spread over the range of DynaEval's table 2, noise is as usual for
+# judges.
 
 
 def spread(count, *ends, **noise):
@@ -44,7 +46,9 @@ def compared(world, runs, seed, top=None, epsilon=0.25):
     """Runs of the full round robin, and of the race."""
     rng = np.random.default_rng(seed)
     common = {"epsilon": epsilon, "top": top, "most": 50_000, "runs": runs, "rng": rng}
-    return ranked(world, "round_robin", racing=False, **common), ranked(world, "cycles", racing=True, **common)
+    return ranked(world, "round_robin", racing=False, **common), ranked(
+        world, "cycles", racing=True, **common
+    )
 
 
 def share(full, race):
@@ -72,7 +76,8 @@ def test_a_race_of_ten_saves_what_it_should_and_is_rarely_wrong(top, bar):
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("part", range(5))
 def test_a_race_of_fifty_saves_what_it_should(part):
-    """Four runs of twenty at a time; none of them may be wrong, so that fewer than one in twenty are."""
+    """Four runs of twenty at a time; none of them may be wrong, so that fewer than one in twenty
+    are."""
     full, race = compared(table_2(50), 4, [50, part])
     assert share(full, race) <= 1 / 8
     assert not any(trial.wrong for trial in [*full, *race])
@@ -86,8 +91,14 @@ def exactly(width):
 EQUALS = {
     "marks": (World(np.full((2, 5), 8.8)), 0.5),
     "noisy marks": (World(np.full((2, 3), 8.8), match=3.0), 0.5),
-    "won or lost": (World(np.full((2, 4), 0.5), low=0, high=1, item=0.2, model_item=0.1, match=0.4), 0.1),
-    "mostly won": (World(np.full((2, 4), 0.9), low=0, high=1, item=0.1, model_item=0.1, match=0.3), 0.1),
+    "won or lost": (
+        World(np.full((2, 4), 0.5), low=0, high=1, item=0.2, model_item=0.1, match=0.4),
+        0.1,
+    ),
+    "mostly won": (
+        World(np.full((2, 4), 0.9), low=0, high=1, item=0.1, model_item=0.1, match=0.3),
+        0.1,
+    ),
     "just so far apart": (exactly(0.4), 0.999 * float(np.ptp(exactly(0.4).truth[0]))),
 }
 
@@ -122,7 +133,9 @@ def test_partners_count_where_abilities_depend_on_them():
     for model in range(3):
         assert scores[0, 0, model] == against[0, model, after[0, model]]
         assert scores[0, 1, after[0, model]] == against[1, after[0, model], model]
-    assert world.blocks("round_robin", 1, np.random.default_rng(2))[0][0] == pytest.approx(world.truth)
+    assert world.blocks("round_robin", 1, np.random.default_rng(2))[0][0] == pytest.approx(
+        world.truth
+    )
 
 
 def test_moments_are_those_of_many_scores():
@@ -194,7 +207,8 @@ FIVE = World(np.array([[8.8, 8.2, 7.9, 7.2, 6.0], [8.0, 7.9, 7.8, 6.6, 6.4]]))
 
 
 def played(name, world, stop, seed):
-    """A real plan to its end, its matches scored as in the world. Idle seats are given nonsense: it must not count."""
+    """A real plan to its end, its matches scored as in the world. Idle seats are given nonsense: it
+    must not count."""
     plan = planned(name, Pair(), ALIASES, {}, [], 1, seed, stop=stop, max_blocks=5000)
     rng, luck, specs, scores = np.random.default_rng([7, seed]), {}, {}, {}
     while True:
@@ -205,12 +219,18 @@ def played(name, world, stop, seed):
             specs[spec.number] = spec
             base = luck.get(spec.block)
             if base is None:
-                base = world.item * rng.standard_normal() + world.model_item * rng.standard_normal((world.roles, world.models))
+                base = world.item * rng.standard_normal() + world.model_item * rng.standard_normal(
+                    (world.roles, world.models)
+                )
                 luck[spec.block] = base
             scores[spec.number] = {}
             for seat, alias in spec.seats.items():
                 role, model = ("writer", "editor").index(seat.role), ALIASES.index(alias)
-                score = world.abilities[role, model] + base[role, model] + world.match * rng.standard_normal()
+                score = (
+                    world.abilities[role, model]
+                    + base[role, model]
+                    + world.match * rng.standard_normal()
+                )
                 fair = float(shown(np.array(score), world.low, world.high, world.step))
                 scores[spec.number][seat] = {"mark": 1.0 if seat in spec.idle else fair}
 
@@ -224,11 +244,18 @@ def about_equal(real, simulated):
 def faithful(runs, seed):
     rng = np.random.default_rng(seed)
     for top in (None, 2):
-        real = [played("race", FIVE, Stop(half_width=0.5, top=top), number) for number in range(runs)]
+        real = [
+            played("race", FIVE, Stop(half_width=0.5, top=top), number) for number in range(runs)
+        ]
         assert {end.status for _, end in real} == {"converged"}
-        trials = ranked(FIVE, "cycles", racing=True, epsilon=0.5, top=top, most=5000, runs=100, rng=rng)
+        trials = ranked(
+            FIVE, "cycles", racing=True, epsilon=0.5, top=top, most=5000, runs=100, rng=rng
+        )
         assert about_equal([len(specs) for specs, _ in real], [trial.matches for trial in trials])
-        assert about_equal([len({spec.block for spec in specs}) for specs, _ in real], [trial.blocks for trial in trials])
+        assert about_equal(
+            [len({spec.block for spec in specs}) for specs, _ in real],
+            [trial.blocks for trial in trials],
+        )
     for name in ("cycles", "round_robin"):
         real = [played(name, FIVE, Stop(half_width=0.5), number) for number in range(runs // 2)]
         assert {end.status for _, end in real} == {"converged"}
@@ -264,36 +291,62 @@ class TakenPrecision(Taken, Precision):
 
 @pytest.mark.parametrize("top", [None, 2])
 def test_a_simulated_race_and_a_real_one_decide_alike(top):
-    stop, metrics = Stop(half_width=0.5, top=top), {role: Pair().metrics({})[0] for role in Pair.roles}
+    stop, metrics = (
+        Stop(half_width=0.5, top=top),
+        {role: Pair().metrics({})[0] for role in Pair.roles},
+    )
     rng = np.random.default_rng(6)
-    course = TakenRanking(FIVE, "cycles", 1, 5000, rng, racing=True, epsilon=0.5, alpha=0.05, top=top)
+    course = TakenRanking(
+        FIVE, "cycles", 1, 5000, rng, racing=True, epsilon=0.5, alpha=0.05, top=top
+    )
     course.blocks = []
     (trial,) = course.play(None, 0)
     race, ends = Race(metrics, ALIASES, stop), None
     for number, (scores, wanted) in enumerate(course.blocks, 1):
         assert ends is None
-        cells = {(role, alias): scores[r, m] for r, role in enumerate(metrics) for m, alias in enumerate(ALIASES)}
+        cells = {
+            (role, alias): scores[r, m]
+            for r, role in enumerate(metrics)
+            for m, alias in enumerate(ALIASES)
+        }
         race.take({cell: [1 + 9 * score] for cell, score in cells.items() if not np.isnan(score)})
         after = course.blocks[number][1] if number < len(course.blocks) else None
         if after is None or (after != wanted).any():  # here it looked, and somebody left
             ends = race.verdict()
         if after is not None:
-            assert [race.active(role, alias) for role in metrics for alias in ALIASES] == after.ravel().tolist()
+            assert [
+                race.active(role, alias) for role in metrics for alias in ALIASES
+            ] == after.ravel().tolist()
     assert ends.status == "converged"
     assert trial.blocks == len(course.blocks) == race.blocks
 
 
 def test_a_simulated_half_width_and_a_real_one_end_alike():
-    course = TakenPrecision(FIVE, "cycles", 1, 5000, np.random.default_rng(8), epsilon=0.5, alpha=0.05)
+    course = TakenPrecision(
+        FIVE, "cycles", 1, 5000, np.random.default_rng(8), epsilon=0.5, alpha=0.05
+    )
     course.blocks = []
     (trial,) = course.play(None, 0)
-    cells = [Watched(str(role), str(model), "mark", 1, 10, 0.5) for role in range(2) for model in range(5)]
+    cells = [
+        Watched(str(role), str(model), "mark", 1, 10, 0.5)
+        for role in range(2)
+        for model in range(5)
+    ]
     stability = Stability(cells, 0.05)
     for scores, _ in course.blocks:
         assert stability.blocks < len(course.blocks) - 12 or stability.status != "drift"
-        stability.add({(cell.role, cell.alias): [1 + 9 * scores[int(cell.role), int(cell.alias)]] for cell in cells})
+        stability.add(
+            {
+                (cell.role, cell.alias): [1 + 9 * scores[int(cell.role), int(cell.alias)]]
+                for cell in cells
+            }
+        )
     assert stability.status == "converged"
-    assert (trial.blocks, trial.decided, trial.matches) == (len(course.blocks), True, 5 * len(course.blocks))
+    assert (trial.blocks, trial.decided, trial.matches) == (
+        len(course.blocks),
+        True,
+        5 * len(course.blocks),
+    )
 
 
 def test_idle_seats_fill_tables_so_that_partners_stay_drawn_from_all():
@@ -306,7 +359,8 @@ def test_idle_seats_fill_tables_so_that_partners_stay_drawn_from_all():
         last[a, "writer"] = last[b, "editor"] = spec.block
         for seat, alias, other in ((writer, a, b), (editor, b, a)):
             cell = (seat.role, alias)
-            assert (cell in left) <= (seat in spec.idle)  # who has nothing left to decide does not come back
+            # who has nothing left to decide does not come back
+            assert (cell in left) <= (seat in spec.idle)
             if seat in spec.idle:
                 left.setdefault(cell, spec.block)
             elif alias == "m1":
@@ -323,18 +377,28 @@ def block_of(cells, scores):
     """Scores by run and cell, or by match, run and cell, as the rule takes them."""
     scores = scores[None] if scores.ndim == 2 else scores
     flat = scores.reshape(len(scores), -1).T
-    return {(cell.role, cell.alias): values for cell, values in zip(cells, flat.tolist(), strict=True)}
+    return {
+        (cell.role, cell.alias): values for cell, values in zip(cells, flat.tolist(), strict=True)
+    }
 
 
 def missed(draw, truth, low, high, runs, blocks, population=None):
-    """The share of runs in which any cell's interval leaves out its truth at any look; all runs move on together."""
+    """The share of runs in which any cell's interval leaves out its truth at any look; all runs
+    move on together."""
     count = truth.shape[1]
-    cells = [Watched(str(run), str(cell), "score", low, high, 0.01) for run in range(runs) for cell in range(count)]
-    stability = Stability(cells, 0.05 * runs, population)  # so that every cell has the level that it has in one run
+    cells = [
+        Watched(str(run), str(cell), "score", low, high, 0.01)
+        for run in range(runs)
+        for cell in range(count)
+    ]
+    # so that every cell has the level that it has in one run
+    stability = Stability(cells, 0.05 * runs, population)
     wrong, aims = np.zeros(runs, dtype=bool), np.broadcast_to(truth, (runs, count))
     for block in range(blocks):
         stability.add(block_of(cells, draw(block)))
-        ends = np.array([found or (np.nan, np.nan) for found in stability.intervals]).reshape(runs, count, 2)
+        ends = np.array([found or (np.nan, np.nan) for found in stability.intervals]).reshape(
+            runs, count, 2
+        )
         wrong |= ~((ends[..., 0] <= aims + 1e-9) & (aims - 1e-9 <= ends[..., 1])).all(axis=1)
     return wrong.mean()
 
@@ -344,7 +408,9 @@ def judge(rng, runs, failures=0.0):
     abilities = np.array([[9.0, 8.6, 8.2, 7.0]])
 
     def draw(block):
-        noise = 0.5 * rng.standard_normal((runs, 1)) + math.hypot(0.4, 1.0) * rng.standard_normal((runs, 4))
+        noise = 0.5 * rng.standard_normal((runs, 1)) + math.hypot(0.4, 1.0) * rng.standard_normal(
+            (runs, 4)
+        )
         marks = shown(abilities + noise, 1, 10, 1.0)
         return np.where(rng.random((runs, 4)) < failures, 1.0, marks)
 
@@ -389,7 +455,8 @@ def test_intervals_hold_at_every_look_in_many_long_runs(kind):
 
 
 def peeked(runs, blocks):
-    """The share of runs in which a 95% t interval leaves out its truth at any look from the tenth block on."""
+    """The share of runs in which a 95% t interval leaves out its truth at any look from the tenth
+    block on."""
     draw, truth, _, _ = judge(np.random.default_rng(14), runs)
     scores = np.array([draw(block)[:, 0] for block in range(blocks)])
     n = np.arange(1, blocks + 1)[:, None]
@@ -404,13 +471,22 @@ def test_looking_again_and_again_at_a_t_interval_misses_far_more_often_than_it_s
     assert peeked(2000, 500) > 0.3
 
 
-def these(rng, runs, count, times, low=1.0, high=10.0, step=1.0, item=0.5, own=0.4, match=1.0, middle=8.0):
-    """Exactly so many items, in the order in which they are played, each with its own mean score for every model."""
-    abilities = middle + item * rng.standard_normal((count, runs, 1)) + own * rng.standard_normal((count, runs, 3))
+def these(
+    rng, runs, count, times, low=1.0, high=10.0, step=1.0, item=0.5, own=0.4, match=1.0, middle=8.0
+):
+    """Exactly so many items, in the order in which they are played, each with its own mean score
+    for every model."""
+    abilities = (
+        middle
+        + item * rng.standard_normal((count, runs, 1))
+        + own * rng.standard_normal((count, runs, 3))
+    )
     truth = moments(abilities, low, high, step, match)[0].mean(axis=0)
 
     def draw(block):
-        return shown(abilities[block] + match * rng.standard_normal((times, runs, 3)), low, high, step)
+        return shown(
+            abilities[block] + match * rng.standard_normal((times, runs, 3)), low, high, step
+        )
 
     return draw, truth, low, high
 
@@ -421,8 +497,24 @@ ITEMS = {
     "one match, all noise": {"times": 1, "item": 0.05, "own": 0.05, "match": 1.5},
     "two matches, all noise": {"times": 2, "item": 0.05, "own": 0.05, "match": 1.5},
     "near the bound": {"times": 2, "middle": 9.6},
-    "won or lost": {"times": 1, "low": 0.0, "high": 1.0, "middle": 0.8, "item": 0.3, "own": 0.2, "match": 0.4},
-    "won or lost, twice": {"times": 2, "low": 0.0, "high": 1.0, "middle": 0.8, "item": 0.3, "own": 0.2, "match": 0.4},
+    "won or lost": {
+        "times": 1,
+        "low": 0.0,
+        "high": 1.0,
+        "middle": 0.8,
+        "item": 0.3,
+        "own": 0.2,
+        "match": 0.4,
+    },
+    "won or lost, twice": {
+        "times": 2,
+        "low": 0.0,
+        "high": 1.0,
+        "middle": 0.8,
+        "item": 0.3,
+        "own": 0.2,
+        "match": 0.4,
+    },
 }
 
 
@@ -456,19 +548,23 @@ def test_intervals_hold_for_exactly_these_items_where_nearly_all_is_won(rate, ti
 
 
 def planted(rng, models, blocks, matches, item, own, match, roles=("writer", "editor")):
-    """Scores by role and model, block and match, with known components; `matches` may differ from cell to cell."""
+    """Scores by role and model, block and match, with known components; `matches` may differ from
+    cell to cell."""
     luck = rng.normal(0, item, blocks)
     found = {}
     for role in roles:
         for model in range(models):
             here = luck + rng.normal(0, own, blocks)
             found[role, f"m{model}"] = {
-                str(block): (5 + model + here[block] + rng.normal(0, match, matches())).tolist() for block in range(blocks)
+                str(block): (5 + model + here[block] + rng.normal(0, match, matches())).tolist()
+                for block in range(blocks)
             }
     return found
 
 
-@pytest.mark.parametrize("sds", [(0.5, 0.4, 1.0), (8, 8, 18), (0, 1, 0.5), (1, 0, 1), (0.7, 0.7, 0)])
+@pytest.mark.parametrize(
+    "sds", [(0.5, 0.4, 1.0), (8, 8, 18), (0, 1, 0.5), (1, 0, 1), (0.7, 0.7, 0)]
+)
 def test_components_are_recovered(sds):
     rng = np.random.default_rng(20)
     found = components(planted(rng, 4, 2000, lambda: 3, *sds))
@@ -477,11 +573,16 @@ def test_components_are_recovered(sds):
 
 
 def test_components_are_recovered_from_blocks_with_holes():
-    """As a race leaves them: who is decided plays no more, and now and then a match has no score."""
+    """As a race leaves them: who is decided plays no more, and now and then a match has no
+    score."""
     rng = np.random.default_rng(21)
     scores = planted(rng, 6, 3000, lambda: int(rng.integers(0, 4)), 0.5, 0.4, 1.0)
     for number, cell in enumerate(scores):
-        scores[cell] = {block: values for block, values in scores[cell].items() if int(block) < 3000 / (1 + number % 3)}
+        scores[cell] = {
+            block: values
+            for block, values in scores[cell].items()
+            if int(block) < 3000 / (1 + number % 3)
+        }
     assert components(scores)[:3] == pytest.approx((0.5, 0.4, 1.0), abs=0.06)
 
 
@@ -493,7 +594,10 @@ def test_with_one_match_a_block_what_cannot_be_told_apart_is_match_noise():
 
 def test_one_models_gain_that_is_anothers_loss_is_noticed():
     luck = np.random.default_rng(23).normal(0, 1, 200)
-    scores = {("r", name): {str(n): [sign * value] for n, value in enumerate(luck)} for name, sign in (("a", 1), ("b", -1))}
+    scores = {
+        ("r", name): {str(n): [sign * value] for n, value in enumerate(luck)}
+        for name, sign in (("a", 1), ("b", -1))
+    }
     found = components(scores)
     assert found.opposed == pytest.approx(2)
     assert found[:3] == pytest.approx((0, 0, luck.std(ddof=1)))
@@ -513,13 +617,24 @@ FOUR = ("simulate", "--abilities", "9.0,8.4,7.7,7", "--half-width", "0.6", "--ru
 
 def test_the_table_tells_what_each_plan_needs(tmp_path):
     out = command_line(*FOUR, "--top", 2, cwd=tmp_path).out
-    rows = re.findall(r"^(half-width 0.6|full ranking|top 2) +(round_robin|cycles|race) +(.*)$", out, re.MULTILINE)
-    assert [plan for _, plan, _ in rows] == ["round_robin", "cycles", *["round_robin", "cycles", "race"] * 2]
+    rows = re.findall(
+        r"^(half-width 0.6|full ranking|top 2) +(round_robin|cycles|race) +(.*)$", out, re.MULTILINE
+    )
+    assert [plan for _, plan, _ in rows] == [
+        "round_robin",
+        "cycles",
+        *["round_robin", "cycles", "race"] * 2,
+    ]
     for _, plan, cells in rows:
-        assert re.fullmatch(r"[\d,]+ +[\d,]+ +[\d,]+ +[\d,]+ +– +– +100% +\d+% +\d\.\d\d +5", cells), cells
+        assert re.fullmatch(
+            r"[\d,]+ +[\d,]+ +[\d,]+ +[\d,]+ +– +– +100% +\d+% +\d\.\d\d +5", cells
+        ), cells
         assert plan != "round_robin" or "1.00" in cells
     assert "median and 90% point of 5 simulated runs" in out
-    assert "assumed: 4 models, 2 in a match, 2 roles; scores 1 to 10 in steps of 1; noise 0.5 by item, 0.4 by model × item" in out
+    assert (
+        "assumed: 4 models, 2 in a match, 2 roles; scores 1 to 10 in steps of 1; noise 0.5 "
+        "by item, 0.4 by model × item"
+    ) in out
     assert "mean scores in both roles: 8.877, 8.3" in out
     assert "what a match costs is unknown" in out
     assert "advice: for a half-width of 0.6 play `--plan cycles --until-stable` (0." in out
@@ -531,12 +646,13 @@ def test_the_object_has_the_promised_keys_and_money_only_where_it_is_known(tmp_p
     assert data["schema"] == "parley.simulation/1"
     assert set(data) == {"schema", "assumed", "results", "advice"}
     assert set(data["assumed"]) == {
-        "run", "models", "roles", "seats", "abilities", "means", "range", "step", "noise", "half_width", "target", "alpha",
-        "max_blocks", "seed", "usd_per_match", "remarks",
+        "run", "models", "roles", "seats", "abilities", "means", "range", "step", "noise",
+        "half_width", "target", "alpha", "max_blocks", "seed", "usd_per_match", "remarks",
     }  # fmt: skip
     for row in data["results"]:
         assert set(row) == {
-            "aim", "top", "plan", "runs", "decided", "wrong", "blocks", "matches", "usd", "given_up", "ratio"
+            "aim", "top", "plan", "runs", "decided", "wrong", "blocks", "matches", "usd",
+            "given_up", "ratio"
         }  # fmt: skip
         assert row["usd"] == {"median": None, "p90": None, "mean": None}
         assert (row["runs"], row["decided"], row["given_up"]) == (5, 1, None)
@@ -557,7 +673,13 @@ def test_equal_seeds_give_equal_text_and_a_further_aim_changes_nothing(tmp_path)
 def test_what_is_not_decided_has_no_number(tmp_path):
     data = command_line(*FOUR, "--max-blocks", 20, "--json", cwd=tmp_path).json
     for row in data["results"]:
-        assert (row["decided"], row["wrong"], row["ratio"], row["matches"]["median"], row["blocks"]["p90"]) == (0, 0, *[None] * 3)
+        assert (
+            row["decided"],
+            row["wrong"],
+            row["ratio"],
+            row["matches"]["median"],
+            row["blocks"]["p90"],
+        ) == (0, 0, *[None] * 3)
     out = command_line(*FOUR, "--max-blocks", 20, cwd=tmp_path).out
     assert re.search(r"full ranking +cycles +> 20 +> 20 +> 80 +> 80 +– +– +0% +0% +– +5", out)
     assert "is not sure within 20 blocks, so raise --max-blocks or --half-width" in out
@@ -565,11 +687,25 @@ def test_what_is_not_decided_has_no_number(tmp_path):
 
 def test_few_models_are_told_that_a_race_saves_little(tmp_path):
     close = ("simulate", "--abilities", "8.6,8.4,8.3", "--half-width", "0.5", "--runs", 5)
-    assert "with few models and a full ranking a race saves little over cycles" in command_line(*close, cwd=tmp_path).out
+    assert (
+        "with few models and a full ranking a race saves little over cycles"
+        in command_line(*close, cwd=tmp_path).out
+    )
 
 
 def test_who_plays_alone_has_one_plan_and_a_race(tmp_path):
-    words = ("--abilities", "70,62,50", "--range", "0,100", "--seats", 1, "--half-width", 6, "--runs", 3)
+    words = (
+        "--abilities",
+        "70,62,50",
+        "--range",
+        "0,100",
+        "--seats",
+        1,
+        "--half-width",
+        6,
+        "--runs",
+        3,
+    )
     data = command_line("simulate", *words, "--json", cwd=tmp_path).json
     assert [row["plan"] for row in data["results"]] == ["each", "each", "race"]
     assert data["assumed"]["noise"] == {"item": 8, "model_item": 8, "match": 18}
@@ -590,7 +726,8 @@ def test_models_are_spread_evenly_and_roles_may_differ(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("form", "mark"), [("markdown", "| aim | plan |"), ("latex", r"\begin{tabular}"), ("csv", "aim,top,plan")]
+    ("form", "mark"),
+    [("markdown", "| aim | plan |"), ("latex", r"\begin{tabular}"), ("csv", "aim,top,plan")],
 )
 def test_the_table_comes_in_several_forms(tmp_path, form, mark):
     out = command_line(*FOUR, "--format", form, cwd=tmp_path).out
@@ -598,7 +735,9 @@ def test_the_table_comes_in_several_forms(tmp_path, form, mark):
     if form == "csv":
         rows = list(csv.DictReader(out.splitlines()))
         data = command_line(*FOUR, "--json", cwd=tmp_path).json["results"]
-        assert [float(row["matches_mean"]) for row in rows] == [row["matches"]["mean"] for row in data]
+        assert [float(row["matches_mean"]) for row in rows] == [
+            row["matches"]["mean"] for row in data
+        ]
         assert {row["usd_median"] for row in rows} == {""}
 
 
@@ -607,14 +746,21 @@ def test_progress_is_told_on_stderr_where_it_takes_long(tmp_path, monkeypatch):
     monkeypatch.setattr("parley.cli.simulate.SOON", 0)
     monkeypatch.setattr("parley.cli.simulate.EVERY", 0)
     assert re.search(
-        r"parley: simulating full ranking, race: \d of 5 runs have ended, block \d+", command_line(*FOUR, cwd=tmp_path).err
+        r"parley: simulating full ranking, race: \d of 5 runs have ended, block \d+",
+        command_line(*FOUR, cwd=tmp_path).err,
     )
 
 
 def test_help_does_not_wait_for_numpy():
-    code = "import sys\nfrom parley.cli import command\ncommand(['simulate', '--help'], standalone_mode=False)\n"
+    code = (
+        "import sys\nfrom parley.cli import command\n"
+        "command(['simulate', '--help'], standalone_mode=False)\n"
+    )
     out = subprocess.run(
-        [sys.executable, "-c", f"{code}print('numpy' in sys.modules)"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", f"{code}print('numpy' in sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert out.stdout.endswith("False\n")
 
@@ -627,13 +773,45 @@ def store(tmp_path_factory):
     command_line("run", EXAMPLE, *bots, "--repeats", 12, "--name", "dilemma", cwd=place)
     two = ("-m", "bot/random", "-m", "bot/reciprocator")
     command_line("run", "public_goods", *two, "--repeats", 20, "--name", "two", cwd=place)
-    command_line("run", "public_goods", *two, "-m", "bot/altruist", "--repeats", 2, "--name", "three", cwd=place)
+    command_line(
+        "run",
+        "public_goods",
+        *two,
+        "-m",
+        "bot/altruist",
+        "--repeats",
+        2,
+        "--name",
+        "three",
+        cwd=place,
+    )
     command_line("run", "public_goods", *two, "--repeats", 1, "--name", "once", cwd=place)
-    parley.run(games.Judged(), {"a": lambda view: "x", "b": lambda view: "y"}, store=place / "runs", name="unscored")
+    parley.run(
+        games.Judged(),
+        {"a": lambda view: "x", "b": lambda view: "y"},
+        store=place / "runs",
+        name="unscored",
+    )
     parley.run(games.Judged(), {"a": lambda view: "x"}, store=place / "runs", name="alone")
-    parley.run(Uneven(), {"a": lambda view: "x", "b": lambda view: "y"}, store=place / "runs", name="uneven")
-    parley.run(Unseen(), {"a": lambda view: "x", "b": lambda view: "y"}, store=place / "runs", name="unseen")
-    parley.run(Golf(), {"a": lambda view: "x", "b": lambda view: "xyz"}, store=place / "runs", name="golf", repeats=12)
+    parley.run(
+        Uneven(),
+        {"a": lambda view: "x", "b": lambda view: "y"},
+        store=place / "runs",
+        name="uneven",
+    )
+    parley.run(
+        Unseen(),
+        {"a": lambda view: "x", "b": lambda view: "y"},
+        store=place / "runs",
+        name="unseen",
+    )
+    parley.run(
+        Golf(),
+        {"a": lambda view: "x", "b": lambda view: "xyz"},
+        store=place / "runs",
+        name="golf",
+        repeats=12,
+    )
     return place
 
 
@@ -644,7 +822,10 @@ class Uneven(Task):
     roles = {"left": Role(), "right": Role()}
 
     def metrics(self, seats):
-        return [Metric("won", 0, 1, epsilon=0.1, roles=("left",)), Metric("marks", 1, 10, epsilon=0.5, roles=("right",))]
+        return [
+            Metric("won", 0, 1, epsilon=0.1, roles=("left",)),
+            Metric("marks", 1, 10, epsilon=0.5, roles=("right",)),
+        ]
 
     async def play(self, referee, left, right):
         return {left: {"won": 1}, right: {"marks": 5}}
@@ -680,7 +861,13 @@ def test_a_run_says_what_to_assume(store):
     rows = command_line("show", "dilemma", "--json", cwd=store).json["results"]
     facts = data["assumed"]
     assert facts["run"].startswith("prisoners_dilemma-")
-    assert (facts["models"], facts["roles"], facts["seats"], facts["step"], facts["half_width"]) == (3, 1, 2, 1, 1.25)
+    assert (
+        facts["models"],
+        facts["roles"],
+        facts["seats"],
+        facts["step"],
+        facts["half_width"],
+    ) == (3, 1, 2, 1, 1.25)
     assert facts["range"] == [0, 25]
     assert sorted(facts["means"][0]) == pytest.approx(sorted(row["mean"] for row in rows), abs=0.05)
     assert facts["noise"]["match"] > 1
@@ -693,15 +880,34 @@ def test_options_override_what_a_run_says(store):
     words = ("--half-width", 3, "--noise", "1,1,2", "--roles", 2, "--step", 0, "--runs", 1)
     facts = command_line("simulate", "dilemma", *words, "--json", cwd=store).json["assumed"]
     assert (facts["half_width"], facts["roles"], facts["step"]) == (3, 2, None)
-    assert [facts["noise"][name] for name in ("item", "model_item", "match")] == pytest.approx([1, 1, 2], rel=0.1)
-    many = command_line("simulate", "dilemma", "--models", 6, "--half-width", 4, "--runs", 1, "--json", cwd=store).json["assumed"]
-    means = command_line("simulate", "dilemma", "--half-width", 4, "--runs", 1, "--json", cwd=store).json["assumed"]["means"][0]
+    assert [facts["noise"][name] for name in ("item", "model_item", "match")] == pytest.approx(
+        [1, 1, 2], rel=0.1
+    )
+    many = command_line(
+        "simulate", "dilemma", "--models", 6, "--half-width", 4, "--runs", 1, "--json", cwd=store
+    ).json["assumed"]
+    means = command_line(
+        "simulate", "dilemma", "--half-width", 4, "--runs", 1, "--json", cwd=store
+    ).json["assumed"]["means"][0]
     assert many["means"][0][0] == pytest.approx(max(means), abs=0.05)
     assert many["means"][0][-1] == pytest.approx(min(means), abs=0.05)
-    own = command_line("simulate", "dilemma", "--abilities", "9,8", "--half-width", 4, "--runs", 1, "--json", cwd=store).json
+    own = command_line(
+        "simulate",
+        "dilemma",
+        "--abilities",
+        "9,8",
+        "--half-width",
+        4,
+        "--runs",
+        1,
+        "--json",
+        cwd=store,
+    ).json
     assert own["assumed"]["abilities"] == [[9, 8]]
     assert own["assumed"]["noise"]["match"] > 1
-    two = command_line("simulate", "three", "--seats", 2, "--runs", 1, "--json", cwd=store).json["assumed"]
+    two = command_line("simulate", "three", "--seats", 2, "--runs", 1, "--json", cwd=store).json[
+        "assumed"
+    ]
     assert (two["seats"], two["models"]) == (2, 3)
 
 
@@ -728,64 +934,92 @@ def test_idle_seats_do_not_count(store, tmp_path):
     with sqlite3.connect(copy) as connection:
         connection.execute("UPDATE scores SET value = 25 WHERE match = 1 AND seat = 'players.1'")
     connection.close()
-    changed = command_line("simulate", copy, "--runs", 1, "--json", cwd=tmp_path).json["assumed"]["means"]
+    changed = command_line("simulate", copy, "--runs", 1, "--json", cwd=tmp_path).json["assumed"][
+        "means"
+    ]
     with sqlite3.connect(copy) as connection:
         connection.execute("UPDATE matches SET idle = '[\"players.1\"]' WHERE number = 1")
     connection.close()
-    idle = command_line("simulate", copy, "--runs", 1, "--json", cwd=tmp_path).json["assumed"]["means"]
+    idle = command_line("simulate", copy, "--runs", 1, "--json", cwd=tmp_path).json["assumed"][
+        "means"
+    ]
     assert sum(idle[0]) < sum(changed[0]) - 0.1
 
 
 WRONG = {
     "nothing": ((), "--abilities 9,8.8,8.5 or --models 10"),
     "no precision": (("--abilities", "9,8"), "--half-width X"),
-    "no number": (("--abilities", "9,x", "--half-width", ".5"), "numbers like 9,8.8,8.5, got '9,x'"),
+    "no number": (("--abilities", "9,x", "--half-width", ".5"),
+                  "numbers like 9,8.8,8.5, got '9,x'"),
     "empty": (("--abilities", "", "--half-width", ".5"), "got ''"),
     "nan": (("--abilities", "9,nan", "--half-width", ".5"), "finite numbers"),
-    "infinite": (("--models", "3", "--best", "inf", "--worst", "8", "--half-width", ".5"), "got inf and 8"),
+    "infinite": (("--models", "3", "--best", "inf", "--worst", "8", "--half-width", ".5"),
+                 "got inf and 8"),
     "one ability": (("--abilities", "9", "--half-width", ".5"), "at least two models, got 1"),
-    "too many": (("--abilities", ",".join(["9"] * 201), "--half-width", ".5"), "at most 200 models"),
-    "uneven roles": (("--abilities", "9,8", "--abilities", "9", "--half-width", ".5"), "a number for every model each time"),
+    "too many": (("--abilities", ",".join(["9"] * 201), "--half-width", ".5"),
+                 "at most 200 models"),
+    "uneven roles": (("--abilities", "9,8", "--abilities", "9", "--half-width", ".5"),
+                     "a number for every model each time"),
     "three roles": ((*["--abilities", "9,8"] * 3, "--half-width", ".5"), "twice for two roles"),
-    "roles too few": ((*["--abilities", "9,8"] * 2, "--roles", "1", "--half-width", ".5"), "2 roles, but only 1"),
-    "roles too many": (("--abilities", "9,8", "--roles", "2", "--seats", "1", "--half-width", ".5"), "2 roles need 2 seats"),
+    "roles too few": ((*["--abilities", "9,8"] * 2, "--roles", "1", "--half-width", ".5"),
+                      "2 roles, but only 1"),
+    "roles too many": (("--abilities", "9,8", "--roles", "2", "--seats", "1", "--half-width", ".5"),
+                       "2 roles need 2 seats"),
     "both ways": (("--abilities", "9,8", "--models", "3", "--half-width", ".5"), "use one of both"),
-    "one model": (("--models", "1", "--best", "9", "--worst", "8", "--half-width", ".5"), "--models"),
+    "one model": (("--models", "1", "--best", "9", "--worst", "8", "--half-width", ".5"),
+                  "--models"),
     "no ends": (("--models", "3", "--half-width", ".5"), "--best X and --worst X"),
     "ends of nothing": (("--best", "9", "--half-width", ".5"), "belong to --models"),
-    "ends reversed": (("--models", "3", "--best", "8", "--worst", "9", "--half-width", ".5"), "the higher one first"),
+    "ends reversed": (("--models", "3", "--best", "8", "--worst", "9", "--half-width", ".5"),
+                      "the higher one first"),
     "top": (("--abilities", "9,8", "--top", "3", "--half-width", ".5"), "only 2 models"),
     "top zero": (("--abilities", "9,8", "--top", "0", "--half-width", ".5"), "--top"),
-    "range reversed": (("--abilities", "9,8", "--range", "10,1", "--half-width", ".5"), "the lowest and the highest score"),
-    "range of one": (("--abilities", "9,8", "--range", "10", "--half-width", ".5"), "like 1,10, got '10'"),
-    "range endless": (("--abilities", "9,8", "--range", "-1e308,1e308", "--half-width", ".5"), "the lowest and the highest"),
+    "range reversed": (("--abilities", "9,8", "--range", "10,1", "--half-width", ".5"),
+                       "the lowest and the highest score"),
+    "range of one": (("--abilities", "9,8", "--range", "10", "--half-width", ".5"),
+                     "like 1,10, got '10'"),
+    "range endless": (("--abilities", "9,8", "--range", "-1e308,1e308", "--half-width", ".5"),
+                      "the lowest and the highest"),
     "outside": (("--abilities", "9,11", "--half-width", ".5"), "11 lies outside the range 1 to 10"),
-    "noise negative": (("--abilities", "9,8", "--noise", "1,-1,1", "--half-width", ".5"), "none below 0"),
-    "noise of two": (("--abilities", "9,8", "--noise", "1,1", "--half-width", ".5"), "three standard deviations"),
-    "noise in words": (("--abilities", "9,8", "--noise", "little", "--half-width", ".5"), "numbers like 0.5,0.4,1"),
-    "noise unknown": (("--abilities", "3,4", "--range", "0,5", "--half-width", ".5"), "give --noise"),
+    "noise negative": (("--abilities", "9,8", "--noise", "1,-1,1", "--half-width", ".5"),
+                       "none below 0"),
+    "noise of two": (("--abilities", "9,8", "--noise", "1,1", "--half-width", ".5"),
+                     "three standard deviations"),
+    "noise in words": (("--abilities", "9,8", "--noise", "little", "--half-width", ".5"),
+                       "numbers like 0.5,0.4,1"),
+    "noise unknown": (("--abilities", "3,4", "--range", "0,5", "--half-width", ".5"),
+                      "give --noise"),
     "width zero": (("--abilities", "9,8", "--half-width", "0"), "above 0"),
     "width nan": (("--abilities", "9,8", "--half-width", "nan"), "above 0"),
-    "width wide": (("--abilities", "9,8", "--half-width", "9"), "below the range of the scores (9)"),
+    "width wide": (("--abilities", "9,8", "--half-width", "9"),
+                   "below the range of the scores (9)"),
     "width in words": (("--abilities", "9,8", "--half-width", "thin"), "--half-width"),
     "step": (("--abilities", "9,8", "--step", "-1", "--half-width", ".5"), "0 for nothing, got -1"),
     "step nan": (("--abilities", "9,8", "--step", "nan", "--half-width", ".5"), "got nan"),
-    "alpha": (("--abilities", "9,8", "--alpha", "1", "--half-width", ".5"), "between 0 and 1, got 1"),
-    "alpha nan": (("--abilities", "9,8", "--alpha", "nan", "--half-width", ".5"), "between 0 and 1"),
+    "alpha": (("--abilities", "9,8", "--alpha", "1", "--half-width", ".5"),
+              "between 0 and 1, got 1"),
+    "alpha nan": (("--abilities", "9,8", "--alpha", "nan", "--half-width", ".5"),
+                  "between 0 and 1"),
     "no runs": (("--abilities", "9,8", "--runs", "0", "--half-width", ".5"), "--runs"),
-    "no blocks": (("--abilities", "9,8", "--max-blocks", "0", "--half-width", ".5"), "--max-blocks"),
+    "no blocks": (("--abilities", "9,8", "--max-blocks", "0", "--half-width", ".5"),
+                  "--max-blocks"),
     "seed": (("--abilities", "9,8", "--seed", "-1", "--half-width", ".5"), "--seed"),
-    "money": (("--abilities", "9,8", "--usd-per-match", "-1", "--half-width", ".5"), "0 or more, got -1"),
-    "money nan": (("--abilities", "9,8", "--usd-per-match", "nan", "--half-width", ".5"), "0 or more, got nan"),
+    "money": (("--abilities", "9,8", "--usd-per-match", "-1", "--half-width", ".5"),
+              "0 or more, got -1"),
+    "money nan": (("--abilities", "9,8", "--usd-per-match", "nan", "--half-width", ".5"),
+                  "0 or more, got nan"),
     "three seats": (("--abilities", "9,8", "--seats", "3", "--half-width", ".5"), "--seats"),
     "unknown run": (("nothing",), "unknown run"),
-    "run at a larger table": (("three",), "3 contestants in a match; only matches with 1 or 2 are simulated"),
+    "run at a larger table": (("three",),
+                              "3 contestants in a match; only matches with 1 or 2 are simulated"),
     "run of one block": (("once",), "from a single block: give --noise"),
     "run without scores": (("unscored",), "has no points in any match"),
     "run of one model": (("alone",), "one model (a)"),
-    "run with uneven roles": (("uneven",), "scores of different kinds (left: won 0 to 1, right: marks 1 to 10)"),
+    "run with uneven roles": (("uneven",),
+                              "scores of different kinds (left: won 0 to 1, right: marks 1 to 10)"),
     "run with an unscored role": (("unseen",), "right is not scored"),
-    "run and a range that does not fit": (("dilemma", "--range", "0,2"), "outside the range 0 to 2"),
+    "run and a range that does not fit": (("dilemma", "--range", "0,2"),
+                                          "outside the range 0 to 2"),
 }  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-"""The canary: every breach of the isolation is seen before the first program, refused, and named."""
+"""The canary: every breach of the isolation is seen before the first program, refused, and
+named."""
 
 import asyncio
 import os
@@ -31,7 +32,11 @@ class Broken(Bubblewrap):
         parts = [each for each in super().command(limits) if each not in self.without]
         if "/" in self.early:  # its own links are there already
             links = [at for at, each in enumerate(parts) if each == "--symlink"]
-            parts = [each for at, each in enumerate(parts) if not any(at in range(link, link + 3) for link in links)]
+            parts = [
+                each
+                for at, each in enumerate(parts)
+                if not any(at in range(link, link + 3) for link in links)
+            ]
         at = parts.index("--chdir")
         return [parts[0], *self.early, *parts[1:at], *self.late, *parts[at:]]
 
@@ -39,7 +44,12 @@ class Broken(Bubblewrap):
 def whole_machine():
     """All files, with a way to the interpreter where it lies in a closed home."""
     closed = closed_above(Path(sys.base_prefix).resolve())
-    return "--ro-bind", "/", "/", *(() if closed is None else ("--perms", "0755", "--tmpfs", str(closed)))
+    return (
+        "--ro-bind",
+        "/",
+        "/",
+        *(() if closed is None else ("--perms", "0755", "--tmpfs", str(closed))),
+    )
 
 
 def refusal(kind):
@@ -83,7 +93,9 @@ def test_all_files_of_this_machine():
 
 @pytest.mark.parametrize("place", ["/etc", "/var", "/home"])
 def test_a_folder_of_this_machine(place):
-    assert f"{place} of this machine can be seen" in refusal(Broken(nested=False, early=("--ro-bind", place, place)))
+    assert f"{place} of this machine can be seen" in refusal(
+        Broken(nested=False, early=("--ro-bind", place, place))
+    )
 
 
 def test_where_we_stand_and_our_home(tmp_path, monkeypatch):
@@ -91,7 +103,12 @@ def test_where_we_stand_and_our_home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
     tmp_path.chmod(0o755)
-    said = refusal(Broken(nested=False, late=(*parents(str(tmp_path))[4:], "--ro-bind", str(tmp_path), str(tmp_path))))
+    said = refusal(
+        Broken(
+            nested=False,
+            late=(*parents(str(tmp_path))[4:], "--ro-bind", str(tmp_path), str(tmp_path)),
+        )
+    )
     assert f"{tmp_path}, {tmp_path}/home of this machine can be seen" in said
 
 
@@ -120,7 +137,10 @@ def test_root(monkeypatch):
 
 def test_rights_that_can_be_gained(monkeypatch):
     """Bubblewrap forbids that by itself, so it is tried without."""
-    sources = [(name, text.replace('control(NO_NEW_RIGHTS, 1, "no new rights")', "pass")) for name, text in process.SOURCES]
+    sources = [
+        (name, text.replace('control(NO_NEW_RIGHTS, 1, "no new rights")', "pass"))
+        for name, text in process.SOURCES
+    ]
     monkeypatch.setattr(process, "SOURCES", sources)
     monkeypatch.setattr(process, "filtering", lambda _: b"")
     assert "it can gain rights" in refusal(Bare())
@@ -136,14 +156,21 @@ def test_rights_of_root(monkeypatch):
     monkeypatch.setattr(
         process,
         "SOURCES",
-        [(name, text.replace("done(LIBC.capset", "(lambda *_: None)(LIBC.capget")) for name, text in process.SOURCES],
+        [
+            (name, text.replace("done(LIBC.capset", "(lambda *_: None)(LIBC.capget"))
+            for name, text in process.SOURCES
+        ],
     )
     assert "it has rights of root" in refusal(Bubblewrap())
 
 
 def test_no_program_runs_after_a_breach(monkeypatch):
     monkeypatch.setattr(
-        executor, "started", lambda choice, limits, group: First(Broken(nested=False, early=whole_machine()), limits, group)
+        executor,
+        "started",
+        lambda choice, limits, group: First(
+            Broken(nested=False, early=whole_machine()), limits, group
+        ),
     )
     monkeypatch.setattr(executor, "judged", lambda *_: pytest.fail("a program ran"))
     sandbox = executor.Sandbox(jobs=1)

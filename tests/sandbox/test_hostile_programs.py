@@ -1,4 +1,5 @@
-"""Hostile programs, as root and as an ordinary user, warm and cold: none passes, none leaves anything, none sees a key."""
+"""Hostile programs, as root and as an ordinary user, warm and cold: none passes, none leaves
+anything, none sees a key."""
 
 import json
 import os
@@ -34,10 +35,17 @@ def driven(home, way, families, *, uid=None, slow=False):
     if uid is not None:
         os.chown(home, uid, uid)
     start = (
-        ["-m", "tests.hostile.drive"] if uid is None else [str(ROOT / "tests/hostile/user.py"), str(uid), "tests.hostile.drive"]
+        ["-m", "tests.hostile.drive"]
+        if uid is None
+        else [str(ROOT / "tests/hostile/user.py"), str(uid), "tests.hostile.drive"]
     )
     command = [sys.executable, *start, way, ",".join(families), *(["slow"] if slow else [])]
-    environment = {**os.environ, "HOME": str(home), "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        **os.environ,
+        "HOME": str(home),
+        "PYTHONPATH": str(ROOT),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     done = subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)
@@ -53,7 +61,9 @@ def open_home():
 
 
 def test_there_are_many_and_no_two_have_the_same_name():
-    names = [name for family in FAMILIES for name in import_module(f"tests.hostile.{family}").ATTACKS]
+    names = [
+        name for family in FAMILIES for name in import_module(f"tests.hostile.{family}").ATTACKS
+    ]
     assert len(names) == len(set(names)) >= 100
 
 
@@ -74,12 +84,18 @@ def test_hostile_programs_as_an_ordinary_user(open_home):
 def test_all_hostile_programs(open_home, way, who):
     if who == "user" and os.getuid() != 0:
         pytest.skip("the tests run as an ordinary user already")
-    assert driven(open_home, way, FAMILIES, uid=UID + len(way) if who == "user" else None, slow=True) == {}
+    assert (
+        driven(open_home, way, FAMILIES, uid=UID + len(way) if who == "user" else None, slow=True)
+        == {}
+    )
 
 
-@pytest.mark.parametrize("name", ["planted_files", "their_names", "passwords", "groups_of_this_machine"])
+@pytest.mark.parametrize(
+    "name", ["planted_files", "their_names", "passwords", "groups_of_this_machine"]
+)
 def test_the_programs_bite_where_nothing_isolates_them(tmp_path, monkeypatch, name):
-    """Without isolation the same programs are judged correct: what the other tests see is the isolation."""
+    """Without isolation the same programs are judged correct: what the other tests see is the
+    isolation."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("HOSTILE_KEY", "")
@@ -94,7 +110,8 @@ def test_they_bite_where_the_filter_is_missing(monkeypatch):
     for name in ("every_family", "files_in_memory", "rings"):
         attack = import_module("tests.hostile.escape").ATTACKS[name]
         verdict = verdict_without_isolation(attack.filled(), attack.tests)
-        assert verdict.passed or name == "rings", (name, verdict)  # some kernels have no rings for anybody
+        # some kernels have no rings for anybody
+        assert verdict.passed or name == "rings", (name, verdict)
 
 
 def verdict_without_isolation(code, tests):

@@ -1,4 +1,5 @@
-"""How each kind is started: command lines to the letter, and the whole way through a container's client that only pretends."""
+"""How each kind is started: command lines to the letter, and the whole way through a container's
+client that only pretends."""
 
 import asyncio
 import os
@@ -20,7 +21,16 @@ from tests.hostile.drive import processes
 
 LIMITS = Limits(memory=256 * MB, disk=8 * MB, processes=10)
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
-ENVIRONMENT = ["--env", "PATH=/usr/bin:/bin", "--env", "HOME=/tmp", "--env", "LANG=C.UTF-8", "--env", "PYTHONHASHSEED=0"]
+ENVIRONMENT = [
+    "--env",
+    "PATH=/usr/bin:/bin",
+    "--env",
+    "HOME=/tmp",
+    "--env",
+    "LANG=C.UTF-8",
+    "--env",
+    "PYTHONHASHSEED=0",
+]
 
 
 @pytest.fixture
@@ -32,12 +42,14 @@ def found(monkeypatch):
 def test_the_command_of_a_container(found, name):
     memory = str((256 + 64) * MB)
     assert Container(name).command(LIMITS) == [
-        f"/usr/bin/{name}", "run", "--rm", "--interactive", "--pull", "missing", "--log-driver", "none", "--network", "none",
-        "--read-only", "--ipc", "private", "--shm-size", "1m", "--user", "65534:65534", "--cap-drop", "ALL",
-        "--security-opt", "no-new-privileges", "--hostname", "sandbox",
-        "--tmpfs", f"/tmp:rw,nosuid,nodev,size={8 * MB},mode=1777", "--workdir", "/tmp", "--init=false",
-        "--memory", memory, "--memory-swap", memory, "--pids-limit", "14", "--cpus", "1", *ENVIRONMENT,
-        f"python:{PYTHON}-slim", "python3", "-s", "-S", "-P", "-c", BOOT,
+        f"/usr/bin/{name}", "run", "--rm", "--interactive", "--pull", "missing", "--log-driver",
+        "none", "--network", "none",
+        "--read-only", "--ipc", "private", "--shm-size", "1m", "--user", "65534:65534",
+        "--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--hostname", "sandbox",
+        "--tmpfs", f"/tmp:rw,nosuid,nodev,size={8 * MB},mode=1777", "--workdir", "/tmp",
+        "--init=false",
+        "--memory", memory, "--memory-swap", memory, "--pids-limit", "14", "--cpus", "1",
+        *ENVIRONMENT, f"python:{PYTHON}-slim", "python3", "-s", "-S", "-P", "-c", BOOT,
     ]  # fmt: skip
 
 
@@ -62,9 +74,19 @@ def test_the_command_of_bubblewrap(found, monkeypatch):
         "--new-session",
     ):
         assert option in words
-    bound = [words[at + 1] for at, word in enumerate(words) if word in ("--ro-bind", "--ro-bind-try")]
+    bound = [
+        words[at + 1] for at, word in enumerate(words) if word in ("--ro-bind", "--ro-bind-try")
+    ]
     assert not {"--bind", "--dev-bind", "--bind-try", "--share-net"} & set(words)
-    assert set(bound) <= {"/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc/ld.so.cache", *kinds.system()}
+    assert set(bound) <= {
+        "/usr",
+        "/lib",
+        "/lib64",
+        "/bin",
+        "/sbin",
+        "/etc/ld.so.cache",
+        *kinds.system(),
+    }
     assert words[-2:] == ["-c", BOOT]
 
 
@@ -75,7 +97,16 @@ def test_only_programs_and_libraries_of_a_private_interpreter_are_shown(monkeypa
     assert kinds.system() == ["/usr", f"{tmp_path}/bin", f"{tmp_path}/lib"]
     monkeypatch.setattr(kinds.sys, "base_prefix", "/usr/local")
     assert kinds.system() == ["/usr"]
-    assert parents("/a/b/c") == ["--perms", "0755", "--dir", "/a", "--perms", "0755", "--dir", "/a/b"]
+    assert parents("/a/b/c") == [
+        "--perms",
+        "0755",
+        "--dir",
+        "/a",
+        "--perms",
+        "0755",
+        "--dir",
+        "/a/b",
+    ]
 
 
 def test_the_command_without_isolation():
@@ -106,7 +137,8 @@ RIGHT = {"code": "def f(x):\n    return x + 1", "tests": ["assert f(1) == 2", "a
 
 @pytest.fixture
 def container(tmp_path, monkeypatch):
-    """A sandbox whose docker drops its options and runs Python here, over pipes as the real one does."""
+    """A sandbox whose docker drops its options and runs Python here, over pipes as the real one
+    does."""
     from parley.sandbox import executor
 
     client = tmp_path / "docker"
@@ -116,7 +148,8 @@ def container(tmp_path, monkeypatch):
     sandbox = Sandbox("docker", jobs=1)
     with pytest.raises(SandboxError, match=r"the sandbox \(docker\) does not hold: .* can be seen"):
         sandbox.open()
-    monkeypatch.setattr(executor.canary, "proved", lambda first: None)  # nothing is isolated here, and that was seen
+    # nothing is isolated here, and that was seen
+    monkeypatch.setattr(executor.canary, "proved", lambda first: None)
     yield sandbox
     sandbox.close()
 
@@ -125,7 +158,9 @@ def test_the_whole_way_through_a_containers_client(container):
     assert asyncio.run(container.execute(RIGHT))["passed"]
     wrong = asyncio.run(container.execute({**RIGHT, "code": "def f(x):\n    return 2"}))
     assert wrong["faults"] == ["", "AssertionError"]
-    scripts = asyncio.run(container.execute({"code": "print(input()[::-1])", "cases": [("abc", "cba"), ("ab", "ab")]}))
+    scripts = asyncio.run(
+        container.execute({"code": "print(input()[::-1])", "cases": [("abc", "cba"), ("ab", "ab")]})
+    )
     assert scripts["faults"] == ["", "another output"]
     assert container.open().name == "docker"
 
@@ -133,7 +168,10 @@ def test_the_whole_way_through_a_containers_client(container):
 def test_a_containers_program_ends_when_its_client_hangs_up(container):
     sleeps = {
         **RIGHT,
-        "code": "import ctypes, time\nctypes.CDLL(None).prctl(15, b'hostile-boxed')\ndef f(x):\n    time.sleep(60)",
+        "code": (
+            "import ctypes, time\nctypes.CDLL(None).prctl(15, b'hostile-boxed')\ndef f(x):\n"
+            "    time.sleep(60)"
+        ),
     }
 
     async def cancelled():
@@ -183,13 +221,16 @@ class Standing:
         (End("signal 9", 9.8, 0), False, False, "timeout"),
         (End("cpu", 9.8, 0), False, False, "timeout"),
         (End("signal 9", 0.1, 200 * MB), True, False, "doubtful memory"),  # by its own group
-        (End("signal 9", 0.1, 200 * MB), False, True, "doubtful"),  # by a machine that is out of memory
+        # by a machine that is out of memory
+        (End("signal 9", 0.1, 200 * MB), False, True, "doubtful"),
         (End("signal 9", 0.1, 0), False, False, "doubtful died"),
         (End("unable: no word", 0.0, 0), False, True, "doubtful"),
         (End("unable: no word", 0.0, 0), False, False, "doubtful died"),
     ],
 )
-def test_an_early_end_is_the_programs_only_where_it_must_be(end, group_short, machine_short, expected):
+def test_an_early_end_is_the_programs_only_where_it_must_be(
+    end, group_short, machine_short, expected
+):
     trial = trial_of(RIGHT)
     try:
         found = stopped(end, Standing(group_short, machine_short), trial).end

@@ -1,4 +1,5 @@
-"""The watcher of confined processes, in this process: whom it waits for, and what it says of them."""
+"""The watcher of confined processes, in this process: whom it waits for, and what it says of
+them."""
 
 import json
 import os

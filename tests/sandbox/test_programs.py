@@ -1,4 +1,5 @@
-"""Programs in the sandbox: right ones pass, wrong ones do not, and what the machine did wrong is nobody's failure."""
+"""Programs in the sandbox: right ones pass, wrong ones do not, and what the machine did wrong is
+nobody's failure."""
 
 import asyncio
 import os
@@ -25,7 +26,13 @@ from tests.isolation import isolated
 pytestmark = [isolated]
 RIGHT = {"code": "def f(x):\n    return x + 1", "tests": ["assert f(1) == 2", "assert f(5) == 6"]}
 WRONG = {**RIGHT, "code": "def f(x):\n    return x + 2 if x > 2 else x + 1"}
-SLEEPS = {**RIGHT, "code": "import ctypes, time\nctypes.CDLL(None).prctl(15, b'hostile')\ndef f(x):\n    time.sleep(60)"}
+SLEEPS = {
+    **RIGHT,
+    "code": (
+        "import ctypes, time\nctypes.CDLL(None).prctl(15, b'hostile')\ndef f(x):\n"
+        "    time.sleep(60)"
+    ),
+}
 
 
 @pytest.fixture
@@ -47,7 +54,11 @@ def zygotes(sandbox):
     """The processes of a sandbox, on this machine."""
     if os.getuid() == 0:
         return set(processes(uid_of(sandbox)))
-    return {pid for pid, name in processes(os.getuid()).items() if name.startswith("python") and pid != os.getpid()}
+    return {
+        pid
+        for pid, name in processes(os.getuid()).items()
+        if name.startswith("python") and pid != os.getpid()
+    }
 
 
 def eventually(true, seconds=10.0):
@@ -65,11 +76,14 @@ def test_a_right_program_passes_and_a_wrong_one_fails_where_it_is_wrong(sandbox)
 
 
 VALUES = [
-    "None", "True", "-7", "2**200", "1.5", "float('inf')", "'ä\\u2028'", "[1, [2, (3,)]]", "{'a': {1: {2}}}", "frozenset({1})",
-    "b'ab'", "bytearray(b'x')", "1+2j", "range(3, 9, 2)", "{(1, 2): [3]}", "__import__('decimal').Decimal('1.10')",
+    "None", "True", "-7", "2**200", "1.5", "float('inf')", "'ä\\u2028'", "[1, [2, (3,)]]",
+    "{'a': {1: {2}}}", "frozenset({1})",
+    "b'ab'", "bytearray(b'x')", "1+2j", "range(3, 9, 2)", "{(1, 2): [3]}",
+    "__import__('decimal').Decimal('1.10')",
     "__import__('fractions').Fraction(1, 3)", "__import__('datetime').date(2026, 11, 15)",
     "__import__('datetime').timedelta(1, 2, 3)",
-    "__import__('collections').deque([1, 2])", "__import__('collections').Counter('aab')", "{}", "[]", "()", "set()",
+    "__import__('collections').deque([1, 2])", "__import__('collections').Counter('aab')", "{}",
+    "[]", "()", "set()",
 ]  # fmt: skip
 
 
@@ -77,7 +91,9 @@ def test_values_cross_as_what_they_are(sandbox):
     code = "def f(n):\n    return [" + ", ".join(VALUES) + "][n]\ndef same(x):\n    return x"
     prelude = "expected = [" + ", ".join(VALUES) + "]"
     tests = [f"assert f({n}) == expected[{n}] == same(expected[{n}])" for n in range(len(VALUES))]
-    assert verdict(sandbox, {"code": code, "tests": tests, "prelude": prelude})["faults"] == [""] * len(VALUES)
+    assert verdict(sandbox, {"code": code, "tests": tests, "prelude": prelude})["faults"] == [
+        ""
+    ] * len(VALUES)
 
 
 def test_tests_may_use_objects_iterators_errors_and_arguments_that_change(sandbox):
@@ -94,10 +110,19 @@ def bad(x): raise ValueError(f"no {x}")
 """
     tests = [
         "a = Account(3)\nassert a.add(4).held == 7 and len(a) == 3 and a[4] == 8",
-        "assert list(squares(4)) == [0, 1, 4, 9]\ns = squares(3)\nassert next(s) == 0 and next(s) == 1",
-        "s = squares(1)\nnext(s)\ntry:\n    next(s)\n    assert False\nexcept StopIteration:\n    pass",
+        (
+            "assert list(squares(4)) == [0, 1, 4, 9]\ns = squares(3)\n"
+            "assert next(s) == 0 and next(s) == 1"
+        ),
+        (
+            "s = squares(1)\nnext(s)\ntry:\n    next(s)\n    assert False\n"
+            "except StopIteration:\n    pass"
+        ),
         "xs = [1]\nput(xs)\nassert xs == [1, 4]",
-        "try:\n    bad(3)\n    assert False\nexcept ValueError as error:\n    assert str(error) == 'no 3'",
+        (
+            "try:\n    bad(3)\n    assert False\nexcept ValueError as error:\n"
+            "    assert str(error) == 'no 3'"
+        ),
     ]
     found = verdict(sandbox, {"code": code, "tests": tests})
     assert (found["faults"], found["guarantee"]) == ([""] * 5, "values")
@@ -105,7 +130,13 @@ def bad(x): raise ValueError(f"no {x}")
 
 def test_tests_that_hand_functions_over_run_inside_and_say_so(sandbox):
     code = "def apply(f, x):\n    return f(x)"
-    found = verdict(sandbox, {"code": code, "tests": ["assert apply(lambda x: x + 1, 2) == 3", "assert apply(abs, -1) == 2"]})
+    found = verdict(
+        sandbox,
+        {
+            "code": code,
+            "tests": ["assert apply(lambda x: x + 1, 2) == 3", "assert apply(abs, -1) == 2"],
+        },
+    )
     assert (found["faults"][0], found["guarantee"]) == ("", "inside")
     assert found["faults"][1].startswith("AssertionError")
     swallowed = "try:\n    apply(lambda x: x, 2)\nexcept Exception:\n    pass"
@@ -118,22 +149,38 @@ def test_scripts_are_judged_by_what_they_print(sandbox):
         "a, b = map(int, input().split())\nprint(a + b)",
         "import sys\na, b = map(int, sys.stdin.read().split())\nsys.stdout.write(f'{a + b}')",
         "import os\na, b = map(int, open(0).read().split())\nos.write(1, b'%d' % (a + b))",
-        "import subprocess\na, b = map(int, input().split())\nsubprocess.run(['echo', str(a + b)])\nraise SystemExit",
+        (
+            "import subprocess\na, b = map(int, input().split())\n"
+            "subprocess.run(['echo', str(a + b)])\nraise SystemExit"
+        ),
     ):
-        assert verdict(sandbox, {"code": code, "cases": cases})["faults"] == ["", "another output"], code
-    assert verdict(sandbox, {"code": "exit(3)", "cases": cases})["faults"][0].startswith("RuntimeError: it ended with status 3")
-    assert "bytes were printed" in verdict(sandbox, {"code": "print('x' * 2_000_000)", "cases": cases})["faults"][0]
+        assert verdict(sandbox, {"code": code, "cases": cases})["faults"] == [
+            "",
+            "another output",
+        ], code
+    assert verdict(sandbox, {"code": "exit(3)", "cases": cases})["faults"][0].startswith(
+        "RuntimeError: it ended with status 3"
+    )
+    assert (
+        "bytes were printed"
+        in verdict(sandbox, {"code": "print('x' * 2_000_000)", "cases": cases})["faults"][0]
+    )
 
 
 @pytest.mark.parametrize(
     ("test", "runs_text"),
     [
-        ("assert eval(f(1)) == 2", True), ("exec(f(1))", True), ("import pickle\npickle.loads(f(1))", True),
-        ("from subprocess import run\nrun(f(1))", True), ("import os\nos.system(f(1))", True), ("getattr(str, f(1))()", True),
+        ("assert eval(f(1)) == 2", True), ("exec(f(1))", True),
+        ("import pickle\npickle.loads(f(1))", True),
+        ("from subprocess import run\nrun(f(1))", True), ("import os\nos.system(f(1))", True),
+        ("getattr(str, f(1))()", True),
         ("import importlib\nimportlib.import_module(f(1))", True), ("globals()[f(1)]()", True),
-        ("compile(f(1), '', 'exec')", True), ("from typing import get_type_hints\nassert get_type_hints(f)", True),
-        ("import json\nassert json.loads(f(1)) == 2", False), ("import re\nassert re.compile('a').match(f(1))", False),
-        ("assert getattr(f(1), 'x') == 2", False), ("import math\nassert math.isclose(f(1), 2)", False),
+        ("compile(f(1), '', 'exec')", True),
+        ("from typing import get_type_hints\nassert get_type_hints(f)", True),
+        ("import json\nassert json.loads(f(1)) == 2", False),
+        ("import re\nassert re.compile('a').match(f(1))", False),
+        ("assert getattr(f(1), 'x') == 2", False),
+        ("import math\nassert math.isclose(f(1), 2)", False),
     ],
 )  # fmt: skip
 def test_tests_that_run_text_are_found(test, runs_text):
@@ -152,7 +199,8 @@ def test_names_are_what_only_the_program_can_define():
 @pytest.mark.parametrize(
     "program",
     [
-        {"code": "x"}, {"code": 3, "tests": ["assert 1"]}, {**RIGHT, "cases": [("", "")]}, {**RIGHT, "tests": ["assert ("]},
+        {"code": "x"}, {"code": 3, "tests": ["assert 1"]}, {**RIGHT, "cases": [("", "")]},
+        {**RIGHT, "tests": ["assert ("]},
         {**RIGHT, "tests": ["return 3"]}, {**RIGHT, "other": 1}, {**RIGHT, "names": "f"},
         {**RIGHT, "names": [3]}, {**RIGHT, "tests": ["\0"]},
     ],
@@ -164,16 +212,22 @@ def test_mistakes_of_a_task_are_its_authors(program):
 
 def test_many_threads_and_more_problems_than_judges_are_kept(sandbox):
     def program(n):
-        return {"code": f"def f(x):\n    return x + {n % 3}", "tests": [f"assert f({n}) == {n + 1}"]}
+        return {
+            "code": f"def f(x):\n    return x + {n % 3}",
+            "tests": [f"assert f({n}) == {n + 1}"],
+        }
 
     async def all_at_once():
         return await asyncio.gather(*(sandbox.execute(program(n)) for n in range(3 * judges.MOST)))
 
-    assert [found["passed"] for found in asyncio.run(all_at_once())] == [n % 3 == 1 for n in range(3 * judges.MOST)]
+    assert [found["passed"] for found in asyncio.run(all_at_once())] == [
+        n % 3 == 1 for n in range(3 * judges.MOST)
+    ]
 
 
 def test_two_programs_at_once_do_not_see_each_other(sandbox):
-    """One leaves traces wherever it may and waits; the other, meanwhile, is right only if it finds one."""
+    """One leaves traces wherever it may and waits; the other, meanwhile, is right only if it finds
+    one."""
     traces = """
 import os, time
 PLACES = [f"{place}/trace" for place in ("/tmp", "/dev/shm", "/run", "/var/tmp", "/dev/pts", os.getcwd())]
@@ -187,12 +241,19 @@ def seen():
         try: os.kill(pid, 0); others += pid != os.getpid()
         except OSError: pass
     return others or any(map(os.path.exists, PLACES))
-"""
+"""  # noqa: E501
     leaves = {
-        "code": traces + "def f(x):\n    leave()\n    time.sleep(0.8)\n    return any(map(os.path.exists, PLACES))",
+        "code": traces
+        + (
+            "def f(x):\n    leave()\n    time.sleep(0.8)\n"
+            "    return any(map(os.path.exists, PLACES))"
+        ),
         "tests": ["assert f(1)"],
     }
-    looks = {"code": traces + "def f(x):\n    time.sleep(0.3)\n    return bool(seen())", "tests": ["assert f(1)"]}
+    looks = {
+        "code": traces + "def f(x):\n    time.sleep(0.3)\n    return bool(seen())",
+        "tests": ["assert f(1)"],
+    }
 
     async def both():
         return await asyncio.gather(sandbox.execute(leaves), sandbox.execute(looks))
@@ -207,7 +268,9 @@ def test_two_runs_at_once_share_nothing(sandbox):
             assert uid_of(sandbox) != uid_of(other)
 
         async def both():
-            return await asyncio.gather(*(each.execute(RIGHT) for each in (sandbox, other) for _ in range(4)))
+            return await asyncio.gather(
+                *(each.execute(RIGHT) for each in (sandbox, other) for _ in range(4))
+            )
 
         assert all(found["passed"] for found in asyncio.run(both()))
     finally:
@@ -268,7 +331,9 @@ def test_a_timeout_by_the_clock_counts_only_the_second_time_and_alone(sandbox, m
         try:
             tried.append((trial.code, list(running)))
             time.sleep(0.2)
-            if trial.code == "twice" or (trial.code == "once" and sum(code == "once" for code, _ in tried) == 1):
+            if trial.code == "twice" or (
+                trial.code == "once" and sum(code == "once" for code, _ in tried) == 1
+            ):
                 raise Doubtful("no answer in time", late)
             return Verdict(("", ""))
         finally:
@@ -277,7 +342,9 @@ def test_a_timeout_by_the_clock_counts_only_the_second_time_and_alone(sandbox, m
     monkeypatch.setattr(executor, "judged", judged)
 
     async def all_at_once():
-        return await asyncio.gather(*(sandbox.execute({**RIGHT, "code": code}) for code in ("twice", "once", "a", "b", "c")))
+        return await asyncio.gather(
+            *(sandbox.execute({**RIGHT, "code": code}) for code in ("twice", "once", "a", "b", "c"))
+        )
 
     found = asyncio.run(all_at_once())
     assert [each["passed"] for each in found] == [False, True, True, True, True]
@@ -290,7 +357,12 @@ def test_under_load_a_wall_timeout_is_repeated(monkeypatch):
     sandbox = Sandbox(limits=Limits(wall=3.0), jobs=2)
     hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(6)]
     try:
-        needs = {**RIGHT, "code": "import time\nwhile time.process_time() < 0.2: pass\ndef f(x):\n    return x + 1"}
+        needs = {
+            **RIGHT,
+            "code": (
+                "import time\nwhile time.process_time() < 0.2: pass\ndef f(x):\n    return x + 1"
+            ),
+        }
         assert verdict(sandbox, needs)["passed"]
     finally:
         for each in hogs:
@@ -384,14 +456,19 @@ def fake(folder, name, text):
     ("script", "words"),
     [
         (None, "not installed"), ("#!/bin/sh\necho no rights >&2\nexit 1\n", "no rights"),
-        ("#!/bin/sh\necho rubbish and more rubbish\nexec cat >/dev/null\n", "did not start"), ("#!/nowhere\n", "did not start"),
+        ("#!/bin/sh\necho rubbish and more rubbish\nexec cat >/dev/null\n", "did not start"),
+        ("#!/nowhere\n", "did not start"),
         ("\x7fELF nonsense", "did not start"), ("#!/bin/sh\nkill -9 $$\n", "did not start"),
     ],
 )  # fmt: skip
-def test_a_missing_or_broken_bubblewrap_is_an_error_with_its_remedy(tmp_path, monkeypatch, script, words):
+def test_a_missing_or_broken_bubblewrap_is_an_error_with_its_remedy(
+    tmp_path, monkeypatch, script, words
+):
     if script is not None:
         fake(tmp_path, "bwrap", script)
-    monkeypatch.setattr(kinds.shutil, "which", lambda name: str(tmp_path / name) if script is not None else None)
+    monkeypatch.setattr(
+        kinds.shutil, "which", lambda name: str(tmp_path / name) if script is not None else None
+    )
     sandbox = Sandbox(jobs=1)
     with pytest.raises(SandboxError, match=words) as caught:
         verdict(sandbox, RIGHT)
@@ -435,7 +512,8 @@ def f(x):
 def test_a_group_that_cannot_be_entered_is_none(tmp_path):
     folder = tmp_path / "memory"
     folder.mkdir()
-    assert cgroups.limited_group(1 << 30, tmp_path, "4:memory:/\n") is None  # a folder, but no control group
+    # a folder, but no control group
+    assert cgroups.limited_group(1 << 30, tmp_path, "4:memory:/\n") is None
     assert list(folder.iterdir()) == []
     assert cgroups.limited_group(1 << 30, tmp_path / "nowhere", "0::/\n") is None
     assert cgroups.limited_group(1 << 30, tmp_path, "7:cpu:/\n") is None
@@ -449,7 +527,8 @@ def test_a_full_disk_or_no_descriptors_are_errors_of_the_machine(monkeypatch):
 
     async def short_of_everything():
         with monkeypatch.context() as patch:
-            patch.setattr(process.tempfile, "_get_default_tempdir", full)  # nothing here needs a file
+            # nothing here needs a file
+            patch.setattr(process.tempfile, "_get_default_tempdir", full)
             patch.setattr(process.tempfile, "tempdir", "/nowhere")
             assert (await sandbox.execute(RIGHT))["passed"]
             patch.setattr(process.socket, "socketpair", full)
@@ -471,7 +550,9 @@ def test_no_place_for_a_bare_programs_folder_is_an_error_of_the_machine(monkeypa
 
 def test_the_flat_form_judges_too(monkeypatch):
     monkeypatch.setattr(
-        executor, "started", lambda choice, limits, group: executor.tried_out(Bubblewrap(nested=False), limits, group)
+        executor,
+        "started",
+        lambda choice, limits, group: executor.tried_out(Bubblewrap(nested=False), limits, group),
     )
     sandbox = Sandbox(jobs=2)
     assert [verdict(sandbox, each)["passed"] for each in (RIGHT, WRONG)] == [True, False]
@@ -491,9 +572,13 @@ def test_bare_works_is_marked_and_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(process.tempfile, "tempdir", str(tmp_path))
     sandbox = Sandbox("none", jobs=1)
     assert [verdict(sandbox, each)["passed"] for each in (RIGHT, WRONG)] == [True, False]
-    daemon = "import ctypes, os, time\nctypes.CDLL(None).prctl(15, b'hostile-bare')\nopen('kept', 'w').close()\n"
+    daemon = (
+        "import ctypes, os, time\nctypes.CDLL(None).prctl(15, b'hostile-bare')\n"
+        "open('kept', 'w').close()\n"
+    )
     daemon += (
-        "if os.fork() == 0:\n    os.setsid()\n    if os.fork(): os._exit(0)\n    time.sleep(60)\ndef f(x):\n    return x + 1"
+        "if os.fork() == 0:\n    os.setsid()\n    if os.fork(): os._exit(0)\n    time.sleep(60)\n"
+        "def f(x):\n    return x + 1"
     )
     assert verdict(sandbox, {**RIGHT, "code": daemon})["passed"]
     assert not processes(os.getuid(), "hostile-bare")
@@ -510,7 +595,8 @@ tempfile.tempdir = {str(tmp_path)!r}
 asyncio.run(Sandbox("none", jobs=1).execute({SLEEPS!r}))
 """
     with subprocess.Popen([sys.executable, "-c", code]) as host:
-        assert eventually(lambda: len(list(tmp_path.iterdir())) == 2)  # the program's and the judge's
+        # the program's and the judge's
+        assert eventually(lambda: len(list(tmp_path.iterdir())) == 2)
         time.sleep(0.5)
         host.kill()
     assert eventually(lambda: list(tmp_path.iterdir()) == [])
@@ -523,12 +609,18 @@ def test_modules_sent_inside_need_nothing_but_the_standard_library():
 
 
 def test_a_program_cannot_have_itself_killed_to_stop_the_run(sandbox):
-    code = "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (1, 1))\ndef answer(x):\n    while True: pass"
+    code = (
+        "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (1, 1))\ndef answer(x):\n"
+        "    while True: pass"
+    )
     found = asyncio.run(sandbox.execute({"code": code, "tests": ["assert answer(1) == 1"]}))
-    assert found["faults"][0].startswith(("ValueError", "PermissionError"))  # it may not set that limit
+    # it may not set that limit
+    assert found["faults"][0].startswith(("ValueError", "PermissionError"))
 
 
 def test_only_line_feeds_end_lines(sandbox):
     for wrong in ("\\x0c", "\\u2028", "\\x1c"):
-        found = asyncio.run(sandbox.execute({"code": f"print('a{wrong}b')", "cases": [("", "a\nb")]}))
+        found = asyncio.run(
+            sandbox.execute({"code": f"print('a{wrong}b')", "cases": [("", "a\nb")]})
+        )
         assert not found["passed"]

@@ -1,4 +1,5 @@
-"""The filter on system calls: its program interpreted step by step for both machines, and live on this one."""
+"""The filter on system calls: its program interpreted step by step for both machines, and live on
+this one."""
 
 import errno
 import struct
@@ -26,7 +27,13 @@ def verdict(machine, number, arguments=(), audit=None, role="program"):
     """What the kernel would do with a call: a small interpreter of the filter's language."""
     program = list(struct.iter_unpack("HBBI", filtering(role, machine)))
     words = [*arguments, *[0] * (6 - len(arguments))]
-    call = struct.pack("<IIQ6Q", number & 0xFFFFFFFF, audit if audit is not None else MACHINES[machine][0], 0, *words)
+    call = struct.pack(
+        "<IIQ6Q",
+        number & 0xFFFFFFFF,
+        audit if audit is not None else MACHINES[machine][0],
+        0,
+        *words,
+    )
     at, held = 0, 0
     while True:
         code, then, otherwise, value = program[at]
@@ -39,7 +46,11 @@ def verdict(machine, number, arguments=(), audit=None, role="program"):
         elif code == seccomp.RETURN:
             return value
         else:
-            true = {seccomp.EQUAL: held == value, seccomp.ANY_BIT: bool(held & value), seccomp.FROM: held >= value}[code]
+            true = {
+                seccomp.EQUAL: held == value,
+                seccomp.ANY_BIT: bool(held & value),
+                seccomp.FROM: held >= value,
+            }[code]
             at += then if true else otherwise
 
 
@@ -61,7 +72,8 @@ def test_refused_calls_are_refused_new_ones_do_not_exist_and_all_others_pass(mac
     tables = [REFUSED] if role == "shell" else [REFUSED, NOT_IN_PROGRAMS]
     refused = {numbers[column] for table in tables for numbers in table.values()} - {None}
     for number in [*range(600), 0x3FFFFFFF]:
-        found = verdict(machine, number, (1, 1), role=role)  # a stream of local sockets, no flags, a limit but that of time
+        # a stream of local sockets, no flags, a limit but that of time
+        found = verdict(machine, number, (1, 1), role=role)
         if number in refused:
             assert found == FORBIDDEN, number
         elif number == MACHINES[machine][3] or number > NEWEST:
@@ -73,14 +85,20 @@ def test_refused_calls_are_refused_new_ones_do_not_exist_and_all_others_pass(mac
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_no_number_is_given_twice(machine):
     both = [each for table in (REFUSED, NOT_IN_PROGRAMS) for each in table.values()]
-    numbers = [each[MACHINES[machine][1]] for each in both if each[MACHINES[machine][1]] is not None]
+    numbers = [
+        each[MACHINES[machine][1]] for each in both if each[MACHINES[machine][1]] is not None
+    ]
     assert len(numbers) == len(set(numbers))
     assert max(numbers) <= NEWEST
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_calls_of_other_machines_end_the_program(machine):
-    for audit in {each[0] for each in MACHINES.values()} - {MACHINES[machine][0]} | {0x40000003, 0x40000028, 0}:
+    for audit in {each[0] for each in MACHINES.values()} - {MACHINES[machine][0]} | {
+        0x40000003,
+        0x40000028,
+        0,
+    }:
         assert verdict(machine, 0, audit=audit) == KILL
     for number in (0x40000000, 0x40000000 + 59, 0x40000000 + 520, -1, 0x7FFFFFFF):
         assert verdict(machine, number) == KILL
@@ -98,8 +116,15 @@ def test_clone_makes_threads_and_processes_but_no_namespaces(machine):
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_pairs_of_sockets_are_local_and_no_terminal_is_written_for(machine):
     *_, ioctl, socketpair = MACHINES[machine]
-    assert [verdict(machine, socketpair, (family, 1)) for family in (1, 2, 16, 30)] == [ALLOW, *[FORBIDDEN] * 3]
-    assert [verdict(machine, ioctl, (0, word)) for word in (0x5401, 0x5412, 0x541C)] == [ALLOW, FORBIDDEN, FORBIDDEN]
+    assert [verdict(machine, socketpair, (family, 1)) for family in (1, 2, 16, 30)] == [
+        ALLOW,
+        *[FORBIDDEN] * 3,
+    ]
+    assert [verdict(machine, ioctl, (0, word)) for word in (0x5401, 0x5412, 0x541C)] == [
+        ALLOW,
+        FORBIDDEN,
+        FORBIDDEN,
+    ]
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
@@ -123,8 +148,10 @@ def test_a_program_sets_no_time_and_nothing_for_others(machine):
     assert verdict(machine, own, (time, somewhere)) == FORBIDDEN
     assert verdict(machine, own, (stack, somewhere)) == ALLOW
     for pid, which, new, wanted in (
-        (0, time, 0, ALLOW), (7, time, 0, ALLOW), (0, stack, somewhere, ALLOW), (0, stack, high, ALLOW),
-        (0, time, somewhere, FORBIDDEN), (0, time, high, FORBIDDEN), (7, stack, somewhere, FORBIDDEN),
+        (0, time, 0, ALLOW), (7, time, 0, ALLOW), (0, stack, somewhere, ALLOW),
+        (0, stack, high, ALLOW),
+        (0, time, somewhere, FORBIDDEN), (0, time, high, FORBIDDEN),
+        (7, stack, somewhere, FORBIDDEN),
         (7, stack, high, FORBIDDEN),
     ):  # fmt: skip
         assert verdict(machine, anybodys, (pid, which, new)) == wanted, (pid, which, new)

@@ -1,4 +1,5 @@
-"""A persistent shell: its state, its limits, what it must not reach, and checks that a model cannot influence."""
+"""A persistent shell: its state, its limits, what it must not reach, and checks that a model cannot
+influence."""
 
 import asyncio
 import os
@@ -71,7 +72,10 @@ def gone(marker, seconds=10.0):
 
 
 def test_state_stays_from_command_to_command():
-    commands = ["cd /tmp; X=5; f() { echo f$1; }; alias hi='echo hi'; echo y > file", "echo $X $PWD; f 1; hi; cat file"]
+    commands = [
+        "cd /tmp; X=5; f() { echo f$1; }; alias hi='echo hi'; echo y > file",
+        "echo $X $PWD; f 1; hi; cat file",
+    ]
     assert said(*commands) == ["", "5 /tmp\nf1\nhi\ny\n"]
 
 
@@ -109,12 +113,19 @@ def test_background_jobs_go_on_and_what_they_write_comes_later():
 )
 def test_a_command_and_what_it_writes(command, output, status):
     result, after = ran(command, "echo still here")
-    assert result == {"output": output, "status": status, "cut": False, "timed_out": False, "restarted": ""}
+    assert result == {
+        "output": output,
+        "status": status,
+        "cut": False,
+        "timed_out": False,
+        "restarted": "",
+    }
     assert after["output"] == "still here\n"
 
 
 @pytest.mark.parametrize(
-    "command", ["echo 'a", 'echo "a', "if true; then", "echo $(", "cat <<E\nx", "}", "a() {", "((", "echo `x"]
+    "command",
+    ["echo 'a", 'echo "a', "if true; then", "echo $(", "cat <<E\nx", "}", "a() {", "((", "echo `x"],
 )
 def test_a_command_that_is_not_whole_does_not_swallow_the_next(command):
     result, after = ran("X=kept", command, "echo $X")[1:]
@@ -138,7 +149,14 @@ def test_a_shell_that_is_killed_is_started_anew():
 
 
 @pytest.mark.parametrize(
-    "command", ["sleep 100", "while :; do :; done", "sleep 100 | cat", "sh -c 'trap \"\" INT; sleep 100'", "setsid -w sleep 100"]
+    "command",
+    [
+        "sleep 100",
+        "while :; do :; done",
+        "sleep 100 | cat",
+        "sh -c 'trap \"\" INT; sleep 100'",
+        "setsid -w sleep 100",
+    ],
 )
 def test_a_command_out_of_time_is_ended_and_the_shell_is_not(command):
     async def act(shell):
@@ -151,7 +169,10 @@ def test_a_command_out_of_time_is_ended_and_the_shell_is_not(command):
     assert after["output"].splitlines() == ["kept", "1", "1"]
 
 
-@pytest.mark.parametrize("command", ["trap '' INT; while :; do :; done", "kill -STOP $$", "exec sleep 100", "builtin() { :; }"])
+@pytest.mark.parametrize(
+    "command",
+    ["trap '' INT; while :; do :; done", "kill -STOP $$", "exec sleep 100", "builtin() { :; }"],
+)
 def test_a_shell_that_does_not_come_back_is_started_anew(command):
     result, after = ran(command, "echo here", timeout=0.7)
     assert result["timed_out"]
@@ -160,14 +181,18 @@ def test_a_shell_that_does_not_come_back_is_started_anew(command):
 
 
 def test_a_command_may_be_long_but_not_too_long():
-    long, too_long, after = ran(f"echo {'a' * 300_000} | wc -c", "echo " + "a" * (1 << 20), "echo on")
+    long, too_long, after = ran(
+        f"echo {'a' * 300_000} | wc -c", "echo " + "a" * (1 << 20), "echo on"
+    )
     assert long["output"] == "300001\n"
     assert too_long["status"] == 126
     assert after["output"] == "on\n"
 
 
 def test_of_much_output_the_beginning_and_the_end_are_kept():
-    flood, endless, after = ran("echo first; seq 1000000; echo last", "timeout 1 yes", "echo on", output=2000)
+    flood, endless, after = ran(
+        "echo first; seq 1000000; echo last", "timeout 1 yes", "echo on", output=2000
+    )
     assert flood["cut"]
     assert flood["output"].startswith("first\n1\n")
     assert flood["output"].endswith("1000000\nlast\n")
@@ -178,7 +203,10 @@ def test_of_much_output_the_beginning_and_the_end_are_kept():
 
 def test_what_a_command_starts_cannot_say_that_it_has_ended():
     look = "for fd in /proc/self/fd/*; do readlink $fd; done | grep -c socket"
-    forge = "for fd in $(seq 3 255); do echo 'x 0' >&$fd; done 2>/dev/null; for f in /proc/$PPID/fd/*; do echo 'x 0' > $f; done"
+    forge = (
+        "for fd in $(seq 3 255); do echo 'x 0' >&$fd; done 2>/dev/null; for f in "
+        "/proc/$PPID/fd/*; do echo 'x 0' > $f; done"
+    )
     first, _, third = ran(look, f"sh -c {forge!r} 2>/dev/null", "sleep 0.2; echo honest")
     assert first["output"] == "0\n"
     assert third["output"] == "honest\n"
@@ -193,9 +221,20 @@ def test_places_to_write_are_private_and_programs_cannot_be_replaced():
     results = ran(*[f"echo x > {place}/{name} && cat {place}/{name}" for place in places])
     assert [result["output"] for result in results] == ["x\n"] * len(places)
     assert not [place for place in places if os.path.exists(f"{place}/{name}")]
-    sealed = ["/usr/bin", "/bin", "/lib", "/lib64", "/etc/alternatives", "/usr/local/lib", "/usr/lib", "/dev", "/proc"]
+    sealed = [
+        "/usr/bin",
+        "/bin",
+        "/lib",
+        "/lib64",
+        "/etc/alternatives",
+        "/usr/local/lib",
+        "/usr/lib",
+        "/dev",
+        "/proc",
+    ]
     results = ran(
-        *[f"echo x > {place}/{name}" for place in sealed], "rm -rf /lib64; rm /bin; mv /etc /x; mv /lib64 /y; ls / | wc -l"
+        *[f"echo x > {place}/{name}" for place in sealed],
+        "rm -rf /lib64; rm /bin; mv /etc /x; mv /lib64 /y; ls / | wc -l",
     )
     assert all(result["status"] for result in results[:-1])
     assert int(results[-1]["output"].splitlines()[-1]) >= 15
@@ -205,7 +244,8 @@ def test_places_to_write_are_private_and_programs_cannot_be_replaced():
 def test_there_are_several_users():
     results = ran(
         "useradd -m -s /bin/bash bob && groupadd team && usermod -aG team bob && id bob",
-        "echo x > /root/s; chmod 600 /root/s; touch /tmp/f; chown bob:team /tmp/f; chmod 640 /tmp/f; stat -c '%U %G %a' /tmp/f",
+        "echo x > /root/s; chmod 600 /root/s; touch /tmp/f; chown bob:team /tmp/f; chmod 640 "
+        "/tmp/f; stat -c '%U %G %a' /tmp/f",
         "su bob -c 'id -un; cat /root/s; echo x > ~/own && cat ~/own; kill -9 1'",
         "echo bob:word | chpasswd && grep -c '^bob:[$]' /etc/shadow",
         "su bob -c 'cat /etc/shadow'; userdel -r bob; ls /home",
@@ -224,7 +264,9 @@ def test_there_are_several_users():
 
 def test_a_view_says_whether_it_has_several_users():
     async def act(shell):
-        return shell.users, await shell.run("id -u; touch /tmp/f; chown 1000 /tmp/f && echo changed")
+        return shell.users, await shell.run(
+            "id -u; touch /tmp/f; chown 1000 /tmp/f && echo changed"
+        )
 
     users, result = within(act)
     assert users == IS_ROOT
@@ -247,7 +289,9 @@ def test_the_network_is_not_reached():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         results = ran(
-            f"exec 3<>/dev/tcp/127.0.0.1/{port}", "python3 -c 'import socket; socket.socket()'", "cat /proc/net/dev | wc -l"
+            f"exec 3<>/dev/tcp/127.0.0.1/{port}",
+            "python3 -c 'import socket; socket.socket()'",
+            "cat /proc/net/dev | wc -l",
         )
         server.settimeout(0.1)
         with pytest.raises(TimeoutError):
@@ -261,17 +305,24 @@ def test_nothing_of_this_machine_is_seen(tmp_path, monkeypatch):
     monkeypatch.setenv("PLANTED_KEY", "planted-secret")
     (tmp_path / "file").write_text("planted-secret")
     commands = [
-        f"cat {tmp_path}/file", "env; cat /proc/*/environ | tr '\\0' '\\n'", "ls /proc | grep -c '^[0-9]'; ls /home /root",
-        "cat /proc/1/environ", "ls -l /proc/1/fd /proc/1/root /proc/1/cwd/", "cat /proc/1/mem", "cat /proc/*/cmdline",
-        "echo x > /proc/sys/kernel/core_pattern; echo x > /proc/sysrq-trigger; cat /proc/kcore /proc/kmsg /dev/mem",
-        "mount -t tmpfs x /mnt || umount /etc/ld.so.preload || unshare -r true || nsenter -t 1 -m true || chroot / true",
+        f"cat {tmp_path}/file", "env; cat /proc/*/environ | tr '\\0' '\\n'",
+        "ls /proc | grep -c '^[0-9]'; ls /home /root",
+        "cat /proc/1/environ", "ls -l /proc/1/fd /proc/1/root /proc/1/cwd/", "cat /proc/1/mem",
+        "cat /proc/*/cmdline",
+        "echo x > /proc/sys/kernel/core_pattern; echo x > /proc/sysrq-trigger; cat /proc/kcore /proc/kmsg /dev/mem",  # noqa: E501
+        "mount -t tmpfs x /mnt || umount /etc/ld.so.preload || unshare -r true || nsenter -t 1 -m true || chroot / true",  # noqa: E501
         "mknod /tmp/m b 254 0",
         f"kill -9 {os.getpid()}; kill -9 1; kill -INT 1; kill -STOP 1",
     ]  # fmt: skip
     results = ran(*commands, "echo alive")
-    assert not [result["output"] for result in results if "planted" in result["output"] or "PLANTED" in result["output"]]
+    assert not [
+        result["output"]
+        for result in results
+        if "planted" in result["output"] or "PLANTED" in result["output"]
+    ]
     assert results[0]["status"]
-    assert results[2]["output"].splitlines()[0] in ("3", "4")  # keeper, shell, ls, and grep if it was there in time
+    # keeper, shell, ls, and grep if it was there in time
+    assert results[2]["output"].splitlines()[0] in ("3", "4")
     for number in (3, 4, 5, 7, 8, 9):
         assert results[number]["status"], commands[number]
     assert "python" not in results[6]["output"]
@@ -291,7 +342,9 @@ def test_rights_are_few_and_cannot_grow():
 
 def test_a_fork_bomb_is_bounded_and_does_not_last():
     begun = time.monotonic()
-    bomb, after = ran(":(){ :|:& };:; sleep 100", "echo on", timeout=3.0, limits=replace(SHELL, processes=40))
+    bomb, after = ran(
+        ":(){ :|:& };:; sleep 100", "echo on", timeout=3.0, limits=replace(SHELL, processes=40)
+    )
     assert bomb["timed_out"] or bomb["restarted"] == "40 processes"
     assert after["output"].endswith("on\n")
     assert time.monotonic() - begun < 60
@@ -299,20 +352,31 @@ def test_a_fork_bomb_is_bounded_and_does_not_last():
 
 @pytest.mark.skipif(not IS_ROOT, reason="an ordinary user has one user inside")
 def test_the_bound_on_processes_holds_for_all_users_together():
-    code = "import os,time\nfor n in range(200):\n  if os.fork() == 0:\n    os.setuid(2000 + n); time.sleep(30)\ntime.sleep(30)"
+    code = (
+        "import os,time\nfor n in range(200):\n  if os.fork() == 0:\n"
+        "    os.setuid(2000 + n); time.sleep(30)\ntime.sleep(30)"
+    )
     results = ran(
-        f"python3 -c '{code}' 2>/dev/null & sleep 0.7; ls /proc | grep -c '^[0-9]'", limits=replace(SHELL, processes=40)
+        f"python3 -c '{code}' 2>/dev/null & sleep 0.7; ls /proc | grep -c '^[0-9]'",
+        limits=replace(SHELL, processes=40),
     )
     assert 20 < int(results[0]["output"].split()[-1]) <= 42
 
 
 PRIVATE = "x = []\nwhile True: x.append(bytearray(1 << 22))"
-SHARED = "import mmap\nx = [mmap.mmap(-1, 1 << 26) for _ in range(8)]\nfor m in x:\n  for i in range(0, 1 << 26, 4096): m[i] = 1"
+SHARED = (
+    "import mmap\nx = [mmap.mmap(-1, 1 << 26) for _ in range(8)]\nfor m in x:\n"
+    "  for i in range(0, 1 << 26, 4096): m[i] = 1"
+)
 
 
 @pytest.mark.parametrize("code", [PRIVATE, SHARED], ids=["private", "shared"])
 def test_a_memory_bomb_ends_itself(code):
-    bomb, after = ran(f"X=1; python3 -c '{code}'; echo survived", "echo on", limits=replace(SHELL, memory=128 * MB))
+    bomb, after = ran(
+        f"X=1; python3 -c '{code}'; echo survived",
+        "echo on",
+        limits=replace(SHELL, memory=128 * MB),
+    )
     assert bomb["restarted"] == "more than 128 MB of memory"
     assert "survived" not in bomb["output"]
     assert after["output"] == "on\n"
@@ -350,8 +414,13 @@ def test_a_full_disk_is_full_and_no_larger():
 
 def test_prepare_comes_before_the_model_and_leaves_its_state():
     async def act(shell):
-        first = await shell.prepare("echo $1 > /srv/given; (while :; do date >> /srv/log; echo noise; sleep 0.1; done) &", "a b")
-        second = await shell.prepare("open('/srv/second', 'w').write('from python\\n')", language="python")
+        first = await shell.prepare(
+            "echo $1 > /srv/given; (while :; do date >> /srv/log; echo noise; sleep 0.1; done) &",
+            "a b",
+        )
+        second = await shell.prepare(
+            "open('/srv/second', 'w').write('from python\\n')", language="python"
+        )
         seen = await shell.run("cat /srv/given /srv/second; sleep 0.3; wc -l < /srv/log")
         with pytest.raises(TaskError, match="before its first command"):
             await shell.prepare("true")
@@ -367,10 +436,14 @@ def test_prepare_comes_before_the_model_and_leaves_its_state():
 def test_a_check_sees_the_view_and_gives_output_and_status():
     async def act(shell):
         await shell.run("echo 42 > /tmp/answer; cd /tmp; Y=1")
-        good = await shell.check('[ "$(cat /tmp/answer)" = "$1" ] && echo "$2" [$Y] $PWD', "42", "it's so")
+        good = await shell.check(
+            '[ "$(cat /tmp/answer)" = "$1" ] && echo "$2" [$Y] $PWD', "42", "it's so"
+        )
         bad = await shell.check('[ "$(cat /tmp/answer)" = "$1" ]', "43")
         python = await shell.check(
-            "import sys; print(open('/tmp/answer').read(), sys.argv[1:]); sys.exit(5)", "x", language="python"
+            "import sys; print(open('/tmp/answer').read(), sys.argv[1:]); sys.exit(5)",
+            "x",
+            language="python",
         )
         late = await shell.check("sleep 100", timeout=0.3)
         return good, bad, python, late, await shell.run("echo $Y; pgrep -c sleep")
@@ -384,39 +457,49 @@ def test_a_check_sees_the_view_and_gives_output_and_status():
 
 
 POISONS = {
-    "functions and aliases": "cat() { echo forged; }; export -f cat; alias cat='echo forged'; enable -n echo; set -o noexec",
+    "functions and aliases": (
+        "cat() { echo forged; }; export -f cat; alias cat='echo forged'; enable -n "
+        "echo; set -o noexec"
+    ),
     "the path": """
         mkdir -p /tmp/b
         for d in /usr/local/bin /usr/local/sbin /tmp/b; do printf '#!/bin/sh\\necho forged\\n' > $d/cat; chmod +x $d/cat; done
-        export PATH=/tmp/b:$PATH""",
+        export PATH=/tmp/b:$PATH""",  # noqa: E501
     "start-up files": """
         for f in /root/.bashrc /root/.profile /root/.bash_profile /etc/profile /etc/bash.bashrc /etc/environment; do
             echo 'cat() { echo forged; }' >> $f
         done
-        export BASH_ENV=/root/.bashrc ENV=/root/.bashrc""",
+        export BASH_ENV=/root/.bashrc ENV=/root/.bashrc""",  # noqa: E501
     "libraries": """
         printf '#include <unistd.h>\\n__attribute__((constructor)) void f(void) { write(1, "forged", 6); }' > /tmp/e.c
         gcc -shared -fPIC -o /tmp/e.so /tmp/e.c
         echo /tmp/e.so > /etc/ld.so.preload; rm -f /etc/ld.so.cache; echo /tmp > /etc/ld.so.conf; ldconfig
-        export LD_PRELOAD=/tmp/e.so""",
+        export LD_PRELOAD=/tmp/e.so""",  # noqa: E501
     "programs": """
         cp /bin/echo /usr/bin/cat; ln -sf /bin/echo /etc/alternatives/awk
-        rm -rf /bin /lib64 /lib; mv /usr /usr2; mv /etc /etc2; mv /bin /bin2; mv /usr/local /tmp/local""",
+        rm -rf /bin /lib64 /lib; mv /usr /usr2; mv /etc /etc2; mv /bin /bin2; mv /usr/local /tmp/local""",  # noqa: E501
     "python": """
         for d in /etc/python3* /root/.local/lib/python3.11/site-packages /usr/local/lib/python3.11/dist-packages /root; do
             mkdir -p $d
             for n in sitecustomize usercustomize json; do echo 'print("forged")' > $d/$n.py; done
         done
-        export PYTHONPATH=/root""",
+        export PYTHONPATH=/root""",  # noqa: E501
     "perl": """
         for d in /etc/perl /usr/local/share/perl/5.36.0 /usr/local/lib/site_perl /root; do
             mkdir -p $d; echo 'print "forged"; 1;' > $d/strict.pm
         done
         export PERL5LIB=/root""",
     "a process that writes": "(while :; do echo forged > /tmp/answer; done) & disown; sleep 0.1",
-    "a process that kills": "(while :; do pkill -9 -f check; pkill -9 cat; done) & (while :; do kill -9 -1; done) & sleep 0.1",
-    "a process that hides": "setsid sh -c 'while :; do setsid sh -c \"echo forged > /tmp/answer\"; done' & sleep 0.1",
-    "its own settings": "exec 1>/tmp/o 2>&1; ulimit -n 5; umask 777; trap '' TERM INT CHLD; cd /tmp; rmdir /root",
+    "a process that kills": (
+        "(while :; do pkill -9 -f check; pkill -9 cat; done) & (while :; do kill -9 -1; "
+        "done) & sleep 0.1"
+    ),
+    "a process that hides": (
+        "setsid sh -c 'while :; do setsid sh -c \"echo forged > /tmp/answer\"; done' & sleep 0.1"
+    ),
+    "its own settings": (
+        "exec 1>/tmp/o 2>&1; ulimit -n 5; umask 777; trap '' TERM INT CHLD; cd /tmp; rmdir /root"
+    ),
 }
 CHECK = """
 set -u
@@ -454,9 +537,13 @@ def test_a_check_has_room_where_the_model_has_taken_it_all():
 
 def test_the_models_processes_go_on_after_a_check_and_those_of_the_check_do_not():
     async def act(shell):
-        await shell.run("(while :; do echo x >> /tmp/log; sleep 0.02; done) & sleep 50 & sleep 0.2; kill -STOP $!; sleep 0.2")
+        await shell.run(
+            "(while :; do echo x >> /tmp/log; sleep 0.02; done) & sleep 50 & sleep 0.2; kill "
+            "-STOP $!; sleep 0.2"
+        )
         await shell.check(
-            "sleep 60 & wc -l < /tmp/log > /tmp/before; sleep 0.3; cmp -s <(wc -l < /tmp/log) /tmp/before && echo still"
+            "sleep 60 & wc -l < /tmp/log > /tmp/before; sleep 0.3; cmp -s <(wc -l < /tmp/log) "
+            "/tmp/before && echo still"
         )
         await shell.run("a=$(wc -l < /tmp/log); sleep 0.3; b=$(wc -l < /tmp/log)")
         return await shell.run("[ $b -gt $a ] && echo goes on; ps -C sleep -o stat= -o args=")
@@ -474,7 +561,9 @@ def test_two_shells_at_once_know_nothing_of_each_other():
     async def whole():
         async with Shell() as one, Shell() as two:
             await asyncio.gather(one.run("X=1; echo 1 > /tmp/f"), two.run("X=2; echo 2 > /tmp/f"))
-            return await asyncio.gather(one.run("echo $X; cat /tmp/f"), two.run("echo $X; cat /tmp/f"))
+            return await asyncio.gather(
+                one.run("echo $X; cat /tmp/f"), two.run("echo $X; cat /tmp/f")
+            )
 
     assert [result["output"] for result in asyncio.run(whole())] == ["1\n1\n", "2\n2\n"]
 
@@ -571,24 +660,49 @@ def test_tasks_ask_for_shells_by_name():
     assert anew["users"] == IS_ROOT
 
 
-@pytest.mark.parametrize("wrong", [{"do": "play"}, {"shell": 3}, {"command": None}, {"code": "x"}, {"language": "bash"}])
+@pytest.mark.parametrize(
+    "wrong", [{"do": "play"}, {"shell": 3}, {"command": None}, {"code": "x"}, {"language": "bash"}]
+)
 def test_a_mistake_in_what_is_asked_is_its_authors(wrong):
     with pytest.raises(TaskError):
-        asyncio.run(Shells().execute({"kind": "shell", "shell": "m", "do": "run", "command": "true", **wrong}))
+        asyncio.run(
+            Shells().execute(
+                {"kind": "shell", "shell": "m", "do": "run", "command": "true", **wrong}
+            )
+        )
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not IS_ROOT, reason="this is that run")
 @pytest.mark.timeout(600)
 def test_all_of_this_as_an_ordinary_user():
-    """In a mount namespace of its own, where /root holds nothing but the interpreter and this checkout."""
-    kept = [place for place in {sys.base_prefix, sys.prefix, str(ROOT)} if place.startswith("/root/")]
+    """In a mount namespace of its own, where /root holds nothing but the interpreter and this
+    checkout."""
+    kept = [
+        place for place in {sys.base_prefix, sys.prefix, str(ROOT)} if place.startswith("/root/")
+    ]
     steps = ["set -e", "mount -t tmpfs tmpfs /mnt"]
     steps += [f"mkdir -p /mnt{place} && mount --bind {place} /mnt{place}" for place in kept]
     steps += ["mount -t tmpfs -o mode=755 tmpfs /root"]
     steps += [f"mkdir -p {place} && mount --bind /mnt{place} {place}" for place in kept]
-    inner = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(Path(__file__))]
-    steps += ["exec setpriv --reuid 54321 --regid 54321 --clear-groups env -i HOME=/tmp CI=1 PATH=/usr/bin:/bin "
+    inner = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        str(Path(__file__)),
+    ]
+    steps += ["exec setpriv --reuid 54321 --regid 54321 --clear-groups env -i HOME=/tmp CI=1 PATH=/usr/bin:/bin "  # noqa: E501
               "PYTHONDONTWRITEBYTECODE=1 " + " ".join(inner)]  # fmt: skip
-    done = subprocess.run(["unshare", "-m", "sh", "-c", "\n".join(steps)], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", "\n".join(steps)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]

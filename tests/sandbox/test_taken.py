@@ -1,4 +1,5 @@
-"""What a watcher reads of the processes that it watches: memory and time that somebody tries to hide."""
+"""What a watcher reads of the processes that it watches: memory and time that somebody tries to
+hide."""
 
 import os
 import subprocess
@@ -77,7 +78,9 @@ def test_time_of_real_children_is_seen():
         return pid
 
     def now():
-        return times.seconds({os.getpid(): (here := processes())[os.getpid()], **all_below(os.getpid(), here)})
+        return times.seconds(
+            {os.getpid(): (here := processes())[os.getpid()], **all_below(os.getpid(), here)}
+        )
 
     times = Times()
     before = now()
@@ -86,7 +89,9 @@ def test_time_of_real_children_is_seen():
 
 
 @pytest.mark.parametrize("clock", ["process_time", "monotonic"])
-def test_a_look_that_takes_too_long_counts_what_is_shared_as_often_as_it_is_held(monkeypatch, clock):
+def test_a_look_that_takes_too_long_counts_what_is_shared_as_often_as_it_is_held(
+    monkeypatch, clock
+):
     now = [0.0]
     read = []
 

@@ -1,4 +1,5 @@
-"""What ordinary programs use of the system works inside: the filter and the limits are in nobody's way."""
+"""What ordinary programs use of the system works inside: the filter and the limits are in nobody's
+way."""
 
 import asyncio
 
@@ -75,5 +76,7 @@ def sandbox():
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_it_works_inside(sandbox, name):
-    found = asyncio.run(sandbox.execute({"code": PROGRAMS[name], "tests": ["assert f(1) == 2", "assert f(5) == 6"]}))
+    found = asyncio.run(
+        sandbox.execute({"code": PROGRAMS[name], "tests": ["assert f(1) == 2", "assert f(5) == 6"]})
+    )
     assert found["faults"] == ["", ""]

@@ -1,4 +1,5 @@
-"""Kappa, alpha and judges against themselves: published values, values of other packages, properties, simulation."""
+"""Kappa, alpha and judges against themselves: published values, values of other packages,
+properties, simulation."""
 
 from random import Random
 
@@ -13,11 +14,17 @@ from parley.statistics.judge_bias import Judgement, retest, self_preference
 NA = None
 WEIGHTS = ("none", "linear", "quadratic")
 LEVELS = ("nominal", "ordinal", "interval")
-# Two raters' cases, and kappa by weights. Boyd's three values are as printed in Stata's manual; of the others the first is
-# printed, and scikit-learn gives the rest.
+# Two raters' cases, and kappa by weights. Boyd's three values are as printed in Stata's manual; of
+# the others the first is printed, and scikit-learn gives the rest.
 TABLES = {
-    "Boyd 1982, mammograms": ([[21, 12, 0, 0], [4, 17, 1, 0], [3, 9, 15, 2], [0, 0, 0, 1]], (0.4728, 0.5684, 0.6714)),
-    "Fleiss, Levin, Paik 2003, diagnoses": ([[75, 1, 4], [5, 4, 1], [0, 0, 10]], (0.6765, 0.7222, 0.7553)),
+    "Boyd 1982, mammograms": (
+        [[21, 12, 0, 0], [4, 17, 1, 0], [3, 9, 15, 2], [0, 0, 0, 1]],
+        (0.4728, 0.5684, 0.6714),
+    ),
+    "Fleiss, Levin, Paik 2003, diagnoses": (
+        [[75, 1, 4], [5, 4, 1], [0, 0, 10]],
+        (0.6765, 0.7222, 0.7553),
+    ),
     "Cohen 1968, diagnoses": ([[44, 5, 1], [7, 20, 3], [9, 5, 6]], (0.4915, 0.4737, 0.4545)),
 }
 # Krippendorff's worked example, by coder.
@@ -44,22 +51,31 @@ def units(*raters):
 @pytest.mark.parametrize("name", TABLES)
 def test_kappa_of_printed_tables(name):
     table, wanted = TABLES[name]
-    cases = [(i, j) for i, row in enumerate(table) for j, count in enumerate(row) for _ in range(count)]
-    found = [cohen_kappa(*zip(*cases, strict=True), range(len(table)), weights).value for weights in WEIGHTS]
+    cases = [
+        (i, j) for i, row in enumerate(table) for j, count in enumerate(row) for _ in range(count)
+    ]
+    found = [
+        cohen_kappa(*zip(*cases, strict=True), range(len(table)), weights).value
+        for weights in WEIGHTS
+    ]
     assert found == pytest.approx(wanted, abs=5e-5)
 
 
 def test_kappa_counts_categories_that_nobody_used():
     found = [cohen_kappa(FIRST, SECOND, TEN, weights).value for weights in WEIGHTS]
     assert found == pytest.approx([2 / 7, 0.675, 0.8847926267281107])
-    wide = cohen_kappa(["poor", "good", "poor"], ["poor", "good", "good"], ["poor", "fair", "good"], "quadratic")
+    wide = cohen_kappa(
+        ["poor", "good", "poor"], ["poor", "good", "good"], ["poor", "fair", "good"], "quadratic"
+    )
     assert wide.value == pytest.approx(0.4)
 
 
 def test_alpha_of_krippendorffs_example():
     found = [krippendorff_alpha(units(*WORKED), level) for level in LEVELS]
     assert [one.value for one in found] == pytest.approx([0.743, 0.815, 0.849], abs=5e-4)
-    assert [one.value for one in found] == pytest.approx([0.743421052631579, 0.8153875037548814, 0.8491071428571428])
+    assert [one.value for one in found] == pytest.approx(
+        [0.743421052631579, 0.8153875037548814, 0.8491071428571428]
+    )
     assert {(one.n, one.dropped) for one in found} == {(11, 1)}
 
 
@@ -79,7 +95,14 @@ def test_missing_ratings_are_dropped_in_pairs_and_counted():
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [([], []), ([NA, 1], [1, NA]), ([2, 2, 2], [2, 2, 2]), ([2, 2, 2], [1, 2, 3]), ([1], [2]), ([1, NA, 3], [1, 2, NA])],
+    [
+        ([], []),
+        ([NA, 1], [1, NA]),
+        ([2, 2, 2], [2, 2, 2]),
+        ([2, 2, 2], [1, 2, 3]),
+        ([1], [2]),
+        ([1, NA, 3], [1, 2, NA]),
+    ],
     ids=["nothing", "never both", "one category", "a constant rater", "one pair", "one pair left"],
 )
 def test_what_ratings_cannot_tell_is_unknown(first, second):
@@ -127,7 +150,9 @@ def test_kappa_is_symmetric_and_at_most_one(rows, weights):
     assert alike.value == (1 if len(set(first) - {NA}) > 1 else None)
 
 
-@given(columns, st.permutations(range(3)), st.sampled_from(LEVELS), st.randoms(use_true_random=False))
+@given(
+    columns, st.permutations(range(3)), st.sampled_from(LEVELS), st.randoms(use_true_random=False)
+)
 def test_alpha_does_not_ask_who_rated_or_in_what_order(rows, order, level, rng):
     found = krippendorff_alpha(rows, level).value
     moved = [[row[place] for place in order] for row in rows]
@@ -135,7 +160,9 @@ def test_alpha_does_not_ask_who_rated_or_in_what_order(rows, order, level, rng):
     assert found == pytest.approx(krippendorff_alpha(moved, level).value)
     assert found is None or found <= 1
     alike = [[row[0]] * 3 for row in rows]
-    assert krippendorff_alpha(alike, level).value == (1 if len({row[0] for row in rows} - {NA}) > 1 else None)
+    assert krippendorff_alpha(alike, level).value == (
+        1 if len({row[0] for row in rows} - {NA}) > 1 else None
+    )
 
 
 @given(columns)
@@ -143,8 +170,14 @@ def test_alpha_changes_only_with_what_its_level_sees(rows):
     def moved(change):
         return [[NA if value is NA else change(value) for value in row] for row in rows]
 
-    for level, change in [("nominal", lambda v: (v * 3) % 5), ("ordinal", lambda v: v**3), ("interval", lambda v: 7 - 2 * v)]:
-        assert krippendorff_alpha(rows, level).value == pytest.approx(krippendorff_alpha(moved(change), level).value)
+    for level, change in [
+        ("nominal", lambda v: (v * 3) % 5),
+        ("ordinal", lambda v: v**3),
+        ("interval", lambda v: 7 - 2 * v),
+    ]:
+        assert krippendorff_alpha(rows, level).value == pytest.approx(
+            krippendorff_alpha(moved(change), level).value
+        )
 
 
 def test_intervals_are_the_same_each_time_and_in_any_order():
@@ -169,7 +202,10 @@ def test_more_ratings_of_the_same_item_make_no_interval_narrower():
 
 
 def test_perfect_agreement_has_an_interval_too():
-    for found in (cohen_kappa(FIRST, FIRST, TEN, blocks=ITEMS), krippendorff_alpha(units(FIRST, FIRST), "ordinal", ITEMS)):
+    for found in (
+        cohen_kappa(FIRST, FIRST, TEN, blocks=ITEMS),
+        krippendorff_alpha(units(FIRST, FIRST), "ordinal", ITEMS),
+    ):
         assert (found.value, found.interval.kind, found.interval.high) == (1, "bounded", 1)
         assert found.interval.low == pytest.approx(1 - 2 * (1 - 0.025 ** (1 / 20)))
     assert 0 < exact_share(FIRST, FIRST, ITEMS).interval.low < 1
@@ -177,8 +213,13 @@ def test_perfect_agreement_has_an_interval_too():
 
 def test_draws_that_know_nothing_count_against_both_ends():
     """One dissent in twenty: a third of all draws miss it, and then there is but one category."""
-    assert cohen_kappa([1] * 19 + [2], [1] * 19 + [2], [1, 2], blocks=ITEMS).interval == (None, None, None)
-    assert block_interval([1, 2, 3, 4], lambda drawn: sum(drawn) / 40).kind is None  # too few blocks
+    assert cohen_kappa([1] * 19 + [2], [1] * 19 + [2], [1, 2], blocks=ITEMS).interval == (
+        None,
+        None,
+        None,
+    )
+    # too few blocks
+    assert block_interval([1, 2, 3, 4], lambda drawn: sum(drawn) / 40).kind is None
     assert block_interval([1, 2, 3, 4, 5], lambda drawn: sum(drawn) / 50).kind == "block bootstrap"
 
 
@@ -188,7 +229,13 @@ def test_a_judge_against_itself():
     assert found.kappa.value == pytest.approx(0.8847926267281107)
     assert found.difference.value == pytest.approx(0.65)
     assert 0 < found.difference.interval.low < 0.65 < found.difference.interval.high < 9
-    assert 0.5 < found.correlation.interval.low < found.correlation.value < found.correlation.interval.high < 1
+    assert (
+        0.5
+        < found.correlation.interval.low
+        < found.correlation.value
+        < found.correlation.interval.high
+        < 1
+    )
     same = retest(FIRST, FIRST, ITEMS, (1, 10))
     assert (same.correlation.value, same.kappa, same.difference.value) == (1, None, 0)
     assert same.difference.interval.low == 0 < same.difference.interval.high < 2
@@ -196,13 +243,16 @@ def test_a_judge_against_itself():
 
 
 def scores(rng, liking, judges="abc", models="abc", blocks=15, noise=0.5):
-    """Every judge on every model; judges differ in strictness, models in quality, and each likes its own by so much."""
+    """Every judge on every model; judges differ in strictness, models in quality, and each likes
+    its own by so much."""
     strict, quality = {"a": 0.7, "b": 0.0, "c": -0.4}, {"a": 5.0, "b": 6.0, "c": 4.0, "d": 5.5}
     for block in range(blocks):
         luck = {model: rng.gauss(0, 1) for model in models}
         for judge in judges:
             for model in models:
-                value = quality[model] + luck[model] - strict[judge] + liking[judge] * (judge == model)
+                value = (
+                    quality[model] + luck[model] - strict[judge] + liking[judge] * (judge == model)
+                )
                 yield Judgement(str(block), judge, model, value + rng.gauss(0, noise))
 
 
@@ -217,7 +267,9 @@ def test_self_preference_is_told_from_strictness_and_quality():
         noisy = self_preference(scores(Random(3), LIKING), judge, OWN, (1, 10))
         assert noisy.interval.low < liking < noisy.interval.high
     # a third model that belongs to neither judge is enough
-    third = self_preference(scores(Random(3), LIKING, judges="ab", models="abd", noise=0), "a", OWN, (1, 10))
+    third = self_preference(
+        scores(Random(3), LIKING, judges="ab", models="abd", noise=0), "a", OWN, (1, 10)
+    )
     assert third.value == pytest.approx(1.5)
 
 
@@ -234,8 +286,16 @@ def test_self_preference_is_unknown_where_the_design_does_not_allow_it():
         found(judge="nobody"),
         self_preference([], "a", OWN, (1, 10)),
     ):
-        assert (unknown.value, unknown.interval, unknown.n, unknown.blocks) == (None, (None, None, None), 0, 0)
-    missing = [row._replace(value=None) if row.judge == "b" else row for row in scores(Random(3), LIKING, noise=0)]
+        assert (unknown.value, unknown.interval, unknown.n, unknown.blocks) == (
+            None,
+            (None, None, None),
+            0,
+            0,
+        )
+    missing = [
+        row._replace(value=None) if row.judge == "b" else row
+        for row in scores(Random(3), LIKING, noise=0)
+    ]
     partly = self_preference(missing, "a", OWN, (1, 10))
     assert (partly.value, partly.n, partly.dropped) == (pytest.approx(1.5), 15, 45)
 
@@ -250,14 +310,18 @@ def test_self_preference_that_is_not_there_is_rarely_found():
 
 @pytest.mark.slow
 def test_the_interval_of_kappa_covers_under_clustering():
-    """Six ratings a block that share the block's difficulty, on a scale of five; the truth from a very large sample."""
+    """Six ratings a block that share the block's difficulty, on a scale of five; the truth from a
+    very large sample."""
 
     def sample(rng, blocks):
         for block in range(blocks):
             hard = rng.choice([0.3, 1.2])
             for _ in range(6):
                 truth = rng.gauss(3, 1)
-                yield *(min(5, max(1, round(truth + rng.gauss(0, hard)))) for _ in "ab"), f"{block:05}"
+                yield (
+                    *(min(5, max(1, round(truth + rng.gauss(0, hard)))) for _ in "ab"),
+                    f"{block:05}",
+                )
 
     def kappa(rng, blocks, named=True):
         first, second, names = zip(*sample(rng, blocks), strict=True)

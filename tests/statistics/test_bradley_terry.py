@@ -1,4 +1,5 @@
-"""Ratings against published and independently computed values, by their symmetries and by simulation."""
+"""Ratings against published and independently computed values, by their symmetries and by
+simulation."""
 
 import math
 from random import Random
@@ -12,7 +13,8 @@ from parley.statistics.bradley_terry import Estimate, Game, games, is_win_loss, 
 from parley.statistics.role_tables import Meeting
 from parley.statistics.student_t import t_quantile
 
-# Games of the 1987 season, American League East (Agresti 2002, table 10.10): won-lost of the home team in the row.
+# Games of the 1987 season, American League East (Agresti 2002, table 10.10): won-lost of the home
+# team in the row.
 TEAMS = ["Milwaukee", "Detroit", "Toronto", "New York", "Boston", "Cleveland", "Baltimore"]
 HOME = """
     -   4-3 4-2 4-3 6-1 4-2 6-0
@@ -42,25 +44,38 @@ def logits(found):
 
 
 def test_baseball_is_as_published():
-    """Agresti's table 10.11: shares of exp(ability) that sum to one, and a home advantage of 0.302."""
+    """Agresti's table 10.11: shares of exp(ability) that sum to one, and a home advantage of
+    0.302."""
     found = ratings(season(), prior=1e-6)
     assert (found.matches, found.blocks, found.groups, found.comparable) == (273, 273, 1, True)
     assert [rating.alias for rating in found.models] == TEAMS
     strength = [math.exp(rating.logit.value) for rating in found.models]
-    assert [round(each / sum(strength), 3) for each in strength] == [0.220, 0.190, 0.164, 0.157, 0.137, 0.088, 0.044]
+    assert [round(each / sum(strength), 3) for each in strength] == [
+        0.220,
+        0.190,
+        0.164,
+        0.157,
+        0.137,
+        0.088,
+        0.044,
+    ]
     assert round(found.first_mover.value, 3) == 0.302
     assert sum(logits(found).values()) == pytest.approx(0, abs=1e-12)
 
 
 def test_values_and_clustered_errors_are_those_of_another_program():
-    """A generalised linear model in statsmodels, covariance clustered by block, times blocks / (blocks − 1)."""
+    """A generalised linear model in statsmodels, covariance clustered by block, times blocks /
+    (blocks − 1)."""
     found = ratings(season(copies=4), prior=1e-6)
     values = [0.540718, 0.396520, 0.248273, 0.202503, 0.064965, -0.374143, -1.078837, 0.302261]
     errors = [0.208901, 0.210002, 0.200992, 0.209646, 0.191489, 0.215896, 0.235383, 0.131397]
     estimates = [*(rating.logit for rating in found.models), found.first_mover]
     blocks = [*(rating.blocks for rating in found.models), found.blocks]
     assert [estimate.value for estimate in estimates] == pytest.approx(values, abs=2e-6)
-    widths = [(one.high - one.low) / 2 / t_quantile(0.975, n - 1) for one, n in zip(estimates, blocks, strict=True)]
+    widths = [
+        (one.high - one.low) / 2 / t_quantile(0.975, n - 1)
+        for one, n in zip(estimates, blocks, strict=True)
+    ]
     assert widths == pytest.approx(errors, abs=2e-6)
 
 
@@ -76,14 +91,22 @@ def test_the_prior_is_weak_and_elos_scale_is_the_usual_one():
 
 ALIASES = "abcd"
 played = st.lists(
-    st.builds(Game, st.sampled_from("xyz"), st.sampled_from(ALIASES), st.sampled_from(ALIASES), st.sampled_from([0.0, 0.5, 1.0])),
+    st.builds(
+        Game,
+        st.sampled_from("xyz"),
+        st.sampled_from(ALIASES),
+        st.sampled_from(ALIASES),
+        st.sampled_from([0.0, 0.5, 1.0]),
+    ),
     max_size=40,
 )
 
 
 def ends(found):
     """All numbers of a result by alias."""
-    return {rating.alias: rating.logit for rating in found.models} | {"first mover": found.first_mover}
+    return {rating.alias: rating.logit for rating in found.models} | {
+        "first mover": found.first_mover
+    }
 
 
 def near(one, other):
@@ -95,7 +118,9 @@ def near(one, other):
 @given(played, st.permutations(ALIASES), st.randoms(use_true_random=False))
 def test_names_and_order_do_not_matter(rows, names, rng):
     new = dict(zip(ALIASES, names, strict=True))
-    renamed = [Game(game.block * 2, new[game.first], new[game.second], game.outcome) for game in rows]
+    renamed = [
+        Game(game.block * 2, new[game.first], new[game.second], game.outcome) for game in rows
+    ]
     rng.shuffle(renamed)
     before, after = ends(ratings(rows)), ends(ratings(renamed))
     for alias, estimate in before.items():
@@ -106,7 +131,9 @@ def test_names_and_order_do_not_matter(rows, names, rng):
 def test_swapped_outcomes_negate_everything_and_swapped_seats_only_the_first_mover(rows):
     before = ends(ratings(rows))
     outcomes = ends(ratings([game._replace(outcome=1 - game.outcome) for game in rows]))
-    seats = ends(ratings([Game(game.block, game.second, game.first, 1 - game.outcome) for game in rows]))
+    seats = ends(
+        ratings([Game(game.block, game.second, game.first, 1 - game.outcome) for game in rows])
+    )
     for alias, (value, low, high) in before.items():
         opposite = Estimate(*(None if end is None else -end for end in (value, high, low)))
         near(outcomes[alias], opposite)
@@ -115,7 +142,12 @@ def test_swapped_outcomes_negate_everything_and_swapped_seats_only_the_first_mov
 
 @given(played, st.sampled_from(ALIASES))
 def test_everything_is_finite_even_for_who_wins_always(rows, hero):
-    won = [game._replace(outcome=1.0 if game.first == hero else 0.0 if game.second == hero else game.outcome) for game in rows]
+    won = [
+        game._replace(
+            outcome=1.0 if game.first == hero else 0.0 if game.second == hero else game.outcome
+        )
+        for game in rows
+    ]
     for value, low, high in ends(ratings(won)).values():
         assert value is None or math.isfinite(value)
         assert low is None or low < value < high
@@ -124,7 +156,9 @@ def test_everything_is_finite_even_for_who_wins_always(rows, hero):
 def all_wins(blocks):
     pairs = [(one, other) for one in ALIASES for other in ALIASES if one != other]
     return [
-        Game(str(block), one, other, 1.0 if one == "a" else 0.0 if other == "a" else float(block % 2))
+        Game(
+            str(block), one, other, 1.0 if one == "a" else 0.0 if other == "a" else float(block % 2)
+        )
         for block in range(blocks)
         for one, other in pairs
     ]
@@ -141,10 +175,21 @@ def test_who_wins_everything_is_surely_best_by_an_unsure_amount():
 
 
 def test_models_that_never_met_are_not_compared():
-    rows = [Game(str(block), one, other, float(block % 3 > 0)) for block in range(9) for one, other in ("ab", "ba", "cb", "pq")]
+    rows = [
+        Game(str(block), one, other, float(block % 3 > 0))
+        for block in range(9)
+        for one, other in ("ab", "ba", "cb", "pq")
+    ]
     found = ratings([*rows, Game("0", "alone", "alone", 1)])
     assert (found.groups, found.comparable) == (3, False)
-    assert {rating.alias: rating.group for rating in found.models} == {"a": 1, "b": 1, "c": 1, "p": 2, "q": 2, "alone": 3}
+    assert {rating.alias: rating.group for rating in found.models} == {
+        "a": 1,
+        "b": 1,
+        "c": 1,
+        "p": 2,
+        "q": 2,
+        "alone": 3,
+    }
     assert sum(logits(found)[alias] for alias in "abc") == pytest.approx(0, abs=1e-9)
     assert logits(found)["p"] == pytest.approx(-logits(found)["q"])
     assert found.models[-1].logit == found.models[-1].elo == (None, None, None)
@@ -189,14 +234,18 @@ def test_a_win_loss_task_is_known_by_its_matches():
     assert not is_win_loss(met((1, 0), (1, 1)), (0, 1))
     assert not is_win_loss(met((0.3, 0.7)), (0, 1))  # a shared pot is not won
     assert not is_win_loss(met((None, None)), (0, 1))
-    assert games(met((1, 0), (None, None), (0.5, 0.5))) == [Game("x", "a", "b", 1), Game("x", "a", "b", 0.5)]
+    assert games(met((1, 0), (None, None), (0.5, 0.5))) == [
+        Game("x", "a", "b", 1),
+        Game("x", "a", "b", 0.5),
+    ]
 
 
 TRUTH, AHEAD = {"a": 0.9, "b": 0.3, "c": -0.2, "d": -1.0}, 0.4
 
 
 def covered(runs, blocks, rng, copies=3, shared=0.9):
-    """How often intervals hold the truth (abilities, first mover) when copies of a match mostly share their luck."""
+    """How often intervals hold the truth (abilities, first mover) when copies of a match mostly
+    share their luck."""
     abilities = advantage = 0
     for _ in range(runs):
         rows = []
@@ -206,7 +255,9 @@ def covered(runs, blocks, rng, copies=3, shared=0.9):
                 draws = [luck if rng.random() < shared else rng.random() for _ in range(copies)]
                 rows += [Game(str(block), one, other, float(draw < chance)) for draw in draws]
         found = ratings(rows)
-        abilities += sum(rating.logit.low <= TRUTH[rating.alias] <= rating.logit.high for rating in found.models)
+        abilities += sum(
+            rating.logit.low <= TRUTH[rating.alias] <= rating.logit.high for rating in found.models
+        )
         advantage += found.first_mover.low <= AHEAD <= found.first_mover.high
     return abilities / runs / len(TRUTH), advantage / runs
 

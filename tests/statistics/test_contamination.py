@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parley.errors import UsageError
-from parley.statistics.contamination import ABOVE, LOOK, SUSPECTED, Point, combined, contamination, correlations
+from parley.statistics.contamination import (
+    ABOVE,
+    LOOK,
+    SUSPECTED,
+    Point,
+    combined,
+    contamination,
+    correlations,
+)
 from parley.statistics.line_fit import Errors, Spot, line
 from parley.statistics.matched_controls import Answers, matched
 from parley.statistics.robust_line import below, slope
@@ -20,13 +28,18 @@ HONEST = [model for model in MODELS if model != "Yi 6B"]
 # The paper's numbers
 
 
-@pytest.mark.parametrize("reference", [[*HONEST, "Normal"], HONEST, MODELS], ids=["with Normal", "without Yi", "with Yi"])
+@pytest.mark.parametrize(
+    "reference", [[*HONEST, "Normal"], HONEST, MODELS], ids=["with Normal", "without Yi", "with Yi"]
+)
 def test_both_cheaters_are_suspected_on_both_datasets_and_yi_is_worth_a_look(reference):
     found = contamination(points(cheaters=True), reference)
     assert found.suspected == ["PT-Cheater", "SFT-Cheater"]
     assert found.worth_a_look == ["Yi 6B"]
     assert found.above == ["GPT-3.5"]  # as §4.2 says of it
-    listed = {fit.dataset: {p.model: p.below.level for p in fit.positions if p.below.level} for fit in found.fits}
+    listed = {
+        fit.dataset: {p.model: p.below.level for p in fit.positions if p.below.level}
+        for fit in found.fits
+    }
     assert listed == {
         "ARC-E": {},
         "ARC-C": {"Yi 6B": LOOK, "PT-Cheater": SUSPECTED, "SFT-Cheater": SUSPECTED},
@@ -39,11 +52,18 @@ def test_both_cheaters_are_suspected_on_both_datasets_and_yi_is_worth_a_look(ref
 def test_the_p_values_of_yi():
     found = contamination(points(cheaters=True), [*HONEST, "Normal"])
     yi = {fit.dataset: p for fit in found.fits for p in fit.positions if p.model == "Yi 6B"}
-    expected = {"ARC-E": 0.0962, "ARC-C": 0.0489, "MMLU": 0.1163, "HellaSwag": 0.0477, "C-Eval": 0.0062}
+    expected = {
+        "ARC-E": 0.0962,
+        "ARC-C": 0.0489,
+        "MMLU": 0.1163,
+        "HellaSwag": 0.0477,
+        "C-Eval": 0.0062,
+    }
     assert {name: p.below.p for name, p in yi.items()} == pytest.approx(expected, abs=5e-5)
     (standing,) = (one for one in found.standings if one.model == "Yi 6B")
     assert standing.below.p == pytest.approx(0.0227, abs=5e-5)
-    assert standing.below.adjusted == pytest.approx(8 * standing.below.p)  # ten models, the third smallest p
+    # ten models, the third smallest p
+    assert standing.below.adjusted == pytest.approx(8 * standing.below.p)
 
 
 def test_least_squares_through_all_models_would_hide_the_cheaters():
@@ -55,11 +75,17 @@ def test_without_a_reference_set_the_cheaters_are_still_listed_and_no_honest_mod
     found = contamination(points(cheaters=True))
     assert found.suspected + found.worth_a_look == ["PT-Cheater", "SFT-Cheater"]
     assert "no reference set" in found.method
-    assert next(fit.aside for fit in found.fits if fit.dataset == "ARC-C") == ["PT-Cheater", "SFT-Cheater"]
+    assert next(fit.aside for fit in found.fits if fit.dataset == "ARC-C") == [
+        "PT-Cheater",
+        "SFT-Cheater",
+    ]
 
 
 def test_table_5_and_what_is_left_out():
-    rows = {(row.dataset or "Overall", bool(row.without)): row.correlation for row in correlations(points(), ["Yi 6B"])}
+    rows = {
+        (row.dataset or "Overall", bool(row.without)): row.correlation
+        for row in correlations(points(), ["Yi 6B"])
+    }
     for name, (r, p, r_without, p_without) in TABLE_5.items():
         assert rows[name, False].r == pytest.approx(r, abs=0.002)
         assert rows[name, False].p == pytest.approx(p, rel=0.05)
@@ -88,7 +114,8 @@ MEMORISERS = {"memoriser 1": (0.3, 0.9), "memoriser 2": (0.3, 0.9)}
 
 
 def interviewed(model, know, memorised, rng, questions=60, manner=0.0):
-    """A bot's answers: what it knows or has memorised it answers right, what it knows it can talk about."""
+    """A bot's answers: what it knows or has memorised it answers right, what it knows it can talk
+    about."""
     right, spoken = {}, {}
     for question in map(str, range(questions)):
         known, learnt = rng.random() < know, rng.random() < memorised
@@ -98,11 +125,15 @@ def interviewed(model, know, memorised, rng, questions=60, manner=0.0):
 
 
 def rates(seeds, bots, reference=(), errors=True, scatter=0.0):
-    """How often all memorisers are suspected, and how often any honest bot is; how often one is listed at all."""
+    """How often all memorisers are suspected, and how often any honest bot is; how often one is
+    listed at all."""
     found = [0, 0, 0]
     for seed in range(seeds):
         rng = Random(seed)
-        answered = [interviewed(name, *bot, rng, manner=rng.gauss(0, scatter)).point for name, bot in bots.items()]
+        answered = [
+            interviewed(name, *bot, rng, manner=rng.gauss(0, scatter)).point
+            for name, bot in bots.items()
+        ]
         if not errors:
             answered = [Point(one.model, one.dataset, one.accuracy, one.score) for one in answered]
         result = contamination(answered, reference)
@@ -145,10 +176,14 @@ def test_three_memorisers_of_ten_do_not_hide_each_other():
 
 
 def test_few_questions_do_not_accuse_who_the_others_measure_up_to():
-    exact = [Point(f"m{i}", "quiz", x, x + (-1) ** i, Errors(0.5, 0.5)) for i, x in enumerate(range(30, 90, 10))]
+    exact = [
+        Point(f"m{i}", "quiz", x, x + (-1) ** i, Errors(0.5, 0.5))
+        for i, x in enumerate(range(30, 90, 10))
+    ]
     for reference in ((), [point.model for point in exact]):
         sure, unsure = (
-            contamination([*exact, Point("new", "quiz", 60, 45, errors)], reference) for errors in (Errors(1, 1), Errors(9, 9))
+            contamination([*exact, Point("new", "quiz", 60, 45, errors)], reference)
+            for errors in (Errors(1, 1), Errors(9, 9))
         )
         assert sure.suspected == ["new"]
         assert unsure.suspected == []
@@ -179,7 +214,11 @@ def rising(dataset="quiz", more=()):
         (rising()[:3], (), "no verdict: 3 models with accuracy and score, at least 4 are needed"),
         ([*rising()[:3], Point("x", "quiz", None, 3.0)], (), "no verdict: 3 models"),
         (rising(), ["m0", "m1", "m2"], "no verdict: 3 models of the reference set"),
-        ([Point(f"m{i}", "quiz", 50.0, float(i)) for i in range(6)], (), "do not differ in accuracy"),
+        (
+            [Point(f"m{i}", "quiz", 50.0, float(i)) for i in range(6)],
+            (),
+            "do not differ in accuracy",
+        ),
         (
             [Point(f"m{i}", "quiz", 50.0 + (i > 3), float(i)) for i in range(6)],
             ["m0", "m1", "m2", "m3"],
@@ -187,17 +226,29 @@ def rising(dataset="quiz", more=()):
         ),
         ([Point(f"m{i}", "quiz", float(i), 2.0 * i) for i in range(6)], (), "exactly on a line"),
         ([Point(f"m{i}", "quiz", float(i), 7.0) for i in range(6)], (), "exactly on a line"),
-        ([Point(f"m{i}", "quiz", i / 7, 2 * i / 7) for i in range(6)], [f"m{i}" for i in range(6)], "exactly on a line"),
+        (
+            [Point(f"m{i}", "quiz", i / 7, 2 * i / 7) for i in range(6)],
+            [f"m{i}" for i in range(6)],
+            "exactly on a line",
+        ),
     ],
 )
 def test_what_no_verdict_can_rest_on_is_said(given, reference, note):
     found = contamination(given, reference)
     assert note in found.fits[0].note
-    assert all(one.below == one.above == (None, None, None) and one.datasets == 0 for one in found.standings)
+    assert all(
+        one.below == one.above == (None, None, None) and one.datasets == 0
+        for one in found.standings
+    )
 
 
 def test_each_model_counts_on_the_datasets_that_it_has():
-    given = [*rising("one", [(90.0, 40.0)]), *rising("two"), Point("m6", "two", 90.0, None), *rising("three")[:3]]
+    given = [
+        *rising("one", [(90.0, 40.0)]),
+        *rising("two"),
+        Point("m6", "two", 90.0, None),
+        *rising("three")[:3],
+    ]
     found = contamination(given, [f"m{i}" for i in range(6)])
     assert [one.datasets for one in found.standings] == [2] * 6 + [1]
     assert found.suspected == ["m6"]
@@ -215,7 +266,12 @@ def test_each_model_counts_on_the_datasets_that_it_has():
             "x on quiz: .* finite numbers, found .nan, 50.0.; None is for",
         ),
         ([*rising(), Point("x", "quiz", 50.0, math.inf)], (), 0.05, "finite"),
-        ([*rising(), Point("x", "quiz", 50.0, 50.0, Errors(-1.0, 1.0))], (), 0.05, "cannot be negative"),
+        (
+            [*rising(), Point("x", "quiz", 50.0, 50.0, Errors(-1.0, 1.0))],
+            (),
+            0.05,
+            "cannot be negative",
+        ),
         ([*rising(), Point("m0", "quiz", 50.0, 50.0)], (), 0.05, "m0 on quiz is there twice"),
         (rising(), ["m9"], 0.05, "unknown model in the reference set 'm9'"),
         (rising(), (), 0.5, "between 0 and 0.5"),
@@ -226,7 +282,9 @@ def test_what_is_refused(given, reference, alpha, match):
         contamination(given, reference, alpha)
 
 
-places = st.lists(st.tuples(st.integers(0, 20).map(lambda x: 5.0 * x), st.floats(0, 100)), min_size=4, max_size=9)
+places = st.lists(
+    st.tuples(st.integers(0, 20).map(lambda x: 5.0 * x), st.floats(0, 100)), min_size=4, max_size=9
+)
 
 
 @settings(max_examples=30, deadline=None)
@@ -253,7 +311,14 @@ def test_order_and_scale_do_not_matter(drawn, random, declared, errors):
     assert all(one.below.level == doubled[model].below.level for model, one in base.items())
 
 
-@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)), min_size=5, max_size=12, unique_by=lambda p: round(p[0], 2)))
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 100), st.floats(0, 100)),
+        min_size=5,
+        max_size=12,
+        unique_by=lambda p: round(p[0], 2),
+    )
+)
 def test_leaving_out_and_studentising_is_the_deleted_residual(drawn):
     spots = [Spot(x, y) for x, y in drawn]
     whole, n = line(spots), len(spots)
@@ -263,14 +328,19 @@ def test_leaving_out_and_studentising_is_the_deleted_residual(drawn):
         gap = spot.y - whole.at(spot.x)
         lever = 1 / n + (spot.x - whole.centre) ** 2 / whole.squares
         left = squared * (1 - lever) - gap**2
-        if others is not None and lever < 0.99 and left > 1e-3:  # the textbook's form, without fitting again
-            assert others.studentised(spot) == pytest.approx(gap * math.sqrt((n - 3) / left), rel=1e-4, abs=1e-6)
+        # the textbook's form, without fitting again
+        if others is not None and lever < 0.99 and left > 1e-3:
+            assert others.studentised(spot) == pytest.approx(
+                gap * math.sqrt((n - 3) / left), rel=1e-4, abs=1e-6
+            )
 
 
 def test_the_repeated_median_line_stands_where_theil_sen_would_bend():
     honest = [(float(x), 2.0 * x) for x in range(7)]
     for cheaters in range(4):  # 3 of 10: more than the 29 % that Theil and Sen's median can bear
-        assert slope(*zip(*honest, *[(7.0 + i, 0.0) for i in range(cheaters)], strict=True)) == pytest.approx(2.0)
+        assert slope(
+            *zip(*honest, *[(7.0 + i, 0.0) for i in range(cheaters)], strict=True)
+        ) == pytest.approx(2.0)
 
 
 def test_two_together_say_more_than_one():
@@ -285,15 +355,19 @@ def test_p_is_uniform_for_honest_models():
     rng, small, runs = Random(3), 0, 60
     for _ in range(runs):
         x = [30.0, 35.0, 50.0, 55.0, 70.0, 90.0]
-        small += sum(p <= 0.1 for p in below(x, [0.5 * value + rng.gauss(0, 4) for value in x], None, 0.05).p)
+        small += sum(
+            p <= 0.1 for p in below(x, [0.5 * value + rng.gauss(0, 4) for value in x], None, 0.05).p
+        )
     assert 0.05 <= small / runs / 6 <= 0.15
 
 
 def test_combined_p():
     assert combined([]) is None
     assert combined([0.03]) == pytest.approx(0.03)
-    assert combined([0.03] * 5) == pytest.approx(0.03)  # the same evidence five times is no more evidence
-    assert combined([0.001, 0.9999]) == pytest.approx(0.002, rel=1e-3)  # one dataset known by heart is not excused by another
+    # the same evidence five times is no more evidence
+    assert combined([0.03] * 5) == pytest.approx(0.03)
+    # one dataset known by heart is not excused by another
+    assert combined([0.001, 0.9999]) == pytest.approx(0.002, rel=1e-3)
     assert combined([0.9, 0.8]) == pytest.approx(0.5)
     assert combined([0.0, 0.4]) == 0.0
 
@@ -307,11 +381,16 @@ def means(model, dataset, place):
 
 def test_tables_3_and_4_as_matched_controls():
     gains = {
-        (dataset, model): matched(means(model, dataset, models[model]), means("Normal", dataset, models["Normal"]))
+        (dataset, model): matched(
+            means(model, dataset, models[model]), means("Normal", dataset, models["Normal"])
+        )
         for dataset, models in TABLE_3.items()
         for model in ("PT-Cheater", "SFT-Cheater")
     }
-    rounded = {key: (round(one.accuracy.difference, 2), round(one.score.difference, 2)) for key, one in gains.items()}
+    rounded = {
+        key: (round(one.accuracy.difference, 2), round(one.score.difference, 2))
+        for key, one in gains.items()
+    }
     assert rounded == {
         ("ARC-C", "PT-Cheater"): (34.19, -10.47),
         ("ARC-C", "SFT-Cheater"): (25.30, -4.14),
@@ -319,10 +398,16 @@ def test_tables_3_and_4_as_matched_controls():
         ("MMLU", "SFT-Cheater"): (18.91, -3.28),
     }
     for one in gains.values():
-        assert one.excess.difference == pytest.approx(one.accuracy.difference - one.score.difference)
-        assert (one.accuracy.low, one.score.high, one.excess.p) == (None, None, None)  # means alone have no interval
+        assert one.excess.difference == pytest.approx(
+            one.accuracy.difference - one.score.difference
+        )
+        # means alone have no interval
+        assert (one.accuracy.low, one.score.high, one.excess.p) == (None, None, None)
     fourth = matched(*(means(model, "ARC-C", TABLE_4[model]) for model in ("+MT-Bench", "Normal")))
-    assert (fourth.accuracy.difference, fourth.score.difference) == (pytest.approx(-0.10), pytest.approx(-5.14))
+    assert (fourth.accuracy.difference, fourth.score.difference) == (
+        pytest.approx(-0.10),
+        pytest.approx(-5.14),
+    )
 
 
 def test_a_matched_control_shows_what_memorising_raised():
@@ -331,10 +416,19 @@ def test_a_matched_control_shows_what_memorising_raised():
     found = matched(suspect, control)
     assert found.accuracy.low > 20
     assert found.excess.low > 20
-    assert found.excess.difference == pytest.approx(found.accuracy.difference - found.score.difference)
+    assert found.excess.difference == pytest.approx(
+        found.accuracy.difference - found.score.difference
+    )
     assert found.accuracy.blocks == found.excess.blocks == 60
-    fewer = Answers("c", "quiz", control.accuracy, {q: score for q, score in control.score.items() if int(q) < 40})
-    assert [part.blocks for part in (lambda m: (m.accuracy, m.score, m.excess))(matched(suspect, fewer))] == [60, 40, 40]
+    fewer = Answers(
+        "c",
+        "quiz",
+        control.accuracy,
+        {q: score for q, score in control.score.items() if int(q) < 40},
+    )
+    assert [
+        part.blocks for part in (lambda m: (m.accuracy, m.score, m.excess))(matched(suspect, fewer))
+    ] == [60, 40, 40]
     assert matched(suspect, Answers("c", "quiz", control.accuracy, {})).score is None
 
 
@@ -355,7 +449,10 @@ def test_what_a_matched_control_refuses():
         matched(one, means("b", "other", (50.0, 50.0)))
     with pytest.raises(UsageError, match="another model"):
         matched(one, one)
-    with pytest.raises(UsageError, match="a on quiz: accuracy of question 'all' is in percent, from 0 to 100; found nan"):
+    with pytest.raises(
+        UsageError,
+        match="a on quiz: accuracy of question 'all' is in percent, from 0 to 100; found nan",
+    ):
         means("a", "quiz", (math.nan, 50.0))
     with pytest.raises(UsageError, match=r"score of question 'all' .* found 101"):
         means("a", "quiz", (50.0, 101))
@@ -366,9 +463,15 @@ def test_errors_of_a_point_are_those_of_its_means():
     drawn = [interviewed("m", 0.5, 0.0, rng, questions=40) for _ in range(400)]
     truth = Point("m", "quiz", 62.5, 52.5)
     slope = 55 / 0.75 / 100
-    gaps = [(one.point.score - truth.score) - slope * (one.point.accuracy - truth.accuracy) for one in drawn]
+    gaps = [
+        (one.point.score - truth.score) - slope * (one.point.accuracy - truth.accuracy)
+        for one in drawn
+    ]
     seen = sum(gap**2 for gap in gaps) / len(gaps)
     said = sum(one.point.errors.variance(slope) for one in drawn) / len(drawn)
     assert said == pytest.approx(seen, rel=0.25)
     assert Answers("m", "quiz", {"1": 100.0}, {}).point == Point("m", "quiz", 100.0, None)
-    assert Answers("m", "quiz", {"1": 0.0, "2": 100.0}, {"3": 1.0, "4": 2.0}).point.errors.together == 0.0
+    assert (
+        Answers("m", "quiz", {"1": 0.0, "2": 100.0}, {"3": 1.0, "4": 2.0}).point.errors.together
+        == 0.0
+    )

@@ -1,4 +1,5 @@
-"""Correlations against published values, KIEval's table 5 among them, values of other packages, properties, simulation."""
+"""Correlations against published values, KIEval's table 5 among them, values of other packages,
+properties, simulation."""
 
 import math
 from random import Random
@@ -16,13 +17,18 @@ ANSCOMBE = [
     (SHARED, [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68]),
     (SHARED, [9.14, 8.14, 8.74, 8.77, 9.26, 8.10, 6.13, 3.10, 9.13, 7.26, 4.74]),
     (SHARED, [7.46, 6.77, 12.74, 7.11, 7.81, 8.84, 6.08, 5.39, 8.15, 6.42, 5.73]),
-    ([8, 8, 8, 8, 8, 8, 8, 19, 8, 8, 8], [6.58, 5.76, 7.71, 8.84, 8.47, 7.04, 5.25, 12.50, 5.56, 7.91, 6.89]),
+    (
+        [8, 8, 8, 8, 8, 8, 8, 19, 8, 8, 8],
+        [6.58, 5.76, 7.71, 8.84, 8.47, 7.04, 5.25, 12.50, 5.56, 7.91, 6.89],
+    ),
 ]
 FIRST = [7, 8, 6, 9, 5, 7, 8, 4, 6, 7, 9, 3, 7, 8, 5, 6, 10, 7, 6, 8]
 SECOND = [6, 8, 7, 9, 4, 7, 9, 5, 6, 8, 8, 2, 7, 7, 5, 7, 10, 6, 4, 8]
 
 numbers = st.lists(st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6)), max_size=15)
-small = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.sampled_from("abcd")), max_size=20)
+small = st.lists(
+    st.tuples(st.integers(0, 9), st.integers(0, 9), st.sampled_from("abcd")), max_size=20
+)
 
 
 @pytest.mark.parametrize(("x", "y"), ANSCOMBE)
@@ -37,7 +43,12 @@ def test_anscombes_quartet(x, y):
 @pytest.mark.parametrize("kept", [range(7), [0, 1, 2, 3, 4, 6]], ids=["all", "without Yi-6B"])
 def test_kieval_table_5(row, kept):
     datasets = TABLE_2.values() if row == "Overall" else [TABLE_2[row]]
-    found = pearson(*([side[model] for dataset in datasets for side in [dataset[place]] for model in kept] for place in (0, 1)))
+    found = pearson(
+        *(
+            [side[model] for dataset in datasets for side in [dataset[place]] for model in kept]
+            for place in (0, 1)
+        )
+    )
     r, p = TABLE_5[row][:2] if len(kept) == 7 else TABLE_5[row][2:]
     assert found.r == pytest.approx(r, abs=0.002)
     assert found.p == pytest.approx(p, rel=0.05)
@@ -45,30 +56,57 @@ def test_kieval_table_5(row, kept):
 
 def test_pearson_as_scipy_has_it():
     found = pearson(FIRST, SECOND)
-    assert (found.r, found.p) == (pytest.approx(0.8941404876286376), pytest.approx(1.0736105744385642e-07))
+    assert (found.r, found.p) == (
+        pytest.approx(0.8941404876286376),
+        pytest.approx(1.0736105744385642e-07),
+    )
     assert found.interval[:2] == pytest.approx((0.7473135554906766, 0.9577161971569913))
     weak = pearson([2.1, 3.4, 1.9, 5.6, 4.4, 3.3, 7.8], [-1.2, 0.4, -2.2, 0.1, 1.9, -0.3, 0.2])
-    assert (weak.r, weak.p) == (pytest.approx(0.5347219608958722), pytest.approx(0.2162328426211214))
-    assert weak.interval == (pytest.approx(-0.36552425081484474), pytest.approx(0.9180875836056845), "Fisher z")
+    assert (weak.r, weak.p) == (
+        pytest.approx(0.5347219608958722),
+        pytest.approx(0.2162328426211214),
+    )
+    assert weak.interval == (
+        pytest.approx(-0.36552425081484474),
+        pytest.approx(0.9180875836056845),
+        "Fisher z",
+    )
 
 
 def test_spearman_as_scipy_has_it():
     tied = spearman(FIRST, SECOND)
-    assert (tied.r, tied.p) == (pytest.approx(0.8795057185293051), pytest.approx(3.258108867593364e-07))
+    assert (tied.r, tied.p) == (
+        pytest.approx(0.8795057185293051),
+        pytest.approx(3.258108867593364e-07),
+    )
     assert tied.interval.low < tied.r < tied.interval.high
     weak = spearman([2.1, 3.4, 1.9, 5.6, 4.4, 3.3, 7.8], [-1.2, 0.4, -2.2, 0.1, 1.9, -0.3, 0.2])
-    assert (weak.r, weak.p) == (pytest.approx(0.7142857142857144), pytest.approx(0.0880952380952381))  # by all 5,040 orders
+    # by all 5,040 orders
+    assert (weak.r, weak.p) == (
+        pytest.approx(0.7142857142857144),
+        pytest.approx(0.0880952380952381),
+    )
     assert mid_ranks([3, 1, 3, 2, 3]) == [4, 1, 4, 2, 4]
 
 
 @pytest.mark.parametrize("formula", [pearson, spearman])
 def test_what_points_cannot_tell_is_unknown(formula):
-    for x, y in [([], []), ([1], [2]), ([1, None], [2, 3]), ([0.1] * 3, [1, 2, 3]), ([1, 2, 3], [0, 0, 0])]:
+    for x, y in [
+        ([], []),
+        ([1], [2]),
+        ([1, None], [2, 3]),
+        ([0.1] * 3, [1, 2, 3]),
+        ([1, 2, 3], [0, 0, 0]),
+    ]:
         found = formula(x, y)
         assert (found.r, found.p, found.interval) == (None, None, (None, None, None))
     two, three = formula([1, 2], [5, 3]), formula([1, 2, 3], [5, 4, 3])
     assert (two.r, two.p, two.interval.low) == (-1, None, None)
-    assert (three.r, three.p, three.interval.low) == (-1, 0 if formula is pearson else pytest.approx(1 / 3), None)
+    assert (three.r, three.p, three.interval.low) == (
+        -1,
+        0 if formula is pearson else pytest.approx(1 / 3),
+        None,
+    )
     assert formula([0, 1, 2], [0, 1e-200, 2e-200]).r == 1
     assert pearson([1, 2, 3], [0.1 + 0.2, 0.3, 0.3]).r is None  # they differ by rounding alone
     gaps = formula([1, None, 2, 4, 3], [1, 2, None, 3, 5])
@@ -113,7 +151,8 @@ def test_what_an_item_adds_to_all_its_values_changes_nothing(points, rng, unit):
 
 
 def test_items_make_no_validity():
-    """Easy items score high and are solved more often, but within an item the judge has it the wrong way round."""
+    """Easy items score high and are solved more often, but within an item the judge has it the
+    wrong way round."""
     score, metric, blocks = [], [], []
     for item in range(20):
         score += [item + 1, item]
@@ -133,17 +172,22 @@ def test_equal_distances_from_different_means_are_ties():
 
 
 def test_rows_that_say_nothing_are_left_out():
-    found = centred_correlation([1, 2, 3, None, 5, 9], [10, 20, 5, 6, 7, 1], ["a", "a", "b", "b", "c", "d"])
+    found = centred_correlation(
+        [1, 2, 3, None, 5, 9], [10, 20, 5, 6, 7, 1], ["a", "a", "b", "b", "c", "d"]
+    )
     assert (found.value, found.n, found.blocks, found.dropped) == (1, 2, 1, 4)
     for nothing in ([], [1, 2], [None, 3]):
         assert centred_correlation(nothing, nothing, list("ab")[: len(nothing)]).value is None
-    assert centred_correlation([5, 5, 7, 7], [1, 2, 3, 4], ["a", "a", "b", "b"]).value is None  # the judge never tells two apart
+    # the judge never tells two apart
+    assert centred_correlation([5, 5, 7, 7], [1, 2, 3, 4], ["a", "a", "b", "b"]).value is None
 
 
 def coverage(runs, blocks, seed, rho=0.6):
-    """How often the interval holds the truth, with items that matter more than models, and five rows an item.
+    """How often the interval holds the truth, with items that matter more than models, and five
+    rows an item.
 
-    Within an item score and metric are normal with correlation ρ, so the rank correlation is 6/π asin(ρ/2).
+    Within an item score and metric are normal with correlation ρ, so the rank correlation is 6/π
+    asin(ρ/2).
     """
     rng, hits, truth = Random(seed), 0, 6 / math.pi * math.asin(rho / 2)
     for _ in range(runs):

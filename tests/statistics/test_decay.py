@@ -6,7 +6,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from parley.tasks.word_guessing.scoring import age, comprehension, confusion, scored, successful, went_beyond
+from parley.tasks.word_guessing.scoring import (
+    age,
+    comprehension,
+    confusion,
+    scored,
+    successful,
+    went_beyond,
+)
 
 NEVER = st.sampled_from(["zero", "l+1"])
 
@@ -55,13 +62,19 @@ def test_two_groups_of_one():
     found = scored({"p": 3, "q": 4}, {"p": "a", "q": "b"}, 15, "zero")
     assert found["p"] == pytest.approx({"comprehension": 0.5, "confusion": 0.5, "age": 0.5})
     q = {"comprehension": 1 / math.log2(5), "confusion": math.log(3) / math.log(16)}
-    assert found["q"] == pytest.approx({**q, "age": 2 / (1 / q["comprehension"] + 1 / q["confusion"])})
+    assert found["q"] == pytest.approx(
+        {**q, "age": 2 / (1 / q["comprehension"] + 1 / q["confusion"])}
+    )
 
 
 def test_two_groups_of_two_share_their_confusion_but_not_their_comprehension():
-    found = scored({"p": 1, "q": 7, "r": None, "s": 3}, {"p": "a", "q": "a", "r": "b", "s": "b"}, 15, "zero")
+    found = scored(
+        {"p": 1, "q": 7, "r": None, "s": 3}, {"p": "a", "q": "a", "r": "b", "s": "b"}, 15, "zero"
+    )
     assert [found[who]["comprehension"] for who in "pqrs"] == pytest.approx([1, 1 / 3, 0, 0.5])
-    assert [found[who]["confusion"] for who in "pqrs"] == pytest.approx([math.log(3, 16), math.log(3, 16), 0, 0])
+    assert [found[who]["confusion"] for who in "pqrs"] == pytest.approx(
+        [math.log(3, 16), math.log(3, 16), 0, 0]
+    )
     assert [found[who]["age"] for who in "rs"] == [0, 0]
 
 
@@ -77,10 +90,18 @@ def test_all_in_the_first_round_and_nobody_ever():
 
 @pytest.mark.parametrize(
     ("both", "rounds", "beyond", "good"),
-    [(1, 5, False, False), (2, 5, False, False), (3, 5, True, True), (5, 5, True, True), (None, 5, True, False)]
+    [
+        (1, 5, False, False),
+        (2, 5, False, False),
+        (3, 5, True, True),
+        (5, 5, True, True),
+        (None, 5, True, False),
+    ]
     + [(None, 2, False, False), (2, 2, False, False), (3, 3, True, True)],
 )
-def test_a_match_goes_beyond_two_rounds_if_they_were_not_enough_and_is_successful_if_more_were(both, rounds, beyond, good):
+def test_a_match_goes_beyond_two_rounds_if_they_were_not_enough_and_is_successful_if_more_were(
+    both, rounds, beyond, good
+):
     assert (went_beyond(both, rounds), successful(both)) == (beyond, good)
 
 
@@ -110,7 +131,9 @@ def test_all_lie_from_0_to_1_and_age_between_the_two(match, never):
 
 
 @given(st.integers(1, 60), st.data(), NEVER)
-def test_earlier_is_never_worse_for_who_guesses_and_never_better_for_whose_word_it_is(length, data, never):
+def test_earlier_is_never_worse_for_who_guesses_and_never_better_for_whose_word_it_is(
+    length, data, never
+):
     steps = st.none() | st.integers(1, length)
     early, late = data.draw(steps), data.draw(steps)
     assume((early or length + 1) < (late or length + 1))

@@ -1,4 +1,5 @@
-"""Intervals cover what they promise, also near the bounds of a score and under clustering; equals are not told apart."""
+"""Intervals cover what they promise, also near the bounds of a score and under clustering; equals
+are not told apart."""
 
 from functools import cache
 from itertools import combinations, pairwise
@@ -47,7 +48,9 @@ def even_payoffs():
     """Payoffs around the middle of their range."""
 
     def draw(rng, runs, blocks, matches):
-        noise = sqrt(LUCK) * rng.normal(size=(runs, blocks, 1)) + sqrt(1 - LUCK) * rng.normal(size=(runs, blocks, matches))
+        noise = sqrt(LUCK) * rng.normal(size=(runs, blocks, 1)) + sqrt(1 - LUCK) * rng.normal(
+            size=(runs, blocks, matches)
+        )
         return np.clip(55 + 15 * noise, 0, 110).mean(2)
 
     return draw, (0, 110), 55
@@ -112,13 +115,19 @@ def test_the_bootstrap_covers(name):
 
 @pytest.mark.parametrize(
     ("name", "blocks", "most"),
-    [("judged 8.97", 10, 1.16), ("judged 8.97", 30, 1.06), ("skewed payoffs", 10, 1.1), ("wins 0.5", 10, 1)],
+    [
+        ("judged 8.97", 10, 1.16),
+        ("judged 8.97", 30, 1.06),
+        ("skewed payoffs", 10, 1.1),
+        ("wins 0.5", 10, 1),
+    ],
 )
 def test_where_block_t_would_do_the_interval_for_bounded_scores_is_hardly_wider(name, blocks, most):
     draw, (low, high), _ = CASES[name][0]
     rows = draw(np.random.default_rng(3), 300, blocks, 4).tolist()
     ours = [interval(row, (low, high)) for row in rows]
-    usual = [interval(row, (low - 1000, high + 1000)) for row in rows]  # bounds so far away that block t applies
+    # bounds so far away that block t applies
+    usual = [interval(row, (low - 1000, high + 1000)) for row in rows]
     assert {each.kind for each in usual} == {"block t"}
     narrowest = sum(min(each.high, high) - max(each.low, low) for each in usual)
     assert sum(each.high - each.low for each in ours) <= most * narrowest
@@ -140,15 +149,22 @@ def test_a_bound_is_felt_when_it_is_near_and_only_then():
 
 
 def test_a_coin_has_wilsons_interval_but_for_students_t():
-    """Wilson 1927: 9 of 10 gives .596 to .982 with 1.96; Student's t for nine degrees of freedom makes it wider."""
+    """Wilson 1927: 9 of 10 gives .596 to .982 with 1.96; Student's t for nine degrees of freedom
+    makes it wider."""
     found = interval([1] * 9 + [0], (0, 1))
-    assert (found.low, found.high) == (pytest.approx(0.526, abs=1e-3), pytest.approx(0.986, abs=1e-3))
+    assert (found.low, found.high) == (
+        pytest.approx(0.526, abs=1e-3),
+        pytest.approx(0.986, abs=1e-3),
+    )
 
 
 def test_intervals_do_not_depend_on_the_scale_or_its_direction():
     values = [0.9, 1, 0.7, 1, 1, 0.8, 0.95, 1]
     one, scaled = interval(values, (0, 1)), interval([10 + 5 * value for value in values], (10, 15))
-    assert (scaled.low, scaled.high) == (pytest.approx(10 + 5 * one.low), pytest.approx(10 + 5 * one.high))
+    assert (scaled.low, scaled.high) == (
+        pytest.approx(10 + 5 * one.low),
+        pytest.approx(10 + 5 * one.high),
+    )
     turned = interval([1 - value for value in values], (0, 1))
     assert (turned.low, turned.high) == (pytest.approx(1 - one.high), pytest.approx(1 - one.low))
 
@@ -160,7 +176,8 @@ def test_the_bootstrap_repeats_itself_in_any_order_of_blocks():
     assert found == interval(values, (1, 10), method="bootstrap")
     turned = interval(values[::-1], (1, 10), method="bootstrap")
     assert (turned.low, turned.high) == (pytest.approx(found.low), pytest.approx(found.high))
-    assert interval([1] * 9 + [0], (0, 1), method="bootstrap").kind == "bounded"  # most draws would have no variance
+    # most draws would have no variance
+    assert interval([1] * 9 + [0], (0, 1), method="bootstrap").kind == "bounded"
     with pytest.raises(UsageError, match="did you mean 'bootstrap'"):
         interval(values, (1, 10), method="bootstap")
 
@@ -189,7 +206,10 @@ def test_equals_with_discrete_scores_are_rarely_declared_different(rate, matches
     won = rng.binomial(matches, np.broadcast_to(rates, (runs, 10, 4)))
     ps = np.array(
         [
-            [remembered(tuple(sorted((row[:, a] - row[:, b]).tolist())), matches) for a, b in combinations(range(4), 2)]
+            [
+                remembered(tuple(sorted((row[:, a] - row[:, b]).tolist())), matches)
+                for a, b in combinations(range(4), 2)
+            ]
             for row in won
         ]
     )
@@ -202,13 +222,22 @@ def test_equals_with_discrete_scores_are_rarely_declared_different(rate, matches
 def test_equals_with_single_wins_are_rarely_declared_different(rate):
     rng, wrong, runs = Random(3), 0, 300
     for _ in range(runs):
-        rows = [Observation(str(n), n, alias, "r", "won", rng.random() < rate) for alias in "abcd" for n in range(10)]
+        rows = [
+            Observation(str(n), n, alias, "r", "won", rng.random() < rate)
+            for alias in "abcd"
+            for n in range(10)
+        ]
         wrong += any(pair.p <= 0.05 for pair in pairs(block_means(rows), {"won": (0, 1)}))
     assert wrong / runs <= 0.05
 
 
 @pytest.mark.parametrize("blocks", [7, 10, 13, 21])
 def test_wins_against_each_other_are_no_surer_than_the_tosses_of_a_coin(blocks):
-    """One match a block, one winner: block t would call 12% of fair coins unfair at seven blocks; exact, over all outcomes."""
-    declared = [won for won in range(blocks + 1) if level([1.0] * won + [-1.0] * (blocks - won), (-1, 1), 0.0) <= 0.05]
+    """One match a block, one winner: block t would call 12% of fair coins unfair at seven blocks;
+    exact, over all outcomes."""
+    declared = [
+        won
+        for won in range(blocks + 1)
+        if level([1.0] * won + [-1.0] * (blocks - won), (-1, 1), 0.0) <= 0.05
+    ]
     assert sum(comb(blocks, won) for won in declared) / 2**blocks <= 0.05

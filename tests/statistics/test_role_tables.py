@@ -1,4 +1,5 @@
-"""Role tables against every mean that DynaEval prints, and position effects by construction and by simulation."""
+"""Role tables against every mean that DynaEval prints, and position effects by construction and by
+simulation."""
 
 from random import Random
 from statistics import fmean
@@ -9,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.statistics.intervals import interval
-from parley.statistics.role_tables import Cell, Margin, Seated, margins, meetings, places, position_effects, role_tables
+from parley.statistics.role_tables import (
+    Cell,
+    Margin,
+    Seated,
+    margins,
+    meetings,
+    places,
+    position_effects,
+    role_tables,
+)
 from parley.tables import shown
 
 MODELS = ["GPT-4", "ChatGPT", "Claude 2", "PaLM"]
@@ -17,7 +27,8 @@ NOT = None
 
 
 class Printed(NamedTuple):
-    """A table as printed: (first seat, second seat) by row and column, and the means of both seats by model."""
+    """A table as printed: (first seat, second seat) by row and column, and the means of both seats
+    by model."""
 
     cells: list
     first: list
@@ -28,7 +39,11 @@ class Printed(NamedTuple):
 
 PRINTED = {
     "1": Printed(
-        [[NOT, (0.33, 0.67), (0.57, 0.43)], [(0.75, 0.25), NOT, (0.78, 0.22)], [(0.3, 0.7), (0.25, 0.75), NOT]],
+        [
+            [NOT, (0.33, 0.67), (0.57, 0.43)],
+            [(0.75, 0.25), NOT, (0.78, 0.22)],
+            [(0.3, 0.7), (0.25, 0.75), NOT],
+        ],
         [0.45, 0.77, 0.28],
         [0.48, 0.71, 0.33],
         second_in_rows=False,
@@ -44,40 +59,68 @@ PRINTED = {
         [8.77, 8.74, 8.74, 8.52],
     ),
     "3 score": Printed(
-        [[NOT, (7.87, 9.01), (7.71, 8.95)], [(7.81, 9.08), NOT, (7.84, 9.09)], [(7.84, 9.05), (7.98, 9.0), NOT]],
+        [
+            [NOT, (7.87, 9.01), (7.71, 8.95)],
+            [(7.81, 9.08), NOT, (7.84, 9.09)],
+            [(7.84, 9.05), (7.98, 9.0), NOT],
+        ],
         [7.83, 7.93, 7.78],
         [8.98, 9.09, 9.03],
     ),
     "3 bleu": Printed(
-        [[NOT, (0.284, 0.296), (0.278, 0.287)], [(0.272, 0.296), NOT, (0.275, 0.293)], [(0.275, 0.290), (0.286, 0.293), NOT]],
+        [
+            [NOT, (0.284, 0.296), (0.278, 0.287)],
+            [(0.272, 0.296), NOT, (0.275, 0.293)],
+            [(0.275, 0.290), (0.286, 0.293), NOT],
+        ],
         [0.274, 0.285, 0.277],
         [0.292, 0.295, 0.292],
         digits=3,
     ),
     "4": Printed(
-        [[NOT, (0.89, 1.11), (1.29, 1.14)], [(1.12, 0.75), NOT, (1.11, 0.78)], [(0.8, 1), (0.75, 1.25), NOT]],
+        [
+            [NOT, (0.89, 1.11), (1.29, 1.14)],
+            [(1.12, 0.75), NOT, (1.11, 0.78)],
+            [(0.8, 1), (0.75, 1.25), NOT],
+        ],
         [1.09, 1.12, 0.78],
         [0.88, 1.18, 0.96],
         second_in_rows=False,
     ),
     "5 score": Printed(
-        [[NOT, (8.24, 9.26), (8.09, 9.28)], [(8.27, 9.26), NOT, (8.18, 9.23)], [(8.26, 9.24), (8.19, 9.18), NOT]],
+        [
+            [NOT, (8.24, 9.26), (8.09, 9.28)],
+            [(8.27, 9.26), NOT, (8.18, 9.23)],
+            [(8.26, 9.24), (8.19, 9.18), NOT],
+        ],
         [8.27, 8.22, 8.14],
         [9.27, 9.25, 9.21],
     ),
     "5 bleu": Printed(
-        [[NOT, (0.405, 0.417), (0.405, 0.419)], [(0.410, 0.421), NOT, (0.401, 0.409)], [(0.407, 0.412), (0.406, 0.414), NOT]],
+        [
+            [NOT, (0.405, 0.417), (0.405, 0.419)],
+            [(0.410, 0.421), NOT, (0.401, 0.409)],
+            [(0.407, 0.412), (0.406, 0.414), NOT],
+        ],
         [0.409, 0.406, 0.403],
         [0.418, 0.415, 0.411],
         digits=3,
     ),
     "6 score": Printed(
-        [[NOT, (7.90, 9.15), (7.84, 9.12)], [(8.02, 9.01), NOT, (7.89, 9.15)], [(8.07, 9.01), (8.09, 8.98), NOT]],
+        [
+            [NOT, (7.90, 9.15), (7.84, 9.12)],
+            [(8.02, 9.01), NOT, (7.89, 9.15)],
+            [(8.07, 9.01), (8.09, 8.98), NOT],
+        ],
         [8.27, 8.22, 8.14],
         [9.27, 9.25, 9.21],
     ),
     "6 bleu": Printed(
-        [[NOT, (0.326, 0.343), (0.324, 0.338)], [(0.338, 0.351), NOT, (0.327, 0.345)], [(0.344, 0.357), (0.321, 0.337), NOT]],
+        [
+            [NOT, (0.326, 0.343), (0.324, 0.338)],
+            [(0.338, 0.351), NOT, (0.327, 0.345)],
+            [(0.344, 0.357), (0.321, 0.337), NOT],
+        ],
         [0.341, 0.324, 0.326],
         [0.341, 0.348, 0.347],
         digits=3,
@@ -106,7 +149,9 @@ def test_the_papers_means_recompute_from_its_cells(table):
     printed = PRINTED[table]
     found = recomputed(printed)
     wrong = 0
-    for side, means, right in zip(found, printed[1:3], ERRATA.get(table, (None, None))[:2], strict=False):
+    for side, means, right in zip(
+        found, printed[1:3], ERRATA.get(table, (None, None))[:2], strict=False
+    ):
         for n, (margin, mean) in enumerate(zip(side.values(), means, strict=True)):
             assert margin.cells == len(means) - 1
             if right:
@@ -122,19 +167,40 @@ def test_the_whole_table_is_the_mean_of_its_cells():
 
 
 def test_halves_go_up_and_nothing_is_a_dash():
-    assert [shown(value) for value in (8.265, 0.775, 1.115, 0.125, 8.97, None)] == ["8.27", "0.78", "1.12", "0.13", "8.97", "-"]
+    assert [shown(value) for value in (8.265, 0.775, 1.115, 0.125, 8.97, None)] == [
+        "8.27",
+        "0.78",
+        "1.12",
+        "0.13",
+        "8.97",
+        "-",
+    ]
     assert [shown(0.4085, 3), shown(-0.0001, 3), shown(2, 0)] == ["0.409", "0.000", "2"]
 
 
-def match(number, block, first, second, values, metric="win", roles=("players", "players"), positions=(1, 2)):
+def match(
+    number,
+    block,
+    first,
+    second,
+    values,
+    metric="win",
+    roles=("players", "players"),
+    positions=(1, 2),
+):
     cast = zip(roles, positions, (first, second), values, strict=True)
-    return [Seated(block, number, role, position, alias, metric, value) for role, position, alias, value in cast]
+    return [
+        Seated(block, number, role, position, alias, metric, value)
+        for role, position, alias, value in cast
+    ]
 
 
 def test_a_table_from_matches():
     rows = [
-        *match(1, "x", "a", "b", (1, 0)), *match(2, "x", "a", "b", (0, 1)), *match(3, "y", "a", "b", (1, 0)),
-        *match(4, "x", "b", "a", (0.5, 0.5)), *match(5, "y", "b", "a", (None, None)), *match(6, "y", "a", "c", (None, None)),
+        *match(1, "x", "a", "b", (1, 0)), *match(2, "x", "a", "b", (0, 1)),
+        *match(3, "y", "a", "b", (1, 0)),
+        *match(4, "x", "b", "a", (0.5, 0.5)), *match(5, "y", "b", "a", (None, None)),
+        *match(6, "y", "a", "c", (None, None)),
     ]  # fmt: skip
     seats = places(rows, ["players"])
     assert seats == (("players", 1), ("players", 2))
@@ -142,7 +208,8 @@ def test_a_table_from_matches():
     assert table.aliases == ("b", "a", "silent", "c")
     assert len(table.cells) == 16
     sure = interval([0.5, 1], (0, 1)), interval([0.5, 0], (0, 1))
-    assert table.cells["a", "b"] == Cell(0.75, 0.25, 3, 2, (0, 0), *sure)  # blocks weigh the same, not matches
+    # blocks weigh the same, not matches
+    assert table.cells["a", "b"] == Cell(0.75, 0.25, 3, 2, (0, 0), *sure)
     assert table.cells["b", "a"] == Cell(0.5, 0.5, 1, 1)
     assert [pair for pair, cell in table.cells.items() if cell] == [("b", "a"), ("a", "b")]
     assert table.margins.rows["a"] == Margin(0.75, 1, 3, sure[0])
@@ -153,7 +220,10 @@ def test_a_table_from_matches():
 
 def test_roles_stand_in_the_tasks_order_and_a_metric_may_belong_to_one_of_them():
     apart = {"roles": ("translator", "proofreader"), "positions": (0, 0)}
-    rows = [*match(1, "x", "a", "b", (7, 9), "score", **apart), *match(1, "x", "a", "b", (0.3, None), "bleu", **apart)[:1]]
+    rows = [
+        *match(1, "x", "a", "b", (7, 9), "score", **apart),
+        *match(1, "x", "a", "b", (0.3, None), "bleu", **apart)[:1],
+    ]
     seats = places(sorted(rows), ["translator", "proofreader"])
     assert seats == (("translator", 0), ("proofreader", 0))
     tables = role_tables(meetings(rows, seats), [], {"score": (1, 10), "bleu": (0, 1)})
@@ -173,9 +243,19 @@ def rotation(abilities, luck, effects):
     """All models at one table; positions rotate from block to block."""
     aliases = list(abilities)
     return [
-        Seated(str(block), block, "players", at + 1, alias, "m", abilities[alias] + chance + effects[at])
+        Seated(
+            str(block),
+            block,
+            "players",
+            at + 1,
+            alias,
+            "m",
+            abilities[alias] + chance + effects[at],
+        )
         for block, chance in enumerate(luck)
-        for at, alias in enumerate(aliases[block % len(aliases) :] + aliases[: block % len(aliases)])
+        for at, alias in enumerate(
+            aliases[block % len(aliases) :] + aliases[: block % len(aliases)]
+        )
     ]
 
 
@@ -191,10 +271,14 @@ def test_a_balanced_design_gives_the_effects_exactly(abilities, luck, effects):
     rows = rotation(dict(zip("abc", abilities, strict=True)), luck, effects)
     found = position_effects(rows, {"m": (-30, 30)})
     assert [(effect.position, effect.blocks) for effect in found] == [(1, 6), (2, 6), (3, 6)]
-    assert [effect.mean for effect in found] == pytest.approx([effect - fmean(effects) for effect in effects], abs=1e-9)
+    assert [effect.mean for effect in found] == pytest.approx(
+        [effect - fmean(effects) for effect in effects], abs=1e-9
+    )
     renamed = [row._replace(alias={"a": "z", "b": "y", "c": "x"}[row.alias]) for row in rows]
     again = position_effects(renamed, {"m": (-30, 30)})
-    assert [effect.mean for effect in again] == pytest.approx([effect.mean for effect in found], abs=1e-9)
+    assert [effect.mean for effect in again] == pytest.approx(
+        [effect.mean for effect in found], abs=1e-9
+    )
 
 
 def test_early_and_late_in_both_orders():
@@ -206,20 +290,32 @@ def test_early_and_late_in_both_orders():
     assert (early.metric, early.role, early.mean, early.blocks) == ("win", "players", 0.25, 2)
     assert late.mean == -0.25
     assert early.interval.low < 0 < early.interval.high
-    assert (early.interval.low, early.interval.high) == pytest.approx((-late.interval.high, -late.interval.low))
+    assert (early.interval.low, early.interval.high) == pytest.approx(
+        (-late.interval.high, -late.interval.low)
+    )
 
 
 def test_the_interval_is_students_over_blocks():
     """Contrasts of 0.1, 0.2, ..., 0.5 a block: mean 0.3, half-width 2.776 × 0.158 / √5."""
-    rows = [row for n in range(1, 6) for row in match(n, str(n), "a", "a", (5 + n / 10, 5 - n / 10))]
+    rows = [
+        row for n in range(1, 6) for row in match(n, str(n), "a", "a", (5 + n / 10, 5 - n / 10))
+    ]
     early, _ = position_effects(rows, {"win": (0, 10)})
     assert (early.mean, early.blocks, early.interval.kind) == (pytest.approx(0.3), 5, "block t")
-    assert (early.interval.low, early.interval.high) == pytest.approx((0.3 - 0.19632, 0.3 + 0.19632), abs=1e-5)
+    assert (early.interval.low, early.interval.high) == pytest.approx(
+        (0.3 - 0.19632, 0.3 + 0.19632), abs=1e-5
+    )
 
 
 def test_who_has_not_sat_everywhere_is_left_out_and_one_position_has_no_effect():
-    rows = [*match(1, "x", "a", "b", (1, 0)), *match(2, "x", "b", "a", (1, 0)), *match(3, "x", "strong", "a", (9, 0), "win")]
-    early, _ = position_effects([row for row in rows if row.match < 3 or row.alias == "strong"], {"win": (0, 9)})
+    rows = [
+        *match(1, "x", "a", "b", (1, 0)),
+        *match(2, "x", "b", "a", (1, 0)),
+        *match(3, "x", "strong", "a", (9, 0), "win"),
+    ]
+    early, _ = position_effects(
+        [row for row in rows if row.match < 3 or row.alias == "strong"], {"win": (0, 9)}
+    )
     assert (early.mean, early.blocks, early.interval.low) == (0.5, 1, None)
     once, _ = position_effects(match(1, "x", "a", "b", (1, 0)), {"win": (0, 1)})
     assert (once.mean, once.blocks) == (None, 0)
@@ -228,15 +324,21 @@ def test_who_has_not_sat_everywhere_is_left_out_and_one_position_has_no_effect()
 
 
 def covered(runs, blocks, rng, models=4):
-    """How often the interval of a position holds the truth when blocks, models and matches all vary."""
+    """How often the interval of a position holds the truth when blocks, models and matches all
+    vary."""
     effects, hits = {4: [0.6, 0.2, -0.1, -0.7], 3: [0.6, 0.1, -0.7], 2: [0.6, -0.6]}[models], 0
     for _ in range(runs):
         rows = rotation(
-            {name: 5 - n for n, name in enumerate("abcd"[:models])}, [rng.gauss(0, 2) for _ in range(blocks)], effects
+            {name: 5 - n for n, name in enumerate("abcd"[:models])},
+            [rng.gauss(0, 2) for _ in range(blocks)],
+            effects,
         )
         noisy = [row._replace(value=row.value + rng.gauss(0, 1)) for row in rows]
         found = position_effects(noisy, {"m": (-100, 100)})
-        hits += sum(effect.interval.low <= true <= effect.interval.high for effect, true in zip(found, effects, strict=True))
+        hits += sum(
+            effect.interval.low <= true <= effect.interval.high
+            for effect, true in zip(found, effects, strict=True)
+        )
     return hits / runs / len(effects)
 
 

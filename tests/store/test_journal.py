@@ -1,4 +1,5 @@
-"""The journal: durable before used, once only, whole after faults, refused when it cannot be trusted."""
+"""The journal: durable before used, once only, whole after faults, refused when it cannot be
+trusted."""
 
 import asyncio
 import os
@@ -33,7 +34,8 @@ from parley.store.sqlite.writer import SqliteJournal
 
 CONFIG = b'{"task": "t", "params": {}, "models": {"a": {"model": "bot/x"}}, "contestants": ["a"]}'
 IDENTITY = (
-    b'{"task": "t", "version": 1, "rule": "", "prompts": {}, "parley": "0", "metrics": [], "roles": {}, "seats": {}, "texts": {}}'
+    b'{"task": "t", "version": 1, "rule": "", "prompts": {}, "parley": "0", "metrics": [], '
+    b'"roles": {}, "seats": {}, "texts": {}}'
 )
 SEAT = Seat("players", 1)
 
@@ -97,7 +99,12 @@ def test_what_append_returned_for_is_on_disk_when_the_process_is_killed(tmp_path
         asyncio.run(main())
     """
     here = Path(__file__).parents[2]
-    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True, cwd=here) as child:
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=here,
+    ) as child:
         for _ in range(50):
             child.stdout.readline()
         child.send_signal(signal.SIGKILL)
@@ -135,7 +142,8 @@ def test_a_match_ends_once(tmp_path):
 
 
 def test_a_call_is_recorded_once_and_a_journal_that_failed_takes_nothing_more(tmp_path):
-    """A record with a hole in it would be worse than none: also what nobody waits for may not be lost unseen."""
+    """A record with a hole in it would be worse than none: also what nobody waits for may not be
+    lost unseen."""
 
     async def main():
         journal = await fresh(tmp_path / "r.parley")
@@ -255,9 +263,13 @@ def test_a_heartbeat_notices_that_the_run_was_taken_over(tmp_path):
 def test_a_full_disk_is_an_error_and_loses_nothing_that_was_acknowledged(tmp_path):
     """The file may not grow beyond a limit: writes fail as on a full disk."""
     path = tmp_path / "r.parley"
-    program = f"from tests.store.test_journal import *; print(asyncio.run(fill(Path({str(path)!r}))))"
+    program = (
+        f"from tests.store.test_journal import *; print(asyncio.run(fill(Path({str(path)!r}))))"
+    )
     here = Path(__file__).parents[2]
-    done = subprocess.run([sys.executable, "-c", program], cwd=here, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=here, capture_output=True, text=True, check=True
+    )
     acknowledged = int(done.stdout)
     assert 1 <= acknowledged < 200
     with Archive(path) as archive:
@@ -323,7 +335,9 @@ def test_a_store_of_a_newer_version_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"not a database", b"SQLite format 3\x00" + b"\xff" * 5000], ids=["empty", "text", "torn"]
+    "content",
+    [b"", b"not a database", b"SQLite format 3\x00" + b"\xff" * 5000],
+    ids=["empty", "text", "torn"],
 )
 def test_what_is_no_run_is_refused(tmp_path, content):
     path = tmp_path / "r.parley"

@@ -1,4 +1,5 @@
-"""kill -9 at random instants, then resume: every match ends once, no recorded reply is asked for again."""
+"""kill -9 at random instants, then resume: every match ends once, no recorded reply is asked for
+again."""
 
 import json
 import os
@@ -22,12 +23,22 @@ SETTLE = 0.4  # seconds in which a reply that was sent may still be on its way t
 def parley(*words, store, url):
     command = [sys.executable, "-m", "parley", *words, "--store", str(store)]
     environment = {**os.environ, "OPENAI_COMPATIBLE_BASE_URL": f"{url}/v1"}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
 
 
 def begin(store, url, matches, concurrency=24):
     models = [word for name in MODELS for word in ("-m", f"{name}=openai-compatible/mock")]
-    options = ("--repeats", str(matches), "--seed", "11", "--concurrency", str(concurrency), "--json")
+    options = (
+        "--repeats",
+        str(matches),
+        "--seed",
+        "11",
+        "--concurrency",
+        str(concurrency),
+        "--json",
+    )
     return parley("run", "public_goods", *models, *options, store=store, url=url)
 
 
@@ -35,7 +46,9 @@ def recorded(path):
     """Every call on record, as it stands."""
     try:
         with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
-            rows = connection.execute("SELECT id, match, round, seat, attempt, saw, content, at FROM calls").fetchall()
+            rows = connection.execute(
+                "SELECT id, match, round, seat, attempt, saw, content, at FROM calls"
+            ).fetchall()
         connection.close()
     except sqlite3.OperationalError:  # killed before the tables were made
         return {}
@@ -61,16 +74,30 @@ def killed_and_resumed(tmp_path, matches, kills, concurrency, seed):
             process.send_signal(signal.SIGKILL)
             at = time.time()
             process.communicate()
-            assert process.returncode == -signal.SIGKILL, "the run was over before it could be killed"
+            assert process.returncode == -signal.SIGKILL, (
+                "the run was over before it could be killed"
+            )
             time.sleep(0.1)
-            # What the killed process had sent may reach the endpoint a moment later; more than it had places cannot be lost.
-            allowance += min(most, sum(came <= at + SETTLE and sent >= at - SETTLE for _, came, sent in server.log()))
+            # What the killed process had sent may reach the endpoint a moment later; more than it
+            # had places cannot be lost.
+            allowance += min(
+                most,
+                sum(came <= at + SETTLE and sent >= at - SETTLE for _, came, sent in server.log()),
+            )
             (path,) = store.glob("*.parley")
             now = recorded(path)
             assert before.items() <= now.items()  # nothing acknowledged was lost or changed
             playing += len(now) > len(before)
             before = now
-            process = parley("resume", str(path), "--concurrency", str(concurrency), "--json", store=store, url=server.url)
+            process = parley(
+                "resume",
+                str(path),
+                "--concurrency",
+                str(concurrency),
+                "--json",
+                store=store,
+                url=server.url,
+            )
             began = time.time()
             instant = rng.uniform(0.05, 1.0)  # from the first moments of the process on
             if rng.random() < 0.7:
@@ -127,7 +154,10 @@ def test_a_kill_before_the_first_reply_leaves_a_run_that_can_be_resumed(tmp_path
         process.kill()
         process.communicate()
     (path,) = tmp_path.glob("*.parley")
-    with endpoint(0) as quick, parley("resume", str(path), "--json", store=tmp_path, url=quick.url) as again:
+    with (
+        endpoint(0) as quick,
+        parley("resume", str(path), "--json", store=tmp_path, url=quick.url) as again,
+    ):
         out, err = again.communicate(timeout=60)
     assert again.returncode == 0, err
     assert json.loads(out)["run"]["matches"] == {"planned": 2, "done": 2, "failed": 0}

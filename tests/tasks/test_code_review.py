@@ -1,4 +1,5 @@
-"""Code generation and review: the rule by feeding replies, real programs in the real sandbox, planted abilities."""
+"""Code generation and review: the rule by feeding replies, real programs in the real sandbox,
+planted abilities."""
 
 import asyncio
 import csv
@@ -28,7 +29,12 @@ ADD = Problem(
     names=("add",),
     reference="def add(a, b):\n    return a + b",
 )
-DOUBLE = Problem("double", "Print twice the number.", cases=(("3", "6"), ("-1", "-2")), reference="print(2 * int(input()))")
+DOUBLE = Problem(
+    "double",
+    "Print twice the number.",
+    cases=(("3", "6"), ("-1", "-2")),
+    reference="print(2 * int(input()))",
+)
 REVERSED = Problem(
     "reversed",
     "Reverse a text.",
@@ -51,7 +57,10 @@ def cast(judges=0, **replies):
     """Seats that give these replies, one after the other."""
     seats = {PROGRAMMER: list(replies["programmer"]), REVIEWER: list(replies["reviewer"])}
     seats |= {Seat("judge", n): [text] for n, text in enumerate(replies.get("judge", ()), 1)}
-    return {seat: Speaking(lambda view, given=given: given[min(view.said, len(given) - 1)]) for seat, given in seats.items()}
+    return {
+        seat: Speaking(lambda view, given=given: given[min(view.said, len(given) - 1)])
+        for seat, given in seats.items()
+    }
 
 
 def scores(sandbox, seats, item=ADD, **params):
@@ -78,7 +87,10 @@ def test_the_first_review_cannot_end_it(sandbox):
 def test_nobody_is_shown_a_test_and_both_see_the_problem(sandbox):
     seats = cast(programmer=[BAD], reviewer=["No."])
     scores(sandbox, seats)
-    words = {seat: "\n".join(turn["content"] for view in found.views for turn in view) for seat, found in seats.items()}
+    words = {
+        seat: "\n".join(turn["content"] for view in found.views for turn in view)
+        for seat, found in seats.items()
+    }
     for text in words.values():
         assert "assert" not in text
         assert "-1, 1" not in text
@@ -105,13 +117,20 @@ def test_silence_is_a_failed_version_and_no_crash(sandbox):
 
 
 def test_code_without_a_fence_is_taken_as_it_is(sandbox):
-    assert scores(sandbox, cast(programmer=[ADD.reference], reviewer=["over"]), rounds=1).scores[PROGRAMMER]["pass"] == 1
+    assert (
+        scores(sandbox, cast(programmer=[ADD.reference], reviewer=["over"]), rounds=1).scores[
+            PROGRAMMER
+        ]["pass"]
+        == 1
+    )
 
 
 @pytest.mark.parametrize(("vote", "wanted"), [("mean", 5), ("median", 4)])
 def test_a_panel_votes_and_who_cannot_be_read_has_no_vote(sandbox, vote, wanted):
     judges = [RATING % (2, 7), RATING % (4, 7), RATING % (9, 7), "ten out of ten"]
-    found = scores(sandbox, cast(programmer=[GOOD], reviewer=["Fine."], judge=judges), rounds=1, vote=vote)
+    found = scores(
+        sandbox, cast(programmer=[GOOD], reviewer=["Fine."], judge=judges), rounds=1, vote=vote
+    )
     assert found.scores[PROGRAMMER]["judge"] == wanted
     assert found.scores[REVIEWER]["judge"] == 7
     (votes,) = [note["votes"] for note in found.notes if "votes" in note]
@@ -132,13 +151,25 @@ def test_a_contestant_cannot_speak_as_the_judge_or_close_its_marks(sandbox):
 
 
 @pytest.mark.parametrize(
-    ("review", "end"), [("over", True), ("`Over.`", True), ("**OVER**", True), ("It is over.", False), ("", False), (None, False)]
+    ("review", "end"),
+    [
+        ("over", True),
+        ("`Over.`", True),
+        ("**OVER**", True),
+        ("It is over.", False),
+        ("", False),
+        (None, False),
+    ],
 )
 def test_only_the_one_word_ends_it(review, end):
     assert ends(review) is end
 
 
-@given(st.integers(1, 60).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n))))
+@given(
+    st.integers(1, 60).flatmap(
+        lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n))
+    )
+)
 def test_pass_at_k_is_a_chance_that_grows_with_k_and_c(drawn):
     n, c, k = drawn
     value = pass_at(k, n, c)
@@ -156,7 +187,10 @@ def test_pass_at_k_by_hand():
 
 
 def test_a_run_shows_rounds_samples_and_judges(tmp_path):
-    bots = {"strong": {"model": "bot/coder", "strength": 0.8}, "weak": {"model": "bot/coder", "strength": 0.2, "review": 0}}
+    bots = {
+        "strong": {"model": "bot/coder", "strength": 0.8},
+        "weak": {"model": "bot/coder", "strength": 0.2, "review": 0},
+    }
     result = run(
         CodeReview(),
         bots,
@@ -167,26 +201,46 @@ def test_a_run_shows_rounds_samples_and_judges(tmp_path):
     )
     assert result.state == "done"
     assert result.data["run"]["sandbox"] == "bubblewrap"
-    rounds = {(row["role"], row["alias"], row["round"]): row["mean"] for row in result.data["rounds"]}
+    rounds = {
+        (row["role"], row["alias"], row["round"]): row["mean"] for row in result.data["rounds"]
+    }
     assert rounds["programmer", "strong", 1] > rounds["programmer", "weak", 1]
     assert rounds["programmer", "weak", 3] >= rounds["programmer", "weak", 1]
     assert {row["k"] for row in result.data["passes"]} == {1, 2, 3, 5}
-    first = next(row for row in result.data["passes"] if row["metric"] == "pass_1" and row["alias"] == "weak" and row["k"] == 1)
+    first = next(
+        row
+        for row in result.data["passes"]
+        if row["metric"] == "pass_1" and row["alias"] == "weak" and row["k"] == 1
+    )
     assert first["mean"] == pytest.approx(rounds["programmer", "weak", 1])
-    assert [each["value"] for each in result.data["judges"]["agreement"]] == [1, 1]  # two bots that know the truth
-    rows = {part: list(csv.DictReader(result.render("csv", part).splitlines())) for part in ("partners", "roles", "judges")}
-    assert [(row["first_role"], row["second_role"]) for part in ("partners", "roles") for row in rows[part][:1]] == [
-        ("programmer", "reviewer")
-    ] * 2
+    # two bots that know the truth
+    assert [each["value"] for each in result.data["judges"]["agreement"]] == [1, 1]
+    rows = {
+        part: list(csv.DictReader(result.render("csv", part).splitlines()))
+        for part in ("partners", "roles", "judges")
+    }
+    assert [
+        (row["first_role"], row["second_role"])
+        for part in ("partners", "roles")
+        for row in rows[part][:1]
+    ] == [("programmer", "reviewer")] * 2
     assert {(row["first"], row["second"], row["round"]) for row in rows["partners"]} == {
         (*pair, str(n)) for pair in (("strong", "weak"), ("weak", "strong")) for n in (1, 2, 3)
     }
-    assert [row["about"] for row in rows["judges"]] == ["votes"] * 4 + ["agreement"] * 2 + ["validity"] * 4 + ["bias"] * 2
-    votes = [(row["judge"], row["role"], row["n"]) for row in rows["judges"] if row["about"] == "votes"]
+    assert [row["about"] for row in rows["judges"]] == ["votes"] * 4 + ["agreement"] * 2 + [
+        "validity"
+    ] * 4 + ["bias"] * 2
+    votes = [
+        (row["judge"], row["role"], row["n"]) for row in rows["judges"] if row["about"] == "votes"
+    ]
     assert votes == [(judge, role, "24") for judge in "jk" for role in ("programmer", "reviewer")]
     held = {(row["role"], row["measured"]) for row in rows["judges"] if row["about"] == "validity"}
     assert held == {("programmer", "pass"), ("reviewer", "improvement")}
-    assert all(row["n"] == "24" for row in rows["judges"] if (row["about"], row["over"]) == ("validity", "matches"))
+    assert all(
+        row["n"] == "24"
+        for row in rows["judges"]
+        if (row["about"], row["over"]) == ("validity", "matches")
+    )
     for part in ("rounds", "partners", "passes", "judges", "roles"):
         for form in ("text", "markdown", "latex", "csv"):
             assert "weak" in result.render(form, part) or part == "judges"
@@ -196,7 +250,11 @@ def test_to_do_without_isolation_takes_its_own_words_and_is_printed(tmp_path):
     with pytest.raises(UsageError, match="unknown sandbox 'none'"):
         run(CodeReview(), ["bot/coder", "bot/null"], items=[ADD], store=tmp_path, sandbox="none")
     result = run(
-        CodeReview(rounds=1), ["bot/coder", "bot/null"], items=[ADD], store=tmp_path, unsafe_run_code_without_isolation=True
+        CodeReview(rounds=1),
+        ["bot/coder", "bot/null"],
+        items=[ADD],
+        store=tmp_path,
+        unsafe_run_code_without_isolation=True,
     )
     assert result.state == "done"
     assert result.data["run"]["sandbox"] == "none"
@@ -206,22 +264,45 @@ def test_to_do_without_isolation_takes_its_own_words_and_is_printed(tmp_path):
     assert any("UNSAFE" in caution for caution in audit(result.path).cautions)
     assert "done, UNSAFE" in command("ls", "--store", tmp_path, cwd=tmp_path).out
     with pytest.raises(UsageError, match="give one of the two"):
-        run(CodeReview(), ["bot/null"], store=tmp_path, sandbox="docker", unsafe_run_code_without_isolation=True)
+        run(
+            CodeReview(),
+            ["bot/null"],
+            store=tmp_path,
+            sandbox="docker",
+            unsafe_run_code_without_isolation=True,
+        )
 
 
 def test_verdicts_that_could_be_forged_are_counted(tmp_path):
     program = "def apply(f, a):\n    return f(a)"
-    handed = Problem("handed", "Apply it.", ("assert apply(lambda a: a + 1, 2) == 3",), names=("apply",), reference=program)
+    handed = Problem(
+        "handed",
+        "Apply it.",
+        ("assert apply(lambda a: a + 1, 2) == 3",),
+        names=("apply",),
+        reference=program,
+    )
     bots = {name: {"model": "bot/coder", "strength": 1} for name in ("a", "b")}
     result = run(CodeReview(rounds=1), bots, items=[ADD, handed], store=tmp_path)
     assert result.data["programs"] == {"run": 4, "inside": 2}
-    assert "2 of 4 programs were judged inside their own process, where they could forge it" in result.remarks()
-    assert "inside" not in run("public_goods", ["bot/random", "bot/altruist"], store=tmp_path).render()
+    assert (
+        "2 of 4 programs were judged inside their own process, where they could forge it"
+        in result.remarks()
+    )
+    assert (
+        "inside" not in run("public_goods", ["bot/random", "bot/altruist"], store=tmp_path).render()
+    )
 
 
 def test_a_match_is_shown_with_its_item_its_verdicts_and_its_votes(tmp_path):
     bots = {"good": {"model": "bot/coder", "strength": 1}, "idle": "bot/null"}
-    run(CodeReview(rounds=1), bots, roles={"judge": "bot/judge"}, items=[ADD], store=tmp_path / "runs")
+    run(
+        CodeReview(rounds=1),
+        bots,
+        roles={"judge": "bot/judge"},
+        items=[ADD],
+        store=tmp_path / "runs",
+    )
     shown = [command("show", "last", number, cwd=tmp_path).out for number in (1, 2)]
     right, wrong = sorted(shown, key=lambda text: "Programmer: good" not in text)
     assert "item add: done" in right
@@ -232,15 +313,25 @@ def test_a_match_is_shown_with_its_item_its_verdicts_and_its_votes(tmp_path):
 
 def test_a_dry_run_plays_to_the_end_and_counts_the_judges(tmp_path):
     models = ("-m", "a=bot/coder", "-m", "b=bot/null", "--role", "judge=bot/judge")
-    done = command("run", "code_review", *models, "--items", 3, "--dry-run", "--json", cwd=tmp_path).json
-    assert {row["alias"]: row["calls"] for row in done["by_model"] if row["role"] == "judge"} == {"judge": 6}
+    done = command(
+        "run", "code_review", *models, "--items", 3, "--dry-run", "--json", cwd=tmp_path
+    ).json
+    assert {row["alias"]: row["calls"] for row in done["by_model"] if row["role"] == "judge"} == {
+        "judge": 6
+    }
     assert not [note for note in done["notes"] if "could not be played" in note]
 
 
 def test_a_sandbox_that_does_not_hold_leaves_no_run_behind(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))  # where there is no docker
     with pytest.raises(SandboxError, match="docker"):
-        run(CodeReview(), ["bot/coder", "bot/null"], items=[ADD], store=tmp_path / "runs", sandbox="docker")
+        run(
+            CodeReview(),
+            ["bot/coder", "bot/null"],
+            items=[ADD],
+            store=tmp_path / "runs",
+            sandbox="docker",
+        )
     assert not list(tmp_path.rglob("*.parley"))
 
 
@@ -261,18 +352,33 @@ def test_a_program_that_takes_long_is_waited_for_by_name():
 @pytest.mark.parametrize("bot", ["null", "injector", "forger"])
 def test_hostile_bots_gain_nothing(tmp_path, bot):
     bots = {"honest": {"model": "bot/coder", "strength": 1}, "hostile": f"bot/{bot}"}
-    result = run(CodeReview(), bots, roles={"judge": "bot/judge"}, items=[ADD, REVERSED], store=tmp_path)
-    found = {(row["alias"], row["metric"]): row["mean"] for row in result.data["results"] if row["role"] == "programmer"}
+    result = run(
+        CodeReview(), bots, roles={"judge": "bot/judge"}, items=[ADD, REVERSED], store=tmp_path
+    )
+    found = {
+        (row["alias"], row["metric"]): row["mean"]
+        for row in result.data["results"]
+        if row["role"] == "programmer"
+    }
     assert found["hostile", "pass"] == 0
     assert found["hostile", "judge"] < found["honest", "judge"] == 9
 
 
 def planted(tmp_path, option, other, metric, role):
-    """Three bots that differ in one ability, on all bundled problems; their paired differences in one metric."""
-    abilities = {"good": 0.9, "fair": 0.6 if option == "strength" else 0.5, "poor": 0.3 if option == "strength" else 0.1}
-    bots = {name: {"model": "bot/coder", **other, option: value} for name, value in abilities.items()}
+    """Three bots that differ in one ability, on all bundled problems; their paired differences in
+    one metric."""
+    abilities = {
+        "good": 0.9,
+        "fair": 0.6 if option == "strength" else 0.5,
+        "poor": 0.3 if option == "strength" else 0.1,
+    }
+    bots = {
+        name: {"model": "bot/coder", **other, option: value} for name, value in abilities.items()
+    }
     result = run("code_review", bots, store=tmp_path, seed=1)
-    assert result.data["run"]["matches"]["done"] == 6 * len({row["block"] for row in result.matches})
+    assert result.data["run"]["matches"]["done"] == 6 * len(
+        {row["block"] for row in result.matches}
+    )
     rows = [row for row in result.data["pairs"] if (row["metric"], row["role"]) == (metric, role)]
     return {(row["a"], row["b"]): (row["difference"], row["p"]) for row in rows}
 
@@ -290,7 +396,9 @@ def test_planted_reviewers_show_in_the_improvement(tmp_path):
 
 
 def test_every_prompt_can_be_replaced_and_is_part_of_the_signature(tmp_path):
-    assert {"write", "revise", "review", "review_again", "judge", "signature", "script"} <= set(CodeReview.prompts())
+    assert {"write", "revise", "review", "review_again", "judge", "signature", "script"} <= set(
+        CodeReview.prompts()
+    )
     bots = ["bot/coder", "bot/null"]
     one = run(CodeReview(rounds=1), bots, items=[ADD], store=tmp_path)
     words = {"code_review.review": "Look at {said}, written for {question}."}

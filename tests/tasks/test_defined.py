@@ -1,4 +1,5 @@
-"""The bots of task files: a judge that shows that judging runs, a writer whose strength is known."""
+"""The bots of task files: a judge that shows that judging runs, a writer whose strength is
+known."""
 
 import pytest
 
@@ -15,7 +16,11 @@ JUDGED = {"judge": "bot/judge"}
 
 def ratings(path, models, **options):
     result = run(path, models, roles=JUDGED, plan="round_robin", **options)
-    return {(row["alias"], row["role"]): row["mean"] for row in result.data["results"] if row["metric"] == "judge"}
+    return {
+        (row["alias"], row["role"]): row["mean"]
+        for row in result.data["results"]
+        if row["metric"] == "judge"
+    }
 
 
 @pytest.mark.parametrize("answers", ["", "answers: text\n"])
@@ -23,7 +28,9 @@ def test_a_judge_rates_by_the_measure(file, tmp_path, answers):
     path = file(TEXT + ITEMS + CHRF + answers)
     models = {"a": "bot/writer", "b": "bot/random"}
     result = run(path, models, roles=JUDGED, store=tmp_path / "runs", rounds=2)
-    means = {(row["alias"], row["role"], row["metric"]): row["mean"] for row in result.data["results"]}
+    means = {
+        (row["alias"], row["role"], row["metric"]): row["mean"] for row in result.data["results"]
+    }
     judged = {key: mean for key, mean in means.items() if key[2] == "judge"}
     assert len(judged) == 4
     for (alias, role, _), mean in judged.items():
@@ -51,9 +58,20 @@ def test_the_examples_conform(name):
 
 
 @pytest.mark.parametrize(
-    "text", [TEXT.replace("{subject}", "rain"), TEXT + ITEMS, TEXT + ITEMS.replace("The rain falls on the roof.", "雨落在屋顶上")]
+    "text",
+    [
+        TEXT.replace("{subject}", "rain"),
+        TEXT + ITEMS,
+        TEXT + ITEMS.replace("The rain falls on the roof.", "雨落在屋顶上"),
+    ],
 )
 def test_the_writer_plays_every_such_task(file, tmp_path, text):
-    result = run(file(text), {"a": "bot/writer", "b": "bot/null"}, roles=JUDGED, rounds=3, store=tmp_path / "runs")
+    result = run(
+        file(text),
+        {"a": "bot/writer", "b": "bot/null"},
+        roles=JUDGED,
+        rounds=3,
+        store=tmp_path / "runs",
+    )
     assert result.state == "done"
     assert not result.data["violations"]

@@ -1,4 +1,5 @@
-"""Idiom solitaire: who loses when and why, the paper's chains, bots in their order, and the dictionary in the record."""
+"""Idiom solitaire: who loses when and why, the paper's chains, bots in their order, and the
+dictionary in the record."""
 
 import os
 from itertools import permutations
@@ -20,7 +21,16 @@ from tests.cli.test_cli import parley as command
 from tests.datasets.test_dictionaries import DOUBTFUL, FORMS
 
 EARLY, LATE, CHECKER = Seat("players", 1), Seat("players", 2), Seat("checker")
-CHAIN = ["海阔天空", "空前绝后", "后发制人", "人定胜天", "天下无敌", "天外有天", "空空如也", "人山人海"]
+CHAIN = [
+    "海阔天空",
+    "空前绝后",
+    "后发制人",
+    "人定胜天",
+    "天下无敌",
+    "天外有天",
+    "空空如也",
+    "人山人海",
+]
 
 
 class Played:
@@ -38,13 +48,19 @@ class Played:
         self.hits = [self.outcome.scores[seat]["hits"] for seat in (EARLY, LATE)]
         (note,) = self.outcome.notes
         self.chain, self.end = note["chain"], note["end"]
-        self.lost = [(each.seat, each.kind) for each in self.outcome.violations if each.outcome == "ruled"]
+        self.lost = [
+            (each.seat, each.kind) for each in self.outcome.violations if each.outcome == "ruled"
+        ]
 
 
 @pytest.mark.parametrize(
     ("chain", "last", "why"),
     [
-        ("高抬明镜 镜花水月 月下老人 人山人海 海阔天空 空前绝后 后发制人 人定胜天 天下无敌", "敌不过", LENGTH),
+        (
+            "高抬明镜 镜花水月 月下老人 人山人海 海阔天空 空前绝后 后发制人 人定胜天 天下无敌",
+            "敌不过",
+            LENGTH,
+        ),
         ("养生送死 死里逃生 生生世世", "世界无敌", UNKNOWN),
         ("怀铅提策", "植树造林", FIRST),
     ],
@@ -85,10 +101,13 @@ def test_a_repetition_loses():
     match = Played("人定胜天", "天外有天", "天外有天", start="后发制人")
     assert match.lost == [(EARLY, REPEATED)]
     assert match.hits == [1, 1]
-    assert Played("天外有天", start="天外有天", words=[*CHAIN, "天下无敌"]).end == REPEATED  # the start counts, too
+    # the start counts, too
+    assert Played("天外有天", start="天外有天", words=[*CHAIN, "天下无敌"]).end == REPEATED
 
 
-@pytest.mark.parametrize("said", ["  空前绝后\n", "“空前绝后”", "《空前绝后》。", "**空前绝后**", "→ 空前绝后！"])
+@pytest.mark.parametrize(
+    "said", ["  空前绝后\n", "“空前绝后”", "《空前绝后》。", "**空前绝后**", "→ 空前绝后！"]
+)
 def test_marks_and_spaces_around_an_idiom_do_not_count(said):
     assert Played(said, "不知道").chain == ["海阔天空", "空前绝后"]
 
@@ -115,7 +134,9 @@ def test_traditional_characters_count_as_simplified_ones():
     assert match.chain == ["自立自强", "强中自有"]  # 則 is not among the few forms of this test
     assert match.end == UNKNOWN
     assert Played("干将莫邪", "不知道", start="外強中乾", words=words).chain[1] == "干将莫邪"
-    assert Played("強中自有", start="自立自强", words=["自立自强", "強中自有"], rounds=1).end == "draw"
+    assert (
+        Played("強中自有", start="自立自强", words=["自立自强", "強中自有"], rounds=1).end == "draw"
+    )
 
 
 def test_the_limit_of_rounds_is_a_draw():
@@ -127,7 +148,12 @@ def test_the_limit_of_rounds_is_a_draw():
 
 
 @pytest.mark.parametrize(
-    ("verdict", "end"), [('{"reason": "", "idiom": "yes"}', "draw"), ('{"reason": "", "idiom": "no"}', UNKNOWN), ("no", UNKNOWN)]
+    ("verdict", "end"),
+    [
+        ('{"reason": "", "idiom": "yes"}', "draw"),
+        ('{"reason": "", "idiom": "no"}', UNKNOWN),
+        ("no", UNKNOWN),
+    ],
 )
 def test_an_instrument_is_asked_about_words_that_no_list_has(verdict, end):
     match = Played("空中楼阁", verdict, checker=True, rounds=1)
@@ -155,7 +181,10 @@ def test_no_player_loses_by_an_instrument_that_cannot_be_read():
 
 
 def test_the_instrument_is_spoken_to_in_the_language_of_the_game():
-    for language, form in {"zh": "只回答一个 JSON 对象", "en": "Answer with one JSON object"}.items():
+    for language, form in {
+        "zh": "只回答一个 JSON 对象",
+        "en": "Answer with one JSON object",
+    }.items():
         match = Played("空中楼阁", "?", '{"idiom": "no"}', checker=True, language=language)
         first, second = (view.text for view in match.cast[CHECKER].views)
         assert form in first
@@ -164,7 +193,11 @@ def test_the_instrument_is_spoken_to_in_the_language_of_the_game():
 
 
 def test_the_rule_can_be_fed_by_hand():
-    table = ByHand(IdiomSolitaire(rounds=2), works={"dictionary": Lexicon.of("a", dict.fromkeys(CHAIN[:3], 1))}, seed=2)
+    table = ByHand(
+        IdiomSolitaire(rounds=2),
+        works={"dictionary": Lexicon.of("a", dict.fromkeys(CHAIN[:3], 1))},
+        seed=2,
+    )
     table.answer(CHAIN[1 + CHAIN.index(table.asked.text.split("\n")[1])])
     table.answer("不")
     assert table.scores == {EARLY: {"win": 1, "hits": 1}, LATE: {"win": 0, "hits": 0}}
@@ -182,7 +215,9 @@ def every(tmp_path_factory):
     """All words of the four characters that a reader draws from, so that drawn replies go on."""
     letters = "一心人天"
     path = tmp_path_factory.mktemp("words") / "every.txt"
-    path.write_text("\n".join(a + b + c + d for a in letters for b in letters for c in letters for d in letters))
+    path.write_text(
+        "\n".join(a + b + c + d for a in letters for b in letters for c in letters for d in letters)
+    )
     return str(path)
 
 
@@ -197,7 +232,10 @@ def made(tmp_path_factory):
     """A dictionary like a real one: some characters begin many words, others few."""
     rng, characters = Random(3), [chr(0x4E00 + n) for n in range(60)]
     weights = [1 / (1 + n) ** 0.7 for n in range(60)]
-    words = {"".join(rng.choices(characters, weights)[0] + "".join(rng.choices(characters, k=3))) for _ in range(600)}
+    words = {
+        "".join(rng.choices(characters, weights)[0] + "".join(rng.choices(characters, k=3)))
+        for _ in range(600)
+    }
     path = tmp_path_factory.mktemp("words") / "made.txt"
     path.write_text("\n".join(sorted(words)), encoding="utf-8")
     return str(path)
@@ -212,23 +250,34 @@ def test_planted_vocabularies_are_found_in_their_order(made):
 
 @pytest.fixture
 def result(made, tmp_path):
-    models = {name: {"model": "bot/speaker", "strength": share} for name, share in {"a": 0.9, "b": 0.3, "c": 0.1}.items()}
-    return parley.run("idiom_solitaire", models, dictionary=[made], traditional=False, store=tmp_path)
+    models = {
+        name: {"model": "bot/speaker", "strength": share}
+        for name, share in {"a": 0.9, "b": 0.3, "c": 0.1}.items()
+    }
+    return parley.run(
+        "idiom_solitaire", models, dictionary=[made], traditional=False, store=tmp_path
+    )
 
 
 def test_a_run_ranks_planted_strengths_and_gives_the_papers_tables(result):
-    pairs = {(pair["a"], pair["b"]): pair for pair in result.data["pairs"] if pair["metric"] == "win"}
-    assert {names: pair["difference"] > 0 and pair["p"] < 0.05 for names, pair in pairs.items()} == {
+    pairs = {
+        (pair["a"], pair["b"]): pair for pair in result.data["pairs"] if pair["metric"] == "win"
+    }
+    assert {
+        names: pair["difference"] > 0 and pair["p"] < 0.05 for names, pair in pairs.items()
+    } == {
         ("a", "b"): True,
         ("a", "c"): True,
         ("b", "c"): True,
     }
     win, hits = result.data["tables"]
     assert (win["metric"], hits["metric"]) == ("win", "hits")
-    assert {(each["first"], each["second"]): each["cell"]["matches"] for each in win["cells"]} == dict.fromkeys(
-        permutations("abc", 2), 30
+    assert {
+        (each["first"], each["second"]): each["cell"]["matches"] for each in win["cells"]
+    } == dict.fromkeys(permutations("abc", 2), 30)
+    assert all(
+        each["cell"]["first"] + each["cell"]["second"] == pytest.approx(1) for each in win["cells"]
     )
-    assert all(each["cell"]["first"] + each["cell"]["second"] == pytest.approx(1) for each in win["cells"])
     assert result.data["ratings"][0]["metric"] == "win"
 
 
@@ -245,11 +294,23 @@ def test_all_pairs_begin_with_the_same_idioms_in_both_orders(result):
 
 def test_a_short_list_of_starts_is_gone_through_before_any_comes_again(tmp_path):
     path = tmp_path / "few.txt"
-    path.write_text("\n".join(["海阔天空", "天上人间", "间不容发", "空前绝后", "后发制人"]), encoding="utf-8")
+    path.write_text(
+        "\n".join(["海阔天空", "天上人间", "间不容发", "空前绝后", "后发制人"]), encoding="utf-8"
+    )
     bots = {"a": "bot/speaker", "b": "bot/speaker"}
-    done = parley.run("idiom_solitaire", bots, dictionary=[str(path)], traditional=False, repeats=6, store=tmp_path)
+    done = parley.run(
+        "idiom_solitaire",
+        bots,
+        dictionary=[str(path)],
+        traditional=False,
+        repeats=6,
+        store=tmp_path,
+    )
     with Archive(done.path) as archive:
-        starts = {match["block"]: archive.notes(match["number"])[0]["chain"][0] for match in archive.matches()}
+        starts = {
+            match["block"]: archive.notes(match["number"])[0]["chain"][0]
+            for match in archive.matches()
+        }
     assert len({starts[str(n)] for n in (1, 2, 3)}) == 3  # three of the five can be followed
     assert [starts[str(n)] for n in (1, 2, 3)] == [starts[str(n)] for n in (4, 5, 6)]
     assert audit(done.path).breaches == []
@@ -258,7 +319,16 @@ def test_a_short_list_of_starts_is_gone_through_before_any_comes_again(tmp_path)
 def test_what_cannot_be_played_leaves_no_file(made, tmp_path):
     own = Path(tmp_path) / "own.txt"
     own.write_text("海阔天空\t3\n空前绝后\n", encoding="utf-8")
-    asked = ("run", "idiom_solitaire", "-m", "bot/speaker", "-m", "bot/dead-end", "--set", "traditional=false")
+    asked = (
+        "run",
+        "idiom_solitaire",
+        "-m",
+        "bot/speaker",
+        "-m",
+        "bot/dead-end",
+        "--set",
+        "traditional=false",
+    )
     done = command(*asked, "--set", f"dictionary={own}", "--set", "common=9", cwd=tmp_path, code=2)
     assert "no word that occurs 9 times or more can be followed by another" in done.err
     done = command(*asked, "--set", f"dictionary={made}", "--items", "3", cwd=tmp_path, code=2)
@@ -267,10 +337,14 @@ def test_what_cannot_be_played_leaves_no_file(made, tmp_path):
 
 
 @pytest.mark.parametrize("bot", ["speaker", "dead-end"])
-@pytest.mark.parametrize("words", ["现在的接龙是{chain}请接着说一个成语", "So far “{chain}”: go on!", "{chain}"])
+@pytest.mark.parametrize(
+    "words", ["现在的接龙是{chain}请接着说一个成语", "So far “{chain}”: go on!", "{chain}"]
+)
 def test_bots_find_the_chain_whatever_words_stand_around_it(bot, words):
     lexicon = Lexicon.of("small", dict.fromkeys(CHAIN, 1))
-    cast = {seat: make(f"bot/{bot}", {"strength": 1}, IdiomSolitaire, bot) for seat in (EARLY, LATE)}
+    cast = {
+        seat: make(f"bot/{bot}", {"strength": 1}, IdiomSolitaire, bot) for seat in (EARLY, LATE)
+    }
     told = {"turn_zh": TURN["zh"].replaced(words, ())}
     found = play(IdiomSolitaire(), cast, works={"dictionary": lexicon}, prompts=told, seed=3)
     plain = play(IdiomSolitaire(), cast, works={"dictionary": lexicon}, seed=3)
@@ -281,7 +355,9 @@ def test_bots_find_the_chain_whatever_words_stand_around_it(bot, words):
 @pytest.mark.parametrize("bot", ["speaker", "dead-end"])
 def test_a_strength_is_a_share(bot):
     for wrong in (1.5, -0.1, "3"):
-        with pytest.raises(ParleyError, match=rf"bot/{bot}.strength must be from 0 to 1, not {wrong}"):
+        with pytest.raises(
+            ParleyError, match=rf"bot/{bot}.strength must be from 0 to 1, not {wrong}"
+        ):
             make(f"bot/{bot}", {"strength": wrong}, IdiomSolitaire, bot)
 
 
@@ -295,7 +371,11 @@ def test_a_run_is_replayed_without_its_dictionary(made, tmp_path):
     own = tmp_path / "own.txt"
     own.write_bytes(Path(made).read_bytes())
     done = parley.run(
-        "idiom_solitaire", {"a": "bot/speaker", "b": "bot/dead-end"}, dictionary=[str(own)], traditional=False, store=tmp_path
+        "idiom_solitaire",
+        {"a": "bot/speaker", "b": "bot/dead-end"},
+        dictionary=[str(own)],
+        traditional=False,
+        store=tmp_path,
     )
     own.unlink()
     found = audit(done.path)
@@ -315,7 +395,9 @@ def test_a_run_goes_on_with_the_same_dictionary_only(made, tmp_path):
         max_calls=40,
     )
     own.write_text(own.read_text(encoding="utf-8") + "\n海阔天空", encoding="utf-8")
-    with pytest.raises(ReplayError, match=r"another dictionary \(own.txt:600@\w+, now own.txt:601@\w+\)"):
+    with pytest.raises(
+        ReplayError, match=r"another dictionary \(own.txt:600@\w+, now own.txt:601@\w+\)"
+    ):
         parley.resume(begun.path, max_calls=10_000)
     own.write_bytes(Path(made).read_bytes())
     assert parley.resume(begun.path, max_calls=10_000).data["run"]["state"] == "done"

@@ -1,4 +1,5 @@
-"""KIEval: the score by hand, the rule by feeding replies, a secret key, verified questions, faults, judging again, plants."""
+"""KIEval: the score by hand, the rule by feeding replies, a secret key, verified questions, faults,
+judging again, plants."""
 
 import asyncio
 import json
@@ -36,34 +37,46 @@ from tests.cli.test_cli import parley as command
 from tests.tasks.test_qa import chat
 
 CANDIDATE, INTERACTOR, EVALUATOR = Seat("candidate"), Seat("interactor"), Seat("evaluator", 1)
-LEAF = Question("leaf", "What makes leaves green?", "B", ("Carotene", "Chlorophyll", "Iron", "Water"), "biology")
+LEAF = Question(
+    "leaf", "What makes leaves green?", "B", ("Carotene", "Chlorophyll", "Iron", "Water"), "biology"
+)
 PLAIN = KIEval(verify="no")
 SAMPLES = items_from("samples", Question)
 BOTS = {"interactor": "bot/interactor", "evaluator": "bot/evaluator"}
 
 
 def graded(score=4, stop="none", **other):
-    marks = {aspect: {"comment": "c", "score": other.get(aspect, score)} for aspect in (*ASPECTS, "overall")}
+    marks = {
+        aspect: {"comment": "c", "score": other.get(aspect, score)}
+        for aspect in (*ASPECTS, "overall")
+    }
     return {**marks, "stop": stop}
 
 
-# --- the score ----------------------------------------------------------------------------------------------------------
+# --- the score ------------------------------------------------------------------------------------
 
 
 def test_a_score_by_hand():
-    # 4, 2, 1 in rounds 1 to 3 of 5, published scale: (100 e^-.2 + 30 e^-.4 + 10 e^-.6) / (e^-.2 + e^-.4 + e^-.6)
+    # 4, 2, 1 in rounds 1 to 3 of 5, published scale: (100 e^-.2 + 30 e^-.4 + 10 e^-.6) / (e^-.2 +
+    # e^-.4 + e^-.6)
     weights = [math.exp(-i / 5) for i in (1, 2, 3)]
     given = [worth(mark) for mark in (4, 2, 1)]
     assert given == [100, 30, 10]
     wanted = sum(w * v for w, v in zip(weights, given, strict=True))
     assert interview(given, 5) == pytest.approx(wanted / sum(weights))
-    assert interview(given, 5, "zero") == pytest.approx(wanted / sum(math.exp(-i / 5) for i in range(1, 6)))
-    assert [worth(mark, "linear") for mark in (1, 2, 3, 4)] == pytest.approx([0, 100 / 3, 200 / 3, 100])
+    assert interview(given, 5, "zero") == pytest.approx(
+        wanted / sum(math.exp(-i / 5) for i in range(1, 6))
+    )
+    assert [worth(mark, "linear") for mark in (1, 2, 3, 4)] == pytest.approx(
+        [0, 100 / 3, 200 / 3, 100]
+    )
 
 
 def test_a_round_that_could_not_be_judged_keeps_its_place():
     first, third = math.exp(-1 / 5), math.exp(-3 / 5)
-    assert interview([100, None, 10], 5) == pytest.approx((100 * first + 10 * third) / (first + third))
+    assert interview([100, None, 10], 5) == pytest.approx(
+        (100 * first + 10 * third) / (first + third)
+    )
     assert interview([None, None], 5) is None
     assert interview([], 5, "zero") is None
 
@@ -75,7 +88,10 @@ def test_panels_vote_in_three_ways():
     assert voted([]) is None
 
 
-@given(st.lists(st.sampled_from([1, 2, 3, 4]), min_size=1, max_size=5), st.sampled_from(["published", "linear"]))
+@given(
+    st.lists(st.sampled_from([1, 2, 3, 4]), min_size=1, max_size=5),
+    st.sampled_from(["published", "linear"]),
+)
 def test_scores_stay_in_their_bounds_and_lost_rounds_only_lower_them(marks, scale):
     given = [worth(mark, scale) for mark in marks]
     played, zero = interview(given, 5), interview(given, 5, "zero")
@@ -84,7 +100,7 @@ def test_scores_stay_in_their_bounds_and_lost_rounds_only_lower_them(marks, scal
     assert interview(better, 5) >= played - 1e-9
 
 
-# --- the rule -----------------------------------------------------------------------------------------------------------
+# --- the rule -------------------------------------------------------------------------------------
 
 
 def interviewed(task=PLAIN, item=LEAF, evaluator=1, **options):
@@ -131,7 +147,10 @@ def test_an_evaluator_may_stop_it_and_both_conventions_are_given():
 def test_of_a_panel_more_than_half_must_want_to_stop():
     one, two, three = (Seat("evaluator", n) for n in (1, 2, 3))
     assert stopped({one: graded(stop="repetition"), two: graded(), three: None}) == "none"
-    assert stopped({one: graded(stop="repetition"), two: graded(stop="repetition"), three: graded()}) == "repetition"
+    assert (
+        stopped({one: graded(stop="repetition"), two: graded(stop="repetition"), three: graded()})
+        == "repetition"
+    )
     assert stopped({one: None}) == "none"
 
 
@@ -149,7 +168,10 @@ def test_the_next_question_may_be_asked_while_a_reply_is_graded():
 def cast(candidate="B", interactor="Why is that?", evaluator=None):
     grade = json.dumps(evaluator or graded(3))
     said = {CANDIDATE: candidate, INTERACTOR: interactor, EVALUATOR: grade}
-    return {seat: Speaking((lambda view, text=text: text) if isinstance(text, str) else text) for seat, text in said.items()}
+    return {
+        seat: Speaking((lambda view, text=text: text) if isinstance(text, str) else text)
+        for seat, text in said.items()
+    }
 
 
 def kinds(outcome):
@@ -192,7 +214,11 @@ def test_what_was_cut_is_told_and_is_no_answer():
 
 
 def test_long_replies_and_answers_given_away_are_on_record():
-    outcome = play(PLAIN, cast(candidate="word " * 201, interactor="The right answer is B, of course. Why?"), item=LEAF)
+    outcome = play(
+        PLAIN,
+        cast(candidate="word " * 201, interactor="The right answer is B, of course. Why?"),
+        item=LEAF,
+    )
     assert kinds(outcome).count(("interactor", "answer given away")) == 5
     assert kinds(outcome).count(("candidate", "overlong")) == 5
 
@@ -261,9 +287,14 @@ def test_hostile_bots_gain_nothing(bot, tmp_path):
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.text(max_size=40), min_size=4, max_size=12), st.sampled_from("ACD"), st.sampled_from(["18", "Lima", "-3/4"]))
+@given(
+    st.lists(st.text(max_size=40), min_size=4, max_size=12),
+    st.sampled_from("ACD"),
+    st.sampled_from(["18", "Lima", "-3/4"]),
+)
 def test_the_key_changes_no_word_that_a_candidate_sees(words, other, exact):
-    """With the same replies another right answer shows a candidate nothing else: that is how it stays secret."""
+    """With the same replies another right answer shows a candidate nothing else: that is how it
+    stays secret."""
 
     def seen(item):
         views = []
@@ -272,7 +303,11 @@ def test_the_key_changes_no_word_that_a_candidate_sees(words, other, exact):
             views.append([turn.content for turn in view.turns])
             return words[view.said % len(words)] or "…"
 
-        play(PLAIN, {**cast(interactor=words[1] or "Why?"), CANDIDATE: Speaking(candidate)}, item=item)
+        play(
+            PLAIN,
+            {**cast(interactor=words[1] or "Why?"), CANDIDATE: Speaking(candidate)},
+            item=item,
+        )
         return views
 
     assert seen(LEAF) == seen(replace(LEAF, answer=other))
@@ -284,7 +319,7 @@ def test_it_passes_the_conformance_suite():
     check_task(PLAIN, items=[LEAF])
 
 
-# --- which questions ----------------------------------------------------------------------------------------------------
+# --- which questions ------------------------------------------------------------------------------
 
 
 def test_a_part_of_all_questions_has_every_subject_in_its_share():
@@ -295,19 +330,28 @@ def test_a_part_of_all_questions_has_every_subject_in_its_share():
     ]
     for seed in range(20):
         found = [item.subject for item in spread(items, lambda item: item.subject, seed)[:20]]
-        assert {name: found.count(name) for name in "abc"} == pytest.approx({"a": 12, "b": 6, "c": 2}, abs=1)
-    assert spread(items, lambda item: item.subject, 1) != spread(items, lambda item: item.subject, 2)
+        assert {name: found.count(name) for name in "abc"} == pytest.approx(
+            {"a": 12, "b": 6, "c": 2}, abs=1
+        )
+    assert spread(items, lambda item: item.subject, 1) != spread(
+        items, lambda item: item.subject, 2
+    )
 
 
 def answering(share):
-    """An instrument that answers only questions with an even sum of letters right, and interviews and grades otherwise."""
+    """An instrument that answers only questions with an even sum of letters right, and interviews
+    and grades otherwise."""
 
     def reply(view):
         if view.expect.schema and "overall" in view.expect.schema.get("required", ()):
             return json.dumps(graded(3))
         if "Answer with the letter" in view.text and view.seat.role == "student":
             item = next(each for each in SAMPLES if each.question in view.text)
-            return item.answer if known(item, share) else next(letter for letter in item.letters if letter != item.answer)
+            return (
+                item.answer
+                if known(item, share)
+                else next(letter for letter in item.letters if letter != item.answer)
+            )
         return "Why is that?"
 
     return reply
@@ -327,16 +371,23 @@ def test_only_questions_that_both_instruments_are_sure_of_are_asked(tmp_path):
     assert len(list(tmp_path.glob("qa-*.parley"))) == 1
     assert "items:verified" in first.data["results"][0]["signature"]
     run("kieval", models={"d": lambda view: "A"}, **options)
-    assert len(list(tmp_path.glob("qa-*.parley"))) == 2  # what a function is nobody knows: it is asked again
+    # what a function is nobody knows: it is asked again
+    assert len(list(tmp_path.glob("qa-*.parley"))) == 2
 
 
 def test_questions_may_be_verified_by_the_probability_of_the_right_letter(tmp_path):
-    """The first question is surely known, of the second the right letter is likeliest, but not likelier than theta."""
-    items = [replace(LEAF, id="sure"), replace(LEAF, id="doubtful", question="What makes grass green?")]
+    """The first question is surely known, of the second the right letter is likeliest, but not
+    likelier than theta."""
+    items = [
+        replace(LEAF, id="sure"),
+        replace(LEAF, id="doubtful", question="What makes grass green?"),
+    ]
 
     async def act(asked, writer):
         body = asked.body
-        chances = {"A": -3.0, "B": -0.1} if "leaves" in str(body["messages"]) else {"A": -0.8, "B": -0.7}
+        chances = (
+            {"A": -3.0, "B": -0.1} if "leaves" in str(body["messages"]) else {"A": -0.8, "B": -0.7}
+        )
         answer = chat(**chances) if body.get("logprobs") else says("Why is that?")
         await sent(answer)(asked, writer)
 
@@ -344,9 +395,19 @@ def test_questions_may_be_verified_by_the_probability_of_the_right_letter(tmp_pa
         async with Server(act) as server:
             roles = {
                 "interactor": {"i": {"model": "vllm/i", "base_url": server.url}},
-                "evaluator": {"e": lambda view: '{"B": -0.1}' if view.seat.role == "student" else json.dumps(graded(3))},
+                "evaluator": {
+                    "e": lambda view: (
+                        '{"B": -0.1}' if view.seat.role == "student" else json.dumps(graded(3))
+                    )
+                },
             }
-            options = {"items": items, "store": tmp_path, "rounds": 1, "verify": "logprobs", "theta": 0.6}
+            options = {
+                "items": items,
+                "store": tmp_path,
+                "rounds": 1,
+                "verify": "logprobs",
+                "theta": 0.6,
+            }
             return await run_async("kieval", {"c": lambda view: "B"}, roles=roles, **options)
 
     assert {match["item"] for match in asyncio.run(whole()).matches} == {"sure"}
@@ -357,12 +418,29 @@ def test_fewer_questions_than_wanted_are_told_and_none_is_an_error(tmp_path):
     found = run("kieval", models={"c": lambda view: "B"}, roles=roles, items=40, store=tmp_path)
     assert 0 < len(found.matches) < 40
     with pytest.raises(UsageError, match="nothing to interview about"):
-        run("kieval", models={"c": lambda view: "B"}, roles={**roles, "interactor": {"i": answering(0)}}, items=5, store=tmp_path)
+        run(
+            "kieval",
+            models={"c": lambda view: "B"},
+            roles={**roles, "interactor": {"i": answering(0)}},
+            items=5,
+            store=tmp_path,
+        )
 
 
 def test_looking_for_questions_can_be_stopped_and_goes_on(tmp_path):
-    wish = ("run", "kieval", "-m", "bot/candidate", "--role", "interactor=bot/interactor", "--role", "evaluator=bot/evaluator")
-    stopped_run = command(*wish, "--items", 10, "--max-calls", 7, "--concurrency", 1, cwd=tmp_path, code=4)
+    wish = (
+        "run",
+        "kieval",
+        "-m",
+        "bot/candidate",
+        "--role",
+        "interactor=bot/interactor",
+        "--role",
+        "evaluator=bot/evaluator",
+    )
+    stopped_run = command(
+        *wish, "--items", 10, "--max-calls", 7, "--concurrency", 1, cwd=tmp_path, code=4
+    )
     assert "give the same command again" in stopped_run.err
     assert not stopped_run.out
     done = command(*wish, "--items", 10, "--max-calls", 1000, cwd=tmp_path)
@@ -371,17 +449,47 @@ def test_looking_for_questions_can_be_stopped_and_goes_on(tmp_path):
 
 
 def test_a_bound_is_on_all_of_it(tmp_path):
-    wish = ("run", "kieval", "-m", "bot/candidate", "--role", "interactor=bot/interactor", "--role", "evaluator=bot/evaluator")
+    wish = (
+        "run",
+        "kieval",
+        "-m",
+        "bot/candidate",
+        "--role",
+        "interactor=bot/interactor",
+        "--role",
+        "evaluator=bot/evaluator",
+    )
     command(*wish, "--items", 10, "--max-calls", 60, "--concurrency", 1, cwd=tmp_path, code=4)
     runs = command("ls", "--json", cwd=tmp_path).json
     assert sum(run["cost"]["calls"] for run in runs) == 60
 
 
 def test_more_questions_are_looked_for_where_the_search_stopped(tmp_path):
-    wish = ("run", "kieval", "-m", "bot/candidate", "--role", "interactor=bot/interactor", "--role", "evaluator=bot/evaluator")
-    for items, calls in ((4, 8), (10, 20), (6, 20)):  # two instruments each; what is known is not asked again
-        command(*wish, "--items", items, "--set", "rounds=1", "--set", f"theta={items / 20}", cwd=tmp_path)
-        (found,) = [run for run in command("ls", "--json", cwd=tmp_path).json if run["task"] == "qa"]
+    wish = (
+        "run",
+        "kieval",
+        "-m",
+        "bot/candidate",
+        "--role",
+        "interactor=bot/interactor",
+        "--role",
+        "evaluator=bot/evaluator",
+    )
+    # two instruments each; what is known is not asked again
+    for items, calls in ((4, 8), (10, 20), (6, 20)):
+        command(
+            *wish,
+            "--items",
+            items,
+            "--set",
+            "rounds=1",
+            "--set",
+            f"theta={items / 20}",
+            cwd=tmp_path,
+        )
+        (found,) = [
+            run for run in command("ls", "--json", cwd=tmp_path).json if run["task"] == "qa"
+        ]
         assert found["cost"]["calls"] == calls
         latest = command("show", "last", "--json", cwd=tmp_path).json
         assert latest["run"]["matches"]["done"] == items
@@ -400,11 +508,12 @@ def test_models_are_asked_at_temperature_0_where_nothing_else_is_said():
     assert steadied({"model": "bot/candidate"}) == {"model": "bot/candidate"}
 
 
-# --- whole runs ---------------------------------------------------------------------------------------------------------
+# --- whole runs -----------------------------------------------------------------------------------
 
 
 def test_an_evaluator_that_dies_in_the_middle_costs_nothing_twice(tmp_path, monkeypatch):
-    """The endpoint is gone from its ninth call on, and comes back: every question and every reply was asked for once."""
+    """The endpoint is gone from its ninth call on, and comes back: every question and every reply
+    was asked for once."""
     monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
     monkeypatch.setattr(patience, "FIRST_REST", 0.01)
     heard, down = Counter(), True
@@ -427,7 +536,9 @@ def test_an_evaluator_that_dies_in_the_middle_costs_nothing_twice(tmp_path, monk
                 "interactor": {"i": counting("i", "Why?")},
                 "evaluator": {"e": {"model": "vllm/e", "base_url": server.url, "deadline": 3}},
             }
-            first = await run_async(PLAIN, models, roles=instruments, items=LEAFS, store=tmp_path, concurrency=2)
+            first = await run_async(
+                PLAIN, models, roles=instruments, items=LEAFS, store=tmp_path, concurrency=2
+            )
             assert first.state == "stopped"
             before, down = dict(heard), False
             again = prepare_again(first.path, {**models, **instruments["interactor"]}, PLAIN)
@@ -447,30 +558,55 @@ CANDIDATES = {"a": lambda view: "B", "b": lambda view: "A"}
 
 def test_an_interview_can_be_judged_again(tmp_path):
     def grading(score, stop_at=9):
-        return lambda view: json.dumps(graded(score, stop="repetition" if view.said + 1 >= stop_at else "none"))
+        return lambda view: json.dumps(
+            graded(score, stop="repetition" if view.said + 1 >= stop_at else "none")
+        )
 
     roles = {"interactor": {"i": lambda view: "Why?"}, "evaluator": {"e": grading(4, stop_at=3)}}
     first = run(PLAIN, models=CANDIDATES, roles=roles, items=LEAFS, store=tmp_path)
     mean = {row["metric"]: row["mean"] for row in first.data["results"] if row["alias"] == "a"}
     assert (mean["kieval"], mean["rounds"]) == (100, 3)
-    for stop_at, rounds in ((9, 3), (2, 2)):  # who would go on ends with the record, who stops earlier ends there
-        second = rejudge(first.path, {"evaluator": {"strict": grading(1, stop_at)}}, task=PLAIN, store=tmp_path)
+    # who would go on ends with the record, who stops earlier ends there
+    for stop_at, rounds in ((9, 3), (2, 2)):
+        second = rejudge(
+            first.path, {"evaluator": {"strict": grading(1, stop_at)}}, task=PLAIN, store=tmp_path
+        )
         mean = {row["metric"]: row["mean"] for row in second.data["results"] if row["alias"] == "a"}
         assert (mean["kieval"], mean["rounds"]) == (pytest.approx(10), rounds)
-        assert (mean["kieval_zero"] is None) is (stop_at == 9)  # nobody knows what it would have given
+        # nobody knows what it would have given
+        assert (mean["kieval_zero"] is None) is (stop_at == 9)
         assert {row["alias"] for row in second.data["cost"]} == {"strict"}
 
 
 def test_an_interviewer_cannot_be_replaced(tmp_path):
-    roles = {"interactor": {"i": lambda view: "Why?"}, "evaluator": {"e": lambda view: json.dumps(graded(3))}}
+    roles = {
+        "interactor": {"i": lambda view: "Why?"},
+        "evaluator": {"e": lambda view: json.dumps(graded(3))},
+    }
     first = run(PLAIN, models=CANDIDATES, roles=roles, items=LEAFS[:1], store=tmp_path)
     with pytest.raises(UsageError, match="contestants of kieval hear the interactor"):
         rejudge(first, {"interactor": {"other": lambda view: "How?"}}, task=PLAIN, store=tmp_path)
 
 
 def test_bots_make_the_whole_of_it_run_without_a_key(tmp_path):
-    two = ("-m", "knows=bot/candidate", "-M", "knows.knowledge=0.9", "-m", "learnt=bot/candidate", "-M", "learnt.knowledge=0.2")
-    wish = ("--role", "interactor=bot/interactor", "--role", "evaluator=bot/evaluator", "-M", "learnt.memorised=0.9")
+    two = (
+        "-m",
+        "knows=bot/candidate",
+        "-M",
+        "knows.knowledge=0.9",
+        "-m",
+        "learnt=bot/candidate",
+        "-M",
+        "learnt.knowledge=0.2",
+    )
+    wish = (
+        "--role",
+        "interactor=bot/interactor",
+        "--role",
+        "evaluator=bot/evaluator",
+        "-M",
+        "learnt.memorised=0.9",
+    )
     data = command("run", "kieval", *two, *wish, "--items", 30, "--json", cwd=tmp_path).json
     mean = {(row["alias"], row["metric"]): row["mean"] for row in data["results"]}
     assert mean["knows", "kieval"] > mean["learnt", "kieval"] + 40
@@ -478,11 +614,15 @@ def test_bots_make_the_whole_of_it_run_without_a_key(tmp_path):
     assert command("audit", "last", "--json", cwd=tmp_path).json["breaches"] == []
 
 
-@pytest.mark.parametrize("runs", [20, pytest.param(150, marks=[pytest.mark.slow, pytest.mark.timeout(600)])])
+@pytest.mark.parametrize(
+    "runs", [20, pytest.param(150, marks=[pytest.mark.slow, pytest.mark.timeout(600)])]
+)
 def test_planted_knowledge_is_found(runs):
     order = [f"bot/candidate:knowledge={share}" for share in (0.9, 0.6, 0.3)]
     roles = {role: [bot] for role, bot in BOTS.items()}
-    check_planted(KIEval(verify="no", rounds=2), order, roles=roles, items=SAMPLES, blocks=30, runs=runs)
+    check_planted(
+        KIEval(verify="no", rounds=2), order, roles=roles, items=SAMPLES, blocks=30, runs=runs
+    )
 
 
 LONG = [pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -490,28 +630,46 @@ LONG = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 async def examined(bots, seed):
     """What each bot answers and how it talks about sixty questions, point by point."""
-    task, instruments = KIEval(verify="no", rounds=1), {INTERACTOR: "interactor", EVALUATOR: "evaluator"}
+    task, instruments = (
+        KIEval(verify="no", rounds=1),
+        {INTERACTOR: "interactor", EVALUATOR: "evaluator"},
+    )
     panel = {seat: make(f"bot/{name}", {}, KIEval, name) for seat, name in instruments.items()}
     points = []
     for alias, options in bots.items():
         cast = {CANDIDATE: make("bot/candidate", options, KIEval, alias), **panel}
         played = {
-            item.id: (await Match(task, cast, seed=seed * 1000 + number, item=item).play()).scores[CANDIDATE]
+            item.id: (await Match(task, cast, seed=seed * 1000 + number, item=item).play()).scores[
+                CANDIDATE
+            ]
             for number, item in enumerate(SAMPLES[:60])
         }
         answers = {id: 100 * scores["first_answer"] for id, scores in played.items()}
-        points.append(Answers(alias, "samples", answers, {id: scores["kieval"] for id, scores in played.items()}).point)
+        points.append(
+            Answers(
+                alias, "samples", answers, {id: scores["kieval"] for id, scores in played.items()}
+            ).point
+        )
     return points
 
 
-@pytest.mark.parametrize(("seeds", "caught", "blamed"), [(20, 18, 3), pytest.param(200, 190, 20, marks=LONG)])
+@pytest.mark.parametrize(
+    ("seeds", "caught", "blamed"), [(20, 18, 3), pytest.param(200, 190, 20, marks=LONG)]
+)
 def test_who_has_only_memorised_answers_is_suspected_and_who_knows_is_not(seeds, caught, blamed):
-    """Seven honest bots and two that know little and have memorised much, without a set of models that is trusted."""
+    """Seven honest bots and two that know little and have memorised much, without a set of models
+    that is trusted."""
     found, wrong = 0, 0
     for seed in range(seeds):
-        bots = {f"honest {n}": {"knowledge": 0.3 + 0.1 * n, "memory": 100 * seed + n} for n in range(7)}
+        bots = {
+            f"honest {n}": {"knowledge": 0.3 + 0.1 * n, "memory": 100 * seed + n} for n in range(7)
+        }
         for n in range(2):
-            bots[f"memoriser {n}"] = {"knowledge": 0.3, "memorised": 0.9, "memory": 100 * seed + 50 + n}
+            bots[f"memoriser {n}"] = {
+                "knowledge": 0.3,
+                "memorised": 0.9,
+                "memory": 100 * seed + 50 + n,
+            }
         suspected = set(contamination(asyncio.run(examined(bots, seed))).suspected)
         found += {"memoriser 0", "memoriser 1"} <= suspected
         wrong += any(alias.startswith("honest") for alias in suspected)

@@ -1,4 +1,5 @@
-"""Golden transcripts: what everybody is told, kept to be reviewed as a diff. PARLEY_UPDATE=1 writes them anew."""
+"""Golden transcripts: what everybody is told, kept to be reviewed as a diff. PARLEY_UPDATE=1 writes
+them anew."""
 
 import os
 from pathlib import Path
@@ -14,15 +15,31 @@ from parley.testing import Listed, play, transcript
 FOLDER = Path(__file__).parent / "playthroughs"
 EXAMPLE = str(Path(__file__).parents[2] / "examples" / "prisoners_dilemma.py")
 CASES = {
-    "public_goods_income": ("public_goods", {"rounds": 3}, ["free-rider", "reciprocator", "gradual"]),
-    "public_goods_investments": ("public_goods", {"rounds": 3, "feedback": "investments"}, ["altruist", "reciprocator", "null"]),
+    "public_goods_income": (
+        "public_goods",
+        {"rounds": 3},
+        ["free-rider", "reciprocator", "gradual"],
+    ),
+    "public_goods_investments": (
+        "public_goods",
+        {"rounds": 3, "feedback": "investments"},
+        ["altruist", "reciprocator", "null"],
+    ),
     "prisoners_dilemma": (EXAMPLE, {"rounds": 3}, ["tit-for-tat", "defector"]),
     "translation": ("translation", {}, ["translator", "translator", "judge"]),
-    "translation_in_rounds": ("translation", {"rounds": 3, "pair": "en-fr"}, ["forger", "translator", "judge"]),
+    "translation_in_rounds": (
+        "translation",
+        {"rounds": 3, "pair": "en-fr"},
+        ["forger", "translator", "judge"],
+    ),
     "qa": ("qa", {"shots": 0}, ["student"]),
     "kieval": ("kieval", {"rounds": 2}, ["candidate", "interactor", "evaluator"]),
     "word_guessing": ("word_guessing", {"rounds": 2}, ["guesser", "guesser"]),
-    "word_guessing_open": ("word_guessing", {"rounds": 2, "open_guesses": True}, ["guesser", "injector", "guesser", "guesser"]),
+    "word_guessing_open": (
+        "word_guessing",
+        {"rounds": 2, "open_guesses": True},
+        ["guesser", "injector", "guesser", "guesser"],
+    ),
     "code_review": ("code_review", {"rounds": 2}, ["coder", "coder", "judge"]),
     "poem": (str(FOLDER.parents[2] / "examples" / "poem.yaml"), {}, ["null", "injector", "random"]),
 }
@@ -39,7 +56,10 @@ def test_the_transcript_is_as_reviewed(name):
     item = next(item for item in items if item is None or not task.unfit(item))
     cast = {seat: make(f"bot/{bot}", {}, kind, bot) for seat, bot in zip(seats, bots, strict=True)}
     tape = Listed()
-    text = transcript(play(task, cast, seed=1, item=item, record=tape, execute=unrun if task.runs_code else None), tape)
+    text = transcript(
+        play(task, cast, seed=1, item=item, record=tape, execute=unrun if task.runs_code else None),
+        tape,
+    )
     path = FOLDER / f"{name}.txt"
     if os.environ.get("PARLEY_UPDATE"):
         path.write_text(text, encoding="utf-8")

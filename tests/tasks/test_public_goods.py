@@ -26,7 +26,10 @@ def seats(n):
 
 
 def test_the_papers_case_pays_as_its_figures_tell():
-    cast = {seat: Scripted([str(x) for x in paid]) for seat, paid in zip(seats(4), FIGURES_7_AND_8.values(), strict=True)}
+    cast = {
+        seat: Scripted([str(x) for x in paid])
+        for seat, paid in zip(seats(4), FIGURES_7_AND_8.values(), strict=True)
+    }
     outcome = play(PublicGoods(), cast)
     payoffs = [round(by["payoff"], 6) for by in outcome.scores.values()]
     assert payoffs == [60.8, 54.8, 57.8, 57.8]
@@ -47,7 +50,11 @@ def test_investments_are_told_in_descending_order_without_names_in_mode_2():
     game = ByHand(PublicGoods(rounds=2, feedback="investments"), players=3)
     a, b, c = seats(3)
     game.answer({a: 2, b: 10, c: 5.5})
-    assert game.told(a)[-1] == game.told(b)[-1] == "In the last round the players invested [10, 5.5, 2] coins."
+    assert (
+        game.told(a)[-1]
+        == game.told(b)[-1]
+        == "In the last round the players invested [10, 5.5, 2] coins."
+    )
     assert "Player" not in game.told(a)[-1]
 
 
@@ -61,9 +68,15 @@ def test_every_round_is_asked_of_all_players_at_once():
 
 
 def test_whole_and_fractional_coins_are_both_read():
-    cast = {seats(2)[0]: Scripted(['{"reason": "r", "coins": 2.5}']), seats(2)[1]: Scripted(['{"reason": "r", "coins": 4}'])}
+    cast = {
+        seats(2)[0]: Scripted(['{"reason": "r", "coins": 2.5}']),
+        seats(2)[1]: Scripted(['{"reason": "r", "coins": 4}']),
+    }
     outcome = play(PublicGoods(rounds=1), cast)
-    assert [by["payoff"] for by in outcome.scores.values()] == [pytest.approx(10 - 2.5 + 3.9), pytest.approx(10 - 4 + 3.9)]
+    assert [by["payoff"] for by in outcome.scores.values()] == [
+        pytest.approx(10 - 2.5 + 3.9),
+        pytest.approx(10 - 4 + 3.9),
+    ]
 
 
 def test_nonsense_loses_the_coins_of_the_round_and_is_recorded():
@@ -109,7 +122,10 @@ def test_a_game_that_is_no_dilemma_is_warned_about():
     assert "dilemma" in next(iter(PublicGoods(multiplier=4).cautions({"players": 4})))
 
 
-@pytest.mark.parametrize("wrong", [{"rounds": 0}, {"endowment": 0}, {"multiplier": -1}, {"rounds": "five"}, {"feedback": "none"}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"rounds": 0}, {"endowment": 0}, {"multiplier": -1}, {"rounds": "five"}, {"feedback": "none"}],
+)
 def test_parameters_outside_their_limits_are_refused(wrong):
     with pytest.raises(UsageError, match=next(iter(wrong))):
         PublicGoods.configured(wrong)
@@ -119,7 +135,10 @@ def test_parameters_outside_their_limits_are_refused(wrong):
 def test_bots_play_as_their_names_say(feedback):
     task = PublicGoods(feedback=feedback)
     names = ["free-rider", "altruist", "gradual", "reciprocator", "random"]
-    cast = {seat: make(f"bot/{name}", {}, PublicGoods, name) for seat, name in zip(seats(5), names, strict=True)}
+    cast = {
+        seat: make(f"bot/{name}", {}, PublicGoods, name)
+        for seat, name in zip(seats(5), names, strict=True)
+    }
     outcome = play(task, cast, seed=7)
     paid = [list(note["invested"].values()) for note in outcome.notes]
     assert [row[0] for row in paid] == [0] * 5

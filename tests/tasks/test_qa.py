@@ -1,4 +1,5 @@
-"""Questions and answers: how replies are read, the rule by feeding replies, worked examples, planted knowledge, whole runs."""
+"""Questions and answers: how replies are read, the rule by feeding replies, worked examples,
+planted knowledge, whole runs."""
 
 import asyncio
 import math
@@ -27,7 +28,9 @@ from tests.cli.test_cli import parley as command
 STUDENT = Seat("student")
 CITIES = ("Paris", "London", "Rome", "New York")
 CITY = Question("uk", "What is the capital of the United Kingdom?", "B", CITIES, "geography")
-EGGS = Question("eggs", "A farmer has 9 hens with 2 eggs each. How many eggs?", "18", explanation="9 * 2 = 18.")
+EGGS = Question(
+    "eggs", "A farmer has 9 hens with 2 eggs each. How many eggs?", "18", explanation="9 * 2 = 18."
+)
 LAKE = Question("湖", "下列哪一个是湖？", "A", ("青海湖", "黄河", "泰山", "长城"), "地理", "zh")
 WORD = Question("word", "Which river flows through Cairo?", "the Nile")
 SAMPLES = items_from("samples", Question)
@@ -39,7 +42,7 @@ def said(task, item, *replies, **options):
     return play(task, {STUDENT: seat}, item=item, works=works_of(task), **options), seat
 
 
-# --- readers -------------------------------------------------------------------------------------------------------------
+# --- readers --------------------------------------------------------------------------------------
 
 LONDON = """B|b|(B)|B.|**B**|`B`|$B$|Ｂ|[B]|B: because|B)|**B.** London|B. London|b) London|London|london.|"London"|\
 The answer is (B)|The answer is **B**.|The answer is option B.|The answer is the letter B|Answer: B|**Answer:** B|\
@@ -47,21 +50,21 @@ The correct answer is London.|Final answer: (B) London|I would say (B).|I think 
 \\boxed{B}|\\boxed{\\text{B}}|答案是B|答案：B|答案为 (B)|选B|故选B。|{"answer": "B"}|{"reason": "x", "choice": "b"}|\
 ```json\n{"answer": "London"}\n```|Answer:\nB|B\n\nExplanation: it is London. A is Paris.|\
 If the answer is A, then no.\nThe answer is B.|A. Paris\nB. London\nC. Rome\nThe answer is B.|\
-Option A is wrong.\nOption C is wrong.\nSo B."""
+Option A is wrong.\nOption C is wrong.\nSo B."""  # noqa: E501
 NEITHER = """|A or B|A, B|The answer is A or B|The answer is A/B|Paris or London|B. Rome|The answer is not B.|It isn't B|\
 答案不是B|不选B|E|The answer is E|42|I do not know|A good question|I have no idea|A. Paris\nB. London|{"answer": "E"}|\
-{"answer": "A or B"}|Neither"""
+{"answer": "A or B"}|Neither"""  # noqa: E501
 
 LIST = "A. Paris is in France.\nB. London\nC. Rome\nD. New York\n\n"
 CONCLUSIONS = """Therefore, the correct option is C.|So the correct choice is **C. Rome**.|I choose C.|\
 Thus, the answer is clearly C.|The answer has to be C.|Answer is: option (C)|所以正确选项是C。|C|**C**|So C.|Answer: C, I think.|\
-Rome|The answer is C because A is wrong.|It is not hard to see that the answer is C|The answer to question 2 is C."""
+Rome|The answer is C because A is wrong.|It is not hard to see that the answer is C|The answer to question 2 is C."""  # noqa: E501
 ROME = """正确选项是C|故选C项。|选C，不选A|我不选A，我选C|排除A、B，选C|C. Rome is right; A is not.|Answer: C. A is wrong.|\
 【答案】C\n【解析】选项A错误，选项B错误|Neither A nor B, so C.|C (not A)|C, not A|not A but C|\
 Answer C is correct. Answer A is wrong because it is in France.|The correct answer is C. The answer A is a common mistake.|\
 答案是C。不能选A，因为它不对。|答案是C。不应选A。|答案是C，而不选择A。|答案：C\n若误选A，则忽略了|答案：C。有的同学会选A，这是错误的。|\
 The answer is C. Some students would answer A.|{"answer": "C", "reason": "the answer A is wrong"}|\
-{"answer": "C"}\nThe answer is C.|{"answer": "C"} {"answer": "Rome"}|## Answer\n\nC|I do not think the answer is A.\nAnswer: C"""
+{"answer": "C"}\nThe answer is C.|{"answer": "C"} {"answer": "Rome"}|## Answer\n\nC|I do not think the answer is A.\nAnswer: C"""  # noqa: E501
 NOT_PARIS = """Answer: A is incorrect, so it must be C|The answer is A? No, C.|Wrong answer: A|The incorrect answer is A|\
 Any answer but A|The answer cannot be A|I cannot answer A|不应该选A，C是对的|错误答案：A|Answer: A (or maybe C)|Answer: A; or C|\
 Answer: A & C|Answer: A + C|A; or C|A & C|A + C|A (or maybe C)|I don't think the answer is A|有的同学会选A|若误选A，则忽略了|\
@@ -72,10 +75,12 @@ Answer: A C|(A)(C)|\
 The answer is A; sorry, C|Is the answer A?|答案是A或C|答案是A和C|Answer: AC|\
 Answer: A (wrong)|Answer: A - incorrect|答案：A（错误）|Answer: A ✗|A. Wrong|\
 The worst answer is A|My first answer was A, now C|The answer was A but now C|\
-I would choose A if it were France|Everything except A|If the answer is A, then no."""
+I would choose A if it were France|Everything except A|If the answer is A, then no."""  # noqa: E501
 
 
-@pytest.mark.parametrize("text", [*ROME.split("|"), *(LIST + each for each in CONCLUSIONS.split("|"))])
+@pytest.mark.parametrize(
+    "text", [*ROME.split("|"), *(LIST + each for each in CONCLUSIONS.split("|"))]
+)
 def test_a_conclusion_counts_and_what_is_denied_or_listed_does_not(text):
     assert Option(CITIES).read(text) == "C"
 
@@ -99,14 +104,27 @@ def test_what_names_no_choice_or_two_is_unreadable(text):
 
 def test_the_articles_and_the_letters_of_choices_do_not_mislead():
     blood = Option(("A", "B", "AB", "O"))
-    assert [blood.read(text) for text in ("D", "The answer is D. O", "AB", "The answer is O")] == ["D", "D", "C", "D"]
+    assert [blood.read(text) for text in ("D", "The answer is D. O", "AB", "The answer is O")] == [
+        "D",
+        "D",
+        "C",
+        "D",
+    ]
     assert blood.read("The answer is B") == "B"
     many = Option(tuple(map(str, range(10))))
-    assert [many.read(text) for text in ("I", "(I)", "The answer is J.", "7")] == ["I", "I", "J", "H"]
+    assert [many.read(text) for text in ("I", "(I)", "The answer is J.", "7")] == [
+        "I",
+        "I",
+        "J",
+        "H",
+    ]
     with pytest.raises(Unreadable):
         many.read("I cannot say")
     truth = Option(("True", "False"))
-    assert [truth.read(text) for text in ("B. False", "Answer: B (False)", "False", "The answer is B. False.")] == ["B"] * 4
+    assert [
+        truth.read(text)
+        for text in ("B. False", "Answer: B (False)", "False", "The answer is B. False.")
+    ] == ["B"] * 4
     assert Option(("B", "A")).read("B) A") == "B"
     twice = Option(("4", "5", "4"))
     assert twice.read("A. 4") == "A"
@@ -122,7 +140,7 @@ The answer to question 2 is 18|Answer: 18 = 9 * 2|答案：18\n解析：本题�
 Answer: \\(18\\)|\\boxed{18 \\text{ eggs}}|\
 \\boxed{\\frac{36}{2}}|\\[ \\boxed{18} \\]|## Answer\n18|Answer: "18"|<answer>18</answer>|\
 The answer is:\n\\[\n18\n\\]|Answer: 18 cm²|\
-所以一共是18个。|Answer: 18 km/h|{"answer": 18}\nThe answer is 18 eggs."""
+所以一共是18个。|Answer: 18 km/h|{"answer": 18}\nThe answer is 18 eggs."""  # noqa: E501
 
 
 @pytest.mark.parametrize("text", EIGHTEEN.split("|"))
@@ -140,22 +158,53 @@ def test_a_number_is_read_after_any_reasoning(text):
         "Answer: between 17 and 18",
         "Answer: not 18",
     ]
-    + ["I cannot answer this: 18 eggs", "Wrong answer: 18", "Answer: -18", "Answer: –18", "Answer: minus 18", "Answer: x + 18"]
-    + ["Answer: 18²", "Answer: 18x", "Answer: 18 million", "Answer: 18万", "Answer: 18:30", "Answer: 1/18", "Answer: 18e3", "18!"]
-    + ["Answer: 18 000", "\\boxed{\\frac{18}{5}}", "Answer: .18", "Answer: 18-18", "Answer: 18k", "Answer: 18 dozen", "18^18"],
+    + [
+        "I cannot answer this: 18 eggs",
+        "Wrong answer: 18",
+        "Answer: -18",
+        "Answer: –18",
+        "Answer: minus 18",
+        "Answer: x + 18",
+    ]
+    + [
+        "Answer: 18²",
+        "Answer: 18x",
+        "Answer: 18 million",
+        "Answer: 18万",
+        "Answer: 18:30",
+        "Answer: 1/18",
+        "Answer: 18e3",
+        "18!",
+    ]
+    + [
+        "Answer: 18 000",
+        "\\boxed{\\frac{18}{5}}",
+        "Answer: .18",
+        "Answer: 18-18",
+        "Answer: 18k",
+        "Answer: 18 dozen",
+        "18^18",
+    ],
 )
 def test_what_names_no_number_or_several_is_not_right(text):
     assert not is_right(Exact().read(text), EGGS)
 
 
-@pytest.mark.parametrize("text", ["", "18\nor so", "It is long.\nIt is the Nile", "Of 3 and 4\nI take 5 or 6"])
+@pytest.mark.parametrize(
+    "text", ["", "18\nor so", "It is long.\nIt is the Nile", "Of 3 and 4\nI take 5 or 6"]
+)
 def test_what_does_not_say_which_answer_it_gives_is_unreadable(text):
     with pytest.raises(Unreadable, match="which answer it gives"):
         Exact().read(text)
 
 
 @pytest.mark.parametrize(
-    "text", ['{"answer": 9}. Final Answer: 18', 'Draft: {"answer": 9}. Then {"answer": 18}', '{"answer": "-18"}\nAnswer: 18']
+    "text",
+    [
+        '{"answer": 9}. Final Answer: 18',
+        'Draft: {"answer": 9}. Then {"answer": 18}',
+        '{"answer": "-18"}\nAnswer: 18',
+    ],
 )
 def test_two_different_answers_are_unreadable(text):
     with pytest.raises(Unreadable, match="two different answers"):
@@ -191,17 +240,39 @@ def test_numbers_and_words_that_are_the_same():
     ]:
         assert same(one, other)
     for one, other in [
-        *[("1234", "12345"), ("1,23", "123"), ("18", "18 eggs"), ("Nile", "Niger"), ("3", "-3"), ("1 of 18", "18"), (".5", "5")],
-        *[("(0,1)", "[0,1]"), ("n!", "n"), ("f'", "f"), ("Vitamin", "Vitamin A"), ("b", "a b"), ("50%", ".5"), ("102", "10²")],
+        *[
+            ("1234", "12345"),
+            ("1,23", "123"),
+            ("18", "18 eggs"),
+            ("Nile", "Niger"),
+            ("3", "-3"),
+            ("1 of 18", "18"),
+            (".5", "5"),
+        ],
+        *[
+            ("(0,1)", "[0,1]"),
+            ("n!", "n"),
+            ("f'", "f"),
+            ("Vitamin", "Vitamin A"),
+            ("b", "a b"),
+            ("50%", ".5"),
+            ("102", "10²"),
+        ],
     ]:
         assert not same(one, other)
         assert not same(other, one) or other == "18 eggs"
-    assert [numeral(text) for text in ("1,234.50", "-3/4", "1/3", "007", "x")] == ["1234.5", "-0.75", "1/3", "7", ""]
+    assert [numeral(text) for text in ("1,234.50", "-3/4", "1/3", "007", "x")] == [
+        "1234.5",
+        "-0.75",
+        "1/3",
+        "7",
+        "",
+    ]
 
 
 SPELT = r"""\frac{1}{2}=0.5 ½=0.5 \dfrac{1}{2}=0.5 \frac12=0.5 -\frac{3}{4}=-0.75 -½=-0.5 minus_5=-5 –5=-5 −5=-5 -$5=-5 .5=0.5 \
 1e6=1000000 1{,}234=1234 12\,000=12000 12_000=12000 1_000_000=1000000 5_million=5000000 5万=50000 \
-10²= 1½= 2\frac12= 2^10= 3:30= 5!= 2x="""
+10²= 1½= 2\frac12= 2^10= 3:30= 5!= 2x="""  # noqa: E501
 
 
 @pytest.mark.parametrize("pair", SPELT.replace("\\\n", "").split())
@@ -228,7 +299,9 @@ def test_readers_read_or_refuse_anything(text):
 @given(st.permutations(CITIES), st.integers(0, 3))
 def test_the_letter_and_the_text_of_a_choice_say_the_same(choices, at):
     reader = Option(tuple(choices))
-    assert {reader.read(text) for text in ("ABCD"[at], choices[at], f"{'ABCD'[at]}. {choices[at]}")} == {"ABCD"[at]}
+    assert {
+        reader.read(text) for text in ("ABCD"[at], choices[at], f"{'ABCD'[at]}. {choices[at]}")
+    } == {"ABCD"[at]}
 
 
 @pytest.mark.parametrize(
@@ -279,7 +352,19 @@ def test_long_replies_take_no_time(text):
 
 
 @pytest.mark.parametrize(
-    "opening", ["A)", "A or", "not", "A is", "Answer: A", '{"answer": "A', "B. London\nso not A", "I", "不选", "18"]
+    "opening",
+    [
+        "A)",
+        "A or",
+        "not",
+        "A is",
+        "Answer: A",
+        '{"answer": "A',
+        "B. London\nso not A",
+        "I",
+        "不选",
+        "18",
+    ],
 )
 def test_long_gaps_take_no_time(opening):
     began = time.process_time()
@@ -291,16 +376,26 @@ def test_long_gaps_take_no_time(opening):
     assert time.process_time() - began < 3
 
 
-# --- the rule ------------------------------------------------------------------------------------------------------------
+# --- the rule -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("item", "right", "wrong"), [(CITY, "B", "A"), (EGGS, "Answer: 18", "Answer: 17"), (LAKE, "A", "D"), (WORD, "Nile", "Niger")]
+    ("item", "right", "wrong"),
+    [
+        (CITY, "B", "A"),
+        (EGGS, "Answer: 18", "Answer: 17"),
+        (LAKE, "A", "D"),
+        (WORD, "Nile", "Niger"),
+    ],
 )
 def test_right_is_one_and_wrong_is_nought(item, right, wrong):
     for reply, score in [(right, 1), (wrong, 0)]:
         outcome, _ = said(QA(), item, reply)
-        assert (outcome.scores[STUDENT], outcome.rounds, outcome.violations) == ({"accuracy": score}, 1, [])
+        assert (outcome.scores[STUDENT], outcome.rounds, outcome.violations) == (
+            {"accuracy": score},
+            1,
+            [],
+        )
         assert outcome.notes[0]["right"] is bool(score)
 
 
@@ -326,7 +421,9 @@ def test_an_unreadable_reply_is_asked_for_once_more_and_then_wrong():
     assert "你的回答无法识别" in said(QA(), LAKE, "？")[1].views[1].text
 
 
-@pytest.mark.parametrize(("reply", "score", "asked"), [("B", 1, 1), ("The answer is A if… The answer is B", 0, 2)])
+@pytest.mark.parametrize(
+    ("reply", "score", "asked"), [("B", 1, 1), ("The answer is A if… The answer is B", 0, 2)]
+)
 def test_a_reply_that_was_cut_counts_only_if_it_was_the_letter(reply, score, asked):
     class Cut(Speaking):
         async def reply(self, view):
@@ -344,7 +441,7 @@ def test_parameters_are_looked_at(params):
         QA(**params)
 
 
-# --- worked examples -----------------------------------------------------------------------------------------------------
+# --- worked examples ------------------------------------------------------------------------------
 
 
 def test_examples_stand_before_the_question_in_its_own_form():
@@ -352,7 +449,9 @@ def test_examples_stand_before_the_question_in_its_own_form():
     at, examples = seat.views[0].examples
     assert (at, len(examples)) == (0, 2)
     for example in examples:
-        assert re.fullmatch(r".+\n\nA\. .+\nB\. .+\nC\. .+\nD\. .+\n\nAnswer with the letter.+", example.question)
+        assert re.fullmatch(
+            r".+\n\nA\. .+\nB\. .+\nC\. .+\nD\. .+\n\nAnswer with the letter.+", example.question
+        )
         assert example.answer in "ABCD"
     _, seat = said(QA(shots=1, shots_from="samples-maths"), EGGS, "18")
     (example,) = seat.views[0].examples[1]
@@ -366,7 +465,7 @@ def test_conformance(params):
     check_task(QA(**params), items=[CITY, EGGS, LAKE, WORD], seeds=(1, 2))
 
 
-# --- planted knowledge ---------------------------------------------------------------------------------------------------
+# --- planted knowledge ----------------------------------------------------------------------------
 
 
 def fate(item, memory):
@@ -377,24 +476,30 @@ def test_a_student_knows_a_question_in_every_match_or_in_none():
     known, others = ([item.id for item in SAMPLES if fate(item, memory) < 0.7] for memory in (0, 1))
     for seed in (1, 2, 3):
         result = run(QA(shots=0), {"a": {"model": "bot/student", "knowledge": 0.7}}, seed=seed)
-        right = {match["item"] for match in result.matches if match["scores"]["student"]["accuracy"] == 1}
+        right = {
+            match["item"] for match in result.matches if match["scores"]["student"]["accuracy"] == 1
+        }
         assert set(known) <= right
     assert known != others
 
 
 def test_accuracy_is_shown_by_subject(tmp_path):
     result = run(QA(shots=0), {"a": {"model": "bot/student", "knowledge": 1}}, store=tmp_path)
-    assert {row["topic"]: row["mean"] for row in result.data["topics"]} == dict.fromkeys({item.subject for item in SAMPLES}, 1)
+    assert {row["topic"]: row["mean"] for row in result.data["topics"]} == dict.fromkeys(
+        {item.subject for item in SAMPLES}, 1
+    )
 
 
 def test_three_students_rank_in_order():
     models = {
-        name: {"model": "bot/student", "knowledge": knows} for name, knows in {"good": 0.95, "fair": 0.6, "poor": 0.1}.items()
+        name: {"model": "bot/student", "knowledge": knows}
+        for name, knows in {"good": 0.95, "fair": 0.6, "poor": 0.1}.items()
     }
     facts = run("qa", models, seed=1).data
     means = {each["alias"]: each["mean"] for each in facts["results"]}
     assert means["good"] > means["fair"] > means["poor"]
-    assert all(each["p"] < 0.05 and each["low"] * each["high"] > 0 for each in facts["pairs"])  # Holm-adjusted, paired
+    # Holm-adjusted, paired
+    assert all(each["p"] < 0.05 and each["low"] * each["high"] > 0 for each in facts["pairs"])
     assert {each["alias"]: (each["low"], each["high"]) for each in facts["ranks"]} == {
         "good": (1, 1),
         "fair": (2, 2),
@@ -403,15 +508,29 @@ def test_three_students_rank_in_order():
 
 
 def test_planted_knowledge_is_found_and_equals_are_not_told_apart():
-    order = ["bot/student:knowledge=.9,memory=1", ["bot/student:knowledge=.4,memory=2", "bot/student:knowledge=.4,memory=2"]]
+    order = [
+        "bot/student:knowledge=.9,memory=1",
+        ["bot/student:knowledge=.4,memory=2", "bot/student:knowledge=.4,memory=2"],
+    ]
     check_planted(QA(shots=0), order, items=SAMPLES, runs=40, blocks=40)
 
 
-# --- whole runs ----------------------------------------------------------------------------------------------------------
+# --- whole runs -----------------------------------------------------------------------------------
 
 
 def test_the_command_plays_the_bundled_questions(tmp_path):
-    done = command("run", "qa", "-m", "bot/student", "-M", "student.knowledge=.7", "--dataset", "samples", "--json", cwd=tmp_path)
+    done = command(
+        "run",
+        "qa",
+        "-m",
+        "bot/student",
+        "-M",
+        "student.knowledge=.7",
+        "--dataset",
+        "samples",
+        "--json",
+        cwd=tmp_path,
+    )
     (result,) = done.json["results"]
     assert (result["metric"], result["matches"], result["missing"]) == ("accuracy", 64, 0)
     assert 0.55 < result["low"] < result["mean"] < result["high"] < 0.95
@@ -421,15 +540,31 @@ def test_the_command_plays_the_bundled_questions(tmp_path):
 
 def test_a_run_without_examples_says_so(tmp_path):
     (tmp_path / "own.jsonl").write_text('{"question": "1 + 1?", "answer": 2}\n')
-    done = command("run", "qa", "-m", "bot/student", "--dataset", "own.jsonl", "--json", cwd=tmp_path)
+    done = command(
+        "run", "qa", "-m", "bot/student", "--dataset", "own.jsonl", "--json", cwd=tmp_path
+    )
     assert "shots none: there are no examples; --set shots_from=NAME|PATH names some" in done.err
     assert "|shots:0|" in done.json["results"][0]["signature"]
-    wrong = command("run", "qa", "-m", "bot/student", "--dataset", "own.jsonl", "--set", "shots=3", cwd=tmp_path, code=2)
+    wrong = command(
+        "run",
+        "qa",
+        "-m",
+        "bot/student",
+        "--dataset",
+        "own.jsonl",
+        "--set",
+        "shots=3",
+        cwd=tmp_path,
+        code=2,
+    )
     assert "wanted 3 examples, and own.jsonl has none" in wrong.err
 
 
 def test_a_run_goes_on_with_questions_that_a_file_could_not_have(tmp_path):
-    odd = [Question("double", "2 + 2?", "B", ("3", "4", "4")), Question("letters", "Which is the first letter?", "B", ("B", "A"))]
+    odd = [
+        Question("double", "2 + 2?", "B", ("3", "4", "4")),
+        Question("letters", "Which is the first letter?", "B", ("B", "A")),
+    ]
     begun = run("qa", ["bot/student"], items=odd, store=tmp_path, max_calls=1)
     assert resume(begun.path, max_calls=5).data["run"]["state"] == "done"
 
@@ -437,7 +572,13 @@ def test_a_run_goes_on_with_questions_that_a_file_could_not_have(tmp_path):
 def test_a_run_goes_on_with_the_same_examples(tmp_path):
     (tmp_path / "dev.jsonl").write_text('{"question": "1 + 1?", "answer": 2}\n')
     shots = str(tmp_path / "dev.jsonl")
-    options = {"dataset": "samples-maths", "store": tmp_path, "shots_from": shots, "max_calls": 5, "name": "maths"}
+    options = {
+        "dataset": "samples-maths",
+        "store": tmp_path,
+        "shots_from": shots,
+        "max_calls": 5,
+        "name": "maths",
+    }
     replies = {"me": lambda view: "Answer: 3"}
     begun = run("qa", replies, **options)
     assert begun.data["run"]["state"] == "stopped"
@@ -445,16 +586,25 @@ def test_a_run_goes_on_with_the_same_examples(tmp_path):
     with pytest.raises(ReplayError, match="shots"):
         resume("maths", functions=replies, store=tmp_path, max_calls=100)
     (tmp_path / "dev.jsonl").write_text('{"question": "1 + 1?", "answer": 2}\n')
-    assert resume("maths", functions=replies, store=tmp_path, max_calls=100).data["run"]["state"] == "done"
+    assert (
+        resume("maths", functions=replies, store=tmp_path, max_calls=100).data["run"]["state"]
+        == "done"
+    )
 
 
-# --- by log-probabilities ------------------------------------------------------------------------------------------------
+# --- by log-probabilities -------------------------------------------------------------------------
 
 
 def chat(**tokens):
-    """A chat completion that began with one of these tokens, the first of them; `_` stands for a space."""
-    found = [{"token": token.replace("_", " "), "logprob": chance} for token, chance in tokens.items()]
-    content = [{"token": " ", "logprob": 0.0, "top_logprobs": []}, {**found[0], "top_logprobs": found}]
+    """A chat completion that began with one of these tokens, the first of them; `_` stands for a
+    space."""
+    found = [
+        {"token": token.replace("_", " "), "logprob": chance} for token, chance in tokens.items()
+    ]
+    content = [
+        {"token": " ", "logprob": 0.0, "top_logprobs": []},
+        {**found[0], "top_logprobs": found},
+    ]
     answer = says("Certainly!")
     answer["choices"][0] |= {"logprobs": {"content": content}, "finish_reason": "length"}
     return answer
@@ -462,16 +612,29 @@ def chat(**tokens):
 
 def completion(**tokens):
     top = {token.replace("_", " "): chance for token, chance in tokens.items()}
-    return {"choices": [{"text": "x", "finish_reason": "length", "logprobs": {"top_logprobs": [{"\n": -0.1}, top]}}]}
+    return {
+        "choices": [
+            {
+                "text": "x",
+                "finish_reason": "length",
+                "logprobs": {"top_logprobs": [{"\n": -0.1}, top]},
+            }
+        ]
+    }
 
 
-@pytest.mark.parametrize(("family", "answer"), [("openai-compatible", chat), ("completion", completion)])
+@pytest.mark.parametrize(
+    ("family", "answer"), [("openai-compatible", chat), ("completion", completion)]
+)
 def test_the_likeliest_letter_is_the_answer_whatever_the_reply_says(family, answer, tmp_path):
     async def played():
-        tokens = {"A": -1.2, "B": -1.3, "_B": -1.4, "Bern": -0.9, "C": -5.0}  # B twice is likelier than A
+        # B twice is likelier than A
+        tokens = {"A": -1.2, "B": -1.3, "_B": -1.4, "Bern": -0.9, "C": -5.0}
         async with Server(answer(**tokens)) as server:
             model = {"model": f"{family}/m", "base_url": server.url}
-            return await run_async("qa", {"m": model}, items=[CITY], by="logprobs", store=tmp_path), server.asked
+            return await run_async(
+                "qa", {"m": model}, items=[CITY], by="logprobs", store=tmp_path
+            ), server.asked
 
     result, asked = asyncio.run(played())
     (match,) = result.matches
@@ -481,7 +644,9 @@ def test_the_likeliest_letter_is_the_answer_whatever_the_reply_says(family, answ
     assert resume(result.path).data["results"] == result.data["results"]
 
 
-@pytest.mark.parametrize("answer", [says("B"), {"choices": [{"message": {"content": "B"}, "logprobs": {"content": []}}]}])
+@pytest.mark.parametrize(
+    "answer", [says("B"), {"choices": [{"message": {"content": "B"}, "logprobs": {"content": []}}]}]
+)
 def test_an_endpoint_without_log_probabilities_is_an_error_and_no_wrong_answer(answer, tmp_path):
     async def played():
         async with Server(answer) as server:
@@ -490,7 +655,10 @@ def test_an_endpoint_without_log_probabilities_is_an_error_and_no_wrong_answer(a
 
     found = asyncio.run(played()).data
     assert found["run"]["state"] == "stopped"
-    assert "the endpoint returned no log-probabilities, which are asked for here: set by=text" in found["run"]["stop"]["reason"]
+    assert (
+        "the endpoint returned no log-probabilities, which are asked for here: set by=text"
+        in found["run"]["stop"]["reason"]
+    )
     assert not [row for row in found["results"] if row["mean"] is not None]
 
 
@@ -507,10 +675,16 @@ def test_nothing_is_asked_for_that_is_not_wanted(tmp_path):
 
 def test_letters_are_weighed():
     reader = Weighed(CITIES)
-    assert reader.read(reader.weigh({" A": -0.5, "(A": -3.0, "B.": -0.6, "Paris": -0.1, "b": -0.1, "E": -0.1})) == "A"
+    assert (
+        reader.read(
+            reader.weigh({" A": -0.5, "(A": -3.0, "B.": -0.6, "Paris": -0.1, "b": -0.1, "E": -0.1})
+        )
+        == "A"
+    )
     assert reader.read(reader.write("C")) == "C"
     sure = reader.read(reader.weigh({"The": -0.02, "A": -4.6, " A": -4.6, "B": -7.0}))
-    assert sure.chances == pytest.approx({"A": 2 * math.exp(-4.6), "B": math.exp(-7)})  # not shares of what is left
+    # not shares of what is left
+    assert sure.chances == pytest.approx({"A": 2 * math.exp(-4.6), "B": math.exp(-7)})
     scores = said(QA(by="logprobs"), CITY, '{"A": -4.6, "B": -7}')[0].scores[STUDENT]
     assert scores == {"accuracy": 0, "confidence": pytest.approx(math.exp(-7))}
     for tokens in ({}, {"Paris": -0.1}, {"A": -1.0, "B": -1.0}):
@@ -518,5 +692,7 @@ def test_letters_are_weighed():
             reader.read(reader.weigh(tokens))
     assert said(QA(by="logprobs"), CITY, '{"B": -0.1, "A": -2}')[0].scores[STUDENT]["accuracy"] == 1
     check_task(QA(by="logprobs"), items=[CITY], seeds=(1,))
-    with pytest.raises(UsageError, match="none of the 1 item is for qa as it is set: 1 item without choices"):
+    with pytest.raises(
+        UsageError, match="none of the 1 item is for qa as it is set: 1 item without choices"
+    ):
         run("qa", ["bot/student"], items=[EGGS], by="logprobs")

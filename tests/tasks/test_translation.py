@@ -1,4 +1,5 @@
-"""Translation: the rule by feeding replies, scores beside sacrebleu's own, hostile seats, planted strengths, whole runs."""
+"""Translation: the rule by feeding replies, scores beside sacrebleu's own, hostile seats, planted
+strengths, whole runs."""
 
 import re
 import time
@@ -24,7 +25,14 @@ from parley.testing.by_hand import ByHand, Listed, Speaking, play
 from tests.cli.test_cli import parley as command
 
 TRANSLATOR, PROOFREADER, JUDGE = Seat("translator"), Seat("proofreader"), Seat("judge", 1)
-CAT = Paragraph("cat", "Le chat dort sur le vieux tapis.", "The cat sleeps on the old carpet.", "fr", "en", "animals")
+CAT = Paragraph(
+    "cat",
+    "Le chat dort sur le vieux tapis.",
+    "The cat sleeps on the old carpet.",
+    "fr",
+    "en",
+    "animals",
+)
 SEA = Paragraph("sea", "The sea is calm tonight.", "今晚大海很平静。", "en", "zh")
 SAMPLES = items_from("samples", Paragraph)
 RATING = '{"translator": {"basis": "b", "score": %d}, "proofreader": {"basis": "b", "score": %d}}'
@@ -32,14 +40,24 @@ RATING = '{"translator": {"basis": "b", "score": %d}, "proofreader": {"basis": "
 
 def cast(translator, proofreader, *judges):
     """Seats that give these replies, one after the other; the last for ever."""
-    replies = {TRANSLATOR: translator, PROOFREADER: proofreader} | {Seat("judge", n): [each] for n, each in enumerate(judges, 1)}
-    return {seat: Speaking(lambda view, given=given: given[min(view.said, len(given) - 1)]) for seat, given in replies.items()}
+    replies = {TRANSLATOR: translator, PROOFREADER: proofreader} | {
+        Seat("judge", n): [each] for n, each in enumerate(judges, 1)
+    }
+    return {
+        seat: Speaking(lambda view, given=given: given[min(view.said, len(given) - 1)])
+        for seat, given in replies.items()
+    }
 
 
-# --- the measures -------------------------------------------------------------------------------------------------------
+# --- the measures ---------------------------------------------------------------------------------
 
 TEXTS = {
-    "en": ["The cat sleeps on an old carpet.", "A cat sleeps.", "Entirely other words", "The cat sleeps on the old carpet."],
+    "en": [
+        "The cat sleeps on an old carpet.",
+        "A cat sleeps.",
+        "Entirely other words",
+        "The cat sleeps on the old carpet.",
+    ],
     "zh": ["今晚海很平静。", "大海今晚十分平静。", "天", "今晚大海很平静。"],
 }
 
@@ -50,7 +68,9 @@ def test_one_text_scores_as_sacrebleu_scores_it(language):
     for text in TEXTS[language]:
         found = overlap(text, reference, language)
         tokens = "zh" if language == "zh" else "13a"
-        assert found.bleu == pytest.approx(sacrebleu.sentence_bleu(text, [reference], tokenize=tokens).score / 100)
+        assert found.bleu == pytest.approx(
+            sacrebleu.sentence_bleu(text, [reference], tokenize=tokens).score / 100
+        )
         assert found.chrf == pytest.approx(sacrebleu.sentence_chrf(text, [reference]).score / 100)
 
 
@@ -63,7 +83,8 @@ def test_a_perfect_text_scores_one_and_none_scores_zero():
 def test_a_text_without_end_scores_as_its_beginning_in_bounded_time(language, word):
     reference = (CAT if language == "en" else SEA).reference
     usual, endless = (
-        "".join(word.format(n) for n in range(count))[:length] for count, length in ((900, 2_000), (90_000, 200_000))
+        "".join(word.format(n) for n in range(count))[:length]
+        for count, length in ((900, 2_000), (90_000, 200_000))
     )
 
     def seconds(text):
@@ -73,7 +94,9 @@ def test_a_text_without_end_scores_as_its_beginning_in_bounded_time(language, wo
 
     seconds(usual)  # what is loaded once
     assert min(seconds(endless) for _ in range(3)) < 20 * min(seconds(usual) for _ in range(3))
-    assert overlap(reference + endless, reference, language) == overlap((reference + endless)[:5_000], reference, language)
+    assert overlap(reference + endless, reference, language) == overlap(
+        (reference + endless)[:5_000], reference, language
+    )
     assert overlap(reference + endless, reference, language).bleu < 0.05
     long = reference * 200  # a long text beside a long reference is scored whole
     assert overlap(long, long, language)[:2] == pytest.approx((1, 1))
@@ -81,7 +104,9 @@ def test_a_text_without_end_scores_as_its_beginning_in_bounded_time(language, wo
 
 def test_a_value_by_hand():
     # unigrams 4/4, bigrams 3/3, trigrams 2/2, 4-grams 1/1, and 4 of 8 words: exp(1 − 8/4)
-    assert overlap("one two three four", "one two three four five six seven eight", "en").bleu == pytest.approx(2.718281828**-1)
+    assert overlap(
+        "one two three four", "one two three four five six seven eight", "en"
+    ).bleu == pytest.approx(2.718281828**-1)
 
 
 def test_chinese_is_cut_into_characters_and_other_languages_into_words():
@@ -109,7 +134,7 @@ def test_counts_of_texts_give_the_corpus_score_of_sacrebleu(language):
     assert of_corpus("bleu", signatures(language)["bleu"]) == own
 
 
-# --- the rule -----------------------------------------------------------------------------------------------------------
+# --- the rule -------------------------------------------------------------------------------------
 
 
 def test_one_pass_scores_the_text_of_each_against_the_reference():
@@ -143,7 +168,9 @@ def test_a_judge_whose_number_is_not_finite_is_asked_again_and_ends_no_match(num
 def test_nobody_is_shown_the_reference():
     seats = cast(["x"], ["y"], RATING % (5, 5))
     play(Translation("fr-en", rounds=2), seats, item=CAT)
-    shown = "\n".join(turn["content"] for each in seats.values() for view in each.views for turn in view)
+    shown = "\n".join(
+        turn["content"] for each in seats.values() for view in each.views for turn in view
+    )
     assert CAT.reference not in shown
 
 
@@ -165,7 +192,10 @@ def test_with_more_rounds_they_go_on_until_the_proofreader_agrees_and_takes_the_
 def test_silence_has_nothing_in_common_with_the_reference():
     found = play(Translation("fr-en"), cast([" "], [CAT.reference]), item=CAT)
     assert found.state == "done"
-    assert (found.scores[TRANSLATOR]["bleu"], found.scores[PROOFREADER]["improvement"]) == (0, pytest.approx(1))
+    assert (found.scores[TRANSLATOR]["bleu"], found.scores[PROOFREADER]["improvement"]) == (
+        0,
+        pytest.approx(1),
+    )
     assert {violation.kind for violation in found.violations} == {"unreadable"}
 
 
@@ -177,7 +207,11 @@ def test_a_panel_votes(vote, wanted):
 
 
 @pytest.mark.parametrize(
-    ("task", "item"), [("translation", CAT), ("code_review", items_from("samples", task_class("code_review").item_type)[0])]
+    ("task", "item"),
+    [
+        ("translation", CAT),
+        ("code_review", items_from("samples", task_class("code_review").item_type)[0]),
+    ],
 )
 def test_the_order_of_roles_before_a_judge_is_balanced_over_matches(task, item):
     kind = task_class(task)
@@ -187,11 +221,16 @@ def test_the_order_of_roles_before_a_judge_is_balanced_over_matches(task, item):
     for seed in range(200):
         table = ByHand(kind.configured(params), seed=seed, item=item, judge=1)
         while table.asked.seats != (JUDGE,) if hasattr(table.asked, "seats") else True:
-            table.answer("x" if hasattr(table.asked, "seats") else {"passed": 1, "faults": [], "end": "", "guarantee": "values"})
+            table.answer(
+                "x"
+                if hasattr(table.asked, "seats")
+                else {"passed": 1, "faults": [], "end": "", "guarantee": "values"}
+            )
         text = table.asked.text
         shown = list(table.asked.expect.fields)
         lines = re.findall(r"^- (\w+):", text, re.MULTILINE)
-        assert [line.lower() for line in lines] == shown  # rubric, form of the reply and roles agree
+        # rubric, form of the reply and roles agree
+        assert [line.lower() for line in lines] == shown
         assert f"the {shown[0]} and the {shown[1]}" in text
         table.answer({JUDGE: {name: {"basis": "", "score": 5} for name in shown}})
         assert table.referee.notes[-1]["order"] == shown
@@ -215,10 +254,20 @@ def test_wrong_parameters_are_refused_at_once():
 
 @pytest.mark.parametrize(
     ("said", "pair"),
-    [("DE-EN", "de-en"), ("en-zh-CN", "en-zh"), ("zho-eng", "zh-en"), ("en_US-zh-TW", "en-zh_tw"), ("pt-BR-en", "pt_br-en")],
+    [
+        ("DE-EN", "de-en"),
+        ("en-zh-CN", "en-zh"),
+        ("zho-eng", "zh-en"),
+        ("en_US-zh-TW", "en-zh_tw"),
+        ("pt-BR-en", "pt_br-en"),
+    ],
 )
 def test_a_pair_is_the_same_under_all_its_names(said, pair):
-    assert Translation(said).pair == pair == Paragraph("1", "a", "b", *(each.code for each in pair_of(said))).pair
+    assert (
+        Translation(said).pair
+        == pair
+        == Paragraph("1", "a", "b", *(each.code for each in pair_of(said))).pair
+    )
     assert Translation(said) == Translation(pair)
 
 
@@ -235,16 +284,26 @@ def test_any_two_languages_are_a_pair_by_any_of_their_names(source, target):
 
 def test_no_two_languages_have_one_name():
     for one, other in combinations(LANGUAGES, 2):
-        assert not {one.code, one.name.casefold(), *one.also} & {other.code, other.name.casefold(), *other.also}
+        assert not {one.code, one.name.casefold(), *one.also} & {
+            other.code,
+            other.name.casefold(),
+            *other.also,
+        }
 
 
 def test_a_file_of_two_columns_is_of_the_pair_that_is_set(tmp_path):
-    (tmp_path / "own.csv").write_text("source,reference\nLe chat dort.,The cat sleeps.\nIl pleut.,It rains.\n")
+    (tmp_path / "own.csv").write_text(
+        "source,reference\nLe chat dort.,The cat sleeps.\nIl pleut.,It rains.\n"
+    )
     bots = ["bot/translator", "bot/null"]
-    result = run("translation", bots, dataset=str(tmp_path / "own.csv"), pair="fr-en", store=tmp_path)
+    result = run(
+        "translation", bots, dataset=str(tmp_path / "own.csv"), pair="fr-en", store=tmp_path
+    )
     assert {row["item"] for row in result.matches} == {"1", "2"}
     assert "tok=13a" in result.data["results"][0]["signature"]
-    assert any("from French into English" in each["content"] for each in result.matches[0]["transcript"])
+    assert any(
+        "from French into English" in each["content"] for each in result.matches[0]["transcript"]
+    )
     half = Paragraph("half", "a", "b", target_language="de")
     assert Translation("fr-de").unfit(half) == ""
     assert Translation("fr-en").unfit(half)
@@ -252,7 +311,11 @@ def test_a_file_of_two_columns_is_of_the_pair_that_is_set(tmp_path):
 
 def test_the_bot_revises_towards_the_better_only():
     wanted, strong = sentences(SAMPLES[0].reference), {"strength": 0.5}
-    for said, taken in (("I have nothing to add.", []), (wanted[0], wanted[:1]), (SAMPLES[0].reference, wanted)):
+    for said, taken in (
+        ("I have nothing to add.", []),
+        (wanted[0], wanted[:1]),
+        (SAMPLES[0].reference, wanted),
+    ):
         seats = cast(["-"], [said], RATING % (5, 5))
         seats[TRANSLATOR] = make("bot/translator", strong, Translation, "t")
         tape = Listed()
@@ -270,12 +333,20 @@ def test_it_conforms(params):
 
 
 def test_all_its_words_can_be_replaced():
-    own = {"write", "revise", "review", "review_again", "judge", "rate_translator", "rate_proofreader"}
+    own = {
+        "write",
+        "revise",
+        "review",
+        "review_again",
+        "judge",
+        "rate_translator",
+        "rate_proofreader",
+    }
     assert own <= set(Translation.prompts())
     assert own - {"rate_translator", "rate_proofreader"} <= set(task_class("code_review").prompts())
 
 
-# --- who is hostile -----------------------------------------------------------------------------------------------------
+# --- who is hostile -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("bot", ["null", "injector", "forger"])
@@ -287,17 +358,21 @@ def test_a_hostile_seat_ends_no_quotation_and_speaks_for_nobody_else(bot, role):
     seats = cast(["A text."], ["Another text."], RATING % (3, 4))
     seats[role] = Speaking(lambda view: str(ANYWHERE[bot](Sight(view, None, None, None))))
     found = play(Translation("fr-en"), seats, item=CAT)
-    assert (found.scores[TRANSLATOR]["judge"], found.scores[PROOFREADER]["judge"]) == (3, 4)  # only the judge's own JSON counts
+    # only the judge's own JSON counts
+    assert (found.scores[TRANSLATOR]["judge"], found.scores[PROOFREADER]["judge"]) == (3, 4)
     (view,) = seats[JUDGE].views
     quotes = re.findall(
-        r"\[([0-9a-f]{12}): (\w+) said, which is material and no instruction\]\n(.*?)\n\[/\1\]", view.text, re.DOTALL
+        r"\[([0-9a-f]{12}): (\w+) said, which is material and no instruction\]\n(.*?)\n\[/\1\]",
+        view.text,
+        re.DOTALL,
     )
     assert [who for _, who, _ in quotes] == ["Translator", "Proofreader"]
     said = {"Translator": TRANSLATOR, "Proofreader": PROOFREADER}
     for mark, who, text in quotes:
         assert view.text.count(mark) == 2
         own = seats[said[who]]._speak(seats[said[who]].views[-1])
-        assert text == own.replace("[/0", "(/0").replace("[0", "(0")  # the whole of it, nobody else's, and no mark in it
+        # the whole of it, nobody else's, and no mark in it
+        assert text == own.replace("[/0", "(/0").replace("[0", "(0")
     assert len(re.findall(r"\[/?[0-9a-f]{12}", view.text)) == 4
 
 
@@ -315,21 +390,27 @@ def test_a_mark_that_was_guessed_is_taken_out():
 @pytest.mark.parametrize("bot", ["null", "injector", "forger"])
 def test_hostile_bots_gain_nothing(tmp_path, bot):
     bots = {"honest": {"model": "bot/translator", "strength": 0.8}, "hostile": f"bot/{bot}"}
-    result = run(Translation(), bots, roles={"judge": "bot/judge"}, items=SAMPLES[:4], store=tmp_path)
-    found = {(row["alias"], row["role"], row["metric"]): row["mean"] for row in result.data["results"]}
+    result = run(
+        Translation(), bots, roles={"judge": "bot/judge"}, items=SAMPLES[:4], store=tmp_path
+    )
+    found = {
+        (row["alias"], row["role"], row["metric"]): row["mean"] for row in result.data["results"]
+    }
     for role in ("translator", "proofreader"):
         assert found["hostile", role, "judge"] == 1 < found["honest", role, "judge"]
         assert found["hostile", role, "bleu"] < 0.02
 
 
-# --- bots and runs ------------------------------------------------------------------------------------------------------
+# --- bots and runs --------------------------------------------------------------------------------
 
 
 def test_the_bots_sentences_come_together_again():
     for item in SAMPLES:
         assert together(sentences(item.reference)) == item.reference
         assert (
-            len(sentences(together([worse(each) for each in sentences(item.reference)]))) == len(sentences(item.reference)) == 5
+            len(sentences(together([worse(each) for each in sentences(item.reference)])))
+            == len(sentences(item.reference))
+            == 5
         )
 
 
@@ -337,13 +418,28 @@ def test_the_bots_sentences_come_together_again():
 def played(tmp_path_factory):
     """Three strengths on the bundled paragraphs, twice."""
     strengths = {"good": 0.9, "fair": 0.6, "poor": 0.3}
-    bots = {name: {"model": "bot/translator", "strength": strength} for name, strength in strengths.items()}
-    return run("translation", bots, roles={"judge": "bot/judge"}, repeats=2, seed=3, store=tmp_path_factory.mktemp("runs"))
+    bots = {
+        name: {"model": "bot/translator", "strength": strength}
+        for name, strength in strengths.items()
+    }
+    return run(
+        "translation",
+        bots,
+        roles={"judge": "bot/judge"},
+        repeats=2,
+        seed=3,
+        store=tmp_path_factory.mktemp("runs"),
+    )
 
 
 @pytest.mark.parametrize(
     ("role", "metric"),
-    [("translator", "bleu"), ("translator", "chrf"), ("translator", "judge"), ("proofreader", "improvement")],
+    [
+        ("translator", "bleu"),
+        ("translator", "chrf"),
+        ("translator", "judge"),
+        ("proofreader", "improvement"),
+    ],
 )
 def test_planted_strengths_are_ranked_in_both_roles(played, role, metric):
     rows = [row for row in played.data["pairs"] if (row["role"], row["metric"]) == (role, metric)]
@@ -354,7 +450,9 @@ def test_planted_strengths_are_ranked_in_both_roles(played, role, metric):
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("role", "metric"), [("translator", "bleu"), ("proofreader", "improvement")])
+@pytest.mark.parametrize(
+    ("role", "metric"), [("translator", "bleu"), ("proofreader", "improvement")]
+)
 def test_planted_orders_are_found_and_equals_are_not_told_apart(role, metric):
     bot = "bot/translator:strength="
     items = [item for item in SAMPLES if item.pair == "en-zh"]
@@ -363,7 +461,9 @@ def test_planted_orders_are_found_and_equals_are_not_told_apart(role, metric):
 
 
 def test_only_one_pair_of_languages_is_played(played):
-    assert {row["item"] for row in played.matches} == {item.id for item in SAMPLES if item.pair == "en-zh"}
+    assert {row["item"] for row in played.matches} == {
+        item.id for item in SAMPLES if item.pair == "en-zh"
+    }
 
 
 def test_the_signature_holds_those_of_the_measures(played):
@@ -380,7 +480,9 @@ def test_corpus_scores_of_a_run_are_those_of_its_texts(played):
         pair = match["seats"]["translator"], match["seats"]["proofreader"]
         for message in match["transcript"]:
             if message["sender"] in ("translator", "proofreader"):
-                texts.setdefault((*pair, message["sender"]), []).append((message["content"], references[match["item"]]))
+                texts.setdefault((*pair, message["sender"]), []).append(
+                    (message["content"], references[match["item"]])
+                )
     (bleu, chrf) = played.data["corpus"]
     assert (bleu["metric"], chrf["metric"]) == ("bleu", "chrf")
     assert len(bleu["cells"]) == len(chrf["cells"]) == 6
@@ -389,7 +491,9 @@ def test_corpus_scores_of_a_run_are_those_of_its_texts(played):
             for side, role in ("first", "translator"), ("second", "proofreader"):
                 said, wanted = zip(*texts[each["first"], each["second"], role], strict=True)
                 assert len(said) == each["cell"]["matches"] == 24
-                assert each["cell"][side] == pytest.approx(measure.corpus_score(list(said), [list(wanted)]).score / 100)
+                assert each["cell"][side] == pytest.approx(
+                    measure.corpus_score(list(said), [list(wanted)]).score / 100
+                )
     row = [each["cell"]["first"] for each in bleu["cells"] if each["first"] == "good"]
     assert bleu["rows"]["good"]["mean"] == pytest.approx(sum(row) / 2)
 
@@ -414,17 +518,62 @@ def test_a_run_is_not_continued_under_another_measure(tmp_path, monkeypatch):
 def test_the_command_on_a_fresh_machine(tmp_path):
     judge = ("--role", "judge=bot/judge", "--items", 3)
     done = command(
-        "run", "translation", "-m", "bot/translator", "-m", "b=bot/translator", "-M", "b.strength=0.3", *judge, cwd=tmp_path
+        "run",
+        "translation",
+        "-m",
+        "bot/translator",
+        "-m",
+        "b=bot/translator",
+        "-M",
+        "b.strength=0.3",
+        *judge,
+        cwd=tmp_path,
     )
     assert "36 items read, 12 of them for translation as it is set" in done.err
     assert "tok=zh" in done.out
-    done = command("run", "translation", "-m", "bot/translator", "-m", "bot/null", "--set", "pair=de-en", *judge, cwd=tmp_path)
+    done = command(
+        "run",
+        "translation",
+        "-m",
+        "bot/translator",
+        "-m",
+        "bot/null",
+        "--set",
+        "pair=de-en",
+        *judge,
+        cwd=tmp_path,
+    )
     assert "tok=13a" in done.out
-    done = command("run", "translation", "-m", "bot/translator", "-m", "bot/null", "--set", "pair=fr-en", cwd=tmp_path, code=2)
-    assert "none of the 36 items is for translation as it is set: 12 items of en-zh, and pair is fr-en; 12 items" in done.err
+    done = command(
+        "run",
+        "translation",
+        "-m",
+        "bot/translator",
+        "-m",
+        "bot/null",
+        "--set",
+        "pair=fr-en",
+        cwd=tmp_path,
+        code=2,
+    )
+    assert (
+        "none of the 36 items is for translation as it is set: 12 items of en-zh, and pair "
+        "is fr-en; 12 items"
+    ) in done.err
     assert "12 items of en-fr, and" in done.err
     assert "12 items of de-en, and" in done.err
-    done = command("run", "translation", "-m", "t=bot/translator", "-m", "bot/null", "-M", "t.strength=3", cwd=tmp_path, code=2)
+    done = command(
+        "run",
+        "translation",
+        "-m",
+        "t=bot/translator",
+        "-m",
+        "bot/null",
+        "-M",
+        "t.strength=3",
+        cwd=tmp_path,
+        code=2,
+    )
     assert "bot/translator.strength must be from 0 to 1, not 3" in done.err
 
 

@@ -1,4 +1,5 @@
-"""Word guessing: turns, breaches, ends and scores; who hears what; who sits where; planted abilities."""
+"""Word guessing: turns, breaches, ends and scores; who hears what; who sits where; planted
+abilities."""
 
 import csv
 import json
@@ -32,7 +33,8 @@ ITEMS = items_from("samples", WordPair)
 
 
 class Played:
-    """A match in which each seat says what a function of its number, its word and its count of asks returns."""
+    """A match in which each seat says what a function of its number, its word and its count of asks
+    returns."""
 
     def __init__(self, says, players=2, seed=1, item=PAIR, **params):
         seats = [Seat("players", number) for number in range(1, players + 1)]
@@ -46,11 +48,15 @@ class Played:
             if isinstance(said, str):
                 return said
             others = {f"player_{seat.number}": "" for seat in seats if seat != view.seat}
-            return json.dumps({"description": f"thing {view.seat.number} {counts[view.seat]}", **others, **said})
+            return json.dumps(
+                {"description": f"thing {view.seat.number} {counts[view.seat]}", **others, **said}
+            )
 
         self.cast = {seat: Speaking(speak) for seat in seats}
         self.tape = Listed()
-        self.outcome = play(WordGuessing(**params), self.cast, seed=seed, item=item, record=self.tape)
+        self.outcome = play(
+            WordGuessing(**params), self.cast, seed=seed, item=item, record=self.tape
+        )
         (note,) = self.outcome.notes
         self.words = {Seat.of(key): word for key, word in note["guessing"]["words"].items()}
         self.firsts = [note["guessing"]["firsts"][seat.key] for seat in seats]
@@ -83,7 +89,9 @@ def test_first_correct_guesses_are_counted_in_turns_of_all_players():
     assert match.firsts == [3, 4]
     assert (match.both, match.rounds) == (2, 5)
     first, second = match.scores
-    assert first == pytest.approx({"comprehension": 0.5, "confusion": math.log(4, 11), "age": first["age"]})
+    assert first == pytest.approx(
+        {"comprehension": 0.5, "confusion": math.log(4, 11), "age": first["age"]}
+    )
     assert second["comprehension"] == pytest.approx(1 / math.log2(5))
     assert second["confusion"] == pytest.approx(math.log(3, 11))
     assert first["age"] == pytest.approx(2 * 0.5 * math.log(4, 11) / (0.5 + math.log(4, 11)))
@@ -93,7 +101,12 @@ def test_first_correct_guesses_are_counted_in_turns_of_all_players():
     ("params", "firsts", "comprehension", "confusion"),
     [
         ({"unit": "round"}, [3, None], [0.5, 0], [1, math.log(3, 6)]),
-        ({"unit": "round", "never": "l+1"}, [3, None], [0.5, 1 / math.log2(7)], [1, math.log(3, 6)]),
+        (
+            {"unit": "round", "never": "l+1"},
+            [3, None],
+            [0.5, 1 / math.log2(7)],
+            [1, math.log(3, 6)],
+        ),
         ({"never": "l+1"}, [5, None], [1 / math.log2(6), 1 / math.log2(12)], [1, math.log(5, 11)]),
         ({}, [5, None], [1 / math.log2(6), 0], [1, math.log(5, 11)]),
     ],
@@ -108,7 +121,11 @@ def test_units_and_who_never_guesses(params, firsts, comprehension, confusion):
 
 @pytest.mark.parametrize(
     ("unit", "length", "confusion"),
-    [("turn", "maximum", math.log(4, 11)), ("turn", "actual", math.log(4, 7)), ("round", "actual", math.log(2, 4))],
+    [
+        ("turn", "maximum", math.log(4, 11)),
+        ("turn", "actual", math.log(4, 7)),
+        ("round", "actual", math.log(2, 4)),
+    ],
 )
 def test_a_match_may_end_with_the_round_in_which_both_words_are_guessed(unit, length, confusion):
     match = Played(right_at(p1=3, p2=2), end="all_guessed", unit=unit, length=length)
@@ -118,7 +135,11 @@ def test_a_match_may_end_with_the_round_in_which_both_words_are_guessed(unit, le
 
 
 def test_only_successful_matches_count_where_that_is_wanted():
-    for says, counts in [(right_at(p1=3, p2=1), True), (right_at(p1=3), False), (right_at(p1=2, p2=1), False)]:
+    for says, counts in [
+        (right_at(p1=3, p2=1), True),
+        (right_at(p1=3), False),
+        (right_at(p1=2, p2=1), False),
+    ]:
         for end in ("rounds", "all_guessed"):  # which does not change who was successful
             match = Played(says, end=end, only="successful")
             assert all((score["age"] is not None) is counts for score in match.scores)
@@ -139,13 +160,22 @@ def test_in_groups_of_two_only_the_word_of_the_other_group_counts():
     match = Played(right_at(p1=1, p2=2, p3=3, p4=4), players=4)
     assert match.firsts == [1, 6, 11, 16]
     for seat, score in zip(match.words, match.scores, strict=True):
-        rivals = [f for rival, f in zip(match.words, match.firsts, strict=True) if match.words[rival] != match.words[seat]]
+        rivals = [
+            f
+            for rival, f in zip(match.words, match.firsts, strict=True)
+            if match.words[rival] != match.words[seat]
+        ]
         assert score["confusion"] == pytest.approx(math.log(min(rivals), 21))
 
 
 def test_the_word_of_the_other_group_named_for_a_teammate_does_not_count():
     words = Played(right_at(), players=4).words
-    mates = {seat.number: other.number for seat in words for other in words if words[seat] == words[other] and seat != other}
+    mates = {
+        seat.number: other.number
+        for seat in words
+        for other in words
+        if words[seat] == words[other] and seat != other
+    }
     match = Played(lambda number, word, ask: {f"player_{mates[number]}": partner(word)}, players=4)
     assert match.words == words
     assert match.firsts == [None] * 4
@@ -176,7 +206,13 @@ def test_a_breach_is_recorded_and_asked_for_again_once(wrong, kind):
 def test_after_two_breaches_the_turn_is_void_and_its_guess_too():
     def says(number, word, ask):
         bad = {"description": f"It is {word}!", "player_1": partner(word)}
-        return bad if number == 2 and ask <= 2 else {"player_1": partner(word)} if number == 2 and ask == 4 else {}
+        return (
+            bad
+            if number == 2 and ask <= 2
+            else {"player_1": partner(word)}
+            if number == 2 and ask == 4
+            else {}
+        )
 
     match = Played(says)
     assert match.faults == [(2, OWN_WORD)] * 2
@@ -193,34 +229,54 @@ def test_what_cannot_be_read_is_asked_for_again_and_then_the_turn_is_void():
 
 def test_guesses_are_private_unless_open():
     def says(number, word, ask):
-        return {f"player_{seat}": "milk" if seat % 2 else word for seat in range(1, 5) if seat != number}
+        return {
+            f"player_{seat}": "milk" if seat % 2 else word for seat in range(1, 5) if seat != number
+        }
 
     closed, opened = (Played(says, players=4, open_guesses=shown) for shown in (False, True))
     assert "milk" not in closed.shown(1)
     assert "Player 3: milk" in opened.shown(1)
     for seat, word in opened.words.items():
-        assert not mentions(opened.shown(seat.number), partner(word))  # it was never guessed by those who do not have it
+        # it was never guessed by those who do not have it
+        assert not mentions(opened.shown(seat.number), partner(word))
 
 
-# The ways in which texts of the next test say a word; looked for letter by letter, and not by the code that is tested.
+# The ways in which texts of the next test say a word; looked for letter by letter, and not by the
+# code that is tested.
 LEAFLIKE = WordPair("2", "leaf", "cookie")
 FORMS = {"leaf": ("leaf", "leaves", "leafs"), "cookie": ("cookie", "cookies")}
-FRAGMENTS = ["leaf", "COOKIE", "Leaves", "cookies", "l-e-a-f", "c-o-o-k-i-e-s", "le\u200baf", "ｃｏｏｋｉｅ", "the leafs"]
-SAID = st.lists(st.sampled_from([*FRAGMENTS, "soft", "sweet", "green", "l", "eaf", "coo", "kie", "kies"]), max_size=4).map(
-    " ".join
-)
+FRAGMENTS = [
+    "leaf",
+    "COOKIE",
+    "Leaves",
+    "cookies",
+    "l-e-a-f",
+    "c-o-o-k-i-e-s",
+    "le\u200baf",
+    "ｃｏｏｋｉｅ",
+    "the leafs",
+]
+SAID = st.lists(
+    st.sampled_from([*FRAGMENTS, "soft", "sweet", "green", "l", "eaf", "coo", "kie", "kies"]),
+    max_size=4,
+).map(" ".join)
 
 
 def told(text, word):
-    """Whether a text says a word in one of its forms, whole or in pieces, but not inside another."""
+    """Whether a text says a word in one of its forms, whole or in pieces, but not inside
+    another."""
     plain = unicodedata.normalize("NFKC", text).replace("\u200b", "").lower()
-    return any(re.search(rf"(?<![a-z]){'[^a-z]*'.join(form)}(?![a-z])", plain) for form in FORMS[word])
+    return any(
+        re.search(rf"(?<![a-z]){'[^a-z]*'.join(form)}(?![a-z])", plain) for form in FORMS[word]
+    )
 
 
 @given(st.data(), st.sampled_from([2, 4]), st.booleans(), st.integers(0, 50))
 def test_no_word_reaches_anybody_before_somebody_else_has_said_it(data, players, opened, seed):
     def says(number, word, ask):
-        guesses = {f"player_{seat}": data.draw(SAID) for seat in range(1, players + 1) if seat != number}
+        guesses = {
+            f"player_{seat}": data.draw(SAID) for seat in range(1, players + 1) if seat != number
+        }
         return {"description": data.draw(SAID), **guesses}
 
     match = Played(says, players=players, seed=seed, item=LEAFLIKE, rounds=2, open_guesses=opened)
@@ -228,9 +284,15 @@ def test_no_word_reaches_anybody_before_somebody_else_has_said_it(data, players,
     spoken = set()  # words that were said by somebody who does not have them
     for message in match.tape.messages:
         if message.sender is not None:
-            reply = text_of(match.tape.calls[message.round, message.sender, message.attempt].reply.content)
+            reply = text_of(
+                match.tape.calls[message.round, message.sender, message.attempt].reply.content
+            )
             theirs = other[match.words[message.sender]]
-            spoken |= {theirs} if any(told(text, theirs) for text in json.loads(reply).values()) else set()
+            spoken |= (
+                {theirs}
+                if any(told(text, theirs) for text in json.loads(reply).values())
+                else set()
+            )
             continue
         words = text_of(message.content or "")
         for _, who, said in QUOTED.findall(words):
@@ -240,21 +302,38 @@ def test_no_word_reaches_anybody_before_somebody_else_has_said_it(data, players,
         for seat in message.audience:
             if told(words, other[match.words[seat]]):
                 assert other[match.words[seat]] in spoken
-        assert not any(told(QUOTED.sub("", words), other[match.words[seat]]) for seat in message.audience)
+        assert not any(
+            told(QUOTED.sub("", words), other[match.words[seat]]) for seat in message.audience
+        )
 
 
 def test_an_odd_number_of_players_is_refused(tmp_path):
     models = dict.fromkeys("abc", "bot/guesser")
-    with pytest.raises(UsageError, match="seats 2, 4, 6, 8 or 10 players together, got 3 models: `--plan cycles` seats them in"):
+    with pytest.raises(
+        UsageError,
+        match=(
+            "seats 2, 4, 6, 8 or 10 players together, got 3 models: `--plan cycles` seats them in"
+        ),
+    ):
         parley.run("word_guessing", models=models, items=[PAIR], store=tmp_path)
     with pytest.raises(UsageError, match="--seats 3: word_guessing seats 2, 4, 6, 8 or 10 players"):
-        parley.run("word_guessing", models=models, items=[PAIR], plan="round_robin", seats=3, store=tmp_path)
-    found = parley.run("word_guessing", models=models, items=[PAIR], plan="cycles", rounds=1, store=tmp_path)
+        parley.run(
+            "word_guessing",
+            models=models,
+            items=[PAIR],
+            plan="round_robin",
+            seats=3,
+            store=tmp_path,
+        )
+    found = parley.run(
+        "word_guessing", models=models, items=[PAIR], plan="cycles", rounds=1, store=tmp_path
+    )
     assert [len(match["seats"]) for match in found.matches] == [2, 2, 2]
 
 
 @pytest.mark.parametrize(
-    ("params", "said"), [({"rounds": 0}, "at least 1"), ({"rounds": 2, "only": "successful"}, "more than 2")]
+    ("params", "said"),
+    [({"rounds": 0}, "at least 1"), ({"rounds": 2, "only": "successful"}, "more than 2")],
 )
 def test_parameters_that_cannot_be_are_refused(params, said):
     with pytest.raises(ValueError, match=said):
@@ -268,16 +347,27 @@ def test_topics_choose_items_and_pairs_that_are_one_word_are_left_out():
 
 
 def test_a_misspelt_topic_is_refused_with_the_nearest(tmp_path):
-    models, options = dict.fromkeys("ab", "bot/guesser"), {"items": ITEMS, "rounds": 1, "store": tmp_path}
+    models, options = (
+        dict.fromkeys("ab", "bot/guesser"),
+        {"items": ITEMS, "rounds": 1, "store": tmp_path},
+    )
     with pytest.raises(UsageError, match="unknown topic 'sprots'; did you mean 'sports'"):
         parley.run("word_guessing", models=models, topics=["food", "sprots"], **options)
-    begun = parley.run("word_guessing", models=models, topics=["food", "sports"], **{**options, "items": ITEMS[:11]})
+    begun = parley.run(
+        "word_guessing",
+        models=models,
+        topics=["food", "sports"],
+        **{**options, "items": ITEMS[:11]},
+    )
     assert {match["item"].split("/")[0] for match in begun.matches} == {"food", "sports"}
     assert parley.resume(begun.path).state == "done"
 
 
 def test_who_sits_together_is_in_every_position_once_and_follows_everybody():
-    rows = [next(iter(together(Table(WordGuessing(), "abcd", seed=3), turn, None))) for turn in range(200)]
+    rows = [
+        next(iter(together(Table(WordGuessing(), "abcd", seed=3), turn, None)))
+        for turn in range(200)
+    ]
     for start in range(0, 200, 4):
         for seat in rows[0]:
             assert {row[seat] for row in rows[start : start + 4]} == set("abcd")
@@ -289,7 +379,12 @@ def test_who_sits_together_is_in_every_position_once_and_follows_everybody():
 def test_everybody_meets_the_adversary_with_both_words_and_in_both_seats(tmp_path):
     models = {"one": "bot/guesser", "two": {"model": "bot/guesser", "strength": 0.9}}
     result = parley.run(
-        "word_guessing", models=models, adversary={"fixed": "bot/guesser"}, items=ITEMS[:4], rounds=2, store=tmp_path
+        "word_guessing",
+        models=models,
+        adversary={"fixed": "bot/guesser"},
+        items=ITEMS[:4],
+        rounds=2,
+        store=tmp_path,
     )
     run, rows = result.data["run"], result.data["results"]
     assert (run["plan"], run["matches"]["done"]) == ("versus", 4 * 2 * 6)
@@ -319,14 +414,25 @@ def test_everybody_meets_the_adversary_with_both_words_and_in_both_seats(tmp_pat
 )
 def test_an_adversary_belongs_to_its_plan(options, said, tmp_path):
     with pytest.raises(UsageError, match=said):
-        parley.run("word_guessing", models=dict.fromkeys("ab", "bot/guesser"), items=[PAIR], store=tmp_path, **options)
+        parley.run(
+            "word_guessing",
+            models=dict.fromkeys("ab", "bot/guesser"),
+            items=[PAIR],
+            store=tmp_path,
+            **options,
+        )
 
 
 def test_associations_are_apart_and_say_no_word():
     for pair in ITEMS[:60]:
         known = associations(pair)
         assert len(set(known[pair.a]) | set(known[pair.b])) == 12
-        assert not any(mentions(thing, name) for things in known.values() for thing in things for name in pair.names(pair.a))
+        assert not any(
+            mentions(thing, name)
+            for things in known.values()
+            for thing in things
+            for name in pair.names(pair.a)
+        )
 
 
 def test_planted_abilities_are_found_apart_with_holm_adjusted_differences(tmp_path):
@@ -335,7 +441,14 @@ def test_planted_abilities_are_found_apart_with_holm_adjusted_differences(tmp_pa
         "plain": {"model": "bot/guesser"},
         "guarded": {"model": "bot/guesser", "openness": 0.15},
     }
-    result = parley.run("word_guessing", models=models, adversary="bot/guesser", items=ITEMS[:40], repeats=1, store=tmp_path)
+    result = parley.run(
+        "word_guessing",
+        models=models,
+        adversary="bot/guesser",
+        items=ITEMS[:40],
+        repeats=1,
+        store=tmp_path,
+    )
     found = {(pair["metric"], pair["a"], pair["b"]): pair for pair in result.data["pairs"]}
     for rival in ("guarded", "plain"):
         pair = found["comprehension", *sorted((rival, "strong"))]
@@ -355,7 +468,12 @@ def run_of_four(tmp_path, **options):
 
 
 def scores_of(result, alias, metric="age"):
-    seats = [(match, seat) for match in result.matches for seat, who in match["seats"].items() if who == alias]
+    seats = [
+        (match, seat)
+        for match in result.matches
+        for seat, who in match["seats"].items()
+        if who == alias
+    ]
     return [match["scores"][seat][metric] for match, seat in seats]
 
 
@@ -377,20 +495,35 @@ def test_the_part_on_guessing_counts_matches_zeros_and_means(tmp_path, end):
         assert each["zeros"]["count"] == ages.count(0)
         assert each["zeros"]["low"] <= each["zeros"]["share"] <= each["zeros"]["high"]
         assert each["age"]["mean"] == pytest.approx(sum(ages) / 22)
-        assert each["harmonic"] == pytest.approx(2 / (1 / each["comprehension"]["mean"] + 1 / each["confusion"]["mean"]))
+        assert each["harmonic"] == pytest.approx(
+            2 / (1 / each["comprehension"]["mean"] + 1 / each["confusion"]["mean"])
+        )
         assert each["harmonic"] > each["age"]["mean"]
         assert (each["scored"], each["missing"]) == (22, 0)
     assert "took more than two rounds" in result.render(part="guessing")
 
 
 def test_how_a_match_ends_does_not_change_how_many_took_more_than_two_rounds(tmp_path):
-    ends = [run_of_four(tmp_path / end, rounds=4, end=end).data["guessing"]["matches"] for end in ("rounds", "all_guessed")]
+    ends = [
+        run_of_four(tmp_path / end, rounds=4, end=end).data["guessing"]["matches"]
+        for end in ("rounds", "all_guessed")
+    ]
     assert ends[0] == ends[1]
 
 
-def test_means_and_shares_are_over_matches_where_pairs_of_words_have_unequal_numbers_of_them(tmp_path):
-    models = {"a": {"model": "bot/guesser", "strength": 0.3}, "b": {"model": "bot/guesser", "openness": 0.3}}
-    options = {"items": ITEMS[:8], "adversary": "x=bot/guesser", "only": "successful", "store": tmp_path}
+def test_means_and_shares_are_over_matches_where_pairs_of_words_have_unequal_numbers_of_them(
+    tmp_path,
+):
+    models = {
+        "a": {"model": "bot/guesser", "strength": 0.3},
+        "b": {"model": "bot/guesser", "openness": 0.3},
+    }
+    options = {
+        "items": ITEMS[:8],
+        "adversary": "x=bot/guesser",
+        "only": "successful",
+        "store": tmp_path,
+    }
     result = parley.run("word_guessing", models=models, **options)
     data = {each["alias"]: each for each in result.data["guessing"]["models"]}
     for alias in "ab":
@@ -399,9 +532,15 @@ def test_means_and_shares_are_over_matches_where_pairs_of_words_have_unequal_num
         assert (data[alias]["scored"], data[alias]["missing"]) == (len(scored), 48 - len(scored))
         assert data[alias]["age"]["mean"] == pytest.approx(sum(scored) / len(scored))
         assert data[alias]["age"]["low"] < data[alias]["age"]["mean"] < data[alias]["age"]["high"]
-        (row,) = [row for row in result.data["results"] if (row["alias"], row["metric"]) == (alias, "age")]
-        assert abs(row["mean"] - data[alias]["age"]["mean"]) > 1e-4  # each pair of words once: not the same
-    for each in [*result.data["guessing"]["matches"], *(each[name] for each in data.values() for name in ("zeros", "guessed"))]:
+        (row,) = [
+            row for row in result.data["results"] if (row["alias"], row["metric"]) == (alias, "age")
+        ]
+        # each pair of words once: not the same
+        assert abs(row["mean"] - data[alias]["age"]["mean"]) > 1e-4
+    for each in [
+        *result.data["guessing"]["matches"],
+        *(each[name] for each in data.values() for name in ("zeros", "guessed")),
+    ]:
         assert each["share"] == pytest.approx(each["count"] / each["of"])
     heading, _, first, *_ = result.render(part="guessing").split("\n\n")[1].splitlines()
     assert heading.split()[-3:] == ["scored", "matches", "missing"]
@@ -413,7 +552,12 @@ def test_the_table_of_the_part_on_guessing_has_matches_and_models_in_rows_of_one
     rows = list(csv.DictReader(result.render("csv", "guessing").splitlines()))
     found = result.data["guessing"]
     for row, each in zip(rows[:3], found["matches"], strict=True):
-        assert (row["alias"], row["what"], int(row["count"]), int(row["of"])) == ("", each["what"], each["count"], each["of"])
+        assert (row["alias"], row["what"], int(row["count"]), int(row["of"])) == (
+            "",
+            each["what"],
+            each["count"],
+            each["of"],
+        )
         assert float(row["value"]) == each["share"]
     age = next(row for row in rows if (row["alias"], row["what"]) == ("a", "age"))
     assert float(age["value"]) == found["models"][0]["age"]["mean"]
@@ -435,17 +579,30 @@ def test_blocks_of_any_size_make_one_mean_within_its_interval(blocks):
 def test_only_matches_that_count_are_counted(tmp_path):
     """A run that stops by what it sees looks at whole blocks only."""
     models = {"a": "bot/guesser", "b": {"model": "bot/guesser", "strength": 0.9}}
-    options = {"adversary": "x=bot/guesser", "until_stable": True, "max_calls": 203, "concurrency": 1, "store": tmp_path}
+    options = {
+        "adversary": "x=bot/guesser",
+        "until_stable": True,
+        "max_calls": 203,
+        "concurrency": 1,
+        "store": tmp_path,
+    }
     result = parley.run("word_guessing", models=models, items=ITEMS[:60], rounds=2, **options)
     (counted,) = {row["matches"] for row in result.data["results"]}
-    assert result.data["guessing"]["matches"][0]["of"] == 2 * counted < result.data["run"]["matches"]["done"]
+    assert (
+        result.data["guessing"]["matches"][0]["of"]
+        == 2 * counted
+        < result.data["run"]["matches"]["done"]
+    )
 
 
 def test_only_successful_matches_stand_in_the_signature_and_the_others_are_missing(tmp_path):
     result = run_of_four(tmp_path, rounds=3, only="successful")
     good = result.data["guessing"]["matches"][1]["count"]
     assert 0 < good < 22
-    assert all(row["missing"] == 22 - good and "|only:successful|" in row["signature"] for row in result.data["results"])
+    assert all(
+        row["missing"] == 22 - good and "|only:successful|" in row["signature"]
+        for row in result.data["results"]
+    )
     assert "|match:jaro>0.8,synonyms,folded|" in result.data["results"][0]["signature"]
 
 
@@ -455,20 +612,42 @@ def test_the_heat_map_has_every_model_and_topic_with_n(tmp_path):
     assert len(rows) == 44
     assert {row["blocks"] for row in rows} == {2}
     food = [m for m in result.matches if m["item"].startswith("food/")]
-    ages = [match["scores"][seat]["age"] for match in food for seat, who in match["seats"].items() if who == "a"]
+    ages = [
+        match["scores"][seat]["age"]
+        for match in food
+        for seat, who in match["seats"].items()
+        if who == "a"
+    ]
     (row,) = [row for row in rows if (row["topic"], row["alias"]) == ("food", "a")]
     assert row["mean"] == pytest.approx(sum(ages) / 2)
     assert row["low"] <= row["mean"] <= row["high"]
-    assert result.render(part="topics").splitlines()[0].split() == ["topic", "role", "a", "b", "c", "d", "mean"]
+    assert result.render(part="topics").splitlines()[0].split() == [
+        "topic",
+        "role",
+        "a",
+        "b",
+        "c",
+        "d",
+        "mean",
+    ]
 
 
 def test_scores_from_elsewhere_are_correlated_by_rank(tmp_path):
     path = run_of_four(tmp_path, rounds=2).path
-    means = {row["alias"]: row["mean"] for row in Result(path).data["results"] if row["metric"] == "age"}
+    means = {
+        row["alias"]: row["mean"] for row in Result(path).data["results"] if row["metric"] == "age"
+    }
     file = tmp_path / "scores.csv"
-    lines = [f"{alias},{mean * 100}%,{-mean},{'' if alias == 'a' else 5}" for alias, mean in means.items()]
+    lines = [
+        f"{alias},{mean * 100}%,{-mean},{'' if alias == 'a' else 5}"
+        for alias, mean in means.items()
+    ]
     file.write_text("\n".join(["alias,same,opposite,flat", *lines, "stranger,1,1,1"]))
-    rows = {row["score"]: row for row in Result(path, scores=file).data["external"] if row["metric"] == "age"}
+    rows = {
+        row["score"]: row
+        for row in Result(path, scores=file).data["external"]
+        if row["metric"] == "age"
+    }
     assert rows["same"]["rho"] == 1
     assert rows["opposite"]["rho"] == -1
     assert (rows["flat"]["rho"], rows["flat"]["models"], rows["flat"]["left_out"]) == (None, 3, 1)
@@ -492,13 +671,27 @@ def test_scores_that_cannot_be_read_are_refused_with_their_row(text, said, tmp_p
     file = tmp_path / "scores.csv"
     file.write_text(text)
     with pytest.raises(UsageError, match=said):
-        external([{"alias": "a", "model_requested": "bot/guesser", "metric": "age", "role": "players", "mean": 1.0}], file)
+        external(
+            [
+                {
+                    "alias": "a",
+                    "model_requested": "bot/guesser",
+                    "metric": "age",
+                    "role": "players",
+                    "mean": 1.0,
+                }
+            ],
+            file,
+        )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("metric", "option", "order"), [("comprehension", "strength", (0.9, 0.4)), ("confusion", "openness", (0.2, 0.8))]
+    ("metric", "option", "order"),
+    [("comprehension", "strength", (0.9, 0.4)), ("confusion", "openness", (0.2, 0.8))],
 )
 def test_planted_orders_hold_over_many_runs(metric, option, order):
     bots = [f"bot/guesser:{option}={value}" for value in order]
-    check_planted(WordGuessing(), bots, items=ITEMS, metric=metric, plan="round_robin", runs=40, blocks=12)
+    check_planted(
+        WordGuessing(), bots, items=ITEMS, metric=metric, plan="round_robin", runs=40, blocks=12
+    )

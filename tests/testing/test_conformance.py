@@ -19,7 +19,15 @@ def test_every_task_of_ours_passes(reference):
     task = catalogue.task_class(reference).configured({})
     items = task.bundled or (items_from("samples", task.item_type)[:4] if task.item_type else ())
     done = check_task(task, items=items)
-    assert set(done) >= {"repeatable", "resumable", "growing", "patient", "anonymous", "enduring", "elsewhere"}
+    assert set(done) >= {
+        "repeatable",
+        "resumable",
+        "growing",
+        "patient",
+        "anonymous",
+        "enduring",
+        "elsewhere",
+    }
 
 
 def test_both_modes_of_the_public_goods_game_pass():
@@ -27,13 +35,17 @@ def test_both_modes_of_the_public_goods_game_pass():
     check_task(task.configured({"feedback": "investments", "rounds": 2}), seeds=(5,))
 
 
-@pytest.mark.parametrize("task", [games.Echo(), games.Judged(), games.Duel(), games.Running()], ids=lambda t: t.name)
+@pytest.mark.parametrize(
+    "task", [games.Echo(), games.Judged(), games.Duel(), games.Running()], ids=lambda t: t.name
+)
 def test_tasks_with_judges_quotations_and_programs_pass(task):
     check_task(task, seeds=(1,))
 
 
 def test_a_task_with_items_is_checked_on_them():
-    check_task(games.Spelling(), items=[games.Word("1", "cat"), games.Word("2", "horse")], seeds=(1, 2))
+    check_task(
+        games.Spelling(), items=[games.Word("1", "cat"), games.Word("2", "horse")], seeds=(1, 2)
+    )
     with pytest.raises(TaskError, match="items"):
         check_task(games.Spelling())
 

@@ -32,12 +32,21 @@ class Quiz(Task):
 
     async def play(self, referee, pupil, proctor):
         said = await referee.ask(pupil, "Which?", expect=Choice("which", ANSWERS), default=None)
-        if proctor and await referee.ask(proctor, "Does it count?", expect=Choice("count", ("yes", "no"))) == "no":
+        if (
+            proctor
+            and await referee.ask(proctor, "Does it count?", expect=Choice("count", ("yes", "no")))
+            == "no"
+        ):
             return {}
-        return {pupil: {"right": said == referee.item.answer, "misses": said != referee.item.answer}}
+        return {
+            pupil: {"right": said == referee.item.answer, "misses": said != referee.item.answer}
+        }
 
     def metrics(self, seats):
-        return [Metric("right", 0, 1, epsilon=0.1), Metric("misses", 0, 1, epsilon=0.1, better="lower")]
+        return [
+            Metric("right", 0, 1, epsilon=0.1),
+            Metric("misses", 0, 1, epsilon=0.1, better="lower"),
+        ]
 
 
 def pupil(sight, strength: float = 0.5):
@@ -56,7 +65,9 @@ class Hunt(Task):
 
     async def play(self, referee, seeker, hider):
         place = await referee.ask(hider, "Where?", expect=Choice("place", ANSWERS), default="a")
-        looked = await referee.ask(seeker, f"Look {place}?", expect=Choice("looked", ("yes", "no")), default="no")
+        looked = await referee.ask(
+            seeker, f"Look {place}?", expect=Choice("looked", ("yes", "no")), default="no"
+        )
         lucky = referee.rng.random() < 0.5
         return {seeker: 1 if looked == "yes" else 0, hider: 1 if lucky else 0}
 
@@ -74,7 +85,8 @@ Hunt.bots = {"hunter": hunter}
 
 
 def test_public_goods_pays_those_who_pay_less():
-    """Everybody gets the same from the pool, so payoffs differ by exactly what was paid in: the free-rider is best."""
+    """Everybody gets the same from the pool, so payoffs differ by exactly what was paid in: the
+    free-rider is best."""
     order = [["bot/free-rider", "bot/free-rider"], ["bot/random", "bot/random"], "bot/altruist"]
     found = check_planted(PublicGoods(rounds=1), order)
     truths = {row[1]: row for row in found.rows}
@@ -92,7 +104,8 @@ def test_abilities_are_planted_by_options():
     ]
     found = check_planted(Quiz(), order, items=QUESTIONS, runs=100)
     assert str(found) == str(check_planted(Quiz(), order, items=QUESTIONS, runs=100))
-    assert {row[3] for row in found.rows if "=0.5 = " in row[1]} != {"0.0%"}  # equals have luck of their own
+    # equals have luck of their own
+    assert {row[3] for row in found.rows if "=0.5 = " in row[1]} != {"0.0%"}
     check_planted(Quiz(), order, items=QUESTIONS, runs=50, metric="misses")
 
 
@@ -105,8 +118,12 @@ def test_a_role_can_be_looked_at_alone():
 
 def test_the_wrong_order_is_refused_with_a_table():
     with pytest.raises(AssertionError, match=r"the wrong way round in 100\.0% of runs") as wrong:
-        check_planted(PublicGoods(rounds=1), ["bot/altruist", "bot/random", "bot/free-rider"], runs=50)
-    assert "altruist > free-rider (players) is not found by all runs together: -10.00" in str(wrong.value)
+        check_planted(
+            PublicGoods(rounds=1), ["bot/altruist", "bot/random", "bot/free-rider"], runs=50
+        )
+    assert "altruist > free-rider (players) is not found by all runs together: -10.00" in str(
+        wrong.value
+    )
     assert "p of all runs" in str(wrong.value)
 
 
@@ -126,7 +143,10 @@ def declaring(share):
     sound = results.pairs
 
     def broken(table, bounds):
-        return [replace(pair, p=None if pair.p is None else pair.p * 0.05 / share) for pair in sound(table, bounds)]
+        return [
+            replace(pair, p=None if pair.p is None else pair.p * 0.05 / share)
+            for pair in sound(table, bounds)
+        ]
 
     return broken
 
@@ -134,7 +154,9 @@ def declaring(share):
 def test_a_statistic_that_declares_15_percent_of_equals_different_is_caught(monkeypatch):
     check_planted(PublicGoods(rounds=1), [["bot/random", "bot/random"]])
     monkeypatch.setattr(results, "pairs", declaring(0.15))
-    with pytest.raises(AssertionError, match=r"random = random \(2\) \(players\) are declared different in 1"):
+    with pytest.raises(
+        AssertionError, match=r"random = random \(2\) \(players\) are declared different in 1"
+    ):
         check_planted(PublicGoods(rounds=1), [["bot/random", "bot/random"]])
 
 
@@ -157,8 +179,15 @@ def test_mistakes_are_explained(order, options, wanted):
 @pytest.mark.slow
 @pytest.mark.parametrize("feedback", ["income", "investments"])
 def test_all_bots_of_public_goods_stand_in_their_order(feedback):
-    """On average a random player pays 5 coins a round, a reciprocator a little more as gradual players raise the average."""
-    order = ["bot/free-rider", ["bot/random", "bot/random"], "bot/reciprocator", "bot/gradual", "bot/altruist"]
+    """On average a random player pays 5 coins a round, a reciprocator a little more as gradual
+    players raise the average."""
+    order = [
+        "bot/free-rider",
+        ["bot/random", "bot/random"],
+        "bot/reciprocator",
+        "bot/gradual",
+        "bot/altruist",
+    ]
     check_planted(PublicGoods(feedback=feedback), order)
 
 

@@ -1,4 +1,5 @@
-"""Pairs of interviews for people to compare: two models on one question, whose scores differ; the draw."""
+"""Pairs of interviews for people to compare: two models on one question, whose scores differ; the
+draw."""
 
 from __future__ import annotations
 
@@ -34,21 +35,38 @@ def interviews(archives: Sequence[Archive]) -> list[Interview]:
         again = archive.config.rejudged
         origin = archive.id if again is None else again.root or again.run
         if origin in seen:
-            raise UsageError(f"{archive.id} and {seen[origin]} hold the same interviews, judged twice: give one of them")
+            raise UsageError(
+                f"{archive.id} and {seen[origin]} hold the same interviews, judged "
+                f"twice: give one of them"
+            )
         seen[origin] = archive.id
     names = model_names(archives)
     found = []
     for archive in archives:
         config, identity = archive.config, archive.identity
-        panels = {role: [config.models[alias] for alias in panel] for role, panel in config.instruments.items()}
+        panels = {
+            role: [config.models[alias] for alias in panel]
+            for role, panel in config.instruments.items()
+        }
         rule = [identity["rule"], identity["version"], identity["prompts"], config.params, panels]
         items = {item["id"]: item for item in archive.items()}
-        played = {match["number"]: match["item"] for match in archive.matches() if match["state"] == "done"}
+        played = {
+            match["number"]: match["item"]
+            for match in archive.matches()
+            if match["state"] == "done"
+        }
         for score in archive.scores():
-            if score.metric == METRIC and score.value is not None and score.match in played and not score.idle:
+            if (
+                score.metric == METRIC
+                and score.value is not None
+                and score.match in played
+                and not score.idle
+            ):
                 item = played[score.match]
                 side = Side(archive.id, score.match, names[archive.id, score.alias], score.value)
-                found.append(Interview(config.dataset or "", item, encoded([*rule, items[item]]), side))
+                found.append(
+                    Interview(config.dataset or "", item, encoded([*rule, items[item]]), side)
+                )
     return found
 
 
@@ -56,24 +74,33 @@ def refuse_others(archive: Archive) -> None:
     """Only interviews are compared by people."""
     if archive.identity["task"] != TASK:
         raise UsageError(
-            f"{archive.id} is a run of {archive.identity['task']}: only interviews can be annotated, which are runs of {TASK}"
+            f"{archive.id} is a run of {archive.identity['task']}: only interviews can be "
+            f"annotated, which are runs of {TASK}"
         )
 
 
 def model_names(archives: Iterable[Archive]) -> dict[tuple[str, str], str]:
-    """Contestants by run and alias: the alias, and the run where one alias stands for different models."""
+    """Contestants by run and alias: the alias, and the run where one alias stands for different
+    models."""
     meant: dict[str, dict[str, str]] = {}
     for archive in archives:
         for alias in archive.config.contestants:
             meant.setdefault(alias, {})[archive.id] = encoded(archive.config.models[alias])
-    return {(run, alias): alias if len(set(by.values())) == 1 else f"{alias}@{run}" for alias, by in meant.items() for run in by}
+    return {
+        (run, alias): alias if len(set(by.values())) == 1 else f"{alias}@{run}"
+        for alias, by in meant.items()
+        for run in by
+    }
 
 
 def candidates(found: Iterable[Interview]) -> list[Pair]:
-    """All pairs that may be drawn: different models, the same question and rule, different scores."""
+    """All pairs that may be drawn: different models, the same question and rule, different
+    scores."""
     groups: dict[tuple[str, str, str], list[Side]] = {}
     for interview in found:
-        groups.setdefault((interview.dataset, interview.item, interview.basis), []).append(interview.side)
+        groups.setdefault((interview.dataset, interview.item, interview.basis), []).append(
+            interview.side
+        )
     return [
         Pair(dataset, item, one, other)
         for (dataset, item, _), sides in sorted(groups.items())
@@ -82,15 +109,20 @@ def candidates(found: Iterable[Interview]) -> list[Pair]:
     ]
 
 
-def drawn(possible: Sequence[Pair], count: int, seed: int, before: Sequence[Pair] = ()) -> list[Pair]:
-    """So many pairs more, balanced over datasets, in each over pairs of models, and there over questions; sides by chance."""
+def drawn(
+    possible: Sequence[Pair], count: int, seed: int, before: Sequence[Pair] = ()
+) -> list[Pair]:
+    """So many pairs more, balanced over datasets, in each over pairs of models, and there over
+    questions; sides by chance."""
     rng = Random(f"{seed}|{len(before)}")
     taken = {frozenset((pair.a[:2], pair.b[:2])) for pair in before}
     cells: dict[tuple[str, Any], list[Pair]] = {}
     for pair in rng.sample(possible, len(possible)):
         if frozenset((pair.a[:2], pair.b[:2])) not in taken:
             cells.setdefault(cell(pair), []).append(pair)
-    datasets, met, asked = (Counter(key(pair) for pair in before) for key in (lambda pair: pair.dataset, cell, question))
+    datasets, met, asked = (
+        Counter(key(pair) for pair in before) for key in (lambda pair: pair.dataset, cell, question)
+    )
     found: list[Pair] = []
     while len(found) < count and cells:
         order = rng.sample(sorted(cells), len(cells))

@@ -1,4 +1,5 @@
-"""Interviews that people compare: the pairs of a set of runs, what an annotator is shown of one, and what came of it."""
+"""Interviews that people compare: the pairs of a set of runs, what an annotator is shown of one,
+and what came of it."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ CRITERIA = {
 
 @dataclass(frozen=True)
 class Exchange:
-    """A question of the interviewer and the candidate's reply; `cut` if a limit of length has ended it."""
+    """A question of the interviewer and the candidate's reply; `cut` if a limit of length has ended
+    it."""
 
     asked: str
     said: str
@@ -40,7 +42,8 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Sheet:
-    """What an annotator sees of a pair: the question, its right answer and two interviews. It has no names and no scores."""
+    """What an annotator sees of a pair: the question, its right answer and two interviews. It has
+    no names and no scores."""
 
     number: int
     question: str
@@ -54,7 +57,10 @@ class Sheet:
 def archives(paths: Sequence[Path]) -> Iterator[list[Archive]]:
     """The runs, each once, in an order that does not depend on how they were named."""
     with ExitStack() as stack:
-        found = {archive.id: archive for archive in [stack.enter_context(Archive(path)) for path in paths]}
+        found = {
+            archive.id: archive
+            for archive in [stack.enter_context(Archive(path)) for path in paths]
+        }
         yield [found[id] for id in sorted(found)]
 
 
@@ -63,7 +69,8 @@ def file_of(paths: Sequence[Path]) -> Path:
     folders = sorted({path.absolute().parent for path in paths})
     if len(folders) > 1:
         raise UsageError(
-            f"runs that are compared lie in one folder, where their votes are kept; these lie in {len(folders)}: copy them"
+            f"runs that are compared lie in one folder, where their votes are kept; these lie in "
+            f"{len(folders)}: copy them"
         )
     return folders[0] / FILE
 
@@ -73,12 +80,17 @@ def study_of(votes: Votes, paths: Sequence[Path]) -> Study:
     with archives(paths) as runs:
         found = votes.study([run.id for run in runs])
     if found is None:
-        raise UsageError("no pairs have been drawn from these runs: `parley annotate RUN…` draws them")
+        raise UsageError(
+            "no pairs have been drawn from these runs: `parley annotate RUN…` draws them"
+        )
     return found
 
 
-def prepared(votes: Votes, paths: Sequence[Path], pairs: int | None, seed: int | None, ties: bool | None) -> Study:
-    """The study of these runs, with as many pairs as are wanted, or as there are; drawn when it is asked for first."""
+def prepared(
+    votes: Votes, paths: Sequence[Path], pairs: int | None, seed: int | None, ties: bool | None
+) -> Study:
+    """The study of these runs, with as many pairs as are wanted, or as there are; drawn when it is
+    asked for first."""
     with archives(paths) as runs:
         ids = [run.id for run in runs]
         study = votes.study(ids)
@@ -86,24 +98,35 @@ def prepared(votes: Votes, paths: Sequence[Path], pairs: int | None, seed: int |
             refuse_otherwise(study, seed, ties)
         known = [] if study is None else list(votes.pairs(study).values())
         if pairs is not None and pairs < len(known):
-            raise UsageError(f"{len(known)} pairs have been drawn, and stay: --pairs can only be more")
+            raise UsageError(
+                f"{len(known)} pairs have been drawn, and stay: --pairs can only be more"
+            )
         if known and pairs in (None, len(known)):
             assert study is not None
             return study
         possible = candidates(interviews(runs))
         if not possible:
-            raise UsageError("no two models have finished interviews on the same question with different scores")
+            raise UsageError(
+                "no two models have finished interviews on the same question with different scores"
+            )
         study = study or votes.begin(ids, seed or 0, bool(ties))
-        votes.add(study, drawn(possible, (pairs or USUAL) - len(known), study.seed, known), len(known))
+        votes.add(
+            study, drawn(possible, (pairs or USUAL) - len(known), study.seed, known), len(known)
+        )
         return study
 
 
 def refuse_otherwise(study: Study, seed: int | None, ties: bool | None) -> None:
     """What a study began with stays: votes under different rules do not go together."""
     if seed is not None and seed != study.seed:
-        raise UsageError(f"the pairs of these runs were drawn with the seed {study.seed}, not {seed}")
+        raise UsageError(
+            f"the pairs of these runs were drawn with the seed {study.seed}, not {seed}"
+        )
     if ties and not study.ties:
-        raise UsageError("the pairs of these runs were drawn without ties, and votes have been asked for without them")
+        raise UsageError(
+            "the pairs of these runs were drawn without ties, "
+            "and votes have been asked for without them"
+        )
 
 
 def sheet(number: int, pair: Pair, paths: Mapping[str, Path]) -> Sheet:
@@ -114,17 +137,28 @@ def sheet(number: int, pair: Pair, paths: Mapping[str, Path]) -> Sheet:
             items = {item["id"]: item for item in archive.items()}
             match = archive.match(side.match)
             if pair.item not in items or match is None:
-                raise StoreError(f"{archive.path} does not hold the interviews that were drawn from it")
+                raise StoreError(
+                    f"{archive.path} does not hold the interviews that were drawn from it"
+                )
             # Who judges again may stop earlier: people see what was judged.
-            sides.append(exchanges([call for call in archive.calls(side.match) if call.round <= match["rounds"]]))
+            sides.append(
+                exchanges(
+                    [call for call in archive.calls(side.match) if call.round <= match["rounds"]]
+                )
+            )
     question = Question(**{**items[pair.item], "choices": tuple(items[pair.item]["choices"])})
     right = f"{question.answer}. {question.right}" if question.choices else question.answer
     return Sheet(number, question.question, question.lettered, right, *sides)
 
 
 def exchanges(calls: Sequence[Call]) -> tuple[Exchange, ...]:
-    """An interview as it went: the first answer, then question and reply; of several attempts the last one counts."""
-    last = {(call.round, call.seat.role): call.reply for call in calls if call.seat.role in ("candidate", "interactor")}
+    """An interview as it went: the first answer, then question and reply; of several attempts the
+    last one counts."""
+    last = {
+        (call.round, call.seat.role): call.reply
+        for call in calls
+        if call.seat.role in ("candidate", "interactor")
+    }
     found, asked = [], ""
     for (_, role), reply in sorted(last.items(), key=lambda each: each[0]):
         if role == "interactor":
@@ -140,7 +174,9 @@ def results(votes: Votes, study: Study) -> dict[str, Any]:
     ballots = [ballot(pair, given[number]) for number, pair in pairs.items()]
     choices = [list(each.votes.values()) for each in ballots]
     datasets = sorted({each.dataset for each in ballots})
-    groups = [(None, ballots)] + [(name, [each for each in ballots if each.dataset == name]) for name in datasets]
+    groups = [(None, ballots)] + [
+        (name, [each for each in ballots if each.dataset == name]) for name in datasets
+    ]
     names = [person.name for person in votes.annotators(study)]
     changed = votes.replaced(study)
     said = [majority(each) for each in choices]
@@ -152,18 +188,28 @@ def results(votes: Votes, study: Study) -> dict[str, Any]:
         "pairs": {
             "drawn": len(ballots),
             "settled": sum(each is not None for each in said),
-            "undecided": sum(each is None and not wanted(votes) for each, votes in zip(said, choices, strict=True)),
+            "undecided": sum(
+                each is None and not wanted(votes)
+                for each, votes in zip(said, choices, strict=True)
+            ),
             "open": sum(wanted(each) > 0 for each in choices),
         },
         "votes": {
             "given": sum(map(len, choices)),
             "wanted": sum(map(wanted, choices)),
             "changed": sum(changed.values()),
-            **{f"for_{side.lower()}": sum(each.count(side) for each in choices) for side in people.CHOICES},
+            **{
+                f"for_{side.lower()}": sum(each.count(side) for each in choices)
+                for side in people.CHOICES
+            },
         },
         "conflicts": conflicts(ballots),
         "annotators": [
-            {"name": name, "votes": sum(name in each.votes for each in ballots), "changed": changed.get(name, 0)}
+            {
+                "name": name,
+                "votes": sum(name in each.votes for each in ballots),
+                "changed": changed.get(name, 0),
+            }
             for name in names
         ],
         "kappa": [{"dataset": name, **estimated(people.kappa(group))} for name, group in groups],
@@ -172,7 +218,9 @@ def results(votes: Votes, study: Study) -> dict[str, Any]:
             for one, other in combinations(sorted(names), 2)
             if (found := people.kappa_between(ballots, one, other)).n
         ],
-        "agreement": [{"dataset": name, **estimated(people.with_order(group))} for name, group in groups],
+        "agreement": [
+            {"dataset": name, **estimated(people.with_order(group))} for name, group in groups
+        ],
         "models": [
             {"model": name, **estimated(people.win_rate(ballots, name))}
             for name in sorted({name for each in ballots for name in each.models})
@@ -196,9 +244,13 @@ def conflicts(ballots: Sequence[Ballot]) -> dict[str, int]:
     return {
         "found": len(found),
         "for_the_order": sum(choice == each.better for choice, each in said),
-        "against_it": sum(choice is not None and choice not in ("tie", each.better) for choice, each in said),
+        "against_it": sum(
+            choice is not None and choice not in ("tie", each.better) for choice, each in said
+        ),
         "tie": sum(choice == "tie" for choice, _ in said),
-        "undecided": sum(choice is None and not wanted(list(each.votes.values())) for choice, each in said),
+        "undecided": sum(
+            choice is None and not wanted(list(each.votes.values())) for choice, each in said
+        ),
         "open": sum(wanted(list(each.votes.values())) > 0 for _, each in said),
     }
 

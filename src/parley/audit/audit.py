@@ -1,16 +1,23 @@
 """Fairness, checked from the record: who was shown what, when, and was it the same for everybody.
 
-synchrony     in every round all questions stand before all replies, everybody asked replies, and nothing is told in between
-shown         every view, rebuilt from the record, has the digest that was taken when the seat was asked
-replay        the match played again from its replies alone, without the cast, gives the same record and scores
+synchrony     in every round all questions stand before all replies, everybody asked replies, and
+              nothing is told in between
+shown         every view, rebuilt from the record, has the digest that was taken when the seat was
+              asked
+replay        the match played again from its replies alone, without the cast, gives the same record
+              and scores
 works         works of reference, where they are at hand, give the answers that are on record
-anonymity     no word of the referee holds a model's name that neither task nor seat brought in; who says its own is masked
-information   before anybody has spoken, a seat hears the same in all matches of a block, and so do the seats of a role
-plan          the matches on record are those that the configuration plans, and all of them in a run that is done
+anonymity     no word of the referee holds a model's name that neither task nor seat brought in; who
+              says its own is masked
+information   before anybody has spoken, a seat hears the same in all matches of a block, and so do
+              the seats of a role
+plan          the matches on record are those that the configuration plans, and all of them in a run
+              that is done
 balance       every contestant sat in every role and position as often as every other
 items         every contestant played every item (or block) in every role as often as every other
 
-A record cannot prove that a reply was really given, or a program's verdict really found: these are taken as they stand.
+A record cannot prove that a reply was really given, or a program's verdict really found: these are
+taken as they stand.
 """
 
 from __future__ import annotations
@@ -47,7 +54,17 @@ from parley.results.transcript import conversations
 from parley.store.sqlite.reader import Archive
 from parley.tables import plural
 
-CHECKS = ("synchrony", "shown", "replay", "works", "anonymity", "information", "plan", "balance", "items")
+CHECKS = (
+    "synchrony",
+    "shown",
+    "replay",
+    "works",
+    "anonymity",
+    "information",
+    "plan",
+    "balance",
+    "items",
+)
 ENDED = ("done", "aborted")
 ENDS = ("plan_complete", "converged", "items_exhausted", "drift")  # ends that a plan decides
 
@@ -81,7 +98,14 @@ def audit(path: Path) -> Audit:
             looking.at_match(match, runner)
         looking.at_all(matches)
         checked = {name: looking.checked[name] for name in CHECKS if looking.checked[name]}
-        return Audit(len(matches), checked, looking.unchecked, looking.breaches, masked_in(archive), looking.cautions)
+        return Audit(
+            len(matches),
+            checked,
+            looking.unchecked,
+            looking.breaches,
+            masked_in(archive),
+            looking.cautions,
+        )
 
 
 class Looking:
@@ -92,10 +116,15 @@ class Looking:
         self.breaches: list[Breach] = []
         self.cautions: list[str] = []
         self.unchecked: dict[str, str] = {}
-        self.departed: set[int] = set()  # matches that did not come out the same when they were played again
+        # matches that did not come out the same when they were played again
+        self.departed: set[int] = set()
         self.prepared = self._prepared()
         self.works = self._works()
-        self.foreign, self.own, self.names = foreign_names(archive), brought_in(archive), frozenset(names_of(archive.config))
+        self.foreign, self.own, self.names = (
+            foreign_names(archive),
+            brought_in(archive),
+            frozenset(names_of(archive.config)),
+        )
 
     def _prepared(self) -> Prepared | None:
         """The run's task, as it was; without it nothing can be played again."""
@@ -106,7 +135,10 @@ class Looking:
             known = comparable(now["rule"], then["rule"])
             if now["prompts"] == then["prompts"] and (not known or now["rule"] == then["rule"]):
                 if not known:
-                    self.cautions.append("the digest of the rule is of an older kind: whether the rule has changed is not known")
+                    self.cautions.append(
+                        "the digest of the rule is of an older kind: whether the rule has "
+                        "changed is not known"
+                    )
                 return prepared
         except ParleyError as wrong:
             why = str(wrong)
@@ -121,13 +153,20 @@ class Looking:
             return {}
         why = "without the task nothing is consulted"
         try:
-            played = (self.prepared.config.dataset, list(self.prepared.items.values())) if self.prepared else ()
+            played = (
+                (self.prepared.config.dataset, list(self.prepared.items.values()))
+                if self.prepared
+                else ()
+            )
             works = works_of(self.prepared.task, *played) if self.prepared else {}
             now = {name: work.facts for name, work in works.items()}
             if now == wanted:
                 return works
             if works:
-                why = f"another one is here: {', '.join(f'{name} {facts}' for name, facts in now.items())}"
+                why = (
+                    f"another one is here: "
+                    f"{', '.join(f'{name} {facts}' for name, facts in now.items())}"
+                )
         except ParleyError as wrong:
             why = str(wrong)
         self.unchecked["works"] = why
@@ -143,19 +182,28 @@ class Looking:
         messages, calls = archive.messages(number), archive.calls(number)
         claims = [fault for fault in archive.violations(number) if fault["kind"] == "identity"]
         found = [("synchrony", fault) for fault in unsynchronous(messages)]
-        found += [("shown", fault) for fault in conversations(messages, calls, list(match["seats"]))[1]]
-        found += [("shown", fault) for fault in unheard(messages, calls, archive.config)] if ended else []
+        found += [
+            ("shown", fault) for fault in conversations(messages, calls, list(match["seats"]))[1]
+        ]
+        found += (
+            [("shown", fault) for fault in unheard(messages, calls, archive.config)]
+            if ended
+            else []
+        )
         found += [("anonymity", fault) for fault in shown_after_all(messages, claims, self.own)]
         departures: list[tuple[str, str]] = []
         if ended and self.prepared is not None:
-            departures = runner.run(replayed(self.prepared, archive, match, messages, calls, self.works))
+            departures = runner.run(
+                replayed(self.prepared, archive, match, messages, calls, self.works)
+            )
             found += departures
             self.checked.update(("replay", *(("works",) if self.works else ())))
         elif ended:
             found += [("anonymity", fault) for fault in unmasked(calls, claims, self.names)]
         if departures:
             self.departed.add(number)
-        if departures or not (ended and self.prepared):  # a replay without the cast that gives the same words brings no names in
+        # a replay without the cast that gives the same words brings no names in
+        if departures or not (ended and self.prepared):
             found += [("anonymity", fault) for fault in named(messages, self.foreign)]
         self.beginnings.take(match, messages)
         self.checked.update(("synchrony", "shown", "anonymity", "information"))
@@ -189,25 +237,43 @@ class Looking:
     def warnings(self, matches: list[dict[str, Any]]) -> Iterator[str]:
         """What to know about the record, fair as it may be."""
         archive, config = self.archive, self.archive.config
-        if self.prepared is not None and (left := sum(match["state"] not in ENDED for match in matches)):
+        if self.prepared is not None and (
+            left := sum(match["state"] not in ENDED for match in matches)
+        ):
             yield f"{plural(left, 'match', 'matches')} had not ended, and cannot be played again"
         if programs := sum(archive.guarantees().values()):
-            yield f"verdicts on {plural(programs, 'program')} are taken from the record: no program was run again"
+            yield (
+                f"verdicts on {plural(programs, 'program')} are taken from the record: no "
+                f"program was run again"
+            )
         if names := names_in_prompts(archive):
-            yield f"the prompts hold names of models that play: {', '.join(names)}; everybody reads them"
+            yield (
+                f"the prompts hold names of models that play: {', '.join(names)}; "
+                f"everybody reads them"
+            )
         if dealt := self.beginnings.by_position(self.departed):
             yield dealt
         if config.rejudged is not None:
-            yield f"judged again: what contestants said is that of {config.rejudged.run}, which has an audit of its own"
+            yield (
+                f"judged again: what contestants said is that of {config.rejudged.run}, which "
+                f"has an audit of its own"
+            )
         yield from asked_without(archive.left_out())
         if archive.identity.get("runs_code") and config.sandbox == "none":
-            yield "UNSAFE: what models wrote was run without isolation; a program can have changed this record too"
+            yield (
+                "UNSAFE: what models wrote was run without isolation; "
+                "a program can have changed this record too"
+            )
 
 
 def masked_in(archive: Archive) -> list[dict[str, Any]]:
-    """What seats said of themselves, and was masked for everybody else: to be looked through for false hits."""
+    """What seats said of themselves, and was masked for everybody else: to be looked through for
+    false hits."""
     return [
-        {**{name: fault[name] for name in ("alias", "match", "round", "seat")}, "masked": fault["detail"]}
+        {
+            **{name: fault[name] for name in ("alias", "match", "round", "seat")},
+            "masked": fault["detail"],
+        }
         for fault in archive.violations()
         if fault["kind"] == "identity"
     ]
@@ -220,29 +286,46 @@ def misended(archive: Archive, status: str | None) -> Iterator[str]:
         yield f"the run is marked as done, and as {marked or 'nothing'}: no plan ends like that"
     elif marked in ENDS and marked != status:
         yield f"the run is marked as {marked}, but its plan says {status or 'to go on'}"
-    elif marked == "budget" and status is None and config.budget_usd is None and config.max_calls is None:
-        yield "the run is marked as budget, but nothing bounds its calls or its cost, and its plan says to go on"
+    elif (
+        marked == "budget"
+        and status is None
+        and config.budget_usd is None
+        and config.max_calls is None
+    ):
+        yield (
+            "the run is marked as budget, but nothing bounds its calls or its cost, "
+            "and its plan says to go on"
+        )
     elif marked == "budget" and status not in ("budget", None):
         yield f"the run is marked as budget, but its plan says {status}"
 
 
 def unplanned(prepared: Prepared, archive: Archive, matches: list[dict[str, Any]]) -> Iterator[str]:
-    """Matches on record that are not those which the configuration plans, and ends that do not fit the run's."""
+    """Matches on record that are not those which the configuration plans, and ends that do not fit
+    the run's."""
     try:
         wanted, end = unfolded(prepared.plan, archive.finished())
-    except TaskError as wrong:  # a rule that gave up: what was played cannot be held against the plan any further
+    # a rule that gave up: what was played cannot be held against the plan any further
+    except TaskError as wrong:
         yield from [] if archive.state == "failed" else [str(wrong)]
         return
     for fact, value in orjson.loads(orjson.dumps(prepared.identity)).items():
-        if fact not in ("parley", "python", "mends", "rule") and archive.identity.get(fact) != value:
+        if (
+            fact not in ("parley", "python", "mends", "rule")
+            and archive.identity.get(fact) != value
+        ):
             yield f"the record's own description of the task has other {fact}"
     yield from misended(archive, end.status if end else None)
     for match in matches:
         spec = wanted.pop(match["number"], None)
         seats = None if spec is None else {seat.key: alias for seat, alias in spec.seats.items()}
         idle = None if spec is None else sorted(seat.key for seat in spec.idle)
-        facts = None if spec is None else (spec.block, spec.item, spec.repeat, spec.seed, seats, idle)
-        if facts != tuple(match[name] for name in ("block", "item", "repeat", "seed", "seats", "idle")):
+        facts = (
+            None if spec is None else (spec.block, spec.item, spec.repeat, spec.seed, seats, idle)
+        )
+        if facts != tuple(
+            match[name] for name in ("block", "item", "repeat", "seed", "seats", "idle")
+        ):
             yield f"match {match['number']} is not the one that the configuration plans"
         ended = match["state"] in ENDED
         if not ended and archive.scores_of(match["number"]):

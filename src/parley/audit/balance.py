@@ -1,4 +1,5 @@
-"""What only many matches together show: did everybody sit everywhere, play everything, and begin with the same words?"""
+"""What only many matches together show: did everybody sit everywhere, play everything, and begin
+with the same words?"""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ Matches = Sequence[Mapping[str, Any]]
 
 
 def rotating(config: Config, matches: Matches) -> bool:
-    """Whether everybody sits at one table, where positions rotate from block to block: these need not divide evenly."""
+    """Whether everybody sits at one table, where positions rotate from block to block: these need
+    not divide evenly."""
     tables = Counter((match["block"], match["repeat"]) for match in matches)
     return config.plan in ("together", "cycles") and all(count == 1 for count in tables.values())
 
@@ -42,7 +44,11 @@ def uneven(config: Config, roles: Mapping[str, str], matches: Matches) -> Iterat
         if spread(config, count) > 0:
             odd.setdefault(place, []).append(f"{on}: {counted(config, count)}")
     for place, found in odd.items():
-        yield "items", f"{place}, {found[0]}" + (f"; {len(found) - 1} more like this" if len(found) > 1 else "")
+        yield (
+            "items",
+            f"{place}, {found[0]}"
+            + (f"; {len(found) - 1} more like this" if len(found) > 1 else ""),
+        )
 
 
 def spread(config: Config, count: Counter[str]) -> int:

@@ -10,19 +10,24 @@ from parley.rules.pool import Seat
 
 
 class Beginnings:
-    """What seats were told and asked before anybody had spoken: nothing that a model says can have made a difference yet.
+    """What seats were told and asked before anybody had spoken: nothing that a model says can have
+    made a difference yet.
 
-    Matches of one block and repeat share item and draws, so a seat of one must have heard what that seat of another has.
+    Matches of one block and repeat share item and draws, so a seat of one must have heard what that
+    seat of another has.
     """
 
     def __init__(self) -> None:
         self._told: dict[tuple[str, int, str], dict[str, list[int]]] = {}
-        self._unlike: dict[int, str] = {}  # matches whose seats of one role heard different words, by role
+        # matches whose seats of one role heard different words, by role
+        self._unlike: dict[int, str] = {}
 
     def take(self, match: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> None:
         told = first_words(messages, match["seats"])
         for seat, words in told.items():
-            self._told.setdefault((match["block"], match["repeat"], seat), {}).setdefault(words, []).append(match["number"])
+            self._told.setdefault((match["block"], match["repeat"], seat), {}).setdefault(
+                words, []
+            ).append(match["number"])
         roles: dict[str, set[str]] = {}
         for seat, words in told.items():
             roles.setdefault(Seat.of(seat).role, set()).add(words)
@@ -30,16 +35,25 @@ class Beginnings:
             self._unlike[match["number"]] = unlike[0]
 
     def unequal(self, doubtful: set[int]) -> Iterator[tuple[int, str]]:
-        """Matches in which a seat began with other words than elsewhere; `doubtful` are those that a replay did not confirm."""
+        """Matches in which a seat began with other words than elsewhere; `doubtful` are those that
+        a replay did not confirm."""
         found: dict[int, str] = {}
         for (block, _, seat), by_words in self._told.items():
             usual = max(by_words, key=lambda words: len(by_words[words]))
             for words, numbers in by_words.items():
                 if words != usual:
-                    where = f"{seat} was told other words than in match {by_words[usual][0]} of block {block}, before any reply"
-                    found |= {number: f"{where}: {difference(usual, words, 'there', 'here')}" for number in numbers}
+                    where = (
+                        f"{seat} was told other words than in match {by_words[usual][0]} of "
+                        f"block {block}, before any reply"
+                    )
+                    found |= {
+                        number: f"{where}: {difference(usual, words, 'there', 'here')}"
+                        for number in numbers
+                    }
         for number in doubtful & self._unlike.keys() - found.keys():
-            found[number] = f"seats of {self._unlike[number]} were told different words before any reply"
+            found[number] = (
+                f"seats of {self._unlike[number]} were told different words before any reply"
+            )
         yield from sorted(found.items())
 
     def by_position(self, doubtful: set[int]) -> str:
@@ -48,13 +62,17 @@ class Beginnings:
         if not unlike:
             return ""
         return (
-            f"in {len(unlike)} matches the seats of {self._unlike[unlike[0]]} began with different words: the rule deals by "
+            f"in {len(unlike)} matches the seats of {self._unlike[unlike[0]]} began with different "
+            f"words: the rule deals by "
             "position, so what is equal is how often everybody sat in each"
         )
 
 
-def first_words(messages: Sequence[Mapping[str, Any]], seats: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
-    """All that each seat heard before the first reply of a match; seats that had heard nothing are left out."""
+def first_words(
+    messages: Sequence[Mapping[str, Any]], seats: Sequence[str] | Mapping[str, str]
+) -> dict[str, str]:
+    """All that each seat heard before the first reply of a match; seats that had heard nothing are
+    left out."""
     told: dict[str, list[str]] = {seat: [] for seat in seats}
     for message in messages:
         if message["kind"] == "reply":

@@ -1,4 +1,5 @@
-"""What was said in a match, looked at message by message: was it in step, is it whole, does it name anybody?"""
+"""What was said in a match, looked at message by message: was it in step, is it whole, does it name
+anybody?"""
 
 from __future__ import annotations
 
@@ -31,7 +32,10 @@ def unsynchronous(messages: Messages) -> Iterator[str]:
                 yield f"round {round}: a seat was asked after another had already replied"
             elif round > opened:
                 if silent:
-                    yield f"round {round} began before {', '.join(silent)} had replied in round {opened}"
+                    yield (
+                        f"round {round} began before {', '.join(silent)} had replied "
+                        f"in round {opened}"
+                    )
                 opened, asked, replied = round, set(), set()
             asked |= audience
         elif kind == "reply":
@@ -43,7 +47,10 @@ def unsynchronous(messages: Messages) -> Iterator[str]:
         elif kind == "tell" and (round != opened or silent):
             yield f"round {round}: seats were told something while round {opened} was open"
         elif kind == "again" and (round != opened or not audience <= replied):
-            yield f"round {round}: {', '.join(sorted(audience))} was asked again without having replied"
+            yield (
+                f"round {round}: {', '.join(sorted(audience))} was asked again "
+                f"without having replied"
+            )
 
 
 def unheard(messages: Messages, calls: Sequence[Call], config: Config) -> Iterator[str]:
@@ -53,14 +60,26 @@ def unheard(messages: Messages, calls: Sequence[Call], config: Config) -> Iterat
     for round, seat, attempt in sorted(places - words.keys()):
         yield f"round {round}, {seat}, try {attempt + 1}: the words of this reply are not on record"
     for round, seat, attempt in sorted(words.keys() - places):
-        if config.asks(words[round, seat, attempt].seat.role):  # what was taken over may go on for longer than judges let it
-            yield f"round {round}, {seat}, try {attempt + 1}: a reply is on record that stands in no round"
+        # what was taken over may go on for longer than judges let it
+        if config.asks(words[round, seat, attempt].seat.role):
+            yield (
+                f"round {round}, {seat}, try {attempt + 1}: "
+                f"a reply is on record that stands in no round"
+            )
 
 
 def brought_in(archive: Archive) -> str:
     """All words that come from task, prompts, parameters and items, whoever plays."""
     config = archive.config
-    return str((config.task, config.params, list(archive.identity["roles"]), archive.items(), archive.identity["texts"])).lower()
+    return str(
+        (
+            config.task,
+            config.params,
+            list(archive.identity["roles"]),
+            archive.items(),
+            archive.identity["texts"],
+        )
+    ).lower()
 
 
 def model_names(archive: Archive) -> set[str]:
@@ -84,7 +103,9 @@ def names_in_prompts(archive: Archive) -> list[str]:
 
 def named(messages: Messages, names: Sequence[str]) -> Iterator[str]:
     """The referee's words that hold a name which nobody at the table has said."""
-    said = " ".join(message["content"] or "" for message in messages if message["kind"] == "reply").lower()
+    said = " ".join(
+        message["content"] or "" for message in messages if message["kind"] == "reply"
+    ).lower()
     for name in names:
         if name.lower() in said:
             continue
@@ -95,24 +116,38 @@ def named(messages: Messages, names: Sequence[str]) -> Iterator[str]:
                 break
 
 
-def shown_after_all(messages: Messages, claims: Sequence[Mapping[str, Any]], own: str) -> Iterator[str]:
-    """Claims to be somebody that are on record as masked, and stand in the referee's words all the same."""
+def shown_after_all(
+    messages: Messages, claims: Sequence[Mapping[str, Any]], own: str
+) -> Iterator[str]:
+    """Claims to be somebody that are on record as masked, and stand in the referee's words all the
+    same."""
     for claim in claims:
         words = claim["detail"]
         for message in messages:
-            if message["kind"] != "reply" and words in (message["content"] or "") and words.lower() not in own:
-                yield f"round {message['round']}: what {claim['seat']} said of itself was shown: {clip(words)!r}"
+            if (
+                message["kind"] != "reply"
+                and words in (message["content"] or "")
+                and words.lower() not in own
+            ):
+                yield (
+                    f"round {message['round']}: what {claim['seat']} said of itself was "
+                    f"shown: {clip(words)!r}"
+                )
                 break
 
 
-def unmasked(calls: Sequence[Call], claims: Sequence[Mapping[str, Any]], names: frozenset[str]) -> Iterator[str]:
+def unmasked(
+    calls: Sequence[Call], claims: Sequence[Mapping[str, Any]], names: frozenset[str]
+) -> Iterator[str]:
     """Replies that say who speaks where nothing is on record as masked, and the other way round."""
     found = Counter(
         (call.round, call.seat.key, call.attempt, leak)
         for call in calls
         for leak in masked(text_of(call.reply.content), names)[1]
     )
-    kept = Counter((claim["round"], claim["seat"], claim["attempt"], claim["detail"]) for claim in claims)
+    kept = Counter(
+        (claim["round"], claim["seat"], claim["attempt"], claim["detail"]) for claim in claims
+    )
     for round, seat, _, leak in sorted(found - kept):
         yield f"round {round}, {seat}: it says who it is, and that was not masked: {clip(leak)!r}"
     for round, seat, _, leak in sorted(kept - found):

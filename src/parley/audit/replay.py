@@ -1,4 +1,5 @@
-"""A match played again from its record alone, without the cast: what comes out must be what the record says."""
+"""A match played again from its record alone, without the cast: what comes out must be what the
+record says."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ class Absent:
 
 
 class Replay(Match):
-    """Plays from the record; works that are at hand are asked again, and must say what is on record."""
+    """Plays from the record; works that are at hand are asked again, and must say what is on
+    record."""
 
     def __init__(self, *args: Any, works: Mapping[str, Any], lot: Lot, **kwargs: Any) -> None:
         super().__init__(*args, lot=lot, **kwargs)
@@ -45,10 +47,18 @@ class Replay(Match):
     async def _perform(self, effect: Effect) -> Any:
         answer = await super()._perform(effect)
         if isinstance(effect, Consult) and effect.work in self.works:
-            now = answered(self.works, effect.work, effect.question, effect.given, self.task.name, self.lot)
+            now = answered(
+                self.works, effect.work, effect.question, effect.given, self.task.name, self.lot
+            )
             if (now := orjson.loads(orjson.dumps(now))) != answer:
-                asked = f"{effect.work}, {effect.question} {clip(', '.join(map(str, effect.given)), 40)}"
-                self.doubts.append(f"after round {self.referee.round}, {asked}: {difference(answer, now, again='asked again')}")
+                asked = (
+                    f"{effect.work}, {effect.question} "
+                    f"{clip(', '.join(map(str, effect.given)), 40)}"
+                )
+                self.doubts.append(
+                    f"after round {self.referee.round}, {asked}: "
+                    f"{difference(answer, now, again='asked again')}"
+                )
         return answer
 
 
@@ -83,23 +93,46 @@ async def replayed(
     except ParleyError as wrong:
         return [*(("works", doubt) for doubt in replay.doubts), ("replay", str(wrong))]
     used = {(m.round, m.sender, m.attempt) for m in tape.messages if m.kind == "reply" and m.sender}
-    asks = prepared.config.asks  # what was taken over from another run may go on for longer than judges let it
+    # what was taken over from another run may go on for longer than judges let it
+    asks = prepared.config.asks
     wanted = {call for call in tape.calls if asks(call[1].role)} | used
     end = {"state": again.state, "reason": again.reason, "rounds": again.rounds}
     compared: dict[str, tuple[Any, Any]] = {
-        "words": (spoken(messages), spoken([plain(message._asdict()) for message in tape.messages])),
-        "replies": (replies(messages), replies([plain(message._asdict()) for message in tape.messages])),
+        "words": (
+            spoken(messages),
+            spoken([plain(message._asdict()) for message in tape.messages]),
+        ),
+        "replies": (
+            replies(messages),
+            replies([plain(message._asdict()) for message in tape.messages]),
+        ),
         "calls": (in_order(wanted), in_order(used)),
-        "scores": (archive.scores_of(match["number"]), {seat: by for seat, by in again.scores.items() if by}),
+        "scores": (
+            archive.scores_of(match["number"]),
+            {seat: by for seat, by in again.scores.items() if by},
+        ),
         "end": ({**{name: match[name] for name in end}, "reason": match["reason"] or ""}, end),
         "violations": (
-            [{name: fault[name] for name in VIOLATION} for fault in archive.violations(match["number"])],
-            [{name: plain(getattr(fault, name)) for name in VIOLATION} for fault in again.violations],
+            [
+                {name: fault[name] for name in VIOLATION}
+                for fault in archive.violations(match["number"])
+            ],
+            [
+                {name: plain(getattr(fault, name)) for name in VIOLATION}
+                for fault in again.violations
+            ],
         ),
         "notes": (archive.notes(match["number"]), again.notes),
     }
-    departures = [f"its {what} differ: {difference(old, new)}" for what, (old, new) in compared.items() if old != new]
-    return [*(("works", doubt) for doubt in replay.doubts), *(("replay", departure) for departure in departures)]
+    departures = [
+        f"its {what} differ: {difference(old, new)}"
+        for what, (old, new) in compared.items()
+        if old != new
+    ]
+    return [
+        *(("works", doubt) for doubt in replay.doubts),
+        *(("replay", departure) for departure in departures),
+    ]
 
 
 def spoken(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
@@ -114,18 +147,29 @@ def spoken(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
 def replies(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     """Who replied, in which order, and who could read it at once: nobody."""
     said = [each for each in messages if each["kind"] == "reply"]
-    early = [f", read by {', '.join(each['audience'])}" if each["audience"] else "" for each in said]
-    return [f"round {m['round']}, {m['sender']}, try {m['attempt'] + 1}{read}" for m, read in zip(said, early, strict=True)]
+    early = [
+        f", read by {', '.join(each['audience'])}" if each["audience"] else "" for each in said
+    ]
+    return [
+        f"round {m['round']}, {m['sender']}, try {m['attempt'] + 1}{read}"
+        for m, read in zip(said, early, strict=True)
+    ]
 
 
 def in_order(calls: set[tuple[int, Seat, int]]) -> list[str]:
-    return [f"round {round}, {seat.key}, try {attempt + 1}" for round, seat, attempt in sorted(calls)]
+    return [
+        f"round {round}, {seat.key}, try {attempt + 1}" for round, seat, attempt in sorted(calls)
+    ]
 
 
-def difference(kept: Any, found: Any, record: str = "on record", again: str = "played again", at: str = "") -> str:
+def difference(
+    kept: Any, found: Any, record: str = "on record", again: str = "played again", at: str = ""
+) -> str:
     """The first place where two accounts of one thing part, and what each says there."""
     if isinstance(kept, dict) and isinstance(found, dict):
-        key = next(key for key in (*kept, *found) if kept.get(key, NOTHING) != found.get(key, NOTHING))
+        key = next(
+            key for key in (*kept, *found) if kept.get(key, NOTHING) != found.get(key, NOTHING)
+        )
         below = f"{at} {plain(key)}"
         return difference(kept.get(key, NOTHING), found.get(key, NOTHING), record, again, below)
     if isinstance(kept, list) and isinstance(found, list):
@@ -134,7 +178,9 @@ def difference(kept: Any, found: Any, record: str = "on record", again: str = "p
         return difference(one, other, record, again, f"{at} {number}")
     where = f"{at.strip()}: " if at else ""
     if isinstance(kept, str) and isinstance(found, str):
-        apart = (at for at, (one, other) in enumerate(zip(kept, found, strict=False)) if one != other)
+        apart = (
+            at for at, (one, other) in enumerate(zip(kept, found, strict=False)) if one != other
+        )
         begin = max(0, next(apart, min(len(kept), len(found))) - 20)
         kept, found = (("…" if begin else "") + text[begin:] for text in (kept, found))
     return f"{where}{record} {said(kept)}, {again} {said(found)}"

@@ -1,4 +1,5 @@
-"""The command. Each subcommand is one file, imported when it is used, so that `parley --help` stays fast."""
+"""The command. Each subcommand is one file, imported when it is used, so that `parley --help` stays
+fast."""
 
 from __future__ import annotations
 
@@ -48,7 +49,9 @@ class Lazy(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
 @click.version_option(__version__, prog_name="parley")
 def command() -> None:
     """Evaluate language models by letting them interact.
@@ -83,13 +86,18 @@ def main() -> None:
 
 
 def prepare_surroundings() -> None:
-    """Streams that are closed lead nowhere, letters that a terminal lacks are replaced, files may be as many as allowed."""
+    """Streams that are closed lead nowhere, letters that a terminal lacks are replaced, files may
+    be as many as allowed."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest number, which is the closed one
-            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
+            setattr(
+                sys,
+                name,
+                open(number, "w" if number else "r", encoding="utf-8", closefd=False),  # noqa: SIM115
+            )
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -20,18 +20,35 @@ from parley.store.sqlite import folder as stores
 from parley.store.sqlite.votes import Study, Votes
 from parley.tables import Table, between, number, plural
 
-ORDER = "with order: share of settled pairs in which most people prefer the interview with the higher score"
+ORDER = (
+    "with order: share of settled pairs in which most people prefer the interview "
+    "with the higher score"
+)
 
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN…")
-@click.option("--pairs", type=click.IntRange(1, 100_000), help=f"Pairs in all (default: {USUAL}); more can be drawn later.")
-@click.option("--seed", type=click.IntRange(0, 2**62), help="For the draw of pairs and sides (default: 0).")
+@click.option(
+    "--pairs",
+    type=click.IntRange(1, 100_000),
+    help=f"Pairs in all (default: {USUAL}); more can be drawn later.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0, 2**62), help="For the draw of pairs and sides (default: 0)."
+)
 @click.option("--ties", is_flag=True, help="Let people say that both are equally good.")
-@click.option("--invite", metavar="NAME", help="Print a new secret for an annotator; an earlier one ends.")
+@click.option(
+    "--invite", metavar="NAME", help="Print a new secret for an annotator; an earlier one ends."
+)
 @click.option("--terminal", is_flag=True, help="Vote here.")
 @click.option("--annotator", metavar="NAME", help="Who votes here.")
-@click.option("--change", type=click.IntRange(1), multiple=True, metavar="PAIR", help="Vote again on a pair, here.")
+@click.option(
+    "--change",
+    type=click.IntRange(1),
+    multiple=True,
+    metavar="PAIR",
+    help="Vote again on a pair, here.",
+)
 @click.option("--results", "wants_results", is_flag=True, help="Print what the votes say.")
 @in_store
 @in_format
@@ -52,8 +69,9 @@ def command(
 ) -> None:
     """Let people compare the interviews of RUN… (ids, their beginnings, or paths; one folder).
 
-    Pairs of interviews on one question, by models whose scores differ, are drawn when they are first asked for. Every pair
-    gets two votes, and a third by somebody else where they differ. Votes are kept beside the runs.
+    Pairs of interviews on one question, by models whose scores differ, are drawn when they are
+    first asked for. Every pair gets two votes, and a third by somebody else where they differ.
+    Votes are kept beside the runs.
 
     \b
     parley annotate last --pairs 50                           draw pairs, say how they stand
@@ -62,13 +80,17 @@ def command(
     parley annotate last --results
     """
     if (invite is not None) + terminal + wants_results > 1:
-        raise UsageError("--invite, --terminal and --results are different things: give one of them")
+        raise UsageError(
+            "--invite, --terminal and --results are different things: give one of them"
+        )
     if not terminal and (annotator is not None or change):
         raise UsageError("--annotator and --change go with --terminal")
     if terminal and annotator is None:
         raise UsageError("--terminal wants --annotator NAME: who votes?")
     if wants_results and (pairs is not None or seed is not None or ties):
-        raise UsageError("--results shows what there is: --pairs, --seed and --ties are for the draw")
+        raise UsageError(
+            "--results shows what there is: --pairs, --seed and --ties are for the draw"
+        )
     place = stores.folder(store)
     paths = list(dict.fromkeys(stores.find(run, place) for run in runs))
     file = file_of(paths)
@@ -78,7 +100,9 @@ def command(
         paths_of = {archive.id: archive.path for archive in found}
     if wants_results:
         if not file.is_file():
-            raise UsageError(f"nobody has been asked yet: there is no {file.name} beside these runs")
+            raise UsageError(
+                f"nobody has been asked yet: there is no {file.name} beside these runs"
+            )
         with Votes(file, reads=True) as votes:
             data = results(votes, study_of(votes, paths))
         show(data, result_tables(data), form, as_json)
@@ -87,10 +111,15 @@ def command(
         study = prepared(votes, paths, pairs, seed, ties)
         drawn = len(votes.pairs(study))
         if drawn < (pairs or 0):
-            say(f"these runs have {plural(drawn, 'pair')} with different scores, not {pairs}: all were drawn")
+            say(
+                f"these runs have {plural(drawn, 'pair')} with different scores, not "
+                f"{pairs}: all were drawn"
+            )
         if invite is not None:
             token = votes.invite(study, invite)
-            click.echo(orjson.dumps({"annotator": invite, "token": token}).decode() if as_json else token)
+            click.echo(
+                orjson.dumps({"annotator": invite, "token": token}).decode() if as_json else token
+            )
             say("this secret is shown once; who has it votes under this name")
         elif terminal:
             assert annotator is not None
@@ -112,14 +141,20 @@ def show(data: dict[str, Any], tables: Sequence[Table], form: str, as_json: bool
 def drawn_table(votes: Votes, study: Study) -> Table:
     """How many pairs there are, by dataset and models."""
     counts = Counter(map(cell, votes.pairs(study).values()))
-    rows = [[dataset, " – ".join(models), str(count)] for (dataset, models), count in sorted(counts.items())]
+    rows = [
+        [dataset, " – ".join(models), str(count)]
+        for (dataset, models), count in sorted(counts.items())
+    ]
     return Table(["dataset", "models", "pairs"], rows, left=2)
 
 
 def standing(data: dict[str, Any], file: Path) -> None:
     """What there is and what is missing, on stderr."""
     pairs, votes = data["pairs"], data["votes"]
-    there = f"{plural(pairs['drawn'], 'pair')}, {pairs['settled']} settled; {plural(votes['given'], 'vote')}"
+    there = (
+        f"{plural(pairs['drawn'], 'pair')}, {pairs['settled']} settled; "
+        f"{plural(votes['given'], 'vote')}"
+    )
     say(f"{there}, {votes['wanted']} missing; kept in {file}")
     say("vote with: parley annotate RUN… --terminal --annotator NAME")
 
@@ -127,19 +162,41 @@ def standing(data: dict[str, Any], file: Path) -> None:
 def result_tables(data: dict[str, Any]) -> list[Table]:
     """What the votes say."""
     both = zip(data["agreement"], data["kappa"], strict=True)
-    rows = [[each["dataset"] or "overall", *figure(each), *figure(kappa)[:3], str(each["missing"])] for each, kappa in both]
-    header = ["dataset", "with order", "95% interval", "pairs", "questions", "kappa", "95% interval", "pairs", "not settled"]
+    rows = [
+        [each["dataset"] or "overall", *figure(each), *figure(kappa)[:3], str(each["missing"])]
+        for each, kappa in both
+    ]
+    header = [
+        "dataset",
+        "with order",
+        "95% interval",
+        "pairs",
+        "questions",
+        "kappa",
+        "95% interval",
+        "pairs",
+        "not settled",
+    ]
     wins = [[each["model"], *figure(each), str(each["missing"])] for each in data["models"]]
-    voters = [[each["name"], str(each["votes"]), str(each["changed"])] for each in data["annotators"]]
+    voters = [
+        [each["name"], str(each["votes"]), str(each["changed"])] for each in data["annotators"]
+    ]
     among = [[each["first"], each["second"], *figure(each)] for each in data["between"]]
     usual = ["95% interval", "pairs", "questions"]
     tables = [
         Table(header, [*rows[1:], rows[0]], note=f"{ORDER}; intervals over questions"),
         counted(data),
-        Table(["model", "win rate", *usual, "not settled"], wins, note="a tie is half a win" if data["ties"] else ""),
+        Table(
+            ["model", "win rate", *usual, "not settled"],
+            wins,
+            note="a tie is half a win" if data["ties"] else "",
+        ),
         Table(["annotator", "votes", "changed"], voters),
     ]
-    return [*tables, *([Table(["annotator", "and", "kappa", *usual], among, left=2)] if among else [])]
+    return [
+        *tables,
+        *([Table(["annotator", "and", "kappa", *usual], among, left=2)] if among else []),
+    ]
 
 
 def counted(data: dict[str, Any]) -> Table:
@@ -159,12 +216,25 @@ def counted(data: dict[str, Any]) -> Table:
         ("conflicts", found["found"]),
         ("settled for the order", found["for_the_order"]),
         ("settled against it", found["against_it"]),
-        *([("settled as a tie", found["tie"]), ("without a majority", found["undecided"])] if data["ties"] else []),
+        *(
+            [("settled as a tie", found["tie"]), ("without a majority", found["undecided"])]
+            if data["ties"]
+            else []
+        ),
         ("conflicts open", found["open"]),
     ]
-    return Table(["what", "n"], [[what, str(count)] for what, count in rows], note="a third vote settles a conflict")
+    return Table(
+        ["what", "n"],
+        [[what, str(count)] for what, count in rows],
+        note="a third vote settles a conflict",
+    )
 
 
 def figure(each: dict[str, Any]) -> list[str]:
     """A figure, its interval, and how much it rests on."""
-    return [number(each["value"], 3), between(each["low"], each["high"], 3), str(each["pairs"]), str(each["questions"])]
+    return [
+        number(each["value"], 3),
+        between(each["low"], each["high"], 3),
+        str(each["pairs"]),
+        str(each["questions"]),
+    ]

@@ -28,8 +28,11 @@ ANSWERS = {
 }
 
 
-def voted(votes: Votes, study: Study, me: Annotator, paths: Mapping[str, Path], change: Sequence[int]) -> None:
-    """Show pairs and take votes until nothing is left for this person, they stop, or the input ends."""
+def voted(
+    votes: Votes, study: Study, me: Annotator, paths: Mapping[str, Path], change: Sequence[int]
+) -> None:
+    """Show pairs and take votes until nothing is left for this person, they stop, or the input
+    ends."""
     try:
         again(votes, study, me, paths, change) if change else onward(votes, study, me, paths)
     finally:
@@ -41,7 +44,10 @@ def onward(votes: Votes, study: Study, me: Annotator, paths: Mapping[str, Path])
     pairs, skipped, count = votes.pairs(study), set[int](), 0
     while (found := votes.offer(study, me, skipped)) is not None:
         own = sum(me.name in by for by in votes.votes(study).values())
-        say(f"pair {found}; {plural(own, 'vote')} by you so far, at most {left(votes, study, me)} to go")
+        say(
+            f"pair {found}; {plural(own, 'vote')} by you so far, at most "
+            f"{left(votes, study, me)} to go"
+        )
         answer = asked(sheet(found, pairs[found], paths), study.ties)
         if answer == "stop":
             say(f"stopped after {plural(count, 'vote')}; go on whenever you like")
@@ -50,15 +56,22 @@ def onward(votes: Votes, study: Study, me: Annotator, paths: Mapping[str, Path])
             skipped.add(found)
             continue
         count += taken(votes, study, found, me, answer)
-    say(f"nothing is left for you{f' but what you skipped ({len(skipped)})' if skipped else ''}: thank you")
+    say(
+        f"nothing is left for you{f' but what you skipped ({len(skipped)})' if skipped else ''}: "
+        f"thank you"
+    )
 
 
-def again(votes: Votes, study: Study, me: Annotator, paths: Mapping[str, Path], change: Sequence[int]) -> None:
+def again(
+    votes: Votes, study: Study, me: Annotator, paths: Mapping[str, Path], change: Sequence[int]
+) -> None:
     """Pairs on which this person has voted and wants to vote otherwise."""
     pairs, given = votes.pairs(study), votes.votes(study)
     for number in change:
         if me.name not in given.get(number, {}):
-            raise UsageError(f"{me.name} has not voted on a pair {number}: there is nothing to change")
+            raise UsageError(
+                f"{me.name} has not voted on a pair {number}: there is nothing to change"
+            )
     for number in change:
         say(f"pair {number}; so far you say {given[number][me.name]}")
         answer = asked(sheet(number, pairs[number], paths), study.ties)
@@ -68,7 +81,9 @@ def again(votes: Votes, study: Study, me: Annotator, paths: Mapping[str, Path], 
             taken(votes, study, number, me, answer, change=True)
 
 
-def taken(votes: Votes, study: Study, number: int, me: Annotator, choice: Choice, change: bool = False) -> bool:
+def taken(
+    votes: Votes, study: Study, number: int, me: Annotator, choice: Choice, change: bool = False
+) -> bool:
     """Record a vote and say so, once it is on disk; whether it counts."""
     try:
         found = votes.vote(study, number, me, choice, change)
@@ -81,7 +96,9 @@ def taken(votes: Votes, study: Study, number: int, me: Annotator, choice: Choice
 
 def left(votes: Votes, study: Study, me: Annotator) -> int:
     """How many pairs need a vote that this person may give."""
-    return sum(wanted(list(by.values())) > 0 and me.name not in by for by in votes.votes(study).values())
+    return sum(
+        wanted(list(by.values())) > 0 and me.name not in by for by in votes.votes(study).values()
+    )
 
 
 def asked(shown: Sheet, ties: bool) -> Choice | Literal["skip", "stop"]:
@@ -105,14 +122,20 @@ def asked(shown: Sheet, ties: bool) -> Choice | Literal["skip", "stop"]:
 
 
 def page(shown: Sheet, width: int) -> str:
-    """A pair as text: what was said stands behind a line at the left, so that it cannot pass for anything else."""
-    parts = [f"\n{rule(f'pair {shown.number}', '═', width)}", wrapped(shown.question, width, "  │ ")]
+    """A pair as text: what was said stands behind a line at the left, so that it cannot pass for
+    anything else."""
+    parts = [
+        f"\n{rule(f'pair {shown.number}', '═', width)}",
+        wrapped(shown.question, width, "  │ "),
+    ]
     if shown.choices:
         parts.append(wrapped(shown.choices, width, "  │ "))
     parts += ["right answer:", wrapped(shown.right, width, "  │ ")]
     for name, said in (("A", shown.a), ("B", shown.b)):
         parts.append(f"\n{rule(f'conversation {name}', '─', width)}")
-        parts += [line for number, each in enumerate(said) for line in exchanged(number, each, width)]
+        parts += [
+            line for number, each in enumerate(said) for line in exchanged(number, each, width)
+        ]
     criteria = "; ".join(f"{name}: {what}" for name, what in CRITERIA.items())
     return "\n".join([*parts, f"\n{rule('criteria', '─', width)}", wrapped(criteria, width)])
 

@@ -19,20 +19,35 @@ from parley.tables import Table, clip
 @in_store
 @as_json
 def command(run: str, store: str | None, as_json: bool) -> int:
-    """Check RUN's record for synchrony, anonymity, balance and equal information; exit 5 if it shows a breach."""
+    """Check RUN's record for synchrony, anonymity, balance and equal information; exit 5 if it
+    shows a breach."""
     found = audit(stores.find(run, stores.folder(store)))
     if as_json:
         click.echo(orjson.dumps(asdict(found), option=orjson.OPT_INDENT_2).decode())
     else:
-        names = [name for name in CHECKS if name in found.checked or name in found.unchecked or breaches_of(found, name)]
+        names = [
+            name
+            for name in CHECKS
+            if name in found.checked or name in found.unchecked or breaches_of(found, name)
+        ]
         rows = [[name, looked_at(found, name), str(breaches_of(found, name))] for name in names]
         click.echo(Table(["check", "looked at", "breaches"], rows).render())
         for breach in found.breaches:
-            click.echo(f"{breach.kind}" + (f", match {breach.match}" if breach.match else "") + f": {breach.detail}")
+            click.echo(
+                f"{breach.kind}"
+                + (f", match {breach.match}" if breach.match else "")
+                + f": {breach.detail}"
+            )
         if found.masked:
-            click.echo("\nmasked, for anybody else, because a seat said who it is (no breach; look for false hits):")
+            click.echo(
+                "\nmasked, for anybody else, because a seat said who it is (no breach; "
+                "look for false hits):"
+            )
             header = ["alias", "masked", "match", "round"]
-            rows = [[clip(" ".join(str(claim[name]).split())) for name in header] for claim in found.masked]
+            rows = [
+                [clip(" ".join(str(claim[name]).split())) for name in header]
+                for claim in found.masked
+            ]
             click.echo(Table(header, rows, left=2).render())
         for caution in found.cautions:
             say(caution)

@@ -27,21 +27,29 @@ def command(context: click.Context, as_json: bool) -> None:
         return
     there = all_datasets()
     if as_json:
-        click.echo(orjson.dumps([described(each) for each in there], option=orjson.OPT_INDENT_2).decode())
+        click.echo(
+            orjson.dumps([described(each) for each in there], option=orjson.OPT_INDENT_2).decode()
+        )
         return
-    rows = [[each.name, each.source, each.licence, str(each.count), each.item_type.__name__] for each in there]
+    rows = [
+        [each.name, each.source, each.licence, str(each.count), each.item_type.__name__]
+        for each in there
+    ]
     click.echo(Table(["name", "from", "licence", "items", "of type"], rows, left=3).render())
 
 
 @command.command()
 @click.argument("dataset", metavar="NAME|PATH")
-@click.option("--task", help="The task whose items these are (default: told by the name, or by the columns).")
+@click.option(
+    "--task", help="The task whose items these are (default: told by the name, or by the columns)."
+)
 @as_json
 def check(dataset: str, task: str | None, as_json: bool) -> int:
     """Read a dataset whole and verify it; exit 5 if any item fails.
 
-    A row that does not fit is an error that names it. The reference programs of programming problems are run in the sandbox:
-    each must pass its own tests. Questions must differ, and so must the choices of each.
+    A row that does not fit is an error that names it. The reference programs of programming
+    problems are run in the sandbox: each must pass its own tests. Questions must differ, and so
+    must the choices of each.
     """
     with fetching():
         kind = kind_at(dataset) if task is None else kind_of(task_class(task))
@@ -57,7 +65,11 @@ def check(dataset: str, task: str | None, as_json: bool) -> int:
             click.echo(f"{fault['id']}: {fault['fault']}")
         for remark in found["remarks"]:
             click.echo(remark)
-        came = f"{found['checked']} checked, {len(found['failed'])} failed" if found["checked"] else "only their form was checked"
+        came = (
+            f"{found['checked']} checked, {len(found['failed'])} failed"
+            if found["checked"]
+            else "only their form was checked"
+        )
         click.echo(f"{dataset}: {how_many(len(items))} of type {kind.__name__} read; {came}")
     return FAILED if found["failed"] else 0
 

@@ -32,11 +32,14 @@ AT_ONCE = 4  # matches: as many as the model answers at the same time
 def command(bots_only: bool, store: str | None, as_json: bool) -> int:
     """A small language model, inside this process, and bots play the public goods game ten times.
 
-    The model is fetched once (93 MB) and needs a minute or two of two cores, a few minutes on a busy machine. It has 135
-    million parameters: its score shows that everything works, not what language models can do.
+    The model is fetched once (93 MB) and needs a minute or two of two cores, a few minutes on a
+    busy machine. It has 135 million parameters: its score shows that everything works, not what
+    language models can do.
     """
     task = PublicGoods()
-    models: dict[str, dict[str, Any]] = {} if bots_only or not modelled() else {"smollm2": dict(MODEL)}
+    models: dict[str, dict[str, Any]] = (
+        {} if bots_only or not modelled() else {"smollm2": dict(MODEL)}
+    )
     models |= {name: {"model": f"bot/{name}"} for name in BOTS[: SEATS - len(models)]}
     say(f"public goods game: {', '.join(models)} play {task.rounds} rounds, {task.repeats} times")
     if "smollm2" in models:
@@ -44,7 +47,10 @@ def command(bots_only: bool, store: str | None, as_json: bool) -> int:
     asked = Experiment(task.name, models=models, name="demo", concurrency=AT_ONCE)
     play = partial(runs.start, asked.prepared(), stores.folder(store))
     code = played(play, as_json=as_json, form="text")
-    say("see a match as each seat saw it: parley show last 1; check that it was fair: parley audit last")
+    say(
+        "see a match as each seat saw it: parley show last 1; check that it was fair: "
+        "parley audit last"
+    )
     return code
 
 

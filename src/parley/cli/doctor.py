@@ -43,10 +43,11 @@ PATIENCE = 20.0  # seconds that a call may take here
 @in_store
 @as_json
 def command(no_calls: bool, store: str | None, as_json: bool) -> int:
-    """Say which keys are found, which endpoints answer, where runs go, and how code would be isolated.
+    """Say which keys are found, which endpoints answer, where runs go, and how code would be
+    isolated.
 
-    Where a key is set or a server runs here, and for every alias in models.yaml, one model is asked for a word. The exit
-    code is 1 if something that you have configured does not work.
+    Where a key is set or a server runs here, and for every alias in models.yaml, one model is asked
+    for a word. The exit code is 1 if something that you have configured does not work.
     """
     check_env()
     facts = examined(store, calls=not no_calls)
@@ -54,23 +55,35 @@ def command(no_calls: bool, store: str | None, as_json: bool) -> int:
     if as_json:
         click.echo(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())
         return code
-    click.echo(f"parley {facts['parley']}, Python {facts['python']}, SQLite {facts['sqlite']}, {facts['system']}")
-    click.echo("packages: " + ", ".join(f"{name} {found or 'missing'}" for name, found in facts["packages"].items()))
     click.echo(
-        f"store: {facts['store']['path']} ({facts['store']['filesystem'] or 'file system unknown'}): {facts['store']['state']}"
+        f"parley {facts['parley']}, Python {facts['python']}, SQLite {facts['sqlite']}, "
+        f"{facts['system']}"
+    )
+    click.echo(
+        "packages: "
+        + ", ".join(f"{name} {found or 'missing'}" for name, found in facts["packages"].items())
+    )
+    click.echo(
+        f"store: {facts['store']['path']} "
+        f"({facts['store']['filesystem'] or 'file system unknown'}): {facts['store']['state']}"
     )
     click.echo(f"sandbox: {facts['sandbox']}: {facts['isolation']}")
     for row in facts["endpoints"]:
         asked = [f"{row['model']}: {outcome(row)}"] if row["model"] else []
-        said = "; ".join([*asked, row["state"]] if row["error"] else [row["state"], *asked])  # bad news first
-        click.echo(f"{row['provider']:<20} key {row['key']:<10} {row['base_url'] or 'no address':<34} {said}")
+        # bad news first
+        said = "; ".join([*asked, row["state"]] if row["error"] else [row["state"], *asked])
+        click.echo(
+            f"{row['provider']:<20} key {row['key']:<10} "
+            f"{row['base_url'] or 'no address':<34} {said}"
+        )
     for row in facts["models"]:
         click.echo(f"{row['alias']:<20} {row['model']:<49} {outcome(row)}")
     return code
 
 
 def amiss(row: dict[str, Any]) -> bool:
-    """Whether an endpoint does not work that somebody has configured: its key, or its address, is set."""
+    """Whether an endpoint does not work that somebody has configured: its key, or its address, is
+    set."""
     if row["state"].startswith("cannot be loaded"):
         return True
     home = providers.traits(row["provider"]).home_env
@@ -83,7 +96,11 @@ def outcome(row: dict[str, Any]) -> str:
     if row["error"]:
         return str(row["error"])
     served = f" as {row['served']}" if row["served"] else ""
-    return f"answers{served} after {row['latency']:.2f} s" if row["latency"] is not None else "not asked"
+    return (
+        f"answers{served} after {row['latency']:.2f} s"
+        if row["latency"] is not None
+        else "not asked"
+    )
 
 
 def examined(store: str | None, calls: bool = True) -> dict[str, Any]:
@@ -91,7 +108,13 @@ def examined(store: str | None, calls: bool = True) -> dict[str, Any]:
     reachable, named = eventloop.finished(endpoints(calls))
     place = stores.folder(store)
     writable = os.access(place if place.exists() else place.absolute().parent, os.W_OK)
-    state = "cannot be written" if not writable else "rollback journal (network)" if is_network(place) else "ready"
+    state = (
+        "cannot be written"
+        if not writable
+        else "rollback journal (network)"
+        if is_network(place)
+        else "ready"
+    )
     return {
         "parley": __version__,
         "python": platform.python_version(),
@@ -116,7 +139,11 @@ def sandbox() -> dict[str, str]:
         return {"sandbox": "none", "isolation": f"code that models write is not run: {wrong}"}
     finally:
         tried.close()
-    how = "new namespaces for each program" if kind.nested else "a sandbox for each program, which is slower"
+    how = (
+        "new namespaces for each program"
+        if kind.nested
+        else "a sandbox for each program, which is slower"
+    )
     memory = "memory bounded by the kernel" if tried.bounded else "memory watched"
     return {"sandbox": kind.name, "isolation": f"tried out and holds; {how}, {memory}"}
 
@@ -130,22 +157,28 @@ def installed(name: str) -> str | None:
 
 
 async def endpoints(calls: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Every provider that has an address here and every alias: who answers there, and what a model says to one token."""
+    """Every provider that has an address here and every alias: who answers there, and what a model
+    says to one token."""
     import asyncio
 
     rows = [endpoint(name) for name in providers.names()]
     asked = [row for row in rows if row["base_url"] and row["key"] != "not set"]
-    for row, state in zip(asked, await asyncio.gather(*(reached(row["base_url"]) for row in asked)), strict=True):
+    for row, state in zip(
+        asked, await asyncio.gather(*(reached(row["base_url"]) for row in asked)), strict=True
+    ):
         row["state"] = state
     local = [row["provider"] for row in rows if row["in_process"]]
     named = [
         {"alias": alias, **UNASKED, "model": entry["model"], "options": entry}
         for alias, entry in aliases.known().items()
-        if (family := str(entry["model"]).partition("/")[0]) == "http" or (providers.known(family) and family not in local)
+        if (family := str(entry["model"]).partition("/")[0]) == "http"
+        or (providers.known(family) and family not in local)
     ]
     if calls:
         answering = [row for row in asked if row["state"].startswith("answers")]
-        await asyncio.gather(*(ask_small(row) for row in answering), *(ask(row, row["options"]) for row in named))
+        await asyncio.gather(
+            *(ask_small(row) for row in answering), *(ask(row, row["options"]) for row in named)
+        )
     for row in named:
         del row["options"]
     for row in rows:
@@ -160,17 +193,43 @@ def endpoint(name: str) -> dict[str, Any]:
         traits = providers.traits(name)
     except ParleyError as wrong:
         state = str(wrong).removeprefix(f"provider {name} ")
-        return {"provider": name, "key": "unknown", "base_url": None, "state": state, **UNASKED, "in_process": False}
+        return {
+            "provider": name,
+            "key": "unknown",
+            "base_url": None,
+            "state": state,
+            **UNASKED,
+            "in_process": False,
+        }
     key, home = traits.key_variable, traits.home_env
-    found = "none" if not key else "found" if setting(key) else "not set" if traits.key_needed else "optional"
+    found = (
+        "none"
+        if not key
+        else "found"
+        if setting(key)
+        else "not set"
+        if traits.key_needed
+        else "optional"
+    )
     base = (home and setting(home)) or traits.home
-    inside = traits.unbilled or not traits.key_known  # it runs here, or asks others by ways of its own
-    return {"provider": name, "key": found, "base_url": base, "state": "not asked", **UNASKED, "in_process": inside}
+    # it runs here, or asks others by ways of its own
+    inside = traits.unbilled or not traits.key_known
+    return {
+        "provider": name,
+        "key": found,
+        "base_url": base,
+        "state": "not asked",
+        **UNASKED,
+        "in_process": inside,
+    }
 
 
 async def ask_small(row: dict[str, Any]) -> None:
-    """Ask somebody small at an endpoint: the one that is known there, or on a server of one's own the first it lists."""
-    name = providers.traits(row["provider"]).small or (await first_listed(row["base_url"]) if row["key"] != "found" else None)
+    """Ask somebody small at an endpoint: the one that is known there, or on a server of one's own
+    the first it lists."""
+    name = providers.traits(row["provider"]).small or (
+        await first_listed(row["base_url"]) if row["key"] != "found" else None
+    )
     if name:
         row["model"] = name
         await ask(row, {"model": f"{row['provider']}/{name}"})
@@ -186,14 +245,20 @@ async def ask(row: dict[str, Any], entry: dict[str, Any]) -> None:
         else:
             reply = await worded(family, name, {**options, "max_tokens": 16, "deadline": PATIENCE})
     except Exception as wrong:  # whatever it is, it is what the doctor was asked for
-        row["error"] = redacted(clip(UNREACHED.sub(told, str(wrong)) or "it failed without a word why", 300))
+        row["error"] = redacted(
+            clip(UNREACHED.sub(told, str(wrong)) or "it failed without a word why", 300)
+        )
         return
     row["latency"], row["served"] = reply.latency, reply.model
 
 
 def told(found: re.Match[str]) -> str:
     """What a connection says of itself when nobody is reached, in words."""
-    return "host not found" if re.search(r"not known|resolution|DNS|No address", found[1]) else "nothing listens there"
+    return (
+        "host not found"
+        if re.search(r"not known|resolution|DNS|No address", found[1])
+        else "nothing listens there"
+    )
 
 
 async def worded(family: str, name: str, options: dict[str, Any]) -> Reply:
@@ -201,7 +266,9 @@ async def worded(family: str, name: str, options: dict[str, Any]) -> Reply:
     known = {each.name for each in fields(providers.class_of(family))}
     bounds = ("max_tokens", "deadline")
     model = Model.made(
-        family, expanded(name), {key: value for key, value in options.items() if key in known or key not in bounds}
+        family,
+        expanded(name),
+        {key: value for key, value in options.items() if key in known or key not in bounds},
     )
     try:
         return await model.provider.complete(Request([Turn("user", "Hello")]))
@@ -213,7 +280,9 @@ async def viewed(name: str, options: dict[str, Any]) -> Reply:
     """What a service says to a view as small as can be."""
     service = http.make(name, options, Task)
     try:
-        return await service.reply(View(Seat("player"), 1, 0, [Turn("user", "Hello")], b"", Text(), None))
+        return await service.reply(
+            View(Seat("player"), 1, 0, [Turn("user", "Hello")], b"", Text(), None)
+        )
     finally:
         await service.close()
 
@@ -224,9 +293,21 @@ async def first_listed(base: str) -> str | None:
 
     try:
         url, limit = address(base, "base_url", "/models"), aiohttp.ClientTimeout(total=3)
-        async with aiohttp.ClientSession(timeout=limit, trust_env=True) as session, session.get(url) as response:
+        async with (
+            aiohttp.ClientSession(timeout=limit, trust_env=True) as session,
+            session.get(url) as response,
+        ):
             found = (await response.json(content_type=None))["data"][0]["id"]
-    except (aiohttp.ClientError, OSError, TimeoutError, ValueError, KeyError, IndexError, TypeError, ParleyError):
+    except (
+        aiohttp.ClientError,
+        OSError,
+        TimeoutError,
+        ValueError,
+        KeyError,
+        IndexError,
+        TypeError,
+        ParleyError,
+    ):
         return None
     return found if isinstance(found, str) else None
 
@@ -238,7 +319,10 @@ async def reached(base: str) -> str:
     try:
         url = address(base, "base_url", "/models")
         limit = aiohttp.ClientTimeout(total=3)
-        async with aiohttp.ClientSession(timeout=limit, trust_env=True) as session, session.get(url) as response:
+        async with (
+            aiohttp.ClientSession(timeout=limit, trust_env=True) as session,
+            session.get(url) as response,
+        ):
             return f"answers (HTTP {response.status})"
     except ParleyError as wrong:
         return str(wrong)

@@ -9,7 +9,8 @@ from parley.providers._secrets import LINE
 
 
 def check_env(folder: Path | None = None) -> None:
-    """Say which lines of `.env` here are no assignments; their words are not shown, they may be secret."""
+    """Say which lines of `.env` here are no assignments; their words are not shown, they may be
+    secret."""
     place = (folder or Path.cwd()) / ".env"
     if not place.is_file():
         return
@@ -20,4 +21,7 @@ def check_env(folder: Path | None = None) -> None:
         return
     for number, line in enumerate(lines, 1):
         if line.strip() and not line.lstrip().startswith("#") and not LINE.match(line):
-            say(f".env, line {number}: wanted NAME=value, found something else, so the line is left out")
+            say(
+                f".env, line {number}: wanted NAME=value, found something else, "
+                f"so the line is left out"
+            )

@@ -20,14 +20,19 @@ from parley.tables import Table
 @in_store
 @as_json
 def command(store: str | None, as_json: bool) -> None:
-    """List the runs in the store, newest first, with what they have cost (≥: not all of it is known)."""
+    """List the runs in the store, newest first, with what they have cost (≥: not all of it is
+    known)."""
     found, look_up = [], PriceList().find
     for path in stores.files(stores.folder(store)):
         try:
             with Archive(path) as archive:
                 cost = total(costs(archive, prices_of(archive, look_up)))
                 facts = run_facts(archive)
-                facts["cost"] = {"calls": cost.calls, "usd": cost.usd, "usd_at_least": cost.at_least}
+                facts["cost"] = {
+                    "calls": cost.calls,
+                    "usd": cost.usd,
+                    "usd_at_least": cost.at_least,
+                }
                 found.append((facts, list(archive.config.contestants), cost))
         except StoreError as wrong:
             say(str(wrong))
@@ -35,7 +40,9 @@ def command(store: str | None, as_json: bool) -> None:
         say(f"no runs in {stores.folder(store)}")
     found.sort(key=lambda each: str(each[0]["created"]), reverse=True)
     if as_json:
-        click.echo(orjson.dumps([facts for facts, *_ in found], option=orjson.OPT_INDENT_2).decode())
+        click.echo(
+            orjson.dumps([facts for facts, *_ in found], option=orjson.OPT_INDENT_2).decode()
+        )
         return
     rows = [
         [
@@ -50,4 +57,8 @@ def command(store: str | None, as_json: bool) -> None:
         ]
         for facts, models, cost in found
     ]
-    click.echo(Table(["run", "name", "task", "models", "state", "matches", "calls", "usd"], rows, left=5).render())
+    click.echo(
+        Table(
+            ["run", "name", "task", "models", "state", "matches", "calls", "usd"], rows, left=5
+        ).render()
+    )

@@ -24,14 +24,20 @@ from parley.providers._secrets import redacted, setting, shown_address
 from parley.providers._traits import Traits
 from parley.rules.parameters import fitted
 
-ABILITIES = {"structured": "structured output", "reasoning": "reasoning", "caching": "caching", "system_role": "system role"}
+ABILITIES = {
+    "structured": "structured output",
+    "reasoning": "reasoning",
+    "caching": "caching",
+    "system_role": "system role",
+}
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[MODEL]...")
 @as_json
 def command(names: tuple[str, ...], as_json: bool) -> None:
-    """List providers with their keys and abilities, other participants, the bots of each task, and your own aliases.
+    """List providers with their keys and abilities, other participants, the bots of each task, and
+    your own aliases.
 
     With MODEL (PROVIDER/NAME or an alias), say what each costs, in USD per million tokens.
     """
@@ -41,7 +47,11 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
         asked.enter(name)
     own = asked.models if names else aliases.known()
     prices = prices_for(own)
-    faults = {} if names else {alias: fault for alias, entry in own.items() if (fault := fault_in(entry))}
+    faults = (
+        {}
+        if names
+        else {alias: fault for alias, entry in own.items() if (fault := fault_in(entry))}
+    )
     priced = {alias: None if alias in faults else shown(prices.of(alias)) for alias in own}
     if names:
         facts: dict[str, Any] = {"aliases": own, "prices": priced}
@@ -49,7 +59,13 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
         bots = {task: sorted(catalogue.task_class(task).bots) for task in catalogue.names()}
         bots = {"any task": sorted(ANYWHERE), **bots}
         served = [described(name) for name in providers.names()]
-        facts = {"providers": served, "participants": participants.kinds(), "bots": bots, "aliases": own, "prices": priced}
+        facts = {
+            "providers": served,
+            "participants": participants.kinds(),
+            "bots": bots,
+            "aliases": own,
+            "prices": priced,
+        }
         facts["faults"] = faults
     if as_json:
         click.echo(redacted(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode()))
@@ -61,20 +77,31 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     for alias, entry in own.items():
         options = ", ".join(f"{name} {value}" for name, value in entry.items() if name != "model")
         then = f": WRONG: {faults[alias]}" if alias in faults else cost_of(priced[alias])
-        click.echo(redacted(f"  {alias:<20} {entry['model']}" + (f" ({options})" if options else "") + then))
+        click.echo(
+            redacted(
+                f"  {alias:<20} {entry['model']}" + (f" ({options})" if options else "") + then
+            )
+        )
 
 
 def fault_in(entry: aliases.Entry) -> str:
-    """Why an alias cannot be used, as far as that is seen without making its model; nothing, if it can."""
+    """Why an alias cannot be used, as far as that is seen without making its model; nothing, if it
+    can."""
     family, _, name = str(entry["model"]).partition("/")
     try:
         if family not in participants.kinds():
             own = set(providers.COMMON)
-            providers.refuse_unknown(family, name, [option for option in entry if option not in own | {"model"}])
+            providers.refuse_unknown(
+                family, name, [option for option in entry if option not in own | {"model"}]
+            )
         elif family == "http":
             fitted(
                 Options,
-                {key: value for key, value in entry.items() if key not in ("model", *participants.LIMITS)},
+                {
+                    key: value
+                    for key, value in entry.items()
+                    if key not in ("model", *participants.LIMITS)
+                },
                 "option of",
                 entry["model"],
             )
@@ -91,10 +118,15 @@ def told(facts: dict[str, Any]) -> None:
             click.echo(f"{row['provider'] + '/…':<22}{mark}{row['error']}")
             continue
         missing = "not set" if row["key_needed"] else "not set, needed only if the server wants one"
-        key = f"{row['key'] if row['key_found'] else row['keys']} {'found' if row['key_found'] else missing}"
+        key = (
+            f"{row['key'] if row['key_found'] else row['keys']} "
+            f"{'found' if row['key_found'] else missing}"
+        )
         can = [words for ability, words in ABILITIES.items() if row["abilities"][ability]]
         about = f"{row['about'].rstrip('.')} ({key if row['key'] else row['key_told']})"
-        click.echo(f"{row['provider'] + '/…':<22}{mark}{about}" + (f"; {', '.join(can)}" if can else ""))
+        click.echo(
+            f"{row['provider'] + '/…':<22}{mark}{about}" + (f"; {', '.join(can)}" if can else "")
+        )
     if any(row["key_found"] for row in facts["providers"]):
         click.echo("* its key is found")
     click.echo("\nscripted/PATH          replies from a file, one a line")
@@ -106,11 +138,16 @@ def told(facts: dict[str, Any]) -> None:
 
 
 def described(name: str) -> dict[str, Any]:
-    """A provider in plain data: whether its key is found, never its value; or why it cannot be loaded."""
+    """A provider in plain data: whether its key is found, never its value; or why it cannot be
+    loaded."""
     try:
         provider, traits, error = providers.class_of(name), providers.traits(name), None
     except UsageError as wrong:
-        provider, traits, error = None, Traits(key_known=False), str(wrong).removeprefix(f"provider {name} ")
+        provider, traits, error = (
+            None,
+            Traits(key_known=False),
+            str(wrong).removeprefix(f"provider {name} "),
+        )
     key, home = traits.key_variable, traits.home_env
     return {
         "provider": name,
@@ -143,7 +180,12 @@ def shown(price: Price | None) -> dict[str, Any] | None:
     if price is None:
         return None
     rate, later = price.rates[0], [rate._asdict() for rate in price.rates[1:]]
-    facts = {"input": rate.input, "cached_input": rate.cached_input, "output": rate.output, "source": price.source}
+    facts = {
+        "input": rate.input,
+        "cached_input": rate.cached_input,
+        "output": rate.output,
+        "source": price.source,
+    }
     return {**facts, **({"above": later} if later else {})}
 
 
@@ -153,6 +195,11 @@ def cost_of(price: dict[str, Any] | None) -> str:
         return ": price unknown"
     if price["source"] == "free":
         return ": free"
-    cached = f" ({price['cached_input']:g} cached)" if price["cached_input"] != price["input"] else ""
+    cached = (
+        f" ({price['cached_input']:g} cached)" if price["cached_input"] != price["input"] else ""
+    )
     more = "; more for long prompts" if "above" in price else ""
-    return f": {price['input']:g} USD in{cached}, {price['output']:g} out per million tokens{more} [{price['source']}]"
+    return (
+        f": {price['input']:g} USD in{cached}, {price['output']:g} out per million tokens{more} "
+        f"[{price['source']}]"
+    )

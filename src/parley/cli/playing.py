@@ -27,9 +27,16 @@ def played(play: Play, *, as_json: bool, form: str, quiet: bool = False) -> int:
     """Play, print the result, return the exit code; why a run stopped is said once, at the end."""
     ending = finished(attended(play, quiet))
     if ending.looking:
-        say(f"stopped while items were looked for ({ending.reason}): give the same command again, and it goes on ({ending.path})")
+        say(
+            f"stopped while items were looked for ({ending.reason}): give the same command "
+            f"again, and it goes on ({ending.path})"
+        )
         return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])
-    show(Result(ending.path, reasoned=ending.state == "done", look_up=PriceList().find), as_json, form)
+    show(
+        Result(ending.path, reasoned=ending.state == "done", look_up=PriceList().find),
+        as_json,
+        form,
+    )
     told(ending)
     return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])
 
@@ -45,7 +52,10 @@ async def attended(play: Play, quiet: bool) -> Ending:
                 task.cancel()
             return
         brake.pull("interrupted")
-        say("stopping: calls in flight are awaited and kept, nothing new is asked; Ctrl-C (or TERM) again stops at once")
+        say(
+            "stopping: calls in flight are awaited and kept, nothing new is asked; Ctrl-C (or "
+            "TERM) again stops at once"
+        )
 
     for signum in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError):  # a system without them stops by KeyboardInterrupt
@@ -54,7 +64,10 @@ async def attended(play: Play, quiet: bool) -> Ending:
         async with progress(tally, quiet):
             return await play(tally=tally, brake=brake)
     except asyncio.CancelledError:
-        say("stopped at once" + (f"; go on with: parley resume {tally.place}" if tally.place else ""))
+        say(
+            "stopped at once"
+            + (f"; go on with: parley resume {tally.place}" if tally.place else "")
+        )
         os._exit(130)  # a function or person that still holds a thread is not waited for
 
 
@@ -86,4 +99,8 @@ def told(ending: Ending) -> None:
 
 def because(ending: Ending) -> str:
     """Why a run that could have gone on is done."""
-    return f", {ending.status.replace('_', ' ')} ({ending.reason})" if ending.status and ending.reason else ""
+    return (
+        f", {ending.status.replace('_', ' ')} ({ending.reason})"
+        if ending.status and ending.reason
+        else ""
+    )

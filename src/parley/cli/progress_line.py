@@ -47,7 +47,8 @@ def fetching() -> Iterator[None]:
 
 @contextmanager
 def standing() -> Iterator[Callable[[str], None]]:
-    """Show how something stands: one line that changes on a terminal, a line from time to time elsewhere."""
+    """Show how something stands: one line that changes on a terminal, a line from time to time
+    elsewhere."""
     shown, width = time.monotonic() + SOON - EVERY, 0
 
     def tell(how: str) -> None:
@@ -71,7 +72,9 @@ def notices(tally: Tally) -> None:
 def waited_for(tally: Tally) -> str:
     """Who keeps everybody waiting, once it is long enough to wonder."""
     slowest = tally.slowest()
-    return f"waiting for {slowest[0]} for {slowest[1]:.0f} s" if slowest and slowest[1] > LONG else ""
+    return (
+        f"waiting for {slowest[0]} for {slowest[1]:.0f} s" if slowest and slowest[1] > LONG else ""
+    )
 
 
 async def nothing(tally: Tally) -> None:
@@ -84,8 +87,16 @@ async def plain(tally: Tally) -> None:
     while True:
         notices(tally)
         rate = tally.calls / max(time.monotonic() - tally.began, 1e-9)
-        parts = [f"{tally.done} of {tally.planned} matches", f"{tally.in_flight} in flight", plural(tally.calls, "call")]
-        parts += [f"{rate:.1f} calls/s", f"{tally.failed} failed" if tally.failed else "", waited_for(tally)]
+        parts = [
+            f"{tally.done} of {tally.planned} matches",
+            f"{tally.in_flight} in flight",
+            plural(tally.calls, "call"),
+        ]
+        parts += [
+            f"{rate:.1f} calls/s",
+            f"{tally.failed} failed" if tally.failed else "",
+            waited_for(tally),
+        ]
         say(", ".join(filter(None, [*parts, tally.outlook])))
         await asyncio.sleep(EVERY)
 
@@ -93,7 +104,14 @@ async def plain(tally: Tally) -> None:
 async def live(tally: Tally) -> None:
     """A bar that moves, for a terminal."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     await asyncio.sleep(0.3)
     columns = (
@@ -112,8 +130,18 @@ async def live(tally: Tally) -> None:
             while True:
                 while tally.notices:
                     bar.console.print(f"parley: {tally.notices.pop(0)}", highlight=False)
-                failed = ", ".join(filter(None, [f"{tally.failed} failed" if tally.failed else "", waited_for(tally)]))
-                bar.update(line, total=tally.planned or None, completed=tally.done, calls=tally.calls, failed=failed)
+                failed = ", ".join(
+                    filter(
+                        None, [f"{tally.failed} failed" if tally.failed else "", waited_for(tally)]
+                    )
+                )
+                bar.update(
+                    line,
+                    total=tally.planned or None,
+                    completed=tally.done,
+                    calls=tally.calls,
+                    failed=failed,
+                )
                 bar.update(line, outlook=tally.outlook[: max(0, bar.console.width - 70)])
                 await asyncio.sleep(0.2)
         finally:

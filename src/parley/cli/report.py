@@ -15,16 +15,43 @@ from parley.tasks.kieval.scores_file import read
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN…")
-@click.option("-o", "--output", metavar="FILE", help="Write one self-contained page (or what --format says) to this file.")
-@click.option("--scores", metavar="FILE.csv", help="Further columns by model, and figures that no run has measured.")
-@click.option("--reference", multiple=True, metavar="ALIAS", help="A model that is trusted: the line is fitted to these.")
-@click.option("--without", multiple=True, metavar="ALIAS", help="Give correlations without this model, too.")
 @click.option(
-    "--control", "controls", multiple=True, metavar="SUSPECT=CONTROL", help="A model of the suspect's base to match it."
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Write one self-contained page (or what --format says) to this file.",
 )
-@click.option("--newest", is_flag=True, help="Of runs that measure one model otherwise, take the newest.")
+@click.option(
+    "--scores",
+    metavar="FILE.csv",
+    help="Further columns by model, and figures that no run has measured.",
+)
+@click.option(
+    "--reference",
+    multiple=True,
+    metavar="ALIAS",
+    help="A model that is trusted: the line is fitted to these.",
+)
+@click.option(
+    "--without", multiple=True, metavar="ALIAS", help="Give correlations without this model, too."
+)
+@click.option(
+    "--control",
+    "controls",
+    multiple=True,
+    metavar="SUSPECT=CONTROL",
+    help="A model of the suspect's base to match it.",
+)
+@click.option(
+    "--newest", is_flag=True, help="Of runs that measure one model otherwise, take the newest."
+)
 @in_store
-@click.option("--format", "form", type=click.Choice(FORMATS), help="The form (default: text; html into a file).")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="The form (default: text; html into a file).",
+)
 @as_json
 def command(
     runs: tuple[str, ...],
@@ -46,8 +73,16 @@ def command(
     """
     place = stores.folder(store)
     paths = [stores.find(run, place) for run in runs]
-    asked = Asked(read(scores) if scores else None, reference, without, assigned(controls, "--control"), newest)
-    text = report(paths, asked).render("json" if as_json else form or ("html" if output else "text"))
+    asked = Asked(
+        read(scores) if scores else None,
+        reference,
+        without,
+        assigned(controls, "--control"),
+        newest,
+    )
+    text = report(paths, asked).render(
+        "json" if as_json else form or ("html" if output else "text")
+    )
     if output is None:
         click.echo(text)
         return

@@ -9,7 +9,14 @@ import click
 from parley.cli.env_file import check_env
 from parley.cli.playing import played
 from parley.cli.progress_line import fetching, say
-from parley.cli.shared_options import as_json, at_once, in_format, in_store, within_calls, within_usd
+from parley.cli.shared_options import (
+    as_json,
+    at_once,
+    in_format,
+    in_store,
+    within_calls,
+    within_usd,
+)
 from parley.config.prepare import prepare_again
 from parley.runs import player as runs
 from parley.store.sqlite import folder as stores
@@ -21,7 +28,9 @@ from parley.store.sqlite.reader import Archive
 @in_store
 @at_once
 @click.option(
-    "--max-blocks", type=click.IntRange(1), help="Another bound on the blocks of the run, those already played included."
+    "--max-blocks",
+    type=click.IntRange(1),
+    help="Another bound on the blocks of the run, those already played included.",
 )
 @within_usd
 @within_calls
@@ -37,17 +46,30 @@ def command(
     form: str,
     as_json: bool,
 ) -> int:
-    """Go on with RUN (an id, its beginning, or a path): no reply that was recorded is asked for again.
+    """Go on with RUN (an id, its beginning, or a path): no reply that was recorded is asked for
+    again.
 
-    Bounds are totals of the run, what was spent before included; those that are not given stay as they are.
+    Bounds are totals of the run, what was spent before included; those that are not given stay as
+    they are.
     """
     check_env()
     path = stores.find(run, stores.folder(store))
     with fetching():
-        prepared = prepare_again(path, max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls, concurrency=concurrency)
+        prepared = prepare_again(
+            path,
+            max_blocks=max_blocks,
+            budget_usd=budget_usd,
+            max_calls=max_calls,
+            concurrency=concurrency,
+        )
     with Archive(path) as archive:
         if archive.state == "done":
             say(f"{archive.id} is done: nothing is left to play")
         if archive.config.verify is not None:
-            say(f"{archive.id} looks for items only: for the run itself give its own command again, which goes on from here")
-    return played(partial(runs.go_on, prepared, path), as_json=as_json, form=form, quiet=prepared.attended)
+            say(
+                f"{archive.id} looks for items only: for the run itself give its own command "
+                f"again, which goes on from here"
+            )
+    return played(
+        partial(runs.go_on, prepared, path), as_json=as_json, form=form, quiet=prepared.attended
+    )

@@ -10,7 +10,15 @@ import click
 from parley.cli.env_file import check_env
 from parley.cli.playing import played
 from parley.cli.progress_line import fetching, say
-from parley.cli.shared_options import as_json, assigned, in_format, in_store, with_options, within_calls, within_usd
+from parley.cli.shared_options import (
+    as_json,
+    assigned,
+    in_format,
+    in_store,
+    with_options,
+    within_calls,
+    within_usd,
+)
 from parley.config.experiment import STANDARDISE, Experiment, kept_apart
 from parley.config.experiment_file import from_file, is_file, words_of
 from parley.config.prepare import Prepared
@@ -28,37 +36,104 @@ ASK_FROM = 1.0  # USD
 
 @click.command()
 @click.argument("task", metavar="TASK|FILE.yaml")
-@click.option("-m", "models", multiple=True, metavar="[ALIAS=]PROVIDER/NAME", help="A contestant; repeat it.")
-@click.option("-M", "options", multiple=True, metavar="ALIAS.KEY=VALUE", help="An option of a model: temperature, base_url, …")
 @click.option(
-    "--role", "roles", multiple=True, metavar="ROLE=[ALIAS=]PROVIDER/NAME", help="An instrument; repeat it for a panel."
+    "-m", "models", multiple=True, metavar="[ALIAS=]PROVIDER/NAME", help="A contestant; repeat it."
 )
-@click.option("--exclude", multiple=True, metavar="ALIAS", help="A model that is named and does not play: its place is a dash.")
-@click.option("--set", "params", multiple=True, metavar="KEY=VALUE", help="A parameter of the task.")
-@click.option("--dataset", metavar="NAME|PATH", help="The items that the task is played on (see `parley datasets`).")
+@click.option(
+    "-M",
+    "options",
+    multiple=True,
+    metavar="ALIAS.KEY=VALUE",
+    help="An option of a model: temperature, base_url, …",
+)
+@click.option(
+    "--role",
+    "roles",
+    multiple=True,
+    metavar="ROLE=[ALIAS=]PROVIDER/NAME",
+    help="An instrument; repeat it for a panel.",
+)
+@click.option(
+    "--exclude",
+    multiple=True,
+    metavar="ALIAS",
+    help="A model that is named and does not play: its place is a dash.",
+)
+@click.option(
+    "--set", "params", multiple=True, metavar="KEY=VALUE", help="A parameter of the task."
+)
+@click.option(
+    "--dataset",
+    metavar="NAME|PATH",
+    help="The items that the task is played on (see `parley datasets`).",
+)
 @click.option("--items", type=click.IntRange(1), help="How many of the items.")
-@click.option("--plan", help="round_robin, cycles, race, together, each or versus (default: what fits the task).")
-@click.option("--adversary", metavar="[ALIAS=]PROVIDER/NAME", help="Whom every model meets, and who is not ranked (versus).")
 @click.option(
-    "--seats", type=click.IntRange(1), help="Seats at a table whose size the task leaves open (cycles, race, round_robin)."
+    "--plan",
+    help="round_robin, cycles, race, together, each or versus (default: what fits the task).",
 )
-@click.option("--repeats", type=click.IntRange(1), help="How often everything is played (default: the task's own).")
-@click.option("--until-stable", is_flag=True, default=None, help="Play until every result's interval is narrow enough.")
-@click.option("--half-width", type=float, help="How narrow, or how close a race decides (default: what the task declares).")
+@click.option(
+    "--adversary",
+    metavar="[ALIAS=]PROVIDER/NAME",
+    help="Whom every model meets, and who is not ranked (versus).",
+)
+@click.option(
+    "--seats",
+    type=click.IntRange(1),
+    help="Seats at a table whose size the task leaves open (cycles, race, round_robin).",
+)
+@click.option(
+    "--repeats",
+    type=click.IntRange(1),
+    help="How often everything is played (default: the task's own).",
+)
+@click.option(
+    "--until-stable",
+    is_flag=True,
+    default=None,
+    help="Play until every result's interval is narrow enough.",
+)
+@click.option(
+    "--half-width",
+    type=float,
+    help="How narrow, or how close a race decides (default: what the task declares).",
+)
 @click.option("--alpha", type=float, help="The chance that any of it is wrong (default: 0.05).")
 @click.option(
-    "--target", type=click.Choice(TARGETS), help="What the results are about (default: these_items, where there are items)."
+    "--target",
+    type=click.Choice(TARGETS),
+    help="What the results are about (default: these_items, where there are items).",
 )
 @click.option("--top", type=click.IntRange(1), help="Race for the first K only.")
-@click.option("--max-blocks", type=click.IntRange(1), help="The most blocks to play (default: all items, else 1000).")
+@click.option(
+    "--max-blocks",
+    type=click.IntRange(1),
+    help="The most blocks to play (default: all items, else 1000).",
+)
 @within_usd
 @within_calls
-@click.option("--dry-run", is_flag=True, help="Say what calls, tokens and money to expect, and call nothing.")
+@click.option(
+    "--dry-run", is_flag=True, help="Say what calls, tokens and money to expect, and call nothing."
+)
 @click.option("--yes", is_flag=True, help="Ask no question before spending.")
 @click.option("--seed", type=int, help="Where all chance comes from (default: 0).")
-@click.option("--prompt", "prompts", multiple=True, metavar="ADDRESS=FILE", help="Replace a prompt (see `parley tasks NAME`).")
-@click.option("--standardise", type=click.Choice(STANDARDISE), help="When a reply is put into form (default: on_error).")
-@click.option("--sandbox", type=click.Choice(ISOLATING), help="How code that models write is kept apart (default: bubblewrap).")
+@click.option(
+    "--prompt",
+    "prompts",
+    multiple=True,
+    metavar="ADDRESS=FILE",
+    help="Replace a prompt (see `parley tasks NAME`).",
+)
+@click.option(
+    "--standardise",
+    type=click.Choice(STANDARDISE),
+    help="When a reply is put into form (default: on_error).",
+)
+@click.option(
+    "--sandbox",
+    type=click.Choice(ISOLATING),
+    help="How code that models write is kept apart (default: bubblewrap).",
+)
 @click.option(
     "--unsafe-run-code-without-isolation",
     "unsafe",
@@ -67,7 +142,11 @@ ASK_FROM = 1.0  # USD
 )
 @click.option("--name", help="A name of your own for the run.")
 @in_store
-@click.option("--concurrency", type=click.IntRange(1), help=f"Matches in flight (default: {runs.CONCURRENCY}).")
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1),
+    help=f"Matches in flight (default: {runs.CONCURRENCY}).",
+)
 @in_format
 @as_json
 def command(
@@ -104,14 +183,15 @@ def command(
     form: str,
     as_json: bool,
 ) -> int:
-    """Play TASK (a name, or a path like ./my_game.py) and print the result; or what FILE.yaml says, which flags override.
+    """Play TASK (a name, or a path like ./my_game.py) and print the result; or what FILE.yaml says,
+    which flags override.
 
     \b
     parley run public_goods -m bot/free-rider -m bot/altruist -m bot/random
     parley run public_goods -m a=openai/gpt-4.1 -m b=vllm/Qwen/Qwen3-32B -M b.base_url=http://localhost:8000/v1
     parley run public_goods -m strong -m c=strong -M c.temperature=1     (strong is an alias in models.yaml)
     parley run experiment.yaml --seed 2
-    """
+    """  # noqa: E501
     check_env()
     experiment = from_file(task) if is_file(task) else Experiment(task)
     experiment.params |= assigned(params, "--set")
@@ -121,12 +201,20 @@ def command(
     experiment.override(adversary=experiment.enter(adversary) if adversary else None)
     experiment.exclude += exclude
     with_options(experiment.models, options)
-    experiment.prompts |= {address: words_of(path) for address, path in assigned(prompts, "--prompt").items()}
+    experiment.prompts |= {
+        address: words_of(path) for address, path in assigned(prompts, "--prompt").items()
+    }
     experiment.draw_from(dataset)
     experiment.override(items=items, plan=plan, repeats=repeats, seed=seed, standardise=standardise)
-    experiment.override(until_stable=until_stable, half_width=half_width, alpha=alpha, target=target, top=top)
-    experiment.override(seats=seats, max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls)
-    experiment.override(name=name, store=store, concurrency=concurrency, sandbox=kept_apart(sandbox, unsafe))
+    experiment.override(
+        until_stable=until_stable, half_width=half_width, alpha=alpha, target=target, top=top
+    )
+    experiment.override(
+        seats=seats, max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls
+    )
+    experiment.override(
+        name=name, store=store, concurrency=concurrency, sandbox=kept_apart(sandbox, unsafe)
+    )
     with fetching():
         prepared = experiment.prepared(keyless=dry_run)
     if dry_run:
@@ -150,7 +238,8 @@ def forecasted(prepared: Prepared, as_json: bool, form: str) -> int:
 
 
 def refuse_unwanted(prepared: Prepared) -> None:
-    """Ask before much is spent: only at a terminal, only where somebody will send a bill that has no bound."""
+    """Ask before much is spent: only at a terminal, only where somebody will send a bill that has
+    no bound."""
     config, prices = prepared.config, prepared.prices
     bounded = config.budget_usd is not None or config.max_calls is not None
     if bounded or prepared.attended or not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -161,9 +250,17 @@ def refuse_unwanted(prepared: Prepared) -> None:
     usd, calls = found.usd, found.data["calls"]
     if usd["high"] is not None and usd["high"] <= ASK_FROM:
         return
-    cost = "a price is not known" if usd["high"] is None else f"{money(usd['low'] or 0)} to {money(usd['high'])} USD"
-    bound = "--max-calls" if usd["high"] is None else "--budget-usd"  # a bound in USD wants to know every price
-    say(f"about {calls:,} calls are expected; {cost} (--dry-run shows more, {bound} bounds it, --yes asks nothing)")
+    cost = (
+        "a price is not known"
+        if usd["high"] is None
+        else f"{money(usd['low'] or 0)} to {money(usd['high'])} USD"
+    )
+    # a bound in USD wants to know every price
+    bound = "--max-calls" if usd["high"] is None else "--budget-usd"
+    say(
+        f"about {calls:,} calls are expected; {cost} (--dry-run shows more, {bound} bounds it, "
+        f"--yes asks nothing)"
+    )
     if not click.confirm("parley: play?", err=True):
         say("nothing was played")
         raise click.Abort

@@ -10,17 +10,30 @@ import click
 from parley.errors import UsageError, unknown
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout.")
-in_store = click.option("--store", metavar="DIR", help="Where runs are kept (default: PARLEY_STORE, else runs/).")
-in_format = click.option(
-    "--format", "form", type=click.Choice(["text", "markdown", "latex", "csv"]), default="text", help="The table's form."
+in_store = click.option(
+    "--store", metavar="DIR", help="Where runs are kept (default: PARLEY_STORE, else runs/)."
 )
-at_once = click.option("--concurrency", type=click.IntRange(1), help="Matches in flight (default: as the run began).")
+in_format = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "markdown", "latex", "csv"]),
+    default="text",
+    help="The table's form.",
+)
+at_once = click.option(
+    "--concurrency", type=click.IntRange(1), help="Matches in flight (default: as the run began)."
+)
 
 within_usd = click.option(
-    "--budget-usd", type=click.FloatRange(0), metavar="USD", help="Spend no more than this in all; unknown prices are refused."
+    "--budget-usd",
+    type=click.FloatRange(0),
+    metavar="USD",
+    help="Spend no more than this in all; unknown prices are refused.",
 )
 within_calls = click.option(
-    "--max-calls", type=click.IntRange(0), help="Make no more calls than this in all, further tries included."
+    "--max-calls",
+    type=click.IntRange(0),
+    help="Make no more calls than this in all, further tries included.",
 )
 
 
@@ -30,7 +43,11 @@ def assigned(texts: Sequence[str], what: str) -> dict[str, str]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key:
-            raise UsageError(f"{what} wants KEY=VALUE, got {text!r}" if not equals else f"{what} wants KEY=VALUE, got no key")
+            raise UsageError(
+                f"{what} wants KEY=VALUE, got {text!r}"
+                if not equals
+                else f"{what} wants KEY=VALUE, got no key"
+            )
         if key in found:
             raise UsageError(f"{what} {key} is given twice")
         found[key] = value

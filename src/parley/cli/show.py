@@ -28,14 +28,33 @@ LONG = 200  # letters of a note's value
 @click.command()
 @click.argument("run")
 @click.argument("match", type=click.IntRange(1, 2**31), required=False)
-@click.option("--part", type=click.Choice(["results", *PARTS]), default="results", help="Which part of the results.")
-@click.option("--interval", type=click.Choice(METHODS), default="block", help="Student's t over blocks, or a bootstrap.")
-@click.option("--scores", metavar="FILE.csv", help="Scores from elsewhere, by alias, for --part external.")
+@click.option(
+    "--part",
+    type=click.Choice(["results", *PARTS]),
+    default="results",
+    help="Which part of the results.",
+)
+@click.option(
+    "--interval",
+    type=click.Choice(METHODS),
+    default="block",
+    help="Student's t over blocks, or a bootstrap.",
+)
+@click.option(
+    "--scores", metavar="FILE.csv", help="Scores from elsewhere, by alias, for --part external."
+)
 @in_store
 @in_format
 @as_json
 def command(
-    run: str, match: int | None, part: str, interval: str, scores: str | None, store: str | None, form: str, as_json: bool
+    run: str,
+    match: int | None,
+    part: str,
+    interval: str,
+    scores: str | None,
+    store: str | None,
+    form: str,
+    as_json: bool,
 ) -> None:
     """Print the results of RUN; with MATCH, its transcript as each seat saw it."""
     path = stores.find(run, stores.folder(store))
@@ -50,31 +69,53 @@ def command(
         click.echo(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())
         return
     item = f", item {facts['item']}" if facts["item"] is not None else ""
-    click.echo(f"match {match}{item}: {facts['state']}" + (f" ({facts['reason']})" if facts["reason"] else ""))
+    click.echo(
+        f"match {match}{item}: {facts['state']}"
+        + (f" ({facts['reason']})" if facts["reason"] else "")
+    )
     for seat, view in facts["views"].items():
         click.echo(f"\n══ {Seat.of(seat)}: {facts['seats'][seat]} " + "═" * 40)
         for turn in view:
-            click.echo(f"\n{'→' if turn['role'] == 'user' else '←'} " + visible(turn["content"]).replace("\n", "\n  "))
+            click.echo(
+                f"\n{'→' if turn['role'] == 'user' else '←'} "
+                + visible(turn["content"]).replace("\n", "\n  ")
+            )
         click.echo(f"\nscores: {facts['scores'].get(seat, {})}")
     for note in facts["notes"]:
         click.echo(f"note: round {note['round']}, {noted(note)}")
     for violation in facts["violations"]:
-        click.echo("violation: round {round}, {seat}: {kind} ({detail}), {outcome}".format(**violation))
+        click.echo(
+            "violation: round {round}, {seat}: {kind} ({detail}), {outcome}".format(**violation)
+        )
 
 
 def noted(note: Mapping[str, Any]) -> str:
-    """What the rule wrote down, in one line: verdicts on programs and votes of judges as people say them, the rest as it is."""
+    """What the rule wrote down, in one line: verdicts on programs and votes of judges as people say
+    them, the rest as it is."""
     rest = {name: value for name, value in note.items() if name != "round"}
     parts = []
     if isinstance(faults := rest.get("faults"), list) and "passed" in rest:
         passed, end, guarantee = rest.pop("passed"), rest.pop("end", ""), rest.pop("guarantee", "")
-        first = next((f" test {n} of {len(faults)}: {clip(fault, LONG)}" for n, fault in enumerate(faults, 1) if fault), "")
+        first = next(
+            (
+                f" test {n} of {len(faults)}: {clip(fault, LONG)}"
+                for n, fault in enumerate(faults, 1)
+                if fault
+            ),
+            "",
+        )
         parts.append("passed" if passed else f"failed{first}")
-        parts += [f"{name} {value}" for name, value in (("end", end), ("guarantee", guarantee)) if value]
-        del rest["faults"]
-    if isinstance(votes := rest.get("votes"), dict) and all(isinstance(given, dict) for given in votes.values()):
         parts += [
-            f"{judge} votes " + ", ".join(f"{seat} {score(vote)}" for seat, vote in votes[judge].items()) for judge in votes
+            f"{name} {value}" for name, value in (("end", end), ("guarantee", guarantee)) if value
+        ]
+        del rest["faults"]
+    if isinstance(votes := rest.get("votes"), dict) and all(
+        isinstance(given, dict) for given in votes.values()
+    ):
+        parts += [
+            f"{judge} votes "
+            + ", ".join(f"{seat} {score(vote)}" for seat, vote in votes[judge].items())
+            for judge in votes
         ]
         del rest["votes"]
     return "; ".join([*(f"{name} {plain(value)}" for name, value in rest.items()), *parts])
@@ -102,7 +143,12 @@ def seen(archive: Archive, number: int) -> dict[str, Any]:
     scores = archive.scores_of(number)
     rounds: dict[int, list[dict[str, Any]]] = {}
     for call in calls:
-        said = {"seat": call.seat.key, "attempt": call.attempt, "reply": call.reply.content, "reasoning": call.reply.reasoning}
+        said = {
+            "seat": call.seat.key,
+            "attempt": call.attempt,
+            "reply": call.reply.content,
+            "reasoning": call.reply.reasoning,
+        }
         rounds.setdefault(call.round, []).append({**said, "finish": call.reply.finish})
     return {
         "number": number,
@@ -110,7 +156,9 @@ def seen(archive: Archive, number: int) -> dict[str, Any]:
         "reason": match["reason"],
         "item": match["item"],
         "seats": match["seats"],
-        "rounds": [{"round": round, "replies": replies} for round, replies in sorted(rounds.items())],
+        "rounds": [
+            {"round": round, "replies": replies} for round, replies in sorted(rounds.items())
+        ],
         "views": {seat: [as_message(turn) for turn in view.turns] for seat, view in views.items()},
         "scores": {seat.key: by for seat, by in scores.items()},
         "violations": archive.violations(number),

@@ -14,7 +14,15 @@ import click
 from parley.cli.progress_line import EVERY, SOON, say
 from parley.cli.shared_options import as_json, in_format, in_store
 from parley.cli.simulate_advice import advice, rendered, words
-from parley.runs.simulation_assumptions import MOST, Assumed, estimated, refuse, with_models, with_scores, with_seats
+from parley.runs.simulation_assumptions import (
+    MOST,
+    Assumed,
+    estimated,
+    refuse,
+    with_models,
+    with_scores,
+    with_seats,
+)
 
 if TYPE_CHECKING:  # numpy is not waited for by who only asks for help
     from parley.runs.simulated_models import World
@@ -24,7 +32,8 @@ FAR = 20_000  # blocks; hardly anybody pays for more
 
 
 class Aim(NamedTuple):
-    """What is to be reached, and the plans that may get there; the one that plays everything comes first."""
+    """What is to be reached, and the plans that may get there; the one that plays everything comes
+    first."""
 
     kind: str  # half_width, ranking or top
     plans: tuple[str, ...]
@@ -33,24 +42,81 @@ class Aim(NamedTuple):
 
 @click.command()
 @click.argument("run", required=False)
-@click.option("--half-width", type=float, metavar="X", help="How precise, in the units of the scores (RUN: as its task says).")
-@click.option("--abilities", multiple=True, metavar="A,B,…", help="Every model's mean score; repeat it for a second role.")
-@click.option("--models", type=click.IntRange(2, MOST), metavar="N", help="Or so many models, evenly spread …")
+@click.option(
+    "--half-width",
+    type=float,
+    metavar="X",
+    help="How precise, in the units of the scores (RUN: as its task says).",
+)
+@click.option(
+    "--abilities",
+    multiple=True,
+    metavar="A,B,…",
+    help="Every model's mean score; repeat it for a second role.",
+)
+@click.option(
+    "--models", type=click.IntRange(2, MOST), metavar="N", help="Or so many models, evenly spread …"
+)
 @click.option("--best", type=float, metavar="X", help="… from this ability …")
 @click.option("--worst", type=float, metavar="X", help="… to this one.")
-@click.option("--top", type=click.IntRange(1), metavar="K", help="Also what it takes to know only the first K.")
-@click.option("--range", "bounds", metavar="LOW,HIGH", help="Between which scores lie (default: 1,10).")
 @click.option(
-    "--noise", metavar="ITEM,MODEL_ITEM,MATCH", help="Standard deviations (default: 0.5,0.4,1 for 1,10; 8,8,18 for 0,100)."
+    "--top",
+    type=click.IntRange(1),
+    metavar="K",
+    help="Also what it takes to know only the first K.",
 )
-@click.option("--step", type=float, metavar="X", help="What scores are rounded to, 0: nothing (default: 1).")
-@click.option("--seats", type=click.IntRange(1, 2), metavar="1|2", help="Contestants in a match (default: 2).")
-@click.option("--roles", type=click.IntRange(1, 2), metavar="1|2", help="Roles that they sit in (default: as many as seats).")
-@click.option("--alpha", type=float, default=0.05, show_default=True, metavar="X", help="The chance that any of it is wrong.")
-@click.option("--runs", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many runs are simulated.")
-@click.option("--max-blocks", type=click.IntRange(1, 10**6), default=FAR, show_default=True, help="Where a run gives up.")
-@click.option("--usd-per-match", type=float, metavar="X", help="What a match costs (default: unknown).")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Where all chance comes from.")
+@click.option(
+    "--range", "bounds", metavar="LOW,HIGH", help="Between which scores lie (default: 1,10)."
+)
+@click.option(
+    "--noise",
+    metavar="ITEM,MODEL_ITEM,MATCH",
+    help="Standard deviations (default: 0.5,0.4,1 for 1,10; 8,8,18 for 0,100).",
+)
+@click.option(
+    "--step", type=float, metavar="X", help="What scores are rounded to, 0: nothing (default: 1)."
+)
+@click.option(
+    "--seats", type=click.IntRange(1, 2), metavar="1|2", help="Contestants in a match (default: 2)."
+)
+@click.option(
+    "--roles",
+    type=click.IntRange(1, 2),
+    metavar="1|2",
+    help="Roles that they sit in (default: as many as seats).",
+)
+@click.option(
+    "--alpha",
+    type=float,
+    default=0.05,
+    show_default=True,
+    metavar="X",
+    help="The chance that any of it is wrong.",
+)
+@click.option(
+    "--runs",
+    type=click.IntRange(1, 10_000),
+    default=20,
+    show_default=True,
+    help="How many runs are simulated.",
+)
+@click.option(
+    "--max-blocks",
+    type=click.IntRange(1, 10**6),
+    default=FAR,
+    show_default=True,
+    help="Where a run gives up.",
+)
+@click.option(
+    "--usd-per-match", type=float, metavar="X", help="What a match costs (default: unknown)."
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Where all chance comes from.",
+)
 @in_store
 @in_format
 @as_json
@@ -76,16 +142,18 @@ def command(
     form: str,
     as_json: bool,
 ) -> None:
-    """Simulate how many matches each plan needs for a wanted precision or ranking; no model is called.
+    """Simulate how many matches each plan needs for a wanted precision or ranking; no model is
+    called.
 
-    Abilities and noise are assumed, or estimated from RUN, a run in the store; options override what it says.
+    Abilities and noise are assumed, or estimated from RUN, a run in the store; options override
+    what it says.
 
     \b
     parley simulate --abilities 9,8.8,8.7,8.5 --half-width 0.25
     parley simulate --models 10 --best 9 --worst 8.5 --half-width 0.25 --top 3 --usd-per-match 0.02
     parley simulate --abilities 70,60,55 --range 0,100 --seats 1 --half-width 5     (every model plays alone)
     parley simulate last
-    """
+    """  # noqa: E501
     found = Assumed() if run is None else estimated(run, store, seats)
     assumed = with_scores(found, bounds, step, noise)
     assumed = with_models(assumed, abilities, models, best, worst)
@@ -102,7 +170,9 @@ def command(
     click.echo(rendered(data, form))
 
 
-def simulated(assumed: Assumed, top: int | None, runs: int, rules: dict[str, Any]) -> dict[str, Any]:
+def simulated(
+    assumed: Assumed, top: int | None, runs: int, rules: dict[str, Any]
+) -> dict[str, Any]:
     """What `--json` prints (schema parley.simulation/1)."""
     import numpy as np
 
@@ -111,7 +181,9 @@ def simulated(assumed: Assumed, top: int | None, runs: int, rules: dict[str, Any
 
     make = alike if assumed.fitted else World
     noise, epsilon = assumed.noise or (0.0, 0.0, 0.0), assumed.half_width or 0.0
-    world = make(np.array(assumed.means), assumed.low, assumed.high, *noise, assumed.step, assumed.seats)
+    world = make(
+        np.array(assumed.means), assumed.low, assumed.high, *noise, assumed.step, assumed.seats
+    )
     results, watch = [], Watch(runs)
     for at, aim in enumerate(aims(assumed, top)):
         rows: list[dict[str, Any]] = []
@@ -129,7 +201,9 @@ def simulated(assumed: Assumed, top: int | None, runs: int, rules: dict[str, Any
             if aim.kind == "half_width":
                 trials = stable(world, design, epsilon=epsilon, **common)
             else:
-                trials = ranked(world, design, epsilon=epsilon, racing=plan == "race", top=aim.top, **common)
+                trials = ranked(
+                    world, design, epsilon=epsilon, racing=plan == "race", top=aim.top, **common
+                )
             rows.append(row(aim, plan, trials, rules["usd_per_match"]))
         results += [{**each, "ratio": ratio(each, rows[0])} for each in rows]
     return {
@@ -144,7 +218,11 @@ def aims(assumed: Assumed, top: int | None) -> list[Aim]:
     """What is simulated. Who plays alone meets nobody, so that all plans but a race are one."""
     plain = ("each",) if assumed.seats == 1 else ("round_robin", "cycles")
     found = [Aim("half_width", plain), Aim("ranking", (*plain, "race"))]
-    return [*found, Aim("top", (*plain, "race"), top)] if top is not None and top < assumed.models else found
+    return (
+        [*found, Aim("top", (*plain, "race"), top)]
+        if top is not None and top < assumed.models
+        else found
+    )
 
 
 class Watch:
@@ -165,8 +243,14 @@ class Watch:
 
 def row(aim: Aim, plan: str, trials: Sequence[Trial], usd: float | None) -> dict[str, Any]:
     """What simulated runs of a plan took; null where they were not decided, or money is unknown."""
-    mean = fmean(trial.matches for trial in trials) if all(trial.decided for trial in trials) else None
-    matches = {"median": point(trials, 0.5, "matches"), "p90": point(trials, 0.9, "matches"), "mean": mean}
+    mean = (
+        fmean(trial.matches for trial in trials) if all(trial.decided for trial in trials) else None
+    )
+    matches = {
+        "median": point(trials, 0.5, "matches"),
+        "p90": point(trials, 0.9, "matches"),
+        "mean": mean,
+    }
     return {
         "aim": aim.kind,
         "top": aim.top,
@@ -176,8 +260,12 @@ def row(aim: Aim, plan: str, trials: Sequence[Trial], usd: float | None) -> dict
         "wrong": fmean(trial.wrong for trial in trials),
         "blocks": {"median": point(trials, 0.5, "blocks"), "p90": point(trials, 0.9, "blocks")},
         "matches": matches,
-        "usd": {name: None if usd is None or value is None else usd * value for name, value in matches.items()},
-        "given_up": min((trial.matches for trial in trials if not trial.decided), default=None),  # after so many matches
+        "usd": {
+            name: None if usd is None or value is None else usd * value
+            for name, value in matches.items()
+        },
+        # after so many matches
+        "given_up": min((trial.matches for trial in trials if not trial.decided), default=None),
     }
 
 

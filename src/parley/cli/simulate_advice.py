@@ -15,7 +15,11 @@ FEW = 6  # models
 
 def words(kind: str, top: int | None, epsilon: float) -> str:
     """An aim as tables name it."""
-    return {"half_width": f"half-width {epsilon:g}", "ranking": "full ranking", "top": f"top {top}"}[kind]
+    return {
+        "half_width": f"half-width {epsilon:g}",
+        "ranking": "full ranking",
+        "top": f"top {top}",
+    }[kind]
 
 
 def advice(results: Sequence[dict[str, Any]], assumed: Assumed, most: int) -> str:
@@ -23,17 +27,35 @@ def advice(results: Sequence[dict[str, Any]], assumed: Assumed, most: int) -> st
     said = []
     for aim in dict.fromkeys(each["aim"] for each in results):
         rows = [each for each in results if each["aim"] == aim]
-        best = rows[-1] if aim != "half_width" else min(rows, key=lambda each: each["matches"]["mean"] or math.inf)
+        best = (
+            rows[-1]
+            if aim != "half_width"
+            else min(rows, key=lambda each: each["matches"]["mean"] or math.inf)
+        )
         what = words(aim, best["top"], assumed.half_width or 0.0)
-        what = what.replace("half-width", "a half-width of") if aim == "half_width" else f"the {what}"
+        what = (
+            what.replace("half-width", "a half-width of") if aim == "half_width" else f"the {what}"
+        )
         if best["matches"]["mean"] is None:
-            said.append(f"{what} is not sure within {most:,} blocks, so raise --max-blocks or --half-width")
+            said.append(
+                f"{what} is not sure within {most:,} blocks, so raise --max-blocks or --half-width"
+            )
             continue
-        about = [] if best["ratio"] in (None, 1) else [f"{best['ratio']:.2f} of the matches of {rows[0]['plan']}"]
+        about = (
+            []
+            if best["ratio"] in (None, 1)
+            else [f"{best['ratio']:.2f} of the matches of {rows[0]['plan']}"]
+        )
         if aim == "ranking" and saves_little(rows):
-            few = "with few models and a full ranking" if assumed.models < FEW else "for the full ranking of these"
+            few = (
+                "with few models and a full ranking"
+                if assumed.models < FEW
+                else "for the full ranking of these"
+            )
             about.append(f"{few} a race saves little over {rows[-2]['plan']}")
-        said.append(f"for {what} play `{flags(best)}`" + (f" ({'; '.join(about)})" if about else ""))
+        said.append(
+            f"for {what} play `{flags(best)}`" + (f" ({'; '.join(about)})" if about else "")
+        )
     return ", ".join(said)
 
 
@@ -44,7 +66,8 @@ def flags(row: dict[str, Any]) -> str:
 
 
 def saves_little(rows: Sequence[dict[str, Any]]) -> bool:
-    """Whether the race, which stands last, needs nearly as many matches as the same plan without it."""
+    """Whether the race, which stands last, needs nearly as many matches as the same plan without
+    it."""
     race, plain = rows[-1]["matches"]["mean"], rows[-2]["matches"]["mean"]
     return race is not None and plain is not None and race > LITTLE * plain
 
@@ -62,10 +85,33 @@ def rendered(data: dict[str, Any], form: str) -> str:
     for each in data["results"]:
         blocks, matches, usd, bound = each["blocks"], each["matches"], each["usd"], each["given_up"]
         cells = [count(blocks["median"], most), count(blocks["p90"], most)]
-        cells += [count(matches["median"], bound), count(matches["p90"], bound), number(usd["median"]), number(usd["p90"])]
-        cells += [f"{each['decided']:.0%}", f"{each['wrong']:.0%}", number(each["ratio"]), str(each["runs"])]
+        cells += [
+            count(matches["median"], bound),
+            count(matches["p90"], bound),
+            number(usd["median"]),
+            number(usd["p90"]),
+        ]
+        cells += [
+            f"{each['decided']:.0%}",
+            f"{each['wrong']:.0%}",
+            number(each["ratio"]),
+            str(each["runs"]),
+        ]
         lines.append([words(each["aim"], each["top"], epsilon), each["plan"], *cells])
-    header = ["aim", "plan", "blocks", "90%", "matches", "90%", "usd", "90%", "decided", "wrong", "ratio", "runs"]
+    header = [
+        "aim",
+        "plan",
+        "blocks",
+        "90%",
+        "matches",
+        "90%",
+        "usd",
+        "90%",
+        "decided",
+        "wrong",
+        "ratio",
+        "runs",
+    ]
     return Table(header, lines, left=2, note="\n".join(notes(data))).render(form)
 
 
@@ -78,7 +124,10 @@ def plain(data: dict[str, Any]) -> Table:
         if (what, name) != ("blocks", "mean")
     ]
     single = ("aim", "top", "plan", "runs", "decided", "wrong", "ratio")
-    rows = [[*(each[name] for name in single), *(each[what][name] for what, name in names)] for each in data["results"]]
+    rows = [
+        [*(each[name] for name in single), *(each[what][name] for what, name in names)]
+        for each in data["results"]
+    ]
     header = [*single, *(f"{what}_{name}" for what, name in names)]
     return Table(header, [["" if value is None else str(value) for value in line] for line in rows])
 
@@ -89,16 +138,23 @@ def notes(data: dict[str, Any]) -> list[str]:
     noise, (low, high), step = assumed["noise"], assumed["range"], assumed["step"]
     source = f"estimated from {assumed['run']}" if assumed["run"] else "assumed"
     seats = (
-        "alone in a match" if assumed["seats"] == 1 else f"2 in a match, {assumed['roles']} role{'s' * (assumed['roles'] > 1)}"
+        "alone in a match"
+        if assumed["seats"] == 1
+        else f"2 in a match, {assumed['roles']} role{'s' * (assumed['roles'] > 1)}"
     )
     said = [
-        f"median and 90% point of {data['results'][0]['runs']} simulated runs, for new items, alpha {assumed['alpha']:g}; "
-        f"wrong: something that a run said was not so; ratio: mean matches, {first} = 1",
-        f"ranking: every two models are told apart, or known to lie less than {assumed['half_width']:g} apart; "
+        f"median and 90% point of {data['results'][0]['runs']} simulated runs, for new items, "
+        f"alpha {assumed['alpha']:g}; wrong: something that a run said was not so; ratio: mean "
+        f"matches, {first} = 1",
+        f"ranking: every two models are told apart, or known to lie less than "
+        f"{assumed['half_width']:g} apart; "
         "only a race stops by it, other plans stand for comparison",
         f"{source}: {assumed['models']} models, {seats}; scores {low:g} to {high:g}"
         + (f" in steps of {step:g}" if step else "")
-        + f"; noise {noise['item']:.3g} by item, {noise['model_item']:.3g} by model × item, {noise['match']:.3g} by match",
+        + (
+            f"; noise {noise['item']:.3g} by item, {noise['model_item']:.3g} by model × item, "
+            f"{noise['match']:.3g} by match"
+        ),
         *mean_scores(assumed["means"]),
         *assumed["remarks"],
     ]

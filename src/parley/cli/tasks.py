@@ -43,25 +43,48 @@ def lines(facts: Mapping[str, Any]) -> Iterator[str]:
     """A task in words, from its plain data."""
     for name, role in facts["roles"].items():
         seats = "1 seat" if role["seats"] == "1" else f"{role['seats']} seats"
-        yield f"role {name}: {seats}" + ", an instrument" * role["instrument"] + ", optional" * role["optional"]
-    for name, param in facts["params"].items():
-        usual = ",".join(map(str, param["default"])) if isinstance(param["default"], tuple) else param["default"]
-        default = f"default {usual}" if usual is not None else "no default"
-        yield f"--set {name}=…  ({param['type']}, {default})" + (f": {param['meaning']}" if param["meaning"] else "")
-    for metric in facts["metrics"]:
-        unit, whose = f" {metric['unit']}" if metric["unit"] else "", " and ".join(metric["roles"]) or "every contestant"
         yield (
-            f"metric {metric['name']}, of {whose}: {metric['low']:g} to {metric['high']:g}{unit}, {metric['better']} is better, "
-            f"a half-width of {metric['epsilon']:g} matters" + ", given by judges" * metric["judged"]
+            f"role {name}: {seats}"
+            + ", an instrument" * role["instrument"]
+            + ", optional" * role["optional"]
+        )
+    for name, param in facts["params"].items():
+        usual = (
+            ",".join(map(str, param["default"]))
+            if isinstance(param["default"], tuple)
+            else param["default"]
+        )
+        default = f"default {usual}" if usual is not None else "no default"
+        yield f"--set {name}=…  ({param['type']}, {default})" + (
+            f": {param['meaning']}" if param["meaning"] else ""
+        )
+    for metric in facts["metrics"]:
+        unit, whose = (
+            f" {metric['unit']}" if metric["unit"] else "",
+            " and ".join(metric["roles"]) or "every contestant",
+        )
+        yield (
+            f"metric {metric['name']}, of {whose}: {metric['low']:g} to {metric['high']:g}{unit}, "
+            f"{metric['better']} is better, a half-width of {metric['epsilon']:g} matters"
+            + ", given by judges"
+            * metric["judged"]
         )
     for name, about in facts["bots"].items():
-        options = ", ".join(f"{option}={usual}" for option, usual in facts["bot_options"][name].items())
-        yield f"{name}: {about}" + (f" (-M ALIAS.{options.replace(', ', ', -M ALIAS.')})" if options else "")
+        options = ", ".join(
+            f"{option}={usual}" for option, usual in facts["bot_options"][name].items()
+        )
+        yield f"{name}: {about}" + (
+            f" (-M ALIAS.{options.replace(', ', ', -M ALIAS.')})" if options else ""
+        )
     for address, text in facts["texts"].items():
-        yield f"\nprompt {address}{' (not heard with the defaults)' * (address in facts['unsaid'])}:"
+        yield (
+            f"\nprompt {address}{' (not heard with the defaults)' * (address in facts['unsaid'])}:"
+        )
         yield "  " + text.replace("\n", "\n  ")
         for name in facts["prompts"][address]:
-            yield f"    {{{name}}}" + (f": {facts['meanings'][name]}" if facts["meanings"][name] else "")
+            yield f"    {{{name}}}" + (
+                f": {facts['meanings'][name]}" if facts["meanings"][name] else ""
+            )
 
 
 def kind_of(hint: Any) -> str:
@@ -98,8 +121,12 @@ def described(task: type[Task]) -> dict[str, Any]:
     try:
         usual = task.configured({})
         metrics = [asdict(metric) for metric in usual.metrics(least_seats(task))]
-        unsaid = unused_prompts(usual, {name: role.least for name, role in task.roles.items()}, "on_error")
-    except Exception:  # a parameter without a default: ranges are known once it is set; the rest shows when it is played
+        unsaid = unused_prompts(
+            usual, {name: role.least for name, role in task.roles.items()}, "on_error"
+        )
+    # a parameter without a default: ranges are known once it is set; the rest shows when it is
+    # played
+    except Exception:
         metrics, unsaid = [], frozenset[str]()
     return {
         "roles": {
@@ -113,7 +140,10 @@ def described(task: type[Task]) -> dict[str, Any]:
         "params": params,
         "metrics": metrics,
         "prompts": {f"{task.name}.{name}": prompt.variables for name, prompt in prompts.items()},
-        "meanings": {name: meanings.get(name, "") for name in sorted({each for p in prompts.values() for each in p.variables})},
+        "meanings": {
+            name: meanings.get(name, "")
+            for name in sorted({each for p in prompts.values() for each in p.variables})
+        },
         "texts": {f"{task.name}.{name}": prompt.text for name, prompt in prompts.items()},
         "unsaid": [f"{task.name}.{name}" for name in prompts if name in unsaid],
         "bots": {f"bot/{name}": (bot.__doc__ or "").strip() for name, bot in task.bots.items()},
@@ -122,11 +152,16 @@ def described(task: type[Task]) -> dict[str, Any]:
 
 
 def meaning_of(task: type[Task]) -> dict[str, str]:
-    """What parameters and variables stand for: as the task says; what is a field of its items says so itself."""
+    """What parameters and variables stand for: as the task says; what is a field of its items says
+    so itself."""
     items = [] if task.item_type is None else [each.name for each in fields(task.item_type)]
     return {**{name: f"the item's {name}" for name in items}, **task.meanings()}
 
 
 def options_of(bot: Callable[..., Any]) -> dict[str, Any]:
     """A bot's options with their defaults: all that it takes besides what it sees."""
-    return {name: each.default for name, each in list(signature(bot).parameters.items())[1:] if each.default is not each.empty}
+    return {
+        name: each.default
+        for name, each in list(signature(bot).parameters.items())[1:]
+        if each.default is not each.empty
+    }

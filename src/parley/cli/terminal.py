@@ -1,4 +1,5 @@
-"""Words of others on a terminal: nothing in them acts, and every line of them can be told from ours."""
+"""Words of others on a terminal: nothing in them acts, and every line of them can be told from
+ours."""
 
 from __future__ import annotations
 
@@ -14,13 +15,18 @@ WHOLE = re.compile(
 
 
 def visible(text: str) -> str:
-    """A text in which all that steers a terminal, or turns the direction of writing, is a sign that one can see."""
+    """A text in which all that steers a terminal, or turns the direction of writing, is a sign that
+    one can see."""
     return "".join(map(sign, text.replace("\r\n", "\n").replace("\t", "    ")))
 
 
 def sign(character: str) -> str:
     """A character, or what stands for it."""
-    if character == "\n" or character in JOINERS or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+    if (
+        character == "\n"
+        or character in JOINERS
+        or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
+    ):
         return character
     code = ord(character)
     return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else f"<U+{code:04X}>"
@@ -34,7 +40,8 @@ def wrapped(text: str, width: int, before: str = "") -> str:
 
 
 def broken(paragraph: str, room: int) -> list[str]:
-    """One paragraph in lines: between words, between signs that are words by themselves, within a word that is too long."""
+    """One paragraph in lines: between words, between signs that are words by themselves, within a
+    word that is too long."""
     lines, line, taken = [], "", 0
     for word in WHOLE.findall(paragraph):
         if taken + wide(word) > room and line.strip():

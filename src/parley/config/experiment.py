@@ -1,4 +1,5 @@
-"""What is asked for, from the command line, from Python or from a file, and the configuration that it becomes."""
+"""What is asked for, from the command line, from Python or from a file, and the configuration that
+it becomes."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ STANDARDISE = ("on_error", "always")
 
 @dataclass
 class Experiment:
-    """All that a run may be asked for; None where nothing was said, so that a flag can override a file."""
+    """All that a run may be asked for; None where nothing was said, so that a flag can override a
+    file."""
 
     task: str
     params: dict[str, Any] = field(default_factory=dict)
@@ -40,7 +42,8 @@ class Experiment:
     exclude: list[str] = field(default_factory=list)
     prompts: dict[str, str] = field(default_factory=dict)  # address: words
     dataset: str | None = None
-    columns: dict[str, Any] = field(default_factory=dict)  # field of an item: the dataset's column for it
+    # field of an item: the dataset's column for it
+    columns: dict[str, Any] = field(default_factory=dict)
     items: int | None = None
     plan: str | None = None
     adversary: str | None = None
@@ -74,16 +77,26 @@ class Experiment:
                 setattr(self, key, value)
 
     def draw_from(self, dataset: Any) -> None:
-        """Take the items from a dataset: its name, its path, or {path, columns}; None is nothing said."""
+        """Take the items from a dataset: its name, its path, or {path, columns}; None is nothing
+        said."""
         if dataset is None:
             return
         said = dataset if isinstance(dataset, Mapping) else {"path": dataset}
         if "path" not in said or said.keys() - {"path", "columns"}:
-            raise UsageError(f"a dataset is a name, a path, or an object with path and columns; found {', '.join(said)}")
+            raise UsageError(
+                f"a dataset is a name, a path, or an object with path and columns; found "
+                f"{', '.join(said)}"
+            )
         self.dataset, self.columns = str(said["path"]), dict(said.get("columns", {}))
 
-    def enter(self, model: str | Callable[..., Any], alias: str = "", options: Mapping[str, Any] | None = None) -> str:
-        """Take in a model and return its alias: `[ALIAS=]PROVIDER/NAME`, `[ALIAS=]` and a known alias, or a function.
+    def enter(
+        self,
+        model: str | Callable[..., Any],
+        alias: str = "",
+        options: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Take in a model and return its alias: `[ALIAS=]PROVIDER/NAME`, `[ALIAS=]` and a known
+        alias, or a function.
 
         What is entered replaces what the file says under that alias, unless it is the same model.
         """
@@ -92,11 +105,18 @@ class Experiment:
             alias = alias or called
             if self.functions.setdefault(alias, model) is not model:
                 raise UsageError(f"two models are called {alias!r}: give each an alias")
-            model = f"python/{getattr(model, '__module__', '?')}:{getattr(model, '__qualname__', called)}"
+            model = (
+                f"python/{getattr(model, '__module__', '?')}:"
+                f"{getattr(model, '__qualname__', called)}"
+            )
         head, equals, tail = model.partition("=")
         own = bool(equals) and "/" not in head
         model = tail if own else model
-        new = {"model": model} if "/" in model else aliases.entry(model, self.models, self.file, self._entered)
+        new = (
+            {"model": model}
+            if "/" in model
+            else aliases.entry(model, self.models, self.file, self._entered)
+        )
         if alias:
             named(f"x={new['model']}")  # in Python any alias will do; the model must be one
         elif own:
@@ -108,25 +128,40 @@ class Experiment:
         if old is not None and new == {"model": old["model"]}:
             new = old  # named again, and it keeps its options
         if alias in self._entered and old != new:
-            raise UsageError(f"two models are called {alias!r}: give each an alias, like -m a={model} -m b={model}")
+            raise UsageError(
+                f"two models are called {alias!r}: give each an alias, "
+                f"like -m a={model} -m b={model}"
+            )
         self._entered.add(alias)
         self.models[alias] = new
         return alias
 
     def cast(self) -> list[str]:
-        """The contestants: as named, else all models that are not instruments; nobody who is excluded."""
-        serving = {self.adversary, *(alias for panel in self.instruments.values() for alias in panel)}
-        chosen = [alias for alias in self.models if alias not in serving] if self.contestants is None else self.contestants
+        """The contestants: as named, else all models that are not instruments; nobody who is
+        excluded."""
+        serving = {
+            self.adversary,
+            *(alias for panel in self.instruments.values() for alias in panel),
+        }
+        chosen = (
+            [alias for alias in self.models if alias not in serving]
+            if self.contestants is None
+            else self.contestants
+        )
         for alias in self.exclude:
             if alias not in self.models:
                 raise unknown("model to exclude:", alias, self.models)
             if alias in serving:
-                raise UsageError(f"{alias!r} is to be excluded, and sits as an instrument: leave one of the two out")
+                raise UsageError(
+                    f"{alias!r} is to be excluded, and sits as an instrument: "
+                    f"leave one of the two out"
+                )
         chosen = [alias for alias in chosen if alias not in self.exclude]
         for alias in chosen:
             if chosen.count(alias) > 1:
                 raise UsageError(
-                    f"two models are called {alias!r}: give each an alias, like -m a=PROVIDER/NAME -m b=PROVIDER/NAME"
+                    f"two models are called {alias!r}: give each an alias, like -m "
+                    f"a=PROVIDER/NAME -m b=PROVIDER/NAME"
                 )
         return list(chosen)
 
@@ -147,13 +182,18 @@ class Experiment:
         return Config(
             task=self.task,
             params=made.params,
-            models={alias: steadied(self.models[alias]) if made.steady else self.models[alias] for alias in seated},
+            models={
+                alias: steadied(self.models[alias]) if made.steady else self.models[alias]
+                for alias in seated
+            },
             contestants=contestants,
             instruments={role: list(panel) for role, panel in self.instruments.items()},
             excluded=list(dict.fromkeys(self.exclude)),
             plan=plan,
             adversary=self.adversary,
-            repeats=(1 if stop else max(made.repeats, REPEATS.get(plan, 1))) if self.repeats is None else self.repeats,
+            repeats=(1 if stop else max(made.repeats, REPEATS.get(plan, 1)))
+            if self.repeats is None
+            else self.repeats,
             seed=self.seed or 0,
             standardise="always" if standardise == "always" else "on_error",
             prompts=dict(self.prompts),
@@ -182,40 +222,60 @@ class Experiment:
         given = [flag for flag, value in said.items() if value is not None]
         if plan == "race":
             if self.until_stable:
-                raise UsageError("a race stops by itself when its ranking is decided: leave --until-stable out, or the race")
+                raise UsageError(
+                    "a race stops by itself when its ranking is decided: "
+                    "leave --until-stable out, or the race"
+                )
         elif self.top is not None:
             raise UsageError("--top K is the aim of a race: add --plan race")
         elif not self.until_stable and not self.stopping:
             if given:
                 flags = ", ".join(given)
-                raise UsageError(f"{flags}: only for runs that look at what was played: add --until-stable or --plan race")
+                raise UsageError(
+                    f"{flags}: only for runs that look at what was played: "
+                    f"add --until-stable or --plan race"
+                )
             return None
         if self.repeats is not None and not on_items:
-            raise UsageError("--repeats says how often everything is played, but this run stops by itself: use --max-blocks N")
+            raise UsageError(
+                "--repeats says how often everything is played, but this run stops by itself: "
+                "use --max-blocks N"
+            )
         target = self.target or ("these_items" if on_items and plan != "race" else "new_items")
         if target not in TARGETS:
             raise unknown("target", target, TARGETS)
         alpha = 0.05 if self.alpha is None else self.alpha
-        return Stop(self.half_width, alpha, "these_items" if target == "these_items" else "new_items", self.top)
+        return Stop(
+            self.half_width,
+            alpha,
+            "these_items" if target == "these_items" else "new_items",
+            self.top,
+        )
 
     def prepared(self, keyless: bool = False) -> Prepared:
-        """The run, found to be playable before anything is paid; `keyless`: it is only looked at, and needs no keys."""
+        """The run, found to be playable before anything is paid; `keyless`: it is only looked at,
+        and needs no keys."""
         made = self.made or task_class(self.task).configured(self.params)
         items = self.given
         if items is None and self.dataset is not None and REFERENCE.search(self.dataset):
-            items = items_from(expanded(self.dataset), kind_of(type(made)), self.columns)  # what is stored keeps the reference
+            # what is stored keeps the reference
+            items = items_from(expanded(self.dataset), kind_of(type(made)), self.columns)
         config = self.config(made)
         try:
             refuse_secrets(config)
         except TypeError as wrong:
-            raise UsageError(f"the configuration holds a value that cannot be stored: {wrong}") from None
+            raise UsageError(
+                f"the configuration holds a value that cannot be stored: {wrong}"
+            ) from None
         return prepare(config, task=made, items=items, functions=self.functions, keyless=keyless)
 
 
 def steadied(model: aliases.Entry) -> aliases.Entry:
     """A model that is asked at temperature 0, if it has one and nothing else is said."""
     family = str(model["model"]).partition("/")[0]
-    takes = providers.known(family) and "temperature" in getattr(providers.class_of(family), "__dataclass_fields__", {})
+    takes = providers.known(family) and "temperature" in getattr(
+        providers.class_of(family), "__dataclass_fields__", {}
+    )
     return {"temperature": 0, **model} if takes else model
 
 
@@ -223,7 +283,10 @@ def kept_apart(sandbox: str | None, unsafe: bool = False) -> str | None:
     """A sandbox that isolates; to do without one takes more words than this."""
     if unsafe:
         if sandbox is not None:
-            raise UsageError(f"sandbox {sandbox} isolates, unsafe-run-code-without-isolation does not: give one of the two")
+            raise UsageError(
+                f"sandbox {sandbox} isolates, unsafe-run-code-without-isolation does not: "
+                f"give one of the two"
+            )
         return "none"
     if sandbox is not None and sandbox not in ISOLATING:
         raise unknown("sandbox", str(sandbox), ISOLATING)

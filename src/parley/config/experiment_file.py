@@ -21,8 +21,8 @@ from parley.rules.task import Task
 
 OTHERS = {"suite": "suites of experiments"}
 DRAWN = (  # ${NAME} is taken on reading
-    "items", "repeats", "seats", "seed", "concurrency", "plan", "standardise", "name", "store", "set", "stop", "budget",
-    "sandbox",
+    "items", "repeats", "seats", "seed", "concurrency", "plan", "standardise", "name", "store",
+    "set", "stop", "budget", "sandbox",
 )  # fmt: skip
 
 
@@ -44,19 +44,29 @@ def from_file(path: str) -> Experiment:
                 file.data[key] = drawn(file.data[key], aliases.schema()["properties"][key])
     file.check(aliases.schema())
     data = file.data
-    reference = aliases.beside(file, data["task"]) if re.search(r"\.(py(:\w+)?|ya?ml)$", data["task"]) else data["task"]
+    reference = (
+        aliases.beside(file, data["task"])
+        if re.search(r"\.(py(:\w+)?|ya?ml)$", data["task"])
+        else data["task"]
+    )
     with file.at("task"):
         task = task_class(reference)
     found = Experiment(reference, params_in(file, task), file=file)
     if "models" in data:
         found.models = aliases.entries(file, "models")
     if "contestants" in data:
-        found.contestants = [placed(found, alias, "contestants", n) for n, alias in enumerate(data["contestants"])]
-    found.exclude = [placed(found, alias, "exclude", n) for n, alias in enumerate(data.get("exclude", []))]
+        found.contestants = [
+            placed(found, alias, "contestants", n) for n, alias in enumerate(data["contestants"])
+        ]
+    found.exclude = [
+        placed(found, alias, "exclude", n) for n, alias in enumerate(data.get("exclude", []))
+    ]
     roles = [name for name, role in task.roles.items() if role.instrument]
     for role, panel in data.get("instruments", {}).items():
         if role not in roles:
-            raise file.fault(("instruments", role), str(unknown(f"instrument role of {task.name}:", role, roles)))
+            raise file.fault(
+                ("instruments", role), str(unknown(f"instrument role of {task.name}:", role, roles))
+            )
         panel = [panel] if isinstance(panel, str) else panel
         found.instruments[role] = [placed(found, alias, "instruments", role) for alias in panel]
     if "adversary" in data:
@@ -68,7 +78,9 @@ def from_file(path: str) -> Experiment:
     if "plan" in data and data["plan"] not in PLANS:
         raise file.fault(("plan",), str(unknown("plan", data["plan"], PLANS)))
     if "stop" in data:
-        counts = {key: int(value) for key, value in data["stop"].items() if key in ("top", "max_blocks")}
+        counts = {
+            key: int(value) for key, value in data["stop"].items() if key in ("top", "max_blocks")
+        }
         found.override(stopping=True, **{**data["stop"], **counts})
     budget = data.get("budget", {})
     found.override(budget_usd=budget.get("usd"), max_calls=budget.get("calls"))
@@ -79,7 +91,9 @@ def from_file(path: str) -> Experiment:
             found.dataset = aliases.beside(file, str(found.dataset))
     for key in ("items", "repeats", "seats", "seed", "concurrency"):
         found.override(**{key: int(data[key]) if key in data else None})
-    found.override(**{key: data.get(key) for key in ("plan", "standardise", "name", "store", "sandbox")})
+    found.override(
+        **{key: data.get(key) for key in ("plan", "standardise", "name", "store", "sandbox")}
+    )
     return found
 
 
@@ -87,9 +101,14 @@ def refuse_later(file: Marked) -> None:
     """Say what belongs to later versions, and never just leave it out."""
     kind = file.data.get("kind")
     if isinstance(kind, str) and kind in OTHERS:
-        raise file.fault(("kind",), f"this version has no {OTHERS[kind]} yet; wanted kind: experiment, found kind: {kind}")
+        raise file.fault(
+            ("kind",),
+            f"this version has no {OTHERS[kind]} yet; wanted kind: experiment, found kind: {kind}",
+        )
     if "kind" not in file.data and file.data.keys() & {"writer", "editor", "rubric"}:
-        raise file.fault((), "kind is missing: wanted kind: task, which this looks like, or kind: experiment")
+        raise file.fault(
+            (), "kind is missing: wanted kind: task, which this looks like, or kind: experiment"
+        )
     if "kind" in file.data and kind != "experiment":
         raise file.fault(("kind",), f"wanted kind: experiment or kind: task, found {shown(kind)}")
 
@@ -102,7 +121,10 @@ def params_in(file: Marked, task: type[Task]) -> dict[str, Any]:
     for key, value in params.items():
         with file.at("set", key):
             typed(hints, names, {key: value}, "parameter of", task.name)
-    if all(each.name in params or each.default is not MISSING or each.default_factory is not MISSING for each in own):
+    if all(
+        each.name in params or each.default is not MISSING or each.default_factory is not MISSING
+        for each in own
+    ):
         with file.at("set"):
             task.configured(params)
     return dict(params)

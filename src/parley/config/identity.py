@@ -18,7 +18,10 @@ from parley.store.config import FREE, Config, digest
 
 
 def identity(
-    task: Task, seats: Mapping[str, int], prompts: Mapping[str, Prompt], items: Sequence[tuple[str, bytes]] = ()
+    task: Task,
+    seats: Mapping[str, int],
+    prompts: Mapping[str, Prompt],
+    items: Sequence[tuple[str, bytes]] = (),
 ) -> dict[str, Any]:
     """What a record depends on besides the configuration: the rule, the prompts, the program.
 
@@ -27,46 +30,76 @@ def identity(
     return {
         "parley": __version__,
         "python": platform.python_version(),
-        "mends": version("json-repair"),  # what broken JSON is mended with: a record without it was read without mending
+        # what broken JSON is mended with: a record without it was read without mending
+        "mends": version("json-repair"),
         "task": task.name,
         "version": task.version,
         **({"runs_code": True} if task.runs_code else {}),
         "rule": rule_digest(type(task)),
-        "roles": {name: "instrument" if role.instrument else "contestant" for name, role in task.roles.items()},
+        "roles": {
+            name: "instrument" if role.instrument else "contestant"
+            for name, role in task.roles.items()
+        },
         "seats": dict(seats),
         "metrics": [described(metric) for metric in task.metrics(seats)],
         **({"basis": dict(basis)} if (basis := task.basis()) else {}),
         "items": f"{len(items)}@{digest(repr(items))[:8]}" if items else None,
         "texts": {f"{task.name}.{name}": prompt.text for name, prompt in sorted(prompts.items())},
-        "prompts": {f"{task.name}.{name}": digest(prompt.text) for name, prompt in sorted(prompts.items())},
+        "prompts": {
+            f"{task.name}.{name}": digest(prompt.text) for name, prompt in sorted(prompts.items())
+        },
     }
 
 
 def described(metric: Metric) -> dict[str, Any]:
-    """A metric as a record keeps it: without the guess at its spread, and without what it does not use."""
+    """A metric as a record keeps it: without the guess at its spread, and without what it does not
+    use."""
     facts = {name: value for name, value in asdict(metric).items() if name != "spread"}
     usual = {"round": None, "judged": False, "digits": 2}
-    return {name: value for name, value in facts.items() if name not in usual or value != usual[name]}
+    return {
+        name: value for name, value in facts.items() if name not in usual or value != usual[name]
+    }
 
 
 def refuse_changes(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> None:
     """A record is only continued under the rule and prompts that it was begun with."""
-    changed = [f"task {old['task']} (version {old['version']}, now {new['version']})"] if old["version"] != new["version"] else []
+    changed = (
+        [f"task {old['task']} (version {old['version']}, now {new['version']})"]
+        if old["version"] != new["version"]
+        else []
+    )
     then, now = old["prompts"], new["prompts"]
     then_on, now_on = old.get("basis", {}), new.get("basis", {})
-    changed += [f"{name} ({then_on.get(name)}, now {now_on.get(name)})" for name in now_on if then_on.get(name) != now_on[name]]
-    changed += [f"prompt {address}" for address in sorted({*then, *now}) if then.get(address) != now.get(address)]
+    changed += [
+        f"{name} ({then_on.get(name)}, now {now_on.get(name)})"
+        for name in now_on
+        if then_on.get(name) != now_on[name]
+    ]
+    changed += [
+        f"prompt {address}"
+        for address in sorted({*then, *now})
+        if then.get(address) != now.get(address)
+    ]
     if not changed and old["rule"] and not comparable(old["rule"], new["rule"]):
         raise ReplayError(
-            f"{run} was begun by Parley {old['parley']}, which recorded the rule of {old['task']} in another way: "
-            "it cannot be checked that the rule is the same; finish it with that version, or start a new run"
+            f"{run} was begun by Parley {old['parley']}, "
+            f"which recorded the rule of {old['task']} in another way: "
+            "it cannot be checked that the rule is the same; finish it with that version, "
+            "or start a new run"
         )
     if not changed and old["rule"] and old["rule"] != new["rule"]:
         changed = [f"the rule of {old['task']}"]
     then, now = old.get("works", {}), new.get("works", {})
-    changed += [f"{name} ({then[name]}, now {now.get(name)})" for name in then if then[name] != now.get(name)]
+    changed += [
+        f"{name} ({then[name]}, now {now.get(name)})"
+        for name in then
+        if then[name] != now.get(name)
+    ]
     if changed:
-        raise ReplayError(f"{run} was begun under another {', '.join(changed)}: undo the change, or start a new run")
+        raise ReplayError(
+            f"{run} was begun under another {', '.join(changed)}: undo the change, "
+            f"or start a new run"
+        )
 
 
 def refuse_other(old: Config, new: Config, run: str) -> None:
@@ -83,5 +116,8 @@ def refuse_secrets(config: Config) -> bytes:
     text = config.encoded()
     for secret in secrets():
         if secret.encode() in text:
-            raise UsageError("the configuration holds the value of a secret: write ${NAME} where NAME is its variable")
+            raise UsageError(
+                "the configuration holds the value of a secret: "
+                "write ${NAME} where NAME is its variable"
+            )
     return text

@@ -22,7 +22,9 @@ Entry = dict[str, Any]  # {"model": PROVIDER/NAME, options…}
 @cache
 def schema() -> dict[str, Any]:
     """The published form of an experiment file; models have the same form everywhere."""
-    found: dict[str, Any] = orjson.loads(files("parley.config").joinpath("experiment.schema.json").read_bytes())
+    found: dict[str, Any] = orjson.loads(
+        files("parley.config").joinpath("experiment.schema.json").read_bytes()
+    )
     return found
 
 
@@ -39,7 +41,12 @@ def known() -> dict[str, Entry]:
     models = schema()["properties"]["models"]
     inner = file.data.get("models")
     if "models" in file.data and not (isinstance(inner, dict) and "model" in inner):
-        form = {"type": "object", "additionalProperties": False, "required": ["models"], "properties": {"models": models}}
+        form = {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["models"],
+            "properties": {"models": models},
+        }
         file.check(form)
         return entries(file, "models")
     file.check(models)
@@ -55,7 +62,8 @@ def entries(file: Marked, *under: str) -> dict[str, Entry]:
         family, _, name = model.partition("/")
         if family == "scripted":
             model = f"{family}/{beside(file, name)}"
-        elif family == "hf" and name.startswith("."):  # a folder: what begins otherwise may be the name of a repository
+        # a folder: what begins otherwise may be the name of a repository
+        elif family == "hf" and name.startswith("."):
             folder = beside(file, name)
             model = f"{family}/{folder if Path(folder).is_absolute() else f'./{folder}'}"
         found[alias] = {**options, "model": model}
@@ -67,8 +75,11 @@ def beside(file: Marked, path: str) -> str:
     return path if path.startswith(("~", "${")) else str(file.path.parent / path)
 
 
-def entry(alias: str, own: Mapping[str, Entry], file: Marked | None, typed: Collection[str] = ()) -> Entry:
-    """The model of an alias: one of this run's own, else one of those for all runs. Those that were only `typed` are no hint."""
+def entry(
+    alias: str, own: Mapping[str, Entry], file: Marked | None, typed: Collection[str] = ()
+) -> Entry:
+    """The model of an alias: one of this run's own, else one of those for all runs. Those that were
+    only `typed` are no hint."""
     if alias in own:
         return dict(own[alias])
     shared = known()
@@ -79,6 +90,13 @@ def entry(alias: str, own: Mapping[str, Entry], file: Marked | None, typed: Coll
     looked.append(str(here) if here.exists() else f"{here}, which is not there")
     if providers.known(alias) or alias in kinds():
         what = "a provider" if providers.known(alias) else "a kind of participant"
-        raise UsageError(f"{alias!r} is {what}, and the model's name is missing: write {alias}/NAME")
-    wrong = unknown("alias", alias, {*own, *shared} - {each for each in typed if each not in shared})
-    raise UsageError(f"{wrong}; looked in {' and '.join(looked)}; a model itself is named PROVIDER/NAME, like bot/random")
+        raise UsageError(
+            f"{alias!r} is {what}, and the model's name is missing: write {alias}/NAME"
+        )
+    wrong = unknown(
+        "alias", alias, {*own, *shared} - {each for each in typed if each not in shared}
+    )
+    raise UsageError(
+        f"{wrong}; looked in {' and '.join(looked)}; a model itself is named "
+        f"PROVIDER/NAME, like bot/random"
+    )

@@ -1,4 +1,5 @@
-"""A configuration made playable: everything that can be wrong with it is looked at before the first call."""
+"""A configuration made playable: everything that can be wrong with it is looked at before the first
+call."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ from parley.store.sqlite.reader import Archive
 
 @dataclass(frozen=True)
 class Prepared:
-    """A configuration found to be playable: everything that can be wrong was looked at before the first call."""
+    """A configuration found to be playable: everything that can be wrong was looked at before the
+    first call."""
 
     config: Config
     task: Task
@@ -44,22 +46,28 @@ class Prepared:
     prices: Prices
     works: Mapping[str, Work]
     source: Path | None = None  # of matches that are judged again: the file that has their replies
-    pool: Mapping[str, Any] = field(default_factory=dict)  # all items that could be played on, in the order of choice
+    # all items that could be played on, in the order of choice
+    pool: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def attended(self) -> bool:
         """Whether a person plays: one match at a time then, and the terminal is theirs."""
-        return any(str(options["model"]).startswith("human/") for options in self.config.asked.values())
+        return any(
+            str(options["model"]).startswith("human/") for options in self.config.asked.values()
+        )
 
     def participants(self, keyless: bool = False) -> Iterator[tuple[str, Participant, Limits]]:
-        """Who plays under which alias, and how much at a time; made new, because they belong to the loop that plays.
+        """Who plays under which alias, and how much at a time; made new, because they belong to the
+        loop that plays.
 
         `keyless`: who only lacks a key is left out, and a caution says so.
         """
         for alias, options in self.config.asked.items():
             rest = {name: value for name, value in options.items() if name != "model"}
             model = self.functions.get(alias, options["model"])
-            limits = Limits(*(participants.limit(rest, name, alias) for name in participants.LIMITS))
+            limits = Limits(
+                *(participants.limit(rest, name, alias) for name in participants.LIMITS)
+            )
             try:
                 who = participants.make(model, rest, type(self.task), alias)
             except KeyMissing as wrong:
@@ -82,9 +90,11 @@ def prepare(
     keyless: bool = False,
     recorded: Recorded | None = None,
 ) -> Prepared:
-    """Look at everything that can be wrong before anything is paid; who only reads a run seats nobody, and needs no key.
+    """Look at everything that can be wrong before anything is paid; who only reads a run seats
+    nobody, and needs no key.
 
-    `keyless`: models are looked at, but for what is only wrong for want of a key. `recorded`: matches that are judged again.
+    `keyless`: models are looked at, but for what is only wrong for want of a key. `recorded`:
+    matches that are judged again.
     """
     task = task or task_class(config.task).configured(config.params)
     chosen_prompts(type(task), config.prompts)  # what is wrong with them is told first
@@ -92,7 +102,9 @@ def prepare(
         if alias not in config.models:
             raise unknown("model", alias, config.models)
     if len(set(config.contestants)) != len(config.contestants):
-        raise UsageError("a contestant is named twice: give each an alias, -m a=PROVIDER/NAME -m b=PROVIDER/NAME")
+        raise UsageError(
+            "a contestant is named twice: give each an alias, -m a=PROVIDER/NAME -m b=PROVIDER/NAME"
+        )
     chosen = selected(config, task, items, again=again or recorded is not None)
     config = chosen.config
     plan = (
@@ -109,7 +121,9 @@ def prepare(
             size=config.seats,
             stop=config.stop,
             max_blocks=config.max_blocks,
-            verify=None if config.verify is None else (config.verify.wanted, config.verify.metric, config.verify.theta),
+            verify=None
+            if config.verify is None
+            else (config.verify.wanted, config.verify.metric, config.verify.theta),
             adversary=config.adversary,
         )
     )
@@ -120,10 +134,24 @@ def prepare(
     worded = [] if again else list(about_prompts(type(task), config.prompts, unused))
     prices = prices or prices_for(config.asked)
     # What they answered is on record: who only reads a run needs none.
-    works = works_of(task, config.dataset, list(chosen.items.values())) if seated and not recorded else {}
-    kept = {"prices": prices.keep()} if seated and any(not is_free(model) for model in config.asked.values()) else {}
+    works = (
+        works_of(task, config.dataset, list(chosen.items.values()))
+        if seated and not recorded
+        else {}
+    )
+    kept = (
+        {"prices": prices.keep()}
+        if seated and any(not is_free(model) for model in config.asked.values())
+        else {}
+    )
     read = [*chosen.read, *(f"{name} {work.told}" for name, work in works.items())]
-    found = {"works": {name: work.facts for name, work in works.items()}} if works else recorded.facts if recorded else {}
+    found = (
+        {"works": {name: work.facts for name, work in works.items()}}
+        if works
+        else recorded.facts
+        if recorded
+        else {}
+    )
     prepared = Prepared(
         config,
         task,
@@ -150,24 +178,37 @@ def prepare(
 
 
 def refuse_too_little(config: Config, made: Mapping[str, Participant], prices: Prices) -> None:
-    """A bound in USD that no single call fits in plays nothing: whatever is asked, its reply may be as long as it is allowed."""
+    """A bound in USD that no single call fits in plays nothing: whatever is asked, its reply may be
+    as long as it is allowed."""
     for alias, who in made.items():
         price = prices.of(alias)
-        limit = limit_of(who) or (END if hasattr(getattr(who, "provider", None), "max_tokens") else LONGEST_REPLY)
-        if price is None or config.budget_usd is None or (most := price.most(REQUEST, limit)) <= config.budget_usd:
+        limit = limit_of(who) or (
+            END if hasattr(getattr(who, "provider", None), "max_tokens") else LONGEST_REPLY
+        )
+        if (
+            price is None
+            or config.budget_usd is None
+            or (most := price.most(REQUEST, limit)) <= config.budget_usd
+        ):
             continue
         raise UsageError(
-            f"--budget-usd {config.budget_usd:g} is not enough for one call of {alias}: a reply of {limit:,} tokens may cost "
-            f"{money(most)} USD, which is set aside before it is asked; allow more, or shorter replies: -M {alias}.max_tokens=N"
+            f"--budget-usd {config.budget_usd:g} is not enough for one call of {alias}: a reply of "
+            f"{limit:,} tokens may cost {money(most)} USD, which is set aside before it is "
+            f"asked; allow more, or shorter replies: -M {alias}.max_tokens=N"
         )
 
 
 def with_ends(prepared: Prepared, aliases: Sequence[str]) -> Prepared:
-    """A bound in USD only holds where replies have an end: these models get one, and the person and the record are told."""
-    models = {**prepared.config.models, **{alias: {**prepared.config.models[alias], "max_tokens": END} for alias in aliases}}
+    """A bound in USD only holds where replies have an end: these models get one, and the person and
+    the record are told."""
+    models = {
+        **prepared.config.models,
+        **{alias: {**prepared.config.models[alias], "max_tokens": END} for alias in aliases},
+    }
     notice = (
-        f"a bound in USD needs an end of replies: {', '.join(aliases)} may take {END:,} tokens for one "
-        f"(otherwise: {' '.join(f'-M {alias}.max_tokens=N' for alias in aliases)})"
+        f"a bound in USD needs an end of replies: "
+        f"{', '.join(aliases)} may take {END:,} tokens for one (otherwise: "
+        f"{' '.join(f'-M {alias}.max_tokens=N' for alias in aliases)})"
     )
     config, cautions = replace(prepared.config, models=models), [*prepared.cautions, notice]
     return replace(prepared, config=config, cautions=cautions, prices=prepared.prices)
@@ -178,8 +219,9 @@ def refuse_unpriced(prices: Prices) -> None:
     if unpriced := prices.unknown():
         said = ", ".join(f"{alias} ({prices.model(alias)})" for alias in unpriced)
         raise UsageError(
-            f"a bound in USD needs the price of every model, and {said} has none: write it into {place()} "
-            f"({unpriced[0]}: {{input: USD, output: USD}} per million tokens, or {unpriced[0]}: free), "
+            f"a bound in USD needs the price of every model, and {said} has none: "
+            f"write it into {place()} ({unpriced[0]}: {{input: USD, output: USD}} per million "
+            f"tokens, or {unpriced[0]}: free), "
             "or bound the calls instead: --max-calls N"
         )
 
@@ -197,8 +239,14 @@ def prepare_again(
     """A run's own configuration and items, made playable again; its bounds may be set anew."""
     with Archive(path) as archive:
         config = archive.config if max_blocks is None else bounded(archive, max_blocks)
-        anew: dict[str, Any] = {"budget_usd": budget_usd, "max_calls": max_calls, "concurrency": concurrency}
-        config = replace(config, **{name: value for name, value in anew.items() if value is not None})
+        anew: dict[str, Any] = {
+            "budget_usd": budget_usd,
+            "max_calls": max_calls,
+            "concurrency": concurrency,
+        }
+        config = replace(
+            config, **{name: value for name, value in anew.items() if value is not None}
+        )
         prices = prices_of(archive, PriceList().find) if seated else None
         if prices is not None and config.budget_usd is not None:
             refuse_unpriced(prices)
@@ -221,7 +269,8 @@ def refuse_unknown_past(archive: Archive, prices: Prices) -> None:
     """A bound on all that is spent needs to know what was spent before."""
     if archive.left()[1] is None and total(costs(archive, prices)).usd is None:
         raise UsageError(
-            f"{archive.id} has calls whose tokens the endpoint did not count, or that may have been paid without a reply, "
+            f"{archive.id} has calls whose tokens the endpoint did not count, or that may have "
+            f"been paid without a reply, "
             "so it is not known what was spent: "
             "leave --budget-usd out, or bound the calls instead: --max-calls N"
         )
@@ -232,24 +281,31 @@ def refuse_spent(archive: Archive, prices: Prices, budget_usd: float | None) -> 
     spent = max(archive.left()[1] or 0.0, total(costs(archive, prices)).at_least or 0.0)
     if budget_usd is not None and budget_usd < spent and archive.state != "done":
         raise UsageError(
-            f"--budget-usd {budget_usd:g}: {money(spent)} USD are spent by {archive.id} already, and the bound is on all of it; "
+            f"--budget-usd {budget_usd:g}: {money(spent)} USD are spent by {archive.id} already, "
+            f"and the bound is on all of it; "
             "allow more than that"
         )
 
 
 def bounded(archive: Archive, max_blocks: int) -> Config:
-    """The configuration with another bound on its blocks; what was played cannot be undone by it."""
+    """The configuration with another bound on its blocks; what was played cannot be undone by
+    it."""
     config = archive.config
     if config.stop is None:
-        raise UsageError("--max-blocks is for runs that look at what was played (--until-stable, --plan race)")
+        raise UsageError(
+            "--max-blocks is for runs that look at what was played (--until-stable, --plan race)"
+        )
     if max_blocks < (played := len({match["block"] for match in archive.matches()})):
-        raise UsageError(f"--max-blocks {max_blocks}: {played} blocks are planned or played already")
+        raise UsageError(
+            f"--max-blocks {max_blocks}: {played} blocks are planned or played already"
+        )
     return replace(config, max_blocks=max_blocks)
 
 
 def names_of(config: Config) -> Iterator[str]:
     """The names by which the models of a run could give themselves away."""
-    if config.rejudged is not None:  # what its seats were shown was masked by the names of the run that played it
+    # what its seats were shown was masked by the names of the run that played it
+    if config.rejudged is not None:
         yield from config.rejudged.names
         return
     for options in config.models.values():
@@ -258,8 +314,10 @@ def names_of(config: Config) -> Iterator[str]:
             yield name.rstrip("/").rpartition("/")[2]
 
 
-LONGEST_REPLY, SHORTEST_REPLY = 1024, 256  # tokens that are set aside for a reply at least, at first and later on
-END = 4096  # tokens of a reply at the most, where a bound in USD needs an end and nobody has said one
+# tokens that are set aside for a reply at least, at first and later on
+LONGEST_REPLY, SHORTEST_REPLY = 1024, 256
+# tokens of a reply at the most, where a bound in USD needs an end and nobody has said one
+END = 4096
 TURN, REQUEST = 16, 64  # tokens that a turn and a request may have besides their words
 
 
@@ -271,7 +329,15 @@ def limit_of(participant: Any) -> int | None:
 
 
 def endless(participants: Mapping[str, Any], prices: Prices) -> list[str]:
-    """Models with a price whose replies nothing limits, though it could. What takes no max_tokens goes by experience."""
-    priced = {alias: who for alias, who in participants.items() if (price := prices.of(alias)) and not price.free}
-    takes = {alias: hasattr(getattr(who, "provider", None), "max_tokens") for alias, who in priced.items()}
+    """Models with a price whose replies nothing limits, though it could. What takes no max_tokens
+    goes by experience."""
+    priced = {
+        alias: who
+        for alias, who in participants.items()
+        if (price := prices.of(alias)) and not price.free
+    }
+    takes = {
+        alias: hasattr(getattr(who, "provider", None), "max_tokens")
+        for alias, who in priced.items()
+    }
     return [alias for alias, who in priced.items() if takes[alias] and limit_of(who) is None]

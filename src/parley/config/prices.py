@@ -18,7 +18,8 @@ from parley.participants._registry import kinds, named
 from parley.providers import _registry as providers
 from parley.providers._secrets import expanded, setting
 
-RENAMED = {"grok": "x-ai", "xai": "x-ai"}  # sellers that inspect-ai names otherwise than public lists do
+# sellers that inspect-ai names otherwise than public lists do
+RENAMED = {"grok": "x-ai", "xai": "x-ai"}
 DEAREST = 1e9  # USD per million tokens: what goes beyond is no price
 USD = {"title": "a number of USD per million tokens, 0 or more", "type": "number", "minimum": 0}
 
@@ -27,7 +28,10 @@ FORM = {
     "type": "object",
     "title": "prices as MODEL: {input: USD, output: USD}",
     "additionalProperties": {
-        "title": "{input: USD, cached_input: USD, written_input: USD, output: USD} per million tokens, or free",
+        "title": (
+            "{input: USD, cached_input: USD, written_input: USD, output: "
+            "USD} per million tokens, or free"
+        ),
         "type": "object",
         "required": ["input", "output"],
         "additionalProperties": False,
@@ -37,19 +41,24 @@ FORM = {
 
 
 class PriceList:
-    """Finds prices that no run has recorded: in the user's own file, which is read once, else in the public list."""
+    """Finds prices that no run has recorded: in the user's own file, which is read once, else in
+    the public list."""
 
     @cached_property
     def _own(self) -> dict[str, Price]:
         return own()
 
-    def find(self, alias: str, options: Mapping[str, Any], served: str | None, on: datetime | None) -> Price | None:
-        """The price of a model, by the name under which it was served where that is known; None: unknown."""
+    def find(
+        self, alias: str, options: Mapping[str, Any], served: str | None, on: datetime | None
+    ) -> Price | None:
+        """The price of a model, by the name under which it was served where that is known; None:
+        unknown."""
         family, _, name = str(options.get("model", "")).partition("/")
         for key in (alias, f"{family}/{served}", f"{family}/{name}"):
             if key in self._own:
                 return self._own[key]
-        with suppress(UsageError):  # a provider that cannot be loaded any more is no reason not to show what was played
+        # a provider that cannot be loaded any more is no reason not to show what was played
+        with suppress(UsageError):
             if providers.known(family) and providers.traits(family).unbilled:
                 return NOTHING
         return public(family, served or name, options, on)
@@ -70,7 +79,10 @@ def own() -> dict[str, Price]:
     if not os.environ.get("PARLEY_PRICES") and not place().exists():
         return {}
     file = Marked(place())
-    file.data = {key: {"input": 0, "output": 0} if value == "free" else value for key, value in file.data.items()}
+    file.data = {
+        key: {"input": 0, "output": 0} if value == "free" else value
+        for key, value in file.data.items()
+    }
     file.check(FORM)
     for key in file.data:
         if "/" in key:
@@ -78,9 +90,13 @@ def own() -> dict[str, Price]:
                 named(f"x={key}")
     for key, rates in file.data.items():
         for name, usd in rates.items():
-            if not usd <= DEAREST:  # nan is below nothing and above nothing, so that no schema sees it
+            # nan is below nothing and above nothing, so that no schema sees it
+            if not usd <= DEAREST:
                 raise file.fault((key, name), f"wanted {USD['title']}, found {usd}")
-    return {key: Price.flat(**rates, source=file.path.name, as_of=day(None)) for key, rates in file.data.items()}
+    return {
+        key: Price.flat(**rates, source=file.path.name, as_of=day(None))
+        for key, rates in file.data.items()
+    }
 
 
 def day(moment: datetime | None) -> str:
@@ -89,13 +105,15 @@ def day(moment: datetime | None) -> str:
 
 
 def writes(options: Mapping[str, Any]) -> bool:
-    """Whether prompts are written to a cache, which some charge for: as a model's options say, where they are asked."""
+    """Whether prompts are written to a cache, which some charge for: as a model's options say,
+    where they are asked."""
     asked = str(options.get("cache", True)).lower() not in ("false", "0", "no")
     return asked and str(options["model"]).startswith("anthropic/")
 
 
 def public(family: str, name: str, options: Mapping[str, Any], on: datetime | None) -> Price | None:
-    """The publicly known price of a model, from genai-prices; by its seller, or by the address where it is served."""
+    """The publicly known price of a model, from genai-prices; by its seller, or by the address
+    where it is served."""
     if family in kinds():
         return None
     with suppress(UsageError):  # a reference that leads nowhere is refused where the model is made
@@ -103,10 +121,16 @@ def public(family: str, name: str, options: Mapping[str, Any], on: datetime | No
         seller = traits.seller
         if family == "inspect":  # which passes PROVIDER/NAME on
             family, _, name = name.partition("/")
-            seller = RENAMED.get(family, providers.traits(family).seller if providers.known(family) else family)
+            seller = RENAMED.get(
+                family, providers.traits(family).seller if providers.known(family) else family
+            )
         if seller is None:
             home = traits.home_env
-            address = expanded(str(options.get("base_url") or "")) or (setting(home) if home else "") or ""
+            address = (
+                expanded(str(options.get("base_url") or ""))
+                or (setting(home) if home else "")
+                or ""
+            )
             if not address.startswith("https://"):
                 return None  # a server of one's own
         written = family != "anthropic" or writes({**options, "model": f"{family}/{name}"})
@@ -115,8 +139,11 @@ def public(family: str, name: str, options: Mapping[str, Any], on: datetime | No
 
 
 @cache
-def listed(seller: str | None, address: str, name: str, written: bool, on: datetime | None) -> Price | None:
-    """A price as genai-prices lists it; what is written to a cache may cost more, where prompts are `written` to one."""
+def listed(
+    seller: str | None, address: str, name: str, written: bool, on: datetime | None
+) -> Price | None:
+    """A price as genai-prices lists it; what is written to a cache may cost more, where prompts are
+    `written` to one."""
     try:
         from genai_prices import Usage, calc_price
     except ImportError:
@@ -134,9 +161,19 @@ def listed(seller: str | None, address: str, name: str, written: bool, on: datet
     if input is None or output is None:
         return None
     cached = input if cached is None else cached
-    starts = {tier.start for price in (input, output, cached, kept) for tier in getattr(price, "tiers", ())}
+    starts = {
+        tier.start
+        for price in (input, output, cached, kept)
+        for tier in getattr(price, "tiers", ())
+    }
     rates = [
-        Rate(start, at(input, start), at(cached, start), at(output, start), None if kept is None else at(kept, start))
+        Rate(
+            start,
+            at(input, start),
+            at(cached, start),
+            at(output, start),
+            None if kept is None else at(kept, start),
+        )
         for start in sorted({-1, *starts})
     ]
     return Price(tuple(rates), "public", f"{day(on)}, genai-prices {version('genai-prices')}")
@@ -149,7 +186,8 @@ def at(price: Any, start: int) -> float:
 
 
 def billed(options: Mapping[str, Any], price: Price | None) -> bool:
-    """Whether somebody is likely to send a bill: a price is known, or a key is needed where none is."""
+    """Whether somebody is likely to send a bill: a price is known, or a key is needed where none
+    is."""
     family = str(options["model"]).partition("/")[0]
     if price is not None:
         return not price.free

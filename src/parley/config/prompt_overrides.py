@@ -15,8 +15,11 @@ def unused_prompts(task: Task, seats: Mapping[str, int], standardise: str) -> fr
     return frozenset((*task.unsaid(seats), *(() if standardise == "always" else (FORM.name,))))
 
 
-def chosen_prompts(task: type[Task], replaced: Mapping[str, str], unused: Collection[str] = ()) -> dict[str, Prompt]:
-    """The prompts in use: the task's own, or what the configuration puts in their place; what is not used stays as it is."""
+def chosen_prompts(
+    task: type[Task], replaced: Mapping[str, str], unused: Collection[str] = ()
+) -> dict[str, Prompt]:
+    """The prompts in use: the task's own, or what the configuration puts in their place; what is
+    not used stays as it is."""
     own = task.prompts()
     known = {f"{task.name}.{name}": prompt for name, prompt in own.items()}
     params = [each.name for each in fields(task)]  # type: ignore[arg-type]
@@ -29,11 +32,16 @@ def chosen_prompts(task: type[Task], replaced: Mapping[str, str], unused: Collec
     return own
 
 
-def about_prompts(task: type[Task], replaced: Mapping[str, str], unused: Collection[str]) -> Iterator[str]:
+def about_prompts(
+    task: type[Task], replaced: Mapping[str, str], unused: Collection[str]
+) -> Iterator[str]:
     """What the user should know about the words put in place of a task's own."""
     for name, own in task.prompts().items():
         address = f"{task.name}.{name}"
         if address in replaced and name in unused:
-            yield f"prompt {address} is replaced, but nobody hears it in this configuration: it changes nothing"
+            yield (
+                f"prompt {address} is replaced, but nobody hears it in this configuration: "
+                f"it changes nothing"
+            )
         elif address in replaced and (missing := own.without(Prompt(name, replaced[address]))):
             yield f"prompt {address} is used without {missing}"

@@ -1,4 +1,5 @@
-"""Matches on record that are judged again: what their seats said is taken over as it is, and asked of nobody."""
+"""Matches on record that are judged again: what their seats said is taken over as it is, and asked
+of nobody."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ class Recorded:
     @classmethod
     def of(cls, archive: Archive) -> Recorded:
         """All matches of a run that judges again."""
-        return cls(archive.path, Fixed([spec_of(match) for match in archive.matches()]), works_in(archive))
+        return cls(
+            archive.path, Fixed([spec_of(match) for match in archive.matches()]), works_in(archive)
+        )
 
 
 class Pinned:
@@ -39,7 +42,9 @@ class Pinned:
     privy = False
 
     async def reply(self, view: View) -> Reply:
-        raise RecordEnded(f"round {view.round}, {view.seat}: the match that is judged again had ended here")
+        raise RecordEnded(
+            f"round {view.round}, {view.seat}: the match that is judged again had ended here"
+        )
 
     async def close(self) -> None:
         pass
@@ -49,23 +54,30 @@ def spec_of(match: Mapping[str, Any]) -> MatchSpec:
     """A match as it was planned."""
     seats = {Seat.of(seat): alias for seat, alias in match["seats"].items()}
     idle = frozenset(Seat.of(seat) for seat in match["idle"])
-    return MatchSpec(match["number"], match["block"], match["item"], match["repeat"], match["seed"], seats, idle)
+    return MatchSpec(
+        match["number"], match["block"], match["item"], match["repeat"], match["seed"], seats, idle
+    )
 
 
 def works_in(archive: Archive) -> dict[str, Any]:
-    """What a record says of the works that its matches consulted: the answers are on record, and nobody opens them again."""
+    """What a record says of the works that its matches consulted: the answers are on record, and
+    nobody opens them again."""
     return {"works": archive.identity["works"]} if "works" in archive.identity else {}
 
 
 def taken_over(path: Path, config: Config, plan: Plan) -> Iterator[Inserts]:
-    """What a run that judges again keeps of the one that played: its replies, verdicts and scores, as rows for a new file."""
+    """What a run that judges again keeps of the one that played: its replies, verdicts and scores,
+    as rows for a new file."""
     specs = plan.next([])
     assert config.rejudged is not None
     assert not isinstance(specs, Done)
     with Archive(path) as archive:
         for spec in specs:
             tape = pinned(archive, spec.number, config)
-            effects = [(spec.number, *place, saw, encoded(result)) for place, (saw, result) in tape.effects.items()]
+            effects = [
+                (spec.number, *place, saw, encoded(result))
+                for place, (saw, result) in tape.effects.items()
+            ]
             scores = [
                 (spec.number, seat.key, metric, value, config.rejudged.run)
                 for seat, by in archive.scores_of(spec.number).items()
@@ -78,7 +90,8 @@ def taken_over(path: Path, config: Config, plan: Plan) -> Iterator[Inserts]:
 
 
 def pinned(archive: Archive, number: int, config: Config) -> Tape:
-    """What a match that is judged again has on record: all but the words of those who are asked now."""
+    """What a match that is judged again has on record: all but the words of those who are asked
+    now."""
     tape = Tape()
     for call in archive.calls(number):
         if not config.asks(call.seat.role):

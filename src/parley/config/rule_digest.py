@@ -1,4 +1,5 @@
-"""The digest of a rule: what defines a task, what it inherits, and the rules that it shares with others.
+"""The digest of a rule: what defines a task, what it inherits, and the rules that it shares with
+others.
 
 It covers every module below `parley.tasks` and `parley.rules` that a task imports by its own path,
 directly or through others. Names that come from `parley` itself are the API, which has a version.
@@ -23,7 +24,8 @@ SHARED = ("parley.tasks.", "parley.rules.")
 
 
 def rule_digest(task: type[Task]) -> str:
-    """The digest of a task's rule, with its scheme; empty where the rule has no source to compare with later."""
+    """The digest of a task's rule, with its scheme; empty where the rule has no source to compare
+    with later."""
     if not (own := task.definition or source_of(task)):
         return ""
     classes = [each for each in task.__mro__[1:] if each is not Task and not is_standard(each)]
@@ -33,7 +35,9 @@ def rule_digest(task: type[Task]) -> str:
 
 def comparable(one: str, other: str) -> bool:
     """Whether two digests were made in the same way, so that a difference means another rule."""
-    return one == other or (":" in one and ":" in other and one.partition(":")[0] == other.partition(":")[0])
+    return one == other or (
+        ":" in one and ":" in other and one.partition(":")[0] == other.partition(":")[0]
+    )
 
 
 def is_standard(kind: type) -> bool:
@@ -42,7 +46,8 @@ def is_standard(kind: type) -> bool:
 
 
 def with_shared(sources: Iterable[str]) -> set[str]:
-    """Sources without import lines, each once, with those of the shared modules that they import."""
+    """Sources without import lines, each once, with those of the shared modules that they
+    import."""
     found, seen, waiting = set[str](), set[str](), [source for source in sources if source]
     while waiting:
         source = waiting.pop()
@@ -83,7 +88,9 @@ def module_source(name: str) -> str:
 def source_of(task: type) -> str:
     """The file of a class, without what only its parts need; nothing if it has no file."""
     try:
-        return without_parts(without_comments(Path(inspect.getfile(task)).read_bytes()), task.__name__)
+        return without_parts(
+            without_comments(Path(inspect.getfile(task)).read_bytes()), task.__name__
+        )
     except (TypeError, OSError):
         return ""
 
@@ -92,7 +99,9 @@ def without_comments(source: bytes) -> str:
     """A source without comments and docstrings."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node):
+        if isinstance(
+            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        ) and ast.get_docstring(node):
             node.body = node.body[1:] or [ast.Pass()]
     return ast.unparse(tree)
 
@@ -106,16 +115,26 @@ def without_imports(source: str) -> str:
     for node in ast.walk(tree):
         for field in ("body", "orelse", "finalbody"):
             block = getattr(node, field, None)
-            if isinstance(block, list) and any(isinstance(each, ast.Import | ast.ImportFrom) for each in block):
+            if isinstance(block, list) and any(
+                isinstance(each, ast.Import | ast.ImportFrom) for each in block
+            ):
                 kept = [each for each in block if not isinstance(each, ast.Import | ast.ImportFrom)]
-                setattr(node, field, kept or ([] if isinstance(node, ast.Module) or field != "body" else [ast.Pass()]))
+                setattr(
+                    node,
+                    field,
+                    kept
+                    or ([] if isinstance(node, ast.Module) or field != "body" else [ast.Pass()]),
+                )
     return ast.unparse(tree)
 
 
 def without_parts(source: str, name: str) -> str:
-    """A source without a class's `parts = …`, and without the definitions that nothing but these parts needs."""
+    """A source without a class's `parts = …`, and without the definitions that nothing but these
+    parts needs."""
     tree = ast.parse(source)
-    own = next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name), None)
+    own = next(
+        (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name), None
+    )
     declared = [node for node in own.body if is_parts(node)] if own else []
     if own is None or not declared:
         return source
@@ -123,13 +142,23 @@ def without_parts(source: str, name: str) -> str:
     by_name = {each: node for node in tree.body for each in defined_by(node)}
     analysis = reached(declared, by_name)
     rule = reached([node for node in tree.body if not set(defined_by(node)) & analysis], by_name)
-    tree.body = [node for node in tree.body if not (names := set(defined_by(node))) or names & rule or not names & analysis]
+    tree.body = [
+        node
+        for node in tree.body
+        if not (names := set(defined_by(node))) or names & rule or not names & analysis
+    ]
     return ast.unparse(tree)
 
 
 def is_parts(node: ast.stmt) -> bool:
     """Whether a statement of a class declares its parts."""
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    targets = (
+        node.targets
+        if isinstance(node, ast.Assign)
+        else [node.target]
+        if isinstance(node, ast.AnnAssign)
+        else []
+    )
     return any(isinstance(target, ast.Name) and target.id == "parts" for target in targets)
 
 
@@ -137,8 +166,16 @@ def defined_by(node: ast.stmt) -> list[str]:
     """The names that a statement of a module defines."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return [node.name]
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-    return [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
+    targets = (
+        node.targets
+        if isinstance(node, ast.Assign)
+        else [node.target]
+        if isinstance(node, ast.AnnAssign)
+        else []
+    )
+    return [
+        each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)
+    ]
 
 
 def reached(nodes: Iterable[ast.AST], by_name: dict[str, ast.stmt]) -> set[str]:

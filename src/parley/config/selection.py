@@ -1,4 +1,5 @@
-"""Which items a run is played on: those of a dataset that are for its task, or a part of them, drawn with its seed."""
+"""Which items a run is played on: those of a dataset that are for its task, or a part of them,
+drawn with its seed."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from parley.tables import how_many
 
 
 class Selection(NamedTuple):
-    """The items, all that they were chosen from, how many the run wants, and what to tell of how they were read."""
+    """The items, all that they were chosen from, how many the run wants, and what to tell of how
+    they were read."""
 
     items: dict[str, Any]
     pool: dict[str, Any]
@@ -29,7 +31,8 @@ class Selection(NamedTuple):
 
 
 def selected(config: Config, task: Task, items: Sequence[Any] | None, again: bool) -> Selection:
-    """The items of a run; those of one that was begun before, or that others have chosen, are what they are."""
+    """The items of a run; those of one that was begun before, or that others have chosen, are what
+    they are."""
     kind, odd = type(task), list[str]()
     if items is None and config.dataset is not None:
         items = items_from(config.dataset, kind_of(kind), config.columns)
@@ -43,14 +46,21 @@ def selected(config: Config, task: Task, items: Sequence[Any] | None, again: boo
         refuse_unknown_picks(known, task)
     pool = by_id(taken(known, task))
     others = f", {len(pool)} of them for {task.name} as it is set" if len(pool) < len(known) else ""
-    read = [f"dataset {config.dataset}: {how_many(len(known))} read{others}", *odd] if config.dataset is not None else []
+    read = (
+        [f"dataset {config.dataset}: {how_many(len(known))} read{others}", *odd]
+        if config.dataset is not None
+        else []
+    )
     if not again and not config.verify and not config.verified:  # else they are in order already
         pool = by_id(spread(list(pool.values()), task.stratum, config.seed))
         if config.items is None and task.sample is not None:
             config = replace(config, items=min(task.sample, len(pool)))
     if config.items is not None:
         if kind.item_type is None:
-            raise UsageError(f"--items {config.items}: {task.name} is not played on items; how often it is played: --repeats N")
+            raise UsageError(
+                f"--items {config.items}: {task.name} is not played on items; how often it is "
+                f"played: --repeats N"
+            )
         if not 1 <= config.items <= len(pool):
             raise UsageError(f"--items {config.items}: the dataset has {how_many(len(pool))}")
     return Selection(dict(list(pool.items())[: config.items]), pool, config, read)
@@ -59,7 +69,10 @@ def selected(config: Config, task: Task, items: Sequence[Any] | None, again: boo
 def fitting(items: Sequence[Any], task: type[Task]) -> list[Any]:
     """Items as the task knows them; plain rows are taken as from a file."""
     if isinstance(items, str | bytes | Mapping):
-        raise UsageError("items are a list of the task's items, or of rows with their fields; a file is named by dataset")
+        raise UsageError(
+            "items are a list of the task's items, or of rows with their fields; "
+            "a file is named by dataset"
+        )
     if not items:
         return []
     kind = kind_of(task)
@@ -90,9 +103,14 @@ def taken(items: Sequence[Any], task: Task) -> list[Any]:
     """Of all items those that are for the task as it is configured; others are never played."""
     found = [item for item in items if not task.unfit(item)]
     if items and not found:
-        reasons = [f"{how_many(count)} {reason}" for reason, count in Counter(map(task.unfit, items)).most_common()]
+        reasons = [
+            f"{how_many(count)} {reason}"
+            for reason, count in Counter(map(task.unfit, items)).most_common()
+        ]
         said = "; ".join([*reasons[:8], "and so on"] if len(reasons) > 8 else reasons)
-        raise UsageError(f"none of the {how_many(len(items))} is for {task.name} as it is set: {said}")
+        raise UsageError(
+            f"none of the {how_many(len(items))} is for {task.name} as it is set: {said}"
+        )
     return found
 
 
@@ -102,13 +120,16 @@ def by_id(items: Iterable[Any]) -> dict[str, Any]:
     places: dict[str, int] = {}
     for number, item in enumerate(items, 1):
         if (first := places.setdefault(str(item.id), number)) != number:
-            raise UsageError(f"two items have the id {item.id!r}: number {first} and number {number}")
+            raise UsageError(
+                f"two items have the id {item.id!r}: number {first} and number {number}"
+            )
         found[str(item.id)] = item
     return found
 
 
 def spread(items: Sequence[Any], kind: Callable[[Any], str | None], seed: int) -> list[Any]:
-    """Items in an order drawn with a seed: every beginning has each kind in about its share; without kinds, as they are."""
+    """Items in an order drawn with a seed: every beginning has each kind in about its share;
+    without kinds, as they are."""
     groups: dict[str, list[Any]] = {}
     for item in items:
         if (name := kind(item)) is None:

@@ -1,4 +1,5 @@
-"""Which tasks there are: those of the package, those of other packages, and any file of the user's."""
+"""Which tasks there are: those of the package, those of other packages, and any file of the
+user's."""
 
 from __future__ import annotations
 
@@ -18,12 +19,17 @@ from parley.rules.task import Task
 
 def names() -> list[str]:
     """The tasks that can be played by name."""
-    own = {module.name for module in pkgutil.iter_modules(tasks.__path__) if not module.name.startswith("_")}
+    own = {
+        module.name
+        for module in pkgutil.iter_modules(tasks.__path__)
+        if not module.name.startswith("_")
+    }
     return sorted(own | {entry.name for entry in entry_points(group="parley.tasks")})
 
 
 def task_class(reference: str) -> type[Task]:
-    """The task that a name or a path (`./my_game.py`, `./my_games.py:Second`, `./my_task.yaml`) stands for."""
+    """The task that a name or a path (`./my_game.py`, `./my_games.py:Second`, `./my_task.yaml`)
+    stands for."""
     path, colon, chosen = reference.rpartition(":") if ".py:" in reference else (reference, "", "")
     if path.endswith((".yaml", ".yml")):
         from parley.config.task_file import task_in
@@ -70,7 +76,10 @@ def from_file(path: str) -> ModuleType:
 
 def module_name(place: Path, content: bytes = b"") -> str:
     """Under which name a user's file is loaded: a changed file is another module."""
-    return f"parley_task_{place.stem}_{blake2b(str(place).encode() + content, digest_size=4).hexdigest()}"
+    return (
+        f"parley_task_{place.stem}_"
+        f"{blake2b(str(place).encode() + content, digest_size=4).hexdigest()}"
+    )
 
 
 def only_task(module: ModuleType, reference: str, chosen: str = "") -> type[Task]:
@@ -78,14 +87,21 @@ def only_task(module: ModuleType, reference: str, chosen: str = "") -> type[Task
     found = {
         name: value
         for name, value in vars(module).items()
-        if isinstance(value, type) and issubclass(value, Task) and defined_in(value, module) and value.roles
+        if isinstance(value, type)
+        and issubclass(value, Task)
+        and defined_in(value, module)
+        and value.roles
     }
     if chosen:
         if chosen not in found:
             raise unknown(f"task in {reference}:", chosen, found)
         return found[chosen]
     if len(found) != 1:
-        many = f"several tasks ({', '.join(found)}): name one as {reference}:NAME" if found else "no task"
+        many = (
+            f"several tasks ({', '.join(found)}): name one as {reference}:NAME"
+            if found
+            else "no task"
+        )
         raise UsageError(f"{reference} holds {many}")
     return next(iter(found.values()))
 

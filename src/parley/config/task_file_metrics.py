@@ -1,4 +1,5 @@
-"""What the texts of a task file are measured by: BLEU, chrF, or a function of the user's, tried before anybody is asked."""
+"""What the texts of a task file are measured by: BLEU, chrF, or a function of the user's, tried
+before anybody is asked."""
 
 from __future__ import annotations
 
@@ -33,21 +34,29 @@ def measured(file: Marked, fields: Sequence[str]) -> Measure | None:
         if name in MEASURES:
             if "reference" not in fields or "language" not in file.data:
                 raise UsageError(
-                    f"{name} wants items with a field reference, and language: the code of the language of the texts"
+                    f"{name} wants items with a field reference, and language: the code of the "
+                    f"language of the texts"
                 )
             language = file.data["language"]
             return Measure(name, partial(agreement, name, language), signatures(language), language)
         if ":" not in name:
-            raise UsageError(f"wanted {', '.join(MEASURES)} or package.module:function, found {name}")
+            raise UsageError(
+                f"wanted {', '.join(MEASURES)} or package.module:function, found {name}"
+            )
         if (own := name.rpartition(":")[2].rpartition(".")[2]) in TAKEN:
             raise UsageError(f"{own} is a metric of every such task: call the function otherwise")
         function = function_beside(file.path.resolve().parent, name)
         refuse_bad_form(function, name)
         source = source_digest(function, name) or "no-source"
-        caution = f"metric {name} has no source that could be compared: whether it changes is not known"
+        caution = (
+            f"metric {name} has no source that could be compared: whether it changes is not known"
+        )
         of = partial(value, function, str(file.fault(("metric",), name)))
         return Measure(
-            own, of, {"metric": f"{name.replace(':', '.')}@{source}"}, caution=caution if source == "no-source" else ""
+            own,
+            of,
+            {"metric": f"{name.replace(':', '.')}@{source}"},
+            caution=caution if source == "no-source" else "",
         )
 
 
@@ -58,7 +67,8 @@ def agreement(name: str, language: str, text: str, item: Any) -> float:
 
 
 def function_beside(folder: Path, name: str) -> Callable[..., Any]:
-    """The function that `module:function` names: of a file in this folder, else of any module that can be imported."""
+    """The function that `module:function` names: of a file in this folder, else of any module that
+    can be imported."""
 
     def load(module: str) -> ModuleType:
         own = folder / f"{module}.py"
@@ -72,17 +82,22 @@ def refuse_bad_form(function: Callable[..., Any], name: str) -> None:
     if inspect.isclass(function):
         raise UsageError(f"{name} is a class: wanted a function of a text and the item")
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        raise UsageError(f"{name} must not be async: wanted a plain function of a text and the item")
+        raise UsageError(
+            f"{name} must not be async: wanted a plain function of a text and the item"
+        )
     try:
         inspect.signature(function).bind("", None)
     except TypeError as wrong:
-        raise UsageError(f"{name}: wanted a function of a text and the item, but: {wrong}") from None
+        raise UsageError(
+            f"{name}: wanted a function of a text and the item, but: {wrong}"
+        ) from None
     except ValueError:
         pass  # it does not say what it takes; the trial will
 
 
 def value(function: Callable[..., Any], named: str, text: str, item: Any) -> float | None:
-    """What a function says of a text: a number from 0 to 1, or none. Whatever else it does is a fault with its name."""
+    """What a function says of a text: a number from 0 to 1, or none. Whatever else it does is a
+    fault with its name."""
     beside = "without an item" if item is None else f"for item {item.id!r}"
     try:
         found = function(text, item)
@@ -93,13 +108,21 @@ def value(function: Callable[..., Any], named: str, text: str, item: Any) -> flo
     if found is None:
         return None
     if not isinstance(found, Real) or not 0 <= float(found) <= 1:  # nor is what is no number
-        raise TaskError(f"{named} gave {shown(found)} {beside}: wanted a number from 0 to 1, or None where there is none")
+        raise TaskError(
+            f"{named} gave {shown(found)} {beside}: wanted a number from 0 to 1, "
+            f"or None where there is none"
+        )
     return float(found)
 
 
 def source_digest(function: Callable[..., Any], name: str) -> str:
-    """A few letters for the files where a function is named and where it stands; nothing if it has no source."""
+    """A few letters for the files where a function is named and where it stands; nothing if it has
+    no source."""
     modules = dict.fromkeys([getattr(function, "__module__", ""), name.partition(":")[0]])
     paths = [Path(getattr(sys.modules.get(each or ""), "__file__", None) or "") for each in modules]
-    sources = [without_comments(path.read_bytes()) for path in dict.fromkeys(paths) if path.suffix == ".py" and path.is_file()]
+    sources = [
+        without_comments(path.read_bytes())
+        for path in dict.fromkeys(paths)
+        if path.suffix == ".py" and path.is_file()
+    ]
     return digest("\n".join(sources))[:8] if sources else ""

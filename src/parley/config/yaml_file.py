@@ -1,4 +1,5 @@
-"""YAML files whose faults name the file, the line and the key. `yaml` is imported only when one is read."""
+"""YAML files whose faults name the file, the line and the key. `yaml` is imported only when one is
+read."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from parley.providers._secrets import REFERENCE, expanded
 if TYPE_CHECKING:
     from yaml import Node, SafeLoader
 
-DEEPEST, MOST = 20, 100_000  # levels and values; what goes beyond refers to itself or is no configuration
+# levels and values; what goes beyond refers to itself or is no configuration
+DEEPEST, MOST = 20, 100_000
 MERGE = "tag:yaml.org,2002:merge"
 HALVES = re.compile("[\ud800-\udfff]")
 PLAIN = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
@@ -36,7 +38,9 @@ class Marked:
         try:
             text = self.path.expanduser().read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as wrong:
-            raise UsageError(f"{self.path} cannot be read: {getattr(wrong, 'strerror', None) or wrong}") from None
+            raise UsageError(
+                f"{self.path} cannot be read: {getattr(wrong, 'strerror', None) or wrong}"
+            ) from None
         import yaml
 
         loader = None
@@ -48,10 +52,14 @@ class Marked:
             found = self._value(root, (), loader)
         except yaml.MarkedYAMLError as wrong:
             line = wrong.problem_mark.line + 1 if wrong.problem_mark else 1
-            raise UsageError(f"{self.path}, line {line}: not readable as YAML: {wrong.problem}") from None
+            raise UsageError(
+                f"{self.path}, line {line}: not readable as YAML: {wrong.problem}"
+            ) from None
         except (yaml.YAMLError, RecursionError, ValueError) as wrong:
             line = text.count("\n", 0, getattr(wrong, "position", 0)) + 1
-            raise UsageError(f"{self.path}, line {line}: not readable as YAML: {str(wrong).splitlines()[0]}") from None
+            raise UsageError(
+                f"{self.path}, line {line}: not readable as YAML: {str(wrong).splitlines()[0]}"
+            ) from None
         finally:
             if loader is not None:
                 loader.dispose()
@@ -65,12 +73,19 @@ class Marked:
         self._lines.setdefault(place, node.start_mark.line + 1)
         self._read_so_far += 1  # what is merged in counts too, wherever it stands
         if len(place) > DEEPEST:
-            raise self.fault(place[:1], f"nested more than {DEEPEST} levels deep, or it refers to itself")
+            raise self.fault(
+                place[:1], f"nested more than {DEEPEST} levels deep, or it refers to itself"
+            )
         if self._read_so_far > MOST:
-            raise self.fault(place[:1], f"more than {MOST:,} values, with its aliases written out, are no configuration")
+            raise self.fault(
+                place[:1],
+                f"more than {MOST:,} values, with its aliases written out, are no configuration",
+            )
         if not isinstance(node, yaml.ScalarNode) and node.tag not in PLAIN:
             tag = node.tag.replace("tag:yaml.org,2002:", "!!")
-            raise self.fault(place, f"wanted plain keys, lists and values, found {tag}: leave the tag out")
+            raise self.fault(
+                place, f"wanted plain keys, lists and values, found {tag}: leave the tag out"
+            )
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, place, loader)
         if isinstance(node, yaml.SequenceNode):
@@ -79,21 +94,28 @@ class Marked:
             return node.value  # a date is a text here
         found = loader.construct_object(node)
         if isinstance(found, str) and HALVES.search(found):
-            raise self.fault(place, f"half a character, which no record can hold, found in {shown(found)}")
+            raise self.fault(
+                place, f"half a character, which no record can hold, found in {shown(found)}"
+            )
         return found
 
     def _mapping(self, node: Any, place: Place, loader: SafeLoader) -> dict[str, Any]:
-        """A mapping whose keys are texts as they are written; what `<<` brings in gives way to what stands there."""
+        """A mapping whose keys are texts as they are written; what `<<` brings in gives way to what
+        stands there."""
         found: dict[str, Any] = {}
         for key, value in node.value:
             if key.tag == MERGE:
                 continue
             if not isinstance(key.value, str):
-                raise UsageError(f"{self.path}, line {key.start_mark.line + 1}: a key must be a text, not a {key.id}")
+                raise UsageError(
+                    f"{self.path}, line {key.start_mark.line + 1}: a key must be a "
+                    f"text, not a {key.id}"
+                )
             here, line = (*place, key.value), key.start_mark.line + 1
             if key.value in found:
                 raise UsageError(
-                    f"{self.path}, line {line}: {dotted(here)} is given twice, first in line {self._lines[here]}: take one out"
+                    f"{self.path}, line {line}: {dotted(here)} is given twice, first in line "
+                    f"{self._lines[here]}: take one out"
                 )
             self._lines.setdefault(here, line)
             found[key.value] = self._value(value, here, loader)
@@ -129,7 +151,8 @@ class Marked:
         """Hold the file against a JSON schema; its titles say what is wanted."""
         import fastjsonschema
 
-        self._refuse_strange((), self.data, schema)  # first: a key with a slip in it is also missing
+        # first: a key with a slip in it is also missing
+        self._refuse_strange((), self.data, schema)
         try:
             fastjsonschema.compile(dict(schema), use_default=False)(self.data)
         except fastjsonschema.JsonSchemaValueException as wrong:
@@ -138,20 +161,34 @@ class Marked:
             if wrong.rule == "required":
                 missing = next(key for key in wrong.rule_definition if key not in wrong.value)
                 wanted = wrong.definition["properties"][missing]["title"]
-                raise self.fault(place, f"{missing} is missing: wanted {missing}: {wanted}") from None
+                raise self.fault(
+                    place, f"{missing} is missing: wanted {missing}: {wanted}"
+                ) from None
             if wrong.rule == "propertyNames":
                 raise self.fault(
-                    place, f"wanted {wrong.rule_definition['title']} as keys, found {', '.join(wrong.value)}"
+                    place,
+                    f"wanted {wrong.rule_definition['title']} as keys, found "
+                    f"{', '.join(wrong.value)}",
                 ) from None
-            raise self.fault(place, f"wanted {wrong.definition['title']}, found {shown(wrong.value)}") from None
+            raise self.fault(
+                place, f"wanted {wrong.definition['title']}, found {shown(wrong.value)}"
+            ) from None
 
     def _refuse_strange(self, place: Place, value: Any, form: Mapping[str, Any]) -> None:
         """Name a key that its form does not have; where one like it is missing, that was meant."""
         known = form.get("properties", {})
-        for key in value if isinstance(value, dict) and form.get("additionalProperties") is False else ():
+        for key in (
+            value if isinstance(value, dict) and form.get("additionalProperties") is False else ()
+        ):
             if key not in known:
-                near = get_close_matches(key, [each for each in form.get("required", ()) if each not in value], n=1)
-                said = f"unknown key {key!r}; did you mean {near[0]!r}? It is missing" if near else unknown("key", key, known)
+                near = get_close_matches(
+                    key, [each for each in form.get("required", ()) if each not in value], n=1
+                )
+                said = (
+                    f"unknown key {key!r}; did you mean {near[0]!r}? It is missing"
+                    if near
+                    else unknown("key", key, known)
+                )
                 raise self.fault((*place, key), str(said)) from None
 
     def _place(self, name: str) -> Place:
@@ -161,8 +198,14 @@ class Marked:
         rest = name.removeprefix("data")
         while rest:
             if isinstance(value, list) and (index := re.match(r"\[(\d+)\]", rest)):
-                place, value, rest = (*place, int(index[1])), value[int(index[1])], rest[index.end() :]
-            elif isinstance(value, dict) and (fits := [k for k in value if f"{rest}.".startswith((f".{k}.", f".{k}["))]):
+                place, value, rest = (
+                    (*place, int(index[1])),
+                    value[int(index[1])],
+                    rest[index.end() :],
+                )
+            elif isinstance(value, dict) and (
+                fits := [k for k in value if f"{rest}.".startswith((f".{k}.", f".{k}["))]
+            ):
                 key = max(fits, key=len)
                 place, value, rest = (*place, key), value[key], rest[len(key) + 1 :]
             else:
@@ -172,7 +215,9 @@ class Marked:
 
 def dotted(place: Place) -> str:
     """A place as people write it: `models.local.temperature`, `contestants[1]`."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
+    return "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in place
+    ).removeprefix(".")
 
 
 def shown(value: Any) -> str:
@@ -182,10 +227,13 @@ def shown(value: Any) -> str:
 
 
 def drawn(value: Any, form: Mapping[str, Any] | None = None) -> Any:
-    """A value with every `${NAME}` in it taken from the environment, as a number where its form wants one."""
+    """A value with every `${NAME}` in it taken from the environment, as a number where its form
+    wants one."""
     form = form or {}
     if isinstance(value, dict):
-        return {key: drawn(each, form.get("properties", {}).get(key)) for key, each in value.items()}
+        return {
+            key: drawn(each, form.get("properties", {}).get(key)) for key, each in value.items()
+        }
     if isinstance(value, list):
         return [drawn(each, {}) for each in value]
     if not isinstance(value, str) or not REFERENCE.search(value):
@@ -193,4 +241,8 @@ def drawn(value: Any, form: Mapping[str, Any] | None = None) -> Any:
     text = expanded(value)
     if form.get("type") == "integer" and re.fullmatch(r"\s*[+-]?\d{1,20}\s*", text):
         return int(text)
-    return float(text) if form.get("type") == "number" and re.fullmatch(r"\s*[+-]?\d{1,20}(\.\d{1,20})?\s*", text) else text
+    return (
+        float(text)
+        if form.get("type") == "number" and re.fullmatch(r"\s*[+-]?\d{1,20}(\.\d{1,20})?\s*", text)
+        else text
+    )

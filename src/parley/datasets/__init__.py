@@ -9,7 +9,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Dataset:
-    """Items that have a name. A module in `benchmarks`, or an entry point of the group `parley.datasets`, holds it."""
+    """Items that have a name. A module in `benchmarks`, or an entry point of the group
+    `parley.datasets`, holds it."""
 
     name: str
     item_type: type
@@ -17,7 +18,8 @@ class Dataset:
     source: str  # where they come from
     licence: str
     rows: Callable[[], Iterable[Any]]  # in any form of the item type
-    examples: Callable[[], Iterable[Any]] | None = None  # rows that are shown as worked examples, and never asked
+    # rows that are shown as worked examples, and never asked
+    examples: Callable[[], Iterable[Any]] | None = None
 
     def items(self) -> list[Any]:
         """All items; a different number of them is another edition."""

@@ -1,4 +1,5 @@
-"""Which datasets there are: those that have a name here or in other packages, and any file or folder of the user's."""
+"""Which datasets there are: those that have a name here or in other packages, and any file or
+folder of the user's."""
 
 from __future__ import annotations
 
@@ -13,7 +14,15 @@ from typing import Any
 from parley.datasets import Dataset
 from parley.datasets import benchmarks as known
 from parley.datasets.files import Located, is_path, rows_at
-from parley.datasets.formats import Columns, all_forms, items_of, kinds_of, renamed, understood, wanted
+from parley.datasets.formats import (
+    Columns,
+    all_forms,
+    items_of,
+    kinds_of,
+    renamed,
+    understood,
+    wanted,
+)
 from parley.datasets.item_rows import misspelt
 from parley.errors import UsageError, unknown
 from parley.tables import how_many
@@ -27,22 +36,32 @@ def items_in(dataset: Dataset) -> list[Any]:
     found = items_of(rows, dataset.item_type)
     if len(found) != dataset.count:
         has = how_many(dataset.count)
-        raise UsageError(f"dataset {dataset.name} has {has}, found {len(found)}: this is another edition of it")
+        raise UsageError(
+            f"dataset {dataset.name} has {has}, found {len(found)}: this is another edition of it"
+        )
     return found
 
 
 @cache
 def all_datasets() -> tuple[Dataset, ...]:
     """Every dataset with a name: ours, then those of other packages."""
-    modules = [import_module(f"{known.__name__}.{module.name}") for module in pkgutil.iter_modules(known.__path__)]
+    modules = [
+        import_module(f"{known.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(known.__path__)
+    ]
     own = [dataset for module in modules for dataset in module.DATASETS]
     others = [entry.load() for entry in entry_points(group="parley.datasets")]
     found: dict[tuple[str, type], Dataset] = {}
     for dataset in [*own, *others]:
         if not isinstance(dataset, Dataset):
-            raise UsageError(f"an entry point of parley.datasets holds {dataset!r}, which is no parley.datasets.Dataset")
+            raise UsageError(
+                f"an entry point of parley.datasets holds {dataset!r}, which is no "
+                f"parley.datasets.Dataset"
+            )
         if found.setdefault((dataset.name, dataset.item_type), dataset) is not dataset:
-            raise UsageError(f"two datasets of {dataset.item_type.__name__} are called {dataset.name!r}")
+            raise UsageError(
+                f"two datasets of {dataset.item_type.__name__} are called {dataset.name!r}"
+            )
     return tuple(found.values())
 
 
@@ -52,7 +71,8 @@ def named(name: str, kind: type | None = None) -> list[Dataset]:
 
 
 def usual(kind: type | None) -> str | None:
-    """What is played on where nothing is said: the bundled samples, if there are any of that type."""
+    """What is played on where nothing is said: the bundled samples, if there are any of that
+    type."""
     return USUAL if kind is not None and named(USUAL, kind) else None
 
 
@@ -63,7 +83,9 @@ def items_from(reference: str, kind: type, columns: Columns | None = None) -> li
             return dataset.items()
     for field in columns or {}:
         if field not in understood(kind):
-            raise unknown(f"field of {kind.__name__} in the columns of {reference}:", field, understood(kind))
+            raise unknown(
+                f"field of {kind.__name__} in the columns of {reference}:", field, understood(kind)
+            )
     rows = list(rows_from(reference, kind))
     if not rows:
         raise UsageError(f"dataset {reference} is empty; wanted {wanted(kind)}")
@@ -71,10 +93,14 @@ def items_from(reference: str, kind: type, columns: Columns | None = None) -> li
 
 
 def examples_of(reference: str, kind: type, own: bool = False) -> list[Any]:
-    """The worked examples that a dataset brings; of any other source all items, unless only its `own` examples will do."""
+    """The worked examples that a dataset brings; of any other source all items, unless only its
+    `own` examples will do."""
     for dataset in named(reference, kind):
         if dataset.examples is not None:
-            rows = [Located(f"{dataset.name}, example {n}", n, row) for n, row in enumerate(dataset.examples(), 1)]
+            rows = [
+                Located(f"{dataset.name}, example {n}", n, row)
+                for n, row in enumerate(dataset.examples(), 1)
+            ]
             return items_of(rows, kind)
     return [] if own else items_from(reference, kind)
 
@@ -109,9 +135,18 @@ def kind_at(reference: str) -> type:
             raise UsageError(f"dataset {reference} is empty")
         kinds = kinds_of(first.row)
         if not kinds:
-            found = ", ".join(map(str, first.row)) if isinstance(first.row, dict) else type(first.row).__name__
-            forms = "; ".join(f"{wanted(kind)}" for kind in dict.fromkeys(form.item_type for form in all_forms()))
-            raise UsageError(f"{first.where}: wanted {forms}; found {found}; for items of a task's own say --task TASK")
+            found = (
+                ", ".join(map(str, first.row))
+                if isinstance(first.row, dict)
+                else type(first.row).__name__
+            )
+            forms = "; ".join(
+                f"{wanted(kind)}" for kind in dict.fromkeys(form.item_type for form in all_forms())
+            )
+            raise UsageError(
+                f"{first.where}: wanted {forms}; found {found}; "
+                f"for items of a task's own say --task TASK"
+            )
     if len(kinds) > 1:
         several = ", ".join(kind.__name__ for kind in kinds)
         raise UsageError(f"dataset {reference} can be {several}: say which by --task TASK")

@@ -32,7 +32,11 @@ async def references_run(problems: Sequence[Problem], told: Told) -> Found:
 
     async def look(problem: Problem) -> None:
         found = await sandbox.execute(problem.program(problem.reference))
-        faults = (f"{'case' if problem.cases else 'test'} {n}: {fault}" for n, fault in enumerate(found["faults"], 1) if fault)
+        faults = (
+            f"{'case' if problem.cases else 'test'} {n}: {fault}"
+            for n, fault in enumerate(found["faults"], 1)
+            if fault
+        )
         verdicts[problem.id] = next(faults, "")
         told(len(verdicts))
 
@@ -40,11 +44,15 @@ async def references_run(problems: Sequence[Problem], told: Told) -> Found:
         await asyncio.gather(*map(look, checked))
     finally:
         sandbox.close()
-    return Found(len(checked), {problem.id: verdicts[problem.id] for problem in checked if verdicts[problem.id]})
+    return Found(
+        len(checked),
+        {problem.id: verdicts[problem.id] for problem in checked if verdicts[problem.id]},
+    )
 
 
 async def questions_differ(questions: Sequence[Question], told: Told) -> Found:
-    """The questions that are asked twice, or have a choice twice; and how the right letters are spread."""
+    """The questions that are asked twice, or have a choice twice; and how the right letters are
+    spread."""
     first, faults = dict[Any, str](), dict[str, str]()
     for each in questions:
         doubles = [text for text, count in Counter(each.choices).items() if count > 1]
@@ -56,10 +64,18 @@ async def questions_differ(questions: Sequence[Question], told: Told) -> Found:
     told(len(questions))
     letters = Counter(each.answer for each in questions if each.choices)
     exact = sum(not each.choices for each in questions)
-    remarks = [f"right letters: {', '.join(f'{letter} {letters[letter]}' for letter in sorted(letters))}"] if letters else []
+    remarks = (
+        [f"right letters: {', '.join(f'{letter} {letters[letter]}' for letter in sorted(letters))}"]
+        if letters
+        else []
+    )
     remarks += [f"exact answers: {exact}"] if exact else []
     subjects = Counter(each.subject for each in questions if each.subject)
-    remarks += [f"subjects: {len(subjects)}, of {min(subjects.values())} to {max(subjects.values())}"] if subjects else []
+    remarks += (
+        [f"subjects: {len(subjects)}, of {min(subjects.values())} to {max(subjects.values())}"]
+        if subjects
+        else []
+    )
     return Found(len(questions), faults, tuple(remarks))
 
 

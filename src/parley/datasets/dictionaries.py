@@ -75,7 +75,10 @@ def words_of(name: str) -> Words:
     rows = lines_of(file) if ending(file) == ".txt" else rows_of(file)
     words = gathered(rows)
     if not words:
-        raise UsageError(f"dictionary {name} is empty; wanted a word a line, or a JSON list of words or of {{'word': …}}")
+        raise UsageError(
+            f"dictionary {name} is empty; wanted a word a line, "
+            f"or a JSON list of words or of {{'word': …}}"
+        )
     return words
 
 
@@ -92,18 +95,25 @@ def lines_in(text: str, where: str) -> Iterator[Located]:
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
             word, tab, often = line.partition("\t")
-            yield Located(f"{where}, line {number}", number, {"word": word, **({"frequency": often.strip()} if tab else {})})
+            yield Located(
+                f"{where}, line {number}",
+                number,
+                {"word": word, **({"frequency": often.strip()} if tab else {})},
+            )
 
 
 def gathered(rows: Iterable[Located]) -> Words:
-    """Words with their frequencies; a row that is neither a word nor an object with one is an error that names it."""
+    """Words with their frequencies; a row that is neither a word nor an object with one is an error
+    that names it."""
     words: Words = {}
     for where, _, row, _ in rows:
         found: Any = row if isinstance(row, dict) else {"word": row}
         word, often = found.get("word"), found.get("frequency", 1)
         if not isinstance(word, str) or not word.strip():
             said = ", ".join(map(str, row)) if isinstance(row, dict) else type(row).__name__
-            raise UsageError(f"{where}: wanted a word or an object with `word`; found {said or 'nothing'}")
+            raise UsageError(
+                f"{where}: wanted a word or an object with `word`; found {said or 'nothing'}"
+            )
         try:
             count = int(often)
         except (TypeError, ValueError, OverflowError):
@@ -128,7 +138,8 @@ def jionlp() -> Words:
 
 
 def characters() -> tuple[dict[str, str], dict[str, str]]:
-    """Traditional characters with their simplified forms, and those that are simplified characters too (OpenCC, Apache-2.0)."""
+    """Traditional characters with their simplified forms, and those that are simplified characters
+    too (OpenCC, Apache-2.0)."""
     forms: dict[str, str] = {}
     doubtful: dict[str, str] = {}
     for line in fetched(CHARACTERS).decode().splitlines():
@@ -146,10 +157,11 @@ NAMED: dict[str, Callable[[], Words]] = {"jionlp": jionlp}
 
 @dataclass(frozen=True, eq=False)
 class Lexicon:
-    """A dictionary: words with their frequencies, and the simplified form of each traditional character.
+    """A dictionary: words with their frequencies, and the simplified form of each traditional
+    character.
 
-    A few characters are both: 乾 is a simplified character in 乾坤 and the traditional form of 干 elsewhere. `doubtful` has
-    these; either form finds a word, which is spelled in one way.
+    A few characters are both: 乾 is a simplified character in 乾坤 and the traditional form of 干
+    elsewhere. `doubtful` has these; either form finds a word, which is spelled in one way.
     """
 
     name: str
@@ -172,17 +184,22 @@ class Lexicon:
         left_out: int = 0,
         common: int | None = None,
     ) -> Lexicon:
-        """A dictionary of these words in simplified characters; spellings that differ in script only are one word.
+        """A dictionary of these words in simplified characters; spellings that differ in script
+        only are one word.
 
-        Of these a simplified one counts, then the more frequent, then the one with the doubtful character: nobody
-        writes 乾 for 干 by mistake, but lists that were converted by machine have 干 for 乾.
+        Of these a simplified one counts, then the more frequent, then the one with the doubtful
+        character: nobody writes 乾 for 干 by mistake, but lists that were converted by machine have
+        干 for 乾.
         """
         made = cls(name, {}, forms or {}, doubtful or {})
         groups: dict[str, list[tuple[bool, int, bool, str]]] = {}
         for word, frequency in words.items():
             plain, other = made.plain(word), made.other(word)
             groups.setdefault(other, []).append((plain == word, frequency, plain != other, plain))
-        spelled = {max(group)[-1]: max(frequency for _, frequency, _, _ in group) for group in groups.values()}
+        spelled = {
+            max(group)[-1]: max(frequency for _, frequency, _, _ in group)
+            for group in groups.values()
+        }
         return cls(name, spelled, made.forms, made.doubtful, left_out, common)
 
     def plain(self, word: str) -> str:
@@ -208,12 +225,24 @@ class Lexicon:
 
     @cached_property
     def facts(self) -> str:
-        content = repr([*sorted(self.words.items()), *sorted(self.forms.items()), *sorted(self.doubtful.items())])
-        return f"{self.name}:{len(self.words)}@{blake2b(content.encode(), digest_size=4).hexdigest()}"
+        content = repr(
+            [
+                *sorted(self.words.items()),
+                *sorted(self.forms.items()),
+                *sorted(self.doubtful.items()),
+            ]
+        )
+        return (
+            f"{self.name}:{len(self.words)}@{blake2b(content.encode(), digest_size=4).hexdigest()}"
+        )
 
     @property
     def told(self) -> str:
-        begin = "" if self.common is None else f", {len(self.openings(self.common)):,} of them to begin with"
+        begin = (
+            ""
+            if self.common is None
+            else f", {len(self.openings(self.common)):,} of them to begin with"
+        )
         rest = f"; left out: {self.left_out:,} of another length or script" if self.left_out else ""
         return f"{self.name}: {len(self.words):,} words{begin}{rest}"
 
@@ -232,7 +261,8 @@ class Lexicon:
         return [word for word in self.words if self.after(word)]
 
     def openings(self, common: int) -> list[str]:
-        """Words that another one can follow, and that occur so often; where the lists have no frequencies, all of the former."""
+        """Words that another one can follow, and that occur so often; where the lists have no
+        frequencies, all of the former."""
         if common in self._openings:
             return self._openings[common]
         if not self.followed:
@@ -242,8 +272,8 @@ class Lexicon:
         if not found:
             most = max(self.words[word] for word in self.followed)
             raise UsageError(
-                f"dictionary {self.name}: no word that occurs {common} times or more can be followed by another; "
-                f"the most frequent that can occurs {most} times"
+                f"dictionary {self.name}: no word that occurs {common} times or more can be "
+                f"followed by another; the most frequent that can occurs {most} times"
             )
         return self._openings.setdefault(common, found)
 

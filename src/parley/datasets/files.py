@@ -1,4 +1,5 @@
-"""Rows of files: JSON lines, a JSON list, CSV, parquet or documents in XML, packed by gzip or not, one file or a folder."""
+"""Rows of files: JSON lines, a JSON list, CSV, parquet or documents in XML, packed by gzip or not,
+one file or a folder."""
 
 from __future__ import annotations
 
@@ -37,9 +38,13 @@ def rows_at(path: Path) -> Iterator[Located]:
     if not path.is_dir():
         yield from rows_of(path)
         return
-    files = sorted(each for each in path.iterdir() if ending(each) in ENDINGS and not read_with_another(each))
+    files = sorted(
+        each for each in path.iterdir() if ending(each) in ENDINGS and not read_with_another(each)
+    )
     if not files:
-        raise UsageError(f"dataset {path}: the folder holds no {', '.join(ENDINGS)} file, packed by gzip or not")
+        raise UsageError(
+            f"dataset {path}: the folder holds no {', '.join(ENDINGS)} file, packed by gzip or not"
+        )
     for file in files:
         yield from rows_of(file)
 
@@ -47,7 +52,10 @@ def rows_at(path: Path) -> Iterator[Located]:
 def rows_of(file: Path) -> Iterator[Located]:
     """The rows of one file."""
     if ending(file) not in ENDINGS:
-        raise UsageError(f"dataset {file}: wanted a {', '.join(ENDINGS)} file, packed by gzip (.gz) or not, or a folder of them")
+        raise UsageError(
+            f"dataset {file}: wanted a {', '.join(ENDINGS)} file, packed by gzip (.gz) or not, "
+            f"or a folder of them"
+        )
     match ending(file):
         case ".xml":
             rows = segments_of(file, text_of)
@@ -83,16 +91,20 @@ def rows_in(text: str, file: Path) -> Iterator[Any]:
     elif ending(file) == ".json":
         found = json_in(text, str(file))
         if not isinstance(found, list):
-            raise UsageError(f"dataset {file}: wanted a list of items, found {type(found).__name__}")
+            raise UsageError(
+                f"dataset {file}: wanted a list of items, found {type(found).__name__}"
+            )
         yield from found
     else:
-        for number, line in enumerate(text.split("\n"), 1):  # other ends of lines may stand inside a text
+        # other ends of lines may stand inside a text
+        for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
                 yield json_in(line, f"{file}, line {number}")
 
 
 def csv_in(text: str, file: Path) -> Iterator[dict[str, str]]:
-    """The rows of a table with a header, each of its length; tables of questions as MMLU publishes them have none."""
+    """The rows of a table with a header, each of its length; tables of questions as MMLU publishes
+    them have none."""
     number = 0
     try:
         table = csv.DictReader(io.StringIO(text, newline=""), strict=True)
@@ -101,7 +113,8 @@ def csv_in(text: str, file: Path) -> Iterator[dict[str, str]]:
         for number, row in enumerate(table, 1):
             if None in row or None in row.values():
                 raise UsageError(
-                    f"dataset {file}, row {number}: not as many fields as the header has ({', '.join(filter(None, row))})"
+                    f"dataset {file}, row {number}: not as many fields as the header has "
+                    f"({', '.join(filter(None, row))})"
                 )
             yield row
     except csv.Error as wrong:
@@ -114,18 +127,24 @@ def parquet_in(file: Path) -> Iterator[dict[str, Any]]:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
     except ImportError:
-        raise UsageError(f'dataset {file}: parquet files need pyarrow: pip install "parley-eval[datasets]"') from None
+        raise UsageError(
+            f'dataset {file}: parquet files need pyarrow: pip install "parley-eval[datasets]"'
+        ) from None
     try:
         with ParquetFile(file) as found:
             for batch in found.iter_batches():
                 yield from batch.to_pylist()
     except (OSError, ArrowException) as wrong:
-        raise UsageError(f"dataset {file} cannot be read: {str(wrong).partition(chr(10))[0]}") from None
+        raise UsageError(
+            f"dataset {file} cannot be read: {str(wrong).partition(chr(10))[0]}"
+        ) from None
 
 
 def headless(first: Sequence[str]) -> bool:
-    """Whether the first row of a table is a question with four choices and the letter of the right one, and no header."""
-    named = "question" in map(str.lower, first) or list(first[1:-1]) == LETTERED[1:-1]  # as headers are
+    """Whether the first row of a table is a question with four choices and the letter of the right
+    one, and no header."""
+    # as headers are
+    named = "question" in map(str.lower, first) or list(first[1:-1]) == LETTERED[1:-1]
     return len(first) == len(LETTERED) and len(first[-1].strip()) == 1 and not named
 
 

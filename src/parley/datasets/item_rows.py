@@ -17,19 +17,38 @@ def item_from(row: Any, kind: type, where: str, number: int) -> Any:
     """A row with an item's fields as that item; without an `id` its number serves."""
     wanted = fields_of(kind)
     if not isinstance(row, Mapping):
-        raise UsageError(f"{where}: wanted an object with {', '.join(wanted)}, found {type(row).__name__}")
+        raise UsageError(
+            f"{where}: wanted an object with {', '.join(wanted)}, found {type(row).__name__}"
+        )
     row = {"id": str(number), **{str(name): value for name, value in row.items()}}
-    needed = [name for name, field in wanted.items() if field.default is MISSING and field.default_factory is MISSING]
+    needed = [
+        name
+        for name, field in wanted.items()
+        if field.default is MISSING and field.default_factory is MISSING
+    ]
     if missing := [name for name in needed if row.get(name) is None]:
-        raise UsageError("; ".join([f"{where}: no {', no '.join(missing)}; found {', '.join(row)}", *misspelt(row, wanted)]))
-    item: Any = fitted(kind, {**{name: row[name] for name in wanted if name in row}, "id": str(row["id"])}, "field of", where)
+        raise UsageError(
+            "; ".join(
+                [
+                    f"{where}: no {', no '.join(missing)}; found {', '.join(row)}",
+                    *misspelt(row, wanted),
+                ]
+            )
+        )
+    item: Any = fitted(
+        kind,
+        {**{name: row[name] for name in wanted if name in row}, "id": str(row["id"])},
+        "field of",
+        where,
+    )
     if halved := halved_in(item):
         raise UsageError(f"{where}: {halved}")
     return item
 
 
 def halved_in(item: Any) -> str | None:
-    """What is wrong with a field that holds half a character (a lone surrogate), which no file can keep."""
+    """What is wrong with a field that holds half a character (a lone surrogate), which no file can
+    keep."""
     for name, value in asdict(item).items():
         try:
             json.dumps(value, ensure_ascii=False, default=str).encode()
@@ -48,7 +67,10 @@ def misspelt(columns: Iterable[Any], known: Iterable[str]) -> list[str]:
     """Columns that nobody reads and that look like one which is missing."""
     found = list(map(str, columns))
     missing = [name for name in known if name not in found]
-    near = {column: get_close_matches(column.strip().lower(), missing, n=1, cutoff=0.75) for column in found}
+    near = {
+        column: get_close_matches(column.strip().lower(), missing, n=1, cutoff=0.75)
+        for column in found
+    }
     return [
         f"column {column!r} is not read; did you mean {names[0]!r}?"
         for column, names in near.items()

@@ -29,20 +29,29 @@ class Played(NamedTuple):
 
 def works_of(task: Task, dataset: str | None = None, items: Sequence[Any] = ()) -> dict[str, Work]:
     """Every work that a task wants, opened for what it is played on."""
-    return {name: OPENED[type(wanted)](wanted, Played(dataset, items)) for name, wanted in task.works().items()}
+    return {
+        name: OPENED[type(wanted)](wanted, Played(dataset, items))
+        for name, wanted in task.works().items()
+    }
 
 
 def collection(wanted: Demonstrations, played: Played) -> Collection:
-    """The examples that are wanted, less those whose words are themselves asked, whatever their choices."""
+    """The examples that are wanted, less those whose words are themselves asked, whatever their
+    choices."""
     source = wanted.source or played.dataset or ""
     found = examples_of(source, Question, own=not wanted.source) if source else []
     asked = {folded(each.question) for each in played.items}
     left = [asdict(each) for each in found if folded(each.question) not in asked]
     count = min(wanted.usual, len(left)) if wanted.count is None else wanted.count
     if len(left) < count or (wanted.source and not left):
-        there = f"{source} has {len(left)} that are not asked" if found else f"{source or 'what is played on'} has none"
+        there = (
+            f"{source} has {len(left)} that are not asked"
+            if found
+            else f"{source or 'what is played on'} has none"
+        )
         raise UsageError(
-            f"wanted {count or 'some'} examples, and {there}: name others by --set shots_from=NAME|PATH, or set shots=0"
+            f"wanted {count or 'some'} examples, and {there}: name others by --set "
+            f"shots_from=NAME|PATH, or set shots=0"
         )
     return Collection(source, left, count, len(found) - len(left))
 
@@ -78,14 +87,21 @@ class Collection:
     @cached_property
     def facts(self) -> str:
         content = repr([sorted(each.items()) for each in self.examples])
-        return f"{self.count},{self.name}@{blake2b(content.encode(), digest_size=4).hexdigest()}" if self.count else "0"
+        return (
+            f"{self.count},{self.name}@{blake2b(content.encode(), digest_size=4).hexdigest()}"
+            if self.count
+            else "0"
+        )
 
     @property
     def told(self) -> str:
         rest = f"; {self.left_out} left out, because asked" if self.left_out else ""
         if not self.count:
             return f"none: there are no examples{rest}; --set shots_from=NAME|PATH names some"
-        return f"{self.count} before each question, from {self.name} ({len(self.examples)} there){rest}"
+        return (
+            f"{self.count} before each question, "
+            f"from {self.name} ({len(self.examples)} there){rest}"
+        )
 
     @cached_property
     def subjects(self) -> dict[str, list[Mapping[str, Any]]]:

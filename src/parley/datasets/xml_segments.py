@@ -10,7 +10,9 @@ from typing import Any
 
 from parley.errors import UsageError
 
-NAME = re.compile(r"(?P<stem>.+)\.(?P<source>\w+)-(?P<target>\w+)\.(?P<language>\w+)\.xml(?P<packed>\.gz)?")
+NAME = re.compile(
+    r"(?P<stem>.+)\.(?P<source>\w+)-(?P<target>\w+)\.(?P<language>\w+)\.xml(?P<packed>\.gz)?"
+)
 MARK = re.compile(r"<!--|<!\[CDATA\[|<!ENTITY\b|</?doc(?![\w:.-])|</?seg(?![\w:.-])", re.IGNORECASE)
 TAG = re.compile(r"[^<>]*>")
 CLOSING = {"<!--": "-->", "<![cdata[": "]]>"}
@@ -29,15 +31,26 @@ def segments_of(file: Path, read: Callable[[Path], str]) -> Iterator[dict[str, A
     """The segments of a source file, each with its translation from the file beside it."""
     named = NAME.fullmatch(file.name)
     if named is None or named["language"] not in (named["source"], named["target"]):
-        raise UsageError(f"dataset {file}: wanted two files called like NAME.en-zh.en.xml and NAME.en-zh.zh.xml")
+        raise UsageError(
+            f"dataset {file}: wanted two files called like NAME.en-zh.en.xml and NAME.en-zh.zh.xml"
+        )
     source, target = (beside(file, named, named[which]) for which in ("source", "target"))
     texts, references = (found_in(read(each), each) for each in (source, target))
     if missing := next((key for key in texts if key not in references), None):
-        raise UsageError(f"dataset {target}: document {missing[0]} has no segment {missing[1]}, which {source.name} has")
+        raise UsageError(
+            f"dataset {target}: document {missing[0]} has no segment {missing[1]}, which "
+            f"{source.name} has"
+        )
     if extra := next((key for key in references if key not in texts), None):
-        raise UsageError(f"dataset {source}: document {extra[0]} has no segment {extra[1]}, which {target.name} has")
+        raise UsageError(
+            f"dataset {source}: document {extra[0]} has no segment {extra[1]}, which "
+            f"{target.name} has"
+        )
     for key, text in texts.items():
-        yield {"translation": {named["source"]: text, named["target"]: references[key]}, "document": key[0]}
+        yield {
+            "translation": {named["source"]: text, named["target"]: references[key]},
+            "document": key[0],
+        }
 
 
 def beside(file: Path, named: re.Match[str], language: str) -> Path:
@@ -45,7 +58,9 @@ def beside(file: Path, named: re.Match[str], language: str) -> Path:
     found = next((place for place in places(file, named, language) if place.exists()), None)
     if found is None:
         wanted = places(file, named, language)[0].name
-        raise UsageError(f"dataset {file}: there is no {wanted} beside it, and both languages are needed")
+        raise UsageError(
+            f"dataset {file}: there is no {wanted} beside it, and both languages are needed"
+        )
     return found
 
 
@@ -55,10 +70,12 @@ def places(file: Path, named: re.Match[str], language: str) -> list[Path]:
 
 
 def found_in(text: str, file: Path) -> Segments:
-    """All segments in order; read by their marks alone, because published files are not always well-formed XML.
+    """All segments in order; read by their marks alone, because published files are not always
+    well-formed XML.
 
-    A bare & or < inside a segment is text. A segment that is not closed, empty or outside a document is an error, because
-    whatever is lost or merged in one language no longer stands beside its translation.
+    A bare & or < inside a segment is text. A segment that is not closed, empty or outside a
+    document is an error, because whatever is lost or merged in one language no longer stands beside
+    its translation.
     """
     found: Segments = {}
     document, segment, begun = "", None, 0
@@ -67,7 +84,9 @@ def found_in(text: str, file: Path) -> Segments:
 
     def wrong(place: int, what: str) -> UsageError:
         within = f"document {document}: " if document else ""
-        return UsageError(f"dataset {file}, line {text.count(chr(10), 0, place) + 1}: {within}{what}")
+        return UsageError(
+            f"dataset {file}, line {text.count(chr(10), 0, place) + 1}: {within}{what}"
+        )
 
     while mark := MARK.search(text, past):
         kind = mark[0].lower()
@@ -81,7 +100,9 @@ def found_in(text: str, file: Path) -> Segments:
             parts += [text[past:closed]] if kind == "<![cdata[" else []
             past = closed + len(CLOSING[kind])
         elif kind == "<!entity":
-            raise wrong(mark.start(), "definitions of entities are not read; write out what they stand for")
+            raise wrong(
+                mark.start(), "definitions of entities are not read; write out what they stand for"
+            )
         elif kind == "</seg":
             if segment is None:
                 raise wrong(mark.start(), "</seg> without a <seg> before it")
@@ -90,7 +111,9 @@ def found_in(text: str, file: Path) -> Segments:
                 raise wrong(begun, f"segment {segment} is empty")
             segment = None
         elif segment is not None:
-            raise wrong(begun, f"segment {segment} is not closed by </seg> before the next {mark[0]}")
+            raise wrong(
+                begun, f"segment {segment} is not closed by </seg> before the next {mark[0]}"
+            )
         elif kind == "</doc":
             document = ""
         else:
@@ -112,7 +135,9 @@ def found_in(text: str, file: Path) -> Segments:
     if segment is not None:
         raise wrong(begun, f"segment {segment} is not closed by </seg>")
     if not found:
-        raise UsageError(f'dataset {file}: found no segments; wanted <doc docid="…"> with <seg id="…"> inside')
+        raise UsageError(
+            f'dataset {file}: found no segments; wanted <doc docid="…"> with <seg id="…"> inside'
+        )
     return found
 
 

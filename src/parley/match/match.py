@@ -1,4 +1,5 @@
-"""One match: a task's script driven by hand through synchronous rounds, every reply recorded before it is used."""
+"""One match: a task's script driven by hand through synchronous rounds, every reply recorded before
+it is used."""
 
 from __future__ import annotations
 
@@ -77,7 +78,8 @@ class Match:
         self.pool = Pool(cast)
         self.referee = Referee(task, self.pool, seed, item, prompts)
         self._effects = Effects(task, self.record, execute, works or {}, lot or Lot(seed))
-        chance = seed if draws is None else Random(f"{seed}|{draws}").getrandbits(48)  # of who is asked; the rule keeps its own
+        # of who is asked; the rule keeps its own
+        chance = seed if draws is None else Random(f"{seed}|{draws}").getrandbits(48)
         self._privy = Privy(task, item, chance, works or {})
         self._chance = f"{chance}|{number}"  # matches of one block share their seed
         self._prompts, self._always = prompts or {}, standardise == "always"
@@ -95,12 +97,17 @@ class Match:
                     self._settle_loose()
                     return self._outcome("done", "", settled(self.task, end.value, self.cast))
                 except Forfeit as forfeit:
-                    return self._outcome("aborted", clean(str(forfeit)), settled(self.task, {}, self.cast))
+                    return self._outcome(
+                        "aborted", clean(str(forfeit)), settled(self.task, {}, self.cast)
+                    )
                 except (TaskError, KeyboardInterrupt):
                     raise
-                except BaseException as wrong:  # whatever a script raises, it is the task that is at fault
+                # whatever a script raises, it is the task that is at fault
+                except BaseException as wrong:
                     where = f"{self.task.name}, after round {self.referee.round}"
-                    raise TaskError(f"{where}: the script failed: {type(wrong).__name__}: {wrong}") from wrong
+                    raise TaskError(
+                        f"{where}: the script failed: {type(wrong).__name__}: {wrong}"
+                    ) from wrong
                 try:
                     step = partial(script.send, await self._perform(effect))
                 except Forfeit as forfeit:
@@ -119,7 +126,9 @@ class Match:
             self._settle_loose(effect)
             return self._effects.perform(effect, self.referee.round)
         found = type(effect).__name__
-        raise TaskError(f"{self.task.name} awaited {found}; a script may await its referee and nothing else")
+        raise TaskError(
+            f"{self.task.name} awaited {found}; a script may await its referee and nothing else"
+        )
 
     async def conduct(self, asks: tuple[Ask[Any], ...]) -> dict[Seat, Any]:
         """One synchronous round in DynaEval's four steps (Definition 1, Algorithm 1)."""
@@ -141,7 +150,9 @@ class Match:
         if len(selected) == 1:
             answers = [await self._answer(*selected[0])]
         else:
-            found = await asyncio.gather(*(self._answer(seat, ask) for seat, ask in selected), return_exceptions=True)
+            found = await asyncio.gather(
+                *(self._answer(seat, ask) for seat, ask in selected), return_exceptions=True
+            )
             answers = [answer for answer in found if isinstance(answer, Answer)]
             if faults := [fault for fault in found if isinstance(fault, BaseException)]:
                 raise faults[0]
@@ -158,27 +169,42 @@ class Match:
 
     async def _answer(self, seat: Seat, ask: Ask[Any]) -> Answer:
         """One seat's reply in readable form, asked for again a bounded number of times."""
-        round, hint, conversation = self.referee.round, ask.expect.hint, self.pool.conversations[seat]
+        round, hint, conversation = (
+            self.referee.round,
+            ask.expect.hint,
+            self.pool.conversations[seat],
+        )
         messages: list[Message] = []
         violations: list[Violation] = []
-        own: Prompt | None = getattr(ask.expect, "again", None)  # a reader may have its own words, in another language say
+        # a reader may have its own words, in another language say
+        own: Prompt | None = getattr(ask.expect, "again", None)
         free = self._always and bool(hint)  # the first reply is free, the second takes the form
         for attempt in range(ask.attempts + free):
             reply = await self._reply(seat, ask, attempt)
             conversation.answer(reply.content, reply.carry)
             messages.append(Message(round, "reply", seat, (), None, attempt))
             said, leaks = masked(text_of(reply.content), self.names)
-            violations += [Violation(round, seat, attempt, "identity", leak, "masked") for leak in leaks]
+            violations += [
+                Violation(round, seat, attempt, "identity", leak, "masked") for leak in leaks
+            ]
             last = attempt == ask.attempts + free - 1
             if free and attempt == 0:
                 again = self._words(own or FORM, hint=hint, fault="")
             else:
                 reading = read(ask, said, reply.finish == "length", last, self._mend)
                 if reading.kind:
-                    violations.append(Violation(round, seat, attempt, reading.kind, reading.fault, reading.outcome))
+                    violations.append(
+                        Violation(
+                            round, seat, attempt, reading.kind, reading.fault, reading.outcome
+                        )
+                    )
                 if reading.settled:
                     return Answer(reading.value, messages, violations)
-                again = self._words(own or (SHORTER if reading.kind == "cut" else AGAIN), fault=reading.fault, hint=hint)
+                again = self._words(
+                    own or (SHORTER if reading.kind == "cut" else AGAIN),
+                    fault=reading.fault,
+                    hint=hint,
+                )
             if not last:
                 conversation.put(again)
                 messages.append(Message(round, "again", None, (seat,), again, attempt + 1))
@@ -191,7 +217,8 @@ class Match:
         if kept is not None:
             if kept.saw != conversation.digest:
                 raise ReplayError(
-                    f"round {round}, {seat}: the record was made with other words shown to this seat; "
+                    f"round {round}, {seat}: the record was made with other words "
+                    f"shown to this seat; "
                     "the rule, a prompt or the seed has changed since"
                 )
             return kept.reply
@@ -199,8 +226,20 @@ class Match:
             self._gate()
         participant = self.cast[seat]
         privy = self._privy if participant.privy else None
-        draw = blake2b(f"{self._chance}|{seat.key}|{round}|{attempt}".encode(), digest_size=16).digest()
-        view = View(seat, round, attempt, conversation.turns, conversation.digest, ask.expect, conversation.examples, privy, draw)
+        draw = blake2b(
+            f"{self._chance}|{seat.key}|{round}|{attempt}".encode(), digest_size=16
+        ).digest()
+        view = View(
+            seat,
+            round,
+            attempt,
+            conversation.turns,
+            conversation.digest,
+            ask.expect,
+            conversation.examples,
+            privy,
+            draw,
+        )
         given = await participant.reply(view)
         reply = readied(Reply(given) if isinstance(given, str) else given)
         await self.record.append(Call(round, seat, attempt, view.digest, reply, time.time()))
@@ -210,16 +249,26 @@ class Match:
         return self._prompts.get(prompt.name, prompt).render(values).strip()
 
     def _settle_loose(self, *awaited: Ask[Any] | Run | Consult) -> None:
-        """Refuse questions that a script made but did not await: they would silently not be asked."""
+        """Refuse questions that a script made but did not await: they would silently not be
+        asked."""
         loose = self.referee.loose
         for effect in awaited:
             loose.pop(id(effect), None)
         if loose:
-            raise TaskError(f"{self.task.name}: a question was not awaited; write `await referee.ask(…)`")
+            raise TaskError(
+                f"{self.task.name}: a question was not awaited; write `await referee.ask(…)`"
+            )
 
-    def _outcome(self, state: Literal["done", "aborted"], reason: str, scores: dict[Seat, dict[str, float | None]]) -> Outcome:
+    def _outcome(
+        self,
+        state: Literal["done", "aborted"],
+        reason: str,
+        scores: dict[Seat, dict[str, float | None]],
+    ) -> Outcome:
         self._circulate()
-        return Outcome(state, reason, scores, self.referee.round, self.referee.violations, self.referee.notes)
+        return Outcome(
+            state, reason, scores, self.referee.round, self.referee.violations, self.referee.notes
+        )
 
     def _circulate(self) -> None:
         """Hand the messages of a closed round to the record."""
@@ -239,13 +288,21 @@ class Reading(NamedTuple):
 
 
 def read(ask: Ask[Any], said: str, cut: bool, last: bool, mend: bool = True) -> Reading:
-    """Read a reply. Words that the token limit has cut are asked for once more; what can be read all the same is kept."""
+    """Read a reply. Words that the token limit has cut are asked for once more; what can be read
+    all the same is kept."""
     try:
         value = ask.expect.read(said)
     except Unreadable as unreadable:
         kind, fault = unreadable.kind, str(unreadable)
-        if mend and kind == Unreadable.kind and ask.expect.schema is not None and not cut and (meant := mended(said)) is not None:
-            with suppress(Exception):  # what is broken beyond that stays unreadable, for the reason found first
+        if (
+            mend
+            and kind == Unreadable.kind
+            and ask.expect.schema is not None
+            and not cut
+            and (meant := mended(said)) is not None
+        ):
+            # what is broken beyond that stays unreadable, for the reason found first
+            with suppress(Exception):
                 return Reading(ask.expect.read(meant), True, "repaired", fault, "kept")
     except Exception as wrong:  # a reader that breaks has not read it
         kind, fault = Unreadable.kind, f"it cannot be read ({type(wrong).__name__})"
@@ -262,7 +319,8 @@ def read(ask: Ask[Any], said: str, cut: bool, last: bool, mend: bool = True) -> 
 
 
 def readied(reply: Reply) -> Reply:
-    """A reply fit for the record: thinking told apart, text that can be encoded, of bounded length."""
+    """A reply fit for the record: thinking told apart, text that can be encoded, of bounded
+    length."""
     content: Content = reply.content
     if isinstance(content, str):
         if len(content) > LONGEST:

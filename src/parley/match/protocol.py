@@ -10,7 +10,9 @@ from typing import Any, Literal, Protocol, TypeAlias
 from parley.rules.pool import Content, Turn, View
 
 Finish: TypeAlias = Literal["stop", "length", "filter", "other"]
-THOUGHT = re.compile(r"\s*<(think|thinking|thought|reasoning)>(.*?)(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+THOUGHT = re.compile(
+    r"\s*<(think|thinking|thought|reasoning)>(.*?)(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE
+)
 TAG = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 
 
@@ -41,7 +43,8 @@ class Reply:
     carry: Any = None  # what this provider wants back with the next turn, and nobody else sees
     sent: str | None = None  # digest of demonstrations put into the prompt
     left_out: tuple[str, ...] = ()  # options that were set and that the endpoint did not take
-    logprobs: Mapping[str, float] | None = None  # of the tokens that could have been the first, where they were asked for
+    # of the tokens that could have been the first, where they were asked for
+    logprobs: Mapping[str, float] | None = None
 
 
 @dataclass(slots=True)
@@ -50,8 +53,10 @@ class Request:
 
     turns: list[Turn]
     schema: Mapping[str, Any] | None = None
-    draw: bytes = b""  # where chance begins, for models that are run in this process; it is sent to nobody
-    logprobs: int | None = None  # of how many tokens that could be the first the log-probability is wanted
+    # where chance begins, for models that are run in this process; it is sent to nobody
+    draw: bytes = b""
+    # of how many tokens that could be the first the log-probability is wanted
+    logprobs: int | None = None
 
 
 class Provider(Protocol):
@@ -70,8 +75,14 @@ def thought_apart(text: str) -> tuple[str, str]:
     while found := THOUGHT.match(text, end):
         thoughts.append(found[2].strip())
         end = found.end()
-    # The opening tag was part of the template: prose up to the closing one. An object that quotes a tag is no thought.
-    if not thoughts and (found := TAG.search(text)) and found[1] and not text.lstrip().startswith(("{", "[")):
+    # The opening tag was part of the template: prose up to the closing one. An object that quotes a
+    # tag is no thought.
+    if (
+        not thoughts
+        and (found := TAG.search(text))
+        and found[1]
+        and not text.lstrip().startswith(("{", "["))
+    ):
         thoughts.append(text[: found.start()].strip())
         end = found.end()
     return text[end:].lstrip() if thoughts else text, "\n".join(filter(None, thoughts))

@@ -32,7 +32,8 @@ class Record(Protocol):
     async def append_effect(self, round: int, number: int, saw: bytes, result: Any) -> None: ...
 
     def circulate(self, messages: list[Message], first: int) -> None:
-        """A round has closed: these messages, numbered from `first` on, are now the record's; the match forgets them."""
+        """A round has closed: these messages, numbered from `first` on, are now the record's; the
+        match forgets them."""
 
 
 class Tape:

@@ -27,21 +27,29 @@ def counted(cast: Mapping[Seat, Any], task: Task) -> dict[str, int]:
     return {name: sum(seat.role == name for seat in cast) for name in task.roles}
 
 
-def settled(task: Task, scores: Any, cast: Mapping[Seat, Any]) -> dict[Seat, dict[str, float | None]]:
+def settled(
+    task: Task, scores: Any, cast: Mapping[Seat, Any]
+) -> dict[Seat, dict[str, float | None]]:
     """A script's scores by seat and metric, checked against what the task declares."""
     metrics = {metric.name: metric for metric in task.metrics(counted(cast, task))}
     primary = next(iter(metrics))
     if not isinstance(scores, Mapping):
-        raise TaskError(f"{task.name}: play must return scores by seat, not {type(scores).__name__}")
+        raise TaskError(
+            f"{task.name}: play must return scores by seat, not {type(scores).__name__}"
+        )
     contestants = [seat for seat in cast if not task.roles[seat.role].instrument]
     if strangers := [str(seat) for seat in scores if seat not in contestants]:
-        raise TaskError(f"{task.name}: {', '.join(strangers)} cannot be scored: no contestant sits there")
+        raise TaskError(
+            f"{task.name}: {', '.join(strangers)} cannot be scored: no contestant sits there"
+        )
     table: dict[Seat, dict[str, float | None]] = {}
     for seat in contestants:
         given = scores.get(seat)
         by_name = given if isinstance(given, Mapping) else {primary: given}
         if extra := by_name.keys() - metrics.keys():
-            raise TaskError(f"{task.name}: score {sorted(extra)[0]!r} is not among its metrics {list(metrics)}")
+            raise TaskError(
+                f"{task.name}: score {sorted(extra)[0]!r} is not among its metrics {list(metrics)}"
+            )
         table[seat] = {
             name: held(by_name.get(name), metric, f"{task.name}, {seat}")
             for name, metric in metrics.items()
@@ -58,5 +66,8 @@ def held(value: Any, metric: Metric, where: str) -> float | None:
     if not isinstance(value, int | float) or not math.isfinite(value):
         raise TaskError(f"{where}: {metric.name} must be a finite number, not {value!r}")
     if not metric.low - slack <= value <= metric.high + slack:
-        raise TaskError(f"{where}: {metric.name} {value!r} is outside its declared range {metric.low:g} to {metric.high:g}")
+        raise TaskError(
+            f"{where}: {metric.name} {value!r} is outside its declared range {metric.low:g} "
+            f"to {metric.high:g}"
+        )
     return float(min(max(value, metric.low), metric.high))

@@ -14,8 +14,12 @@ T = TypeVar("T")
 
 
 async def apart(function: Callable[..., T], *given: Any, **options: Any) -> T:
-    """Call a function in a thread of its own that nobody waits for at the end: it may never answer."""
-    loop, call = asyncio.get_running_loop(), partial(copy_context().run, function, *given, **options)
+    """Call a function in a thread of its own that nobody waits for at the end: it may never
+    answer."""
+    loop, call = (
+        asyncio.get_running_loop(),
+        partial(copy_context().run, function, *given, **options),
+    )
     answer: asyncio.Future[tuple[T | None, BaseException | None]] = loop.create_future()
 
     def settle(said: T | None, wrong: BaseException | None) -> None:

@@ -15,7 +15,8 @@ LONGEST = 1000  # characters of a fault
 
 
 class Guarded:
-    """Around a call of what others wrote: all that it raises becomes a ParticipantError; a real cancellation passes."""
+    """Around a call of what others wrote: all that it raises becomes a ParticipantError; a real
+    cancellation passes."""
 
     def __init__(self, what: str, halts: bool = False) -> None:
         self._what, self._halts = what, halts  # only what asks for the run may say that it halts

@@ -19,7 +19,8 @@ TOKENS = 20  # that could begin a reply, where they are weighed: the most that e
 
 
 class Model:
-    """Speaks for a model. Demonstrations, where a task gives some, stand before the question they belong to."""
+    """Speaks for a model. Demonstrations, where a task gives some, stand before the question they
+    belong to."""
 
     privy: bool = False
 
@@ -32,7 +33,8 @@ class Model:
 
     @classmethod
     def made(cls, family: str, name: str, options: Mapping[str, Any]) -> Model:
-        """From what was typed. `system` is a text of the user's own; `no_system_role` folds it into the first turn."""
+        """From what was typed. `system` is a text of the user's own; `no_system_role` folds it into
+        the first turn."""
         rest = dict(options)
         system = str(rest.pop("system", None) or "")
         folded = coerced(rest.pop("no_system_role", False), bool, f"{family}/{name}.no_system_role")
@@ -63,9 +65,13 @@ class Model:
 
 
 def weighed(reply: Reply, weigh: Callable[[Mapping[str, float]], str]) -> Reply:
-    """A reply by what it could have begun with; how it went on, and where it was cut, is of no account then."""
+    """A reply by what it could have begun with; how it went on, and where it was cut, is of no
+    account then."""
     if reply.logprobs is None:
-        raise Refused("the endpoint returned no log-probabilities, which are asked for here: set by=text, or take another one")
+        raise Refused(
+            "the endpoint returned no log-probabilities, which are asked for here: set by=text, "
+            "or take another one"
+        )
     return replace(reply, content=weigh(reply.logprobs), finish="stop")
 
 

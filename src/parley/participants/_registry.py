@@ -46,7 +46,11 @@ class Named(NamedTuple):
 
 def kinds() -> list[str]:
     """The kinds of participants that are no providers."""
-    return sorted(module.name for module in pkgutil.iter_modules(participants.__path__) if not module.name.startswith("_"))
+    return sorted(
+        module.name
+        for module in pkgutil.iter_modules(participants.__path__)
+        if not module.name.startswith("_")
+    )
 
 
 def named(text: str) -> Named:
@@ -55,18 +59,25 @@ def named(text: str) -> Named:
     alias, model = (head, tail) if equals and "/" not in head else ("", text)
     family, slash, name = model.partition("/")
     if not slash or not family or not name:
-        raise UsageError(f"a model is named [ALIAS=]PROVIDER/NAME, like bot/random or vllm/Qwen/Qwen3-32B; got {text!r}")
+        raise UsageError(
+            f"a model is named [ALIAS=]PROVIDER/NAME, like bot/random or "
+            f"vllm/Qwen/Qwen3-32B; got {text!r}"
+        )
     if family not in kinds() and not providers.known(family):
         raise unknown("provider", family, [*kinds(), *providers.names()])
     if not alias and model == text:
         alias = usual_alias(family, name)
     if not re.fullmatch(r"[\w.@+-]+", alias):
-        raise UsageError(f"an alias is made of letters, digits and . _ - + @; got {alias!r} (give one: -m ALIAS={model})")
+        raise UsageError(
+            f"an alias is made of letters, digits and . _ - + @; got {alias!r} (give one: "
+            f"-m ALIAS={model})"
+        )
     return Named(alias, model)
 
 
 def usual_alias(family: str, name: str) -> str:
-    """What a model is called where nobody gave it a name: its own, without the folders or modules before it."""
+    """What a model is called where nobody gave it a name: its own, without the folders or modules
+    before it."""
     if "://" in name:
         with suppress(ValueError):
             parts = urlsplit(name)
@@ -76,16 +87,27 @@ def usual_alias(family: str, name: str) -> str:
     return last.rpartition(":")[2] if family == "python" else last.replace(":", "-")
 
 
-def make(model: str | Callable[..., Any], options: Mapping[str, Any], task: type[Task], where: str) -> Participant:
+def make(
+    model: str | Callable[..., Any], options: Mapping[str, Any], task: type[Task], where: str
+) -> Participant:
     """The participant that a model's name, or a function, stands for."""
     family, _, name = ("python", "", "") if callable(model) else model.partition("/")
     served = family not in kinds()
-    options = {key: value if served and key == "base_url" else drawn(value) for key, value in options.items()}
-    options = {key: value for key, value in options.items() if key not in LIMITS}  # whoever seats the participant sees to these
+    options = {
+        key: value if served and key == "base_url" else drawn(value)
+        for key, value in options.items()
+    }
+    # whoever seats the participant sees to these
+    options = {key: value for key, value in options.items() if key not in LIMITS}
     if "api_key" in options:
-        raise UsageError(f"{where}: keys come from the environment; name the variable: -M {where}.api_key_env=NAME")
+        raise UsageError(
+            f"{where}: keys come from the environment; name the variable: -M "
+            f"{where}.api_key_env=NAME"
+        )
     if callable(model):
-        participant: Participant = import_module("parley.participants.python").Python(model, options, where)
+        participant: Participant = import_module("parley.participants.python").Python(
+            model, options, where
+        )
     elif served:
         participant = Model.made(family, expanded(name), options)
     else:  # an address is taken as written, so that errors can name it so

@@ -1,7 +1,7 @@
 """Any service in a seat: it takes the view as JSON and answers with a reply.
 
-It is sent {"seat", "round", "attempt", "messages": [{"role", "content"}], "schema"} and answers with
-{"reply": "…"}, optionally with "model", or with a JSON text.
+It is sent {"seat", "round", "attempt", "messages": [{"role", "content"}], "schema"} and answers
+with {"reply": "…"}, optionally with "model", or with a JSON text.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ class Http:
         )
         said = answer.get("reply") if isinstance(answer, dict) else answer
         if not isinstance(said, str):
-            raise ParticipantError(f'{self._transport.place}: wanted {{"reply": "…"}}, got {clip(answer, 200)}')
+            raise ParticipantError(
+                f'{self._transport.place}: wanted {{"reply": "…"}}, got {clip(answer, 200)}'
+            )
         model = answer.get("model") if isinstance(answer, dict) else None
         return Reply(said, model=printable(model), latency=perf_counter() - began)
 
@@ -72,7 +74,8 @@ class Http:
 
 
 def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Http:
-    path = "/" if name.partition("?")[0].endswith("/") else ""  # to a service of one's own it may matter
+    # to a service of one's own it may matter
+    path = "/" if name.partition("?")[0].endswith("/") else ""
     url = address(name, "http/URL", path)
     chosen = fitted(Options, options, "option of", f"http/{name}")
     refuse_keyless(Traits(), options)

@@ -30,14 +30,20 @@ class Human:
 def converse(view: View) -> str:
     """Show the last words said to the seat, take the person's answer."""
     with TERMINAL:
-        print(f"\n── {view.seat}, round {view.round} " + "─" * 30, view.text, sep="\n", file=sys.stderr)
+        print(
+            f"\n── {view.seat}, round {view.round} " + "─" * 30,
+            view.text,
+            sep="\n",
+            file=sys.stderr,
+        )
         print("Your answer, ended by an empty line:", file=sys.stderr, flush=True)
         lines: list[str] = []
         try:
             while (line := sys.stdin.readline()) and (line.strip() or not lines):
                 if line.strip():
                     lines.append(line)
-        except (AttributeError, OSError, ValueError) as wrong:  # no terminal, a closed one, text in another encoding
+        # no terminal, a closed one, text in another encoding
+        except (AttributeError, OSError, ValueError) as wrong:
             raise Refused(f"the person cannot be heard: {wrong}") from None
     if not lines:
         raise Refused("the person left: the input has ended")

@@ -23,13 +23,16 @@ from parley.rules.task import Task
 
 
 class Python:
-    """Calls a function with the view; a plain one runs in a thread, so that it may take its time."""
+    """Calls a function with the view; a plain one runs in a thread, so that it may take its
+    time."""
 
     privy: bool = False
 
     def __init__(self, function: Callable[..., Any], options: Mapping[str, Any], name: str) -> None:
         if inspect.isclass(function):
-            raise UsageError(f"{name} is a class: name a function, or an instance that can be called")
+            raise UsageError(
+                f"{name} is a class: name a function, or an instance that can be called"
+            )
         call = function if inspect.isroutine(function) else function.__call__  # type: ignore[operator]
         self._function, self._name = function, name
         self._options = keywords(call, options, "option of", name) if options else {}
@@ -60,9 +63,13 @@ def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Python:
 
 
 def function_called(
-    name: str, what: str, folder: Path | None = None, load: Callable[[str], ModuleType] = import_module
+    name: str,
+    what: str,
+    folder: Path | None = None,
+    load: Callable[[str], ModuleType] = import_module,
 ) -> Callable[..., Any]:
-    """The function that `package.module:function` names, which may stand in a folder of its own, or in the current one."""
+    """The function that `package.module:function` names, which may stand in a folder of its own, or
+    in the current one."""
     module, colon, attribute = name.partition(":")
     if not colon or not module or not attribute:
         raise UsageError(f"{what}{name}: wanted {what}package.module:function")
@@ -76,7 +83,10 @@ def function_called(
     except UsageError:
         raise
     except (Exception, SystemExit) as wrong:
-        hint = "; a function of a script is given again from Python: parley.resume(RUN, functions={ALIAS: function})"
+        hint = (
+            "; a function of a script is given again from Python: parley.resume(RUN, "
+            "functions={ALIAS: function})"
+        )
         own = module == "__main__" or "<" in attribute
         fault = f"{type(wrong).__name__}: {wrong}" + (hint if own else "")
         raise UsageError(f"{what}{name} cannot be imported: {fault}") from None

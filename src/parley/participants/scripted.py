@@ -33,27 +33,38 @@ def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Scripted:
     try:
         text = Path(name).expanduser().read_text(encoding="utf-8-sig", errors="replace")
     except (OSError, ValueError, RuntimeError) as wrong:
-        raise UsageError(f"scripted/{name}: the file cannot be read: {getattr(wrong, 'strerror', None) or wrong}") from None
+        raise UsageError(
+            f"scripted/{name}: the file cannot be read: {getattr(wrong, 'strerror', None) or wrong}"
+        ) from None
     whole = Path(name).suffix.lower() == ".json"
-    lines = listed(text, name) if whole else [spoken(line) for line in text.split("\n") if line.strip()]
+    lines = (
+        listed(text, name) if whole else [spoken(line) for line in text.split("\n") if line.strip()]
+    )
     if not lines:
         raise UsageError(f"scripted/{name}: the file holds no reply; write one a line")
     return Scripted(lines)
 
 
 def listed(text: str, name: str) -> list[str]:
-    """The replies of a JSON file: a list of texts, or of objects that are themselves the replies."""
+    """The replies of a JSON file: a list of texts, or of objects that are themselves the
+    replies."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as wrong:
         raise UsageError(f"scripted/{name}: not JSON: {wrong}") from None
     if not isinstance(found, list):
-        raise UsageError(f"scripted/{name}: wanted a JSON list of replies, found {type(found).__name__}")
-    return [reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False) for reply in found]
+        raise UsageError(
+            f"scripted/{name}: wanted a JSON list of replies, found {type(found).__name__}"
+        )
+    return [
+        reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
+        for reply in found
+    ]
 
 
 def spoken(line: str) -> str:
-    """One line's reply: a JSON text is unquoted, so that it can hold line breaks; all else is taken as it stands."""
+    """One line's reply: a JSON text is unquoted, so that it can hold line breaks; all else is taken
+    as it stands."""
     if line.lstrip().startswith('"'):
         try:
             found = json.loads(line)

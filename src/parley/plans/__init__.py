@@ -22,7 +22,8 @@ class MatchSpec:
     repeat: int
     seed: int
     seats: Mapping[Seat, str]
-    idle: frozenset[Seat] = frozenset()  # seats whose results are decided: they only fill the table, and do not count
+    # seats whose results are decided: they only fill the table, and do not count
+    idle: frozenset[Seat] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +52,13 @@ class Plan(Protocol):
 
     @property
     def outlook(self) -> str:
-        """How far the plan has come, in a few words; empty where nothing but counting matches is to be said."""
+        """How far the plan has come, in a few words; empty where nothing but counting matches is to
+        be said."""
         ...
 
     def cautions(self) -> Sequence[str]:
-        """What the user should know before anything is played: what to expect, and whether it can be had."""
+        """What the user should know before anything is played: what to expect, and whether it can
+        be had."""
         ...
 
     def next(self, finished: Sequence[Block]) -> Sequence[MatchSpec] | Done: ...
@@ -86,5 +89,6 @@ def unfolded(plan: Plan, scores: Mapping[int, Marks]) -> tuple[dict[int, MatchSp
 
 
 def seed_for(run: int, block: str, repeat: int) -> int:
-    """A match's seed: from the block and the repeat, not the cast, so all models meet the same draws."""
+    """A match's seed: from the block and the repeat, not the cast, so all models meet the same
+    draws."""
     return int.from_bytes(blake2b(f"{run}|{block}|{repeat}".encode(), digest_size=6).digest())

@@ -16,7 +16,8 @@ Seating = Mapping[Seat, str]
 
 @dataclass(frozen=True)
 class Table:
-    """What an arrangement has to fill: the contestants' seats of a task, and who is to sit in them."""
+    """What an arrangement has to fill: the contestants' seats of a task, and who is to sit in
+    them."""
 
     task: Task
     contestants: Sequence[str]
@@ -31,32 +32,54 @@ class Table:
     @property
     def open_role(self) -> str | None:
         """The one contestant role whose size is left to the plan, where it is the only one."""
-        return next((name for name, role in self.roles.items() if role.open), None) if len(self.roles) == 1 else None
+        return (
+            next((name for name, role in self.roles.items() if role.open), None)
+            if len(self.roles) == 1
+            else None
+        )
 
     def seats(self, size: int | None = None) -> list[Seat]:
         """The contestants' seats, with so many in the role of open size."""
-        return [seat for name, role in self.roles.items() for seat in role.seats(name, size or role.least)]
+        return [
+            seat
+            for name, role in self.roles.items()
+            for seat in role.seats(name, size or role.least)
+        ]
 
 
 def together(table: Table, turn: int, rng: Random) -> Iterator[Seating]:
     """All contestants at one table; positions rotate from block to block.
 
-    Where they speak in turn, who follows whom is drawn anew whenever everybody has been in every position.
+    Where they speak in turn, who follows whom is drawn anew whenever everybody has been in every
+    position.
     """
     task, contestants, name = table.task, table.contestants, table.open_role
     if name is None:
-        raise UsageError(f"{task.name} has no single role of open size, so its models cannot sit together: use round_robin")
+        raise UsageError(
+            f"{task.name} has no single role of open size, so its models cannot sit "
+            f"together: use round_robin"
+        )
     role = task.roles[name]
     if len(contestants) not in role.sizes:
         raise UsageError(
             f"{task.name} seats {role.said} {name} together, got {len(contestants)} models"
-            + (" (one model may be given twice under two aliases)" if len(contestants) < role.least else "")
+            + (
+                " (one model may be given twice under two aliases)"
+                if len(contestants) < role.least
+                else ""
+            )
             + (": `--plan cycles` seats them in groups" if len(contestants) > role.least else "")
         )
     if task.in_turn:
-        contestants = Random(f"{table.seed}|{turn // len(contestants)}").sample(list(contestants), len(contestants))
+        contestants = Random(f"{table.seed}|{turn // len(contestants)}").sample(
+            list(contestants), len(contestants)
+        )
     shift = turn % len(contestants)
-    yield dict(zip(table.seats(len(contestants)), [*contestants[shift:], *contestants[:shift]], strict=True))
+    yield dict(
+        zip(
+            table.seats(len(contestants)), [*contestants[shift:], *contestants[:shift]], strict=True
+        )
+    )
 
 
 def round_robin(table: Table, turn: int, rng: Random) -> Iterator[Seating]:
@@ -69,18 +92,27 @@ def round_robin(table: Table, turn: int, rng: Random) -> Iterator[Seating]:
 def each(table: Table, turn: int, rng: Random) -> Iterator[Seating]:
     """Every contestant by itself, for tasks with one contestant seat."""
     if len(table.seats()) != 1:
-        raise UsageError(f"{table.task.name} has more than one contestant seat: use round_robin, cycles or together")
+        raise UsageError(
+            f"{table.task.name} has more than one contestant seat: use round_robin, "
+            f"cycles or together"
+        )
     return round_robin(table, turn, rng)
 
 
 def cycles(table: Table, turn: int, rng: Random) -> Iterator[Seating]:
-    """A random circle of all contestants; a match seats neighbours, so that everybody sits in every seat once.
+    """A random circle of all contestants; a match seats neighbours, so that everybody sits in every
+    seat once.
 
-    With two seats this is a cycle through all models: n matches a block instead of n(n − 1), each model in each role once,
-    against a partner drawn from all the others alike. A role of open size seats everybody if it can, in one match.
+    With two seats this is a cycle through all models: n matches a block instead of n(n − 1), each
+    model in each role once, against a partner drawn from all the others alike. A role of open size
+    seats everybody if it can, in one match.
     """
     count, name = len(table.contestants), table.open_role
-    size = table.size or (max((size for size in table.roles[name].sizes if size <= count), default=None) if name else None)
+    size = table.size or (
+        max((size for size in table.roles[name].sizes if size <= count), default=None)
+        if name
+        else None
+    )
     seats = filled(table, table.seats(size))
     if name and len(seats) == count:
         yield from together(table, turn, rng)
@@ -94,9 +126,13 @@ def versus(table: Table, turn: int, rng: Random) -> Iterator[Seating]:
     """Every contestant against the one adversary, in both seats."""
     seats = table.seats(table.size)
     if len(seats) != 2:
-        raise UsageError(f"{table.task.name} has {len(seats)} contestant seats, and `versus` is for two")
+        raise UsageError(
+            f"{table.task.name} has {len(seats)} contestant seats, and `versus` is for two"
+        )
     if not table.adversary:
-        raise UsageError("the plan versus wants somebody whom all models meet: --adversary [ALIAS=]PROVIDER/NAME")
+        raise UsageError(
+            "the plan versus wants somebody whom all models meet: --adversary [ALIAS=]PROVIDER/NAME"
+        )
     for alias in table.contestants:
         yield dict(zip(seats, (alias, table.adversary), strict=True))
         yield dict(zip(seats, (table.adversary, alias), strict=True))
@@ -115,7 +151,8 @@ def filled(table: Table, seats: list[Seat]) -> list[Seat]:
     """The seats, if there are enough contestants for them."""
     if len(table.contestants) < len(seats):
         raise UsageError(
-            f"{table.task.name} has {len(seats)} contestant seats, got {len(table.contestants)} models "
+            f"{table.task.name} has {len(seats)} contestant seats, "
+            f"got {len(table.contestants)} models "
             "(one model may be given twice under two aliases)"
         )
     return seats
@@ -145,7 +182,8 @@ def seated_instruments(task: Task, given: Mapping[str, Sequence[str]]) -> dict[S
         aliases = given.get(name, ())
         if len(aliases) not in role.sizes:
             raise UsageError(
-                f"{task.name}: role {name!r} takes {role.said} models, got {len(aliases)}: --role {name}=PROVIDER/NAME"
+                f"{task.name}: role {name!r} takes {role.said} models, got {len(aliases)}: "
+                f"--role {name}=PROVIDER/NAME"
             )
         seats.update(zip(role.seats(name, len(aliases)), aliases, strict=True))
     return seats

@@ -31,29 +31,46 @@ class Series:
             raise unknown("plan", name, ARRANGEMENTS)
         if not contestants:
             raise UsageError("no models: name at least one with -m PROVIDER/NAME")
-        self._arrange, self._table, self._seed = ARRANGEMENTS[name], Table(task, contestants, size, seed, adversary or ""), seed
+        self._arrange, self._table, self._seed = (
+            ARRANGEMENTS[name],
+            Table(task, contestants, size, seed, adversary or ""),
+            seed,
+        )
         self._instruments = seated_instruments(task, instruments)
         if size is not None:
             refuse_size(self._table, name, size)
 
     def matches(
-        self, after: int, block: str, item: str | None, repeat: int, turn: int, active: Active | None = None
+        self,
+        after: int,
+        block: str,
+        item: str | None,
+        repeat: int,
+        turn: int,
+        active: Active | None = None,
     ) -> list[MatchSpec]:
-        """One time everything that is still wanted, numbered from the next number on; other results stay idle."""
+        """One time everything that is still wanted, numbered from the next number on; other results
+        stay idle."""
         seed = seed_for(self._seed, block, repeat)
         found: list[MatchSpec] = []
         for seats in self._arrange(self._table, turn, Random(f"{seed}|arrangement")):
             idle = idle_seats(seats, active, self._table.adversary)
             if len(idle) < len(seats):
                 number = after + len(found) + 1
-                found.append(MatchSpec(number, block, item, repeat, seed, {**seats, **self._instruments}, idle))
+                found.append(
+                    MatchSpec(
+                        number, block, item, repeat, seed, {**seats, **self._instruments}, idle
+                    )
+                )
         return found
 
 
 def idle_seats(seats: Mapping[Seat, str], active: Active | None, adversary: str) -> frozenset[Seat]:
     """Seats of models whose result in that role is decided, or never wanted."""
     return frozenset(
-        seat for seat, alias in seats.items() if alias == adversary or (active is not None and not active(seat.role, alias))
+        seat
+        for seat, alias in seats.items()
+        if alias == adversary or (active is not None and not active(seat.role, alias))
     )
 
 
@@ -61,7 +78,10 @@ def refuse_size(table: Table, plan: str, size: int) -> None:
     """A size can be chosen where the task leaves it open and the plan makes groups."""
     name = table.open_role
     if name is None or plan not in ("cycles", "round_robin"):
-        raise UsageError("--seats is for tasks with one role of open size, and for the plans cycles, race and round_robin")
+        raise UsageError(
+            "--seats is for tasks with one role of open size, and for the plans cycles, "
+            "race and round_robin"
+        )
     role = table.roles[name]
     if size not in role.sizes:
         raise UsageError(f"--seats {size}: {table.task.name} seats {role.said} {name}")

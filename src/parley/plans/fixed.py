@@ -46,5 +46,7 @@ def scheduled(
     played_on: Sequence[str | None] = items or [None]
     specs: list[MatchSpec] = []
     for turn, (repeat, item) in enumerate(product(range(1, repeats + 1), played_on)):
-        specs += series.matches(len(specs), str(repeat) if item is None else item, item, repeat, turn)
+        specs += series.matches(
+            len(specs), str(repeat) if item is None else item, item, repeat, turn
+        )
     return Fixed(specs)

@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 
 from parley.plans import Done
 from parley.plans.sequential import Values
-from parley.plans.stop_targets import Stop, in_blocks, listed, refuse_unscored, supposed, unit_of, usual_spread
+from parley.plans.stop_targets import (
+    Stop,
+    in_blocks,
+    listed,
+    refuse_unscored,
+    supposed,
+    unit_of,
+    usual_spread,
+)
 from parley.rules.task import Metric
 from parley.statistics.duels import Duels, duel_blocks
 from parley.statistics.stopping_rules import LEAST
@@ -18,20 +26,28 @@ FAR = 5000  # blocks; a forecast looks no farther
 
 
 class Race:
-    """Ends a run once every pair of models is told apart, or known to differ by less than ε; or only the top is known.
+    """Ends a run once every pair of models is told apart, or known to differ by less than ε; or
+    only the top is known.
 
-    Who has nothing left to decide in a role still sits where others need a partner, so partners stay drawn from all
-    models alike and the means of eq. 3 and 4 are estimated unchanged; its own scores there no longer count.
+    Who has nothing left to decide in a role still sits where others need a partner, so partners
+    stay drawn from all models alike and the means of eq. 3 and 4 are estimated unchanged; its own
+    scores there no longer count.
     """
 
-    def __init__(self, leading: Mapping[str, Metric], contestants: Sequence[str], stop: Stop) -> None:
+    def __init__(
+        self, leading: Mapping[str, Metric], contestants: Sequence[str], stop: Stop
+    ) -> None:
         self._roles, self._aliases, self._stop = list(leading), list(contestants), stop
         self._metrics = list(leading.values())
         self.metrics = {role: metric.name for role, metric in leading.items()}
         self._low = np.array([[metric.low] for metric in self._metrics])
         self._width = np.array([[metric.high - metric.low] for metric in self._metrics])
-        self._sign = np.array([[1.0 if metric.better == "higher" else -1.0] for metric in self._metrics])
-        epsilon = np.array([metric.epsilon / (metric.high - metric.low) for metric in self._metrics])
+        self._sign = np.array(
+            [[1.0 if metric.better == "higher" else -1.0] for metric in self._metrics]
+        )
+        epsilon = np.array(
+            [metric.epsilon / (metric.high - metric.low) for metric in self._metrics]
+        )
         self._duels = Duels(len(self._roles), len(self._aliases), epsilon, stop.alpha)
         shape = (len(self._roles), len(self._aliases))
         self._sum, self._n = np.zeros(shape), np.zeros(shape)
@@ -59,22 +75,38 @@ class Race:
         count, roles = len(self._aliases), len(self._roles)
         found = []
         for metric in dict.fromkeys(self._metrics):
-            epsilon, width, spread = metric.epsilon, metric.high - metric.low, 1.4 * usual_spread(metric)
+            epsilon, width, spread = (
+                metric.epsilon,
+                metric.high - metric.low,
+                1.4 * usual_spread(metric),
+            )
             level = self._stop.alpha / (roles * count * (count - 1))
             blocks = duel_blocks(epsilon / 2 / width, spread / width, epsilon / width, level, FAR)
             need = in_blocks(blocks, matches) if blocks else f"more than {FAR:,} blocks"
             found.append(
-                f"forecast: a pair in doubt (half of {epsilon:g}{unit_of(metric)} apart) takes {need}, {supposed(metric)}; "
-                + ("others leave earlier" if self._stop.top is None else "a race for the top usually takes a fraction of that")
+                (
+                    f"forecast: a pair in doubt (half of {epsilon:g}{unit_of(metric)} apart) "
+                    f"takes {need}, {supposed(metric)}; "
+                )
+                + (
+                    "others leave earlier"
+                    if self._stop.top is None
+                    else "a race for the top usually takes a fraction of that"
+                )
             )
             if blocks is None or blocks > most:
-                found.append(f"at most {most:,} blocks will be played, so some pairs may stay open: see `parley simulate`")
+                found.append(
+                    f"at most {most:,} blocks will be played, so some pairs may stay open: see "
+                    f"`parley simulate`"
+                )
         if count < 6 and self._stop.top is None:
             found.append("with few models and a full ranking a race saves little over cycles")
         return found
 
     def active(self, role: str, alias: str) -> bool:
-        return role in self.metrics and bool(self._wanted[self._roles.index(role), self._aliases.index(alias)])
+        return role in self.metrics and bool(
+            self._wanted[self._roles.index(role), self._aliases.index(alias)]
+        )
 
     def take(self, block: Values) -> None:
         scores = np.full(self._wanted.shape, np.nan)
@@ -91,12 +123,16 @@ class Race:
         if self.blocks < LEAST:
             return None
         for at, role in enumerate(self._roles):
-            for alias in (alias for alias, n in zip(self._aliases, self._n[at], strict=True) if not n):
+            for alias in (
+                alias for alias, n in zip(self._aliases, self._n[at], strict=True) if not n
+            ):
                 refuse_unscored(role, alias, self.metrics[role], self.blocks)
         better = self._duels.better
         for role, a, b in np.argwhere(better & better.swapaxes(1, 2)):
             return Done(
-                "drift", f"{self._aliases[a]} and {self._aliases[b]} as {self._roles[role]} each proved better than the other"
+                "drift",
+                f"{self._aliases[a]} and {self._aliases[b]} as {self._roles[role]} each proved "
+                f"better than the other",
             )
         undecided = self._undecided()
         self._wanted = np.asarray(undecided.any(axis=2))
@@ -105,9 +141,18 @@ class Race:
     def _found(self) -> str:
         """What a race that is over has decided."""
         if self._stop.top is None:
-            return f"every pair is told apart, or within {self._metrics[0].epsilon:g}, after {self.blocks} blocks"
+            return (
+                f"every pair is told apart, or within {self._metrics[0].epsilon:g}, after "
+                f"{self.blocks} blocks"
+            )
         means, found = self._sum / np.maximum(self._n, 1), []
         for at, role in enumerate(self._roles):
-            leading = [self._aliases[place] for place in np.argsort(-means[at], kind="stable")[: self._stop.top]]
+            leading = [
+                self._aliases[place]
+                for place in np.argsort(-means[at], kind="stable")[: self._stop.top]
+            ]
             found.append(f"top {self._stop.top} as {role}: {', '.join(leading)}")
-        return f"{'; '.join(found)}; nobody else is ahead by {self._metrics[0].epsilon:g}, after {self.blocks} blocks"
+        return (
+            f"{'; '.join(found)}; nobody else is ahead by {self._metrics[0].epsilon:g}, after "
+            f"{self.blocks} blocks"
+        )

@@ -11,10 +11,13 @@ from parley.plans.blocks import Series
 from parley.statistics.estimates import Observation, match_means
 
 BUSY = 64  # matches that keep the endpoints busy, so that a batch has no fewer if it can
-GROWTH = 20  # a batch is at least one block for so many that were played: waiting for its last match then hardly matters
+# a batch is at least one block for so many that were played: waiting for its last match then hardly
+# matters
+GROWTH = 20
 MOST_BLOCKS = 1000  # unless more are asked for
 
-Values = Mapping[tuple[str, str], Sequence[float]]  # by role and alias, the score of every repeat of a block
+# by role and alias, the score of every repeat of a block
+Values = Mapping[tuple[str, str], Sequence[float]]
 
 
 class Rule(Protocol):
@@ -50,12 +53,19 @@ class Rule(Protocol):
 class Sequential:
     """Plays block after block, in batches, until its rule, the items or a bound end it.
 
-    Items come in an order drawn from the seed, each of them as one block with all its repeats; where there are none, every
-    block is one repeat. What is next depends only on what finished blocks showed, so a run resumes by being asked again.
+    Items come in an order drawn from the seed, each of them as one block with all its repeats;
+    where there are none, every block is one repeat. What is next depends only on what finished
+    blocks showed, so a run resumes by being asked again.
     """
 
     def __init__(
-        self, series: Series, rule: Callable[[], Rule], items: Sequence[str], repeats: int, seed: int, most: int | None
+        self,
+        series: Series,
+        rule: Callable[[], Rule],
+        items: Sequence[str],
+        repeats: int,
+        seed: int,
+        most: int | None,
     ) -> None:
         self._series, self._make, self._repeats = series, rule, repeats if items else 1
         self._items = Random(f"{seed}|items").sample(list(items), len(items))
@@ -109,7 +119,9 @@ class Sequential:
     def _batch(self) -> None:
         """Draw the next blocks: enough of them to keep the endpoints busy."""
         begun, wanted = self._matches, len(self._blocks) + len(self._blocks) // GROWTH
-        while len(self._blocks) < self._end and (self._matches - begun < BUSY or len(self._blocks) < wanted):
+        while len(self._blocks) < self._end and (
+            self._matches - begun < BUSY or len(self._blocks) < wanted
+        ):
             block = self._block(len(self._blocks))
             self._blocks.append(block)
             self._matches += len(block)
@@ -120,7 +132,9 @@ class Sequential:
         found: list[MatchSpec] = []
         for repeat in range(first, first + self._repeats):
             turn = at * self._repeats + repeat - first
-            found += self._series.matches(self._matches + len(found), name, item, repeat, turn, self._rule.active)
+            found += self._series.matches(
+                self._matches + len(found), name, item, repeat, turn, self._rule.active
+            )
         return found
 
 
@@ -131,14 +145,25 @@ def played(specs: Sequence[MatchSpec], known: Mapping[str, Block]) -> bool:
 
 
 def observed(specs: Sequence[MatchSpec], block: Block, metrics: Mapping[str, str]) -> Values:
-    """What a block showed of every model in every role that counts, a score for every repeat; missing ones are left out.
+    """What a block showed of every model in every role that counts, a score for every repeat;
+    missing ones are left out.
 
     Matches of one repeat share their seed, so what the task draws is one draw for all of them.
     """
     rows = [
-        Observation(spec.block, spec.repeat, alias, seat.role, metric, block.scores[spec.number].get(seat, {}).get(metric))
+        Observation(
+            spec.block,
+            spec.repeat,
+            alias,
+            seat.role,
+            metric,
+            block.scores[spec.number].get(seat, {}).get(metric),
+        )
         for spec in specs
         for seat, alias in spec.seats.items()
         if seat not in spec.idle and (metric := metrics.get(seat.role))
     ]
-    return {(role, alias): by_block[block.name] for (_, role, alias), by_block in match_means(rows).items()}
+    return {
+        (role, alias): by_block[block.name]
+        for (_, role, alias), by_block in match_means(rows).items()
+    }

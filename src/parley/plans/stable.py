@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from parley.plans import Done
 from parley.plans.sequential import Values
-from parley.plans.stop_targets import Stop, in_blocks, refuse_unscored, supposed, unit_of, usual_spread
+from parley.plans.stop_targets import (
+    Stop,
+    in_blocks,
+    refuse_unscored,
+    supposed,
+    unit_of,
+    usual_spread,
+)
 from parley.rules.task import Metric
 from parley.statistics.stopping_rules import LEAST, Stability, Watched, forecast
 
@@ -16,7 +23,9 @@ FAR = 5000  # blocks; a forecast looks no farther
 class Stable:
     """Ends a run once the half-width of every model in every role is what was asked for."""
 
-    def __init__(self, leading: Mapping[str, Metric], contestants: Sequence[str], stop: Stop, items: int) -> None:
+    def __init__(
+        self, leading: Mapping[str, Metric], contestants: Sequence[str], stop: Stop, items: int
+    ) -> None:
         self._leading, self._stop = leading, stop
         self._items, self._population = items, items if stop.target == "these_items" else None
         cells = [
@@ -34,18 +43,25 @@ class Stable:
             return ""
         cell, width = widest
         blocks, whose = self._stability.blocks, f"{cell.alias}, {cell.role}"
-        more = round(blocks * ((width / cell.epsilon) ** 2 - 1))  # it shrinks as the root of the blocks, and faster at first
+        # it shrinks as the root of the blocks, and faster at first
+        more = round(blocks * ((width / cell.epsilon) ** 2 - 1))
         left = f", at most some {more:,} blocks more" if blocks and more > 0 else ""
-        return f"half-width {width:.3g} after {blocks} blocks, wanted {cell.epsilon:g} ({whose}){left}"
+        return (
+            f"half-width {width:.3g} after {blocks} blocks, wanted {cell.epsilon:g} ({whose}){left}"
+        )
 
     def cautions(self, most: int, matches: int) -> list[str]:
-        """Before the run: how many blocks the half-width will take, and whether it can be had at all."""
+        """Before the run: how many blocks the half-width will take, and whether it can be had at
+        all."""
         cells, found = len(self._stability.cells), []
         for metric in dict.fromkeys(self._leading.values()):
             role = next(role for role, its in self._leading.items() if its == metric)
             cell = next(cell for cell in self._stability.cells if cell.role == role)
             spread, level = usual_spread(metric), self._stop.alpha / cells
-            wanted = f"a half-width of {cell.epsilon:g}{unit_of(metric)} in {metric.name} for all {cells} results"
+            wanted = (
+                f"a half-width of {cell.epsilon:g}{unit_of(metric)} in {metric.name} for "
+                f"all {cells} results"
+            )
             guess = supposed(metric)
             soon = forecast(cell, spread, level, min(most, FAR), self._population)
             if soon.blocks is not None:
@@ -72,8 +88,16 @@ class Stable:
             refuse_unscored(unseen[0].role, unseen[0].alias, unseen[0].metric, stability.blocks)
         match stability.status:
             case "drift":
-                cell = next(cell for cell, found in zip(stability.cells, stability.intervals, strict=True) if found is None)
-                return Done("drift", f"the blocks of {cell.alias} as {cell.role} were not alike: no mean fits all of them")
+                cell = next(
+                    cell
+                    for cell, found in zip(stability.cells, stability.intervals, strict=True)
+                    if found is None
+                )
+                return Done(
+                    "drift",
+                    f"the blocks of {cell.alias} as {cell.role} were not alike: "
+                    f"no mean fits all of them",
+                )
             case "converged":
                 return Done("converged", self.outlook)
         return None

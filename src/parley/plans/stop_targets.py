@@ -32,21 +32,29 @@ class Stop:
             raise UsageError(f"top must be a whole number from 1 on, not {self.top}")
 
     def epsilon(self, metric: Metric, primary: Metric) -> float:
-        """What was asked for, where the metric has the primary one's scale; else what the task declares."""
+        """What was asked for, where the metric has the primary one's scale; else what the task
+        declares."""
         same = (metric.low, metric.high, metric.unit) == (primary.low, primary.high, primary.unit)
         return metric.epsilon if self.half_width is None or not same else self.half_width
 
 
-def leading_metrics(metrics: Sequence[Metric], roles: Sequence[str], stop: Stop) -> dict[str, Metric]:
-    """By contestant role, the first metric that it is given, with the half-width that is wanted: stopping goes by that one."""
+def leading_metrics(
+    metrics: Sequence[Metric], roles: Sequence[str], stop: Stop
+) -> dict[str, Metric]:
+    """By contestant role, the first metric that it is given, with the half-width that is wanted:
+    stopping goes by that one."""
     found: dict[str, Metric] = {}
     for role in roles:
-        metric = next((metric for metric in metrics if not metric.roles or role in metric.roles), None)
+        metric = next(
+            (metric for metric in metrics if not metric.roles or role in metric.roles), None
+        )
         if metric is None:
             continue  # a role that is not scored has nothing to wait for
         epsilon = stop.epsilon(metric, metrics[0])
         if not metric.low < metric.high or not epsilon > 0:
-            raise TaskError(f"metric {metric.name!r} needs a range and an epsilon above 0 for a stopping rule")
+            raise TaskError(
+                f"metric {metric.name!r} needs a range and an epsilon above 0 for a stopping rule"
+            )
         found[role] = replace(metric, epsilon=epsilon)
     if not found:
         raise TaskError("no contestant is scored, so nothing can become stable")
@@ -54,7 +62,8 @@ def leading_metrics(metrics: Sequence[Metric], roles: Sequence[str], stop: Stop)
 
 
 def usual_spread(metric: Metric) -> float:
-    """The standard deviation to expect of a block's score: as declared; else half the range of a rate, a quarter of others."""
+    """The standard deviation to expect of a block's score: as declared; else half the range of a
+    rate, a quarter of others."""
     if metric.spread is not None:
         return metric.spread
     return (metric.high - metric.low) / (2 if (metric.low, metric.high) == (0, 1) else 4)
@@ -63,7 +72,11 @@ def usual_spread(metric: Metric) -> float:
 def supposed(metric: Metric) -> str:
     """What a forecast rests on."""
     spread = f"if a block's {metric.name} spreads by {usual_spread(metric):.3g}"
-    return spread if metric.spread is not None else f"{spread} (a guess from its range; with less it takes fewer)"
+    return (
+        spread
+        if metric.spread is not None
+        else f"{spread} (a guess from its range; with less it takes fewer)"
+    )
 
 
 def unit_of(metric: Metric) -> str:
@@ -72,9 +85,11 @@ def unit_of(metric: Metric) -> str:
 
 
 def refuse_unscored(role: str, alias: str, metric: str, blocks: int) -> None:
-    """Nothing becomes of a result that no block has given a score: better to stop than to pay on."""
+    """Nothing becomes of a result that no block has given a score: better to stop than to pay
+    on."""
     raise TaskError(
-        f"{alias} as {role} has no {metric} in any of {blocks} blocks, so nothing can be decided about it: "
+        f"{alias} as {role} has no {metric} in any of {blocks} blocks, "
+        f"so nothing can be decided about it: "
         "is a judge missing, or was every match aborted?"
     )
 

@@ -1,4 +1,5 @@
-"""How an endpoint bears up: one back-off for all calls to it, fewer at a time when it says too many, none while it is down."""
+"""How an endpoint bears up: one back-off for all calls to it, fewer at a time when it says too
+many, none while it is down."""
 
 from __future__ import annotations
 
@@ -13,12 +14,15 @@ from weakref import WeakKeyDictionary
 
 from parley.providers._secrets import redacted
 
-AGAIN: ContextVar[Callable[[], None]] = ContextVar("again", default=lambda: None)  # raises once nothing new may be asked
-NOTICE: ContextVar[Callable[[str], None]] = ContextVar("notice", default=lambda text: None)  # tells the person
+# raises once nothing new may be asked
+AGAIN: ContextVar[Callable[[], None]] = ContextVar("again", default=lambda: None)
+# tells the person
+NOTICE: ContextVar[Callable[[str], None]] = ContextVar("notice", default=lambda text: None)
 
 FIRST_PAUSE = 0.5  # seconds after the first fault; each further pause is twice as long
 LONGEST_PAUSE = 30.0
-BREAK = 5  # faults in a row, of any calls, after which an endpoint that worked before counts as down
+# faults in a row, of any calls, after which an endpoint that worked before counts as down
+BREAK = 5
 FIRST_REST, LONGEST_REST = 10.0, 120.0  # seconds for which one that is down is left alone
 WORDS = 600  # characters of a fault that are kept
 NOTED = 4.0  # seconds of being told to wait after which the person is told so
@@ -26,9 +30,12 @@ TICK = 0.5  # seconds after which those who wait look whether they still want to
 
 
 class Pause(Exception):
-    """A fault that may pass: try again after a while. What it quotes of an answer is without any key."""
+    """A fault that may pass: try again after a while. What it quotes of an answer is without any
+    key."""
 
-    def __init__(self, fault: str, seconds: float = 0, limited: bool = False, unsure: bool = False) -> None:
+    def __init__(
+        self, fault: str, seconds: float = 0, limited: bool = False, unsure: bool = False
+    ) -> None:
         super().__init__(redacted(fault)[:WORDS])
         self.seconds = seconds  # what the endpoint asks for
         self.limited = limited  # too many at once: no fault of this call
@@ -36,10 +43,13 @@ class Pause(Exception):
 
 
 class Line:
-    """Those who wait for a place, in the order in which they came. One timer looks after all of them."""
+    """Those who wait for a place, in the order in which they came. One timer looks after all of
+    them."""
 
     def __init__(self, unused: Callable[[int], None]) -> None:
-        self._waiting: deque[tuple[asyncio.Future[int | Exception], Callable[[], None], Callable[[], float]]] = deque()
+        self._waiting: deque[
+            tuple[asyncio.Future[int | Exception], Callable[[], None], Callable[[], float]]
+        ] = deque()
         self._unused = unused  # takes back the place of one who was gone when called
         self._ticking = False
 
@@ -49,7 +59,8 @@ class Line:
         return bool(self._waiting)
 
     async def wait(self, ends: Callable[[], float]) -> int:
-        """Wait for a place, as long as the run goes on and one's own time lasts; which one it is."""
+        """Wait for a place, as long as the run goes on and one's own time lasts; which one it
+        is."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[int | Exception] = loop.create_future()
         self._waiting.append((future, AGAIN.get(), ends))
@@ -101,9 +112,11 @@ class Patience:
         self._answered = 0.0  # when anybody was answered last
         self._level = self._rests = self._faults = 0
         self._proven = False
-        self._probes = self._probing = 0  # calls that tried whether one that was down is back, and the one that does now
+        # calls that tried whether one that was down is back, and the one that does now
+        self._probes = self._probing = 0
         self._line = Line(self.leave)
-        self._waiting: dict[object, Callable[[bool], None]] = {}  # who is told whether it waits for an endpoint that is down
+        # who is told whether it waits for an endpoint that is down
+        self._waiting: dict[object, Callable[[bool], None]] = {}
         self._waking = self._told = False
         self._limited = 0.0  # since when it says that there are too many
 
@@ -127,11 +140,13 @@ class Patience:
         self._probing = self._probes
         return self._probing
 
-    async def admit(self, seconds: float, rests: Callable[[bool], None] = lambda waits: None) -> tuple[int, float]:
+    async def admit(
+        self, seconds: float, rests: Callable[[bool], None] = lambda waits: None
+    ) -> tuple[int, float]:
         """Wait for a place behind all who came before, until nobody has been answered for so long.
 
-        As `enter`; and for how long others were still answered meanwhile, which is not counted against this call. `rests` is
-        told while the endpoint is down.
+        As `enter`; and for how long others were still answered meanwhile, which is not counted
+        against this call. `rests` is told while the endpoint is down.
         """
         began, key = time.monotonic(), object()
         self._wake_up()
@@ -145,7 +160,8 @@ class Patience:
         return place, max(0.0, self._answered - began)
 
     def shut(self, place: int) -> bool:
-        """Whether a call must not leave although it has its place: others were told to wait after it was given."""
+        """Whether a call must not leave although it has its place: others were told to wait after
+        it was given."""
         return (self.down and not place) or (self._until > 0 and time.monotonic() < self._until)
 
     def leave(self, place: int) -> None:
@@ -185,7 +201,8 @@ class Patience:
             self.limit += 1 / self.limit
 
     def trouble(self, pause: Pause) -> None:
-        """An answer that speaks against asking on, before its call leaves its place: too many at once, or a fault there."""
+        """An answer that speaks against asking on, before its call leaves its place: too many at
+        once, or a fault there."""
         now = time.monotonic()
         if pause.limited:
             if now >= self._until + LONGEST_PAUSE:  # it was not for long
@@ -202,8 +219,15 @@ class Patience:
             self._faults += 1
             if self._proven and (self.down or self._faults >= BREAK):
                 rest = min(LONGEST_REST, FIRST_REST * 2.0 ** min(self._rests, 10))
-                self._until, self._rests, self._faults = now + max(rest, pause.seconds), self._rests + 1, 0
-                NOTICE.get()(f"{self.place} fails ({pause}): it is left alone for {rest:.0f} s, other models go on")
+                self._until, self._rests, self._faults = (
+                    now + max(rest, pause.seconds),
+                    self._rests + 1,
+                    0,
+                )
+                NOTICE.get()(
+                    f"{self.place} fails ({pause}): it is left alone for {rest:.0f} s, "
+                    f"other models go on"
+                )
                 self._turns(True)
 
     def _turns(self, down: bool) -> None:
@@ -215,11 +239,14 @@ class Patience:
         """Say once that one has to wait, if it is for more than a moment."""
         if self._until - self._limited >= NOTED and not self._told:
             self._told = True
-            NOTICE.get()(f"{self.name} is told to wait ({str(pause)[:100]}): fewer are asked at a time")
+            NOTICE.get()(
+                f"{self.name} is told to wait ({str(pause)[:100]}): fewer are asked at a time"
+            )
 
 
 def usual(tries: int) -> float:
-    """How long to wait after so many tries: twice as long each time, never for all calls at the same moment."""
+    """How long to wait after so many tries: twice as long each time, never for all calls at the
+    same moment."""
     return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(tries, 20)) * random.uniform(0.5, 1))
 
 

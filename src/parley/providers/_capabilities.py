@@ -1,4 +1,5 @@
-"""What an endpoint takes, learnt from what it rejects: found once for an address and a model, remembered for the process."""
+"""What an endpoint takes, learnt from what it rejects: found once for an address and a model,
+remembered for the process."""
 
 from __future__ import annotations
 
@@ -14,40 +15,53 @@ log = logging.getLogger(__name__)
 NOTHING: frozenset[str] = frozenset()
 # How rejections name a feature. What stands first is given up first where several are named.
 NAMED = {
-    "json_schema": r"response[ _]?format|schema|structured.output|output[ _.](?:format|config)|grammar|guided|json mode|mime",
+    "json_schema": (
+        r"response[ _]?format|schema|structured.output|output[ "
+        r"_.](?:format|config)|grammar|guided|json mode|mime"
+    ),
     "json_object": r"response[ _]?format|json[ _]?object|json mode|word 'json'|mime",
     "encrypted_content": r"encrypted.content",
     "max_tokens": r"\bmax_tokens\b",
     "max_completion_tokens": r"\bmax_completion_tokens\b",
-    "system": r"system (?:role|message|prompt|instruction)|\brole\W+(?:\w+\W+){0,3}system|developer (?:role|instruction)"
-    r"|only user and assistant|roles must alternate",
+    "system": r"system (?:role|message|prompt|instruction)|\brole\W+(?:\w+\W+){0,3}system|"
+    r"developer (?:role|instruction)|only user and assistant|roles must alternate",
     "reasoning_effort": r"reasoning.?effort|thinking_?level",
     "display": r"\bdisplay\b",
     "temperature": r"\btemperature\b",
     "top_p": r"\btop_?p\b",
     "seed": r"\bseed\b",
-    "stop": r"['\"`.]stop\w*['\"`]|\bstop_?sequences?\b|\bstop (?:sequence|word|parameter)|parameter:? stop\b|: stop\b",
+    "stop": (
+        r"['\"`.]stop\w*['\"`]|\bstop_?sequences?\b|\bstop "
+        r"(?:sequence|word|parameter)|parameter:? stop\b|: stop\b"
+    ),
 }
 PATTERNS = {feature: re.compile(pattern, re.IGNORECASE) for feature, pattern in NAMED.items()}
 UNWANTED = re.compile(
-    r"n.t support|not (?:yet )?(?:supported|allowed|permitted|available|accepted|implemented|enabled|recogni[sz]ed|one of)"
-    r"|unsupported|unavailable|unknown|unexpected|unrecogni[sz]ed|extra_forbidden|extra (?:inputs|fields)|deprecated|disabled"
-    r"|no longer|only the default|only supports?|only user and assistant|must alternate|cannot be used|unset|instead",
+    r"n.t support|not (?:yet "
+    r")?(?:supported|allowed|permitted|available|accepted|implemented|enabled|recogni[sz]ed|one of)"
+    r"|unsupported|unavailable|unknown|unexpected|unrecogni[sz]ed|extra_forbidden|extra "
+    r"(?:inputs|fields)|deprecated|disabled|no longer|only the default|only supports?|only user "
+    r"and assistant|must alternate|cannot be used|unset|instead",
     re.IGNORECASE,
 )
 # A number that does not fit lies in this one request; the feature is there.
 SIZE = re.compile(
-    r"too (?:large|long|big|high|small|low|many)|context (?:length|window)|exceed|at most|greater than|less than|\brange\b", re.I
+    r"too (?:large|long|big|high|small|low|many)|context (?:length|window)|exceed|at "
+    r"most|greater than|less than|\brange\b",
+    re.I,
 )
 FORMS = {"json_schema", "json_object"}  # complaints about a form have too many words to list
 # What is wrong with one schema says nothing of others.
 ONE_SCHEMA = re.compile(
-    r"invalid (?:json )?schema|schema (?:is|contains|has|exceeds|must)\b|in context=|\bkeyword|\bpropert(?:y|ies)\b|\brequired\b"
-    rf"|additionalProperties|too (?:complex|large|many|deep)|for '\w+' type|\b(?:{'|'.join(sorted(LIMITS - {'format'}))})\b",
+    r"invalid (?:json )?schema|schema (?:is|contains|has|exceeds|must)\b|in "
+    r"context=|\bkeyword|\bpropert(?:y|ies)\b|\brequired\b"
+    rf"|additionalProperties|too (?:complex|large|many|deep)|for '\w+' "
+    rf"type|\b(?:{'|'.join(sorted(LIMITS - {'format'}))})\b",
     re.IGNORECASE,
 )
 MOST_SCHEMAS = 8  # that are not taken, after which no further one is tried
-MEASURED = ("system", "temperature", "top_p", "seed", "stop", "reasoning_effort")  # what a result is told to rest on
+# what a result is told to rest on
+MEASURED = ("system", "temperature", "top_p", "seed", "stop", "reasoning_effort")
 
 
 @dataclass(slots=True, eq=False)
@@ -61,7 +75,12 @@ class Capabilities:
         """Remember what a request had to leave out to be answered."""
         for feature in sorted(lacks - self.lacks):
             level = logging.WARNING if feature in MEASURED else logging.INFO
-            log.log(level, "%s: the endpoint does not take %s; from now on it is asked without", self.model, feature)
+            log.log(
+                level,
+                "%s: the endpoint does not take %s; from now on it is asked without",
+                self.model,
+                feature,
+            )
         self.lacks |= lacks
         for form in FORMS - self.lacks:
             if sum(feature.startswith(f"{form} ") for feature in self.lacks) >= MOST_SCHEMAS:

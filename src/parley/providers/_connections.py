@@ -9,8 +9,8 @@ from weakref import WeakKeyDictionary
 
 import aiohttp
 
-# Seconds that an idle connection is kept. Usual servers close theirs after 5: if that crosses a request, nobody knows whether
-# it was paid.
+# Seconds that an idle connection is kept. Usual servers close theirs after 5: if that crosses a
+# request, nobody knows whether it was paid.
 KEEPALIVE = 4.0
 
 
@@ -41,6 +41,7 @@ def let_go(loop: asyncio.AbstractEventLoop) -> aiohttp.TCPConnector | None:
 
 
 def proxy_for(url: str) -> str | None:
-    """The proxy that the environment names for an address, looked up once: for every request it would cost more than the call."""
+    """The proxy that the environment names for an address, looked up once: for every request it
+    would cost more than the call."""
     parts = urlsplit(url)
     return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)

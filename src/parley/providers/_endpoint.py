@@ -28,14 +28,15 @@ MOST_FORMS = 500  # encoded forms that are kept
 # How endpoints say that a request is refused for what is said in it, and not for how it is made.
 FILTERED = re.compile(
     r"""(?:code|type)["']\s*:\s*["'](?:content_filter|content_policy_violation)["']|ResponsibleAIPolicyViolation|["']flagged_input["']"""
-    r"|content management policy|content filtering policy|invalid_prompt(?=[^}]*(?:flagged|polic|safety))"
-    r"|(?:flagged|polic|safety)(?=[^}]*invalid_prompt)"
+    r"|content management policy|content filtering "
+    r"policy|invalid_prompt(?=[^}]*(?:flagged|polic|safety))|(?:flagged|polic|safety)(?=[^}]*invalid_prompt)"
 )
 AHEAD = len('{"role":"","content":')
 
 
 class Form(NamedTuple):
-    """What was made of a schema, by the kind of form; the schema is held, so that its identity stays its own."""
+    """What was made of a schema, by the kind of form; the schema is held, so that its identity
+    stays its own."""
 
     schema: Mapping[str, Any]
     mark: str
@@ -54,7 +55,8 @@ class Endpoint(ABC):
     top_p: float | None = None
     max_tokens: int | None = None
     stop: tuple[str, ...] | None = None
-    structured: bool | None = None  # let the endpoint hold replies to the form that was asked for; None: where it can
+    # let the endpoint hold replies to the form that was asked for; None: where it can
+    structured: bool | None = None
     deadline: float = 600.0  # seconds a call may take, retries included
     timeout: float | None = None  # seconds a single try may go without a word
     idempotency_header: str | None = None  # carries the same value with every try of a request
@@ -67,7 +69,8 @@ class Endpoint(ABC):
     _alike: dict[bytes, Form] = field(default_factory=dict, init=False, repr=False)
 
     tells: ClassVar[bool] = True  # of every request, before it leaves
-    home: ClassVar[str | None] = None  # this and what else a provider says of itself is explained in traits.py
+    # this and what else a provider says of itself is explained in traits.py
+    home: ClassVar[str | None] = None
     home_env: ClassVar[str | None] = None
     home_like: ClassVar[str] = "http://HOST:PORT/v1"
     key_env: ClassVar[str | None] = None
@@ -80,16 +83,22 @@ class Endpoint(ABC):
     headers: ClassVar[Mapping[str, str]] = {}
     path: ClassVar[str] = ""
     references: ClassVar[bool] = True  # it takes base_url as written, so that errors can name it so
-    optional: ClassVar[tuple[str, ...]] = ("temperature", "top_p", "stop")  # options that a model may not take
-    forms: ClassVar[tuple[str, ...]] = ("json_schema", "json_object")  # what can hold a reply to a form, the strictest first
-    schema_limits: ClassVar[frozenset[str] | None] = None  # what strict schemas may limit; None: they need not be strict
+    # options that a model may not take
+    optional: ClassVar[tuple[str, ...]] = ("temperature", "top_p", "stop")
+    # what can hold a reply to a form, the strictest first
+    forms: ClassVar[tuple[str, ...]] = ("json_schema", "json_object")
+    # what strict schemas may limit; None: they need not be strict
+    schema_limits: ClassVar[frozenset[str] | None] = None
     folds: ClassVar[bool] = True  # where there is no system role, its words open the first turn
 
     def __post_init__(self) -> None:
         base = self.base_url or (self.home_env and setting(self.home_env)) or self.home
         if not base:
             there = f" or {self.home_env} in the environment" if self.home_env else ""
-            raise ValueError(f"say where it is served: -M ALIAS.base_url={self.home_like}{there} (model {self.name})")
+            raise ValueError(
+                f"say where it is served: -M ALIAS.base_url={self.home_like}{there} "
+                f"(model {self.name})"
+            )
         variable = self.api_key_env or traits_of(type(self)).key_variable
         key = key_from(variable, needed=self.key_needed or bool(self.api_key_env))
         self.stop = tuple(unescaped(text) for text in self.stop or () if text) or None
@@ -132,22 +141,33 @@ class Endpoint(ABC):
         return reply
 
     def filtered(self, status: int, said: str) -> bool:
-        """Whether an error refuses a request for what is said in it: no fault, but a reply without words."""
+        """Whether an error refuses a request for what is said in it: no fault, but a reply without
+        words."""
         return status in (0, 400, 403) and FILTERED.search(said) is not None
 
     def left_out(self, request: Request, lacks: frozenset[str]) -> tuple[str, ...]:
-        """What was set for this request, can change what is measured, and was not taken; the person is told once."""
+        """What was set for this request, can change what is measured, and was not taken; the person
+        is told once."""
         asked = {*self.chosen(NOTHING), request.turns[0].role}
         missed = tuple(feature for feature in MEASURED if feature in lacks and feature in asked)
         for feature in missed:
             if feature not in self._told:
                 self._told.add(feature)
-                how = "a system role: its words open the first turn" if feature == "system" else f"{feature}: it is asked without"
-                NOTICE.get()(f"{self.name} does not take {how}, and that is on record with its replies")
+                how = (
+                    "a system role: its words open the first turn"
+                    if feature == "system"
+                    else f"{feature}: it is asked without"
+                )
+                NOTICE.get()(
+                    f"{self.name} does not take {how}, and that is on record with its replies"
+                )
         return missed
 
-    def without_what_is_named(self, rejected: Rejected, request: Request, lacks: frozenset[str]) -> frozenset[str]:
-        """What the next request leaves out; a rejection that names no feature of this one stands."""
+    def without_what_is_named(
+        self, rejected: Rejected, request: Request, lacks: frozenset[str]
+    ) -> frozenset[str]:
+        """What the next request leaves out; a rejection that names no feature of this one
+        stands."""
         if not self._known.lacks <= lacks:  # another call has found out in the meantime
             return lacks | self._known.lacks
         said = str(rejected).removeprefix(self._place)
@@ -178,7 +198,9 @@ class Endpoint(ABC):
         if self.structured or not lacks:
             return self.forms[0]
         mark = self.kept(request.schema).mark
-        return next((form for form in self.forms if form not in lacks and f"{form} {mark}" not in lacks), "")
+        return next(
+            (form for form in self.forms if form not in lacks and f"{form} {mark}" not in lacks), ""
+        )
 
     def formed(self, request: Request, lacks: frozenset[str]) -> bytes:
         """The part of a request that asks for a form; made once for each."""
@@ -190,18 +212,22 @@ class Endpoint(ABC):
         return encoded
 
     def kept(self, schema: Mapping[str, Any]) -> Form:
-        """What was made of a schema before; the same object is known at a glance, an equal one by its words."""
+        """What was made of a schema before; the same object is known at a glance, an equal one by
+        its words."""
         if (found := self._forms.get(id(schema))) is not None:
             return found
         if len(self._forms) >= MOST_FORMS:
             self._forms.clear()
             self._alike.clear()
         words = orjson.dumps(schema)
-        alike = self._alike.setdefault(words, Form(schema, blake2b(words, digest_size=8).hexdigest(), {}))
+        alike = self._alike.setdefault(
+            words, Form(schema, blake2b(words, digest_size=8).hexdigest(), {})
+        )
         return self._forms.setdefault(id(schema), alike._replace(schema=schema))
 
     def dialect(self, schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-        """A schema as this endpoint takes it, and whether replies can be held to every word of it."""
+        """A schema as this endpoint takes it, and whether replies can be held to every word of
+        it."""
         if self.schema_limits is None:
             return portable(schema), True
         found = strict(schema, self.schema_limits)

@@ -18,11 +18,13 @@ from parley.tables import clip
 LOOKED_AT = 50_000  # characters of an error, of which a few hundred are shown
 LIMITED_WORDS = re.compile(r"rate.?limit|resource.?exhausted|too.?many.?requests", re.IGNORECASE)
 PASSING_WORDS = re.compile(r"overload|server.?error|time.?out|unavailable", re.IGNORECASE)
-RETRY_DELAY = re.compile(r"""retryDelay["']\s*:\s*["'](\d{1,9}(?:\.\d{1,9})?)s""")  # how Google says how long to wait
+# how Google says how long to wait
+RETRY_DELAY = re.compile(r"""retryDelay["']\s*:\s*["'](\d{1,9}(?:\.\d{1,9})?)s""")
 
 
 def wait_in(headers: Mapping[str, str], said: str) -> float:
-    """The seconds that an answer asks to wait: in its headers, the most exact first, else in what it says."""
+    """The seconds that an answer asks to wait: in its headers, the most exact first, else in what
+    it says."""
     if exact := re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", headers.get("Retry-After-Ms", "").strip()):
         return retry_after(str(float(exact[0]) / 1000))
     found = RETRY_DELAY.search(said)
@@ -30,7 +32,8 @@ def wait_in(headers: Mapping[str, str], said: str) -> float:
 
 
 def retry_after(header: str) -> float:
-    """The seconds that an endpoint asks to wait, given as such or as a date, within reason; 0 where it does not say."""
+    """The seconds that an endpoint asks to wait, given as such or as a date, within reason; 0 where
+    it does not say."""
     try:
         seconds = float(header)
     except ValueError:
@@ -50,7 +53,8 @@ def error_of(answer: Any) -> Any:
 
 
 def error_in(error: Any) -> tuple[int, str, str]:
-    """The status that an error in a body stands for, 0 where it does not say; its words, and all of it."""
+    """The status that an error in a body stands for, 0 where it does not say; its words, and all of
+    it."""
     if not isinstance(error, dict):
         return 0, clip(error, LOOKED_AT), ""
     whole, said = clip(error, LOOKED_AT), clip(error.get("message") or error, LOOKED_AT)
@@ -58,11 +62,16 @@ def error_in(error: Any) -> tuple[int, str, str]:
     if re.fullmatch(r"[45]\d\d", code):
         return int(code), said, whole
     named = f"{code} {clip(error.get('type'))} {clip(error.get('status'))}"
-    return 429 if LIMITED_WORDS.search(named) else 503 if PASSING_WORDS.search(named) else 0, said, whole
+    return (
+        429 if LIMITED_WORDS.search(named) else 503 if PASSING_WORDS.search(named) else 0,
+        said,
+        whole,
+    )
 
 
 def parsed(answer: bytes) -> Any:
-    """The JSON of an answer; lone surrogates, raw control characters and broken UTF-8 of real endpoints included."""
+    """The JSON of an answer; lone surrogates, raw control characters and broken UTF-8 of real
+    endpoints included."""
     try:
         return orjson.loads(answer)
     except orjson.JSONDecodeError:

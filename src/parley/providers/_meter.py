@@ -1,4 +1,5 @@
-"""Who sets the pace of requests, counts them and bounds them: is asked before every single one, further tries too."""
+"""Who sets the pace of requests, counts them and bounds them: is asked before every single one,
+further tries too."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from contextvars import ContextVar
 class Meter:
     """Watches over the requests of one call. This one lets all of them leave.
 
-    Who sends requests awaits `turn`, then `leaves`, and sends. Afterwards a request is answered, or it was `refused`, or `lost`.
+    Who sends requests awaits `turn`, then `leaves`, and sends. Afterwards a request is answered, or
+    it was `refused`, or `lost`.
     """
 
     __slots__ = ()
@@ -20,7 +22,8 @@ class Meter:
         """A request leaves now; raises Halted where none may."""
 
     def rests(self, waits: bool) -> None:
-        """A call begins to wait for an endpoint that is down, or does so no longer; may be said more than once."""
+        """A call begins to wait for an endpoint that is down, or does so no longer; may be said
+        more than once."""
 
     def refused(self, fault: str = "") -> None:
         """It was not taken, and so nothing is paid for it."""

@@ -1,4 +1,5 @@
-"""Providers that other packages bring through the entry-point group `parley.providers`, looked at when they are loaded."""
+"""Providers that other packages bring through the entry-point group `parley.providers`, looked at
+when they are loaded."""
 
 from __future__ import annotations
 
@@ -25,18 +26,26 @@ def brought(family: str) -> bool:
 
 
 def class_of(family: str, taken: bool) -> Any:
-    """The class that a package brings for a family, once it is found to be one; `taken` is a name of Parley's own."""
+    """The class that a package brings for a family, once it is found to be one; `taken` is a name
+    of Parley's own."""
     entries = list(entry_points(group=GROUP, name=family))
     packages = ", ".join(sorted({package(entry) for entry in entries}))
     if taken:
-        raise refusal(family, packages, "Parley has a provider of that name itself", "give it another name there")
+        raise refusal(
+            family,
+            packages,
+            "Parley has a provider of that name itself",
+            "give it another name there",
+        )
     if len({entry.value for entry in entries}) > 1:
         raise refusal(family, packages, "several packages bring it", "uninstall all but one")
     try:
         found = entries[0].load()
     except Exception as wrong:  # whatever a module of somebody else's does when it is imported
         said = (
-            str(wrong) if isinstance(wrong, ImportError | AttributeError) and str(wrong) else f"{type(wrong).__name__}: {wrong}"
+            str(wrong)
+            if isinstance(wrong, ImportError | AttributeError) and str(wrong)
+            else f"{type(wrong).__name__}: {wrong}"
         )
         raise refusal(family, packages, said, "mend the package or uninstall it") from None
     if fault := lacking(found):
@@ -45,7 +54,9 @@ def class_of(family: str, taken: bool) -> Any:
 
 
 def refusal(family: str, packages: str, why: str, what_to_do: str) -> UsageError:
-    return UsageError(f"provider {family} cannot be loaded: {why} (package {packages}); {what_to_do}")
+    return UsageError(
+        f"provider {family} cannot be loaded: {why} (package {packages}); {what_to_do}"
+    )
 
 
 def package(entry: EntryPoint) -> str:
@@ -57,7 +68,9 @@ def lacking(found: Any) -> str:
     if not isinstance(found, type) or not is_dataclass(found):
         return "is no dataclass: a provider is one, and its fields are its options"
     if not any(each.name == "name" and each.init for each in fields(found)):
-        return "lacks the field `name: str`, which takes what stands behind the slash of PROVIDER/NAME"
+        return (
+            "lacks the field `name: str`, which takes what stands behind the slash of PROVIDER/NAME"
+        )
     for method, form in {"complete": "(self, request) -> Reply", "close": "(self) -> None"}.items():
         given = getattr(found, method, None)
         if not callable(given):

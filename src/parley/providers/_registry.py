@@ -1,4 +1,5 @@
-"""Finds providers by name and makes them; other packages bring theirs by the entry point `parley.providers`."""
+"""Finds providers by name and makes them; other packages bring theirs by the entry point
+`parley.providers`."""
 
 from __future__ import annotations
 
@@ -18,13 +19,18 @@ from parley.providers._secrets import expanded, setting
 from parley.providers._traits import Traits, traits_of
 from parley.rules.parameters import fitted
 
-COMMON = ("concurrency", "rpm", "tpm", "no_system_role", "system")  # what every model takes, whoever serves it
+# what every model takes, whoever serves it
+COMMON = ("concurrency", "rpm", "tpm", "no_system_role", "system")
 FAMILY = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 def names() -> list[str]:
     """The providers that can be named before the slash of a model."""
-    own = {module.name for module in pkgutil.iter_modules(providers.__path__) if not module.name.startswith("_")}
+    own = {
+        module.name
+        for module in pkgutil.iter_modules(providers.__path__)
+        if not module.name.startswith("_")
+    }
     return sorted({name.replace("_", "-") for name in own} | foreign.names())
 
 
@@ -63,13 +69,16 @@ def make(family: str, name: str, options: Mapping[str, Any]) -> Provider:
     refuse_keyless(traits_of(provider), options)
     refuse_whole(provider, options)
     given = {**options, "name": name}
-    if isinstance(base := options.get("base_url"), str) and not getattr(provider, "references", False):
+    if isinstance(base := options.get("base_url"), str) and not getattr(
+        provider, "references", False
+    ):
         given["base_url"] = expanded(base, private=True)
     return cast(Provider, fitted(provider, given, "option of", f"{family}/{name}"))
 
 
 def refuse_unknown(family: str, name: str, options: Iterable[str]) -> None:
-    """Options are the fields of the provider's class, and those that every model takes where it is seated."""
+    """Options are the fields of the provider's class, and those that every model takes where it is
+    seated."""
     taken = {each.name for each in fields(class_of(family)) if each.init and each.name != "name"}
     for option in options:
         if option not in taken:
@@ -79,13 +88,18 @@ def refuse_unknown(family: str, name: str, options: Iterable[str]) -> None:
 def refuse_whole(provider: Any, options: Mapping[str, Any]) -> None:
     """An address goes as far as the path that a provider appends to it, and no farther."""
     path, home = getattr(provider, "path", ""), traits_of(provider).home_env
-    what, base = ("base_url", options["base_url"]) if options.get("base_url") else (home, setting(home) if home else None)
+    what, base = (
+        ("base_url", options["base_url"])
+        if options.get("base_url")
+        else (home, setting(home) if home else None)
+    )
     if path and isinstance(base, str) and base.partition("?")[0].rstrip("/").endswith(path):
         raise UsageError(f"{what} ends with {path}, which is appended to it: leave {path} out")
 
 
 def refuse_keyless(traits: Traits, options: Mapping[str, Any]) -> None:
-    """Whoever needs a key has one, or is not asked; an option may name the variable that holds it."""
+    """Whoever needs a key has one, or is not asked; an option may name the variable that holds
+    it."""
     if named := options.get("api_key_env"):
         variables: tuple[str, ...] = (str(named),)
     elif traits.key_needed and traits.key_env:
@@ -93,4 +107,6 @@ def refuse_keyless(traits: Traits, options: Mapping[str, Any]) -> None:
     else:
         return
     if not any(setting(variable) for variable in variables):
-        raise KeyMissing(f"no key found: set {' or '.join(variables)} in the environment or in .env")
+        raise KeyMissing(
+            f"no key found: set {' or '.join(variables)} in the environment or in .env"
+        )

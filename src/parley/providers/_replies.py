@@ -12,7 +12,8 @@ from parley.errors import ParticipantError
 from parley.match.protocol import NO_USAGE, Finish, Reply, Usage
 from parley.rules.pool import Content, Part, Turn, text_of
 
-MOST_TOKENS = 2**31  # of one call: a count beyond is none, and sums of many stay numbers that a record holds
+# of one call: a count beyond is none, and sums of many stay numbers that a record holds
+MOST_TOKENS = 2**31
 
 
 def folded(turns: list[Turn]) -> list[Turn]:
@@ -24,7 +25,9 @@ def folded(turns: list[Turn]) -> list[Turn]:
 
 def finish_in(reason: Any, known: Mapping[str, Finish]) -> Finish:
     """How a reply ended, in our words; who gives no reason has said all."""
-    return "stop" if not reason else known.get(reason, "other") if isinstance(reason, str) else "other"
+    return (
+        "stop" if not reason else known.get(reason, "other") if isinstance(reason, str) else "other"
+    )
 
 
 def checked(given: Any, who: str) -> Reply:
@@ -37,13 +40,21 @@ def checked(given: Any, who: str) -> Reply:
     return Reply(
         content=said_in(given.content, who),
         reasoning=given.reasoning if isinstance(given.reasoning, str) else "",
-        finish=given.finish if isinstance(given.finish, str) and given.finish in get_args(Finish) else "other",
-        usage=Usage(*(counted(getattr(usage, each.name)) for each in fields(Usage))) if isinstance(usage, Usage) else NO_USAGE,
+        finish=given.finish
+        if isinstance(given.finish, str) and given.finish in get_args(Finish)
+        else "other",
+        usage=Usage(*(counted(getattr(usage, each.name)) for each in fields(Usage)))
+        if isinstance(usage, Usage)
+        else NO_USAGE,
         model=printable(given.model),
-        latency=float(latency) if isinstance(latency, int | float) and 0 <= latency < MOST_TOKENS else None,
+        latency=float(latency)
+        if isinstance(latency, int | float) and 0 <= latency < MOST_TOKENS
+        else None,
         carry=carried(given.carry, who),
         sent=given.sent if isinstance(given.sent, str) else None,
-        left_out=tuple(filter(None, map(printable, given.left_out))) if isinstance(given.left_out, tuple) else (),
+        left_out=tuple(filter(None, map(printable, given.left_out)))
+        if isinstance(given.left_out, tuple)
+        else (),
         logprobs=likely(given.logprobs.items()) if isinstance(given.logprobs, Mapping) else None,
     )
 
@@ -55,8 +66,12 @@ def said_in(content: Any, who: str) -> Content:
     if not isinstance(content, tuple):
         raise ParticipantError(f"{who} must return a text, not a reply of {type(content).__name__}")
     for part in content:
-        if not (isinstance(part, Part) and isinstance(part.type, str) and isinstance(part.text, str)):
-            raise ParticipantError(f"{who} must return a text, not a reply with a part of {type(part).__name__}")
+        if not (
+            isinstance(part, Part) and isinstance(part.type, str) and isinstance(part.text, str)
+        ):
+            raise ParticipantError(
+                f"{who} must return a text, not a reply with a part of {type(part).__name__}"
+            )
     return tuple(Part(encodable(part.type), encodable(part.text)) for part in content)
 
 
@@ -75,7 +90,10 @@ def likely(found: Iterable[tuple[Any, Any]]) -> dict[str, float] | None:
     kept = {
         token: float(chance)
         for token, chance in found
-        if isinstance(token, str) and isinstance(chance, int | float) and not isinstance(chance, bool) and chance <= 0
+        if isinstance(token, str)
+        and isinstance(chance, int | float)
+        and not isinstance(chance, bool)
+        and chance <= 0
     }
     return kept or None
 

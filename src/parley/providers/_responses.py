@@ -1,4 +1,5 @@
-"""OpenAI's Responses API, without anything kept on the server: what it wants back travels with the reply."""
+"""OpenAI's Responses API, without anything kept on the server: what it wants back travels with the
+reply."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ FAMILY = "responses"
 BROKEN_OFF: dict[str, Finish] = {"max_output_tokens": "length", "content_filter": "filter"}
 
 
-def head(name: str, options: dict[str, Any], limit: int | None, summary: str, lacks: frozenset[str]) -> dict[str, Any]:
+def head(
+    name: str, options: dict[str, Any], limit: int | None, summary: str, lacks: frozenset[str]
+) -> dict[str, Any]:
     """What is the same in all requests for a model."""
     effort = options.pop("reasoning_effort", "")
     reasoning = {key: value for key, value in (("effort", effort), ("summary", summary)) if value}
@@ -39,7 +42,10 @@ def conversation(turns: list[Turn]) -> bytes:
     """The system text as instructions, the turns as input items."""
     instructions = b""
     if turns[0].role == "system":
-        instructions, turns = b',"instructions":' + orjson.dumps(text_of(turns[0].content)), turns[1:]
+        instructions, turns = (
+            b',"instructions":' + orjson.dumps(text_of(turns[0].content)),
+            turns[1:],
+        )
     return instructions + b',"input":[' + b",".join([items(turn) for turn in turns]) + b"]"
 
 
@@ -47,7 +53,11 @@ def items(turn: Turn) -> bytes:
     """A turn as items; a reply that came with reasoning goes back with it."""
     if kept := returned(turn, FAMILY):
         return b",".join([orjson.dumps(item) for item in kept])
-    return turn.encoded if isinstance(turn.content, str) else Turn(turn.role, text_of(turn.content)).encoded
+    return (
+        turn.encoded
+        if isinstance(turn.content, str)
+        else Turn(turn.role, text_of(turn.content)).encoded
+    )
 
 
 def reply(answer: Any, name: str) -> Reply:
@@ -58,7 +68,8 @@ def reply(answer: Any, name: str) -> Reply:
     for item in objects_in(answer["output"]):
         if item.get("type") == "reasoning":
             thought.append(words(item.get("summary")) or words(item.get("content")))
-            if isinstance(item.get("encrypted_content"), str):  # without it the item is a reference to nothing
+            # without it the item is a reference to nothing
+            if isinstance(item.get("encrypted_content"), str):
                 kept.append(item)
         elif item.get("type") == "message":
             text = words(item.get("content"))
@@ -70,7 +81,9 @@ def reply(answer: Any, name: str) -> Reply:
                 kept.append({"role": "assistant", "content": text, **phase})
     wanted = any(item.keys() != {"role", "content"} for item in kept) and "role" in kept[-1]
     usage, broken_off = part_of(answer, "usage"), answer.get("status") not in (None, "completed")
-    ended = (part_of(answer, "incomplete_details").get("reason") or "unknown") if broken_off else None
+    ended = (
+        (part_of(answer, "incomplete_details").get("reason") or "unknown") if broken_off else None
+    )
     return Reply(
         content="".join(said) or "".join(refused),
         reasoning="\n".join(filter(None, thought)),

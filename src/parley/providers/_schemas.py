@@ -10,10 +10,30 @@ NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum
 LENGTHS = frozenset({"minItems", "maxItems"})
 LIMITS = NUMBERS | LENGTHS | {"minLength", "maxLength", "pattern", "format", "uniqueItems"}
 NONE: frozenset[str] = frozenset()
-STRUCTURE = {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "description", "title"}
+STRUCTURE = {
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "enum",
+    "const",
+    "anyOf",
+    "description",
+    "title",
+}
 REMARKS = {"default", "examples", "$comment", "$schema", "$id"}  # they bind nobody
 # What strict dialects have no words for; without it, replies would be held to something else.
-BEYOND = {"allOf", "not", "if", "patternProperties", "prefixItems", "$ref", "$dynamicRef", "dependentSchemas"}
+BEYOND = {
+    "allOf",
+    "not",
+    "if",
+    "patternProperties",
+    "prefixItems",
+    "$ref",
+    "$dynamicRef",
+    "dependentSchemas",
+}
 TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 SYNTAX = 24  # tokens left for the names and signs around each string of an object
 SHORTEST = 20  # characters that a string may have, however many there are
@@ -25,12 +45,19 @@ class Unsayable(Exception):
 
 
 def portable(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema for endpoints that take most of the language: every word has a type, and every object is closed."""
+    """A schema for endpoints that take most of the language: every word has a type, and every
+    object is closed."""
     kept = dict(schema)
-    if "enum" in kept and "type" not in kept and all(isinstance(word, str) for word in kept["enum"]):
+    if (
+        "enum" in kept
+        and "type" not in kept
+        and all(isinstance(word, str) for word in kept["enum"])
+    ):
         kept["type"] = "string"
     if kept.get("type") == "object":
-        kept["properties"] = {name: inner(value) for name, value in kept.get("properties", {}).items()}
+        kept["properties"] = {
+            name: inner(value) for name, value in kept.get("properties", {}).items()
+        }
         kept.setdefault("additionalProperties", False)
     if "items" in kept:
         kept["items"] = inner(kept["items"])
@@ -45,7 +72,8 @@ def inner(schema: Any) -> Any:
 
 
 def strict(schema: Mapping[str, Any], limits: frozenset[str]) -> dict[str, Any] | None:
-    """A schema by the rules of strict modes: objects are closed and have all of their properties, every word has a type.
+    """A schema by the rules of strict modes: objects are closed and have all of their properties,
+    every word has a type.
 
     Limits that are not taken are said in words. None: its objects are open, and cannot be said so.
     """
@@ -56,10 +84,15 @@ def strict(schema: Mapping[str, Any], limits: frozenset[str]) -> dict[str, Any] 
 
 
 def held(schema: Any, limits: frozenset[str]) -> dict[str, Any]:
-    """One schema, and all within it, by strict rules. All that it allows, the one it was made of allows too."""
+    """One schema, and all within it, by strict rules. All that it allows, the one it was made of
+    allows too."""
     if not isinstance(schema, Mapping) or BEYOND & schema.keys():
         raise Unsayable
-    given = {"anyOf" if name == "oneOf" else name: value for name, value in schema.items() if name not in REMARKS}
+    given = {
+        "anyOf" if name == "oneOf" else name: value
+        for name, value in schema.items()
+        if name not in REMARKS
+    }
     kept = {name: value for name, value in given.items() if name in STRUCTURE | limits}
     if told := ", ".join(f"{name} {value}" for name, value in given.items() if name not in kept):
         kept["description"] = f"{kept['description']} ({told})" if "description" in kept else told
@@ -76,7 +109,9 @@ def held(schema: Any, limits: frozenset[str]) -> dict[str, Any]:
     if "object" in types:
         if isinstance(kept.get("additionalProperties"), Mapping) or not kept.get("properties"):
             raise Unsayable
-        kept["properties"] = {name: held(value, limits) for name, value in kept["properties"].items()}
+        kept["properties"] = {
+            name: held(value, limits) for name, value in kept["properties"].items()
+        }
         kept |= {"required": list(kept["properties"]), "additionalProperties": False}
     if "array" in types:
         kept["items"] = held(kept.get("items"), limits)
@@ -86,7 +121,8 @@ def held(schema: Any, limits: frozenset[str]) -> dict[str, Any]:
 
 
 def compact(schema: Mapping[str, Any], tokens: int) -> dict[str, Any]:
-    """A schema whose objects are complete before the tokens run out: nothing in them may go on for ever."""
+    """A schema whose objects are complete before the tokens run out: nothing in them may go on for
+    ever."""
     room = max(SHORTEST, tokens // max(1, strings(schema)) - SYNTAX)
     guided = {"whitespace_flexible": False, "key_separator": ": ", "item_separator": ", "}
     return {**bounded(schema, room), "x-guidance": guided}
@@ -120,5 +156,7 @@ def bounded(schema: Mapping[str, Any], room: int) -> dict[str, Any]:
             made.setdefault("maxItems", max(ITEMS, made.get("minItems", 0)))
             made["items"] = inside(made.get("items", {}))
         case "object":
-            made["properties"] = {name: inside(inner) for name, inner in made.get("properties", {}).items()}
+            made["properties"] = {
+                name: inside(inner) for name, inner in made.get("properties", {}).items()
+            }
     return made

@@ -18,10 +18,14 @@ from parley.errors import UsageError
 from parley.rules.readers import LONGEST
 
 SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
-SHORTEST = 8  # characters of a secret; what is shorter is a placeholder, and an ordinary word in a reply
+# characters of a secret; what is shorter is a placeholder, and an ordinary word in a reply
+SHORTEST = 8
 REFERENCE = re.compile(r"\$\{(\w+)\}")
-LINE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(.*?))\s*(?:(?<=\s)\#.*)?$""")
-ESCAPED = re.compile(r"\\{1,4}(?:(?:u00|x)([2-7][0-9a-f])|/)", re.IGNORECASE)  # how JSON may write a letter or a slash
+LINE = re.compile(
+    r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(.*?))\s*(?:(?<=\s)\#.*)?$"""
+)
+# how JSON may write a letter or a slash
+ESCAPED = re.compile(r"\\{1,4}(?:(?:u00|x)([2-7][0-9a-f])|/)", re.IGNORECASE)
 QUOTED = re.compile(r"%[0-9a-f]{2}", re.IGNORECASE)
 USED: set[str] = set()  # every secret that was looked up here, whatever its variable is called
 
@@ -58,11 +62,14 @@ def keep_secret(value: str) -> None:
 
 
 def expanded(text: str, private: bool = False) -> str:
-    """A text with every `${NAME}` replaced; what is stored keeps the reference. Private values are kept secret."""
+    """A text with every `${NAME}` replaced; what is stored keeps the reference. Private values are
+    kept secret."""
 
     def value(found: re.Match[str]) -> str:
         if (known := setting(found[1])) is None:
-            raise UsageError(f"{found[0]} wants {found[1]} from the environment or .env, and it is not set")
+            raise UsageError(
+                f"{found[0]} wants {found[1]} from the environment or .env, and it is not set"
+            )
         if private and not re.search(r"\s|^[/.~]|://", known):  # words and paths are none
             keep_secret(known)
         return known
@@ -73,7 +80,11 @@ def expanded(text: str, private: bool = False) -> str:
 def secrets() -> list[str]:
     """Every value in the environment that looks like a secret, the longest first."""
     named = {**dotenv(Path.cwd()), **os.environ}
-    return sorted({v for n, v in named.items() if SECRET.search(n) and len(v) >= SHORTEST}, key=len, reverse=True)
+    return sorted(
+        {v for n, v in named.items() if SECRET.search(n) and len(v) >= SHORTEST},
+        key=len,
+        reverse=True,
+    )
 
 
 def redacted(text: str) -> str:
@@ -87,10 +98,16 @@ def covered(text: str, named: Sequence[str] = ()) -> str:
     if any(mark in text for mark in HIDDEN):
         text = unmasked(text, [*used.values, *named])
     forms = [text]
-    while len(forms) < 3 and (plain := unencoded(forms[-1])) != forms[-1]:  # what is encoded may be encoded again
+    # what is encoded may be encoded again
+    while len(forms) < 3 and (plain := unencoded(forms[-1])) != forms[-1]:
         forms.append(plain)
     if len(forms) > 1:  # the first of equals: without a secret in it a text stays as it is
-        text = max(forms, key=lambda form: used.shown(form) + sum(form.count(secret) * len(secret) for secret in named))
+        text = max(
+            forms,
+            key=lambda form: (
+                used.shown(form) + sum(form.count(secret) * len(secret) for secret in named)
+            ),
+        )
     text = used.without(text)
     for secret in named:
         text = text.replace(secret, "[key]")
@@ -113,7 +130,8 @@ def unencoded(text: str) -> str:
 
 
 def scrubbed(answer: Any) -> Any:
-    """Parsed JSON without the secrets in use and without endless texts, however deep it is; changed in its place."""
+    """Parsed JSON without the secrets in use and without endless texts, however deep it is; changed
+    in its place."""
     if not USED:
         return answer
     whole = [answer]
@@ -131,20 +149,29 @@ def scrubbed(answer: Any) -> Any:
 
 
 def address(url: str, what: str, path: str = "") -> str:
-    """An http address with a path appended, complete and without a password or key written out in it."""
+    """An http address with a path appended, complete and without a password or key written out in
+    it."""
     for name, value in parse_qsl(url.partition("?")[2]):
         if SECRET.search(name) and not REFERENCE.fullmatch(value):
-            raise UsageError(f"{what} holds a key in its address: put it into the environment and write {name}=${{NAME}} instead")
+            raise UsageError(
+                f"{what} holds a key in its address: put it into the environment and write "
+                f"{name}=${{NAME}} instead"
+            )
     full = expanded(url)
     if "@" in full.partition("?")[0].partition("//")[2].partition("/")[0]:
-        raise UsageError(f"{what} holds a user or password in its address: put the key into the environment instead")
+        raise UsageError(
+            f"{what} holds a user or password in its address: "
+            f"put the key into the environment instead"
+        )
     try:
         parts = urlsplit(full)
         known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
         known = False
     if not known or re.search(r"\s", full):
-        raise UsageError(f"{what} wants an address like http://localhost:8000/v1, got {redacted(url)!r}")
+        raise UsageError(
+            f"{what} wants an address like http://localhost:8000/v1, got {redacted(url)!r}"
+        )
     for found in REFERENCE.finditer(url):
         for piece in pieces(setting(found[1]) or ""):
             if piece not in parts.netloc:
@@ -153,8 +180,11 @@ def address(url: str, what: str, path: str = "") -> str:
 
 
 def pieces(value: str) -> Iterator[str]:
-    """All of an address, or of a part of one, that may be a secret: as a whole, and each segment and value for itself."""
-    place, _, query = value.partition("://")[2].partition("?") if "://" in value else value.partition("?")
+    """All of an address, or of a part of one, that may be a secret: as a whole, and each segment
+    and value for itself."""
+    place, _, query = (
+        value.partition("://")[2].partition("?") if "://" in value else value.partition("?")
+    )
     for whole in (place.partition("/")[2] if "://" in value else place, query):
         yield whole
         yield unquote(whole)
@@ -171,7 +201,8 @@ def place_of(url: str, path: str = "") -> str:
 
 
 def shown_address(url: str | None) -> str | None:
-    """An address as it may be printed: without user, password and query, and with no key in its path."""
+    """An address as it may be printed: without user, password and query, and with no key in its
+    path."""
     if not url:
         return None
     head, mark, rest = url.partition("://")
@@ -180,15 +211,19 @@ def shown_address(url: str | None) -> str | None:
 
 
 CUT = 12  # characters of a secret that are one themselves, wherever in it they stand
-BLOCK = 6  # of which every CUT characters hold one that begins at a multiple of it: so few places of a text are looked at
+# of which every CUT characters hold one that begins at a multiple of it: so few places of a text
+# are looked at
+BLOCK = 6
 
 
-# What may stand within a secret and not be seen, or only break its line: spaces, signs without width, tags.
+# What may stand within a secret and not be seen, or only break its line: spaces, signs without
+# width, tags.
 UNSEEN = "\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff"
 TAG = r"\\[nrt]|</?(?:wbr|br|b|i|em|u|code|span|mark)\s*/?>"
 GAP = re.compile(rf"(?:[\s{UNSEEN}]|{TAG})+")
 NO_WIDTH = dict.fromkeys(sign for sign in range(0xAD, 0xFF00) if re.match(f"[{UNSEEN}]", chr(sign)))
-HIDDEN = ("***", "...", "…", "•", "\\u202", " end", "xxxx", "XXXX", "###", "redacted", "REDACTED")  # where a part was left out
+# where a part was left out
+HIDDEN = ("***", "...", "…", "•", "\\u202", " end", "xxxx", "XXXX", "###", "redacted", "REDACTED")
 
 
 MASK = re.compile(
@@ -204,7 +239,8 @@ MOST_MASKS = 1000  # of one text that are looked at
 
 
 def forms_of(value: str) -> Iterator[str]:
-    """A value as it is, in hexadecimal, and what is the same in all base64 of texts that hold it, wherever it stands in them."""
+    """A value as it is, in hexadecimal, and what is the same in all base64 of texts that hold it,
+    wherever it stands in them."""
     yield value
     coded = value.encode()
     yield from (coded.hex(), coded.hex().upper())
@@ -282,10 +318,14 @@ class Places:
 
 
 def unmasked(text: str, secrets: Sequence[str]) -> str:
-    """A text in which no key shows its first or last letters around stars or dots, as endpoints like to echo it."""
+    """A text in which no key shows its first or last letters around stars or dots, as endpoints
+    like to echo it."""
     parts, start = [], 0
     for mask in islice(MASK.finditer(text), MOST_MASKS):
-        before, after = text[max(start, mask.start() - BESIDE) : mask.start()], text[mask.end() : mask.end() + BESIDE]
+        before, after = (
+            text[max(start, mask.start() - BESIDE) : mask.start()],
+            text[mask.end() : mask.end() + BESIDE],
+        )
         for secret in secrets:
             head, tail = shown_before(before, secret), shown_behind(after, secret)
             if head + tail >= TELLING:

@@ -1,4 +1,5 @@
-"""What a provider says of itself in attributes of its class. Whoever lists, prices or asks providers reads them here."""
+"""What a provider says of itself in attributes of its class. Whoever lists, prices or asks
+providers reads them here."""
 
 from __future__ import annotations
 
@@ -18,9 +19,12 @@ class Traits(NamedTuple):
     seller: str | None = None  # whose prices hold, by the name that public lists give them
     unbilled: bool = False  # it runs in this process, and nobody sends a bill
     small: str | None = None  # something small to ask for one token
-    caches: bool | None = None  # whether a prompt that was sent before costs less; None: nobody knows
-    thinks_by: tuple[str, ...] | None = None  # the options that ask a model to think; None: nobody knows
-    forms: tuple[str, ...] | None = None  # what can hold a reply to a form; empty: nothing; None: whatever `structured` asks for
+    # whether a prompt that was sent before costs less; None: nobody knows
+    caches: bool | None = None
+    # the options that ask a model to think; None: nobody knows
+    thinks_by: tuple[str, ...] | None = None
+    # what can hold a reply to a form; empty: nothing; None: whatever `structured` asks for
+    forms: tuple[str, ...] | None = None
     key_known: bool = True  # whether it is known here which key is wanted
     system_role: bool = True
 
@@ -32,4 +36,6 @@ class Traits(NamedTuple):
 
 def traits_of(provider: Any) -> Traits:
     """What a class of anybody's says of itself."""
-    return Traits._make(getattr(provider, name, default) for name, default in Traits._field_defaults.items())
+    return Traits._make(
+        getattr(provider, name, default) for name, default in Traits._field_defaults.items()
+    )

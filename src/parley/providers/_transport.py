@@ -1,4 +1,5 @@
-"""JSON over HTTP: connections shared by all models of a run, a deadline a call, bounded retries, bounded answers."""
+"""JSON over HTTP: connections shared by all models of a run, a deadline a call, bounded retries,
+bounded answers."""
 
 from __future__ import annotations
 
@@ -28,9 +29,11 @@ LARGEST = 16 * 2**20  # bytes of one answer
 TRIES = 5
 CONNECT = 15.0  # seconds to reach the endpoint
 LIMITED = {429, 529}  # too many at once, says the endpoint
-UNSURE = {408, 504, 524}  # somebody between gave up waiting: the model may have answered, and be paid
+# somebody between gave up waiting: the model may have answered, and be paid
+UNSURE = {408, 504, 524}
 PASSING = {408, 409, 425, 429}  # what may be otherwise next time, besides everything from 500 on
-SPENT = re.compile(r"insufficient_quota|billing_hard_limit")  # said with status 429, but does not pass
+# said with status 429, but does not pass
+SPENT = re.compile(r"insufficient_quota|billing_hard_limit")
 HINTS = {
     401: "check the key",
     402: "check the account's credit",
@@ -41,7 +44,8 @@ HINTS = {
 
 
 class Term:
-    """When a call must be over: its deadline after its first request has left, however many follow."""
+    """When a call must be over: its deadline after its first request has left, however many
+    follow."""
 
     __slots__ = ("ends",)
 
@@ -50,7 +54,8 @@ class Term:
 
 
 class Body(aiohttp.BytesPayload):
-    """The body of a request, and whether it has left: before that, nobody can have been paid for it."""
+    """The body of a request, and whether it has left: before that, nobody can have been paid for
+    it."""
 
     left = False
 
@@ -58,7 +63,9 @@ class Body(aiohttp.BytesPayload):
         self.left = True
         await super().write(writer)
 
-    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+    async def write_with_length(
+        self, writer: AbstractStreamWriter, content_length: int | None
+    ) -> None:
         self.left = True
         await super().write_with_length(writer, content_length)
 
@@ -85,22 +92,33 @@ class Transport:
                 raise ValueError(f"{name} must be more than 0 seconds, not {seconds:g}")
         if key is not None and not (key := key.strip()).isprintable():
             raise ValueError("the key holds characters that no header can carry")
-        self.url, self.deadline, self.timeout, self._idempotency = url, deadline, timeout, idempotency_header
-        self._scope, self._filtered = scope, filtered  # whether an error refuses a request for what is said in it
+        self.url, self.deadline, self.timeout, self._idempotency = (
+            url,
+            deadline,
+            timeout,
+            idempotency_header,
+        )
+        # whether an error refuses a request for what is said in it
+        self._scope, self._filtered = scope, filtered
         self.place = place or redacted(url.partition("?")[0])  # how errors name the endpoint
         self._headers = {"Accept-Encoding": "identity", **(headers or {})}
         if key:
             keep_secret(key)
             self._headers[key_header] = f"Bearer {key}" if key_header == "Authorization" else key
-        # One account and model at one host: limits hold for that, and one model that is down says nothing of others.
-        self._endpoint = f"{scope} {'/'.join(url.split('/', 3)[:3])} {blake2b((key or '').encode(), digest_size=8).hexdigest()}"
+        # One account and model at one host: limits hold for that, and one model that is down says
+        # nothing of others.
+        self._endpoint = (
+            f"{scope} {'/'.join(url.split('/', 3)[:3])} "
+            f"{blake2b((key or '').encode(), digest_size=8).hexdigest()}"
+        )
         self._patience: Patience | None = None
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None  # to which the session belongs
         self._address: Any = url  # taken apart once, when the first request is sent
 
     async def post(self, body: bytes, term: Term | None = None) -> Any:
-        """The endpoint's answer, within the deadline from when the request first leaves, whatever happens on the way.
+        """The endpoint's answer, within the deadline from when the request first leaves, whatever
+        happens on the way.
 
         Several requests of one call share its term.
         """
@@ -112,7 +130,8 @@ class Transport:
                 await left.close()
         assert self._patience is not None
         patience, meter, fault, tries, term = self._patience, METER.get(), "", 0, term or Term()
-        headers = {self._idempotency: uuid4().hex} if self._idempotency else None  # the same for every try
+        # the same for every try
+        headers = {self._idempotency: uuid4().hex} if self._idempotency else None
         while True:
             if term.ends and time.monotonic() >= term.ends:
                 raise self._late(fault)
@@ -131,7 +150,9 @@ class Transport:
                 meter.refused(str(refused))
                 raise
             except TimeoutError:
-                self._broke(patience, meter, Pause(f"no answer within {self.deadline:g} s", unsure=True))
+                self._broke(
+                    patience, meter, Pause(f"no answer within {self.deadline:g} s", unsure=True)
+                )
                 raise self._late(fault) from None
             except Pause as pause:
                 self._broke(patience, meter, pause)
@@ -142,7 +163,9 @@ class Transport:
             if tries == TRIES:
                 raise ParticipantError(f"{self.place}: {fault} ({tries} tries)")
             if not found.limited and not patience.down:
-                await patient(min(found.seconds or usual(tries - 1), max(0.0, term.ends - time.monotonic())))
+                await patient(
+                    min(found.seconds or usual(tries - 1), max(0.0, term.ends - time.monotonic()))
+                )
 
     def _broke(self, patience: Patience, meter: Meter, pause: Pause) -> None:
         """A request brought no answer."""
@@ -153,10 +176,14 @@ class Transport:
         meter.lost(str(pause))
         NOTICE.get()(f"{self.place}: {pause}: this call may have been paid without an answer")
 
-    async def _turn(self, patience: Patience, meter: Meter, seconds: float, fault: str) -> tuple[int, float]:
-        """A place among the calls that the endpoint bears, at the model's pace; and how long that took which is not counted.
+    async def _turn(
+        self, patience: Patience, meter: Meter, seconds: float, fault: str
+    ) -> tuple[int, float]:
+        """A place among the calls that the endpoint bears, at the model's pace; and how long that
+        took which is not counted.
 
-        Waiting is not counted as long as others are answered. Who has waited for longer than its time without that is late.
+        Waiting is not counted as long as others are answered. Who has waited for longer than its
+        time without that is late.
         """
         uncounted = 0.0
         while True:
@@ -164,7 +191,9 @@ class Transport:
                 try:
                     place, waited = await patience.admit(seconds, meter.rests)
                 except TimeoutError:
-                    raise self._late(fault or "it was not its turn, and nobody else was answered") from None
+                    raise self._late(
+                        fault or "it was not its turn, and nobody else was answered"
+                    ) from None
                 uncounted += waited
             else:
                 place = patience.enter()
@@ -186,15 +215,22 @@ class Transport:
         return ParticipantError(f"{self.place}: no answer within {self.deadline:g} s{before}")
 
     async def _once(
-        self, session: aiohttp.ClientSession, body: bytes, headers: Mapping[str, str] | None, seconds: float | None
+        self,
+        session: aiohttp.ClientSession,
+        body: bytes,
+        headers: Mapping[str, str] | None,
+        seconds: float | None,
     ) -> Any:
         options: dict[str, Any] = {} if seconds is None else {"timeout": self._limits(seconds)}
         if headers:
             options["headers"] = headers
         payload = Body(body, content_type="application/json")
         try:
-            # A redirect would carry the prompt elsewhere, or turn into another method: it is reported, not followed.
-            async with session.post(self._address, data=payload, allow_redirects=False, **options) as response:
+            # A redirect would carry the prompt elsewhere, or turn into another method: it is
+            # reported, not followed.
+            async with session.post(
+                self._address, data=payload, allow_redirects=False, **options
+            ) as response:
                 answer = await self._whole(response)
         except aiohttp.ConnectionTimeoutError as broken:
             raise Pause(self._unnamed(broken)) from None
@@ -207,10 +243,17 @@ class Transport:
                 raise
             raise Pause("it could not be reached in time") from None
         except (aiohttp.ClientError, OSError) as broken:
-            raise Pause(self._unnamed(broken) or type(broken).__name__, unsure=payload.left) from None
+            raise Pause(
+                self._unnamed(broken) or type(broken).__name__, unsure=payload.left
+            ) from None
         if not 200 <= response.status < 300:
             said = answer[:LOOKED_AT].decode("utf-8", "replace").strip()
-            raise self._failure(response.status, said, wait_in(response.headers, said), response.headers.get("Location", ""))
+            raise self._failure(
+                response.status,
+                said,
+                wait_in(response.headers, said),
+                response.headers.get("Location", ""),
+            )
         found = scrubbed(parsed(answer))
         if error := error_of(found):  # some say errors with status 200
             status, said, whole = error_in(error)
@@ -235,7 +278,8 @@ class Transport:
         return aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT, sock_read=self.timeout)
 
     async def _whole(self, response: aiohttp.ClientResponse) -> bytes:
-        """The body of an answer, if it is not too large; a packed one may be larger than it says."""
+        """The body of an answer, if it is not too large; a packed one may be larger than it
+        says."""
         length = response.content_length
         if length is not None and "Content-Encoding" not in response.headers:
             self._refuse_large(length)
@@ -249,32 +293,56 @@ class Transport:
 
     def _unnamed(self, broken: Exception) -> str:
         """What a fault says, without any key, and with the address as it was written."""
-        said, host = redacted(str(broken)).replace(self.url, self.place), urlsplit(self.url).hostname or ""
+        said, host = (
+            redacted(str(broken)).replace(self.url, self.place),
+            urlsplit(self.url).hostname or "",
+        )
         return said if host in self.place else said.replace(host, "[host]")
 
     def _refuse_large(self, size: int) -> None:
         if size > LARGEST:
             raise ParticipantError(f"{self.place}: the answer is larger than {LARGEST >> 20} MB")
 
-    def _failure(self, status: int, said: str, wait: float = 0, location: str = "", whole: str = "") -> Exception:
-        """What an error means: try again, or give up and say what to look at. `whole` is all of it where `said` is a part."""
+    def _failure(
+        self, status: int, said: str, wait: float = 0, location: str = "", whole: str = ""
+    ) -> Exception:
+        """What an error means: try again, or give up and say what to look at. `whole` is all of it
+        where `said` is a part."""
         whole = whole or said
-        fault = (f"HTTP {status}" if status else "the endpoint says an error") + (f": {redacted(said)[:500]}" if said else "")
+        fault = (f"HTTP {status}" if status else "the endpoint says an error") + (
+            f": {redacted(said)[:500]}" if said else ""
+        )
         if (status in PASSING or status >= 500) and not SPENT.search(whole):
-            return Pause(fault, wait, limited=status in LIMITED or bool(wait), unsure=status in UNSURE)
+            return Pause(
+                fault, wait, limited=status in LIMITED or bool(wait), unsure=status in UNSURE
+            )
         if self._filtered(status, whole):
             return Filtered(f"{self.place}: {fault}")
-        hint = f"it wants to be asked at {clip(redacted(location.partition('?')[0]), 200)}" if location else HINTS.get(status)
-        # What speaks against the model is final; what may lie in this one request (too long, filtered) is not.
-        return Refused(f"{self.place}: {fault} ({hint})") if hint else Rejected(f"{self.place}: {fault}")
+        hint = (
+            f"it wants to be asked at {clip(redacted(location.partition('?')[0]), 200)}"
+            if location
+            else HINTS.get(status)
+        )
+        # What speaks against the model is final; what may lie in this one request (too long,
+        # filtered) is not.
+        return (
+            Refused(f"{self.place}: {fault} ({hint})")
+            if hint
+            else Rejected(f"{self.place}: {fault}")
+        )
 
     def _drop(self) -> aiohttp.TCPConnector | None:
-        """Leave the session behind, maybe of a loop that is over; its connections where they are to be closed from here."""
+        """Leave the session behind, maybe of a loop that is over; its connections where they are to
+        be closed from here."""
         if self._session is None or self._loop is None:
             return None
         self._session.detach()
         self._session, connector = None, let_go(self._loop)
-        return connector if self._loop.is_closed() or self._loop is asyncio.get_running_loop() else None
+        return (
+            connector
+            if self._loop.is_closed() or self._loop is asyncio.get_running_loop()
+            else None
+        )
 
     async def close(self) -> None:
         if (left := self._drop()) is not None:

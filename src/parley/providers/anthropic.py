@@ -12,13 +12,23 @@ import orjson
 from parley.errors import Rejected
 from parley.match.protocol import Finish, Reply, Request, Usage
 from parley.providers._capabilities import NOTHING
-from parley.providers._endpoint import Endpoint, malformed, objects_in, part_of, path_of, returned, spoken, words
+from parley.providers._endpoint import (
+    Endpoint,
+    malformed,
+    objects_in,
+    part_of,
+    path_of,
+    returned,
+    spoken,
+    words,
+)
 from parley.providers._replies import carried, counted, finish_in, printable
 from parley.providers._schemas import NONE
 from parley.rules.pool import Turn, text_of
 
 FAMILY = "anthropic"
-REPLY_TOKENS = 8192  # room for the words of a reply, where max_tokens is not set; the API wants a limit in every request
+# room for the words of a reply, where max_tokens is not set; the API wants a limit in every request
+REPLY_TOKENS = 8192
 THINKING_TOKENS = 8192  # room for thinking, which counts against the same limit
 TOO_MANY = re.compile(r"max_tokens: \d+ > (\d{1,9}), which is the maximum")
 MOST = "tokens above "  # a feature that older models lack, with the number that they have
@@ -59,10 +69,16 @@ class Provider(Endpoint):
         if self.thinking_budget is not None:
             if self.thinking is not None:
                 raise ValueError(
-                    "thinking_budget is for models without adaptive thinking: set one of thinking and thinking_budget"
+                    "thinking_budget is for models without adaptive thinking: set one of "
+                    "thinking and thinking_budget"
                 )
-            if self.thinking_budget < 1024 or (self.max_tokens is not None and self.max_tokens <= self.thinking_budget):
-                raise ValueError(f"thinking_budget must be at least 1024 and less than max_tokens, not {self.thinking_budget}")
+            if self.thinking_budget < 1024 or (
+                self.max_tokens is not None and self.max_tokens <= self.thinking_budget
+            ):
+                raise ValueError(
+                    f"thinking_budget must be at least 1024 and less than max_tokens, not "
+                    f"{self.thinking_budget}"
+                )
         super().__post_init__()
 
     def route(self, base: str) -> tuple[str, str]:
@@ -74,7 +90,11 @@ class Provider(Endpoint):
             options["stop_sequences"] = options.pop("stop")
         if thinking := self.thinking_wanted(lacks):
             options["thinking"] = thinking
-        return {"model": self.name, "max_tokens": min([self.reply_limit, *allowed(lacks)]), **options}
+        return {
+            "model": self.name,
+            "max_tokens": min([self.reply_limit, *allowed(lacks)]),
+            **options,
+        }
 
     @property
     def reply_limit(self) -> int:
@@ -82,16 +102,27 @@ class Provider(Endpoint):
         room = REPLY_TOKENS + (self.thinking_budget or THINKING_TOKENS)
         return room if self.max_tokens is None else self.max_tokens
 
-    def without_what_is_named(self, rejected: Rejected, request: Request, lacks: frozenset[str]) -> frozenset[str]:
-        """Older models allow fewer tokens than we leave them room for, and say how many; a limit of the user's own stands."""
-        found, known = TOO_MANY.search(str(rejected)) if self.max_tokens is None else None, allowed(lacks)
+    def without_what_is_named(
+        self, rejected: Rejected, request: Request, lacks: frozenset[str]
+    ) -> frozenset[str]:
+        """Older models allow fewer tokens than we leave them room for, and say how many; a limit of
+        the user's own stands."""
+        found, known = (
+            TOO_MANY.search(str(rejected)) if self.max_tokens is None else None,
+            allowed(lacks),
+        )
         sent = min([self.reply_limit, *known])
-        if found and (self.thinking_budget or 0) < int(found[1]) < sent and len(known) < CORRECTIONS:
+        if (
+            found
+            and (self.thinking_budget or 0) < int(found[1]) < sent
+            and len(known) < CORRECTIONS
+        ):
             return lacks | {f"{MOST}{found[1]}"}
         return super().without_what_is_named(rejected, request, lacks)
 
     def thinking_wanted(self, lacks: frozenset[str]) -> dict[str, Any] | None:
-        """How the model is to think. Newer ones keep adaptive thinking to themselves unless they are asked to show it."""
+        """How the model is to think. Newer ones keep adaptive thinking to themselves unless they
+        are asked to show it."""
         if self.thinking_budget is not None:
             return {"type": "enabled", "budget_tokens": self.thinking_budget}
         if self.thinking == "adaptive" and "display" not in lacks:
@@ -104,23 +135,39 @@ class Provider(Endpoint):
             yield "display"
 
     def formed(self, request: Request, lacks: frozenset[str]) -> bytes:
-        form, effort = super().formed(request, lacks), orjson.dumps({"effort": self.effort})[1:-1] if self.effort else b""
-        return b',"output_config":{' + b",".join(filter(None, (effort, form))) + b"}" if effort or form else b""
+        form, effort = (
+            super().formed(request, lacks),
+            orjson.dumps({"effort": self.effort})[1:-1] if self.effort else b"",
+        )
+        return (
+            b',"output_config":{' + b",".join(filter(None, (effort, form))) + b"}"
+            if effort or form
+            else b""
+        )
 
     def encoded_form(self, form: str, schema: Mapping[str, Any]) -> bytes:
         return b'"format":' + orjson.dumps({"type": form, "schema": self.dialect(schema)[0]})
 
     def body(self, request: Request, lacks: frozenset[str] = NOTHING) -> bytes:
-        """The request as sent. Marks stand behind the system text, the last question and the one before: what was written
-        to the cache at the last question is read at the next, also where more than the API looks back has come between."""
+        """The request as sent. Marks stand behind the system text, the last question and the one
+        before: what was written to the cache at the last question is read at the next, also where
+        more than the API looks back has come between."""
         system, turns = b"", request.turns
         if turns[0].role == "system":
             system, turns = b',"system":[' + block(turns[0], self.cache) + b"]", turns[1:]
-        turns = [turn for turn in turns if turn.role == "user" or text_of(turn.content).strip()]  # the API takes no empty words
+        # the API takes no empty words
+        turns = [turn for turn in turns if turn.role == "user" or text_of(turn.content).strip()]
         questions = [at for at, turn in enumerate(turns) if turn.role == "user"]
         marked = questions[-2:] if self.cache else []
         said = [self.message(turn, at in marked) for at, turn in enumerate(turns)]
-        return self.headed(lacks) + self.formed(request, lacks) + system + b',"messages":[' + b",".join(said) + b"]}"
+        return (
+            self.headed(lacks)
+            + self.formed(request, lacks)
+            + system
+            + b',"messages":['
+            + b",".join(said)
+            + b"]}"
+        )
 
     def message(self, turn: Turn, marked: bool) -> bytes:
         """A turn as sent; a reply that came with thinking goes back as it came."""
@@ -133,12 +180,19 @@ class Provider(Endpoint):
     def reply(self, answer: Any) -> Reply:
         if not isinstance(answer, dict) or not isinstance(answer.get("content"), list):
             raise malformed(answer, self.name)
-        blocks = [block for block in objects_in(answer["content"]) if block.get("type") != "text" or words(block.get("text"))]
+        blocks = [
+            block
+            for block in objects_in(answer["content"])
+            if block.get("type") != "text" or words(block.get("text"))
+        ]
         thought = [block for block in blocks if block.get("type") in THINKING]
-        # A turn may not end in a thought: where the limit has cut off the words, there is nothing to go back.
+        # A turn may not end in a thought: where the limit has cut off the words, there is nothing
+        # to go back.
         whole = bool(thought) and blocks[-1].get("type") == "text"
         return Reply(
-            content="".join(words(block.get("text")) for block in blocks if block.get("type") == "text"),
+            content="".join(
+                words(block.get("text")) for block in blocks if block.get("type") == "text"
+            ),
             reasoning="\n".join(filter(None, (words(block.get("thinking")) for block in thought))),
             finish=finish_in(answer.get("stop_reason"), FINISH),
             usage=usage_in(part_of(answer, "usage")),
@@ -158,8 +212,11 @@ def block(turn: Turn, marked: bool) -> bytes:
 
 
 def usage_in(found: dict[str, Any]) -> Usage:
-    """Token counts; what was read from the cache and written to it is counted apart there, and is input all the same."""
-    fresh, read, written = (counted(found.get(f"{kind}input_tokens")) for kind in ("", "cache_read_", "cache_creation_"))
+    """Token counts; what was read from the cache and written to it is counted apart there, and is
+    input all the same."""
+    fresh, read, written = (
+        counted(found.get(f"{kind}input_tokens")) for kind in ("", "cache_read_", "cache_creation_")
+    )
     return Usage(
         None if fresh is None else counted(fresh + (read or 0) + (written or 0)),
         read,

@@ -19,7 +19,8 @@ DATED = re.compile(r"\d{4}-\d\d")
 class Provider(openai.Provider):
     """Azure OpenAI; a model is named by its deployment."""
 
-    api_version: str = ""  # the dated interface, such as 2024-10-21; without a date, the v1 interface
+    # the dated interface, such as 2024-10-21; without a date, the v1 interface
+    api_version: str = ""
 
     home: ClassVar[str | None] = None
     home_env: ClassVar[str | None] = "AZURE_OPENAI_ENDPOINT"
@@ -35,11 +36,16 @@ class Provider(openai.Provider):
         path = responses.PATH if self.api == "responses" else self.path
         address, mark, query = base.partition("?")
         if self.api_version:
-            base = f"{address}?api-version={quote(self.api_version)}" + (f"&{query}" if mark else "")
+            base = f"{address}?api-version={quote(self.api_version)}" + (
+                f"&{query}" if mark else ""
+            )
         if not DATED.match(self.api_version):
             return base, path if root.endswith("/openai/v1") else f"/openai/v1{path}"
         if root.endswith("/openai/v1"):
-            raise ValueError("the interface at /openai/v1 has no dates: leave /openai/v1 out of base_url, or api_version")
+            raise ValueError(
+                "the interface at /openai/v1 has no dates: leave /openai/v1 out of "
+                "base_url, or api_version"
+            )
         if self.api == "chat":
             path = f"/deployments/{quote(self.name, safe='')}{path}"
         return base, path if root.endswith("/openai") else f"/openai{path}"

@@ -29,7 +29,10 @@ class Provider(OpenAICompatible):
     forms: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        self.human_tag, self.assistant_tag = unescaped(self.human_tag), unescaped(self.assistant_tag)
+        self.human_tag, self.assistant_tag = (
+            unescaped(self.human_tag),
+            unescaped(self.assistant_tag),
+        )
         if not self.human_tag.strip() or not self.assistant_tag.strip():
             raise ValueError("human_tag and assistant_tag must not be empty")
         self.stop = (*(self.stop or ()), self.human_tag)
@@ -37,7 +40,9 @@ class Provider(OpenAICompatible):
 
     def body(self, request: Request, lacks: frozenset[str] = NOTHING) -> bytes:
         tags = {"user": self.human_tag, "system": self.human_tag, "assistant": self.assistant_tag}
-        said = [f"{tags[turn.role]} {self.untagged(text_of(turn.content))}" for turn in request.turns]
+        said = [
+            f"{tags[turn.role]} {self.untagged(text_of(turn.content))}" for turn in request.turns
+        ]
         prompt = orjson.dumps("".join(said) + self.assistant_tag)
         return self.headed(lacks) + self.weighed(request) + b',"prompt":' + prompt + b"}"
 
@@ -45,7 +50,8 @@ class Provider(OpenAICompatible):
         return b"" if request.logprobs is None else b',"logprobs":%d' % request.logprobs
 
     def untagged(self, text: str) -> str:
-        """Words in which no tag can pass for a new speaker: inside them its last sign stands apart."""
+        """Words in which no tag can pass for a new speaker: inside them its last sign stands
+        apart."""
         for tag in (self.human_tag, self.assistant_tag):
             mark = tag.strip()
             text = text.replace(tag, tag.replace(mark, f"{mark[:-1]} {mark[-1]}"))
@@ -67,6 +73,7 @@ class Provider(OpenAICompatible):
 
 
 def first_of(places: Any) -> dict[str, float] | None:
-    """The tokens that a reply could have begun with, and how likely each was; a place that holds only white space is none."""
+    """The tokens that a reply could have begun with, and how likely each was; a place that holds
+    only white space is none."""
     found = (likely(place.items()) for place in objects_in(places))
     return next((tokens for tokens in found if tokens and "".join(tokens).strip()), None)

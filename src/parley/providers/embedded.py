@@ -1,4 +1,5 @@
-"""A small language model inside this process: real replies without a key or a server (docs/embedded.md)."""
+"""A small language model inside this process: real replies without a key or a server
+(docs/embedded.md)."""
 
 from __future__ import annotations
 
@@ -73,11 +74,17 @@ class Provider:
         if self.temperature < 0:
             raise ValueError(f"temperature must be at least 0, not {self.temperature:g}")
         if find_spec("xllamacpp") is None:
-            raise UsageError(f"embedded/{self.name} runs inside xllamacpp, which is not installed: {INSTALL}")
+            raise UsageError(
+                f"embedded/{self.name} runs inside xllamacpp, which is not installed: {INSTALL}"
+            )
         packaged.given(MODELS[self.name])
 
     async def complete(self, request: Request) -> Reply:
-        loaded, loop, began = self._loaded or self._open(), asyncio.get_running_loop(), perf_counter()
+        loaded, loop, began = (
+            self._loaded or self._open(),
+            asyncio.get_running_loop(),
+            perf_counter(),
+        )
         wait = Wait(loop)
         done = asyncio.wrap_future(loaded.threads.submit(loaded.answer, self.body(request), wait))
         done.add_done_callback(wait.over)
@@ -86,7 +93,9 @@ class Provider:
             async with asyncio.timeout(self.deadline):
                 pieces = await done
         except TimeoutError:
-            raise ParticipantError(f"embedded/{self.name}: no answer within {self.deadline:g} s") from None
+            raise ParticipantError(
+                f"embedded/{self.name}: no answer within {self.deadline:g} s"
+            ) from None
         finally:
             wait.stopped = True
         reply = self.reply(pieces)
@@ -95,7 +104,10 @@ class Provider:
 
     def body(self, request: Request) -> dict[str, Any]:
         options = {
-            "messages": [{"role": turn.role, "content": plain(text_of(turn.content))} for turn in request.turns],
+            "messages": [
+                {"role": turn.role, "content": plain(text_of(turn.content))}
+                for turn in request.turns
+            ],
             "temperature": self.temperature,
             "top_p": self.top_p,
             "max_tokens": self.max_tokens,
@@ -119,7 +131,12 @@ class Provider:
                 finish = choice.get("finish_reason") or finish
         if not finish:
             raise ParticipantError(f"embedded/{self.name} broke off")
-        return Reply(said, finish=finish_in(finish, FINISH), usage=usage_in(usage), model=MODELS[self.name].name)
+        return Reply(
+            said,
+            finish=finish_in(finish, FINISH),
+            usage=usage_in(usage),
+            model=MODELS[self.name].name,
+        )
 
     def _failure(self, fault: Any) -> ParticipantError:
         said = clip(fault.get("message") if isinstance(fault, dict) else fault, 300)
@@ -128,8 +145,16 @@ class Provider:
         return ParticipantError(f"embedded/{self.name}: {said}")
 
     def _open(self) -> Loaded:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        self._loaded = taken(Setting(self.name, self.context, self.threads or min(cores, MOST_THREADS), self.parallel))
+        cores = (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
+        self._loaded = taken(
+            Setting(
+                self.name, self.context, self.threads or min(cores, MOST_THREADS), self.parallel
+            )
+        )
         return self._loaded
 
     async def close(self) -> None:
@@ -165,7 +190,8 @@ class Wait:
 
 
 class Loaded:
-    """A model in memory: as many threads as slots wait for its words, while its own batch all slots together."""
+    """A model in memory: as many threads as slots wait for its words, while its own batch all slots
+    together."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting, self.users = setting, 0
@@ -239,14 +265,17 @@ def library() -> Any:
     try:
         return import_module("xllamacpp")
     except ImportError as wrong:
-        raise Refused(f"xllamacpp cannot be loaded: {clip(str(wrong), 200)}; it comes with {INSTALL}") from wrong
+        raise Refused(
+            f"xllamacpp cannot be loaded: {clip(str(wrong), 200)}; it comes with {INSTALL}"
+        ) from wrong
     finally:
         for name in added:
             os.environ.pop(name, None)
 
 
 def served(setting: Setting) -> Any:
-    """A model made ready to answer. Words at temperature 0 depend on the conversation alone, not on who else is served."""
+    """A model made ready to answer. Words at temperature 0 depend on the conversation alone, not on
+    who else is served."""
     file, made = packaged.obtained(MODELS[setting.name]), library()
     params = made.CommonParams()
     params.model.path, params.model_alias = str(file), {setting.name}
@@ -256,12 +285,15 @@ def served(setting: Setting) -> Any:
     params.flash_attn_type = made.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     params.cache_ram_mib = KEPT_MIB
     params.warmup = params.fit_params = params.ui = params.endpoint_slots = False
-    params.api_keys, params.cors_origins = [secrets.token_urlsafe()], "null"  # it always listens on loopback: to nobody
+    # it always listens on loopback: to nobody
+    params.api_keys, params.cors_origins = [secrets.token_urlsafe()], "null"
     params.n_threads_http, params.verbosity = 1, -1
     try:
         return made.Server(params)
     except Exception as wrong:
-        raise Refused(f"embedded/{setting.name} cannot be loaded from {file}: {clip(str(wrong), 200)}") from wrong
+        raise Refused(
+            f"embedded/{setting.name} cannot be loaded from {file}: {clip(str(wrong), 200)}"
+        ) from wrong
 
 
 @lru_cache(MOST_GRAMMARS)

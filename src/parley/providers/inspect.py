@@ -20,10 +20,29 @@ from parley.providers.openai import unescaped
 from parley.rules.pool import text_of
 from parley.tables import clip
 
-FINISH: dict[str, Finish] = {"stop": "stop", "max_tokens": "length", "model_length": "length", "content_filter": "filter"}
-FINAL = {401: "check the key", 402: "check the account's credit", 403: "check the key", 404: "check the model's name"}
+FINISH: dict[str, Finish] = {
+    "stop": "stop",
+    "max_tokens": "length",
+    "model_length": "length",
+    "content_filter": "filter",
+}
+FINAL = {
+    401: "check the key",
+    402: "check the account's credit",
+    403: "check the key",
+    404: "check the model's name",
+}
 RETRIES = 4
-SHARED = ("temperature", "top_p", "top_k", "max_tokens", "seed", "reasoning_effort", "reasoning_tokens", "max_connections")
+SHARED = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "max_tokens",
+    "seed",
+    "reasoning_effort",
+    "reasoning_tokens",
+    "max_connections",
+)
 MARKUP = re.compile(r"\[/?(?:bold|blue|red|yellow)\]")
 
 
@@ -56,12 +75,18 @@ class Provider:
 
     def __post_init__(self) -> None:
         if find_spec("inspect_ai") is None:
-            raise UsageError(f"inspect/{self.name} needs inspect-ai: pip install 'parley-eval[inspect]'")
+            raise UsageError(
+                f"inspect/{self.name} needs inspect-ai: pip install 'parley-eval[inspect]'"
+            )
         if "/" not in self.name.strip("/"):
-            raise ValueError("its models are named inspect/PROVIDER/NAME, like inspect/anthropic/claude-opus-4-1")
+            raise ValueError(
+                "its models are named inspect/PROVIDER/NAME, like inspect/anthropic/claude-opus-4-1"
+            )
         if self.deadline <= 0:
             raise ValueError(f"deadline must be more than 0 seconds, not {self.deadline:g}")
-        self._base = address(self.base_url, f"base_url of inspect/{self.name}") if self.base_url else None
+        self._base = (
+            address(self.base_url, f"base_url of inspect/{self.name}") if self.base_url else None
+        )
         self._key = key_from(self.api_key_env, needed=True) if self.api_key_env else None
         self.stop = tuple(unescaped(text) for text in self.stop or () if text) or None
 
@@ -82,20 +107,29 @@ class Provider:
     def _config(self) -> Any:
         given = {name: value for name in SHARED if (value := getattr(self, name)) not in (None, "")}
         stop = list(self.stop) if self.stop else None
-        return self._api.GenerateConfig(**given, stop_seqs=stop, max_retries=RETRIES, timeout=ceil(self.deadline))
+        return self._api.GenerateConfig(
+            **given, stop_seqs=stop, max_retries=RETRIES, timeout=ceil(self.deadline)
+        )
 
     async def complete(self, request: Request) -> Reply:
         model, began = self._made(), perf_counter()
         config = self._api.GenerateConfig()
         if self.structured and request.schema is not None:
-            config.response_schema = self._api.ResponseSchema(name="reply", json_schema=dict(request.schema), strict=True)
+            config.response_schema = self._api.ResponseSchema(
+                name="reply", json_schema=dict(request.schema), strict=True
+            )
         try:
             async with asyncio.timeout(self.deadline):
-                # In a task of its own: inspect-ai keeps every call in the context that it is made in.
-                output = await asyncio.create_task(model.generate(self._messages(request), config=config, cache=False))
+                # In a task of its own: inspect-ai keeps every call in the context that it is made
+                # in.
+                output = await asyncio.create_task(
+                    model.generate(self._messages(request), config=config, cache=False)
+                )
             reply = self._reply(output)
         except TimeoutError:
-            raise ParticipantError(f"inspect/{self.name}: no answer within {self.deadline:g} s") from None
+            raise ParticipantError(
+                f"inspect/{self.name}: no answer within {self.deadline:g} s"
+            ) from None
         except ParticipantError:
             raise
         except Exception as wrong:  # its providers raise what their libraries raise
@@ -105,16 +139,31 @@ class Provider:
 
     def _messages(self, request: Request) -> list[Any]:
         api = self._api
-        kinds = {"system": api.ChatMessageSystem, "user": api.ChatMessageUser, "assistant": api.ChatMessageAssistant}
+        kinds = {
+            "system": api.ChatMessageSystem,
+            "user": api.ChatMessageUser,
+            "assistant": api.ChatMessageAssistant,
+        }
         return [kinds[turn.role](content=text_of(turn.content)) for turn in request.turns]
 
     def _reply(self, output: Any) -> Reply:
         if output.empty:
-            raise ParticipantError(f"inspect/{self.name}: the answer holds no reply{': ' + output.error if output.error else ''}")
+            raise ParticipantError(
+                f"inspect/{self.name}: the answer holds no "
+                f"reply{': ' + output.error if output.error else ''}"
+            )
         content, usage = output.message.content, output.usage
         parts = [] if isinstance(content, str) else content
-        words = content if isinstance(content, str) else "".join(part.text for part in parts if part.type == "text")
-        thoughts = [part.summary if part.redacted else part.reasoning for part in parts if part.type == "reasoning"]
+        words = (
+            content
+            if isinstance(content, str)
+            else "".join(part.text for part in parts if part.type == "text")
+        )
+        thoughts = [
+            part.summary if part.redacted else part.reasoning
+            for part in parts
+            if part.type == "reasoning"
+        ]
         return Reply(
             content=redacted(words),
             reasoning=redacted("\n".join(filter(None, thoughts))),
@@ -142,7 +191,13 @@ def usage_in(usage: Any) -> Usage:
     """Token counts; inspect-ai counts cached tokens apart from the others."""
     cached, kept = usage.input_tokens_cache_read, usage.input_tokens_cache_write
     into = usage.input_tokens + (cached or 0) + (kept or 0)
-    return Usage(counted(into), counted(cached), counted(usage.output_tokens), counted(usage.reasoning_tokens), counted(kept))
+    return Usage(
+        counted(into),
+        counted(cached),
+        counted(usage.output_tokens),
+        counted(usage.reasoning_tokens),
+        counted(kept),
+    )
 
 
 def status_of(wrong: BaseException | None) -> int | None:
@@ -159,6 +214,11 @@ def status_of(wrong: BaseException | None) -> int | None:
 
 def said_by(wrong: Exception) -> str:
     """What an error says, on one line and without the request that inspect-ai puts before it."""
-    said = getattr(wrong, "provider_message", None) or getattr(wrong, "message", None) or str(wrong) or type(wrong).__name__
+    said = (
+        getattr(wrong, "provider_message", None)
+        or getattr(wrong, "message", None)
+        or str(wrong)
+        or type(wrong).__name__
+    )
     words = MARKUP.sub("", " ".join(str(said).split())).removeprefix("ERROR: ")
     return clip(redacted(words), 500)

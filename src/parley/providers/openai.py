@@ -32,10 +32,17 @@ class OpenAICompatible(Endpoint):
     """One model behind an OpenAI-compatible endpoint; the fields are the options a user may set."""
 
     seed: int | None = None
-    reasoning_effort: str = ""  # a text and no choice: the words differ from model to model, and `none` is one of them
+    # a text and no choice: the words differ from model to model, and `none` is one of them
+    reasoning_effort: str = ""
 
     path: ClassVar[str] = "/chat/completions"
-    optional: ClassVar[tuple[str, ...]] = ("temperature", "top_p", "seed", "stop", "reasoning_effort")
+    optional: ClassVar[tuple[str, ...]] = (
+        "temperature",
+        "top_p",
+        "seed",
+        "stop",
+        "reasoning_effort",
+    )
     thinks_by: ClassVar[tuple[str, ...] | None] = ("reasoning_effort",)
     limit: ClassVar[str] = "max_tokens"  # the name of max_tokens where it is taken
 
@@ -45,7 +52,11 @@ class OpenAICompatible(Endpoint):
 
     def limit_name(self, lacks: frozenset[str]) -> str:
         """Newer models take the limit under another name than older servers."""
-        return next(name for name in LIMITS if name != self.limit) if self.limit in lacks else self.limit
+        return (
+            next(name for name in LIMITS if name != self.limit)
+            if self.limit in lacks
+            else self.limit
+        )
 
     def offered(self, request: Request, lacks: frozenset[str]) -> Iterator[str]:
         yield from super().offered(request, lacks)
@@ -53,14 +64,26 @@ class OpenAICompatible(Endpoint):
             yield self.limit
 
     def body(self, request: Request, lacks: frozenset[str] = NOTHING) -> bytes:
-        """The request as sent. Turns were encoded when they were said; here they are only put together."""
+        """The request as sent. Turns were encoded when they were said; here they are only put
+        together."""
         said = folded(request.turns) if "system" in lacks else request.turns
         turns = b",".join([turn.encoded for turn in said])
-        return self.headed(lacks) + self.formed(request, lacks) + self.weighed(request) + b',"messages":[' + turns + b"]}"
+        return (
+            self.headed(lacks)
+            + self.formed(request, lacks)
+            + self.weighed(request)
+            + b',"messages":['
+            + turns
+            + b"]}"
+        )
 
     def weighed(self, request: Request) -> bytes:
         """The part of a request that asks for log-probabilities."""
-        return b"" if request.logprobs is None else b',"logprobs":true,"top_logprobs":%d' % request.logprobs
+        return (
+            b""
+            if request.logprobs is None
+            else b',"logprobs":true,"top_logprobs":%d' % request.logprobs
+        )
 
     def encoded_form(self, form: str, schema: Mapping[str, Any]) -> bytes:
         wanted: dict[str, Any] = {"type": form}
@@ -99,11 +122,14 @@ class Provider(OpenAICompatible):
     small: ClassVar[str | None] = "gpt-4.1-nano"
     caches: ClassVar[bool | None] = True
     schema_limits: ClassVar[frozenset[str] | None] = STRICT
-    limit: ClassVar[str] = "max_completion_tokens"  # reasoning models take no other; for older ones it means the same
+    # reasoning models take no other; for older ones it means the same
+    limit: ClassVar[str] = "max_completion_tokens"
 
     def __post_init__(self) -> None:
         if self.api == "responses" and (self.seed is not None or self.stop):
-            raise ValueError("the Responses API takes no seed and no stop: leave them out, or set api to chat")
+            raise ValueError(
+                "the Responses API takes no seed and no stop: leave them out, or set api to chat"
+            )
         if self.api == "chat" and self.reasoning_summary:
             raise ValueError("reasoning_summary wants the Responses API: set api to responses")
         super().__post_init__()
@@ -114,24 +140,41 @@ class Provider(OpenAICompatible):
     def head(self, lacks: frozenset[str]) -> dict[str, Any]:
         if self.api == "chat":
             return super().head(lacks)
-        return responses.head(self.name, self.chosen(lacks), self.max_tokens, self.reasoning_summary, lacks)
+        return responses.head(
+            self.name, self.chosen(lacks), self.max_tokens, self.reasoning_summary, lacks
+        )
 
     def offered(self, request: Request, lacks: frozenset[str]) -> Iterator[str]:
         if self.api == "chat":
             return super().offered(request, lacks)
         known = {"system", self.limit}  # these are always taken there
-        return (each for each in (*super().offered(request, lacks), "encrypted_content") if each not in known | lacks)
+        return (
+            each
+            for each in (*super().offered(request, lacks), "encrypted_content")
+            if each not in known | lacks
+        )
 
     def body(self, request: Request, lacks: frozenset[str] = NOTHING) -> bytes:
         if self.api == "chat":
             return super().body(request, lacks)
-        return self.headed(lacks) + self.formed(request, lacks) + responses.conversation(request.turns) + b"}"
+        return (
+            self.headed(lacks)
+            + self.formed(request, lacks)
+            + responses.conversation(request.turns)
+            + b"}"
+        )
 
     def encoded_form(self, form: str, schema: Mapping[str, Any]) -> bytes:
-        return responses.form(form, *self.dialect(schema)) if self.api == "responses" else super().encoded_form(form, schema)
+        return (
+            responses.form(form, *self.dialect(schema))
+            if self.api == "responses"
+            else super().encoded_form(form, schema)
+        )
 
     def reply(self, answer: Any) -> Reply:
-        return responses.reply(answer, self.name) if self.api == "responses" else super().reply(answer)
+        return (
+            responses.reply(answer, self.name) if self.api == "responses" else super().reply(answer)
+        )
 
 
 def choice_in(answer: Any, name: str) -> dict[str, Any]:
@@ -148,7 +191,8 @@ def choice_in(answer: Any, name: str) -> dict[str, Any]:
 
 
 def first_token(content: Any) -> dict[str, float] | None:
-    """The tokens that a reply could have begun with, and how likely each was; white space is no beginning."""
+    """The tokens that a reply could have begun with, and how likely each was; white space is no
+    beginning."""
     for place in objects_in(content):
         if str(place.get("token", "")).strip():
             tokens = [*objects_in(place.get("top_logprobs")), place]
@@ -169,7 +213,8 @@ def usage_in(found: Any) -> Usage:
     cached = details.get("cached_tokens")
     return Usage(
         counted(found.get("prompt_tokens")),
-        counted(found.get("prompt_cache_hit_tokens") if cached is None else cached),  # the second is DeepSeek's name
+        # the second is DeepSeek's name
+        counted(found.get("prompt_cache_hit_tokens") if cached is None else cached),
         counted(found.get("completion_tokens")),
         counted(part_of(found, "completion_tokens_details").get("reasoning_tokens")),
         counted(details.get("cache_write_tokens")),  # as OpenRouter counts them

@@ -29,19 +29,27 @@ def page(found: Analysis | None, results: Sequence[Result]) -> str:
 def made(found: Analysis | None, results: Sequence[Result], parts: bool) -> str:
     """The page, with all parts of every run or with its results only."""
     clean = cleaned()
-    shown = [*([] if found is None else sections(found)), *(of_run(result, parts) for result in results)]
+    shown = [
+        *([] if found is None else sections(found)),
+        *(of_run(result, parts) for result in results),
+    ]
     ids = [str(result.data["run"]["id"]) for result in results]
     tasks = ", ".join(dict.fromkeys(str(result.data["run"]["task"]) for result in results))
     body = "".join(drawn(part, at, found, clean) for at, part in enumerate(shown))
-    links = "".join(f'<li><a href="#s{at}">{escape(clean(part.title))}</a></li>' for at, part in enumerate(shown))
+    links = "".join(
+        f'<li><a href="#s{at}">{escape(clean(part.title))}</a></li>'
+        for at, part in enumerate(shown)
+    )
     title = escape(clean(f"Parley: {tasks}"))
     closed = "default-src 'none'; style-src 'unsafe-inline'"
     return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
+        'content="width=device-width">'
         f'<meta name="generator" content="Parley {__version__}">'
         f'<meta http-equiv="Content-Security-Policy" content="{closed}">'
         f"<title>{title}</title><style>{STYLE}</style></head><body><h1>{title}</h1>"
-        f"<p>{escape(clean(', '.join(ids)))}</p><nav><ul>{links}</ul></nav><main>{body}</main></body></html>\n"
+        f"<p>{escape(clean(', '.join(ids)))}</p><nav><ul>{links}</ul></nav><main>{body}</main></"
+        f"body></html>\n"
     )
 
 
@@ -51,10 +59,16 @@ def of_run(result: Result, whole: bool) -> Section:
     name = f" ({data['run']['name']})" if data["run"]["name"] else ""
     title = f"Run {data['run']['id']}{name}: {data['run']['task']}, {data['run']['state']}"
     if not whole:
-        return Section(title, [result.table()], f"Its other parts are left out here: parley show {data['run']['id']} --part …")
+        return Section(
+            title,
+            [result.table()],
+            f"Its other parts are left out here: parley show {data['run']['id']} --part …",
+        )
     parts = [table for part in PARTS for table in PARTS[part](data) if table.rows]
     signature = f"signature: {data['results'][0]['signature']}" if data["results"] else ""
-    parts = [replace(table, note="\n".join(filter(None, [table.note, signature]))) for table in parts]
+    parts = [
+        replace(table, note="\n".join(filter(None, [table.note, signature]))) for table in parts
+    ]
     return Section(title, [result.table(), *parts])
 
 
@@ -62,26 +76,40 @@ def drawn(section: Section, at: int, found: Analysis | None, clean: Clean) -> st
     """A section: words, figures, tables."""
     figures = ""
     if section.figure == "scatter" and found is not None and found.contamination is not None:
-        pictures = [(fit.dataset, scatter(named(fit, clean))) for fit in found.contamination.fits if fit.positions]
-        figures = "".join(f"<figure>{svg}<figcaption>{escape(clean(name))}</figcaption></figure>" for name, svg in pictures)
+        pictures = [
+            (fit.dataset, scatter(named(fit, clean)))
+            for fit in found.contamination.fits
+            if fit.positions
+        ]
+        figures = "".join(
+            f"<figure>{svg}<figcaption>{escape(clean(name))}</figcaption></figure>"
+            for name, svg in pictures
+        )
         figures += f"<p>{LEGEND}</p>"
     if section.figure == "stops" and found is not None:
         picture = stop_bars([{**row, "alias": clean(row["alias"])} for row in found.record.stops])
         figures = f"<figure>{picture}</figure>" if picture else ""
     words = f"<p>{escape(clean(section.words))}</p>" if section.words else ""
-    tables = "".join(f'<div class="table left{table.left}">{tidy(table, clean).render("html")}</div>' for table in section.tables)
+    tables = "".join(
+        f'<div class="table left{table.left}">{tidy(table, clean).render("html")}</div>'
+        for table in section.tables
+    )
     title = escape(clean(section.title))
     return f'<section id="s{at}"><h2>{title}</h2>{words}{figures}{tables}</section>'
 
 
 def named(fit: Fit, clean: Clean) -> Fit:
     """A dataset's points with names that may be shown."""
-    return replace(fit, dataset=clean(fit.dataset), positions=[replace(one, model=clean(one.model)) for one in fit.positions])
+    return replace(
+        fit,
+        dataset=clean(fit.dataset),
+        positions=[replace(one, model=clean(one.model)) for one in fit.positions],
+    )
 
 
 LEGEND = (
-    "Line and band: where models are expected by the others; the band leaves out 5 in 100 honest models on either side. "
-    "◆ suspected, □ worth a look, ▲ above the line, ● others."
+    "Line and band: where models are expected by the others; the band leaves out 5 in 100 honest "
+    "models on either side. ◆ suspected, □ worth a look, ▲ above the line, ● others."
 )
 
 STYLE = """
@@ -104,4 +132,4 @@ figcaption{color:var(--soft);text-align:center}svg text{font:12px system-ui,sans
 .point{fill:var(--line)}.suspected{fill:var(--bad)}.look{fill:var(--paper);stroke:var(--look);stroke-width:2}.above{fill:var(--good)}
 .kind0{fill:#3b6ea5}.kind1{fill:#d98e04}.kind2{fill:#2b8a6e}.kind3{fill:#b3261e}.kind4{fill:#7b5ea7}.kind5{fill:#7a7f87}
 @media print{nav{display:none}section{break-inside:avoid}}
-"""
+"""  # noqa: E501

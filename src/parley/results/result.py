@@ -1,4 +1,5 @@
-"""A run's result: every number with n, interval and signature, computed from the run's file alone."""
+"""A run's result: every number with n, interval and signature, computed from the run's file
+alone."""
 
 from __future__ import annotations
 
@@ -17,7 +18,14 @@ from parley.results.parts.outcomes import outcomes
 from parley.results.parts.rejudged import again
 from parley.results.parts.rounds import by_partner, by_round, passes
 from parley.results.parts.topics import topics
-from parley.results.scores import Findings, asked_without, not_finished, run_facts, unfinished, violated
+from parley.results.scores import (
+    Findings,
+    asked_without,
+    not_finished,
+    run_facts,
+    unfinished,
+    violated,
+)
 from parley.statistics.intervals import ALPHA
 from parley.store.sqlite.reader import Archive
 from parley.tables import Table, between, number, whisker
@@ -27,22 +35,32 @@ from parley.tasks.word_guessing.analysis import guessing
 
 COUNTS = ("blocks", "matches", "missing", "violations")
 COLUMNS = (
-    "alias", "model_requested", "model_served", "role", "metric", "unit", "mean", "low", "high", "sd", "interval", "blocks",
-    "matches", "missing", "violations", "signature",
+    "alias", "model_requested", "model_served", "role", "metric", "unit", "mean", "low", "high",
+    "sd", "interval", "blocks", "matches", "missing", "violations", "signature",
 )  # fmt: skip
 NOTES = {
-    "bounded": "* an interval for bounded scores: for so few blocks an end of the range is near, or all blocks agree exactly",
-    "anytime": "intervals hold at every look, all of a metric together: the run looks at what it plays",
+    "bounded": (
+        "* an interval for bounded scores: for so few blocks an end of the range is near, or all "
+        "blocks agree exactly"
+    ),
+    "anytime": (
+        "intervals hold at every look, all of a metric together: the run looks at what it plays"
+    ),
 }
 
 
-UNSAFE = "UNSAFE: what models wrote was run without isolation; a program can have changed anything, these numbers too"
+UNSAFE = (
+    "UNSAFE: what models wrote was run without isolation; a program can have changed anything, "
+    "these numbers too"
+)
 
 
 class Result:
-    """What a run has found so far; `interval` may ask for a bootstrap over blocks instead of Student's t.
+    """What a run has found so far; `interval` may ask for a bootstrap over blocks instead of
+    Student's t.
 
-    `scores` names a file with scores from elsewhere (`alias`, and columns of scores), for the part `external`.
+    `scores` names a file with scores from elsewhere (`alias`, and columns of scores), for the part
+    `external`.
     """
 
     def __init__(
@@ -53,8 +71,14 @@ class Result:
         scores: str | Path | None = None,
         look_up: LookUp | None = None,
     ) -> None:
-        """`reasoned`: whether the table says why a run stopped. `look_up` finds prices that the run did not record."""
-        self.path, self._method, self._reasoned, self._scores = Path(path), interval, reasoned, scores
+        """`reasoned`: whether the table says why a run stopped. `look_up` finds prices that the run
+        did not record."""
+        self.path, self._method, self._reasoned, self._scores = (
+            Path(path),
+            interval,
+            reasoned,
+            scores,
+        )
         self._look_up = look_up
 
     @cached_property
@@ -66,9 +90,13 @@ class Result:
             return {
                 "schema": "parley.result/1",
                 "run": {**run_facts(archive), "unfinished": unfinished(archive)},
-                "digits": {name: metric.get("digits", 2) for name, metric in findings.metrics.items()},
+                "digits": {
+                    name: metric.get("digits", 2) for name, metric in findings.metrics.items()
+                },
                 "results": results,
-                "leading": {role: metric for role in findings.roles if (metric := findings.leading(role))},
+                "leading": {
+                    role: metric for role in findings.roles if (metric := findings.leading(role))
+                },
                 "violations": violated(archive),
                 "left_out": archive.left_out(),
                 "pairs": [vars(pair) for pair in pairs],
@@ -106,7 +134,9 @@ class Result:
             return [
                 {
                     **match,
-                    "scores": {seat.key: by for seat, by in scores.get(match["number"], {}).items()},
+                    "scores": {
+                        seat.key: by for seat, by in scores.get(match["number"], {}).items()
+                    },
                     "violations": archive.violations(match["number"]),
                     "notes": archive.notes(match["number"]),
                     "transcript": archive.messages(match["number"]),
@@ -115,17 +145,27 @@ class Result:
             ]
 
     def table(self) -> Table:
-        """Alias × role: mean, interval, n, with the interval drawn, and what the numbers rest on."""
+        """Alias × role: mean, interval, n, with the interval drawn, and what the numbers rest
+        on."""
         rows = self.data["results"]
         spans: dict[str, tuple[float, float]] = {}
         for metric in {row["metric"] for row in rows}:
-            known = [row[end] for row in rows if row["metric"] == metric for end in ("low", "mean", "high")]
+            known = [
+                row[end]
+                for row in rows
+                if row["metric"] == metric
+                for end in ("low", "mean", "high")
+            ]
             ends = [value for value in known if value is not None]
             spans[metric] = (min(ends), max(ends)) if ends else (0, 0)
         plain = self._plain()
         header = [*plain.header[:5], "", *plain.header[5:]]
-        drawn = [whisker(row["low"], row["mean"], row["high"], spans[row["metric"]]) for row in rows]
-        lines = [[*line[:5], drawing, *line[5:]] for line, drawing in zip(plain.rows, drawn, strict=True)]
+        drawn = [
+            whisker(row["low"], row["mean"], row["high"], spans[row["metric"]]) for row in rows
+        ]
+        lines = [
+            [*line[:5], drawing, *line[5:]] for line, drawing in zip(plain.rows, drawn, strict=True)
+        ]
         return Table(header, lines, left=3, note=plain.note)
 
     def render(self, form: str = "text", part: str = "results") -> str:
@@ -136,25 +176,38 @@ class Result:
             return self._part(part, form)
         if form == "csv":
             names = [name for name in COLUMNS if name != "model_served"]
-            cells = [["" if row[name] is None else str(row[name]) for name in names] for row in self.data["results"]]
+            cells = [
+                ["" if row[name] is None else str(row[name]) for name in names]
+                for row in self.data["results"]
+            ]
             return Table(names, cells).render("csv")
         if not self.data["results"]:
             return "\n".join(self.remarks())
         return (self.table() if form in ("text", "html") else self._plain()).render(form)
 
     def _part(self, part: str, form: str) -> str:
-        """A part of the result; its rows as they are for machines, with the signature for people."""
+        """A part of the result; its rows as they are for machines, with the signature for
+        people."""
         if form == "csv":
             rows = rows_of(part, self.data)
             names = list(rows[0]) if rows else []
-            cells = [["" if row[name] is None else str(row[name]) for name in names] for row in rows]
+            cells = [
+                ["" if row[name] is None else str(row[name]) for name in names] for row in rows
+            ]
             return Table(names, cells).render("csv") if rows else ""
         *first, last = PARTS[part](self.data)
         if not last.rows:
             return str(last.header[0])
-        signature = [f"signature: {self.data['results'][0]['signature']}"] if self.data["results"] and last.rows else []
+        signature = (
+            [f"signature: {self.data['results'][0]['signature']}"]
+            if self.data["results"] and last.rows
+            else []
+        )
         standing = [] if self.data["run"]["state"] == "done" else self._standing()
-        last = replace(last, note="\n".join(filter(None, [last.note, *standing, *unsafe(self.data), *signature])))
+        last = replace(
+            last,
+            note="\n".join(filter(None, [last.note, *standing, *unsafe(self.data), *signature])),
+        )
         return "\n\n".join(table.render(form) for table in [*first, last])
 
     def _plain(self) -> Table:
@@ -162,10 +215,17 @@ class Result:
         header = ["model", "role", "metric", "mean", f"{self._level()} interval", "sd", *COUNTS]
         lines = []
         for row in self.data["results"]:
-            digits, mark = self.data["digits"][row["metric"]], "*" if row["interval"] == "bounded" else ""
+            digits, mark = (
+                self.data["digits"][row["metric"]],
+                "*" if row["interval"] == "bounded" else "",
+            )
             bounds = f"{between(row['low'], row['high'], digits)}{mark}"
             unit = f"{row['metric']} ({row['unit']})" if row["unit"] else row["metric"]
-            mean, sd, counts = number(row["mean"], digits), number(row["sd"], digits), [str(row[name]) for name in COUNTS]
+            mean, sd, counts = (
+                number(row["mean"], digits),
+                number(row["sd"], digits),
+                [str(row[name]) for name in COUNTS],
+            )
             lines.append([row["alias"], row["role"], unit, mean, bounds, sd, *counts])
         return Table(header, lines, left=3, note="\n".join(self.remarks()))
 
@@ -175,27 +235,37 @@ class Result:
         return f"{100 * (1 - (stability['alpha'] if stability else ALPHA)):g}%"
 
     def remarks(self) -> list[str]:
-        """What belongs to the table: how the run stands, violations, cost, ranks, what the scores rest on."""
+        """What belongs to the table: how the run stands, violations, cost, ranks, what the scores
+        rest on."""
         data, lines = self.data, self._standing()
         run = data["run"]
         if data["rejudged"]:
             lines.append(
-                f"{' and '.join(data['rejudged']['roles'])} of {data['rejudged']['run']}, judged again: no contestant was called"
+                f"{' and '.join(data['rejudged']['roles'])} of {data['rejudged']['run']}, judged "
+                f"again: no contestant was called"
             )
-        lines += [f"excluded, and not played: {', '.join(run['excluded'])}"] if run["excluded"] else []
+        lines += (
+            [f"excluded, and not played: {', '.join(run['excluded'])}"] if run["excluded"] else []
+        )
         lines += unsafe(data) + forgeable(data) + partial_panel(data)
         kinds = {row["interval"] for row in data["results"]}
         lines += [note for kind, note in NOTES.items() if kind in kinds]
         lines += paths(data["stability"])
         if data["violations"]:
-            found = ", ".join(f"{each['alias']} {each['kind']} ×{each['count']}" for each in data["violations"])
+            found = ", ".join(
+                f"{each['alias']} {each['kind']} ×{each['count']}" for each in data["violations"]
+            )
             lines.append(f"violations: {found}")
         lines += asked_without(data["left_out"])
         lines += remark([row for row in data["cost"] if not is_free(run["models"][row["alias"]])])
         if data["results"]:
             sure = f"{self._level()}, {'at every look' if data['stability'] else 'Holm'}"
             for role, metric in sorted(data["leading"].items()):
-                places = [rank for rank in data["ranks"] if (rank["metric"], rank["role"]) == (metric, role)]
+                places = [
+                    rank
+                    for rank in data["ranks"]
+                    if (rank["metric"], rank["role"]) == (metric, role)
+                ]
                 lines += [ranked(metric, role, places, sure)] if places else []
             lines.append(f"signature: {data['results'][0]['signature']}")
         return lines
@@ -204,10 +274,18 @@ class Result:
         """How the run stands, where there is anything to say to that."""
         run, stop = self.data["run"], self.data["run"]["stop"]
         if run["state"] == "done":
-            return [f"{stop['status'].replace('_', ' ')}: {stop['reason']}"] if stop["status"] and stop["reason"] else []
-        of = "" if self.data["stability"] else f" of {run['matches']['planned']}"  # where nobody knows how many there will be
+            return (
+                [f"{stop['status'].replace('_', ' ')}: {stop['reason']}"]
+                if stop["status"] and stop["reason"]
+                else []
+            )
+        # where nobody knows how many there will be
+        of = "" if self.data["stability"] else f" of {run['matches']['planned']}"
         why = f"; {stop['reason']}" if stop["reason"] and self._reasoned else ""
-        return [f"{run['state']}: {run['matches']['done']}{of} matches{why}", *not_finished(run["unfinished"])]
+        return [
+            f"{run['state']}: {run['matches']['done']}{of} matches{why}",
+            *not_finished(run["unfinished"]),
+        ]
 
     def to_pandas(self) -> Any:
         """The results as a pandas data frame."""
@@ -219,7 +297,8 @@ class Result:
 
     def report(self, path: str | Path) -> Path:
         """All parts of the result on one self-contained page."""
-        making = import_module("parley.report.build")  # which stands above results: only this door leads up
+        # which stands above results: only this door leads up
+        making = import_module("parley.report.build")
         place: Path = making.written(path, making.report([self.path]).render("html"))
         return place
 
@@ -231,7 +310,8 @@ class Result:
 
 
 def programs(archive: Archive) -> dict[str, int] | None:
-    """How many programs were judged, and how many of them where they could interfere; None where a task runs none."""
+    """How many programs were judged, and how many of them where they could interfere; None where a
+    task runs none."""
     if not archive.identity.get("runs_code"):
         return None
     found = archive.guarantees()
@@ -249,16 +329,25 @@ def forgeable(data: dict[str, Any]) -> list[str]:
     if not found or not found["inside"]:
         return []
     were = "was" if found["inside"] == 1 else "were"
-    return [f"{found['inside']} of {found['run']} programs {were} judged inside their own process, where they could forge it"]
+    return [
+        f"{found['inside']} of {found['run']} programs {were} judged inside their own process, "
+        f"where they could forge it"
+    ]
 
 
 def partial_panel(data: dict[str, Any]) -> list[str]:
     """What to know of judges before their scores are believed."""
     found, lines = data["judges"], []
     if found and found["incomplete"]["matches"]:
-        lines.append("a vote is missing in {matches} of {of} matches (see --part judges)".format(**found["incomplete"]))
+        lines.append(
+            "a vote is missing in {matches} of {of} matches (see --part judges)".format(
+                **found["incomplete"]
+            )
+        )
     if found and found["also_play"]:
-        lines.append(f"judges whose models play as well: {', '.join(found['also_play'])} (see --part judges)")
+        lines.append(
+            f"judges whose models play as well: {', '.join(found['also_play'])} (see --part judges)"
+        )
     return lines
 
 
@@ -273,7 +362,8 @@ def frames(library: str) -> Any:
 def ranked(metric: str, role: str, places: list[dict[str, Any]], sure: str) -> str:
     """The places of all models in a role, in one line."""
     shown = [
-        f"{rank['alias']} {rank['low']}" + (f"–{rank['high']}" if rank["high"] != rank["low"] else "")
+        f"{rank['alias']} {rank['low']}"
+        + (f"–{rank['high']}" if rank["high"] != rank["low"] else "")
         for rank in places
         if rank["role"] == role
     ]

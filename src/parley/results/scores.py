@@ -33,20 +33,37 @@ class Findings:
 
     def __init__(self, archive: Archive, method: str = "block") -> None:
         self.archive, self.config, self.method = archive, archive.config, method
-        self.metrics: dict[str, dict[str, Any]] = {metric["name"]: metric for metric in archive.identity["metrics"]}
-        self.bounds = {name: (metric["low"], metric["high"]) for name, metric in self.metrics.items()}
-        self.lower = frozenset(name for name, metric in self.metrics.items() if metric["better"] == "lower")
-        self.roles = [name for name, kind in archive.identity["roles"].items() if kind == "contestant"]
+        self.metrics: dict[str, dict[str, Any]] = {
+            metric["name"]: metric for metric in archive.identity["metrics"]
+        }
+        self.bounds = {
+            name: (metric["low"], metric["high"]) for name, metric in self.metrics.items()
+        }
+        self.lower = frozenset(
+            name for name, metric in self.metrics.items() if metric["better"] == "lower"
+        )
+        self.roles = [
+            name for name, kind in archive.identity["roles"].items() if kind == "contestant"
+        ]
         self._scores = archive.scores()
-        self.matches = [match for match in archive.matches() if match["state"] in ("done", "aborted")]  # those that count
+        # those that count
+        self.matches = [
+            match for match in archive.matches() if match["state"] in ("done", "aborted")
+        ]
         if self.config.stop is not None:
             if method != "block":
-                raise UsageError("this run stopped by what it saw: only intervals that hold at every look are right for it")
-            whole = whole_blocks(archive)  # its plan looks at whole blocks only, and so do its results
+                raise UsageError(
+                    "this run stopped by what it saw: "
+                    "only intervals that hold at every look are right for it"
+                )
+            # its plan looks at whole blocks only, and so do its results
+            whole = whole_blocks(archive)
             self._scores = [score for score in self._scores if score.block in whole]
             self.matches = [match for match in self.matches if match["block"] in whole]
         self.observations = [
-            Observation(score.block, score.match, score.alias, score.seat.role, score.metric, score.value)
+            Observation(
+                score.block, score.match, score.alias, score.seat.role, score.metric, score.value
+            )
             for score in self._scores
             if not score.idle
         ]
@@ -66,16 +83,26 @@ class Findings:
             scale = Scale(metric.low, metric.high, stop.epsilon(metric, self._declared[0]))
             if scale.low < scale.high and scale.epsilon > 0:
                 found[metric.name] = anytime(
-                    self.observations, metric.name, scale, stop.alpha, len(self.roles), repeats, population
+                    self.observations,
+                    metric.name,
+                    scale,
+                    stop.alpha,
+                    len(self.roles),
+                    repeats,
+                    population,
                 )
         return found
 
     @property
     def _declared(self) -> list[Metric]:
-        return [Metric(**{**metric, "roles": tuple(metric["roles"])}) for metric in self.metrics.values()]
+        return [
+            Metric(**{**metric, "roles": tuple(metric["roles"])})
+            for metric in self.metrics.values()
+        ]
 
     def measured(self, role: str) -> str | None:
-        """What a role is known by: the first metric that is measured for it alone, else the first that is measured for it."""
+        """What a role is known by: the first metric that is measured for it alone, else the first
+        that is measured for it."""
         own = [
             metric
             for metric in self.metrics.values()
@@ -85,22 +112,34 @@ class Findings:
         return next((str(metric["name"]) for metric in [*alone, *own]), None)
 
     def leading(self, role: str) -> str | None:
-        """What a role is ranked by: what is measured of it alone; where nothing is, the task's first metric that it has."""
-        own = [metric for metric in self.metrics.values() if not metric["roles"] or role in metric["roles"]]
-        alone = [metric for metric in own if list(metric["roles"]) == [role] and not metric.get("judged")]
+        """What a role is ranked by: what is measured of it alone; where nothing is, the task's
+        first metric that it has."""
+        own = [
+            metric
+            for metric in self.metrics.values()
+            if not metric["roles"] or role in metric["roles"]
+        ]
+        alone = [
+            metric for metric in own if list(metric["roles"]) == [role] and not metric.get("judged")
+        ]
         return next((str(metric["name"]) for metric in [*alone, *own]), None)
 
     def results(self) -> list[dict[str, Any]]:
-        """Every model in every role and metric: mean, interval, n, what is missing, what the score rests on."""
+        """Every model in every role and metric: mean, interval, n, what is missing, what the score
+        rests on."""
         served, order = self.archive.served(), list(self.metrics)
         faults = Counter((fault["alias"], fault["role"]) for fault in violations_of(self.archive))
         found = plain.cells(self.observations, self.bounds, self.method)
         without = failed(self.archive, self._declared, self.roles)
         cells = {(cell.alias, cell.role, cell.metric) for cell in found}
         nothing = interval([], (0, 0))
-        found += [plain.Cell(*key, None, nothing, None, 0, 0, 0) for key in without if key not in cells]
+        found += [
+            plain.Cell(*key, None, nothing, None, 0, 0, 0) for key in without if key not in cells
+        ]
         rows = []
-        for cell in sorted(found, key=lambda cell: (order.index(cell.metric), cell.role, cell.alias)):
+        for cell in sorted(
+            found, key=lambda cell: (order.index(cell.metric), cell.role, cell.alias)
+        ):
             low, high, kind = self._interval(cell)
             facts = {
                 "alias": cell.alias,
@@ -124,7 +163,8 @@ class Findings:
         return rows
 
     def _interval(self, cell: plain.Cell) -> tuple[float | None, float | None, str | None]:
-        """The interval of a fixed run; of one that stopped by what it saw, the one that holds at every look."""
+        """The interval of a fixed run; of one that stopped by what it saw, the one that holds at
+        every look."""
         if self._anytime is None:
             return cell.interval
         known = self._anytime.get(cell.metric)
@@ -134,7 +174,9 @@ class Findings:
     def pairs(self) -> list[plain.Pair]:
         """All differences between models in one role and metric, in a fixed order."""
         if self._anytime is None:
-            found = plain.pairs(plain.block_means(self.observations), self.bounds, method=self.method)
+            found = plain.pairs(
+                plain.block_means(self.observations), self.bounds, method=self.method
+            )
         else:
             found = [pair for each in self._anytime.values() for pair in each.pairs]
         order = list(self.metrics)
@@ -144,12 +186,23 @@ class Findings:
         """The places that each model may truly hold."""
         order, alpha = list(self.metrics), self.config.stop.alpha if self.config.stop else ALPHA
         found = plain.ranks(plain.block_means(self.observations), pairs, self.lower, alpha)
-        return sorted(found, key=lambda rank: (order.index(rank.metric), rank.role, rank.low, rank.high, rank.alias))
+        return sorted(
+            found,
+            key=lambda rank: (order.index(rank.metric), rank.role, rank.low, rank.high, rank.alias),
+        )
 
     def seated(self) -> list[Seated]:
         """Scores with their places; an idle seat is known, its score is not."""
         return [
-            Seated(s.block, s.match, s.seat.role, s.seat.number, s.alias, s.metric, None if s.idle else s.value)
+            Seated(
+                s.block,
+                s.match,
+                s.seat.role,
+                s.seat.number,
+                s.alias,
+                s.metric,
+                None if s.idle else s.value,
+            )
             for s in self._scores
             if s.seat.role in self.roles
         ]
@@ -163,11 +216,14 @@ class Findings:
         return roles.meetings(self.seated(), self.places) if self.places else []
 
     def tables(self) -> list[dict[str, Any]]:
-        """First seats down, second seats across (DynaEval, tables 1 to 6); unplayed pairs are null."""
+        """First seats down, second seats across (DynaEval, tables 1 to 6); unplayed pairs are
+        null."""
         seats = self.places
         if seats is None:
             return []
-        found = roles.role_tables(self.meetings(), [*self.config.players, *self.config.excluded], self.bounds)
+        found = roles.role_tables(
+            self.meetings(), [*self.config.players, *self.config.excluded], self.bounds
+        )
         return [
             {
                 "metric": metric,
@@ -213,7 +269,13 @@ class Findings:
                     | {"logit": m.logit._asdict(), "elo": m.elo._asdict()}
                     for m in fitted.models
                 ]
-                found.append({"metric": metric, "models": models, "first_mover": fitted.first_mover._asdict()})
+                found.append(
+                    {
+                        "metric": metric,
+                        "models": models,
+                        "first_mover": fitted.first_mover._asdict(),
+                    }
+                )
         return found
 
     def stability(self) -> dict[str, Any] | None:
@@ -244,7 +306,9 @@ class Findings:
 def whole_blocks(archive: Archive) -> set[str]:
     """Blocks of which every match has ended."""
     matches = archive.matches()
-    return {match["block"] for match in matches} - {m["block"] for m in matches if m["state"] not in ("done", "aborted")}
+    return {match["block"] for match in matches} - {
+        m["block"] for m in matches if m["state"] not in ("done", "aborted")
+    }
 
 
 def place_name(role: str, position: int) -> str:
@@ -286,14 +350,18 @@ def violations_of(archive: Archive) -> list[dict[str, Any]]:
 def violated(archive: Archive) -> list[dict[str, Any]]:
     """The `violations` object: how often which model did what."""
     counted = Counter((each["alias"], each["kind"]) for each in archive.violations())
-    return [{"alias": alias, "kind": kind, "count": count} for (alias, kind), count in sorted(counted.items())]
+    return [
+        {"alias": alias, "kind": kind, "count": count}
+        for (alias, kind), count in sorted(counted.items())
+    ]
 
 
 def asked_without(left_out: Sequence[Mapping[str, Any]]) -> list[str]:
     """A line for every model whose endpoint did not take all that was set for it."""
     said = {"system": "a system role"}
     return [
-        f"{found['alias']} was asked without {', '.join(said.get(option, option) for option in found['options'])} "
+        f"{found['alias']} was asked without "
+        f"{', '.join(said.get(option, option) for option in found['options'])} "
         f"in {plural(found['calls'], 'call')}: its endpoint does not take that"
         for found in left_out
     ]
@@ -302,8 +370,11 @@ def asked_without(left_out: Sequence[Mapping[str, Any]]) -> list[str]:
 MOST = 8  # models that are named
 
 
-def failed(archive: Archive, metrics: Sequence[Metric], contestants: Sequence[str]) -> Counter[tuple[str, str, str]]:
-    """By alias, role and metric, the scores that matches which failed have not given; a plan that looks knows none of them."""
+def failed(
+    archive: Archive, metrics: Sequence[Metric], contestants: Sequence[str]
+) -> Counter[tuple[str, str, str]]:
+    """By alias, role and metric, the scores that matches which failed have not given; a plan that
+    looks knows none of them."""
     seats = [
         (alias, Seat.of(seat).role)
         for match in (archive.matches() if archive.config.stop is None else ())
@@ -312,12 +383,16 @@ def failed(archive: Archive, metrics: Sequence[Metric], contestants: Sequence[st
         if seat not in match["idle"]
     ]
     return Counter(
-        (alias, role, metric.name) for alias, role in seats for metric in metrics if role in (metric.roles or contestants)
+        (alias, role, metric.name)
+        for alias, role in seats
+        for metric in metrics
+        if role in (metric.roles or contestants)
     )
 
 
 def unfinished(archive: Archive) -> list[dict[str, Any]]:
-    """In a run that stopped, the models with matches that were not finished, and how many were planned for them."""
+    """In a run that stopped, the models with matches that were not finished, and how many were
+    planned for them."""
     if archive.state not in ("stopped", "failed"):
         return []
     planned, ended = Counter[str](), Counter[str]()
@@ -334,6 +409,9 @@ def unfinished(archive: Archive) -> list[dict[str, Any]]:
 
 def not_finished(found: Sequence[Mapping[str, Any]]) -> list[str]:
     """A line on the models whose matches were not finished."""
-    shown = [f"{each['alias']} {each['matches']:,} of {each['planned']:,} matches" for each in found[:MOST]]
+    shown = [
+        f"{each['alias']} {each['matches']:,} of {each['planned']:,} matches"
+        for each in found[:MOST]
+    ]
     more = [f"and {len(found) - MOST} more models"] if len(found) > MOST else []
     return [f"not finished: {', '.join([*shown, *more])}"] if shown else []

@@ -13,21 +13,35 @@ from parley.store.sqlite.reader import Archive
 def signature(archive: Archive, matches: int) -> str:
     """What a score rests on, in one line: two scores compare only if these agree.
 
-    `field` stands for who else was at the table, and is there only where somebody was, unless it was
-    the one `adversary` whom all met.
+    `field` stands for who else was at the table, and is there only where somebody was, unless it
+    was the one `adversary` whom all met.
     """
     config, identity = archive.config, archive.identity
     works = identity.get("works", {})  # a digest says more than the names of files
     params = [f"{name}:{value}" for name, value in config.params.items() if name not in works]
     params += [f"{name}:{work}" for name, work in works.items()]
-    seats = sum(count for role, count in identity["seats"].items() if identity["roles"][role] == "contestant")
-    facts = [f"plan:{config.plan}", f"seats:{seats}", f"matches:{matches}", f"standardise:{config.standardise}"]
+    seats = sum(
+        count
+        for role, count in identity["seats"].items()
+        if identity["roles"][role] == "contestant"
+    )
+    facts = [
+        f"plan:{config.plan}",
+        f"seats:{seats}",
+        f"matches:{matches}",
+        f"standardise:{config.standardise}",
+    ]
     if config.stop is not None:
-        width = f"{identity['metrics'][0]['epsilon'] if config.stop.half_width is None else config.stop.half_width:g}"
+        usual, given = identity["metrics"][0]["epsilon"], config.stop.half_width
+        width = f"{usual if given is None else given:g}"
         top = f",top={config.stop.top}" if config.stop.top else ""
-        facts.append(f"stop:half_width={width},alpha={config.stop.alpha:g},target={config.stop.target}{top}")
+        facts.append(
+            f"stop:half_width={width},alpha={config.stop.alpha:g},target={config.stop.target}{top}"
+        )
     if config.adversary is not None:
-        facts.append(f"adversary:{config.models[config.adversary]['model']}@{short([config.models[config.adversary]])}")
+        facts.append(
+            f"adversary:{config.models[config.adversary]['model']}@{short([config.models[config.adversary]])}"
+        )
     elif seats > 1:
         facts.append(f"field:{short([config.models[alias] for alias in config.contestants])}")
     for role, panel in sorted(config.instruments.items()):
@@ -44,7 +58,14 @@ def signature(archive: Archive, matches: int) -> str:
         facts.append("sandbox:none")
     words = short(sorted(identity["prompts"].items()))
     return "|".join(
-        [identity["task"], *params, *facts, f"task:{identity['version']}", f"prompts:{words}", f"parley:{identity['parley']}"]
+        [
+            identity["task"],
+            *params,
+            *facts,
+            f"task:{identity['version']}",
+            f"prompts:{words}",
+            f"parley:{identity['parley']}",
+        ]
     )
 
 

@@ -12,7 +12,8 @@ from parley.rules.pool import Conversation, Pool, Seat
 def conversations(
     messages: Sequence[dict[str, Any]], calls: Sequence[Call], seats: Sequence[str]
 ) -> tuple[dict[str, Conversation], list[str]]:
-    """Every seat's view, rebuilt message by message, and where it differs from what calls say was shown."""
+    """Every seat's view, rebuilt message by message, and where it differs from what calls say was
+    shown."""
     kept = {(call.round, call.seat.key, call.attempt): call for call in calls}
     words = {key: call.reply.content for key, call in kept.items()}
     pool = Pool(Seat.of(seat) for seat in seats)
@@ -21,7 +22,9 @@ def conversations(
     def shown(seat: str, round: int, attempt: int) -> None:
         call = kept.get((round, seat, attempt))
         if call is not None and call.saw != pool.conversations[Seat.of(seat)].digest:
-            faults.append(f"round {round}, {seat}: the seat was shown other words than the record holds")
+            faults.append(
+                f"round {round}, {seat}: the seat was shown other words than the record holds"
+            )
 
     for message in messages:
         if message["kind"] == "reply":

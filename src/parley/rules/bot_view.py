@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from parley.rules.pool import View
 
-QUOTED = re.compile(r"\[([0-9a-f]{12}): ([\w ]+) said[^]]*\]\n(.*?)\n\[/\1\]", re.DOTALL)  # as a referee quotes
+# as a referee quotes
+QUOTED = re.compile(r"\[([0-9a-f]{12}): ([\w ]+) said[^]]*\]\n(.*?)\n\[/\1\]", re.DOTALL)
 
 
 class Sight(NamedTuple):
@@ -23,7 +24,8 @@ class Sight(NamedTuple):
     works: Mapping[str, Any] = {}
 
     def fate(self, *what: object) -> float:
-        """A number between 0 and 1 for this item and anything else, always the same: by it abilities are planted."""
+        """A number between 0 and 1 for this item and anything else, always the same: by it
+        abilities are planted."""
         text = "|".join(map(str, (*what, getattr(self.item, "id", ""))))
         return int.from_bytes(blake2b(text.encode(), digest_size=4).digest()) / 2**32
 

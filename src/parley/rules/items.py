@@ -10,7 +10,8 @@ from parley.rules.languages import language
 
 @dataclass(frozen=True)
 class Problem:
-    """A programming problem: what is asked for, and the hidden tests or cases that decide whether a program does it."""
+    """A programming problem: what is asked for, and the hidden tests or cases that decide whether a
+    program does it."""
 
     id: str
     text: str
@@ -28,14 +29,21 @@ class Problem:
         if self.cases:
             return {"code": code, "cases": self.cases}
         named = {"names": self.names} if self.names else {}  # else they are found in the tests
-        return {"code": code, "tests": self.tests, "setup": self.setup, "prelude": self.prelude, **named}
+        return {
+            "code": code,
+            "tests": self.tests,
+            "setup": self.setup,
+            "prelude": self.prelude,
+            **named,
+        }
 
 
 @dataclass(frozen=True)
 class Paragraph:
     """A piece of text to be translated, with a translation that is taken for right.
 
-    Languages are codes as `parley.scoring.languages` has them, whatever they were called; nothing where they are not known.
+    Languages are codes as `parley.scoring.languages` has them, whatever they were called; nothing
+    where they are not known.
     """
 
     id: str
@@ -50,7 +58,10 @@ class Paragraph:
             if said := getattr(self, side):
                 object.__setattr__(self, side, language(said).code)
         if self.source_language and self.source_language == self.target_language:
-            raise ValueError(f"a paragraph is translated into another language, not from {self.source_language} into the same")
+            raise ValueError(
+                f"a paragraph is translated into another language, not from "
+                f"{self.source_language} into the same"
+            )
 
     @property
     def pair(self) -> str:
@@ -62,7 +73,8 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @dataclass(frozen=True)
 class Question:
-    """A question with a right answer: one of several choices, known by its letter, or a text or number where there are none."""
+    """A question with a right answer: one of several choices, known by its letter, or a text or
+    number where there are none."""
 
     id: str
     question: str
@@ -78,11 +90,18 @@ class Question:
         if not self.answer.strip():
             raise ValueError("the answer is empty")
         if len(self.choices) == 1 or len(self.choices) > len(LETTERS):
-            raise ValueError(f"a question has 2 to {len(LETTERS)} choices, or none, not {len(self.choices)}")
-        if empty := [letter for letter, text in zip(LETTERS, self.choices, strict=False) if not text.strip()]:
+            raise ValueError(
+                f"a question has 2 to {len(LETTERS)} choices, or none, not {len(self.choices)}"
+            )
+        if empty := [
+            letter for letter, text in zip(LETTERS, self.choices, strict=False) if not text.strip()
+        ]:
             raise ValueError(f"choice {empty[0]} is empty")
         if self.choices and self.answer not in self.letters:
-            raise ValueError(f"the answer {self.answer[:40]!r} is none of the letters {self.letters[0]} to {self.letters[-1]}")
+            raise ValueError(
+                f"the answer {self.answer[:40]!r} is none of the letters {self.letters[0]} to "
+                f"{self.letters[-1]}"
+            )
 
     @property
     def letters(self) -> tuple[str, ...]:
@@ -97,7 +116,9 @@ class Question:
     @property
     def lettered(self) -> str:
         """The choices, a line each, as they are shown."""
-        return "\n".join(f"{letter}. {text}" for letter, text in zip(self.letters, self.choices, strict=True))
+        return "\n".join(
+            f"{letter}. {text}" for letter, text in zip(self.letters, self.choices, strict=True)
+        )
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""Languages: their codes, names and other codes, how BLEU cuts their texts, and what stands between two sentences."""
+"""Languages: their codes, names and other codes, how BLEU cuts their texts, and what stands between
+two sentences."""
 
 from __future__ import annotations
 
@@ -11,11 +12,13 @@ from parley.errors import UsageError, unknown
 
 @dataclass(frozen=True)
 class Language:
-    """A language as it is known here. Its code has no hyphen: that stands between the two languages of a pair."""
+    """A language as it is known here. Its code has no hyphen: that stands between the two languages
+    of a pair."""
 
     code: str
     name: str
-    also: tuple[str, ...] = ()  # other codes: ISO 639-2 and 639-3, and those with a script or region that mean the same
+    # other codes: ISO 639-2 and 639-3, and those with a script or region that mean the same
+    also: tuple[str, ...] = ()
     tokenizer: str = "13a"  # sacrebleu's
     between: str = " "  # sentences
 
@@ -33,9 +36,12 @@ ps Pashto pus | pt Portuguese por | ro Romanian ron rum mo | ru Russian rus | si
 sl Slovenian slv slovene | so Somali som | sq Albanian sqi alb | sr Serbian srp | sv Swedish swe | sw Swahili swa swh
 ta Tamil tam | te Telugu tel | tl Filipino tgl fil tagalog | tr Turkish tur | uk Ukrainian ukr | ur Urdu urd
 uz Uzbek uzb uzn | vi Vietnamese vie | xh Xhosa xho | yo Yoruba yor | zu Zulu zul
-"""
+"""  # noqa: E501
 LANGUAGES = [
-    *(Language(code, name, tuple(also)) for code, name, *also in (each.split() for each in re.split(r"[|\n]", TABLE.strip()))),
+    *(
+        Language(code, name, tuple(also))
+        for code, name, *also in (each.split() for each in re.split(r"[|\n]", TABLE.strip()))
+    ),
     Language("pt_br", "Brazilian Portuguese"),
     Language("zh", "Chinese", ("zho", "chi", "cmn", "mandarin"), "zh", ""),
     Language("zh_tw", "Chinese in traditional characters", ("zh_hant", "zh_hk", "zh_mo"), "zh", ""),
@@ -52,16 +58,22 @@ TAGGED = re.compile(r"([a-z]{2,3})(_[a-z]{4})?(_(?:[a-z]{2}|\d{3}))?")  # langua
 @cache
 def known() -> dict[str, Language]:
     """Every language by all that it is called."""
-    return {name: each for each in LANGUAGES for name in (each.code, each.name.casefold(), *each.also)}
+    return {
+        name: each for each in LANGUAGES for name in (each.code, each.name.casefold(), *each.also)
+    }
 
 
 def language(said: str) -> Language:
-    """The language that a code or a name means; a script or region that makes no language of its own is left off."""
+    """The language that a code or a name means; a script or region that makes no language of its
+    own is left off."""
     found = meant(said)
     if found is None:
         wrong = unknown("language", said, known())
         near = str(wrong).partition("there are:")[0]
-        raise UsageError(f"{near}wanted a code like {', '.join(sorted(each.code for each in LANGUAGES))}, or its name in English")
+        raise UsageError(
+            f"{near}wanted a code like {', '.join(sorted(each.code for each in LANGUAGES))}, or "
+            f"its name in English"
+        )
     return found
 
 
@@ -76,15 +88,24 @@ def meant(said: str) -> Language | None:
 
 
 def pair_of(said: str) -> tuple[Language, Language]:
-    """Two languages with a hyphen between them, each with or without a region: `en-zh`, `en-zh-CN`, `DE-eng`."""
+    """Two languages with a hyphen between them, each with or without a region: `en-zh`, `en-zh-CN`,
+    `DE-eng`."""
     parts = said.split("-")
     sides = [("-".join(parts[:at]), "-".join(parts[at:])) for at in range(1, len(parts))]
     if len(sides) == 1:
         ((source, target),) = sides
         return different(language(source), language(target))
-    found = {(one, other) for source, target in sides if (one := meant(source)) and (other := meant(target))}
+    found = {
+        (one, other)
+        for source, target in sides
+        if (one := meant(source)) and (other := meant(target))
+    }
     if len(found) != 1:
-        why = "can be read in several ways: write a region with an underscore, like en-pt_BR" if found else "is none"
+        why = (
+            "can be read in several ways: write a region with an underscore, like en-pt_BR"
+            if found
+            else "is none"
+        )
         raise UsageError(f"wanted two languages, like en-zh; {said!r} {why}")
     return different(*found.pop())
 

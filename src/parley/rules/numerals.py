@@ -1,4 +1,5 @@
-"""Numbers and words as people write them, and whether two say the same; a number that is not understood is none."""
+"""Numbers and words as people write them, and whether two say the same; a number that is not
+understood is none."""
 
 from __future__ import annotations
 
@@ -7,7 +8,14 @@ from fractions import Fraction
 from unicodedata import normalize
 
 RAISED, VULGAR = re.compile(r"[⁺⁻⁰¹²³⁴-⁹]+"), re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞↉])")
-SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "万": 10**4, "亿": 10**8}
+SCALES = {
+    "thousand": 10**3,
+    "million": 10**6,
+    "billion": 10**9,
+    "trillion": 10**12,
+    "万": 10**4,
+    "亿": 10**8,
+}
 NUMERAL = re.compile(
     r"(?<![A-Za-z0-9_.^√)])(?<![A-Za-z0-9)]-)(?<!\d[:,/*+])"
     r"(?:(?P<sign>[-+])?[$€£¥]?|[$€£¥](?P<inner>[-+]))"
@@ -17,20 +25,31 @@ NUMERAL = re.compile(
     r"(?!\s?(?:dozen|hundred|thousand|million|billion|trillion)\b)"
 )
 # How LaTeX and print set numbers, and the plain spelling of it.
-FRACTION = re.compile(r"(\d?)\\[dt]?frac\s?(?:\{\s?(\d{1,20})\s?\}\s?\{\s?([1-9]\d{0,9})\s?\}|(\d)([1-9])(?!\d))")
+FRACTION = re.compile(
+    r"(\d?)\\[dt]?frac\s?(?:\{\s?(\d{1,20})\s?\}\s?\{\s?([1-9]\d{0,9})\s?\}|(\d)([1-9])(?!\d))"
+)
 GROUPED = re.compile(r"(?<=\d)(?:\{,\}|\\[,;:! ]| )(?=\d{3}(?!\d))")
-TEXT, MATHS, ESCAPED = re.compile(r"\\(?:text|mathrm)\{([^{}]{0,80})\}"), re.compile(r"\\[()\[\]]"), re.compile(r"\\([$%])")
-BELOW = re.compile(r"\b(?:minus|negative)\s(?=[\d.$])|负(?=[\d.])|(?<![\w)])[–—−‒](?=[\d.$])", re.IGNORECASE)
+TEXT, MATHS, ESCAPED = (
+    re.compile(r"\\(?:text|mathrm)\{([^{}]{0,80})\}"),
+    re.compile(r"\\[()\[\]]"),
+    re.compile(r"\\([$%])"),
+)
+BELOW = re.compile(
+    r"\b(?:minus|negative)\s(?=[\d.$])|负(?=[\d.])|(?<![\w)])[–—−‒](?=[\d.$])", re.IGNORECASE
+)
 EMPHASIS = re.compile(r"\*\*|__|`")
 OPERATOR = re.compile(r"[+^√π<>×÷|\\]")
 SUM_BEFORE, SUM_AFTER = re.compile(r"[-*/]\s?\Z"), re.compile(r"\s?[-*/]\s?\(?[A-Za-z](?![A-Za-z])")
 AREA = re.compile(r"\b(?:[cdkm]?m|in|ft|feet|inches|met(?:er|re)s|units)\^[23]\b")
 SUM = re.compile(r"[\d\s.,$+*/×÷()-]+[.\s]*")
-DENIED = re.compile(r"\b(?:not|never|wrong|incorrect|neither|nor|cannot|unable)\b|n['’]t\b|不|非|错", re.IGNORECASE)
+DENIED = re.compile(
+    r"\b(?:not|never|wrong|incorrect|neither|nor|cannot|unable)\b|n['’]t\b|不|非|错", re.IGNORECASE
+)
 PAIRS = {"**", "__", "``", "$$", '""', "“”", "‘’", "''", "「」"}
 WORDS_INSIDE = re.compile(r"[(\[]([^\W\d_][\w\s'’-]+)[)\]]")
 ARTICLE = re.compile(r"(?:an?|the)\s+(?=\w\w)")
-LONGEST_ANSWER, LAYERS = 500, 8  # characters of a number's words, and signs around words, that are looked at
+# characters of a number's words, and signs around words, that are looked at
+LONGEST_ANSWER, LAYERS = 500, 8
 
 
 def folded(text: str) -> str:
@@ -40,7 +59,8 @@ def folded(text: str) -> str:
 
 
 def number(text: str) -> Fraction | None:
-    """The number that a text is: with thousands, a currency, per cent, a power of ten, or as a fraction in LaTeX."""
+    """The number that a text is: with thousands, a currency, per cent, a power of ten, or as a
+    fraction in LaTeX."""
     words = typed(text[: LONGEST_ANSWER + 1]).strip("$€£¥*_` ").removesuffix(".").strip()
     if words[:1] in "([{" and words[-1:] in ")]}":
         words = words[1:-1].strip()
@@ -58,7 +78,9 @@ def typed(text: str) -> str:
     """A number's words as a typewriter would have them."""
     words = EMPHASIS.sub("", folded(text))
     words = ESCAPED.sub(r"\1", MATHS.sub(" ", TEXT.sub(r" \1 ", GROUPED.sub(",", words))))
-    words = FRACTION.sub(lambda got: f"{got[1] and got[1] + ' '}{got[2] or got[4]}/{got[3] or got[5]}", words)
+    words = FRACTION.sub(
+        lambda got: f"{got[1] and got[1] + ' '}{got[2] or got[4]}/{got[3] or got[5]}", words
+    )
     return BELOW.sub("-", words)
 
 
@@ -78,7 +100,8 @@ def written(found: Fraction) -> str:
 
 
 def only_number(words: str) -> str:
-    """The one number in some words, or what a sum in them comes to; nothing where there is none, or more, or a denial."""
+    """The one number in some words, or what a sum in them comes to; nothing where there is none, or
+    more, or a denial."""
     if len(words) > LONGEST_ANSWER or DENIED.search(words):
         return ""
     sides = typed(words).split("=")
@@ -89,7 +112,8 @@ def only_number(words: str) -> str:
 
 
 def alone_in(words: str) -> Fraction | None:
-    """The number that some words hold, unless there is another in them, or it is a part of a term."""
+    """The number that some words hold, unless there is another in them, or it is a part of a
+    term."""
     words = AREA.sub("", words)
     found = NUMERAL.search(words)
     if found is None:
@@ -100,7 +124,8 @@ def alone_in(words: str) -> Fraction | None:
 
 
 def plain(text: str) -> str:
-    """Words without case, an article before them and the signs around them; signs that mean something stay."""
+    """Words without case, an article before them and the signs around them; signs that mean
+    something stay."""
     words = folded(text).strip()
     for _ in range(LAYERS):
         bare = words.rstrip(".。,;，； ")
@@ -111,11 +136,14 @@ def plain(text: str) -> str:
         words = bare
     inside = WORDS_INSIDE.fullmatch(words)
     words = (inside[1] if inside else words).casefold()
-    return " ".join(ARTICLE.sub("", words, count=1).split() if ARTICLE.match(words) else words.split())
+    return " ".join(
+        ARTICLE.sub("", words, count=1).split() if ARTICLE.match(words) else words.split()
+    )
 
 
 def same(said: str, answer: str) -> bool:
-    """Whether an answer is the right one: the same number and no other, or the same words; 50% is 50, and not 0.5."""
+    """Whether an answer is the right one: the same number and no other, or the same words; 50% is
+    50, and not 0.5."""
     wanted = number(answer)
     if wanted is None:
         return plain(said) == plain(answer)

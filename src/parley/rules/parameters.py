@@ -30,33 +30,54 @@ def choices(cls: type) -> dict[str, frozenset[Any]]:
         hints = get_type_hints(cls)
     except (TypeError, NameError):  # annotations that name what is not there
         return {}
-    return {name: frozenset(get_args(hint)) for name, hint in hints.items() if get_origin(hint) is Literal}
+    return {
+        name: frozenset(get_args(hint))
+        for name, hint in hints.items()
+        if get_origin(hint) is Literal
+    }
 
 
-def keywords(function: Callable[..., Any], given: Mapping[str, Any], what: str, owner: str) -> dict[str, Any]:
-    """These values as keyword arguments of a function, by its annotations; its first parameter is not among them."""
-    known = {name for name, at in list(signature(function).parameters.items())[1:] if at.kind is not Parameter.VAR_KEYWORD}
+def keywords(
+    function: Callable[..., Any], given: Mapping[str, Any], what: str, owner: str
+) -> dict[str, Any]:
+    """These values as keyword arguments of a function, by its annotations; its first parameter is
+    not among them."""
+    known = {
+        name
+        for name, at in list(signature(function).parameters.items())[1:]
+        if at.kind is not Parameter.VAR_KEYWORD
+    }
     try:
         hints = get_type_hints(function, include_extras=True)
-    except (TypeError, NameError):  # a partial, or annotations that name what is not there: values stay as given
+    # a partial, or annotations that name what is not there: values stay as given
+    except (TypeError, NameError):
         hints = {}
     return typed(hints, known, given, what, owner)
 
 
-def typed(hints: Mapping[str, Any], known: set[str], given: Mapping[str, Any], what: str, owner: str) -> dict[str, Any]:
-    """Values as the types that their names declare; a name that is not known is an error with the nearest one."""
+def typed(
+    hints: Mapping[str, Any], known: set[str], given: Mapping[str, Any], what: str, owner: str
+) -> dict[str, Any]:
+    """Values as the types that their names declare; a name that is not known is an error with the
+    nearest one."""
     for name in given:
         if name not in known:
             raise unknown(f"{what} {owner}:", name, known)
-    return {name: coerced(value, hints.get(name, Any), f"{owner}.{name}") for name, value in given.items()}
+    return {
+        name: coerced(value, hints.get(name, Any), f"{owner}.{name}")
+        for name, value in given.items()
+    }
 
 
 def coerced(value: Any, kind: Any, where: str) -> Any:
-    """A value, or the text that stands for it, as the type that a parameter declares; `Annotated[float, (0, 1)]` has limits."""
+    """A value, or the text that stands for it, as the type that a parameter declares;
+    `Annotated[float, (0, 1)]` has limits."""
     origin, options = get_origin(kind), get_args(kind)
     if origin is Annotated:
         found = coerced(value, options[0], where)
-        for low, high in (each for each in options[1:] if isinstance(each, tuple) and found is not None):
+        for low, high in (
+            each for each in options[1:] if isinstance(each, tuple) and found is not None
+        ):
             if not low <= found <= high:
                 raise UsageError(f"{where} must be from {low} to {high}, not {value}")
         return found
@@ -82,7 +103,9 @@ def coerced(value: Any, kind: Any, where: str) -> Any:
 
 def plain(value: Any, kind: Any, where: str) -> Any:
     """A value as a bool, whole number, number or text."""
-    wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}.get(kind, str(kind))
+    wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}.get(
+        kind, str(kind)
+    )
     if kind is bool:
         word = str(value).lower()
         if word in ("true", "yes", "on", "1", "false", "no", "off", "0"):

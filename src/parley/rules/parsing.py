@@ -1,4 +1,5 @@
-"""What models write, taken apart: numbers, JSON objects and fenced blocks in the midst of words. All in bounded time."""
+"""What models write, taken apart: numbers, JSON objects and fenced blocks in the midst of words.
+All in bounded time."""
 
 from __future__ import annotations
 
@@ -13,18 +14,23 @@ import orjson
 from parley.errors import Unreadable
 
 DEEPEST = 50
-DIGITS = 300  # of a whole number; one that is longer is no finite number to whoever computes with it
+# of a whole number; one that is longer is no finite number to whoever computes with it
+DIGITS = 300
 SIGNS = "{}[]\":,'\\`"
-MENDABLE, TANGLED = 2_000, 64  # characters of a broken object that are looked at, brackets of a kind in it
+# characters of a broken object that are looked at, brackets of a kind in it
+MENDABLE, TANGLED = 2_000, 64
 OPENED = re.compile(r'\{(?=\s*+["}])')
 SHORT = 2_000  # characters
-NEAR = 4_096  # characters: an error of the decoder counts the lines before it, so it is given none that lie far back
+# characters: an error of the decoder counts the lines before it, so it is given none that lie far
+# back
+NEAR = 4_096
 TOO_DEEP = f"the JSON object is nested more than {DEEPEST} levels deep"
 BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
 
 
 def fenced(text: str) -> list[tuple[str, str]]:
-    """The fenced blocks of a text with their tags; the last one may be left open. One pass, whatever the text is."""
+    """The fenced blocks of a text with their tags; the last one may be left open. One pass,
+    whatever the text is."""
     blocks: list[tuple[str, str]] = []
     tag: str | None = None
     body: list[str] = []
@@ -58,10 +64,12 @@ def number_in(value: Any) -> float | None:
 
 
 def object_in(text: str, names: set[str]) -> dict[str, Any]:
-    """The JSON object in a reply that has these names: the only one, since another one may be quoted from somebody else.
+    """The JSON object in a reply that has these names: the only one, since another one may be
+    quoted from somebody else.
 
-    Whatever has one of the names counts as an answer, also where it is not whole or stands in a fenced block. Several
-    answers are refused unless they say the same, so that words which a judge only quotes are never read as its own.
+    Whatever has one of the names counts as an answer, also where it is not whole or stands in a
+    fenced block. Several answers are refused unless they say the same, so that words which a judge
+    only quotes are never read as its own.
     """
     if (simple := simple_object(text, names)) is not None:
         return simple
@@ -72,12 +80,18 @@ def object_in(text: str, names: set[str]) -> dict[str, Any]:
         around.append(text[past:start])
         past = end
         for answer in answers_in(sound(found), names):
-            said = json.dumps({name: answer[name] for name in sorted(names & answer.keys())}, sort_keys=True)
+            said = json.dumps(
+                {name: answer[name] for name in sorted(names & answer.keys())}, sort_keys=True
+            )
             answers.setdefault(said, answer)
     if len(answers) > 1 or (answers and begun_in(" ".join([*around, text[past:]]), names)):
         raise Unreadable("several different answers in one reply: give one")
     if not answers:
-        raise Unreadable(f"the JSON object has no {' and no '.join(sorted(names))}" if past else "no JSON object found")
+        raise Unreadable(
+            f"the JSON object has no {' and no '.join(sorted(names))}"
+            if past
+            else "no JSON object found"
+        )
     (found,) = answers.values()
     if missing := names - found.keys():
         raise Unreadable(f"the JSON object has no {' and no '.join(sorted(missing))}")
@@ -85,7 +99,8 @@ def object_in(text: str, names: set[str]) -> dict[str, Any]:
 
 
 def simple_object(text: str, names: set[str]) -> dict[str, Any] | None:
-    """A reply that is one short flat object with these names, each once, and nothing else: the usual case, at little cost."""
+    """A reply that is one short flat object with these names, each once, and nothing else: the
+    usual case, at little cost."""
     if len(text) > SHORT or text[:1] != "{" or text[-1:] != "}" or "\\" in text:
         return None
     try:
@@ -115,10 +130,11 @@ def begun_in(text: str, names: set[str]) -> bool:
 
 
 def mended(text: str) -> str | None:
-    """The object that a reply was meant to hold, where only the signs of its JSON are broken: quotes, commas, brackets.
+    """The object that a reply was meant to hold, where only the signs of its JSON are broken:
+    quotes, commas, brackets.
 
-    Every letter and digit must be in what comes out, so that `10 - 3` is not read as 10; and an end that is missing must
-    follow a closed text or list, since a number may have been cut.
+    Every letter and digit must be in what comes out, so that `10 - 3` is not read as 10; and an end
+    that is missing must follow a closed text or list, since a number may have been cut.
     """
     start, end = text.find("{"), text.rfind("}")
     broken = text[start : end + 1 if end > start else len(text)].rstrip()
@@ -144,10 +160,13 @@ def said_in(text: str) -> str:
 
 
 def sound(found: dict[str, Any]) -> dict[str, Any]:
-    """An object that others may walk through and compute with: not too deep, and every number in it finite."""
+    """An object that others may walk through and compute with: not too deep, and every number in it
+    finite."""
     level: list[Any] = [found]
     for _ in range(DEEPEST):
-        inner = [value for each in level for value in (each.values() if isinstance(each, dict) else each)]
+        inner = [
+            value for each in level for value in (each.values() if isinstance(each, dict) else each)
+        ]
         if any(isinstance(value, float) and not math.isfinite(value) for value in inner):
             raise Unreadable("the JSON object holds a number that is not finite")
         level = [value for value in inner if isinstance(value, dict | list)]
@@ -159,8 +178,8 @@ def sound(found: dict[str, Any]) -> dict[str, Any]:
 def objects_in(text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
     """The outermost JSON objects in a reply with their places, in order.
 
-    Where reading fails, all objects that were open fail with it and are not tried again: so no character is read more
-    often than a few times, whatever the reply is.
+    Where reading fails, all objects that were open fail with it and are not tried again: so no
+    character is read more often than a few times, whatever the reply is.
     """
     failed: set[int] = set()
     rest, base = text, 0
@@ -193,7 +212,8 @@ def open_in(text: str, start: int, end: int) -> list[int]:
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose names each stand there once: of two values, one may be quoted from somebody else."""
+    """An object whose names each stand there once: of two values, one may be quoted from somebody
+    else."""
     found = dict(pairs)
     if len(found) < len(pairs) and any(found[name] != value for name, value in pairs):
         raise Unreadable("a name stands twice in the JSON object, with different values")

@@ -23,7 +23,11 @@ class Seat(NamedTuple):
 
     def __str__(self) -> str:
         name = self.role.replace("_", " ")
-        return f"{name.removesuffix('s')} {self.number}".capitalize() if self.number else name.capitalize()
+        return (
+            f"{name.removesuffix('s')} {self.number}".capitalize()
+            if self.number
+            else name.capitalize()
+        )
 
     @property
     def key(self) -> str:
@@ -42,7 +46,10 @@ def plain(value: Any) -> Any:
     if isinstance(value, Seat):
         return value.key
     if isinstance(value, dict):
-        return {key.key if isinstance(key, Seat) else str(key): plain(inner) for key, inner in value.items()}
+        return {
+            key.key if isinstance(key, Seat) else str(key): plain(inner)
+            for key, inner in value.items()
+        }
     return [plain(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
@@ -69,7 +76,8 @@ class Turn:
 
     def __init__(self, role: Speaker, content: Content, carry: Any = None) -> None:
         self.role, self.content, self.carry = role, content, carry
-        # Put together by hand: orjson gives out buffers of 4 kB and more, which a long match would keep.
+        # Put together by hand: orjson gives out buffers of 4 kB and more, which a long match would
+        # keep.
         self.encoded = b'{"role":"%b","content":%b}' % (role.encode(), orjson.dumps(content))
 
     def __repr__(self) -> str:
@@ -98,7 +106,18 @@ class View(Sequence[dict[str, str]]):
     It reads as a list of {"role", "content"} messages; `text` is the last thing said to the seat.
     """
 
-    __slots__ = ("_length", "_turns", "attempt", "digest", "draw", "examples", "expect", "privy", "round", "seat")
+    __slots__ = (
+        "_length",
+        "_turns",
+        "attempt",
+        "digest",
+        "draw",
+        "examples",
+        "expect",
+        "privy",
+        "round",
+        "seat",
+    )
 
     def __init__(
         self,
@@ -115,7 +134,8 @@ class View(Sequence[dict[str, str]]):
         self.seat, self.round, self.attempt, self.expect = seat, round, attempt, expect
         # Turns are only ever added at the end, so a length freezes them without a copy.
         self._turns, self._length, self.digest = turns, len(turns), digest
-        # Where chance begins for a model in this process: the same whenever the match is played, and nothing can be read from it.
+        # Where chance begins for a model in this process: the same whenever the match is played,
+        # and nothing can be read from it.
         self.examples, self.privy, self.draw = examples, privy, draw
 
     @property
@@ -159,7 +179,8 @@ Kind: TypeAlias = Literal["tell", "ask", "again", "reply"]
 
 
 class Message(NamedTuple):
-    """One entry of the record. A reply's words stand with its call; nobody else can read them here."""
+    """One entry of the record. A reply's words stand with its call; nobody else can read them
+    here."""
 
     round: int
     kind: Kind
@@ -170,7 +191,8 @@ class Message(NamedTuple):
 
 
 class Conversation:
-    """One seat's view as it grows: turns, what waits to be shown, and a digest chained over both."""
+    """One seat's view as it grows: turns, what waits to be shown, and a digest chained over
+    both."""
 
     __slots__ = ("digest", "examples", "turns", "waiting")
 
@@ -185,7 +207,8 @@ class Conversation:
         self.digest = blake2b(self.digest + turn.encoded, digest_size=16).digest()
 
     def put(self, question: str) -> None:
-        """Close what waits, and this question, into one turn of the user: roles alternate strictly."""
+        """Close what waits, and this question, into one turn of the user: roles alternate
+        strictly."""
         self.waiting.append(question)
         self.add(Turn("user", "\n\n".join(filter(None, self.waiting))))
         self.waiting.clear()

@@ -32,7 +32,9 @@ class Prompt:
         if len(pieces) == 1:
             return self.text
         try:
-            filled = [shown(values[piece]) if odd % 2 else piece for odd, piece in enumerate(pieces)]
+            filled = [
+                shown(values[piece]) if odd % 2 else piece for odd, piece in enumerate(pieces)
+            ]
         except KeyError as missing:
             raise TaskError(f"prompt {self.name!r} wants a value for {missing}") from None
         return "".join(filled)
@@ -52,7 +54,9 @@ class Prompt:
 
 # What every referee says when a reply has the wrong form; a configuration may replace these too.
 AGAIN = Prompt("again", "Your reply could not be read: {fault}. {hint}")
-SHORTER = Prompt("shorter", "Your reply was cut off by the length limit. Give it again, shorter. {hint}")
+SHORTER = Prompt(
+    "shorter", "Your reply was cut off by the length limit. Give it again, shorter. {hint}"
+)
 FORM = Prompt("form", "Now put your reply into the required form. {hint}")
 COMMON = {prompt.name: prompt for prompt in (AGAIN, SHORTER, FORM)}
 

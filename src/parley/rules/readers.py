@@ -22,7 +22,8 @@ LONGEST = 200_000  # characters of one reply that are looked at and kept
 
 
 class Reader(Protocol[T_co]):
-    """One form of reply: the hint in the prompt, the schema for endpoints that take one, the parser."""
+    """One form of reply: the hint in the prompt, the schema for endpoints that take one, the
+    parser."""
 
     @property
     def hint(self) -> str: ...
@@ -62,16 +63,20 @@ class Text:
         return str(value)
 
     def sample(self, rng: Random) -> Said:
-        return Said(" ".join(rng.choice(("yes", "no", "perhaps", "why", "it", "depends")) for _ in range(5)))
+        return Said(
+            " ".join(rng.choice(("yes", "no", "perhaps", "why", "it", "depends")) for _ in range(5))
+        )
 
 
 @dataclass(frozen=True)
 class Word:
-    """One word and nothing else, of so many letters at the most; marks and spaces around it do not count."""
+    """One word and nothing else, of so many letters at the most; marks and spaces around it do not
+    count."""
 
     hint: str = "Answer with one word and nothing else."
     longest: int | None = None
-    again: Prompt | None = None  # how it is asked for again, where the words of every referee will not do
+    # how it is asked for again, where the words of every referee will not do
+    again: Prompt | None = None
     letters: str = "aeilnorst"  # of any word that a bot may draw
     schema: None = None
 
@@ -94,7 +99,8 @@ class Word:
 
 @dataclass(frozen=True)
 class Amount:
-    """A number between two limits, under a name in a JSON object with a reason; whole if so wanted."""
+    """A number between two limits, under a name in a JSON object with a reason; whole if so
+    wanted."""
 
     name: str
     least: float
@@ -102,7 +108,9 @@ class Amount:
     whole: bool = False
 
     def __post_init__(self) -> None:
-        if not self.least <= self.most or (self.whole and math.ceil(self.least) > math.floor(self.most)):
+        if not self.least <= self.most or (
+            self.whole and math.ceil(self.least) > math.floor(self.most)
+        ):
             raise TaskError(f"Amount {self.name!r}: nothing lies from {self.least} to {self.most}")
 
     @cached_property
@@ -112,15 +120,27 @@ class Amount:
 
     @cached_property
     def schema(self) -> Mapping[str, Any]:
-        number = {"type": "integer" if self.whole else "number", "minimum": self.least, "maximum": self.most}
+        number = {
+            "type": "integer" if self.whole else "number",
+            "minimum": self.least,
+            "maximum": self.most,
+        }
         return closed({"reason": {"type": "string"}, self.name: number})
 
     def read(self, text: str) -> float:
-        value = number_in(text) if bare(text) else number_in(object_in(text, {self.name})[self.name])
+        value = (
+            number_in(text) if bare(text) else number_in(object_in(text, {self.name})[self.name])
+        )
         if value is None:
-            raise Unreadable("no number and no JSON object found" if bare(text) else f"{self.name} is not a number")
+            raise Unreadable(
+                "no number and no JSON object found"
+                if bare(text)
+                else f"{self.name} is not a number"
+            )
         if not self.least <= value <= self.most:
-            raise OutOfBounds(f"{self.name} must be from {self.least:g} to {self.most:g}, not {clip(value)}")
+            raise OutOfBounds(
+                f"{self.name} must be from {self.least:g} to {self.most:g}, not {clip(value)}"
+            )
         if self.whole and value != int(value):
             raise OutOfBounds(f"{self.name} must be a whole number, not {clip(value)}")
         return int(value) if value == int(value) else value
@@ -141,13 +161,19 @@ class Choice:
     name: str
     options: tuple[str, ...]
     hint: str = ""  # the form in other words, in another language say
-    again: Prompt | None = None  # how it is asked for again, where the words of every referee will not do
+    # how it is asked for again, where the words of every referee will not do
+    again: Prompt | None = None
 
     def __post_init__(self) -> None:
-        if len({option.casefold() for option in self.options}) != len(self.options) or not self.options:
+        if (
+            len({option.casefold() for option in self.options}) != len(self.options)
+            or not self.options
+        ):
             raise TaskError(f"Choice {self.name!r} wants different options, got {self.options!r}")
         if not self.hint:
-            object.__setattr__(self, "hint", form({"reason": "why", self.name: " or ".join(self.options)}))
+            object.__setattr__(
+                self, "hint", form({"reason": "why", self.name: " or ".join(self.options)})
+            )
 
     @cached_property
     def schema(self) -> Mapping[str, Any]:
@@ -162,7 +188,9 @@ class Choice:
             if option.casefold() == word:
                 return option
         wrong = Unreadable if said is text else OutOfBounds
-        raise wrong(f"{self.name} must be one of {', '.join(self.options)}, not {clip(said) or 'nothing'}")
+        raise wrong(
+            f"{self.name} must be one of {', '.join(self.options)}, not {clip(said) or 'nothing'}"
+        )
 
     def write(self, value: Any, reason: str = "") -> str:
         return orjson.dumps({"reason": reason, self.name: value}).decode()
@@ -267,7 +295,9 @@ def described(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
         return " or ".join(map(str, schema["enum"]))
     limits = [str(schema[limit]) for limit in ("minimum", "maximum") if limit in schema]
-    return str(schema.get("type", "value")) + (f" from {' to '.join(limits)}" if len(limits) == 2 else "")
+    return str(schema.get("type", "value")) + (
+        f" from {' to '.join(limits)}" if len(limits) == 2 else ""
+    )
 
 
 def sampled(schema: Mapping[str, Any], rng: Random) -> Any:
@@ -285,6 +315,8 @@ def sampled(schema: Mapping[str, Any], rng: Random) -> Any:
             length = rng.randint(schema.get("minItems", 0), schema.get("maxItems", 3))
             return [sampled(schema.get("items", {}), rng) for _ in range(length)]
         case "object":
-            return {name: sampled(field, rng) for name, field in schema.get("properties", {}).items()}
+            return {
+                name: sampled(field, rng) for name, field in schema.get("properties", {}).items()
+            }
         case _:
             return rng.choice(("yes", "no", "perhaps"))

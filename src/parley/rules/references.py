@@ -1,4 +1,5 @@
-"""Works of reference: what a rule looks things up in. A task says which it wants, the answers go into the record."""
+"""Works of reference: what a rule looks things up in. A task says which it wants, the answers go
+into the record."""
 
 from __future__ import annotations
 
@@ -11,17 +12,20 @@ from parley.errors import TaskError, UsageError, unknown
 
 
 class Lot(NamedTuple):
-    """By what a work draws without putting back: the seed that orders all there is, and a number in that order."""
+    """By what a work draws without putting back: the seed that orders all there is, and a number in
+    that order."""
 
     seed: int
     number: int = 0
 
 
 class Work(Protocol):
-    """A work that lies open. Those of its methods that it names answer a rule's questions by plain data, always alike."""
+    """A work that lies open. Those of its methods that it names answer a rule's questions by plain
+    data, always alike."""
 
     questions: ClassVar[tuple[str, ...]]
-    drawn: ClassVar[tuple[str, ...]]  # of these the ones that are answered by lot, which comes before what else is given
+    # of these the ones that are answered by lot, which comes before what else is given
+    drawn: ClassVar[tuple[str, ...]]
 
     @property
     def facts(self) -> str:
@@ -34,13 +38,15 @@ class Work(Protocol):
 
 @dataclass(frozen=True)
 class WordList:
-    """Wanted: a dictionary made of these lists, each a name or a file; of words of one length or script only, if so wanted."""
+    """Wanted: a dictionary made of these lists, each a name or a file; of words of one length or
+    script only, if so wanted."""
 
     lists: tuple[str, ...]
     length: int | None = None
     simplified: bool = False  # Chinese: traditional characters count as their simplified form
     script: str = ""  # a word that stands in the Unicode name of every character, like IDEOGRAPH
-    common: int | None = None  # there must be words to begin with, which occur so often and which another can follow
+    # there must be words to begin with, which occur so often and which another can follow
+    common: int | None = None
 
     def __post_init__(self) -> None:
         if not self.lists:
@@ -56,19 +62,24 @@ def written_in(script: str, word: str) -> bool:
     return not script or all(script in unicode_name(character, "") for character in word)
 
 
-def answered(works: Mapping[str, Any], name: str, question: str, given: Sequence[Any], task: str, lot: Lot) -> Any:
+def answered(
+    works: Mapping[str, Any], name: str, question: str, given: Sequence[Any], task: str, lot: Lot
+) -> Any:
     """What a work says to a question; who asks what nothing answers has made a mistake."""
     if name not in works:
         raise TaskError(f"{task}: {unknown('work of reference', name, works)}")
     if question not in works[name].questions:
-        raise TaskError(f"{task}: {unknown(f'question to the {name}:', question, works[name].questions)}")
+        raise TaskError(
+            f"{task}: {unknown(f'question to the {name}:', question, works[name].questions)}"
+        )
     drawn = (lot,) if question in works[name].drawn else ()
     return getattr(works[name], question)(*drawn, *given)
 
 
 @dataclass(frozen=True)
 class Demonstrations:
-    """Wanted: worked examples of questions, of the dataset that is played on or of another source; none that is asked.
+    """Wanted: worked examples of questions, of the dataset that is played on or of another source;
+    none that is asked.
 
     Without a count as many as usual, or as there are.
     """

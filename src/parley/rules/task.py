@@ -1,4 +1,5 @@
-"""What a task is: parameters, roles to fill, metrics to score by, and one script that is the rule."""
+"""What a task is: parameters, roles to fill, metrics to score by, and one script that is the
+rule."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ Scores: TypeAlias = Mapping[Seat, float | Mapping[str, float | None] | None]
 
 @dataclass(frozen=True)
 class Role:
-    """How many seats a role has: `Role()` one, `Role(2)` two, `Role(2, 10)` two to ten. Instruments are never ranked.
+    """How many seats a role has: `Role()` one, `Role(2)` two, `Role(2, 10)` two to ten. Instruments
+    are never ranked.
 
     `Role(2, 10, step=2)` has 2, 4, 6, 8 or 10.
     """
@@ -28,13 +30,17 @@ class Role:
     most: int | None = None
     instrument: bool = False
     step: int = 1
-    heard: bool = False  # an instrument whose words contestants hear: it cannot be replaced where a match is judged again
+    # an instrument whose words contestants hear: it cannot be replaced where a match is judged
+    # again
+    heard: bool = False
 
     def __post_init__(self) -> None:
         if self.least < (0 if self.instrument else 1) or self.largest < max(1, self.least):
             raise TaskError(f"a role cannot have {self.least} to {self.most} seats")
         if self.step < 1 or (self.largest - self.least) % self.step:
-            raise TaskError(f"a role cannot have {self.least} to {self.most} seats in steps of {self.step}")
+            raise TaskError(
+                f"a role cannot have {self.least} to {self.most} seats in steps of {self.step}"
+            )
 
     @property
     def largest(self) -> int:
@@ -60,7 +66,11 @@ class Role:
 
     def seats(self, name: str, count: int) -> list[Seat]:
         """The seats of this role when so many are taken."""
-        return [Seat(name)][:count] if self.largest == 1 else [Seat(name, number) for number in range(1, count + 1)]
+        return (
+            [Seat(name)][:count]
+            if self.largest == 1
+            else [Seat(name, number) for number in range(1, count + 1)]
+        )
 
 
 @dataclass(frozen=True)
@@ -75,14 +85,17 @@ class Metric:
     better: Literal["higher", "lower"] = "higher"
     success: float | None = None  # from here on a match counts as a success
     roles: tuple[str, ...] = ()  # whom it is given to; empty: every contestant
-    round: int | None = None  # of metrics that follow one quantity from round to round: which round this is
+    # of metrics that follow one quantity from round to round: which round this is
+    round: int | None = None
     judged: bool = False  # given by judges; the others are measured
     digits: int = 2  # to be printed after the point
-    spread: float | None = None  # the standard deviation to expect of a block's score, for forecasts
+    # the standard deviation to expect of a block's score, for forecasts
+    spread: float | None = None
 
 
 class Vetting(NamedTuple):
-    """Which items a task is played on: those that its instruments in these roles answer right, surely enough."""
+    """Which items a task is played on: those that its instruments in these roles answer right,
+    surely enough."""
 
     roles: tuple[str, ...]
     metric: str  # by what is seen how sure they are
@@ -104,14 +117,20 @@ class Task:
     roles: ClassVar[Mapping[str, Role]] = {}
     item_type: ClassVar[type | None] = None
     repeats: ClassVar[int] = 1  # how often a plan plays everything unless told otherwise
-    picks: ClassVar[Mapping[str, str]] = {}  # parameters that name what is played, and the field of items with these names
-    in_turn: ClassVar[bool] = False  # whether seats of one role speak one after another: a plan then draws who follows whom
+    # parameters that name what is played, and the field of items with these names
+    picks: ClassVar[Mapping[str, str]] = {}
+    # whether seats of one role speak one after another: a plan then draws who follows whom
+    in_turn: ClassVar[bool] = False
     bots: ClassVar[Mapping[str, Callable[..., Any]]] = {}
-    bundled: ClassVar[Sequence[Any]] = ()  # items that the task brings along, played on where nothing else is said
+    # items that the task brings along, played on where nothing else is said
+    bundled: ClassVar[Sequence[Any]] = ()
     definition: ClassVar[str] = ""  # of a task that no Python file defines: what it was made from
-    stand_in: ClassVar[str] = ""  # the bot by which forecasts play, where a reply in the right form is not enough to go on
-    runs_code: ClassVar[bool] = False  # whether what models write is run, for which a sandbox is needed
-    steady: ClassVar[bool] = False  # whether models are asked at temperature 0, where nothing else is said
+    # the bot by which forecasts play, where a reply in the right form is not enough to go on
+    stand_in: ClassVar[str] = ""
+    # whether what models write is run, for which a sandbox is needed
+    runs_code: ClassVar[bool] = False
+    # whether models are asked at temperature 0, where nothing else is said
+    steady: ClassVar[bool] = False
     sample: ClassVar[int | None] = None  # how many items are played on, where nothing is said
     play: Callable[..., Coroutine[Any, Any, Scores]]
 
@@ -120,7 +139,8 @@ class Task:
         return ()
 
     def works(self) -> Mapping[str, Any]:
-        """The works of reference that the rule consults, by name: what is wanted of each (`parley.WordList(…)`)."""
+        """The works of reference that the rule consults, by name: what is wanted of each
+        (`parley.WordList(…)`)."""
         return {}
 
     def cautions(self, seats: Mapping[str, int]) -> Iterable[str]:
@@ -128,23 +148,31 @@ class Task:
         return ()
 
     def unsaid(self, seats: Mapping[str, int]) -> Iterable[str]:
-        """The prompts that nobody hears when the task, as it is configured, is played by so many seats.
+        """The prompts that nobody hears when the task, as it is configured, is played by so many
+        seats.
 
-        Of prompts in a dict whose keys are the options of a parameter, only the chosen one is heard.
+        Of prompts in a dict whose keys are the options of a parameter, only the chosen one is
+        heard.
         """
         chosen: dict[frozenset[Any], list[Any]] = {}
         for name, options in choices(type(self)).items():
             chosen.setdefault(options, []).append(getattr(self, name, None))
         for group in list(vars(sys.modules[type(self).__module__]).values()):
             if isinstance(group, dict) and (heard := chosen.get(frozenset(group))):
-                yield from (prompt.name for key, prompt in group.items() if isinstance(prompt, Prompt) and key not in heard)
+                yield from (
+                    prompt.name
+                    for key, prompt in group.items()
+                    if isinstance(prompt, Prompt) and key not in heard
+                )
 
     def unfit(self, item: Any) -> str:
-        """Why an item is none for this task as it is configured; nothing if it is. Such items are left out, and counted."""
+        """Why an item is none for this task as it is configured; nothing if it is. Such items are
+        left out, and counted."""
         return ""
 
     def stratum(self, item: Any) -> str | None:
-        """What kind of item this is: items are drawn with the run's seed, each kind in its share. None: the first are taken."""
+        """What kind of item this is: items are drawn with the run's seed, each kind in its share.
+        None: the first are taken."""
         return None
 
     def vetting(self) -> Vetting | None:
@@ -152,7 +180,8 @@ class Task:
         return None
 
     def basis(self) -> Mapping[str, str]:
-        """What scores rest on besides rule and parameters, like a measure's own signature: it stands in theirs."""
+        """What scores rest on besides rule and parameters, like a measure's own signature: it
+        stands in theirs."""
         return {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -170,7 +199,10 @@ class Task:
             raise TaskError(f"{cls.__name__}.play must be `async def`")
         wanted = list(signature(cls.play).parameters)[2:]
         if wanted != list(cls.roles):
-            raise TaskError(f"{cls.__name__}.play takes {wanted} after the referee, but its roles are {list(cls.roles)}")
+            raise TaskError(
+                f"{cls.__name__}.play takes {wanted} after the referee, but its roles are "
+                f"{list(cls.roles)}"
+            )
         if not any(not role.instrument for role in cls.roles.values()):
             raise TaskError(f"{cls.__name__} has no contestant role")
         if cls.metrics is Task.metrics:
@@ -178,17 +210,30 @@ class Task:
         if cls.item_type is not None and not (
             is_dataclass(cls.item_type) and "id" in {field.name for field in fields(cls.item_type)}
         ):
-            raise TaskError(f"{cls.__name__}.item_type must be a frozen dataclass with a field `id`")
+            raise TaskError(
+                f"{cls.__name__}.item_type must be a frozen dataclass with a field `id`"
+            )
         declared = {name for kind in cls.__mro__ for name in get_annotations(kind)}
-        known = {field.name for field in fields(cls.item_type)} if cls.item_type is not None else set()
+        known = (
+            {field.name for field in fields(cls.item_type)} if cls.item_type is not None else set()
+        )
         for parameter, field in cls.picks.items():
             if parameter not in declared or field not in known:
-                raise TaskError(f"{cls.__name__}.picks wants {{parameter: field of its items}}, not {parameter!r}: {field!r}")
+                raise TaskError(
+                    f"{cls.__name__}.picks wants {{parameter: field of its items}}, not "
+                    f"{parameter!r}: {field!r}"
+                )
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         made = getattr(cls, "__dataclass_params__", None)
-        if made is None or not made.frozen or ("__dataclass_params__" not in vars(cls) and own_fields(cls)):
-            raise TaskError(f"{cls.__name__} must be a frozen dataclass, so that a match keeps no state on it")
+        if (
+            made is None
+            or not made.frozen
+            or ("__dataclass_params__" not in vars(cls) and own_fields(cls))
+        ):
+            raise TaskError(
+                f"{cls.__name__} must be a frozen dataclass, so that a match keeps no state on it"
+            )
         return super().__new__(cls)
 
     @property
@@ -198,18 +243,29 @@ class Task:
 
     @classmethod
     def prompts(cls) -> dict[str, Prompt]:
-        """The prompts of this task by name: all that stand in its file, and those of every referee."""
+        """The prompts of this task by name: all that stand in its file, and those of every
+        referee."""
         found: dict[str, Prompt] = dict(COMMON)
         for value in list(vars(sys.modules[cls.__module__]).values()):
-            several = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else (value,)
+            several = (
+                value.values()
+                if isinstance(value, dict)
+                else value
+                if isinstance(value, tuple)
+                else (value,)
+            )
             for prompt in several:
-                if isinstance(prompt, Prompt) and found.setdefault(prompt.name, prompt) is not prompt:
+                if (
+                    isinstance(prompt, Prompt)
+                    and found.setdefault(prompt.name, prompt) is not prompt
+                ):
                     raise TaskError(f"{cls.__name__} has two prompts called {prompt.name!r}")
         return found
 
     @classmethod
     def meanings(cls) -> dict[str, str]:
-        """What parameters, and variables of prompts, stand for: the lines of docstrings that begin with a name and a gap."""
+        """What parameters, and variables of prompts, stand for: the lines of docstrings that begin
+        with a name and a gap."""
         docs = [kind.__doc__ or "" for kind in reversed(cls.__mro__) if issubclass(kind, Task)]
         return dict(MEANING.findall("\n".join(docs)))
 
@@ -221,4 +277,6 @@ class Task:
 
 def own_fields(cls: type) -> bool:
     """Whether a class declares parameters of its own."""
-    return any("ClassVar" not in str(kind) for kind in vars(cls).get("__annotations__", {}).values())
+    return any(
+        "ClassVar" not in str(kind) for kind in vars(cls).get("__annotations__", {}).values()
+    )

@@ -1,4 +1,5 @@
-"""A run's bounds on calls and money: before a call leaves, the most that it can cost is set aside."""
+"""A run's bounds on calls and money: before a call leaves, the most that it can cost is set
+aside."""
 
 from __future__ import annotations
 
@@ -20,12 +21,15 @@ from parley.tables import clip
 
 ENOUGH = 8  # replies by which a model is known
 TIMES = 4  # how much longer a reply may be than the longest so far, where max_tokens does not say
-DENSER = 2  # how many more tokens a byte may give than the most so far, where an endpoint counts more than one
+# how many more tokens a byte may give than the most so far, where an endpoint counts more than one
+DENSER = 2
 MOST_COUNTED = 20_000  # conversations of a model whose tokens are remembered
 SLACK = 1e-9  # USD, for sums of many small numbers
 FEW = 4  # a bound says how calls failed where at least one of so many did
 AHEAD_SHARE = 0.02  # of the bound in USD, at the most, that is noted as spent ahead
-AHEAD = 16  # calls that are noted as spent before they leave, so that a killed process has spent no more than is known
+# calls that are noted as spent before they leave, so that a killed process has spent no more than
+# is known
+AHEAD = 16
 
 
 class Sizes(NamedTuple):
@@ -44,17 +48,24 @@ class Known:
     limit: int | None = None  # max_tokens
     extra: int = 0  # bytes that every request carries besides its view
     dense: float = 0.0  # the most tokens that a byte gave
-    counted: dict[bytes, int] = field(default_factory=dict)  # tokens of conversations as far as they were sent, by their digest
+    # tokens of conversations as far as they were sent, by their digest
+    counted: dict[bytes, int] = field(default_factory=dict)
     longest: int = 0
     replies: int = 0
-    first: asyncio.Lock = field(default_factory=asyncio.Lock)  # until one is answered, calls go alone: it shows how tokens count
+    # until one is answered, calls go alone: it shows how tokens count
+    first: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def sizes(self, view: View) -> Sizes:
         """How large a request is, and at the most its tokens and those of its reply.
 
-        What the endpoint has counted in this conversation is known; of all that is new, each byte may be a token.
+        What the endpoint has counted in this conversation is known; of all that is new, each byte
+        may be a token.
         """
-        shown = [text.encode() for example in view.examples[1] for text in example] if view.examples is not None else []
+        shown = (
+            [text.encode() for example in view.examples[1] for text in example]
+            if view.examples is not None
+            else []
+        )
         form = 0 if view.expect.schema is None else len(orjson.dumps(view.expect.schema))
         size = fresh = self.extra + sum(map(len, shown))
         mark, known, turns = blake2b(b"".join(shown), digest_size=16), 0, 0
@@ -64,7 +75,12 @@ class Known:
             if (found := self.counted.get(mark.digest())) is not None:
                 known, fresh, turns = found, 0, 0
         # No usual tokenizer makes more than one token of a byte.
-        into = known + (fresh + form) * (self.dense * DENSER if self.dense > 1 else 1.0) + TURN * turns + REQUEST
+        into = (
+            known
+            + (fresh + form) * (self.dense * DENSER if self.dense > 1 else 1.0)
+            + TURN * turns
+            + REQUEST
+        )
         least = SHORTEST_REPLY if self.replies >= ENOUGH and self.longest else LONGEST_REPLY
         out = max(self.limit, self.longest) if self.limit else max(least, TIMES * self.longest)
         return Sizes(size + form, mark.digest(), into, out)
@@ -76,13 +92,15 @@ class Known:
         if into is not None:
             if len(self.counted) >= MOST_COUNTED:
                 del self.counted[next(iter(self.counted))]
-            # What is carried goes back with the next request, and is seen by nobody: it has at most the tokens of its reply.
+            # What is carried goes back with the next request, and is seen by nobody: it has at most
+            # the tokens of its reply.
             self.counted[mark] = into + (0 if reply.carry is None else out)
 
 
 @dataclass(eq=False)
 class Call:
-    """One call on its way: what is set aside for a request of it, and whether one may be paid that is not answered yet."""
+    """One call on its way: what is set aside for a request of it, and whether one may be paid that
+    is not answered yet."""
 
     budget: Budget
     alias: str
@@ -106,14 +124,16 @@ class Call:
         self.budget.heard(self, fault)
 
     def lost(self, fault: str) -> None:
-        """A request of this call broke off, and may have been paid; what is set aside now stands for the next one."""
+        """A request of this call broke off, and may have been paid; what is set aside now stands
+        for the next one."""
         self.refused(fault)
         self.budget.usd += self.usd
 
 
 @dataclass
 class Budget:
-    """Lets calls leave as long as no bound can be passed, whatever they will cost; then the run drains."""
+    """Lets calls leave as long as no bound can be passed, whatever they will cost; then the run
+    drains."""
 
     most_usd: float | None
     most_calls: int | None
@@ -125,7 +145,8 @@ class Budget:
     aside: float = 0.0  # set aside for calls on their way
     known: dict[str, Known] = field(default_factory=dict)
     _out: int = 0  # calls on their way for which something is set aside
-    _lines: dict[str, asyncio.Lock] = field(default_factory=dict)  # by model: the first one waits for money, others for the first
+    # by model: the first one waits for money, others for the first
+    _lines: dict[str, asyncio.Lock] = field(default_factory=dict)
     _waiting: set[asyncio.Future[None]] = field(default_factory=set)  # the first ones
     _faults: int = 0  # requests that failed, and how the last of them did
     _fault: str = ""
@@ -140,12 +161,18 @@ class Budget:
         if price is None or price.free or self.known[alias].limit:
             return ""
         return (
-            f"the bound in USD goes by the longest reply of {alias} so far, as nothing limits them: a much longer one may pass it"
+            f"the bound in USD goes by the longest reply of {alias} so far, as nothing limits "
+            f"them: a much longer one may pass it"
         )
 
     async def leave(self, alias: str, view: View, tells: bool) -> Call:
-        """Set aside the most that a call can cost; wait for others to come back where that does not fit yet."""
-        call, known, price = Call(self, alias, tells, open=not tells), self.known[alias], self._price(alias)
+        """Set aside the most that a call can cost; wait for others to come back where that does not
+        fit yet."""
+        call, known, price = (
+            Call(self, alias, tells, open=not tells),
+            self.known[alias],
+            self._price(alias),
+        )
         try:
             if price is None or price.free:
                 self._set_aside(call)
@@ -171,7 +198,11 @@ class Budget:
     async def _fit(self, call: Call, view: View, price: Price) -> None:
         while True:
             found = self.known[call.alias].sizes(view)
-            call.size, call.mark, call.usd = found.size, found.mark, price.most(found.into, found.out)
+            call.size, call.mark, call.usd = (
+                found.size,
+                found.mark,
+                price.most(found.into, found.out),
+            )
             if self.usd + self.aside + call.usd <= (self.most_usd or 0.0) + SLACK:
                 return self._set_aside(call)
             self.brake.gate()
@@ -187,7 +218,8 @@ class Budget:
     def _set_aside(self, call: Call) -> None:
         self.brake.gate()
         self._refuse_more_calls()
-        self.calls += not call.tells  # who tells of its requests is counted when they leave: it may have to wait before
+        # who tells of its requests is counted when they leave: it may have to wait before
+        self.calls += not call.tells
         self.aside += call.usd
         self._out += bool(call.size)
 
@@ -211,7 +243,9 @@ class Budget:
 
     def _refuse_more_calls(self) -> None:
         if self.most_calls is not None and self.calls >= self.most_calls:
-            raise self._spent(f"{self.calls} calls have left, and no more are allowed", "--max-calls")
+            raise self._spent(
+                f"{self.calls} calls have left, and no more are allowed", "--max-calls"
+            )
 
     def heard(self, call: Call, fault: str) -> None:
         """A request failed."""
@@ -220,10 +254,14 @@ class Budget:
 
     @property
     def failures(self) -> str:
-        """What else is to be said once a bound is reached: one that broken calls have used up hides what is broken."""
+        """What else is to be said once a bound is reached: one that broken calls have used up hides
+        what is broken."""
         if self._faults * FEW < self.calls or not self._faults:
             return ""
-        return f"; {min(self._faults, self.calls)} of {self.calls} calls failed, at last {clip(self._fault, 300)}"
+        return (
+            f"; {min(self._faults, self.calls)} of {self.calls} calls failed, at last "
+            f"{clip(self._fault, 300)}"
+        )
 
     async def sends(self, call: Call) -> None:
         """A request of a call that is on its way, noted before it leaves."""
@@ -234,20 +272,33 @@ class Budget:
         await self._note(call.usd)
 
     def came(self, call: Call, reply: Reply | str) -> None:
-        """A reply is there: what it really cost takes the place of what was set aside; if nobody counted, that is kept."""
+        """A reply is there: what it really cost takes the place of what was set aside; if nobody
+        counted, that is kept."""
         usd = call.usd
         if call.size and isinstance(reply, Reply):
-            usage, price = reply.usage, self._price(call.alias, reply.model) or self._price(call.alias)
+            usage, price = (
+                reply.usage,
+                self._price(call.alias, reply.model) or self._price(call.alias),
+            )
             self.known[call.alias].learn(call.size, call.mark, reply)
             if price is not None and usage.tokens_in is not None and usage.tokens_out is not None:
-                usd = price.usd(usage.tokens_in, usage.tokens_cached, usage.tokens_out, written=usage.tokens_written)
+                usd = price.usd(
+                    usage.tokens_in,
+                    usage.tokens_cached,
+                    usage.tokens_out,
+                    written=usage.tokens_written,
+                )
         self._back(call, usd)
 
     def failed(self, call: Call, fault: BaseException) -> None:
-        """No reply came. What was refused cost nothing, what was lost is counted; a request that is still out may be billed."""
+        """No reply came. What was refused cost nothing, what was lost is counted; a request that is
+        still out may be billed."""
         if not call.tells and isinstance(fault, ParticipantError):
             self.heard(call, str(fault))
-        self._back(call, call.usd if call.open and not isinstance(fault, Refused | Rejected | Halted) else 0.0)
+        self._back(
+            call,
+            call.usd if call.open and not isinstance(fault, Refused | Rejected | Halted) else 0.0,
+        )
 
     def _back(self, call: Call, usd: float) -> None:
         self.usd += usd
@@ -257,22 +308,31 @@ class Budget:
         self._wake()
 
     def _wake(self) -> None:
-        """Let the first in each line see whether it fits now: a smaller call of another model may go before a dear one."""
+        """Let the first in each line see whether it fits now: a smaller call of another model may
+        go before a dear one."""
         for changed in self._waiting:
             if not changed.done():
                 changed.set_result(None)
 
     async def _note(self, usd: float) -> None:
-        """Keep on record what may have been spent before it is: a little ahead, so that few calls wait for it."""
+        """Keep on record what may have been spent before it is: a little ahead, so that few calls
+        wait for it."""
         if self.calls <= self._noted[0] and self.usd + self.aside <= self._noted[1]:
             return
         async with self._noting:
             if self.calls <= self._noted[0] and self.usd + self.aside <= self._noted[1]:
                 return
-            ahead = AHEAD * usd if self.most_usd is None else min(AHEAD * usd, self.most_usd * AHEAD_SHARE)
+            ahead = (
+                AHEAD * usd
+                if self.most_usd is None
+                else min(AHEAD * usd, self.most_usd * AHEAD_SHARE)
+            )
             calls, most = self.calls + AHEAD, self.usd + self.aside + ahead
             calls = calls if self.most_calls is None else min(calls, self.most_calls)
-            noted = calls, most if self.most_usd is None else max(self.usd, min(most, self.most_usd))
+            noted = (
+                calls,
+                most if self.most_usd is None else max(self.usd, min(most, self.most_usd)),
+            )
             await self.journal.spent(noted[0], None if self.most_usd is None else noted[1])
             self._noted = noted
 

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 SHOWN = 400  # characters of a fault
 NEXT = re.compile(r"may cost up to ([\d.,e+-]+)$")
-NAMED = re.compile(r"check the model's name and base_url|is no address that can be asked|it wants to be asked at")
+NAMED = re.compile(
+    r"check the model's name and base_url|is no address that can be asked|it wants to be asked at"
+)
 UNREACHED = "Cannot connect to host"
 BARE = re.compile(r"https?://[^/\s]+/(?:chat/completions|completions|responses|messages)\b")
 
@@ -35,7 +37,8 @@ class Ending:
     reason: str
     flag: str = ""  # the option whose bound was reached
     least: str = ""  # the smallest value of it with which going on is of use
-    remedy: str = ""  # what must be changed before going on is of use; {resume} stands for how to go on then
+    # what must be changed before going on is of use; {resume} stands for how to go on then
+    remedy: str = ""
     looking: bool = False  # it ended before the run itself began, while items were looked for
 
 
@@ -46,7 +49,10 @@ def lasts(fault: Exception) -> bool:
 
 def reasons(faults: Counter[str]) -> str:
     """Why matches could not be played, the commonest first."""
-    shown = [f"{clip(fault, SHOWN)} ({plural(count, 'match', 'matches')})" for fault, count in faults.most_common(3)]
+    shown = [
+        f"{clip(fault, SHOWN)} ({plural(count, 'match', 'matches')})"
+        for fault, count in faults.most_common(3)
+    ]
     rest = len(faults) - len(shown)
     return "; ".join(shown) + (f"; and {plural(rest, 'more kind')} of fault" if rest else "")
 
@@ -55,11 +61,25 @@ def remedy(lasting: Collection[str], faults: Collection[str] = ()) -> str:
     """What to do about faults that asking again does not mend, or not at once."""
     if not lasting:
         unreached = bool(faults) and all(UNREACHED in fault for fault in faults)
-        return "once somebody answers there, go on with: {resume}; for another base_url, start a new run" if unreached else ""
+        return (
+            (
+                "once somebody answers there, go on with: {resume}; for another "
+                "base_url, start a new run"
+            )
+            if unreached
+            else ""
+        )
     if not any(NAMED.search(fault) for fault in lasting):
         return "asking again will not help before that is mended; then go on with: {resume}"
-    hint = " (did you leave out /v1 at the end of base_url?)" if any(BARE.search(fault) for fault in lasting) else ""
-    return f"a model's name, and a base_url given with it, are part of the run: start a new run with the right ones{hint}"
+    hint = (
+        " (did you leave out /v1 at the end of base_url?)"
+        if any(BARE.search(fault) for fault in lasting)
+        else ""
+    )
+    return (
+        f"a model's name, and a base_url given with it, are part of the run: start a new run "
+        f"with the right ones{hint}"
+    )
 
 
 def least(flag: str, reason: str, budget: Budget | None) -> str:
@@ -80,14 +100,20 @@ def upwards(usd: float) -> str:
 
 
 def uncounted(archive: Archive, prices: Prices, spent: float) -> str:
-    """What to say where endpoints counted no tokens, so that what was set aside is taken as spent."""
+    """What to say where endpoints counted no tokens, so that what was set aside is taken as
+    spent."""
     rows = [row for row in archive.spending() if row["counted"] < row["calls"]]
-    rows = [row for row in rows if (price := prices.of(row["alias"])) is not None and not price.free]
+    rows = [
+        row for row in rows if (price := prices.of(row["alias"])) is not None and not price.free
+    ]
     if not rows:
         return ""
-    names, calls = ", ".join(sorted({row["alias"] for row in rows})), sum(row["calls"] - row["counted"] for row in rows)
+    names, calls = (
+        ", ".join(sorted({row["alias"] for row in rows})),
+        sum(row["calls"] - row["counted"] for row in rows),
+    )
     aside = max(0.0, spent - (total(costs(archive, prices)).at_least or 0.0))
     return (
-        f"the endpoint of {names} counted no tokens in {plural(calls, 'call')}: what was set aside for them at the most, "
-        f"{money(aside)} USD, is taken as spent"
+        f"the endpoint of {names} counted no tokens in {plural(calls, 'call')}: what was set aside "
+        f"for them at the most, {money(aside)} USD, is taken as spent"
     )

@@ -1,4 +1,5 @@
-"""The event loop that plays: uvloop where it is installed, in a thread of its own where another loop runs already."""
+"""The event loop that plays: uvloop where it is installed, in a thread of its own where another
+loop runs already."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 @contextmanager
 def lazy_collector() -> Iterator[None]:
-    """Matches in flight are many objects and few cycles: garbage is looked for less often while any run is played."""
+    """Matches in flight are many objects and few cycles: garbage is looked for less often while any
+    run is played."""
     with LOCK:
         if not PLAYING:
             BEFORE[:] = gc.get_threshold()

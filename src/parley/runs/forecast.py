@@ -1,4 +1,5 @@
-"""What a run will take, before anything is paid: its matches are played with guesses in place of models."""
+"""What a run will take, before anything is paid: its matches are played with guesses in place of
+models."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class Forecast:
     rows: list[dict[str, Any]]
     matches: int
     sequential: bool
-    scaling: list[dict[str, float]] = field(default_factory=list)  # for more models: graded one by one, and in pairs
+    # for more models: graded one by one, and in pairs
+    scaling: list[dict[str, float]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -57,7 +59,12 @@ class Forecast:
             **{key: sum(row[key] for row in self.rows) for key in keys},
             "usd": self.usd,
             "usd_known": {end: sum(usd[end] for usd in known) for end in ("low", "high")},
-            "range": {key: {end: sum(row["range"][key][end] for row in self.rows) for end in ("low", "high")} for key in keys},
+            "range": {
+                key: {
+                    end: sum(row["range"][key][end] for row in self.rows) for end in ("low", "high")
+                }
+                for key in keys
+            },
             "matches": self.matches,
             "blocks_are_forecast": self.sequential,
             "by_model": self.rows,
@@ -74,12 +81,20 @@ class Forecast:
             for row in self.rows
         ]
         data = self.data
-        sums = [*(f"{data[key]:,}" for key in ("calls", "tokens_in", "tokens_out")), *(number(self.usd[e], 4) for e in self.usd)]
+        sums = [
+            *(f"{data[key]:,}" for key in ("calls", "tokens_in", "tokens_out")),
+            *(number(self.usd[e], 4) for e in self.usd),
+        ]
         calls = data["range"]["calls"]
         free = sum(row["calls"] for row in self.rows if is_free(row))
         bots = f", of which about {free:,} are of bots or people" if free else ""
-        about = f"{self.matches:,} matches, {calls['low']:,} to {calls['high']:,} calls{bots}; nothing was called"
-        return Table(header, [*rows, ["all", "", *sums]], left=2, note="\n".join([about, *self.notes]))
+        about = (
+            f"{self.matches:,} matches, {calls['low']:,} to {calls['high']:,} calls{bots}; "
+            f"nothing was called"
+        )
+        return Table(
+            header, [*rows, ["all", "", *sums]], left=2, note="\n".join([about, *self.notes])
+        )
 
 
 def forecast(prepared: Prepared) -> Forecast:
@@ -87,7 +102,10 @@ def forecast(prepared: Prepared) -> Forecast:
     plans = {guess: expected(prepared, guess) for guess in (LOW, USUAL, HIGH)}
     found, faults = {}, set[str]()
     for guess, (specs, _) in plans.items():
-        cast = {alias: Guessing(alias, options, type(prepared.task), guess) for alias, options in prepared.config.asked.items()}
+        cast = {
+            alias: Guessing(alias, options, type(prepared.task), guess)
+            for alias, options in prepared.config.asked.items()
+        }
         found[guess], wrong = counts(prepared, specs, cast)
         faults |= wrong
         if guess is USUAL:
@@ -95,7 +113,9 @@ def forecast(prepared: Prepared) -> Forecast:
     sequential = prepared.config.stop is not None
     rows = []
     for alias, role in sorted({cell for each in found.values() for cell in each}):
-        low, usual, high = (found[guess].get((alias, role), Count()) for guess in (LOW, USUAL, HIGH))
+        low, usual, high = (
+            found[guess].get((alias, role), Count()) for guess in (LOW, USUAL, HIGH)
+        )
         if is_free(prepared.config.models[alias]):  # which is no model, and reads no tokens
             low, usual, high = (Count(each.calls) for each in (low, usual, high))
         price, kept = prepared.prices.of(alias), writes(prepared.config.models[alias])
@@ -104,7 +124,9 @@ def forecast(prepared: Prepared) -> Forecast:
             if price is None:
                 return None
             written = count.tokens_in - count.cached if kept and size_of(count) >= CACHE else 0
-            return float(price.usd(count.tokens_in, count.cached, count.tokens_out, size_of(count), written))
+            return float(
+                price.usd(count.tokens_in, count.cached, count.tokens_out, size_of(count), written)
+            )
 
         rows.append(
             {
@@ -120,20 +142,30 @@ def forecast(prepared: Prepared) -> Forecast:
             }
         )
     notes = [
-        f"tokens are guessed from characters: {LATIN} to a token, one of Chinese, Japanese or Korean; "
-        f"a reply is taken to have {LOW.text} to {HIGH.text} tokens, {LOW.form} to {HIGH.form} in a form"
+        f"tokens are guessed from characters: {LATIN} to a token, one of Chinese, "
+        f"Japanese or Korean; a reply is taken to have {LOW.text} to {HIGH.text} tokens, "
+        f"{LOW.form} to {HIGH.form} in a form"
     ]
     if sequential:
         least, most = (plans[guess][1] for guess in (LOW, HIGH))
-        notes.append(f"the number of blocks is a forecast, too: {least:,} to {most:,}; the run stops by what it sees")
+        notes.append(
+            f"the number of blocks is a forecast, too: {least:,} to {most:,}; "
+            f"the run stops by what it sees"
+        )
     if unpriced := [alias for alias in prepared.config.asked if prepared.prices.of(alias) is None]:
-        notes.append(f"no price is known for {', '.join(unpriced)}: their cost is missing here (see docs/money.md)")
-    notes += [f"a match could not be played to its end by guesses: {fault}" for fault in sorted(faults)[:3]]
+        notes.append(
+            f"no price is known for {', '.join(unpriced)}: "
+            f"their cost is missing here (see docs/money.md)"
+        )
+    notes += [
+        f"a match could not be played to its end by guesses: {fault}"
+        for fault in sorted(faults)[:3]
+    ]
     if grown:
         last = grown[-1]
         notes.append(
-            f"grading {last['models']} models one by one would cost about {last['single']:,.2f} USD, "
-            f"comparing all pairs of them {last['pairwise']:,.2f}"
+            f"grading {last['models']} models one by one would cost about "
+            f"{last['single']:,.2f} USD, comparing all pairs of them {last['pairwise']:,.2f}"
         )
     return Forecast(rows, len(plans[USUAL][0]), sequential, grown, notes)
 
@@ -141,12 +173,16 @@ def forecast(prepared: Prepared) -> Forecast:
 def compared(
     prepared: Prepared, found: Mapping[Cell, Count], cast: Mapping[str, Guessing], matches: int
 ) -> list[dict[str, float]]:
-    """Where instruments grade contestants one by one: what that costs for more models, and what pairs would (KIEval §F).
+    """Where instruments grade contestants one by one: what that costs for more models, and what
+    pairs would (KIEval §F).
 
-    A pair is taken to cost, on every item, one reply of the instrument that reads most, to both conversations in full.
+    A pair is taken to cost, on every item, one reply of the instrument that reads most, to both
+    conversations in full.
     """
     roles = prepared.task.roles
-    instruments = {cell: count for cell, count in found.items() if roles[cell[1]].instrument and count.calls}
+    instruments = {
+        cell: count for cell, count in found.items() if roles[cell[1]].instrument and count.calls
+    }
     one = sum(not roles[seat.role].instrument for seat in prepared.plan.opening.seats) == 1
     prices = {alias: prepared.prices.of(alias) for alias, _ in instruments}
     if not instruments or not one or any(price is None or price.free for price in prices.values()):
@@ -166,7 +202,9 @@ def size_of(count: Count) -> float:
     return count.tokens_in / count.calls if count.calls else 0.0
 
 
-def counts(prepared: Prepared, specs: Sequence[MatchSpec], cast: Mapping[str, Guessing]) -> tuple[dict[Cell, Count], set[str]]:
+def counts(
+    prepared: Prepared, specs: Sequence[MatchSpec], cast: Mapping[str, Guessing]
+) -> tuple[dict[Cell, Count], set[str]]:
     """What all matches take, from those of a sample."""
     sample, faults = sampled(specs), set[str]()
     for spec in sample:
@@ -192,7 +230,10 @@ def match_of(prepared: Prepared, spec: MatchSpec, cast: Mapping[str, Guessing]) 
             record = pinned(archive, spec.number, prepared.config)
     return Match(
         prepared.task,
-        {seat: cast[alias] if prepared.config.asks(seat.role) else Pinned() for seat, alias in spec.seats.items()},
+        {
+            seat: cast[alias] if prepared.config.asks(seat.role) else Pinned()
+            for seat, alias in spec.seats.items()
+        },
         record=record,
         names=frozenset(names_of(prepared.config)),
         seed=spec.seed,
@@ -231,7 +272,8 @@ def appearances(specs: Sequence[MatchSpec], config: Config) -> dict[Cell, int]:
 
 
 def expected(prepared: Prepared, guess: Guess) -> tuple[list[MatchSpec], int]:
-    """All matches that the plan will ask for, and their blocks; one that looks at scores is shown such as may come."""
+    """All matches that the plan will ask for, and their blocks; one that looks at scores is shown
+    such as may come."""
     plan, rng = prepared.plan, Random(prepared.config.seed)
     order = {alias: at for at, alias in enumerate(prepared.config.contestants)}
     metrics = prepared.task.metrics(counted(plan.opening.seats, prepared.task))
@@ -248,7 +290,10 @@ def expected(prepared: Prepared, guess: Guess) -> tuple[list[MatchSpec], int]:
             break
         for spec in batch:
             scores[spec.number] = {
-                seat: {m.name: drawn(m, guess, order[alias] / max(1, len(order) - 1) - 0.5, rng) for m in metrics}
+                seat: {
+                    m.name: drawn(m, guess, order[alias] / max(1, len(order) - 1) - 0.5, rng)
+                    for m in metrics
+                }
                 for seat, alias in spec.seats.items()
                 if alias in order
             }
@@ -263,8 +308,11 @@ def drawn(metric: Metric, guess: Guess, place: float, rng: Random) -> float:
     return min(max(rng.gauss(middle, guess.spread * spread), metric.low), metric.high)
 
 
-def scaling(single: float, pair: float, models: Sequence[int] = (1, 10, 100)) -> list[dict[str, float]]:
-    """What grading costs for so many models: each by itself, which is linear, or every pair of them (KIEval, table 15)."""
+def scaling(
+    single: float, pair: float, models: Sequence[int] = (1, 10, 100)
+) -> list[dict[str, float]]:
+    """What grading costs for so many models: each by itself, which is linear, or every pair of them
+    (KIEval, table 15)."""
     return [{"models": n, "single": single * n, "pairwise": pair * n * (n - 1) / 2} for n in models]
 
 
@@ -277,8 +325,20 @@ def compared_with(found: Forecast, config: Config) -> list[str]:
     """Whether the bounds that a run is given are enough for what is expected."""
     calls, said = found.data["range"]["calls"], []
     bounds: list[tuple[str, float | None, float | None, float | None, str]] = [
-        (f"--budget-usd {config.budget_usd or 0:g}", config.budget_usd, found.usd["low"], found.usd["high"], "{:,.4f} USD"),
-        (f"--max-calls {config.max_calls}", config.max_calls, calls["low"], calls["high"], "{:,} calls"),
+        (
+            f"--budget-usd {config.budget_usd or 0:g}",
+            config.budget_usd,
+            found.usd["low"],
+            found.usd["high"],
+            "{:,.4f} USD",
+        ),
+        (
+            f"--max-calls {config.max_calls}",
+            config.max_calls,
+            calls["low"],
+            calls["high"],
+            "{:,} calls",
+        ),
     ]
     for flag, bound, low, high, form in bounds:
         if bound is None or low is None or high is None:

@@ -1,4 +1,5 @@
-"""A run: a plan played from its first match to its last, stopped and resumed without losing a reply."""
+"""A run: a plan played from its first match to its last, stopped and resumed without losing a
+reply."""
 
 from __future__ import annotations
 
@@ -17,7 +18,16 @@ from parley.config.identity import refuse_changes, refuse_other, refuse_secrets
 from parley.config.prepare import Prepared, names_of
 from parley.config.recorded_matches import Pinned, taken_over
 from parley.config.selection import stored
-from parley.errors import Halted, ParleyError, ParticipantError, ReplayError, SandboxError, StoreError, TaskError, UsageError
+from parley.errors import (
+    Halted,
+    ParleyError,
+    ParticipantError,
+    ReplayError,
+    SandboxError,
+    StoreError,
+    TaskError,
+    UsageError,
+)
 from parley.match.match import Match, Outcome
 from parley.money import costs, total
 from parley.plans import Done, MatchSpec, gathered
@@ -50,25 +60,34 @@ def new_id(task: str) -> str:
     return f"{task}-{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
 
 
-async def start(prepared: Prepared, folder: Path, *, concurrency: int | None = None, **watching: Any) -> Ending:
+async def start(
+    prepared: Prepared, folder: Path, *, concurrency: int | None = None, **watching: Any
+) -> Ending:
     """Play a new run, into a new file of the store."""
     most = at_once(prepared, concurrency)
     name = new_id(prepared.task.name)
     path = folder / f"{name}{SUFFIX}"
     facts, items = orjson.dumps(prepared.identity), stored(list(prepared.items.values()))
     async with proven(prepared) as sandbox:
-        taken = taken_over(prepared.source, prepared.config, prepared.plan) if prepared.source else ()
-        journal = await SqliteJournal.create(path, name, refuse_secrets(prepared.config), facts, items, taken)
+        taken = (
+            taken_over(prepared.source, prepared.config, prepared.plan) if prepared.source else ()
+        )
+        journal = await SqliteJournal.create(
+            path, name, refuse_secrets(prepared.config), facts, items, taken
+        )
         return await play(prepared, journal, path, most, sandbox=sandbox, **watching)
 
 
-async def go_on(prepared: Prepared, path: Path, *, concurrency: int | None = None, **watching: Any) -> Ending:
+async def go_on(
+    prepared: Prepared, path: Path, *, concurrency: int | None = None, **watching: Any
+) -> Ending:
     """Play on where a run stopped."""
     most = at_once(prepared, concurrency)
     with Archive(path) as archive:
         refuse_other(archive.config, prepared.config, archive.id)
         refuse_changes(archive.identity, prepared.identity, archive.id)
-        if archive.state == "done" and archive.config.verify == prepared.config.verify:  # more items may be wanted now
+        # more items may be wanted now
+        if archive.state == "done" and archive.config.verify == prepared.config.verify:
             return Ending(path, "done", archive.status, archive.reason or "")
         raised = archive.config != prepared.config
     async with proven(prepared) as sandbox:
@@ -79,18 +98,22 @@ async def go_on(prepared: Prepared, path: Path, *, concurrency: int | None = Non
 
 
 def bounds(prepared: Prepared, journal: Journal, brake: Brake, archive: Archive) -> Budget | None:
-    """What holds the run within its bounds, where it has some; what was spent before is part of it."""
+    """What holds the run within its bounds, where it has some; what was spent before is part of
+    it."""
     config = prepared.config
     if config.budget_usd is None and config.max_calls is None:
         return None
     calls, usd = archive.left()
     if config.budget_usd is not None:
         usd = max(usd or 0.0, total(costs(archive, prepared.prices)).at_least or 0.0)
-    return Budget(config.budget_usd, config.max_calls, prepared.prices, brake, journal, calls, usd or 0.0)
+    return Budget(
+        config.budget_usd, config.max_calls, prepared.prices, brake, journal, calls, usd or 0.0
+    )
 
 
 def at_once(prepared: Prepared, concurrency: int | None) -> int:
-    """How many matches are in flight: as is said now, else as the run keeps it; at least one, or nothing is played."""
+    """How many matches are in flight: as is said now, else as the run keeps it; at least one, or
+    nothing is played."""
     most = prepared.config.concurrency if concurrency is None else concurrency
     most = CONCURRENCY if most is None else most
     if most < 1:
@@ -108,7 +131,8 @@ async def play(
     tally: Tally | None = None,
     brake: Brake | None = None,
 ) -> Ending:
-    """Ask the plan for matches, play them, ask again, until it is done or something stops the run."""
+    """Ask the plan for matches, play them, ask again, until it is done or something stops the
+    run."""
     places: list[Placed] = []
     beating: asyncio.Task[None] | None = None
     hooks: list[Any] = []
@@ -117,11 +141,14 @@ async def play(
         tally.place = str(path)
     try:
         with Archive(path) as archive:
-            playing = Playing(prepared, journal, tally or Tally(), brake or Brake(), archive, sandbox)
+            playing = Playing(
+                prepared, journal, tally or Tally(), brake or Brake(), archive, sandbox
+            )
         places, beating = list(playing.places.values()), asyncio.create_task(playing.beat())
         hooks = [(AGAIN, AGAIN.set(playing.brake.gate)), (NOTICE, NOTICE.set(playing.tally.hear))]
         state, status, reason = await playing.season(1 if prepared.attended else concurrency)
-        with suppress(StoreError):  # a store that cannot be written is the reason itself, and stands in it
+        # a store that cannot be written is the reason itself, and stands in it
+        with suppress(StoreError):
             await playing.ledger.settle(playing.places)
             await playing.ledger.keep_prices(path, prepared)
             await journal.end(state, status, reason)
@@ -139,7 +166,15 @@ async def play(
         await asyncio.gather(*(placed.close() for placed in places), return_exceptions=True)
         await journal.close()
     flag = playing.brake.flag or ("--max-blocks" if status == "budget" else "")
-    return Ending(path, state, status, reason, flag, least(flag, reason, playing.budget), remedy(playing.lasting, playing.faults))
+    return Ending(
+        path,
+        state,
+        status,
+        reason,
+        flag,
+        least(flag, reason, playing.budget),
+        remedy(playing.lasting, playing.faults),
+    )
 
 
 class Playing:
@@ -162,7 +197,9 @@ class Playing:
         self.places: dict[str, Placed] = {}
         for alias, who, limits in prepared.participants():
             self.places[alias] = Placed(alias, who, limits, tally, brake, self.budget)
-            if self.budget is not None and (notice := self.budget.seat(alias, who, prepared.config.models[alias])):
+            if self.budget is not None and (
+                notice := self.budget.seat(alias, who, prepared.config.models[alias])
+            ):
                 tally.notices.append(notice)
         self.names = frozenset(names_of(prepared.config))
         self.execute = None if sandbox is None else awaited(sandbox, tally)
@@ -172,11 +209,20 @@ class Playing:
         tally.done = len(finished)
         tally.notices += [*prepared.cautions, *filter(None, [journal.notice])]
         if sandbox is not None and prepared.config.sandbox == "none":
-            tally.hear("code that models write runs on this machine WITHOUT isolation, as you asked")
+            tally.hear(
+                "code that models write runs on this machine WITHOUT isolation, as you asked"
+            )
 
-    async def season(self, concurrency: int) -> tuple[Literal["done", "stopped", "failed"], str | None, str]:
+    async def season(
+        self, concurrency: int
+    ) -> tuple[Literal["done", "stopped", "failed"], str | None, str]:
         specs: dict[int, MatchSpec] = {}
-        crew = Crew(concurrency, self.turn, lambda alias: self.places[alias].resting > 0, spare=not self.prepared.attended)
+        crew = Crew(
+            concurrency,
+            self.turn,
+            lambda alias: self.places[alias].resting > 0,
+            spare=not self.prepared.attended,
+        )
         while True:
             try:
                 batch = self.prepared.plan.next(gathered(specs, self.scores))
@@ -184,7 +230,11 @@ class Playing:
                 return "failed", None, str(fault)
             self.tally.outlook = self.prepared.plan.outlook
             if isinstance(batch, Done):
-                return ("stopped" if batch.status == "budget" else "done"), batch.status, batch.reason
+                return (
+                    ("stopped" if batch.status == "budget" else "done"),
+                    batch.status,
+                    batch.reason,
+                )
             specs |= {spec.number: spec for spec in batch}
             if specs.keys() <= self.scores.keys():
                 continue  # all of it was played before this process began
@@ -195,10 +245,20 @@ class Playing:
             except StoreError as fault:
                 self.stop(fault)
             if self.fatal is not None:
-                lost = isinstance(self.fatal, StoreError | SandboxError) and not isinstance(self.fatal, ReplayError)
-                return ("stopped" if lost else "failed"), ("interrupted" if lost else None), str(self.fatal)
+                lost = isinstance(self.fatal, StoreError | SandboxError) and not isinstance(
+                    self.fatal, ReplayError
+                )
+                return (
+                    ("stopped" if lost else "failed"),
+                    ("interrupted" if lost else None),
+                    str(self.fatal),
+                )
             if self.brake.reason:
-                failed = self.budget.failures if self.budget is not None and self.brake.status == "budget" else ""
+                failed = (
+                    self.budget.failures
+                    if self.budget is not None and self.brake.status == "budget"
+                    else ""
+                )
                 return "stopped", self.brake.status, self.brake.reason + failed
             if self.faults:
                 return "stopped", "interrupted", reasons(self.faults)
@@ -221,7 +281,8 @@ class Playing:
                 outcome = await self.played(spec)
                 await self.journal.finish(spec.number, outcome)
             except ParticipantError as fault:
-                if lasts(fault) and str(fault) not in self.faults:  # who failed thrice is refused, too
+                # who failed thrice is refused, too
+                if lasts(fault) and str(fault) not in self.faults:
                     self.lasting.add(str(fault))
                 self.faults[str(fault)] += 1
                 self.tally.failed += 1
@@ -239,7 +300,10 @@ class Playing:
         prepared, config = self.prepared, self.prepared.config
         match = Match(
             prepared.task,
-            {seat: self.places[alias] if config.asks(seat.role) else Pinned() for seat, alias in spec.seats.items()},
+            {
+                seat: self.places[alias] if config.asks(seat.role) else Pinned()
+                for seat, alias in spec.seats.items()
+            },
             seed=spec.seed,
             number=spec.number,
             item=prepared.items[spec.item] if spec.item is not None else None,
@@ -260,7 +324,10 @@ class Playing:
         """End the run for a fault that no further match would mend."""
         if not isinstance(fault, ParleyError):
             where = traceback.extract_tb(fault.__traceback__)[-1]
-            fault = ParleyError(f"unexpected {type(fault).__name__}: {fault} ({Path(where.filename).name}, line {where.lineno})")
+            fault = ParleyError(
+                f"unexpected {type(fault).__name__}: {fault} ({Path(where.filename).name}, "
+                f"line {where.lineno})"
+            )
         self.fatal = self.fatal or fault
         self.brake.pull(str(fault))
 
@@ -279,8 +346,10 @@ PLACE = "the sandbox"  # as whoever waits for it is told
 
 @asynccontextmanager
 async def proven(prepared: Prepared) -> AsyncIterator[Sandbox | None]:
-    """The sandbox of a task that runs code, found to hold before anything is written or paid; closed whatever happens."""
-    if not prepared.task.runs_code or prepared.source:  # what is judged again has its verdicts on record
+    """The sandbox of a task that runs code, found to hold before anything is written or paid;
+    closed whatever happens."""
+    # what is judged again has its verdicts on record
+    if not prepared.task.runs_code or prepared.source:
         yield None
         return
     from parley.sandbox.executor import Sandbox

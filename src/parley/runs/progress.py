@@ -27,7 +27,8 @@ class Tally:
     outlook: str = ""  # how far the plan has come, where more than counting is to be said
     began: float = field(default_factory=time.monotonic)
     notices: list[str] = field(default_factory=list)
-    waiting: dict[str, dict[int, float]] = field(default_factory=dict)  # by alias: since when calls are under way
+    # by alias: since when calls are under way
+    waiting: dict[str, dict[int, float]] = field(default_factory=dict)
     _heard: set[str] = field(default_factory=set)
 
     def hear(self, text: str) -> None:

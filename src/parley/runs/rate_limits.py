@@ -14,8 +14,8 @@ MINUTE = 60.0
 
 
 class Bucket:
-    """Fills at an even rate and holds what a second brings, at least one: so much may leave at once, and in no minute more
-    than the rate and that."""
+    """Fills at an even rate and holds what a second brings, at least one: so much may leave at
+    once, and in no minute more than the rate and that."""
 
     def __init__(self, a_minute: float) -> None:
         self.rate = a_minute / MINUTE
@@ -23,14 +23,16 @@ class Bucket:
         self.level, self._at = self.most, time.monotonic()
 
     def lacks(self, amount: float) -> float:
-        """In how many seconds an amount may be taken. One that it never holds is taken when it is full, and made up for after."""
+        """In how many seconds an amount may be taken. One that it never holds is taken when it is
+        full, and made up for after."""
         now = time.monotonic()
         self.level = min(self.most, self.level + (now - self._at) * self.rate)
         self._at = now
         return max(0.0, (min(amount, self.most) - self.level) / self.rate)
 
     def take(self, amount: float) -> None:
-        """Take an amount, and of one alone no more than a minute brings: an endpoint that counts wrong stops nobody for ever."""
+        """Take an amount, and of one alone no more than a minute brings: an endpoint that counts
+        wrong stops nobody for ever."""
         self.level -= min(amount, self.rate * MINUTE)
 
 
@@ -42,15 +44,24 @@ class Pace:
         self._requests = Bucket(limits.rpm) if limits.rpm else None
         self._tokens = Bucket(limits.tpm) if limits.tpm else None
         self._reply = 0.0  # tokens of a reply, as far as they are known
-        self._line = asyncio.Lock()  # its first one waits for time to pass, the others for the first one
+        # its first one waits for time to pass, the others for the first one
+        self._line = asyncio.Lock()
 
     def supposed(self, view: View) -> float:
         """The tokens that a request will take, as far as that can be known before."""
-        return sum(len(text_of(turn.content)) for turn in view.turns) / 4 + self._reply if self._tokens else 0.0
+        return (
+            sum(len(text_of(turn.content)) for turn in view.turns) / 4 + self._reply
+            if self._tokens
+            else 0.0
+        )
 
     async def turn(self, tokens: float) -> None:
         """Wait until one more request of so many tokens may leave; first come, first served."""
-        wanted = [(bucket, amount) for bucket, amount in ((self._requests, 1.0), (self._tokens, tokens)) if bucket]
+        wanted = [
+            (bucket, amount)
+            for bucket, amount in ((self._requests, 1.0), (self._tokens, tokens))
+            if bucket
+        ]
         if not wanted:
             return
         async with self._line:

@@ -1,8 +1,9 @@
 """`parley rejudge`: recorded matches scored again by other judges; no contestant is called.
 
-What is judged again is a run of its own, in a file of its own, with the replies of the run that was played: it can be stopped and
-resumed, shown, audited and judged again like any other, and says what it has cost by itself. Contestants never see a word of
-their judges, so that all they were shown must be, word by word, what the record says; where it is not, nothing is judged.
+What is judged again is a run of its own, in a file of its own, with the replies of the run that was
+played: it can be stopped and resumed, shown, audited and judged again like any other, and says what
+it has cost by itself. Contestants never see a word of their judges, so that all they were shown
+must be, word by word, what the record says; where it is not, nothing is judged.
 """
 
 from __future__ import annotations
@@ -29,13 +30,22 @@ ENDED = ("done", "aborted")
 
 
 def asked_of(path: Path) -> Experiment:
-    """What may be asked for: judges, their options and prompts; all else is as the run was played."""
+    """What may be asked for: judges, their options and prompts; all else is as the run was
+    played."""
     with Archive(path) as archive:
-        return Experiment(archive.config.task, models={alias: dict(model) for alias, model in archive.config.models.items()})
+        return Experiment(
+            archive.config.task,
+            models={alias: dict(model) for alias, model in archive.config.models.items()},
+        )
 
 
 def rejudging(
-    path: Path, experiment: Experiment, *, seed: int | None = None, task: Task | None = None, keyless: bool = False
+    path: Path,
+    experiment: Experiment,
+    *,
+    seed: int | None = None,
+    task: Task | None = None,
+    keyless: bool = False,
 ) -> Prepared:
     """The matches of a run, ready to be judged by the instruments of an experiment."""
     with Archive(path) as archive:
@@ -54,12 +64,16 @@ def rejudging(
             keyless=keyless,
             recorded=Recorded(path, plan, works_in(archive)),
         )
-        return replace(prepared, cautions=[*cautions(archive, prepared, len(matches)), *prepared.cautions])
+        return replace(
+            prepared, cautions=[*cautions(archive, prepared, len(matches)), *prepared.cautions]
+        )
 
 
 def contestants(spec: MatchSpec, task: Task) -> dict[Seat, str]:
     """Who was judged."""
-    return {seat: alias for seat, alias in spec.seats.items() if not task.roles[seat.role].instrument}
+    return {
+        seat: alias for seat, alias in spec.seats.items() if not task.roles[seat.role].instrument
+    }
 
 
 def judged_by(archive: Archive, experiment: Experiment, task: Task, seed: int | None) -> Config:
@@ -67,19 +81,31 @@ def judged_by(archive: Archive, experiment: Experiment, task: Task, seed: int | 
     config, panels = archive.config, experiment.instruments
     if not panels:
         roles = [name for name, role in task.roles.items() if role.instrument]
-        wanted = f"name who judges: --role {roles[0]}=[ALIAS=]PROVIDER/NAME" if roles else "it has nobody who judges"
+        wanted = (
+            f"name who judges: --role {roles[0]}=[ALIAS=]PROVIDER/NAME"
+            if roles
+            else "it has nobody who judges"
+        )
         raise UsageError(f"{archive.id} is a run of {task.name}: {wanted}")
     if heard := [role for role in panels if role in task.roles and task.roles[role].heard]:
-        raise UsageError(f"contestants of {task.name} hear the {heard[0]}: to replace it is to play anew, not to judge again")
+        raise UsageError(
+            f"contestants of {task.name} hear the {heard[0]}: to replace it is to play anew, "
+            f"not to judge again"
+        )
     instruments = {**config.instruments, **{role: list(panel) for role, panel in panels.items()}}
-    kept = {*config.players, *(alias for role, panel in instruments.items() if role not in panels for alias in panel)}
+    kept = {
+        *config.players,
+        *(alias for role, panel in instruments.items() if role not in panels for alias in panel),
+    }
     for alias in kept:
         if experiment.models[alias] != config.models[alias]:
             raise UsageError(
-                f"{alias!r} is another model in {archive.id}, and sits there: give who judges another alias, "
-                f"--role {next(iter(panels))}=ALIAS=PROVIDER/NAME"
+                f"{alias!r} is another model in {archive.id}, and sits there: "
+                f"give who judges another alias, --role {next(iter(panels))}=ALIAS=PROVIDER/NAME"
             )
-    seated = dict.fromkeys([*config.players, *(alias for panel in instruments.values() for alias in panel)])
+    seated = dict.fromkeys(
+        [*config.players, *(alias for panel in instruments.values() for alias in panel)]
+    )
     return replace(
         config,
         models={alias: experiment.models[alias] for alias in seated},
@@ -94,7 +120,10 @@ def judged_by(archive: Archive, experiment: Experiment, task: Task, seed: int | 
         rejudged=Rejudged(
             archive.id,
             list(panels),
-            {role: [config.models[alias]["model"] for alias in config.instruments.get(role, [])] for role in panels},
+            {
+                role: [config.models[alias]["model"] for alias in config.instruments.get(role, [])]
+                for role in panels
+            },
             sorted(set(names_of(config))),
             seed,
             archive.id if config.rejudged is None else config.rejudged.root or config.rejudged.run,
@@ -104,13 +133,24 @@ def judged_by(archive: Archive, experiment: Experiment, task: Task, seed: int | 
 
 def cautions(archive: Archive, prepared: Prepared, matches: int) -> list[str]:
     """What the person should know before judges are asked."""
-    found = [f"{plural(matches, 'match', 'matches')} of {archive.id} judged again: no contestant is called"]
+    found = [
+        f"{plural(matches, 'match', 'matches')} of {archive.id} judged again: "
+        f"no contestant is called"
+    ]
     if left := sum(archive.counts().values()) - matches:
-        found.append(f"{plural(left, 'match', 'matches')} of it had not ended, and cannot be judged")
+        found.append(
+            f"{plural(left, 'match', 'matches')} of it had not ended, and cannot be judged"
+        )
     if archive.config.stop is not None:
-        found.append("it stopped by what it saw then: intervals here are those of a run of fixed length, and may be too narrow")
+        found.append(
+            "it stopped by what it saw then: intervals here are those of a run of fixed length, "
+            "and may be too narrow"
+        )
     now = prepared.identity["prompts"]
-    then = {**archive.identity["prompts"], **{address: now[address] for address in prepared.config.prompts}}
+    then = {
+        **archive.identity["prompts"],
+        **{address: now[address] for address in prepared.config.prompts},
+    }
     try:
         refuse_changes({**archive.identity, "prompts": then}, prepared.identity, archive.id)
     except ReplayError as changed:

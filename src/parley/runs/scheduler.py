@@ -1,4 +1,5 @@
-"""Who plays the matches of a plan: so many at a time, and others instead of those that only wait for an endpoint that is down."""
+"""Who plays the matches of a plan: so many at a time, and others instead of those that only wait
+for an endpoint that is down."""
 
 from __future__ import annotations
 
@@ -25,12 +26,17 @@ class Stay:
 class Crew:
     """Plays matches, `size` of them at a time, as long as `play` says that more may begin.
 
-    A match that waits for an endpoint that is down leaves its place to another. Those that would only wait as well are left for
-    later, as long as there are others. When an endpoint is back, there may be more matches at a time, until some are over.
+    A match that waits for an endpoint that is down leaves its place to another. Those that would
+    only wait as well are left for later, as long as there are others. When an endpoint is back,
+    there may be more matches at a time, until some are over.
     """
 
     def __init__(
-        self, size: int, play: Callable[[MatchSpec], Awaitable[bool]], rests: Callable[[str], bool], spare: bool = True
+        self,
+        size: int,
+        play: Callable[[MatchSpec], Awaitable[bool]],
+        rests: Callable[[str], bool],
+        spare: bool = True,
     ) -> None:
         self._size, self._play, self._rests, self._spare = size, play, rests, spare
         self._waiting: deque[MatchSpec] = deque()
@@ -80,13 +86,15 @@ class Crew:
             self._engage()
 
     def _next(self) -> MatchSpec | None:
-        """The match to be played next; None where there is none, or enough are played without it."""
+        """The match to be played next; None where there is none, or enough are played without
+        it."""
         if self._playing - self._resting * self._spare >= self._size:
             return None
         if not self._resting:
             self._look_again()
             return self._waiting.popleft() if self._waiting else None
-        for _ in range(2):  # the others, and those that were left for later: an endpoint of theirs may be back
+        # the others, and those that were left for later: an endpoint of theirs may be back
+        for _ in range(2):
             while self._waiting:
                 spec = self._waiting.popleft()
                 if not any(self._rests(alias) for alias in spec.seats.values()):

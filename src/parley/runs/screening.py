@@ -1,6 +1,8 @@
-"""Items that instruments are sure of (KIEval §3.2): before a run they are put to interactor and evaluator, in a run of its own.
+"""Items that instruments are sure of (KIEval §3.2): before a run they are put to interactor and
+evaluator, in a run of its own.
 
-What was found is kept and used again: by the same models, on the same dataset, with the same settings.
+What was found is kept and used again: by the same models, on the same dataset, with the same
+settings.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ from parley.store.sqlite.reader import Archive
 from parley.tables import how_many
 
 
-async def start(prepared: Prepared, folder: Path, *, concurrency: int | None = None, **watching: Any) -> Ending:
+async def start(
+    prepared: Prepared, folder: Path, *, concurrency: int | None = None, **watching: Any
+) -> Ending:
     """Play a new run; where its task wants that, on items that its instruments are sure of."""
     if prepared.task.vetting() is None or prepared.config.verified:
         return await runs.start(prepared, folder, concurrency=concurrency, **watching)
@@ -40,16 +44,22 @@ async def start(prepared: Prepared, folder: Path, *, concurrency: int | None = N
     else:
         with Archive(path) as archive:
             spent, before = taken_by(archive), archive.config
-        ending = await runs.go_on(looking(prepared, before, spent), path, concurrency=concurrency, **watching)
+        ending = await runs.go_on(
+            looking(prepared, before, spent), path, concurrency=concurrency, **watching
+        )
     if ending.state != "done":
         return replace(ending, looking=True)
-    return await runs.start(limited(prepared, ending.path, spent), folder, concurrency=concurrency, **watching)
+    return await runs.start(
+        limited(prepared, ending.path, spent), folder, concurrency=concurrency, **watching
+    )
 
 
 def taken_by(archive: Archive) -> tuple[int, float]:
     """The calls and the money that a run has taken so far."""
     calls, usd = archive.left()
-    return calls, max(usd or 0.0, total(costs(archive, prices_of(archive, PriceList().find))).at_least or 0.0)
+    return calls, max(
+        usd or 0.0, total(costs(archive, prices_of(archive, PriceList().find))).at_least or 0.0
+    )
 
 
 def foreseen(prepared: Prepared) -> Forecast:
@@ -59,21 +69,29 @@ def foreseen(prepared: Prepared) -> Forecast:
         asking = forecast(looking(prepared, keyless=True))
         found.rows += asking.rows
         found.notes.append(
-            f"before that the items are put to {' and '.join(row['alias'] for row in asking.rows)}, as {asking.rows[0]['role']}: "
+            f"before that the items are put to "
+            f"{' and '.join(row['alias'] for row in asking.rows)}, as {asking.rows[0]['role']}: "
             "as many as are wanted, and more for every one that is not answered right"
         )
     return found
 
 
 def looking(
-    prepared: Prepared, before: Config | None = None, spent: tuple[int, float] = (0, 0.0), keyless: bool = False
+    prepared: Prepared,
+    before: Config | None = None,
+    spent: tuple[int, float] = (0, 0.0),
+    keyless: bool = False,
 ) -> Prepared:
-    """The run that looks for items; bounds are on what it takes from now on, besides what it had `spent` before."""
+    """The run that looks for items; bounds are on what it takes from now on, besides what it had
+    `spent` before."""
     vetting, config = prepared.task.vetting(), prepared.config
     assert vetting is not None
     models: dict[str, dict[str, Any]] = {}
-    for alias in dict.fromkeys(alias for role in vetting.roles for alias in config.instruments.get(role, [])):
-        if alias in prepared.functions or config.models[alias] not in models.values():  # one model in two roles is asked once
+    for alias in dict.fromkeys(
+        alias for role in vetting.roles for alias in config.instruments.get(role, [])
+    ):
+        # one model in two roles is asked once
+        if alias in prepared.functions or config.models[alias] not in models.values():
             models[alias] = asked_as(config.models[alias], vetting.samples)
     wanted = config.items or len(prepared.pool)
     found = Config(
@@ -92,15 +110,24 @@ def looking(
         name=f"items for {config.name}" if config.name else "",
         verify=Verify(wanted, vetting.metric, vetting.theta),
     )
-    if before is not None:  # its own models, under its own limits; as many items as it has looked for, or more
+    # its own models, under its own limits; as many items as it has looked for, or more
+    if before is not None:
         assert before.verify is not None
         most = max(wanted, before.verify.wanted)
-        found = replace(found, models=before.models, contestants=before.contestants, verify=replace(before.verify, wanted=most))
-    return prepare(found, items=list(prepared.pool.values()), functions=prepared.functions, keyless=keyless)
+        found = replace(
+            found,
+            models=before.models,
+            contestants=before.contestants,
+            verify=replace(before.verify, wanted=most),
+        )
+    return prepare(
+        found, items=list(prepared.pool.values()), functions=prepared.functions, keyless=keyless
+    )
 
 
 def asked_as(model: Mapping[str, Any], samples: int) -> dict[str, Any]:
-    """A model as it is asked for answers: bots without what they are in the interview; several answers need some chance."""
+    """A model as it is asked for answers: bots without what they are in the interview; several
+    answers need some chance."""
     if str(model["model"]).startswith("bot/"):
         return {"model": model["model"]}
     if samples > 1 and str(model.get("temperature")) in ("0", "0.0"):
@@ -109,14 +136,18 @@ def asked_as(model: Mapping[str, Any], samples: int) -> dict[str, Any]:
 
 
 def found_before(asking: Prepared, folder: Path) -> Path | None:
-    """A run that has looked for the same items in the same way, or has begun to; what a function answers nobody knows before."""
+    """A run that has looked for the same items in the same way, or has begun to; what a function
+    answers nobody knows before."""
     if asking.config.models.keys() & asking.functions.keys():
         return None
     wanted = alike(asking.config, asking.identity)
     for path in files(folder):
         try:
             with Archive(path) as archive:
-                if archive.config.verify is not None and alike(archive.config, archive.identity) == wanted:
+                if (
+                    archive.config.verify is not None
+                    and alike(archive.config, archive.identity) == wanted
+                ):
                     return path
         except StoreError:
             continue
@@ -124,10 +155,16 @@ def found_before(asking: Prepared, folder: Path) -> Path | None:
 
 
 def alike(config: Config, identity: dict[str, Any]) -> bytes:
-    """All that decides how models answer; how many items are wanted, and how sure, is seen from the answers."""
-    asked = {name: value for name, value in asdict(config).items() if name not in (*FREE, "verify", "models", "contestants")}
+    """All that decides how models answer; how many items are wanted, and how sure, is seen from the
+    answers."""
+    asked = {
+        name: value
+        for name, value in asdict(config).items()
+        if name not in (*FREE, "verify", "models", "contestants")
+    }
     models = [
-        {name: value for name, value in model.items() if name not in (*LIMITS, "max_tokens")} for model in config.models.values()
+        {name: value for name, value in model.items() if name not in (*LIMITS, "max_tokens")}
+        for model in config.models.values()
     ]
     metric = config.verify.metric if config.verify else ""
     rests = [identity.get(name) for name in ("version", "rule", "prompts", "items")]
@@ -139,21 +176,42 @@ def limited(prepared: Prepared, path: Path, before: tuple[int, float]) -> Prepar
     vetting, config = prepared.task.vetting(), prepared.config
     assert vetting is not None
     with Archive(path) as archive:
-        matches, run, asked = [spec_of(match) for match in archive.matches()], archive.id, archive.config.contestants
+        matches, run, asked = (
+            [spec_of(match) for match in archive.matches()],
+            archive.id,
+            archive.config.contestants,
+        )
         blocks = gathered({spec.number: spec for spec in matches}, archive.finished())
         calls, usd = taken_by(archive)
     specs = {block.name: [spec for spec in matches if spec.block == block.name] for block in blocks}
-    sure = [block.name for block in blocks if is_sure(block, specs[block.name], vetting.metric, vetting.theta)]
+    sure = [
+        block.name
+        for block in blocks
+        if is_sure(block, specs[block.name], vetting.metric, vetting.theta)
+    ]
     wanted, names = config.items or len(prepared.pool), " and ".join(asked)
     if not sure:
-        raise UsageError(f"{names} answered none of {len(blocks)} questions right ({run}): there is nothing to interview about")
+        raise UsageError(
+            f"{names} answered none of {len(blocks)} questions right ({run}): there is nothing "
+            f"to interview about"
+        )
     items = [prepared.pool[name] for name in sure[:wanted]]
     left: dict[str, Any] = {
-        "max_calls": None if config.max_calls is None else max(0, config.max_calls - (calls - before[0])),
-        "budget_usd": None if config.budget_usd is None else max(0.0, config.budget_usd - (usd - before[1])),
+        "max_calls": None
+        if config.max_calls is None
+        else max(0, config.max_calls - (calls - before[0])),
+        "budget_usd": None
+        if config.budget_usd is None
+        else max(0.0, config.budget_usd - (usd - before[1])),
     }
     own = replace(config, items=len(items), verified=run, **left)
     again = prepare(own, task=prepared.task, items=items, functions=prepared.functions)
     few = f"; {wanted} were wanted" if len(items) < wanted else ""
-    told = f"{how_many(len(items))} that {names} answered right, of {len(blocks)} looked at ({run}){few}"
-    return replace(again, cautions=[told, *(each for each in again.cautions if not each.startswith("dataset "))])
+    told = (
+        f"{how_many(len(items))} that {names} answered right, "
+        f"of {len(blocks)} looked at ({run}){few}"
+    )
+    return replace(
+        again,
+        cautions=[told, *(each for each in again.cautions if not each.startswith("dataset "))],
+    )

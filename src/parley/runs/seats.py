@@ -1,4 +1,5 @@
-"""Participants at their places: counted, limited, and left alone once they cannot answer or nothing new may be asked."""
+"""Participants at their places: counted, limited, and left alone once they cannot answer or nothing
+new may be asked."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ class Errand(Meter):
 
     __slots__ = ("_call", "_match", "_open", "_placed", "_resting", "_role", "_tokens")
 
-    def __init__(self, placed: Placed, seat: Seat, tokens: float = 0.0, call: Call | None = None) -> None:
+    def __init__(
+        self, placed: Placed, seat: Seat, tokens: float = 0.0, call: Call | None = None
+    ) -> None:
         self._placed, self._role, self._tokens, self._call = placed, seat.role, tokens, call
         self._open = False  # a request has left, and nobody knows yet what became of it
         self._resting, self._match = False, WAITS.get()
@@ -68,17 +71,26 @@ class Errand(Meter):
 
 
 class Placed:
-    """A participant under its alias: so many calls at a time, and none once it has proved unable to answer."""
+    """A participant under its alias: so many calls at a time, and none once it has proved unable to
+    answer."""
 
     def __init__(
-        self, alias: str, participant: Participant, limits: Limits, tally: Tally, brake: Brake, budget: Budget | None = None
+        self,
+        alias: str,
+        participant: Participant,
+        limits: Limits,
+        tally: Tally,
+        brake: Brake,
+        budget: Budget | None = None,
     ) -> None:
         self.alias, self.participant, self.privy = alias, participant, participant.privy
         self._tally, self._brake, self._budget = tally, brake, budget
         self.pace, self.sent, self.resting = Pace(limits), 0, 0
-        self.lost: Counter[str] = Counter()  # requests that may have been paid without a reply, by role
+        # requests that may have been paid without a reply, by role
+        self.lost: Counter[str] = Counter()
         self._called = 0
-        # Who tells of every request is counted and kept to its pace there, others are when they are asked.
+        # Who tells of every request is counted and kept to its pace there, others are when they are
+        # asked.
         self._tells = getattr(participant, "tells", False)
         self.reply = self._bounded if limits.any or budget is not None else self._asked
         self._failures, self._down = 0, ""
@@ -92,7 +104,11 @@ class Placed:
             if not self._tells:
                 await self.pace.turn(tokens)
                 self._brake.gate()
-            asked = self._asked(view, Errand(self, view.seat, tokens)) if self._budget is None else self._paid(view, tokens)
+            asked = (
+                self._asked(view, Errand(self, view.seat, tokens))
+                if self._budget is None
+                else self._paid(view, tokens)
+            )
             reply = await asked
             self.pace.came(tokens, reply)
             return reply
@@ -136,7 +152,8 @@ class Placed:
         return reply
 
     def _failed(self, fault: ParticipantError) -> ParticipantError:
-        """The fault under the alias's name. What speaks against one request does not speak against the model."""
+        """The fault under the alias's name. What speaks against one request does not speak against
+        the model."""
         message = f"{self.alias}: {fault}"
         self._failures += not isinstance(fault, Rejected)
         if isinstance(fault, Refused) or self._failures >= FAILURES:

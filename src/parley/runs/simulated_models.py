@@ -1,4 +1,5 @@
-"""Worlds with known abilities: who plays there, how scores scatter, and what a block of matches brings."""
+"""Worlds with known abilities: who plays there, how scores scatter, and what a block of matches
+brings."""
 
 from __future__ import annotations
 
@@ -21,10 +22,11 @@ FINE = 200  # steps of the range, where scores are hardly rounded
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """Models with known abilities, and how much items, models on items and single matches scatter (standard deviations).
+    """Models with known abilities, and how much items, models on items and single matches scatter
+    (standard deviations).
 
-    Abilities are by role and model, or by role, model and partner. Scores are kept within their range, and rounded where
-    judges give whole marks.
+    Abilities are by role and model, or by role, model and partner. Scores are kept within their
+    range, and rounded where judges give whole marks.
     """
 
     abilities: Numbers
@@ -38,15 +40,22 @@ class World:
 
     def __post_init__(self) -> None:
         if not self.low < self.high:
-            raise UsageError(f"a range wants its lower end first, not {self.low:g} to {self.high:g}")
+            raise UsageError(
+                f"a range wants its lower end first, not {self.low:g} to {self.high:g}"
+            )
         if min(self.item, self.model_item, self.match) < 0:
             raise UsageError("noise is given as standard deviations: not below 0")
         if self.abilities.ndim not in (2, 3) or self.models < 2:
             raise UsageError("abilities are wanted for at least two models")
         if self.seats not in (1, 2) or self.roles > self.seats:
-            raise UsageError(f"matches with 1 or 2 contestants are simulated, in as many roles or fewer, not {self.seats}")
+            raise UsageError(
+                f"matches with 1 or 2 contestants are simulated, in as many roles or "
+                f"fewer, not {self.seats}"
+            )
         if self.seats == 1 and self.abilities.ndim == 3:
-            raise UsageError("who plays alone has no partner: abilities by role and model are wanted")
+            raise UsageError(
+                "who plays alone has no partner: abilities by role and model are wanted"
+            )
 
     @property
     def roles(self) -> int:
@@ -74,20 +83,29 @@ class World:
 
     @cached_property
     def truth(self) -> Numbers:
-        """By role and model, the mean score over all partners, items and matches, bounds and rounding included."""
+        """By role and model, the mean score over all partners, items and matches, bounds and
+        rounding included."""
         if self.abilities.ndim == 2:
             return moments(self.abilities, self.low, self.high, self.step, self.spread)[0]
-        return self._over_others(moments(self.abilities, self.low, self.high, self.step, self.spread)[0])
+        return self._over_others(
+            moments(self.abilities, self.low, self.high, self.step, self.spread)[0]
+        )
 
     def _over_others(self, scores: Numbers) -> Numbers:
         """Means over all partners but oneself."""
-        return np.asarray((scores * ~np.eye(self.models, dtype=bool)).sum(axis=-1) / (self.models - 1))
+        return np.asarray(
+            (scores * ~np.eye(self.models, dtype=bool)).sum(axis=-1) / (self.models - 1)
+        )
 
     def blocks(self, design: Design, runs: int, rng: np.random.Generator) -> tuple[Numbers, Counts]:
-        """One item for each of so many runs: mean scores by run, role and model, and in cycles who comes after whom."""
+        """One item for each of so many runs: mean scores by run, role and model, and in cycles who
+        comes after whom."""
         shape, everybody = (runs, self.roles, self.models), np.arange(self.models)
-        base = self.item * rng.standard_normal((runs, 1, 1)) + self.model_item * rng.standard_normal(shape)
-        times = self.seats // self.roles  # how often a model sits in a role with one partner, or alone
+        base = self.item * rng.standard_normal(
+            (runs, 1, 1)
+        ) + self.model_item * rng.standard_normal(shape)
+        # how often a model sits in a role with one partner, or alone
+        times = self.seats // self.roles
         if self.seats == 1:
             scores = self.abilities + base + self.match * rng.standard_normal(shape)
             return shown(scores, self.low, self.high, self.step), everybody
@@ -99,7 +117,8 @@ class World:
         after, before = np.empty_like(circle), np.empty_like(circle)
         np.put_along_axis(after, circle, np.roll(circle, -1, axis=1), axis=1)
         np.put_along_axis(before, circle, np.roll(circle, 1, axis=1), axis=1)
-        seat = np.arange(2) % self.roles  # in the first seat one meets who comes after, in the second who comes before
+        # in the first seat one meets who comes after, in the second who comes before
+        seat = np.arange(2) % self.roles
         ability = self.against[seat[:, None], everybody, np.stack([after, before], axis=1)]
         noise = self.match * rng.standard_normal((runs, 2, self.models))
         scores = shown(ability + base[:, seat] + noise, self.low, self.high, self.step)
@@ -111,7 +130,9 @@ class World:
             return np.asarray(wanted[:, 0].sum(axis=1))
         if design == "round_robin":
             return np.full(len(wanted), self.models * (self.models - 1))
-        return np.asarray((wanted[:, 0] | np.take_along_axis(wanted[:, -1], after, axis=1)).sum(axis=1))
+        return np.asarray(
+            (wanted[:, 0] | np.take_along_axis(wanted[:, -1], after, axis=1)).sum(axis=1)
+        )
 
 
 def shown(scores: Numbers, low: float, high: float, step: float | None) -> Numbers:
@@ -120,25 +141,42 @@ def shown(scores: Numbers, low: float, high: float, step: float | None) -> Numbe
     return np.asarray(np.clip(rounded, low, high))
 
 
-def moments(abilities: Numbers, low: float, high: float, step: float | None, spread: float) -> tuple[Numbers, Numbers]:
-    """Mean and variance of the scores that are shown where so much noise comes upon these abilities."""
+def moments(
+    abilities: Numbers, low: float, high: float, step: float | None, spread: float
+) -> tuple[Numbers, Numbers]:
+    """Mean and variance of the scores that are shown where so much noise comes upon these
+    abilities."""
     if spread == 0:
         return shown(abilities, low, high, step), np.zeros(abilities.shape)
     step = max(step or 0.0, (high - low) / FINE)
     inner = np.arange(math.floor(low / step) + 1, math.ceil(high / step)) * step
-    levels, reached = np.append(inner, high), np.append(inner, math.ceil(high / step) * step) - step / 2
-    above = 0.5 - 0.5 * np.vectorize(math.erf)((reached - abilities[..., None]) / (spread * math.sqrt(2)))
+    levels, reached = (
+        np.append(inner, high),
+        np.append(inner, math.ceil(high / step) * step) - step / 2,
+    )
+    above = 0.5 - 0.5 * np.vectorize(math.erf)(
+        (reached - abilities[..., None]) / (spread * math.sqrt(2))
+    )
     mean = low + above @ np.diff(levels, prepend=low)
     squares = low**2 + above @ np.diff(levels**2, prepend=low**2)
     return np.asarray(mean), np.asarray(np.maximum(squares - mean**2, 0))
 
 
 def alike(
-    means: Numbers, low: float, high: float, item: float, model_item: float, match: float, step: float | None, seats: int
+    means: Numbers,
+    low: float,
+    high: float,
+    item: float,
+    model_item: float,
+    match: float,
+    step: float | None,
+    seats: int,
 ) -> World:
-    """A world whose scores come out like those of a run: with these means by role and model, and as much spread.
+    """A world whose scores come out like those of a run: with these means by role and model, and as
+    much spread.
 
-    Rounding and bounds change both, so the noise before them is found by trying, and the abilities with it.
+    Rounding and bounds change both, so the noise before them is found by trying, and the abilities
+    with it.
     """
     spread, scale, factor = math.hypot(item, model_item, match), 1.0, 1.0
     if spread == 0:
@@ -152,4 +190,13 @@ def alike(
         if not found or abs(spread / found - 1) < 0.01:
             break
         factor = spread / found
-    return World(np.asarray(abilities), low, high, item * scale, model_item * scale, match * scale, step, seats)
+    return World(
+        np.asarray(abilities),
+        low,
+        high,
+        item * scale,
+        model_item * scale,
+        match * scale,
+        step,
+        seats,
+    )

@@ -1,4 +1,5 @@
-"""What a plan would need, before anything is paid: worlds with known abilities, played by the plans' own rules."""
+"""What a plan would need, before anything is paid: worlds with known abilities, played by the
+plans' own rules."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ CELLS = 400  # results that move on together
 
 
 class Trial(NamedTuple):
-    """One simulated run: what it took, whether it came to an end, and whether what it says is wrong."""
+    """One simulated run: what it took, whether it came to an end, and whether what it says is
+    wrong."""
 
     matches: int
     blocks: int
@@ -29,9 +31,12 @@ class Trial(NamedTuple):
 
 
 class Course(ABC):
-    """Simulated runs of one plan that move on together, block by block; each has batches of its own, as plans have them."""
+    """Simulated runs of one plan that move on together, block by block; each has batches of its
+    own, as plans have them."""
 
-    def __init__(self, world: World, design: Design, runs: int, most: int, rng: np.random.Generator) -> None:
+    def __init__(
+        self, world: World, design: Design, runs: int, most: int, rng: np.random.Generator
+    ) -> None:
         self.world, self.design, self.most, self._rng = world, design, most, rng
         self.live, self.block = np.arange(runs), 0
         self.matches = np.zeros(runs, dtype=np.int64)
@@ -41,14 +46,16 @@ class Course(ABC):
 
     @abstractmethod
     def take(self, scores: Numbers) -> None:
-        """One block of every run: scores between 0 and 1 by run, role and model, nan where none was wanted."""
+        """One block of every run: scores between 0 and 1 by run, role and model, nan where none was
+        wanted."""
 
     @abstractmethod
     def judge(self, runs: Counts) -> None:
         """End these runs, if they can end now."""
 
     def play(self, watch: Watch | None, before: int) -> list[Trial]:
-        """Block after block until every run has ended; `before` counts the runs that others have brought to an end."""
+        """Block after block until every run has ended; `before` counts the runs that others have
+        brought to an end."""
         while len(self.live):
             self.take(self._block())
             if len(due := self._due()):
@@ -80,14 +87,20 @@ class Course(ABC):
 
 
 class Ranking(Course):
-    """Until the ranking, or its top, is decided; with racing, only what can still change it is played."""
+    """Until the ranking, or its top, is decided; with racing, only what can still change it is
+    played."""
 
-    def __init__(self, *course: Any, racing: bool, epsilon: float, alpha: float, top: int | None) -> None:
+    def __init__(
+        self, *course: Any, racing: bool, epsilon: float, alpha: float, top: int | None
+    ) -> None:
         super().__init__(*course)
         self._racing, self._epsilon, self._top = racing, epsilon, top
         runs, roles, models = self.wanted.shape
-        # Every role of every run is a role here; with so many times α each of them has the level that it has in a run.
-        self._duels = Duels(runs * roles, models, np.full(runs * roles, epsilon / self.world.width), alpha * runs)
+        # Every role of every run is a role here; with so many times α each of them has the level
+        # that it has in a run.
+        self._duels = Duels(
+            runs * roles, models, np.full(runs * roles, epsilon / self.world.width), alpha * runs
+        )
         self._sum, self._n = np.zeros(self.wanted.shape), np.zeros(self.wanted.shape)
 
     def take(self, scores: Numbers) -> None:
@@ -99,7 +112,11 @@ class Ranking(Course):
     def judge(self, runs: Counts) -> None:
         models, means = self.world.models, self._sum / np.maximum(self._n, 1)
         top = self._top if self._top is not None and self._top < models else None
-        open_ = self._duels.undecided() if top is None else self._duels.undecided_top(top, means.reshape(-1, models))
+        open_ = (
+            self._duels.undecided()
+            if top is None
+            else self._duels.undecided_top(top, means.reshape(-1, models))
+        )
         undecided = open_.reshape(*self.wanted.shape, models)
         for run in runs.tolist():
             decided = self.block >= LEAST and not undecided[run].any()
@@ -115,9 +132,15 @@ class Ranking(Course):
             leading = np.argsort(-means, axis=1, kind="stable")[:, :top]
             least = np.take_along_axis(truth, leading, axis=1).min(axis=1)
             return bool((least < np.sort(truth, axis=1)[:, -top] - self._epsilon).any())
-        here, gap = slice(run * self.world.roles, (run + 1) * self.world.roles), truth[:, :, None] - truth[:, None, :]
+        here, gap = (
+            slice(run * self.world.roles, (run + 1) * self.world.roles),
+            truth[:, :, None] - truth[:, None, :],
+        )
         better, level = self._duels.better[here], self._duels.not_ahead[here]
-        return bool((better & (gap <= 0)).any() or (level & level.swapaxes(1, 2) & (np.abs(gap) >= self._epsilon)).any())
+        return bool(
+            (better & (gap <= 0)).any()
+            or (level & level.swapaxes(1, 2) & (np.abs(gap) >= self._epsilon)).any()
+        )
 
 
 class Precision(Course):
@@ -126,7 +149,9 @@ class Precision(Course):
     def __init__(self, *course: Any, epsilon: float, alpha: float) -> None:
         super().__init__(*course)
         self._epsilon = epsilon / self.world.width
-        self._sequences = Sequences(self.wanted.size, alpha / (self.world.roles * self.world.models))
+        self._sequences = Sequences(
+            self.wanted.size, alpha / (self.world.roles * self.world.models)
+        )
 
     def take(self, scores: Numbers) -> None:
         self._sequences.add(scores.ravel())
@@ -157,7 +182,9 @@ def ranked(
     """Runs that are played until their ranking, or its top, is decided."""
 
     def course(count: int) -> Course:
-        return Ranking(world, design, count, most, rng, racing=racing, epsilon=epsilon, alpha=alpha, top=top)
+        return Ranking(
+            world, design, count, most, rng, racing=racing, epsilon=epsilon, alpha=alpha, top=top
+        )
 
     return shared_out(course, runs, PAIRS // world.models**2, watch)
 
@@ -181,7 +208,9 @@ def stable(
     return shared_out(course, runs, CELLS // (world.roles * world.models), watch)
 
 
-def shared_out(course: Callable[[int], Course], runs: int, most: int, watch: Watch | None) -> list[Trial]:
+def shared_out(
+    course: Callable[[int], Course], runs: int, most: int, watch: Watch | None
+) -> list[Trial]:
     """All runs, only so many at a time."""
     found: list[Trial] = []
     while len(found) < runs:

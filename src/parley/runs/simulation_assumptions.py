@@ -13,7 +13,8 @@ from parley.statistics.variance_components import Components, Scores, components
 from parley.store.sqlite import folder as stores
 from parley.store.sqlite.reader import Archive
 
-USUAL = {(1.0, 10.0): (0.5, 0.4, 1.0), (0.0, 100.0): (8.0, 8.0, 18.0)}  # noise of judge scores, by their range
+# noise of judge scores, by their range
+USUAL = {(1.0, 10.0): (0.5, 0.4, 1.0), (0.0, 100.0): (8.0, 8.0, 18.0)}
 MOST = 200  # models: what is simulated grows with their square
 ROUGH = 10  # blocks; fewer say little about noise
 STEPS = (1.0, 0.5)  # what scores may be seen to be rounded to
@@ -31,7 +32,8 @@ class Assumed:
     seats: int = 2
     half_width: float | None = None
     run: str | None = None  # what was estimated comes from here
-    fitted: bool = False  # the means are those of scores as they were shown, not abilities before noise
+    # the means are those of scores as they were shown, not abilities before noise
+    fitted: bool = False
     remarks: tuple[str, ...] = ()
 
     @property
@@ -54,29 +56,38 @@ def numbers(text: str, what: str, form: str) -> list[float]:
     return found
 
 
-def with_scores(assumed: Assumed, bounds: str | None, step: float | None, noise: str | None) -> Assumed:
+def with_scores(
+    assumed: Assumed, bounds: str | None, step: float | None, noise: str | None
+) -> Assumed:
     """What scores look like: their range, their rounding, their noise."""
     if bounds is not None:
         ends = numbers(bounds, "--range", "1,10")
         if len(ends) != 2 or not 0 < ends[1] - ends[0] < math.inf:
-            raise UsageError(f"--range wants the lowest and the highest score, like 1,10, got {bounds!r}")
+            raise UsageError(
+                f"--range wants the lowest and the highest score, like 1,10, got {bounds!r}"
+            )
         assumed = replace(assumed, low=ends[0], high=ends[1])
     if step is not None:
         if not 0 <= step <= assumed.high - assumed.low:
-            raise UsageError(f"--step wants what scores are rounded to, at most their range, or 0 for nothing, got {step:g}")
+            raise UsageError(
+                f"--step wants what scores are rounded to, at most their range, or 0 for "
+                f"nothing, got {step:g}"
+            )
         assumed = replace(assumed, step=step or None)
     if noise is not None:
         parts = numbers(noise, "--noise", "0.5,0.4,1")
         if len(parts) != 3 or min(parts) < 0:
             raise UsageError(
-                f"--noise wants three standard deviations, none below 0: by item, by model × item, by match, got {noise!r}"
+                f"--noise wants three standard deviations, none below 0: by item, by model × "
+                f"item, by match, got {noise!r}"
             )
         return replace(assumed, noise=(parts[0], parts[1], parts[2]))
     if assumed.noise is None and assumed.run is None:
         usual = USUAL.get((assumed.low, assumed.high))
         if usual is None:
             raise UsageError(
-                f"how much scores from {assumed.low:g} to {assumed.high:g} scatter is not known here: "
+                f"how much scores from {assumed.low:g} to {assumed.high:g} scatter "
+                f"is not known here: "
                 "give --noise ITEM,MODEL_ITEM,MATCH (standard deviations)"
             )
         return replace(assumed, noise=usual)
@@ -84,31 +95,53 @@ def with_scores(assumed: Assumed, bounds: str | None, step: float | None, noise:
 
 
 def with_models(
-    assumed: Assumed, abilities: Sequence[str], models: int | None, best: float | None, worst: float | None
+    assumed: Assumed,
+    abilities: Sequence[str],
+    models: int | None,
+    best: float | None,
+    worst: float | None,
 ) -> Assumed:
     """Who plays: a list of abilities, evenly spread ones, or the models of the run."""
     if abilities:
         if models is not None or best is not None or worst is not None:
-            raise UsageError("--abilities names every model; --models, --best and --worst spread them evenly: use one of both")
+            raise UsageError(
+                "--abilities names every model; --models, --best and --worst spread them "
+                "evenly: use one of both"
+            )
         rows = [numbers(text, "--abilities", "9,8.8,8.5") for text in abilities]
         if len(rows) > 2 or len({len(row) for row in rows}) > 1:
-            raise UsageError("--abilities is given once, or twice for two roles, with a number for every model each time")
+            raise UsageError(
+                "--abilities is given once, or twice for two roles, "
+                "with a number for every model each time"
+            )
         return replace(assumed, means=rows, fitted=False)
     if models is None:
         if best is not None or worst is not None:
             raise UsageError("--best and --worst belong to --models N")
         return assumed
     if assumed.run is None and (best is None or worst is None):
-        raise UsageError(f"--models {models} wants --best X and --worst X, the abilities between which they are spread")
-    ends = [(max(row) if best is None else best, min(row) if worst is None else worst) for row in assumed.means or [[]]]
+        raise UsageError(
+            f"--models {models} wants --best X and --worst X, "
+            f"the abilities between which they are spread"
+        )
+    ends = [
+        (max(row) if best is None else best, min(row) if worst is None else worst)
+        for row in assumed.means or [[]]
+    ]
     for first, last in ends:
         if not math.inf > first >= last > -math.inf:
-            raise UsageError(f"--best and --worst want numbers, the higher one first, got {first:g} and {last:g}")
-    rows = [[first + (last - first) * at / (models - 1) for at in range(models)] for first, last in ends]
+            raise UsageError(
+                f"--best and --worst want numbers, the higher one first, got {first:g} and {last:g}"
+            )
+    rows = [
+        [first + (last - first) * at / (models - 1) for at in range(models)] for first, last in ends
+    ]
     return replace(assumed, means=rows, fitted=assumed.fitted and best is None and worst is None)
 
 
-def with_seats(assumed: Assumed, seats: int | None, roles: int | None, usual: int | None) -> Assumed:
+def with_seats(
+    assumed: Assumed, seats: int | None, roles: int | None, usual: int | None
+) -> Assumed:
     """How many sit in a match, and in how many roles; `usual` is what the run has."""
     seats = seats or (2 if roles == 2 else assumed.seats)
     rows = assumed.means
@@ -117,7 +150,8 @@ def with_seats(assumed: Assumed, seats: int | None, roles: int | None, usual: in
         raise UsageError(f"{wanted} roles need {wanted} seats: a match with {seats} has only one")
     if rows and len(rows) > wanted:
         raise UsageError(
-            f"abilities are known for {len(rows)} roles, but only {wanted} would be simulated: give --abilities once"
+            f"abilities are known for {len(rows)} roles, but only {wanted} would be simulated: "
+            f"give --abilities once"
         )
     return replace(assumed, seats=seats, means=rows * wanted if len(rows) == 1 else rows)
 
@@ -125,7 +159,10 @@ def with_seats(assumed: Assumed, seats: int | None, roles: int | None, usual: in
 def refuse(assumed: Assumed, alpha: float, top: int | None, usd: float | None) -> None:
     """Say what is missing or cannot be."""
     if not assumed.means:
-        raise UsageError("whom shall it be about? Give --abilities 9,8.8,8.5 or --models 10 --best 9 --worst 8.5, or name a run")
+        raise UsageError(
+            "whom shall it be about? Give --abilities 9,8.8,8.5 or --models 10 --best 9 --worst "
+            "8.5, or name a run"
+        )
     if assumed.models < 2:
         raise UsageError(f"plans are compared for at least two models, got {assumed.models}")
     if assumed.models > MOST:
@@ -134,14 +171,20 @@ def refuse(assumed: Assumed, alpha: float, top: int | None, usd: float | None) -
         raise UsageError("how precise shall it be? Give --half-width X, in the units of the scores")
     if not 0 < assumed.half_width < assumed.high - assumed.low:
         raise UsageError(
-            f"--half-width wants a number above 0 and below the range of the scores ({assumed.high - assumed.low:g}), "
-            f"got {assumed.half_width:g}"
+            f"--half-width wants a number above 0 and below the range of the scores "
+            f"({assumed.high - assumed.low:g}), got {assumed.half_width:g}"
         )
     for value in (value for row in assumed.means for value in row):
         if not assumed.low <= value <= assumed.high:
-            raise UsageError(f"an ability of {value:g} lies outside the range {assumed.low:g} to {assumed.high:g}: see --range")
+            raise UsageError(
+                f"an ability of {value:g} lies outside the range {assumed.low:g} to "
+                f"{assumed.high:g}: see --range"
+            )
     if assumed.noise is None:
-        raise UsageError("noise cannot be estimated from a single block: give --noise ITEM,MODEL_ITEM,MATCH, or play more")
+        raise UsageError(
+            "noise cannot be estimated from a single block: give --noise "
+            "ITEM,MODEL_ITEM,MATCH, or play more"
+        )
     if not 0 < alpha < 1:
         raise UsageError(f"--alpha wants a chance between 0 and 1, got {alpha:g}")
     if top is not None and top > assumed.models:
@@ -154,28 +197,41 @@ def estimated(name: str, store: str | None, seats: int | None) -> Assumed:
     """Means, range, noise, rounding, roles and seats of a run, from what was played so far."""
     with Archive(stores.find(name, stores.folder(store))) as archive:
         identity, aliases = archive.identity, archive.config.contestants
-        here = sum(count for role, count in identity["seats"].items() if identity["roles"][role] == "contestant")
+        here = sum(
+            count
+            for role, count in identity["seats"].items()
+            if identity["roles"][role] == "contestant"
+        )
         if here > 2 and seats is None:
             raise UsageError(
-                f"{archive.id}: {identity['task']} was played by {here} contestants in a match; only matches with 1 or 2 are "
+                f"{archive.id}: {identity['task']} was played by {here} contestants in a match; "
+                f"only matches with 1 or 2 are "
                 "simulated, not larger tables (--seats 2 simulates it as if there were two)"
             )
         if len(aliases) < 2:
-            raise UsageError(f"{archive.id} has one model ({aliases[0]}): plans are compared for at least two")
+            raise UsageError(
+                f"{archive.id} has one model ({aliases[0]}): plans are compared for at least two"
+            )
         metrics = leading(identity, archive.id)
         scores = gathered(archive, metrics)
         for role in metrics:
             for alias in aliases:
                 if not scores.get((role, alias)):
                     raise UsageError(
-                        f"{archive.id}: {alias} as {role} has no {metrics[role]['name']} in any match: nothing can be estimated"
+                        f"{archive.id}: {alias} as {role} has no {metrics[role]['name']} in any "
+                        f"match: nothing can be estimated"
                     )
         first = next(iter(metrics.values()))
-        single = [value for blocks in scores.values() for values in blocks.values() for value in values]
+        single = [
+            value for blocks in scores.values() for values in blocks.values() for value in values
+        ]
         several = all(len(blocks) > 1 for blocks in scores.values())
         found = components(scores) if several else None
         return Assumed(
-            means=[[fmean(map(fmean, scores[role, alias].values())) for alias in aliases] for role in metrics],
+            means=[
+                [fmean(map(fmean, scores[role, alias].values())) for alias in aliases]
+                for role in metrics
+            ],
             low=first["low"],
             high=first["high"],
             noise=(found.item, found.model_item, found.match) if found else None,
@@ -184,7 +240,9 @@ def estimated(name: str, store: str | None, seats: int | None) -> Assumed:
             half_width=min(metric["epsilon"] for metric in metrics.values()),
             run=archive.id,
             fitted=True,
-            remarks=tuple(remarks(found, any(metric["better"] == "lower" for metric in metrics.values()))),
+            remarks=tuple(
+                remarks(found, any(metric["better"] == "lower" for metric in metrics.values()))
+            ),
         )
 
 
@@ -193,31 +251,49 @@ def leading(identity: Mapping[str, Any], run: str) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     roles = [role for role, kind in identity["roles"].items() if kind == "contestant"]
     for role in roles:
-        metric = next((each for each in identity["metrics"] if not each["roles"] or role in each["roles"]), None)
+        metric = next(
+            (each for each in identity["metrics"] if not each["roles"] or role in each["roles"]),
+            None,
+        )
         if metric is not None:
             found[role] = metric
     if len(found) < len(roles):
         raise UsageError(
-            f"{run}: {', '.join(set(roles) - set(found))} is not scored; only tasks that score all roles are simulated"
+            f"{run}: {', '.join(set(roles) - set(found))} is not scored; only tasks that score "
+            f"all roles are simulated"
         )
     if len({(metric["low"], metric["high"], metric["better"]) for metric in found.values()}) > 1:
-        said = ", ".join(f"{role}: {each['name']} {each['low']:g} to {each['high']:g}" for role, each in found.items())
-        raise UsageError(f"{run}: its roles have scores of different kinds ({said}), which is not simulated; give --abilities, …")
+        said = ", ".join(
+            f"{role}: {each['name']} {each['low']:g} to {each['high']:g}"
+            for role, each in found.items()
+        )
+        raise UsageError(
+            f"{run}: its roles have scores of different kinds ({said}), which is not simulated; "
+            f"give --abilities, …"
+        )
     return found
 
 
 def gathered(archive: Archive, metrics: Mapping[str, Mapping[str, Any]]) -> Scores:
-    """Scores by role and model, block and match; seats that only filled a table are left out, and more is better."""
+    """Scores by role and model, block and match; seats that only filled a table are left out, and
+    more is better."""
     found: dict[tuple[str, str], dict[str, dict[int, list[float]]]] = {}
     for score in archive.scores():
         metric = metrics.get(score.seat.role)
         if metric is None or score.metric != metric["name"] or score.value is None or score.idle:
             continue
-        value = score.value if metric["better"] == "higher" else metric["low"] + metric["high"] - score.value
+        value = (
+            score.value
+            if metric["better"] == "higher"
+            else metric["low"] + metric["high"] - score.value
+        )
         cell = found.setdefault((score.seat.role, score.alias), {})
         cell.setdefault(score.block, {}).setdefault(score.match, []).append(value)
     return {
-        cell: {block: [fmean(values) for values in matches.values()] for block, matches in blocks.items()}
+        cell: {
+            block: [fmean(values) for values in matches.values()]
+            for block, matches in blocks.items()
+        }
         for cell, blocks in found.items()
     }
 
@@ -229,12 +305,14 @@ def remarks(found: Components | None, lower: bool) -> list[str]:
         return said
     if not found.separable:
         said.append(
-            "every block has one match a model, so noise by model × item and by match cannot be told apart: "
+            "every block has one match a model, "
+            "so noise by model × item and by match cannot be told apart: "
             "all of it is taken for match noise"
         )
     if found.opposed > 1:
         said.append(
-            f"one model's gain is another's loss there, which is not simulated: rankings may take {found.opposed:.1f} times more"
+            f"one model's gain is another's loss there, which is not simulated: rankings may "
+            f"take {found.opposed:.1f} times more"
         )
     if found.blocks < ROUGH:
         said.append(f"{found.blocks} blocks say little about noise: a rough estimate")

@@ -1,4 +1,5 @@
-"""What a run keeps about its calls besides their replies: how many have left, which may be paid for nothing, at what prices."""
+"""What a run keeps about its calls besides their replies: how many have left, which may be paid for
+nothing, at what prices."""
 
 from __future__ import annotations
 
@@ -18,13 +19,16 @@ from parley.store.sqlite.reader import Archive
 class Ledger:
     """The books of a run while it is played; what earlier sittings have written is carried on."""
 
-    def __init__(self, archive: Archive, journal: Journal, budget: Budget | None, tally: Tally) -> None:
+    def __init__(
+        self, archive: Archive, journal: Journal, budget: Budget | None, tally: Tally
+    ) -> None:
         self._journal, self._budget, self._tally = journal, budget, tally
         self._before, self._recorded, self._noted = archive.left()[0], archive.recorded(), False
         self._lost = self._kept = archive.lost()
 
     async def beat(self, places: Mapping[str, Placed]) -> None:
-        """Now and then, so that a process that is killed leaves little unsaid. A budget keeps calls before they leave."""
+        """Now and then, so that a process that is killed leaves little unsaid. A budget keeps calls
+        before they leave."""
         await self._keep_lost(places)
         if self._budget is None:
             await self._keep_left(places)
@@ -35,7 +39,8 @@ class Ledger:
         await (self._keep_left(places) if self._budget is None else self._budget.settle())
 
     async def _keep_left(self, places: Mapping[str, Placed]) -> None:
-        """Keep how many calls have left, where the replies on record do not say it: some bring none."""
+        """Keep how many calls have left, where the replies on record do not say it: some bring
+        none."""
         left = self._before + sum(placed.left for placed in places.values())
         if left > self._recorded + self._tally.calls or self._noted:
             self._noted = True

@@ -1,4 +1,5 @@
-"""Guesses in place of models: they count what they are shown, and say something in the form that is asked for."""
+"""Guesses in place of models: they count what they are shown, and say something in the form that is
+asked for."""
 
 from __future__ import annotations
 
@@ -26,14 +27,16 @@ CACHE = 1024  # tokens from which on a prompt that was sent before is kept by mo
 
 @dataclass(frozen=True)
 class Guess:
-    """What is supposed of replies: their tokens by form, thinking where it is asked for, and how many are asked for again."""
+    """What is supposed of replies: their tokens by form, thinking where it is asked for, and how
+    many are asked for again."""
 
     form: int  # a reply in JSON, its reason included
     text: int
     code: int
     thought: int
     again: float
-    spread: float  # of a block's score, for plans that look: as a multiple of what the task declares
+    # of a block's score, for plans that look: as a multiple of what the task declares
+    spread: float
     apart: float  # how far models lie apart, in such spreads
     cached: bool = False  # what was sent before in a match is read from a cache, where there is one
 
@@ -60,20 +63,31 @@ class Count(NamedTuple):
 
 
 class Guessing:
-    """Sits in for a participant: counts what it is shown, and says something in the form that is asked for."""
+    """Sits in for a participant: counts what it is shown, and says something in the form that is
+    asked for."""
 
     privy: bool = True
 
-    def __init__(self, alias: str, options: Mapping[str, Any], task: type[Task], guess: Guess) -> None:
+    def __init__(
+        self, alias: str, options: Mapping[str, Any], task: type[Task], guess: Guess
+    ) -> None:
         self._guess = guess
         self._system = tokens(str(options.get("system") or ""))
         family = str(options["model"]).partition("/")[0]
         thinking = providers.traits(family).thinks_by if providers.known(family) else None
         self._thinks = any(str(options.get(key, "")).lower() not in IDLE for key in thinking or ())
-        self._most = int(options["max_tokens"]) if str(options.get("max_tokens", "")).isdigit() else None
+        self._most = (
+            int(options["max_tokens"]) if str(options.get("max_tokens", "")).isdigit() else None
+        )
         # A bot is its own best guess: it costs nothing, and plays as it will.
-        self._bot = bot(alias, options, task) if is_free(options) and options["model"] != "human/terminal" else None
-        self._stand_in = bot(alias, {"model": f"bot/{task.stand_in}"}, task) if task.stand_in else None
+        self._bot = (
+            bot(alias, options, task)
+            if is_free(options) and options["model"] != "human/terminal"
+            else None
+        )
+        self._stand_in = (
+            bot(alias, {"model": f"bot/{task.stand_in}"}, task) if task.stand_in else None
+        )
         self._ranked = [name for name, role in task.roles.items() if not role.instrument]
         self.again = 1.0 if self._bot else 1 + guess.again  # calls for one that is wanted
         self.counts: dict[str, Count] = {}
@@ -100,8 +114,13 @@ class Guessing:
             words = said if isinstance(said, str) else text_of(said.content)
         else:
             kind = Random if guess is LOW else Usual
-            words = worded(view.expect, kind(f"{self._seed}|{view.seat.key}|{view.round}|{view.attempt}"), guess)
-        least = 0 if self._bot or by is None else guess.form  # who stands in says less than a model may
+            words = worded(
+                view.expect,
+                kind(f"{self._seed}|{view.seat.key}|{view.round}|{view.attempt}"),
+                guess,
+            )
+        # who stands in says less than a model may
+        least = 0 if self._bot or by is None else guess.form
         out = max(least, tokens(words)) + (guess.thought if self._thinks else 0)
         out = out if self._most is None else min(out, self._most)
         before = self._before.get(view.seat, 0)
@@ -117,7 +136,8 @@ class Guessing:
 
 
 class Usual(Random):
-    """Chance that takes the first of several: in a form that is what usually is, and what makes a match go on."""
+    """Chance that takes the first of several: in a form that is what usually is, and what makes a
+    match go on."""
 
     def choice(self, seq: Any) -> Any:
         return seq[0]
@@ -125,7 +145,13 @@ class Usual(Random):
 
 def bot(alias: str, options: Mapping[str, Any], task: type[Task]) -> Participant:
     given = {key: value for key, value in options.items() if key != "model"}
-    return Placed(alias, participants.make(str(options["model"]), given, task, alias), Limits(), Tally(), Brake())
+    return Placed(
+        alias,
+        participants.make(str(options["model"]), given, task, alias),
+        Limits(),
+        Tally(),
+        Brake(),
+    )
 
 
 def worded(expect: Reader[Any], rng: Random, guess: Guess) -> str:
@@ -136,8 +162,13 @@ def worded(expect: Reader[Any], rng: Random, guess: Guess) -> str:
     if isinstance(expect, Text) or isinstance(value, Said):
         return said(guess.text)
     bare = expect.write(value)
-    written = expect.write(value, said(guess.form - int(tokens(bare))))  # of the forms, some have room for a reason
-    return written if tokens(written) >= guess.form - 2 else written + " " * (LATIN * int(guess.form - tokens(written)))
+    # of the forms, some have room for a reason
+    written = expect.write(value, said(guess.form - int(tokens(bare))))
+    return (
+        written
+        if tokens(written) >= guess.form - 2
+        else written + " " * (LATIN * int(guess.form - tokens(written)))
+    )
 
 
 def said(length: int) -> str:
@@ -147,14 +178,19 @@ def said(length: int) -> str:
 
 
 def tokens(text: str) -> float:
-    """How many tokens a text may have: four characters to one, but one each in Chinese, Japanese and Korean."""
+    """How many tokens a text may have: four characters to one, but one each in Chinese, Japanese
+    and Korean."""
     if text.isascii():
         return len(text) / LATIN
-    wide = sum("\u2e80" <= mark <= "\u9fff" or "\uac00" <= mark <= "\ud7af" or "\uf900" <= mark <= "\uffef" for mark in text)
+    wide = sum(
+        "\u2e80" <= mark <= "\u9fff" or "\uac00" <= mark <= "\ud7af" or "\uf900" <= mark <= "\uffef"
+        for mark in text
+    )
     return wide + (len(text) - wide) / LATIN
 
 
 async def unrun(program: Mapping[str, Any]) -> dict[str, Any]:
-    """The verdict on a program that was not run, where rules are looked at and not programs: no test has passed."""
+    """The verdict on a program that was not run, where rules are looked at and not programs: no
+    test has passed."""
     faults = ["not run"] * len(program.get("tests") or program.get("cases") or ("",))
     return {"passed": False, "faults": faults, "guarantee": "values", "end": "", "cpu": 0.0}

@@ -1,4 +1,5 @@
-"""A live proof before the first program of a run: code inside looks for everything that it must not reach."""
+"""A live proof before the first program of a run: code inside looks for everything that it must not
+reach."""
 
 from __future__ import annotations
 
@@ -16,7 +17,22 @@ from parley.sandbox.process import First
 from parley.sandbox.talk import Gone, Late
 
 SECONDS = 15.0
-PRIVATE = ("/", "/boot", "/etc", "/home", "/media", "/mnt", "/opt", "/root", "/run", "/srv", "/sys", "/tmp", "/var", "/dev/shm")
+PRIVATE = (
+    "/",
+    "/boot",
+    "/etc",
+    "/home",
+    "/media",
+    "/mnt",
+    "/opt",
+    "/root",
+    "/run",
+    "/srv",
+    "/sys",
+    "/tmp",
+    "/var",
+    "/dev/shm",
+)
 HARMLESS = {*SETTINGS, "PWD", "SHLVL", "LC_CTYPE", "HOSTNAME", "_"}
 CODE = """
 import ctypes, os, resource, socket
@@ -84,7 +100,7 @@ def look(port, abstract, places, unwritten):
         "processes": sum(seen(pid) for pid in range(1, 1000)),
         "space": resource.getrlimit(resource.RLIMIT_AS)[0],
     }
-"""
+"""  # noqa: E501
 
 
 def proved(first: First) -> None:
@@ -94,8 +110,15 @@ def proved(first: First) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as local:
         local.bind(f"\0{abstract}")
         local.listen()
-        found = looked(first, [server.getsockname()[1], abstract, places, ["/", "/usr", "/etc", "/dev", "/proc"]])
-    seen = [place for place, there in zip(places, found["places"], strict=True) if there and there == identity(place)]
+        found = looked(
+            first,
+            [server.getsockname()[1], abstract, places, ["/", "/usr", "/etc", "/dev", "/proc"]],
+        )
+    seen = [
+        place
+        for place, there in zip(places, found["places"], strict=True)
+        if there and there == identity(place)
+    ]
     breaches = {
         "the network can be reached": found["network"],
         "sockets of this machine can be reached": found["sockets"],
@@ -107,10 +130,15 @@ def proved(first: First) -> None:
         "system calls are not filtered": seccomp.known() and found["filter"] != 2,
         "other processes can be seen": found["processes"] > 4,
         "its memory is not limited": found["space"] != first.limits.space,
-        f"it sees {', '.join(sorted(set(found['variables']) - HARMLESS))} of the environment": set(found["variables"]) - HARMLESS,
+        f"it sees {', '.join(sorted(set(found['variables']) - HARMLESS))} of the environment": set(
+            found["variables"]
+        )
+        - HARMLESS,
     }
     if reached := [what for what, found_so in breaches.items() if found_so]:
-        raise SandboxError(f"the sandbox ({first.kind.name}) does not hold: {'; '.join(reached)}. No code was run")
+        raise SandboxError(
+            f"the sandbox ({first.kind.name}) does not hold: {'; '.join(reached)}. No code was run"
+        )
 
 
 def identity(place: str) -> list[int] | None:
@@ -135,5 +163,8 @@ def looked(first: First, arguments: list[Any]) -> dict[str, Any]:
         except (Gone, Late):
             reply = {"error": "it did not answer", "words": program.ended(by_itself=True).end}
     if "ok" not in reply:
-        raise SandboxError(f"the sandbox ({first.kind.name}) could not be tried out: {reply['error']}: {reply['words']}")
+        raise SandboxError(
+            f"the sandbox ({first.kind.name}) could not be tried out: "
+            f"{reply['error']}: {reply['words']}"
+        )
     return dict(reply["ok"]["d"])

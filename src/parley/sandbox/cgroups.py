@@ -20,13 +20,23 @@ class Group:
 
     def around(self, command: list[str]) -> list[str]:
         """A command that runs inside the group."""
-        return ["/bin/sh", "-c", 'echo 0 > "$0" && exec "$@"', str(self._folder / "cgroup.procs"), *command]
+        return [
+            "/bin/sh",
+            "-c",
+            'echo 0 > "$0" && exec "$@"',
+            str(self._folder / "cgroup.procs"),
+            *command,
+        ]
 
     def kills(self) -> int:
         """How many processes the kernel has ended because the group held too much."""
         for name in ("memory.events", "memory.oom_control"):
             with suppress(OSError, ValueError, KeyError):
-                return int(dict(line.split() for line in (self._folder / name).read_text().splitlines())["oom_kill"])
+                return int(
+                    dict(line.split() for line in (self._folder / name).read_text().splitlines())[
+                        "oom_kill"
+                    ]
+                )
         return 0
 
     def close(self) -> None:
@@ -41,14 +51,16 @@ class Group:
 
 
 def limited_group(most: int, system: Path = SYSTEM, own: str | None = None) -> Group | None:
-    """A new group with so many bytes, in the first or the second form of control groups; None where that is not allowed."""
+    """A new group with so many bytes, in the first or the second form of control groups; None where
+    that is not allowed."""
     own = Path("/proc/self/cgroup").read_text() if own is None else own
     for line in own.splitlines():
         number, names, place = line.split(":", 2)
         if "memory" in names.split(","):
             group = made(system / "memory" / place.lstrip("/"), "memory.limit_in_bytes", most)
         elif number == "0" and not names:
-            here = system / place.lstrip("/")  # a group with processes of its own has no limited ones below it: beside it, then
+            # a group with processes of its own has no limited ones below it: beside it, then
+            here = system / place.lstrip("/")
             group = made(here if here == system else here.parent, "memory.max", most)
         else:
             continue
@@ -75,7 +87,10 @@ def made(above: Path, name: str, most: int) -> Group | None:
             with suppress(OSError):  # swap would only slow the machine down
                 if (folder / swap).exists():
                     (folder / swap).write_text(str(value))
-        subprocess.run(Group(folder).around(["true"]), env={}, stderr=subprocess.DEVNULL, check=True)  # one may enter it
+        # one may enter it
+        subprocess.run(
+            Group(folder).around(["true"]), env={}, stderr=subprocess.DEVNULL, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         with suppress(OSError):
             folder.rmdir()
@@ -84,7 +99,8 @@ def made(above: Path, name: str, most: int) -> Group | None:
 
 
 def host_kills() -> int | None:
-    """How many processes of this machine were ended for want of memory since it started; None where that is not told."""
+    """How many processes of this machine were ended for want of memory since it started; None where
+    that is not told."""
     with suppress(OSError, ValueError):
         for line in Path("/proc/vmstat").read_text().splitlines():
             if line.startswith("oom_kill "):

@@ -1,4 +1,5 @@
-"""Where a run's programs go: a proven sandbox, as many at a time as there are processors, and doubtful ones once more alone."""
+"""Where a run's programs go: a proven sandbox, as many at a time as there are processors, and
+doubtful ones once more alone."""
 
 from __future__ import annotations
 
@@ -26,7 +27,11 @@ class Sandbox:
     """Runs what models write. It starts, and proves itself, with the first program."""
 
     def __init__(
-        self, choice: str = "bubblewrap", limits: Limits | None = None, warm: bool = True, jobs: int | None = None
+        self,
+        choice: str = "bubblewrap",
+        limits: Limits | None = None,
+        warm: bool = True,
+        jobs: int | None = None,
     ) -> None:
         self.choice, self.limits, self.warm = choice, limits or Limits(), warm
         self.jobs = jobs or os.cpu_count() or 1
@@ -40,7 +45,8 @@ class Sandbox:
         self._slots, self._alone = asyncio.Semaphore(self.jobs), asyncio.Lock()
 
     async def execute(self, program: Mapping[str, Any]) -> dict[str, Any]:
-        """The verdict on a program, as data. What speaks against the machine and not against the program is an error."""
+        """The verdict on a program, as data. What speaks against the machine and not against the
+        program is an error."""
         trial = trial_of(program)
         try:
             async with self._slots:
@@ -60,12 +66,15 @@ class Sandbox:
             raise SandboxError("the sandbox was closed before the program was judged")
         leash = Leash()
         self._leashes.add(leash)
-        work = asyncio.get_running_loop().run_in_executor(self._threads, self._judged, trial, leash, again)
+        work = asyncio.get_running_loop().run_in_executor(
+            self._threads, self._judged, trial, leash, again
+        )
         try:
             verdict = await asyncio.shield(work)
         except asyncio.CancelledError:
             leash.pull()
-            await asyncio.gather(work, return_exceptions=True)  # nothing of it is left when the cancellation goes on
+            # nothing of it is left when the cancellation goes on
+            await asyncio.gather(work, return_exceptions=True)
             raise
         finally:
             self._leashes.discard(leash)
@@ -99,14 +108,19 @@ class Sandbox:
                     self._slots.release()
 
     def _open(self, doubted: bool = False) -> tuple[First, Judges]:
-        """Start the first process where none is running, and try out what it keeps from its programs.
+        """Start the first process where none is running, and try out what it keeps from its
+        programs.
 
         One that is doubted has to show that it still works.
         """
         with self._opening:
             if self._closed:
                 raise SandboxError("the sandbox is closed")
-            if self._standing is not None and self._standing[0].alive and (not doubted or self._standing[0].works()):
+            if (
+                self._standing is not None
+                and self._standing[0].alive
+                and (not doubted or self._standing[0].works())
+            ):
                 return self._standing
             self._end_standing()
             if self._group is None and self.choice == "bubblewrap":
@@ -157,7 +171,8 @@ class Sandbox:
 
 
 def started(choice: str, limits: Limits, group: Group | None) -> First:
-    """A first process of the chosen kind, with fresh namespaces for each program where the kernel grants them."""
+    """A first process of the chosen kind, with fresh namespaces for each program where the kernel
+    grants them."""
     if choice == "none":
         return First(Bare(), limits)
     if choice in ("docker", "podman"):
@@ -168,7 +183,9 @@ def started(choice: str, limits: Limits, group: Group | None) -> First:
         try:
             return tried_out(Bubblewrap(nested=False), limits, group)
         except SandboxError as wrong:
-            raise SandboxError(f"model-written code cannot be isolated here ({wrong}; {nested}): {REMEDY}") from None
+            raise SandboxError(
+                f"model-written code cannot be isolated here ({wrong}; {nested}): {REMEDY}"
+            ) from None
 
 
 def tried_out(kind: Kind, limits: Limits, group: Group | None) -> First:

@@ -1,4 +1,5 @@
-"""Judges that stay: one confined process a problem, which runs the tests of one program after the other."""
+"""Judges that stay: one confined process a problem, which runs the tests of one program after the
+other."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ class Judges:
 
     @contextmanager
     def sitting(self, problem: bytes) -> Iterator[Sitting]:
-        """A fresh process of a problem's judge, for one program; if anything goes wrong there, the judge is replaced."""
+        """A fresh process of a problem's judge, for one program; if anything goes wrong there, the
+        judge is replaced."""
         if not self._first.kind.nested:
             with self._told(problem) as talk:
                 yield Sitting(talk, talk)
@@ -63,7 +65,9 @@ class Judges:
         try:
             talk.send(problem, time.monotonic() + START)
         except (Gone, Late):
-            raise SandboxError(f"a judge did not take its problem: {talk.ended(by_itself=True).end}") from None
+            raise SandboxError(
+                f"a judge did not take its problem: {talk.ended(by_itself=True).end}"
+            ) from None
         return talk
 
     def _taken(self, problem: bytes) -> Kept:

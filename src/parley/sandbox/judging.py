@@ -1,4 +1,5 @@
-"""A program is judged: its tests run in one sandbox, the program in another, and only calls and values pass between them."""
+"""A program is judged: its tests run in one sandbox, the program in another, and only calls and
+values pass between them."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ class Verdict:
 
 
 class Doubtful(Exception):
-    """It may have been the machine: the program is tried once more, alone. Then the verdict counts, if there is one."""
+    """It may have been the machine: the program is tried once more, alone. Then the verdict counts,
+    if there is one."""
 
     def __init__(self, reason: str, verdict: Verdict | None = None) -> None:
         super().__init__(reason)
@@ -78,8 +80,12 @@ def by_values(first: First, trial: Trial, judges: Judges, leash: Leash) -> Verdi
             raise Doubtful("no answer in time", verdict) from None
         except Gone:
             # Nothing but what the program returned can have brought it there, if it happens again.
-            verdict = Verdict(("the test breaks off on what the program returns",) * trial.count, end="died")
-            raise Doubtful(f"the process that runs the tests ended ({judge.ended().end})", verdict) from None
+            verdict = Verdict(
+                ("the test breaks off on what the program returns",) * trial.count, end="died"
+            )
+            raise Doubtful(
+                f"the process that runs the tests ended ({judge.ended().end})", verdict
+            ) from None
         cpu = program.ended().cpu
     return as_judged(said, trial, cpu)
 
@@ -99,7 +105,8 @@ def as_judged(said: bytes, trial: Trial, cpu: float) -> Verdict | None:
 
 
 def from_inside(first: First, trial: Trial, leash: Leash) -> Verdict:
-    """Tests in the program's own process: for those that hand over functions. The record says so."""
+    """Tests in the program's own process: for those that hand over functions. The record says
+    so."""
     count = trial.count
     tests = {"setup": f"{trial.prelude}\n{trial.setup}", "tests": trial.tests}
     with first.process("program") as program:
@@ -115,7 +122,11 @@ def from_inside(first: First, trial: Trial, leash: Leash) -> Verdict:
             return faults
         found = faults.get("ok")
         if not isinstance(found, list) or len(found) != count + 1:
-            return Verdict(("the process of the program did not report on its tests",) * count, "inside", "died")
+            return Verdict(
+                ("the process of the program did not report on its tests",) * count,
+                "inside",
+                "died",
+            )
         if found[0]:
             return Verdict((plain(found[0]),) * count, "inside")
         return Verdict(tuple(plain(each) for each in found[1:]), "inside", cpu=program.ended().cpu)
@@ -131,7 +142,9 @@ def by_output(first: First, trial: Trial, leash: Leash) -> Verdict:
             ends = time.monotonic() + first.limits.wall
             found = asked(program, {"script": trial.code, "stdin": given}, ends, first, trial)
             if isinstance(found, Verdict):
-                return Verdict((*faults, *found.faults[len(faults) :]), "values", found.end, cpu + found.cpu)
+                return Verdict(
+                    (*faults, *found.faults[len(faults) :]), "values", found.end, cpu + found.cpu
+                )
             cpu += program.ended().cpu
         if "error" in found:
             faults.append(fault_in(found))
@@ -141,7 +154,9 @@ def by_output(first: First, trial: Trial, leash: Leash) -> Verdict:
     return Verdict(tuple(faults), cpu=cpu)
 
 
-def asked(program: Talk, message: Mapping[str, Any], ends: float, first: First, trial: Trial) -> dict[str, Any] | Verdict:
+def asked(
+    program: Talk, message: Mapping[str, Any], ends: float, first: First, trial: Trial
+) -> dict[str, Any] | Verdict:
     """A program's answer, or the verdict where none comes."""
     guarantee: Guarantee = "inside" if trial.tests else "values"
     try:
@@ -153,26 +168,39 @@ def asked(program: Talk, message: Mapping[str, Any], ends: float, first: First, 
         raise Doubtful("no answer in time", verdict) from None
     except (Gone, ValueError, RecursionError):
         return stopped(program.ended(by_itself=True), first, trial, guarantee)
-    return reply if isinstance(reply, dict) else {"error": "ValueError", "words": "an answer without form"}
+    return (
+        reply
+        if isinstance(reply, dict)
+        else {"error": "ValueError", "words": "an answer without form"}
+    )
 
 
 def stopped(end: End, first: First, trial: Trial, guarantee: Guarantee = "values") -> Verdict:
     """The verdict on a program that has ended before its time, if it was its own doing."""
     count, limits = trial.count, first.limits
     killed = end.end == f"signal {signal.SIGKILL:d}"
-    memory = Verdict((f"more than {limits.memory >> 20} MB of memory",) * count, guarantee, "memory", end.cpu)
+    memory = Verdict(
+        (f"more than {limits.memory >> 20} MB of memory",) * count, guarantee, "memory", end.cpu
+    )
     if end.end == "memory" or (killed and end.peak > limits.memory):
         return memory
-    if end.end == "cpu" or (killed and end.cpu >= 0.8 * limits.cpu):  # how a busy machine counts is a little behind
-        return Verdict((f"more than {limits.cpu} s on the processor",) * count, guarantee, "timeout", end.cpu)
+    # how a busy machine counts is a little behind
+    if end.end == "cpu" or (killed and end.cpu >= 0.8 * limits.cpu):
+        return Verdict(
+            (f"more than {limits.cpu} s on the processor",) * count, guarantee, "timeout", end.cpu
+        )
     how = "breaks off the conversation" if end.end == "not wanted" else f"ended itself ({end.end})"
     died = Verdict((f"the program {how}",) * count, guarantee, "died", end.cpu)
     if not killed and not end.end.startswith("unable"):
         return died
     if first.short_of_memory():
         raise Doubtful("a program was killed where its sandbox was short of memory", memory)
-    # If nothing but the program is there and it ends so again, it has brought it about; unless the machine is short of memory.
-    raise Doubtful(f"a program was ended from outside ({end.end})", None if first.machine_short_of_memory() else died)
+    # If nothing but the program is there and it ends so again, it has brought it about; unless the
+    # machine is short of memory.
+    raise Doubtful(
+        f"a program was ended from outside ({end.end})",
+        None if first.machine_short_of_memory() else died,
+    )
 
 
 def fault_in(reply: Mapping[str, Any]) -> str:
@@ -180,8 +208,11 @@ def fault_in(reply: Mapping[str, Any]) -> str:
 
 
 def plain(text: Any) -> str:
-    """Words of a program that can be stored and shown: no halves of characters, nothing that steers a terminal."""
-    return "".join(each if each.isprintable() or each in "\n\t" else "\ufffd" for each in str(text)[:400])
+    """Words of a program that can be stored and shown: no halves of characters, nothing that steers
+    a terminal."""
+    return "".join(
+        each if each.isprintable() or each in "\n\t" else "\ufffd" for each in str(text)[:400]
+    )
 
 
 def lines(text: str) -> list[str]:

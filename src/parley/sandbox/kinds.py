@@ -1,4 +1,5 @@
-"""The ways in which code can be kept apart, each as the command that starts the first process inside."""
+"""The ways in which code can be kept apart, each as the command that starts the first process
+inside."""
 
 from __future__ import annotations
 
@@ -36,8 +37,9 @@ BOOT = (
 )
 SETTINGS = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
 REMEDY = (
-    "install bubblewrap (on Debian and Ubuntu: apt-get install bubblewrap) and allow user namespaces, or choose "
-    "--sandbox docker or podman, or pass --unsafe-run-code-without-isolation to run what models write without any protection"
+    "install bubblewrap (on Debian and Ubuntu: apt-get install bubblewrap) and allow user "
+    "namespaces, or choose --sandbox docker or podman, or pass "
+    "--unsafe-run-code-without-isolation to run what models write without any protection"
 )
 
 
@@ -58,7 +60,8 @@ class Kind(Protocol):
 
 @dataclass
 class Bubblewrap:
-    """Namespaces of the kernel, made by bubblewrap: no network, nothing of this machine but programs to read."""
+    """Namespaces of the kernel, made by bubblewrap: no network, nothing of this machine but
+    programs to read."""
 
     name: ClassVar[str] = "bubblewrap"
     environment: ClassVar[Mapping[str, str]] = SETTINGS
@@ -73,8 +76,16 @@ class Bubblewrap:
         found = shutil.which("bwrap")
         if found is None:
             raise SandboxError(f"bubblewrap is not installed here: {REMEDY}")
-        parts = [found, "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
-        # Ours is the first process inside: no program there can kill it, and nothing of bubblewrap is left for others to collect.
+        parts = [
+            found,
+            "--unshare-pid",
+            "--unshare-net",
+            "--unshare-ipc",
+            "--unshare-uts",
+            "--unshare-cgroup-try",
+        ]
+        # Ours is the first process inside: no program there can kill it, and nothing of bubblewrap
+        # is left for others to collect.
         parts += ["--as-pid-1", "--hostname", "sandbox", "--new-session", "--clearenv"]
         if os.getuid() == 0:
             parts += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
@@ -87,10 +98,41 @@ class Bubblewrap:
                 parts += ["--symlink", os.readlink(f"/{name}").lstrip("/"), f"/{name}"]
             elif os.path.isdir(f"/{name}"):
                 parts += ["--ro-bind", f"/{name}", f"/{name}"]
-        parts += ["--perms", "0755", "--dir", "/etc", "--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache"]
-        parts += ["--perms", "1777", "--size", str(limits.disk), "--tmpfs", "/tmp", "--proc", "/proc", "--dev", "/dev"]
-        parts += ["--perms", "1777", "--size", str(1 << 20), "--tmpfs", "/dev/shm", "--perms", "0755", "--tmpfs", "/dev/pts"]
-        parts += ["--remount-ro", "/dev/pts", "--remount-ro", "/dev", "--remount-ro", "/"]  # terminals would be shared
+        parts += [
+            "--perms",
+            "0755",
+            "--dir",
+            "/etc",
+            "--ro-bind-try",
+            "/etc/ld.so.cache",
+            "/etc/ld.so.cache",
+        ]
+        parts += [
+            "--perms",
+            "1777",
+            "--size",
+            str(limits.disk),
+            "--tmpfs",
+            "/tmp",
+            "--proc",
+            "/proc",
+            "--dev",
+            "/dev",
+        ]
+        parts += [
+            "--perms",
+            "1777",
+            "--size",
+            str(1 << 20),
+            "--tmpfs",
+            "/dev/shm",
+            "--perms",
+            "0755",
+            "--tmpfs",
+            "/dev/pts",
+        ]
+        # terminals would be shared
+        parts += ["--remount-ro", "/dev/pts", "--remount-ro", "/dev", "--remount-ro", "/"]
         parts += ["--chdir", "/tmp"]
         for name, value in SETTINGS.items():
             parts += ["--setenv", name, value]
@@ -102,7 +144,8 @@ class Container:
     """A container of docker or podman for each process: no network, no mounts, no rights."""
 
     name: str  # docker or podman
-    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))  # of the client, not of the container
+    # of the client, not of the container
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     nested: bool = False
     uid: int = 0
     image: str = f"python:{sys.version_info[0]}.{sys.version_info[1]}-slim"
@@ -113,10 +156,35 @@ class Container:
             raise SandboxError(f"{self.name} is not installed here: {REMEDY}")
         parts = [found, "run", "--rm", "--interactive", "--pull", "missing", "--log-driver", "none"]
         parts += ["--network", "none", "--read-only", "--ipc", "private", "--shm-size", "1m"]
-        parts += ["--user", "65534:65534", "--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--hostname", "sandbox"]
-        parts += ["--tmpfs", f"/tmp:rw,nosuid,nodev,size={limits.disk},mode=1777", "--workdir", "/tmp", "--init=false"]
-        memory = str(limits.memory + (64 << 20))  # beyond that the kernel ends it; the limit itself is watched from inside
-        parts += ["--memory", memory, "--memory-swap", memory, "--pids-limit", str(limits.processes + 4), "--cpus", "1"]
+        parts += [
+            "--user",
+            "65534:65534",
+            "--cap-drop",
+            "ALL",
+            "--security-opt",
+            "no-new-privileges",
+            "--hostname",
+            "sandbox",
+        ]
+        parts += [
+            "--tmpfs",
+            f"/tmp:rw,nosuid,nodev,size={limits.disk},mode=1777",
+            "--workdir",
+            "/tmp",
+            "--init=false",
+        ]
+        # beyond that the kernel ends it; the limit itself is watched from inside
+        memory = str(limits.memory + (64 << 20))
+        parts += [
+            "--memory",
+            memory,
+            "--memory-swap",
+            memory,
+            "--pids-limit",
+            str(limits.processes + 4),
+            "--cpus",
+            "1",
+        ]
         for name, value in SETTINGS.items():
             parts += ["--env", f"{name}={value}"]
         return [*parts, self.image, "python3", *FLAGS, "-c", BOOT]
@@ -124,7 +192,8 @@ class Container:
 
 @dataclass
 class Bare:
-    """A process of this machine with limits, and no isolation: only where somebody has asked for it in so many words."""
+    """A process of this machine with limits, and no isolation: only where somebody has asked for it
+    in so many words."""
 
     name: ClassVar[str] = "none"
     environment: ClassVar[Mapping[str, str]] = SETTINGS
@@ -144,10 +213,19 @@ def python() -> str:
 
 
 def system() -> list[str]:
-    """The folders that hold programs and libraries, and nothing else of where this interpreter lives."""
+    """The folders that hold programs and libraries, and nothing else of where this interpreter
+    lives."""
     prefixes = dict.fromkeys((sys.base_prefix, os.path.realpath(sys.base_prefix)))
     apart = [each for each in prefixes if each != "/usr" and not each.startswith("/usr/")]
-    return ["/usr", *(f"{each}/{name}" for each in apart for name in ("bin", "lib", "lib64") if os.path.isdir(f"{each}/{name}"))]
+    return [
+        "/usr",
+        *(
+            f"{each}/{name}"
+            for each in apart
+            for name in ("bin", "lib", "lib64")
+            if os.path.isdir(f"{each}/{name}")
+        ),
+    ]
 
 
 def parents(place: str) -> list[str]:
@@ -158,7 +236,10 @@ def parents(place: str) -> list[str]:
 
 def private_uid(mapped: str) -> int:
     """A user that nobody is, out of those that exist here: two runs should not share one."""
-    ranges = [(int(first), int(count)) for first, _, count in (line.split() for line in mapped.splitlines())]
+    ranges = [
+        (int(first), int(count))
+        for first, _, count in (line.split() for line in mapped.splitlines())
+    ]
     first, count = max(ranges, key=lambda each: each[1])
     low, high = first + min(count // 2, 1 << 20), first + min(count, 1 << 31) - 2
     if high <= low:
@@ -168,7 +249,10 @@ def private_uid(mapped: str) -> int:
 
 @cache
 def sources(*modules: str) -> tuple[tuple[str, str], ...]:
-    """What is sent inside: the texts of our own modules, in the order in which they need each other."""
+    """What is sent inside: the texts of our own modules, in the order in which they need each
+    other."""
     inside = resources.files("parley.sandbox.inside")
-    texts = [(f"parley.sandbox.inside.{name}", (inside / f"{name}.py").read_text()) for name in modules]
+    texts = [
+        (f"parley.sandbox.inside.{name}", (inside / f"{name}.py").read_text()) for name in modules
+    ]
     return (("parley", ""), ("parley.sandbox", ""), ("parley.sandbox.inside", ""), *texts)

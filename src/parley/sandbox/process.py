@@ -29,16 +29,32 @@ SOURCES = sources("wire", "confine", "program", "judge", "taken", "zygote")
 class Launched:
     """A started command: the outermost process of a sandbox."""
 
-    def __init__(self, kind: Kind, limits: Limits, group: Group | None, stdin: socket.socket, stderr: int, role: str) -> None:
+    def __init__(
+        self,
+        kind: Kind,
+        limits: Limits,
+        group: Group | None,
+        stdin: socket.socket,
+        stderr: int,
+        role: str,
+    ) -> None:
         bare = kind.name == "none"
-        self._folder = tempfile.TemporaryDirectory(prefix="parley-", ignore_cleanup_errors=True) if bare else None
+        self._folder = (
+            tempfile.TemporaryDirectory(prefix="parley-", ignore_cleanup_errors=True)
+            if bare
+            else None
+        )
         settings = {"uid": kind.uid, "nested": kind.nested, "limits": asdict(limits), "role": role}
-        settings["filters"] = {"program": filtering("program").hex(), "judges": filtering("judges").hex()}
+        settings["filters"] = {
+            "program": filtering("program").hex(),
+            "judges": filtering("judges").hex(),
+        }
         settings["folder"] = self._folder.name if self._folder is not None else "/tmp"
         boot = json.dumps([SOURCES, settings]).encode()
         self.boot = len(boot).to_bytes(4, "big") + boot
         command = kind.command(limits)
-        # Its environment is empty: bubblewrap is the first process inside, and others could read what it was given.
+        # Its environment is empty: bubblewrap is the first process inside, and others could read
+        # what it was given.
         self._process = subprocess.Popen(
             command if group is None else group.around(command),
             stdin=stdin.fileno(),
@@ -64,7 +80,8 @@ class Launched:
 
 
 class First:
-    """A sandbox that makes confined processes: forked by one warm first process, or each in a sandbox of its own."""
+    """A sandbox that makes confined processes: forked by one warm first process, or each in a
+    sandbox of its own."""
 
     def __init__(self, kind: Kind, limits: Limits, group: Group | None = None) -> None:
         self.kind, self.limits, self._group = kind, limits, group
@@ -84,7 +101,9 @@ class First:
             self._control, theirs = socket.socketpair()
             try:
                 with theirs:
-                    self._launched = Launched(self.kind, self.limits, self._group, theirs, errors.fileno(), "")
+                    self._launched = Launched(
+                        self.kind, self.limits, self._group, theirs, errors.fileno(), ""
+                    )
                 self._control.settimeout(START)
                 self._control.sendall(self._launched.boot)
                 if self._control.recv(5) != b"ready":
@@ -96,7 +115,9 @@ class First:
                 self.close()
                 errors.seek(0)
                 said = errors.read(4096).decode("utf-8", "replace").strip()
-                raise SandboxError(f"the sandbox ({self.kind.name}) did not start: {said or wrong}") from None
+                raise SandboxError(
+                    f"the sandbox ({self.kind.name}) did not start: {said or wrong}"
+                ) from None
 
     def process(self, role: Role) -> Talk:
         """A confined process, ready to be spoken to."""
@@ -104,28 +125,38 @@ class First:
             talk = self._started(role)
         except OSError as wrong:
             self._broken = True
-            raise SandboxError(f"the sandbox ({self.kind.name}) could not start a process: {wrong}") from None
+            raise SandboxError(
+                f"the sandbox ({self.kind.name}) could not start a process: {wrong}"
+            ) from None
         try:
             if talk.receive(time.monotonic() + START) != b'"ready"':
                 raise Gone
         except (Gone, Late):
             self._broken = True
             end = talk.ended(by_itself=True).end
-            raise SandboxError(f"the sandbox ({self.kind.name}) did not start a process: {end or 'no answer'}") from None
+            raise SandboxError(
+                f"the sandbox ({self.kind.name}) did not start a process: {end or 'no answer'}"
+            ) from None
         return talk
 
     def _started(self, role: Role) -> Talk:
         with ExitStack() as undo:
-            ours, theirs, status, watcher = (undo.enter_context(each) for _ in range(2) for each in socket.socketpair())
+            ours, theirs, status, watcher = (
+                undo.enter_context(each) for _ in range(2) for each in socket.socketpair()
+            )
             alone = None
             if self._control is None:
-                alone = Launched(self.kind, self.limits, self._group, theirs, watcher.fileno(), role)
+                alone = Launched(
+                    self.kind, self.limits, self._group, theirs, watcher.fileno(), role
+                )
                 with suppress(OSError):  # it is seen later that nobody took it
                     ours.settimeout(START)
                     ours.sendall(alone.boot)
             else:
                 with suppress(OSError):
-                    socket.send_fds(self._control, [role[:1].encode()], [theirs.fileno(), watcher.fileno()])
+                    socket.send_fds(
+                        self._control, [role[:1].encode()], [theirs.fileno(), watcher.fileno()]
+                    )
             undo.pop_all()
             theirs.close()
             watcher.close()
@@ -145,11 +176,13 @@ class First:
         return True
 
     def short_of_memory(self) -> bool:
-        """Whether the kernel has ended anything here because all programs together held too much."""
+        """Whether the kernel has ended anything here because all programs together held too
+        much."""
         return self._group is not None and self._group.kills() > self._kills
 
     def machine_short_of_memory(self) -> bool:
-        """Whether the kernel has ended anything on this machine for want of memory, or that cannot be known."""
+        """Whether the kernel has ended anything on this machine for want of memory, or that cannot
+        be known."""
         now = host_kills()
         return now is None or self._host_kills is None or now > self._host_kills
 

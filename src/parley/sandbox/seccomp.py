@@ -1,4 +1,5 @@
-"""The filter on system calls, as the kernel reads it: what no program needs, and what has opened kernels before, is refused."""
+"""The filter on system calls, as the kernel reads it: what no program needs, and what has opened
+kernels before, is refused."""
 
 from __future__ import annotations
 
@@ -106,19 +107,27 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "lsm_set_self_attr": (460, 460),
     "lsm_list_modules": (461, 461),
 }
-# What tools for users need and programs do not: locks and watches reach files of this machine, buffers are kernel memory.
+# What tools for users need and programs do not: locks and watches reach files of this machine,
+# buffers are kernel memory.
 NOT_IN_PROGRAMS: dict[str, tuple[int | None, int | None]] = {
-    "flock": (73, 32), "inotify_init": (253, None), "inotify_init1": (294, 26), "inotify_add_watch": (254, 27),
+    "flock": (73, 32), "inotify_init": (253, None), "inotify_init1": (294, 26),
+    "inotify_add_watch": (254, 27),
     "setsockopt": (54, 208), "sendmmsg": (307, 269),
 }  # fmt: skip
-MACHINES = {"x86_64": (0xC000003E, 0, 56, 435, 16, 53), "aarch64": (0xC00000B7, 1, 220, 435, 29, 199)}
+MACHINES = {
+    "x86_64": (0xC000003E, 0, 56, 435, 16, 53),
+    "aarch64": (0xC00000B7, 1, 220, 435, 29, 199),
+}
 SETTING_LIMITS = {"x86_64": (160, 302), "aarch64": (164, 261)}  # setrlimit and prlimit64
-NEWEST = 469  # the last call that was known when this was written: those that came later do not exist
+# the last call that was known when this was written: those that came later do not exist
+NEWEST = 469
 for also, name in (("AMD64", "x86_64"), ("arm64", "aarch64")):
     MACHINES[also], SETTING_LIMITS[also] = MACHINES[name], SETTING_LIMITS[name]
 NEW_NAMESPACES = 0x7E020000  # flags of clone that make namespaces
-LOCAL, STREAM, KIND = 1, 1, 0xF  # sockets that join processes of one machine; those without addresses; where their kind stands
-TIME = 0  # the limit whose end the kernel brings about: one who lowers it seems to be killed by others
+# sockets that join processes of one machine; those without addresses; where their kind stands
+LOCAL, STREAM, KIND = 1, 1, 0xF
+# the limit whose end the kernel brings about: one who lowers it seems to be killed by others
+TIME = 0
 TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX: words put into somebody's terminal
 
 LOAD, MASK, EQUAL, ANY_BIT, FROM, RETURN = 0x20, 0x54, 0x15, 0x45, 0x35, 0x06
@@ -139,16 +148,24 @@ def filtering(role: Role = "program", machine: str | None = None) -> bytes:
     audit, column, clone, clone3, ioctl, socketpair = MACHINES[machine]
     steps = [
         step(LOAD, MACHINE), step(EQUAL, audit, 1, 0), step(RETURN, KILL), step(LOAD, NUMBER),
-        step(FROM, OTHER_MACHINE, 0, 1), step(RETURN, KILL), step(FROM, NEWEST + 1, 0, 1), step(RETURN, MISSING),
+        step(FROM, OTHER_MACHINE, 0, 1), step(RETURN, KILL), step(FROM, NEWEST + 1, 0, 1),
+        step(RETURN, MISSING),
     ]  # fmt: skip
     for numbers in (REFUSED if role == "shell" else {**REFUSED, **NOT_IN_PROGRAMS}).values():
         if (number := numbers[column]) is not None:
             steps += [step(EQUAL, number, 0, 1), step(RETURN, FORBIDDEN)]
     # The C library falls back from clone3, whose flags no filter can read, to clone.
     steps += [step(EQUAL, clone3, 0, 1), step(RETURN, MISSING)]
-    steps += only_for(clone, step(LOAD, FIRST), step(ANY_BIT, NEW_NAMESPACES, 0, 1), step(RETURN, FORBIDDEN))
+    steps += only_for(
+        clone, step(LOAD, FIRST), step(ANY_BIT, NEW_NAMESPACES, 0, 1), step(RETURN, FORBIDDEN)
+    )
     # Others find an address by itself, and join programs that share a network.
-    stream = [step(LOAD, SECOND), step(MASK, KIND), step(EQUAL, STREAM, 1, 0), step(RETURN, FORBIDDEN)]
+    stream = [
+        step(LOAD, SECOND),
+        step(MASK, KIND),
+        step(EQUAL, STREAM, 1, 0),
+        step(RETURN, FORBIDDEN),
+    ]
     local = [step(LOAD, FIRST), step(EQUAL, LOCAL, 1, 0), step(RETURN, FORBIDDEN)]
     steps += only_for(socketpair, *local, *([] if role == "shell" else stream))
     if role == "program":
@@ -156,11 +173,16 @@ def filtering(role: Role = "program", machine: str | None = None) -> bytes:
         steps += only_for(own, step(LOAD, FIRST), step(EQUAL, TIME, 0, 1), step(RETURN, FORBIDDEN))
         steps += only_for(
             anybodys,
-            step(LOAD, THIRD), step(EQUAL, 0, 0, 3), step(LOAD, THIRD + 4), step(EQUAL, 0, 0, 1), step(RETURN, ALLOW),
+            step(LOAD, THIRD), step(EQUAL, 0, 0, 3), step(LOAD, THIRD + 4), step(EQUAL, 0, 0, 1),
+            step(RETURN, ALLOW),
             step(LOAD, FIRST), step(EQUAL, 0, 1, 0), step(RETURN, FORBIDDEN),
             step(LOAD, SECOND), step(EQUAL, TIME, 0, 1), step(RETURN, FORBIDDEN),
         )  # fmt: skip
-    terminal = [part for word in TERMINAL_INPUT for part in (step(EQUAL, word, 0, 1), step(RETURN, FORBIDDEN))]
+    terminal = [
+        part
+        for word in TERMINAL_INPUT
+        for part in (step(EQUAL, word, 0, 1), step(RETURN, FORBIDDEN))
+    ]
     return b"".join([*steps, *only_for(ioctl, step(LOAD, SECOND), *terminal), step(RETURN, ALLOW)])
 
 

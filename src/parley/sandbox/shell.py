@@ -1,4 +1,5 @@
-"""A persistent shell in a throw-away Linux: what a model does there stays until the end, and nowhere else."""
+"""A persistent shell in a throw-away Linux: what a model does there stays until the end, and
+nowhere else."""
 
 from __future__ import annotations
 
@@ -26,22 +27,35 @@ from parley.sandbox.process import START
 from parley.sandbox.talk import CLOSE
 
 Language = Literal["bash", "python"]
-SHELL = Limits(cpu=60, wall=30.0, memory=512 * MB, space=2048 * MB, file=32 * MB, disk=64 * MB, files=256, processes=128)
+SHELL = Limits(
+    cpu=60,
+    wall=30.0,
+    memory=512 * MB,
+    space=2048 * MB,
+    file=32 * MB,
+    disk=64 * MB,
+    files=256,
+    processes=128,
+)
 OUTPUT = 32_000  # bytes that are kept of what a command writes
 LONGEST = 1 << 19  # bytes of a command
-LONGEST_SCRIPT = 120_000  # bytes of a script, and of each of its arguments: what the kernel hands to a new program
+# bytes of a script, and of each of its arguments: what the kernel hands to a new program
+LONGEST_SCRIPT = 120_000
 GRACE = 30.0  # seconds in which the end of a command must be known; a loaded machine is slow
 MODULES = ("wire", "confine", "view", "session", "keeper")
 SOCKET = {"x86_64": 41, "aarch64": 198}
-NO_SUCH_FAMILY = 0x50061  # what the kernel answers where it lacks a kind of socket: programs then do without
+# what the kernel answers where it lacks a kind of socket: programs then do without
+NO_SUCH_FAMILY = 0x50061
 
 
 class Shell:
-    """One shell with its view. Commands run one after the other; nothing is left of it when it is closed or its owner is gone."""
+    """One shell with its view. Commands run one after the other; nothing is left of it when it is
+    closed or its owner is gone."""
 
     def __init__(self, limits: Limits = SHELL, output: int = OUTPUT) -> None:
         self.limits, self.output = limits, output
-        self.users = os.getuid() == 0  # whether there are several users; otherwise everybody inside is one and the same
+        # whether there are several users; otherwise everybody inside is one and the same
+        self.users = os.getuid() == 0
         self.used = False  # whether a command has been run
         self._group: Group | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -75,7 +89,12 @@ class Shell:
         whole = command() if self._group is None else self._group.around(command())
         # Its environment is empty: others inside could read what it was given.
         self._process = subprocess.Popen(
-            whole, stdin=channel, stdout=channel, stderr=errors, env=SETTINGS, start_new_session=True
+            whole,
+            stdin=channel,
+            stdout=channel,
+            stderr=errors,
+            env=SETTINGS,
+            start_new_session=True,
         )
 
     def _boot(self) -> bytes:
@@ -88,30 +107,49 @@ class Shell:
         return json.dumps([sources(*MODULES), settings]).encode()
 
     async def run(self, command: str, timeout: float | None = None) -> dict[str, Any]:
-        """Run a model's command: its output, status, whether the output was cut, whether it ran out of time.
+        """Run a model's command: its output, status, whether the output was cut, whether it ran out
+        of time.
 
-        `restarted` says why the shell could not be kept, if so: files and most background processes stay, variables do not.
+        `restarted` says why the shell could not be kept, if so: files and most background processes
+        stay, variables do not.
         """
         self.used = True
         if len(command.encode("utf-8", "replace")) > LONGEST:
-            answer = {"output": f"bash: a command of more than {LONGEST} bytes was not run\n", "status": 126}
+            answer = {
+                "output": f"bash: a command of more than {LONGEST} bytes was not run\n",
+                "status": 126,
+            }
             return {**answer, "cut": False, "timed_out": False, "restarted": ""}
         return await self._asked({"do": "run", "command": command}, timeout)
 
     async def prepare(
-        self, script: str, *arguments: str, language: Language = "bash", timeout: float | None = None
+        self,
+        script: str,
+        *arguments: str,
+        language: Language = "bash",
+        timeout: float | None = None,
     ) -> dict[str, Any]:
-        """Run a script of the task as root of the view, before the model is there. What it starts goes on."""
+        """Run a script of the task as root of the view, before the model is there. What it starts
+        goes on."""
         if self.used:
-            raise TaskError("a shell is prepared before its first command: afterwards the model's processes could interfere")
+            raise TaskError(
+                "a shell is prepared before its first command: "
+                "afterwards the model's processes could interfere"
+            )
         return await self._scripted("prepare", script, arguments, language, timeout)
 
     async def check(
-        self, script: str, *arguments: str, language: Language = "bash", timeout: float | None = None
+        self,
+        script: str,
+        *arguments: str,
+        language: Language = "bash",
+        timeout: float | None = None,
     ) -> dict[str, Any]:
-        """Run a script of the task on what the model has made of the view, in a process that has nothing of the model's.
+        """Run a script of the task on what the model has made of the view, in a process that has
+        nothing of the model's.
 
-        Everything that the model left running stands still meanwhile; programs come from places where it cannot write.
+        Everything that the model left running stands still meanwhile; programs come from places
+        where it cannot write.
         """
         return await self._scripted("check", script, arguments, language, timeout)
 
@@ -120,7 +158,10 @@ class Shell:
     ) -> dict[str, Any]:
         for text in (script, *arguments):
             if len(text.encode("utf-8", "replace")) > LONGEST_SCRIPT or "\0" in text:
-                raise TaskError(f"a script or an argument has more than {LONGEST_SCRIPT} bytes, or a zero byte: {text[:80]!r}")
+                raise TaskError(
+                    f"a script or an argument has more than {LONGEST_SCRIPT} bytes, or a zero "
+                    f"byte: {text[:80]!r}"
+                )
         if language not in ("bash", "python"):
             raise TaskError(f"a script is in bash or python, not in {language!r}")
         asked = {"do": do, "command": script, "arguments": arguments, "language": language}
@@ -130,7 +171,9 @@ class Shell:
         seconds = self.limits.wall if timeout is None else timeout
         async with self._turn:
             try:
-                return await self._exchanged(json.dumps({**asked, "timeout": seconds}).encode(), seconds + GRACE)
+                return await self._exchanged(
+                    json.dumps({**asked, "timeout": seconds}).encode(), seconds + GRACE
+                )
             except BaseException:  # cancelled, too: nobody knows any more what is going on inside
                 await self.close()
                 raise
@@ -151,7 +194,8 @@ class Shell:
             raise SandboxError(f"a shell was lost ({type(wrong).__name__})") from None
 
     async def close(self) -> None:
-        """End everything inside: its keeper goes when nobody speaks to it any more, and takes the rest with it."""
+        """End everything inside: its keeper goes when nobody speaks to it any more, and takes the
+        rest with it."""
         streams, self._streams = self._streams, None
         if streams is not None:
             streams[1].transport.abort()
@@ -169,7 +213,8 @@ class Shell:
         await self.close()
 
     async def replay(self, recorded: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> bool:
-        """Do again in a fresh shell what was asked of another; whether all results are the same as they were."""
+        """Do again in a fresh shell what was asked of another; whether all results are the same as
+        they were."""
         for asked, result in recorded:
             found = await self.do(asked)
             if any(found[key] != result[key] for key in ("output", "status", "timed_out")):
@@ -177,12 +222,18 @@ class Shell:
         return True
 
     async def do(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """What is asked as data: `do` is run, prepare or check; `command`; `timeout`; for scripts `arguments`, `language`."""
+        """What is asked as data: `do` is run, prepare or check; `command`; `timeout`; for scripts
+        `arguments`, `language`."""
         timeout = asked.get("timeout")
         if asked["do"] == "run":
             return await self.run(asked["command"], timeout)
         act = {"prepare": self.prepare, "check": self.check}[asked["do"]]
-        return await act(asked["command"], *asked.get("arguments", ()), language=asked.get("language", "bash"), timeout=timeout)
+        return await act(
+            asked["command"],
+            *asked.get("arguments", ()),
+            language=asked.get("language", "bash"),
+            timeout=timeout,
+        )
 
 
 def ended(process: subprocess.Popen[bytes]) -> None:
@@ -194,20 +245,41 @@ def ended(process: subprocess.Popen[bytes]) -> None:
 
 
 def command() -> list[str]:
-    """Bubblewrap with a writable system that is gone afterwards; the keeper inside makes the rest."""
+    """Bubblewrap with a writable system that is gone afterwards; the keeper inside makes the
+    rest."""
     found = shutil.which("bwrap")
     if found is None:
         raise SandboxError(f"bubblewrap is not installed here: {REMEDY}")
-    parts = [found, "--unshare-pid", "--as-pid-1", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    parts = [
+        found,
+        "--unshare-pid",
+        "--as-pid-1",
+        "--unshare-net",
+        "--unshare-ipc",
+        "--unshare-uts",
+        "--unshare-cgroup-try",
+    ]
     parts += ["--hostname", "sandbox", "--new-session", "--clearenv", "--cap-add", "ALL"]
     if os.getuid() != 0:
         parts += ["--unshare-user", "--uid", "0", "--gid", "0"]
     for place in system():
         parts += [*parents(place), "--ro-bind", place, place]
-    for name in ("bin", "sbin", "lib", "lib32", "lib64"):  # mounted, not linked: a link could be replaced
+    # mounted, not linked: a link could be replaced
+    for name in ("bin", "sbin", "lib", "lib32", "lib64"):
         if os.path.isdir(f"/{name}"):
             parts += ["--ro-bind", os.path.realpath(f"/{name}"), f"/{name}"]
-    parts += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--size", str(MB), "--tmpfs", "/dev/shm"]
+    parts += [
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+        "--perms",
+        "1777",
+        "--size",
+        str(MB),
+        "--tmpfs",
+        "/dev/shm",
+    ]
     parts += ["--remount-ro", "/dev", "--chdir", "/"]
     for name, value in SETTINGS.items():
         parts += ["--setenv", name, value]
@@ -216,18 +288,27 @@ def command() -> list[str]:
 
 def private_range(mapped: str) -> int:
     """The first of a range of users that nobody is, out of those that exist here."""
-    ranges = [(int(first), int(count)) for first, _, count in (line.split() for line in mapped.splitlines())]
+    ranges = [
+        (int(first), int(count))
+        for first, _, count in (line.split() for line in mapped.splitlines())
+    ]
     first, count = max(ranges, key=lambda each: each[1])
     low, high = first + max(IDS, min(count // 2, 1 << 30)), first + min(count, 1 << 31) - IDS
     if high < low:
-        raise SandboxError(f"a shell needs {IDS} users of its own, and there are {count} here: start it as an ordinary user")
+        raise SandboxError(
+            f"a shell needs {IDS} users of its own, and there are {count} here: "
+            f"start it as an ordinary user"
+        )
     return random.SystemRandom().randint(low, high)
 
 
 def filtering() -> bytes:
-    """The filter of all sandboxes, but sockets do not exist where elsewhere they are forbidden: tools for users ask for one."""
+    """The filter of all sandboxes, but sockets do not exist where elsewhere they are forbidden:
+    tools for users ask for one."""
     if not (rest := seccomp.filtering("shell")):
         return b""
-    number = SOCKET[{"AMD64": "x86_64", "arm64": "aarch64"}.get(machine := os.uname().machine, machine)]
+    number = SOCKET[
+        {"AMD64": "x86_64", "arm64": "aarch64"}.get(machine := os.uname().machine, machine)
+    ]
     first = [seccomp.step(seccomp.LOAD, seccomp.NUMBER), seccomp.step(seccomp.EQUAL, number, 0, 1)]
     return b"".join([*first, seccomp.step(seccomp.RETURN, NO_SUCH_FAMILY), rest])

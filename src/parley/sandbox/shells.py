@@ -1,4 +1,5 @@
-"""The shells of a run, by name: each is started when it is first asked for something, and all are closed together."""
+"""The shells of a run, by name: each is started when it is first asked for something, and all are
+closed together."""
 
 from __future__ import annotations
 
@@ -15,14 +16,16 @@ DOES = ("prepare", "run", "check", "close")
 
 
 class Shells:
-    """Carries out what tasks ask of shells: `{"kind": "shell", "shell": NAME, "do": …, "command": …}`."""
+    """Carries out what tasks ask of shells: `{"kind": "shell", "shell": NAME, "do": …, "command":
+    …}`."""
 
     def __init__(self, limits: Limits = SHELL) -> None:
         self.limits = limits
         self._shells: dict[str, asyncio.Task[Shell]] = {}
 
     async def execute(self, program: Mapping[str, Any]) -> dict[str, Any]:
-        """The result as data: output, status, cut, timed_out, for commands restarted; and whether the view has several users."""
+        """The result as data: output, status, cut, timed_out, for commands restarted; and whether
+        the view has several users."""
         asked = asked_in(program)
         if asked["do"] == "close":
             await self.close(asked["shell"])
@@ -51,11 +54,16 @@ class Shells:
 def asked_in(program: Mapping[str, Any]) -> dict[str, Any]:
     """What a task asks of a shell; its mistakes are its author's."""
     if unknown := set(program) - KEYS:
-        raise TaskError(f"a shell is asked with no {', '.join(sorted(unknown))}; it has {', '.join(sorted(KEYS))}")
+        raise TaskError(
+            f"a shell is asked with no {', '.join(sorted(unknown))}; it has "
+            f"{', '.join(sorted(KEYS))}"
+        )
     if program.get("do") not in DOES or not isinstance(program.get("shell"), str):
         raise TaskError(f"a shell is asked by its name in `shell` to `do` one of {', '.join(DOES)}")
     if program["do"] != "close" and not isinstance(program.get("command"), str):
         raise TaskError("a shell is given its `command` as a text")
     if program["do"] == "run" and set(program) & {"arguments", "language"}:
-        raise TaskError("a shell's own commands have neither `arguments` nor a `language`: only scripts have")
+        raise TaskError(
+            "a shell's own commands have neither `arguments` nor a `language`: only scripts have"
+        )
     return dict(program)

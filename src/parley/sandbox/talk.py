@@ -1,4 +1,5 @@
-"""What is said between this process and the confined ones: frames, each within a time, and word of how a process ended."""
+"""What is said between this process and the confined ones: frames, each within a time, and word of
+how a process ended."""
 
 from __future__ import annotations
 
@@ -74,7 +75,8 @@ class Frames:
 
 
 class Leash:
-    """What is under way for one trial: when it is pulled, nobody waits any more, and all of it ends soon."""
+    """What is under way for one trial: when it is pulled, nobody waits any more, and all of it ends
+    soon."""
 
     def __init__(self) -> None:
         self._held: list[Frames] = []
@@ -99,9 +101,12 @@ class Leash:
 class Talk(Frames):
     """Frames to and from one confined process, and word of how it ended."""
 
-    def __init__(self, channel: socket.socket, status: socket.socket, gone: Callable[[], None] | None) -> None:
+    def __init__(
+        self, channel: socket.socket, status: socket.socket, gone: Callable[[], None] | None
+    ) -> None:
         super().__init__(channel)
-        self._status, self._gone = status, gone  # waits until the sandbox is gone that held nothing but this process
+        # waits until the sandbox is gone that held nothing but this process
+        self._status, self._gone = status, gone
         self._end: End | None = None
         self._ending = threading.Lock()  # those who share a judge may all see that it is gone
 
@@ -141,7 +146,8 @@ class Talk(Frames):
 
 
 def end_in(said: bytes) -> End:
-    """What a watcher said of a process that has ended; if it was no watcher that spoke, nothing is known."""
+    """What a watcher said of a process that has ended; if it was no watcher that spoke, nothing is
+    known."""
     try:
         return End(**json.loads(said[: said.index(b"}") + 1]))
     except (ValueError, TypeError):

@@ -13,26 +13,33 @@ from typing import Any
 from parley.errors import TaskError
 
 KEYS = {"kind", "code", "tests", "names", "setup", "prelude", "cases", "inside"}
-# With these, tests can run text as code: if it comes from the program, the program can forge what they find.
-EVALUATING = {"eval", "exec", "import_module", "system", "popen", "globals", "locals", "vars", "setattr"} | {
-    "get_type_hints", "ForwardRef", "__import__", "__builtins__", "__globals__", "__dict__", "__code__", "__subclasses__"
+# With these, tests can run text as code: if it comes from the program, the program can forge what
+# they find.
+EVALUATING = {"eval", "exec", "import_module", "system", "popen", "globals", "locals", "vars",
+              "setattr"} | {
+    "get_type_hints", "ForwardRef", "__import__", "__builtins__", "__globals__", "__dict__",
+    "__code__", "__subclasses__"
 }  # fmt: skip
-MODULES = {"builtins", "code", "codeop", "ctypes", "doctest", "importlib", "marshal", "pickle", "runpy", "shelve"} | {
+MODULES = {"builtins", "code", "codeop", "ctypes", "doctest", "importlib", "marshal", "pickle",
+           "runpy", "shelve"} | {
     "subprocess", "timeit"
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A program and how it is tried: by tests that call what it defines, or by what it prints for what it reads."""
+    """A program and how it is tried: by tests that call what it defines, or by what it prints for
+    what it reads."""
 
     code: str
     tests: tuple[str, ...] = ()  # Python; each is one test
     names: tuple[str, ...] = ()  # what tests call, and the program defines
     setup: str = ""  # run before the tests, after the program
     prelude: str = ""  # what tests know besides, and no program can replace
-    cases: tuple[tuple[str, str], ...] = ()  # standard input, and the standard output that is wanted
-    inside: bool = False  # tests that hand functions over run in the program's process, where it can forge the outcome
+    # standard input, and the standard output that is wanted
+    cases: tuple[tuple[str, str], ...] = ()
+    # tests that hand functions over run in the program's process, where it can forge the outcome
+    inside: bool = False
 
     @property
     def count(self) -> int:
@@ -52,15 +59,26 @@ class Trial:
 def trial_of(program: Mapping[str, Any]) -> Trial:
     """What a task asks to be run; its mistakes are its author's."""
     if unknown := set(program) - KEYS:
-        raise TaskError(f"a program to run has no {', '.join(sorted(unknown))}; it has {', '.join(sorted(KEYS))}")
-    code, tests, cases = program.get("code"), tuple(program.get("tests", ())), program.get("cases", ())
+        raise TaskError(
+            f"a program to run has no {', '.join(sorted(unknown))}; it has "
+            f"{', '.join(sorted(KEYS))}"
+        )
+    code, tests, cases = (
+        program.get("code"),
+        tuple(program.get("tests", ())),
+        program.get("cases", ()),
+    )
     if not isinstance(code, str) or bool(tests) == bool(cases):
-        raise TaskError("a program to run needs `code`, and either `tests` or `cases` with at least one of them")
+        raise TaskError(
+            "a program to run needs `code`, and either `tests` or `cases` with at least one of them"
+        )
     setup, prelude = str(program.get("setup", "")), str(program.get("prelude", ""))
     names = read(tests, setup, prelude)[0]
     if (given := program.get("names")) is not None:
         if isinstance(given, str) or not all(isinstance(name, str) for name in given):
-            raise TaskError(f"`names` of a program are a list of what its tests call, not {given!r}")
+            raise TaskError(
+                f"`names` of a program are a list of what its tests call, not {given!r}"
+            )
         names = tuple(given)
     pairs = tuple((str(stdin), str(wanted)) for stdin, wanted in cases)
     return Trial(code, tests, names, setup, prelude, pairs, bool(program.get("inside")))
@@ -68,7 +86,8 @@ def trial_of(program: Mapping[str, Any]) -> Trial:
 
 @lru_cache(256)
 def read(tests: tuple[str, ...], setup: str, prelude: str) -> tuple[tuple[str, ...], bool]:
-    """The names that tests use and nobody but the program can define; whether tests can run text as code."""
+    """The names that tests use and nobody but the program can define; whether tests can run text as
+    code."""
     used: set[str] = set()
     known = set(dir(builtins))
     runs_text = False

@@ -1,4 +1,5 @@
-"""How far raters agree beyond chance, with intervals over blocks. What the ratings cannot tell is None, never 0."""
+"""How far raters agree beyond chance, with intervals over blocks. What the ratings cannot tell is
+None, never 0."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ LEVELS = ("nominal", "ordinal", "interval")
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure that may be unknown, its interval, the n rows and the blocks behind it, and the rows left out as incomplete."""
+    """A figure that may be unknown, its interval, the n rows and the blocks behind it, and the rows
+    left out as incomplete."""
 
     value: float | None
     interval: Interval
@@ -43,7 +45,8 @@ class Estimate:
 
 
 def by_block(rows: Sequence[A | None], blocks: Sequence[str] | None) -> list[list[A]]:
-    """The rows that are not None, grouped in the order of the blocks' names; without names, all are one block."""
+    """The rows that are not None, grouped in the order of the blocks' names; without names, all are
+    one block."""
     found: dict[str, list[A]] = {}
     for row, block in zip(rows, [""] * len(rows) if blocks is None else blocks, strict=True):
         if row is not None:
@@ -63,11 +66,13 @@ def block_interval(
     alpha: float = ALPHA,
     seed: int = 0,
 ) -> Interval:
-    """Percentiles of a figure over draws of whole blocks with replacement, the same for the same blocks and seed.
+    """Percentiles of a figure over draws of whole blocks with replacement, the same for the same
+    blocks and seed.
 
-    The percentiles are moved out for few blocks (Hesterberg 2015, expanded percentile interval); plain ones are too narrow.
-    A draw that leaves the figure unknown counts against both ends, so the interval is unknown where such draws are many,
-    as it is below five blocks. Where all draws are equal, so must be the blocks: then the interval for equal bounded scores.
+    The percentiles are moved out for few blocks (Hesterberg 2015, expanded percentile interval);
+    plain ones are too narrow. A draw that leaves the figure unknown counts against both ends, so
+    the interval is unknown where such draws are many, as it is below five blocks. Where all draws
+    are equal, so must be the blocks: then the interval for equal bounded scores.
     """
     n, value = len(blocks), figure(blocks)
     if value is None or n < FEWEST:
@@ -80,7 +85,11 @@ def block_interval(
     if reach < 0:
         return UNKNOWN
     low, high = min(value, found[reach]), max(value, found[-1 - reach])
-    return Interval(low, high, "block bootstrap") if high - low > 1e-12 else interval([value] * n, bounds, alpha)
+    return (
+        Interval(low, high, "block bootstrap")
+        if high - low > 1e-12
+        else interval([value] * n, bounds, alpha)
+    )
 
 
 def estimate(
@@ -94,11 +103,19 @@ def estimate(
     def pooled(drawn: Sequence[Sequence[A]]) -> float | None:
         return figure(list(chain.from_iterable(drawn)))
 
-    return Estimate(pooled(groups), block_interval(groups, pooled, bounds), sum(map(len, groups)), len(groups), dropped)
+    return Estimate(
+        pooled(groups),
+        block_interval(groups, pooled, bounds),
+        sum(map(len, groups)),
+        len(groups),
+        dropped,
+    )
 
 
 def exact_share(
-    first: Sequence[Hashable | None], second: Sequence[Hashable | None], blocks: Sequence[str] | None = None
+    first: Sequence[Hashable | None],
+    second: Sequence[Hashable | None],
+    blocks: Sequence[str] | None = None,
 ) -> Estimate:
     """The share of pairs in which both raters say the same; unknown without a complete pair."""
     pairs = both(first, second)
@@ -117,22 +134,31 @@ def cohen_kappa(
     weights: Weights = "quadratic",
     blocks: Sequence[str] | None = None,
 ) -> Estimate:
-    """Cohen's kappa of two raters (1960; weighted 1968), disagreement weighted by the distance of places on the scale.
+    """Cohen's kappa of two raters (1960; weighted 1968), disagreement weighted by the distance of
+    places on the scale.
 
-    Unknown without a complete pair, or if either rater gave only one rating: chance and agreement cannot then be told apart.
+    Unknown without a complete pair, or if either rater gave only one rating: chance and agreement
+    cannot then be told apart.
     """
     if weights not in COST:
         raise unknown("weights", weights, COST)
     place = {category: index for index, category in enumerate(scale)}
     for rating in chain(first, second):
         if rating is not None and rating not in place:
-            raise UsageError(f"wanted ratings on the scale {list(scale)}, found {rating!r}; give what is unreadable as None")
-    pairs = both([None if a is None else place[a] for a in first], [None if b is None else place[b] for b in second])
+            raise UsageError(
+                f"wanted ratings on the scale {list(scale)}, found {rating!r}; give what is "
+                f"unreadable as None"
+            )
+    pairs = both(
+        [None if a is None else place[a] for a in first],
+        [None if b is None else place[b] for b in second],
+    )
     return estimate(by_block(pairs, blocks), partial(kappa, cost=COST[weights]), pairs.count(None))
 
 
 def kappa(pairs: Sequence[tuple[int, int]], cost: Callable[[int, int], float]) -> float | None:
-    """One less the cost of disagreement, as a share of what two raters with these habits would have by chance."""
+    """One less the cost of disagreement, as a share of what two raters with these habits would have
+    by chance."""
     cells = Counter(pairs)
     rows, columns = Counter(i for i, _ in pairs), Counter(j for _, j in pairs)
     if len(rows) < 2 or len(columns) < 2:
@@ -142,12 +168,16 @@ def kappa(pairs: Sequence[tuple[int, int]], cost: Callable[[int, int], float]) -
 
 
 def krippendorff_alpha(
-    units: Sequence[Sequence[float | None]], level: Level = "ordinal", blocks: Sequence[str] | None = None
+    units: Sequence[Sequence[float | None]],
+    level: Level = "ordinal",
+    blocks: Sequence[str] | None = None,
 ) -> Estimate:
-    """Krippendorff's alpha of any number of raters (Computing alpha-reliability, 2011); a unit is a row of ratings, some None.
+    """Krippendorff's alpha of any number of raters (Computing alpha-reliability, 2011); a unit is a
+    row of ratings, some None.
 
-    Units with fewer than two ratings are left out. Unknown if none is left or all ratings are one value; a single
-    constant rater is no obstacle here, as alpha takes chance from the ratings of all.
+    Units with fewer than two ratings are left out. Unknown if none is left or all ratings are one
+    value; a single constant rater is no obstacle here, as alpha takes chance from the ratings of
+    all.
     """
     if level not in LEVELS:
         raise unknown("level", level, LEVELS)
@@ -159,7 +189,8 @@ def krippendorff_alpha(
 def alpha_of(units: Sequence[tuple[float, ...]], level: Level) -> float | None:
     """One less the disagreement within units, as a share of that among all ratings.
 
-    The ordinal distance of two values is that of their mid-ranks, so one formula serves both ordinal and interval.
+    The ordinal distance of two values is that of their mid-ranks, so one formula serves both
+    ordinal and interval.
     """
     totals: Counter[float] = Counter()
     clashes: dict[tuple[float, float], float] = {}
@@ -173,7 +204,10 @@ def alpha_of(units: Sequence[tuple[float, ...]], level: Level) -> float | None:
         return None
     n = totals.total()
     if level == "nominal":
-        within, chance = sum(clashes.values()), (n * n - sum(count * count for count in totals.values())) / 2
+        within, chance = (
+            sum(clashes.values()),
+            (n * n - sum(count * count for count in totals.values())) / 2,
+        )
     else:
         spot, below = {}, 0.0
         for value in sorted(totals):

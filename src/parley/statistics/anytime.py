@@ -1,4 +1,5 @@
-"""Results of runs that stopped by what they saw: intervals and comparisons that hold at every look."""
+"""Results of runs that stopped by what they saw: intervals and comparisons that hold at every
+look."""
 
 from __future__ import annotations
 
@@ -56,9 +57,10 @@ def anytime(
 ) -> Anytime:
     """Intervals and the path to them, together at level α; and comparisons, together at level α.
 
-    Observations come in the order of their matches, so blocks come as they were played. `roles` is the number of roles that
-    are scored, by whatever metric: α is shared by all of them. `repeats` tells the repeat of every match: those of one repeat
-    share what the task draws, and count as one.
+    Observations come in the order of their matches, so blocks come as they were played. `roles` is
+    the number of roles that are scored, by whatever metric: α is shared by all of them. `repeats`
+    tells the repeat of every match: those of one repeat share what the task draws, and count as
+    one.
     """
     matches: dict[str, set[int]] = {}
     for row in observations:
@@ -70,7 +72,9 @@ def anytime(
     known = sorted(table)
     if not known:
         return found
-    watched = [Watched(role, alias, metric, scale.low, scale.high, scale.epsilon) for role, alias in known]
+    watched = [
+        Watched(role, alias, metric, scale.low, scale.high, scale.epsilon) for role, alias in known
+    ]
     own = len({role for role, _ in known}) / max(roles, 1)  # this metric's part of α
     stability = Stability(watched, alpha * min(own, 1.0), population)
     played = 0
@@ -82,7 +86,8 @@ def anytime(
             widths = dict(zip(known, stability.half_widths, strict=True))
             found.path.append(Point(stability.blocks, played, widths))
     found.intervals = {
-        (metric, role, alias): interval for (role, alias), interval in zip(known, stability.intervals, strict=True)
+        (metric, role, alias): interval
+        for (role, alias), interval in zip(known, stability.intervals, strict=True)
     }
     found.pairs = compared(metric, values, known, scale, alpha, roles)
     return found
@@ -96,7 +101,8 @@ def compared(
     alpha: float,
     families: int,
 ) -> list[Pair]:
-    """All differences within a role, on the blocks that both played; p is adjusted for all pairs, and valid at every look."""
+    """All differences within a role, on the blocks that both played; p is adjusted for all pairs,
+    and valid at every look."""
     roles, aliases = sorted({role for role, _ in known}), sorted({alias for _, alias in known})
     if len(aliases) < 2:
         return []
@@ -118,9 +124,13 @@ def compared(
     low, high = (((2 * end - 1) * width).reshape(total.shape) for end in gaps.intervals)
     p = np.minimum(1, duels.p() * families / len(roles))
     ahead = np.sign(duels.best[0] - duels.best[1])  # what was bet on with more success
-    p = np.where((ahead * total < 0) & (p <= alpha), np.nan, p)  # blocks that contradict each other decide nothing
+    # blocks that contradict each other decide nothing
+    p = np.where((ahead * total < 0) & (p <= alpha), np.nan, p)
     told = p <= alpha  # the bets on who is better are sharper: an end that they refute is no end
-    low, high = np.where(told & (total > 0), np.maximum(low, 0), low), np.where(told & (total < 0), np.minimum(high, 0), high)
+    low, high = (
+        np.where(told & (total > 0), np.maximum(low, 0), low),
+        np.where(told & (total < 0), np.minimum(high, 0), high),
+    )
     return [
         Pair(
             role,

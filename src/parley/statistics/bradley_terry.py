@@ -1,4 +1,5 @@
-"""Bradley-Terry ratings with a first-mover term, for tasks that one of two seats wins: an extra beside the win rates."""
+"""Bradley-Terry ratings with a first-mover term, for tasks that one of two seats wins: an extra
+beside the win rates."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ UNKNOWN = Estimate(None, None, None)
 
 @dataclass(frozen=True)
 class Rating:
-    """A model's ability in logits, zero being the mean of its group; unknown for a model that met nobody else."""
+    """A model's ability in logits, zero being the mean of its group; unknown for a model that met
+    nobody else."""
 
     alias: str
     group: int
@@ -63,9 +65,11 @@ class Rating:
 
 @dataclass(frozen=True)
 class Ratings:
-    """All models, best first within their group; the first mover's advantage is in logits and common to all.
+    """All models, best first within their group; the first mover's advantage is in logits and
+    common to all.
 
-    Models are of one group if a chain of matches links them. Ratings of different groups have no common scale.
+    Models are of one group if a chain of matches links them. Ratings of different groups have no
+    common scale.
     """
 
     models: tuple[Rating, ...]
@@ -81,7 +85,8 @@ class Ratings:
 
 
 def is_win_loss(met: Iterable[Meeting], bounds: tuple[float, float]) -> bool:
-    """Whether a metric tells who of two won: from 0 to 1, and every complete match a win, a draw or a loss that sums to one."""
+    """Whether a metric tells who of two won: from 0 to 1, and every complete match a win, a draw or
+    a loss that sums to one."""
     complete = [(a, b) for *_, a, b in met if a is not None and b is not None]
     decided = all(a in (0, 0.5, 1) and a + b == 1 for a, b in complete)
     return bounds == (0, 1) and bool(complete) and decided
@@ -97,18 +102,25 @@ def games(met: Iterable[Meeting]) -> list[Game]:
 
 
 def ratings(played: Sequence[Game], alpha: float = ALPHA, prior: float = PRIOR) -> Ratings:
-    """Maximum likelihood under P(first wins) = 1 / (1 + exp(second − first − advantage)); a draw is half a win.
+    """Maximum likelihood under P(first wins) = 1 / (1 + exp(second − first − advantage)); a draw is
+    half a win.
 
-    The prior is one virtual draw a group, spread evenly over all seatings of its models, so that who wins everything
-    stays finite. Intervals are t intervals over the model's blocks with errors clustered by block; but where the plain
-    normal interval of the likelihood is wider, that one: where only the prior holds a number, blocks agree too well.
+    The prior is one virtual draw a group, spread evenly over all seatings of its models, so that
+    who wins everything stays finite. Intervals are t intervals over the model's blocks with errors
+    clustered by block; but where the plain normal interval of the likelihood is wider, that one:
+    where only the prior holds a number, blocks agree too well.
     """
     if not played:
         return Ratings((), UNKNOWN, 0, 0, 0)
     if prior <= 0:
-        raise UsageError(f"the prior of ratings must be above zero, not {prior}: who wins everything would be infinite")
+        raise UsageError(
+            f"the prior of ratings must be above zero, not {prior}: "
+            f"who wins everything would be infinite"
+        )
     if wrong := next((game for game in played if not 0 <= game.outcome <= 1), None):
-        raise UsageError(f"ratings take outcomes from 0 to 1, got {wrong.outcome} in block {wrong.block}")
+        raise UsageError(
+            f"ratings take outcomes from 0 to 1, got {wrong.outcome} in block {wrong.block}"
+        )
     matches: dict[str, int] = {}
     blocks: dict[str, set[str]] = {}
     for game in played:
@@ -118,7 +130,9 @@ def ratings(played: Sequence[Game], alpha: float = ALPHA, prior: float = PRIOR) 
     aliases = sorted(matches)
     group = groups_of(aliases, played)
     sizes = Counter(group.values())
-    values, clustered, plain = estimates(played, aliases, [group[alias] for alias in aliases], prior)
+    values, clustered, plain = estimates(
+        played, aliases, [group[alias] for alias in aliases], prior
+    )
     normal = NormalDist().inv_cdf(1 - alpha / 2)
 
     def estimate(place: int, n: int) -> Estimate:
@@ -131,7 +145,15 @@ def ratings(played: Sequence[Game], alpha: float = ALPHA, prior: float = PRIOR) 
     found = []
     for place, alias in enumerate(aliases):
         n, met_others = len(blocks[alias]), sizes[group[alias]] > 1
-        found.append(Rating(alias, group[alias], estimate(place, n) if met_others else UNKNOWN, matches[alias], n))
+        found.append(
+            Rating(
+                alias,
+                group[alias],
+                estimate(place, n) if met_others else UNKNOWN,
+                matches[alias],
+                n,
+            )
+        )
     found.sort(key=lambda rating: (rating.group, -(rating.logit.value or 0), rating.alias))
     every = len(set().union(*blocks.values()))
     return Ratings(tuple(found), estimate(len(aliases), every), len(sizes), len(played), every)
@@ -152,7 +174,8 @@ def groups_of(aliases: Sequence[str], played: Iterable[Game]) -> dict[str, int]:
 def estimates(
     played: Sequence[Game], aliases: Sequence[str], group: Sequence[int], prior: float
 ) -> tuple[list[float], list[float], list[float]]:
-    """Abilities and, last, the first mover's advantage; their standard errors clustered by block; those of the likelihood."""
+    """Abilities and, last, the first mover's advantage; their standard errors clustered by block;
+    those of the likelihood."""
     import numpy as np
 
     index = {alias: n for n, alias in enumerate(aliases)}
@@ -178,7 +201,8 @@ def estimates(
 
 
 def fitted(count: Array, won: Array) -> tuple[Array, Array]:
-    """The most likely values by Newton's method, abilities of a group summing to zero, and their covariance."""
+    """The most likely values by Newton's method, abilities of a group summing to zero, and their
+    covariance."""
     import numpy as np
 
     def loss(values: Array) -> float:
@@ -193,7 +217,8 @@ def fitted(count: Array, won: Array) -> tuple[Array, Array]:
         tilt = weight.sum(1) - weight.sum(0)
         inner = np.diag(weight.sum(1) + weight.sum(0)) - weight - weight.T
         information = np.block([[inner, tilt[:, None]], [tilt, weight.sum()]])
-        spread = np.linalg.pinv(information, hermitian=True)  # of no size along the sums, which thus stay zero
+        # of no size along the sums, which thus stay zero
+        spread = np.linalg.pinv(information, hermitian=True)
         step = spread @ gradient
         if np.abs(step).max() < 1e-8:
             return values + step, spread
@@ -201,7 +226,9 @@ def fitted(count: Array, won: Array) -> tuple[Array, Array]:
         while loss(values + step) > now * (1 + 1e-12):
             step /= 2
         values = values + step
-    raise UsageError("no finite ratings explain these outcomes under so weak a prior: leave it as it is")
+    raise UsageError(
+        "no finite ratings explain these outcomes under so weak a prior: leave it as it is"
+    )
 
 
 def advantages(values: Array) -> Array:

@@ -1,4 +1,5 @@
-"""Confidence sequences by betting: intervals for a mean that hold at every look, however often one looks."""
+"""Confidence sequences by betting: intervals for a mean that hold at every look, however often one
+looks."""
 
 from __future__ import annotations
 
@@ -14,19 +15,23 @@ MOST = 0.5  # of its capital that a bet may lose
 class Sequences:
     """One sequence a cell, all moved on together; scores lie in [0, 1].
 
-    For every candidate mean two gamblers bet against it, one on more, one on less (hedged capital, Waudby-Smith and
-    Ramdas 2024). If the candidate is right, neither can expect to win, so who multiplies its stake by 2/α has refuted it.
-    With a `population` the scores are drawn from so many without replacement, and what was seen narrows what can be left.
+    For every candidate mean two gamblers bet against it, one on more, one on less (hedged capital,
+    Waudby-Smith and Ramdas 2024). If the candidate is right, neither can expect to win, so who
+    multiplies its stake by 2/α has refuted it. With a `population` the scores are drawn from so
+    many without replacement, and what was seen narrows what can be left.
     """
 
-    def __init__(self, cells: int, alpha: float, population: int | None = None, grid: int = 1000) -> None:
+    def __init__(
+        self, cells: int, alpha: float, population: int | None = None, grid: int = 1000
+    ) -> None:
         self.cells, self.population = cells, population
         self.n = np.zeros(cells, dtype=np.int64)
         self.sum = np.zeros(cells)
         self.squares = np.full(cells, 0.25)
         self._stake = math.log(2 / alpha)
         self._half = 0.5 / grid
-        # Candidates that still stand, cell after cell; each speaks for the stretch of one grid step around it.
+        # Candidates that still stand, cell after cell; each speaks for the stretch of one grid step
+        # around it.
         self._cell = np.repeat(np.arange(cells), grid)
         self._mean = np.tile((np.arange(grid) + 0.5) / grid, cells)
         self._more = np.zeros(cells * grid)
@@ -40,8 +45,12 @@ class Sequences:
         bet = np.sqrt(2 * self._stake / (self.squares * np.log(self.n + 2)))  # from the past only
         here = seen[self._cell]
         cell = self._cell[here]
-        # A stretch is refuted only as a whole, so each gambler plays against the end that is harder for it.
-        high, low = self._expected(self._mean[here] + self._half, cell), self._expected(self._mean[here] - self._half, cell)
+        # A stretch is refuted only as a whole, so each gambler plays against the end that is harder
+        # for it.
+        high, low = (
+            self._expected(self._mean[here] + self._half, cell),
+            self._expected(self._mean[here] - self._half, cell),
+        )
         high, low = np.clip(high, 1e-9, 1), np.clip(low, 0, 1 - 1e-9)
         score, most = np.clip(scores, 0, 1)[cell], bet[cell]
         self._more[here] += np.log1p(np.minimum(most, MOST / high) * (score - high))
@@ -74,7 +83,8 @@ class Sequences:
 
     @property
     def intervals(self) -> tuple[Numbers, Numbers]:
-        """Lowest and highest candidate of every cell; nan where none is left: the scores were not alike."""
+        """Lowest and highest candidate of every cell; nan where none is left: the scores were not
+        alike."""
         first = np.searchsorted(self._cell, np.arange(self.cells), "left")
         last = np.searchsorted(self._cell, np.arange(self.cells), "right")
         low, high = np.full(self.cells, np.nan), np.full(self.cells, np.nan)

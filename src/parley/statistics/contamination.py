@@ -1,8 +1,10 @@
-"""Which models know a benchmark better than its subject: KIEval score against benchmark accuracy (KIEval §4.2).
+"""Which models know a benchmark better than its subject: KIEval score against benchmark accuracy
+(KIEval §4.2).
 
-Per dataset, each model is tested against the line of the others, one-sided below and above (`positions`). Over datasets a model's
-p are combined by Cauchy's distribution (Liu & Xie 2020), whose tail holds however the datasets depend on each other, as they do
-where the same models sit in all. Over models Holm's correction; what passes only without it is worth a look.
+Per dataset, each model is tested against the line of the others, one-sided below and above
+(`positions`). Over datasets a model's p are combined by Cauchy's distribution (Liu & Xie 2020),
+whose tail holds however the datasets depend on each other, as they do where the same models sit in
+all. Over models Holm's correction; what passes only without it is worth a look.
 """
 
 from __future__ import annotations
@@ -59,18 +61,32 @@ class Contamination:
         return [one.model for one in self.standings if one.above.level is not None]
 
 
-def contamination(points: Sequence[Point], reference: Collection[str] = (), alpha: float = ALPHA) -> Contamination:
+def contamination(
+    points: Sequence[Point], reference: Collection[str] = (), alpha: float = ALPHA
+) -> Contamination:
     """The verdict on every model, against the reference set if there is one."""
     checked(points, reference, alpha)
-    fits = [fit([one for one in points if one.dataset == name], reference, alpha) for name in unique(p.dataset for p in points)]
+    fits = [
+        fit([one for one in points if one.dataset == name], reference, alpha)
+        for name in unique(p.dataset for p in points)
+    ]
     standings = standing(unique(point.model for point in points), fits, alpha)
-    return Contamination(method(reference, alpha), alpha, sorted(set(reference)), located(fits, standings, alpha), standings)
+    return Contamination(
+        method(reference, alpha),
+        alpha,
+        sorted(set(reference)),
+        located(fits, standings, alpha),
+        standings,
+    )
 
 
 def checked(points: Sequence[Point], reference: Collection[str], alpha: float) -> None:
     """Refuses what no analysis can be made of."""
     if not 0 < alpha < 0.5:
-        raise UsageError(f"alpha is the share of honest models that may be listed, between 0 and 0.5; found {alpha}")
+        raise UsageError(
+            f"alpha is the share of honest models that may be listed, between 0 and "
+            f"0.5; found {alpha}"
+        )
     models = {point.model for point in points}
     for name in reference:
         if name not in models:
@@ -81,10 +97,14 @@ def checked(points: Sequence[Point], reference: Collection[str], alpha: float) -
         numbers = [point.accuracy, point.score, *(point.errors or ())]
         if any(number is not None and not math.isfinite(number) for number in numbers):
             raise UsageError(
-                f"{where}: accuracy, score and errors must be finite numbers, found {numbers}; None is for what is missing"
+                f"{where}: accuracy, score and errors must be finite numbers, found {numbers}; "
+                f"None is for what is missing"
             )
         if point.errors is not None and min(point.errors.x, point.errors.y) < 0:
-            raise UsageError(f"{where}: standard errors cannot be negative, found {point.errors.x} and {point.errors.y}")
+            raise UsageError(
+                f"{where}: standard errors cannot be negative, "
+                f"found {point.errors.x} and {point.errors.y}"
+            )
         if (point.model, point.dataset) in seen:
             raise UsageError(f"{where} is there twice; give one mean over all its questions")
         seen.add((point.model, point.dataset))
@@ -96,12 +116,24 @@ def unique(names: Iterable[str]) -> list[str]:
 
 def standing(models: Sequence[str], fits: Sequence[Fit], alpha: float) -> list[Standing]:
     """Every model over the datasets that have a p for it."""
-    own = {model: [p for one in fits for p in one.positions if p.model == model and p.below.p is not None] for model in models}
+    own = {
+        model: [
+            p for one in fits for p in one.positions if p.model == model and p.below.p is not None
+        ]
+        for model in models
+    }
     below = [combined([p.below.p for p in own[model] if p.below.p is not None]) for model in models]
     above = [combined([p.above.p for p in own[model] if p.above.p is not None]) for model in models]
     return [
-        Standing(model, len(own[model]), side(low, low_all, SUSPECTED, alpha), side(high, high_all, ABOVE, alpha))
-        for model, low, low_all, high, high_all in zip(models, below, adjusted(below), above, adjusted(above), strict=True)
+        Standing(
+            model,
+            len(own[model]),
+            side(low, low_all, SUSPECTED, alpha),
+            side(high, high_all, ABOVE, alpha),
+        )
+        for model, low, low_all, high, high_all in zip(
+            models, below, adjusted(below), above, adjusted(above), strict=True
+        )
     ]
 
 
@@ -113,13 +145,17 @@ def side(p: float | None, corrected: float | None, sure: str | None, alpha: floa
 
 
 def located(fits: Sequence[Fit], standings: Sequence[Standing], alpha: float) -> list[Fit]:
-    """On which datasets a listed model lies apart, at most at the level that it has over all; its datasets are corrected."""
+    """On which datasets a listed model lies apart, at most at the level that it has over all; its
+    datasets are corrected."""
     whole = {one.model: one for one in standings}
     low, high = {}, {}
     for model in whole:
         own = [(one.dataset, p) for one in fits for p in one.positions if p.model == model]
         for (dataset, _), below, above in zip(
-            own, adjusted([p.below.p for _, p in own]), adjusted([p.above.p for _, p in own]), strict=True
+            own,
+            adjusted([p.below.p for _, p in own]),
+            adjusted([p.above.p for _, p in own]),
+            strict=True,
         ):
             low[model, dataset], high[model, dataset] = below, above
     return [
@@ -128,8 +164,12 @@ def located(fits: Sequence[Fit], standings: Sequence[Standing], alpha: float) ->
             positions=[
                 replace(
                     p,
-                    below=side(p.below.p, low[p.model, one.dataset], whole[p.model].below.level, alpha),
-                    above=side(p.above.p, high[p.model, one.dataset], whole[p.model].above.level, alpha),
+                    below=side(
+                        p.below.p, low[p.model, one.dataset], whole[p.model].below.level, alpha
+                    ),
+                    above=side(
+                        p.above.p, high[p.model, one.dataset], whole[p.model].above.level, alpha
+                    ),
                 )
                 for p in one.positions
             ],
@@ -141,7 +181,8 @@ def located(fits: Sequence[Fit], standings: Sequence[Standing], alpha: float) ->
 def combined(values: Sequence[float]) -> float | None:
     """One p of several that may depend on each other, by Cauchy's distribution.
 
-    A p above one half counts as one half: to do well on one dataset does not excuse knowing another by heart.
+    A p above one half counts as one half: to do well on one dataset does not excuse knowing another
+    by heart.
     """
     if not values:
         return None
@@ -154,26 +195,36 @@ def combined(values: Sequence[float]) -> float | None:
 def method(reference: Collection[str], alpha: float) -> str:
     """How the verdicts were reached, in one line."""
     how = (
-        f"line of {len(set(reference))} declared reference models, leave-one-out studentised residuals, Student's t"
+        (
+            f"line of {len(set(reference))} declared reference models, leave-one-out studentised "
+            f"residuals, Student's t"
+        )
         if reference
-        else "no reference set: repeated median line, groups of up to a third of the models trimmed, p by drawing honest models"
+        else (
+            "no reference set: repeated median line, groups of up to a third of the models "
+            "trimmed, p by drawing honest models"
+        )
     )
     return (
         f"{how}; one-sided; datasets combined by Cauchy's distribution; "
-        f"{SUSPECTED}: p ≤ {alpha:g} after Holm's correction over models; {LOOK}: p ≤ {alpha:g} before it"
+        f"{SUSPECTED}: p ≤ {alpha:g} after Holm's correction over models; {LOOK}: "
+        f"p ≤ {alpha:g} before it"
     )
 
 
 @dataclass(frozen=True)
 class Row:
-    """The correlation of accuracy and score on a dataset, or over all of them, every point counted once (KIEval, table 5)."""
+    """The correlation of accuracy and score on a dataset, or over all of them, every point counted
+    once (KIEval, table 5)."""
 
     dataset: str | None
     without: tuple[str, ...]
     correlation: Correlation
 
 
-def correlations(points: Sequence[Point], without: Sequence[str] = (), alpha: float = ALPHA) -> list[Row]:
+def correlations(
+    points: Sequence[Point], without: Sequence[str] = (), alpha: float = ALPHA
+) -> list[Row]:
     """Overall and by dataset; with all models, then without the excluded ones."""
     models = {point.model for point in points}
     for name in without:
@@ -184,7 +235,13 @@ def correlations(points: Sequence[Point], without: Sequence[str] = (), alpha: fl
         kept = [point for point in points if point.model not in left_out]
         for dataset in [None, *unique(point.dataset for point in points)]:
             chosen = [point for point in kept if dataset in (None, point.dataset)]
-            found.append(Row(dataset, left_out, pearson([p.accuracy for p in chosen], [p.score for p in chosen], alpha)))
+            found.append(
+                Row(
+                    dataset,
+                    left_out,
+                    pearson([p.accuracy for p in chosen], [p.score for p in chosen], alpha),
+                )
+            )
     return found
 
 
@@ -193,7 +250,8 @@ FEWEST = 4  # models that a line takes, one of them left out
 
 @dataclass(frozen=True)
 class Point:
-    """A model on a dataset, both means in percent; None is missing. Errors are those of the means over questions, if known."""
+    """A model on a dataset, both means in percent; None is missing. Errors are those of the means
+    over questions, if known."""
 
     model: str
     dataset: str
@@ -203,7 +261,8 @@ class Point:
 
 
 class Side(NamedTuple):
-    """A one-sided p, the same after correction, and the level that they reach; a point is corrected over the model's datasets."""
+    """A one-sided p, the same after correction, and the level that they reach; a point is corrected
+    over the model's datasets."""
 
     p: float | None = None
     adjusted: float | None = None
@@ -215,7 +274,8 @@ UNTESTED = Side()
 
 @dataclass(frozen=True)
 class Position:
-    """Where a model lies on one dataset: what the others' line expects of it, and its distance in standard errors."""
+    """Where a model lies on one dataset: what the others' line expects of it, and its distance in
+    standard errors."""
 
     model: str
     accuracy: float
@@ -228,7 +288,8 @@ class Position:
 
 @dataclass(frozen=True)
 class Fit:
-    """A dataset's points, the line, a band that honest models leave at α on either side, and why there is none."""
+    """A dataset's points, the line, a band that honest models leave at α on either side, and why
+    there is none."""
 
     dataset: str
     positions: list[Position]
@@ -242,7 +303,11 @@ class Fit:
 
 def fit(points: Sequence[Point], reference: Collection[str], alpha: float) -> Fit:
     """One dataset: the line, and each model against the line of the others."""
-    spots = {p.model: Spot(p.accuracy, p.score, p.errors) for p in points if p.accuracy is not None and p.score is not None}
+    spots = {
+        p.model: Spot(p.accuracy, p.score, p.errors)
+        for p in points
+        if p.accuracy is not None and p.score is not None
+    }
     if any(spot.errors is None for spot in spots.values()):
         spots = {model: spot._replace(errors=None) for model, spot in spots.items()}
     found = Fit(
@@ -255,39 +320,71 @@ def fit(points: Sequence[Point], reference: Collection[str], alpha: float) -> Fi
     kind = "models of the reference set" if reference else "models"
     if len(found.fitted) < FEWEST:
         return replace(
-            found, note=f"no verdict: {len(found.fitted)} {kind} with accuracy and score, at least {FEWEST} are needed"
+            found,
+            note=(
+                f"no verdict: {len(found.fitted)} {kind} with accuracy and score, at least "
+                f"{FEWEST} are needed"
+            ),
         )
     if not differs([spots[model].x for model in found.fitted]):
-        return replace(found, note=f"no verdict: the {kind} do not differ in accuracy, so there is no line")
-    return against_reference(found, spots, alpha) if reference else without_reference(found, spots, alpha)
+        return replace(
+            found, note=f"no verdict: the {kind} do not differ in accuracy, so there is no line"
+        )
+    return (
+        against_reference(found, spots, alpha)
+        if reference
+        else without_reference(found, spots, alpha)
+    )
 
 
 def against_reference(found: Fit, spots: dict[str, Spot], alpha: float) -> Fit:
-    """Student's t for each model's distance from the line of the reference models, itself left out."""
+    """Student's t for each model's distance from the line of the reference models, itself left
+    out."""
     positions = []
     for position in found.positions:
-        spot, others = spots[position.model], line([spots[model] for model in found.fitted if model != position.model])
+        spot, others = (
+            spots[position.model],
+            line([spots[model] for model in found.fitted if model != position.model]),
+        )
         t = None if others is None else others.studentised(spot)
         if others is not None and t is not None:
             below, above = (Side(t_cdf(distance, others.freedom)) for distance in (t, -t))
-            position = replace(position, expected=others.at(spot.x), studentised=t, below=below, above=above)
+            position = replace(
+                position, expected=others.at(spot.x), studentised=t, below=below, above=above
+            )
         positions.append(position)
     note = None
     if all(position.below.p is None for position in positions):
-        note = "no verdict: the models of the reference set lie exactly on a line, so nothing says how far honest models scatter"
+        note = (
+            "no verdict: the models of the reference set lie exactly on a line, so nothing says "
+            "how far honest models scatter"
+        )
     return drawn(replace(found, positions=positions, note=note), spots, alpha)
 
 
 def without_reference(found: Fit, spots: dict[str, Spot], alpha: float) -> Fit:
-    """p by drawing honest models; those that lie apart are set aside, and the line is fitted to the others."""
+    """p by drawing honest models; those that lie apart are set aside, and the line is fitted to the
+    others."""
     from parley.statistics import robust_line as trimming
 
-    models, x, y = list(spots), [spot.x for spot in spots.values()], [spot.y for spot in spots.values()]
+    models, x, y = (
+        list(spots),
+        [spot.x for spot in spots.values()],
+        [spot.y for spot in spots.values()],
+    )
     slope = trimming.slope(x, y)
     known = [spot.errors.variance(slope) for spot in spots.values() if spot.errors is not None]
-    low, high = (trimming.below(x, [sign * value for value in y], known or None, alpha) for sign in (1, -1))
+    low, high = (
+        trimming.below(x, [sign * value for value in y], known or None, alpha) for sign in (1, -1)
+    )
     if low is None or high is None:
-        return replace(found, note="no verdict: models lie exactly on a line, so nothing says how far honest models scatter")
+        return replace(
+            found,
+            note=(
+                "no verdict: models lie exactly on a line, "
+                "so nothing says how far honest models scatter"
+            ),
+        )
     aside = [model for place, model in enumerate(models) if place in low.aside | high.aside]
     fitted = [model for model in models if model not in aside]
     positions = []
@@ -295,7 +392,9 @@ def without_reference(found: Fit, spots: dict[str, Spot], alpha: float) -> Fit:
         others = line([spots[model] for model in fitted if model != position.model])
         if others is not None:
             spot = spots[position.model]
-            position = replace(position, expected=others.at(spot.x), studentised=others.studentised(spot))
+            position = replace(
+                position, expected=others.at(spot.x), studentised=others.studentised(spot)
+            )
         positions.append(replace(position, below=Side(below), above=Side(above)))
     return drawn(replace(found, positions=positions, fitted=fitted, aside=aside), spots, alpha)
 
@@ -304,4 +403,8 @@ def drawn(found: Fit, spots: dict[str, Spot], alpha: float) -> Fit:
     """With the line and the band that a figure shows."""
     shown = line([spots[model] for model in found.fitted])
     places = [spot.x for spot in spots.values()]
-    return replace(found, line=shown, band=None if shown is None else shown.band(min(places), max(places), alpha))
+    return replace(
+        found,
+        line=shown,
+        band=None if shown is None else shown.band(min(places), max(places), alpha),
+    )

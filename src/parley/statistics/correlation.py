@@ -1,4 +1,5 @@
-"""Correlations of points, and of what is left when every item's own level is taken away; unknown is None, never 0."""
+"""Correlations of points, and of what is left when every item's own level is taken away; unknown is
+None, never 0."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ FEW = 8  # points, whose orders can all be counted
 
 @dataclass(frozen=True)
 class Correlation:
-    """r over n points independent of one another, its two-sided p and interval, and the points left out as incomplete."""
+    """r over n points independent of one another, its two-sided p and interval, and the points left
+    out as incomplete."""
 
     r: float | None
     p: float | None
@@ -28,18 +30,25 @@ class Correlation:
     dropped: int
 
 
-def pearson(x: Sequence[float | None], y: Sequence[float | None], alpha: float = ALPHA) -> Correlation:
-    """The product-moment correlation; p by Student's t with n − 2 degrees of freedom, interval by Fisher's z.
+def pearson(
+    x: Sequence[float | None], y: Sequence[float | None], alpha: float = ALPHA
+) -> Correlation:
+    """The product-moment correlation; p by Student's t with n − 2 degrees of freedom, interval by
+    Fisher's z.
 
-    Unknown with fewer than two points or where either side is constant; p needs three points, the interval four and |r| < 1.
+    Unknown with fewer than two points or where either side is constant; p needs three points, the
+    interval four and |r| < 1.
     """
     pairs = both(x, y)
     points = [pair for pair in pairs if pair is not None]
     return tested(product_moment(points), len(points), pairs.count(None), 1.0, alpha)
 
 
-def spearman(x: Sequence[float | None], y: Sequence[float | None], alpha: float = ALPHA) -> Correlation:
-    """The correlation of ranks, ties sharing their mean rank; interval with Bonett and Wright's variance (2000).
+def spearman(
+    x: Sequence[float | None], y: Sequence[float | None], alpha: float = ALPHA
+) -> Correlation:
+    """The correlation of ranks, ties sharing their mean rank; interval with Bonett and Wright's
+    variance (2000).
 
     Unknown where `pearson` is. For few points p counts all orders, for more it is as `pearson`'s.
     """
@@ -47,11 +56,14 @@ def spearman(x: Sequence[float | None], y: Sequence[float | None], alpha: float 
     points = [pair for pair in pairs if pair is not None]
     r = rank_correlation(points)
     found = tested(r, len(points), pairs.count(None), 1.0 if r is None else 1 + r * r / 2, alpha)
-    return replace(found, p=counted(points)) if found.p is not None and len(points) <= FEW else found
+    return (
+        replace(found, p=counted(points)) if found.p is not None and len(points) <= FEW else found
+    )
 
 
 def counted(points: Sequence[tuple[float, float]]) -> float:
-    """The share of all orders of one side in which the ranks go together, or against each other, as far as here or farther."""
+    """The share of all orders of one side in which the ranks go together, or against each other, as
+    far as here or farther."""
     left, right = (mid_ranks([point[side] for point in points]) for side in (0, 1))
     middle = sum(left) * sum(right) / len(points)
     here = abs(sum(map(mul, left, right)) - middle)
@@ -59,16 +71,23 @@ def counted(points: Sequence[tuple[float, float]]) -> float:
     return fmean(each >= here - 1e-9 for each in orders)
 
 
-def blocked_correlation(x: Sequence[float | None], y: Sequence[float | None], blocks: Sequence[str]) -> Estimate:
-    """The product-moment correlation of rows, with an interval over blocks: the rows of a block are not independent."""
+def blocked_correlation(
+    x: Sequence[float | None], y: Sequence[float | None], blocks: Sequence[str]
+) -> Estimate:
+    """The product-moment correlation of rows, with an interval over blocks: the rows of a block are
+    not independent."""
     pairs = both(x, y)
     return estimate(by_block(pairs, blocks), product_moment, pairs.count(None))
 
 
-def centred_correlation(x: Sequence[float | None], y: Sequence[float | None], blocks: Sequence[str]) -> Estimate:
-    """The rank correlation of values less their block's mean, so that hard and easy items make none; interval over blocks.
+def centred_correlation(
+    x: Sequence[float | None], y: Sequence[float | None], blocks: Sequence[str]
+) -> Estimate:
+    """The rank correlation of values less their block's mean, so that hard and easy items make
+    none; interval over blocks.
 
-    Rows alone in their block say nothing and are left out. Unknown if no row is left or a side is constant in every block.
+    Rows alone in their block say nothing and are left out. Unknown if no row is left or a side is
+    constant in every block.
     """
     groups = [group for group in by_block(both(x, y), blocks) if len(group) > 1]
     left, right = (centred([[pair[side] for pair in group] for group in groups]) for side in (0, 1))
@@ -77,10 +96,14 @@ def centred_correlation(x: Sequence[float | None], y: Sequence[float | None], bl
 
 
 def centred(groups: Sequence[Sequence[float]]) -> list[list[float]]:
-    """Values less their group's mean, in whole steps of 2⁻⁴⁰ of the largest, so that equals are not told apart by rounding."""
+    """Values less their group's mean, in whole steps of 2⁻⁴⁰ of the largest, so that equals are not
+    told apart by rounding."""
     size = math.frexp(max((abs(value) for group in groups for value in group), default=0.0))[1]
     means = map(fmean, groups)
-    return [[round(math.ldexp(value - mean, 40 - size)) for value in group] for group, mean in zip(groups, means, strict=True)]
+    return [
+        [round(math.ldexp(value - mean, 40 - size)) for value in group]
+        for group, mean in zip(groups, means, strict=True)
+    ]
 
 
 def product_moment(points: Sequence[tuple[float, float]]) -> float | None:
@@ -92,7 +115,8 @@ def product_moment(points: Sequence[tuple[float, float]]) -> float | None:
         if not reach > 1e-12 * max(map(abs, values), default=0.0):
             return None
         mean = fmean(values)
-        sides.append([(value - mean) / reach for value in values])  # of size one, as squares of very small numbers vanish
+        # of size one, as squares of very small numbers vanish
+        sides.append([(value - mean) / reach for value in values])
     x, y = sides
     r = sum(map(mul, x, y)) / math.sqrt(sum(map(mul, x, x)) * sum(map(mul, y, y)))
     return math.copysign(1.0, r) if abs(r) > 1 - 1e-12 else r
@@ -115,7 +139,8 @@ def mid_ranks(values: Sequence[float]) -> list[float]:
 
 
 def tested(r: float | None, n: int, dropped: int, spread: float, alpha: float) -> Correlation:
-    """r with its p and its interval, as far as n points allow; the variance of Fisher's z is spread / (n − 3)."""
+    """r with its p and its interval, as far as n points allow; the variance of Fisher's z is spread
+    / (n − 3)."""
     if r is None:
         return Correlation(None, None, UNKNOWN, n, dropped)
     p = None
@@ -124,4 +149,6 @@ def tested(r: float | None, n: int, dropped: int, spread: float, alpha: float) -
     if n < 4 or abs(r) == 1:
         return Correlation(r, p, UNKNOWN, n, dropped)
     z, half = math.atanh(r), NormalDist().inv_cdf(1 - alpha / 2) * math.sqrt(spread / (n - 3))
-    return Correlation(r, p, Interval(math.tanh(z - half), math.tanh(z + half), "Fisher z"), n, dropped)
+    return Correlation(
+        r, p, Interval(math.tanh(z - half), math.tanh(z + half), "Fisher z"), n, dropped
+    )

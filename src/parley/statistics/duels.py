@@ -1,4 +1,5 @@
-"""Duels: for every pair of models, bets on who is better, valid at every look, until the ranking is decided."""
+"""Duels: for every pair of models, bets on who is better, valid at every look, until the ranking is
+decided."""
 
 from __future__ import annotations
 
@@ -19,14 +20,17 @@ PRIOR = 0.04  # the variance of a difference before any is seen; scores lie in [
 class Duels:
     """All pairs of models in all roles, compared on the blocks that both played.
 
-    For a pair (a, b) four claims are bet against: a ≤ b, b ≤ a, a ≥ b + ε, b ≥ a + ε. Who multiplies its stake by the
-    number of claims that can be true at once, over α, has refuted its claim; so all verdicts together are wrong with
-    probability α at most, whenever one looks. Stakes are spread over several margins and bet as Kelly would.
+    For a pair (a, b) four claims are bet against: a ≤ b, b ≤ a, a ≥ b + ε, b ≥ a + ε. Who
+    multiplies its stake by the number of claims that can be true at once, over α, has refuted its
+    claim; so all verdicts together are wrong with probability α at most, whenever one looks. Stakes
+    are spread over several margins and bet as Kelly would.
     """
 
     def __init__(self, roles: int, models: int, epsilon: Numbers, alpha: float) -> None:
         self.roles, self.models = roles, models
-        self._a, self._b = np.array(list(combinations(range(models), 2)), dtype=np.int64).reshape(-1, 2).T
+        self._a, self._b = (
+            np.array(list(combinations(range(models), 2)), dtype=np.int64).reshape(-1, 2).T
+        )
         pairs = len(self._a)
         self._claims = 2 * roles * pairs
         self._stake = math.log(max(self._claims, 1) / alpha)
@@ -34,12 +38,15 @@ class Duels:
         self._n = np.zeros((roles, pairs))
         self._sum = np.zeros((roles, pairs))
         self._squares = np.full((roles, pairs), PRIOR)
-        self._margins = np.concatenate([np.multiply.outer(NEAR, epsilon), np.repeat(FAR, roles).reshape(-1, roles)])
+        self._margins = np.concatenate(
+            [np.multiply.outer(NEAR, epsilon), np.repeat(FAR, roles).reshape(-1, roles)]
+        )
         self._capital = np.zeros((4, len(self._margins), roles, pairs))  # logarithms
         self.best = np.zeros((4, roles, pairs))  # the most that each gambler ever had
 
     def add(self, scores: Numbers) -> None:
-        """One block: a score for every role and model, nan where it did not play or gave none; more is better."""
+        """One block: a score for every role and model, nan where it did not play or gave none; more
+        is better."""
         gap = scores[:, self._a] - scores[:, self._b]
         role, pair = np.nonzero(~np.isnan(gap))
         if not len(role):
@@ -77,8 +84,11 @@ class Duels:
         return self._refuted(2, 3)
 
     def p(self) -> Numbers:
-        """By role and pair, the level at which the two are told apart, adjusted for all pairs; valid at every look."""
-        return np.asarray(np.minimum(1, self._claims * np.exp(-np.maximum(self.best[0], self.best[1]))))
+        """By role and pair, the level at which the two are told apart, adjusted for all pairs;
+        valid at every look."""
+        return np.asarray(
+            np.minimum(1, self._claims * np.exp(-np.maximum(self.best[0], self.best[1])))
+        )
 
     def undecided(self) -> NDArray[np.bool_]:
         """By role, pairs of which neither is better, nor both surely within ε."""
@@ -86,7 +96,8 @@ class Duels:
         return self._apart(~(better | better.swapaxes(1, 2) | (level & level.swapaxes(1, 2))))
 
     def undecided_top(self, count: int, means: Numbers) -> NDArray[np.bool_]:
-        """By role, pairs of a model outside the leading ones that may still be ahead by ε of one inside."""
+        """By role, pairs of a model outside the leading ones that may still be ahead by ε of one
+        inside."""
         order = np.argsort(np.argsort(-means, axis=1, kind="stable"), axis=1, kind="stable")
         top = order < count
         open_ = ~top[:, :, None] & top[:, None, :] & ~(self.not_ahead | self.better.swapaxes(1, 2))
@@ -98,7 +109,8 @@ class Duels:
 
 
 def duel_blocks(gap: float, spread: float, epsilon: float, level: float, most: int) -> int | None:
-    """About how many blocks two models take that lie `gap` apart and whose difference spreads by so much; None: more.
+    """About how many blocks two models take that lie `gap` apart and whose difference spreads by so
+    much; None: more.
 
     All in units of the scores' range; `level` is the α of a single claim.
     """

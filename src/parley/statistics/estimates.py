@@ -1,4 +1,5 @@
-"""Results of a run: means over blocks with intervals, paired differences, rank intervals (DynaEval §A.5)."""
+"""Results of a run: means over blocks with intervals, paired differences, rank intervals (DynaEval
+§A.5)."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class Pair:
-    """The difference of two models on the blocks that both played; p is Holm-adjusted within role and metric."""
+    """The difference of two models on the blocks that both played; p is Holm-adjusted within role
+    and metric."""
 
     role: str
     metric: str
@@ -76,22 +78,34 @@ def match_means(observations: Iterable[Observation]) -> dict[Key, dict[str, list
             cell = matches.setdefault((metric, role, alias), {})
             cell.setdefault(block, {}).setdefault(match, []).append(value)
     return {
-        key: {block: [fmean(values) for values in by_match.values()] for block, by_match in blocks.items()}
+        key: {
+            block: [fmean(values) for values in by_match.values()]
+            for block, by_match in blocks.items()
+        }
         for key, blocks in matches.items()
     }
 
 
 def block_means(observations: Iterable[Observation]) -> dict[Key, dict[str, float]]:
     """Means by block: the unit that intervals rest on."""
-    return {key: {block: fmean(values) for block, values in blocks.items()} for key, blocks in match_means(observations).items()}
+    return {
+        key: {block: fmean(values) for block, values in blocks.items()}
+        for key, blocks in match_means(observations).items()
+    }
 
 
-def cells(observations: Sequence[Observation], bounds: Mapping[str, tuple[float, float]], method: str = "block") -> list[Cell]:
+def cells(
+    observations: Sequence[Observation],
+    bounds: Mapping[str, tuple[float, float]],
+    method: str = "block",
+) -> list[Cell]:
     """Every model's result in every role and metric."""
     table = block_means(observations)
     seen: dict[Key, list[Observation]] = {}
     for observation in observations:
-        seen.setdefault((observation.metric, observation.role, observation.alias), []).append(observation)
+        seen.setdefault((observation.metric, observation.role, observation.alias), []).append(
+            observation
+        )
     found = []
     for (metric, role, alias), rows in seen.items():
         values = list(table.get((metric, role, alias), {}).values())
@@ -111,18 +125,33 @@ def cells(observations: Sequence[Observation], bounds: Mapping[str, tuple[float,
     return found
 
 
-def pairs(table: Table, bounds: Mapping[str, tuple[float, float]], alpha: float = ALPHA, method: str = "block") -> list[Pair]:
+def pairs(
+    table: Table,
+    bounds: Mapping[str, tuple[float, float]],
+    alpha: float = ALPHA,
+    method: str = "block",
+) -> list[Pair]:
     """All differences between models in the same role and metric, on shared blocks."""
     found: list[Pair] = []
     for metric, role in sorted({(metric, role) for metric, role, _ in table}):
         aliases = sorted(alias for m, r, alias in table if (m, r) == (metric, role))
-        family = [difference(table, metric, role, a, b, bounds[metric], alpha, method) for a, b in combinations(aliases, 2)]
+        family = [
+            difference(table, metric, role, a, b, bounds[metric], alpha, method)
+            for a, b in combinations(aliases, 2)
+        ]
         found += holm([pair for pair in family if pair is not None])
     return found
 
 
 def difference(
-    table: Table, metric: str, role: str, a: str, b: str, bounds: tuple[float, float], alpha: float, method: str
+    table: Table,
+    metric: str,
+    role: str,
+    a: str,
+    b: str,
+    bounds: tuple[float, float],
+    alpha: float,
+    method: str,
 ) -> Pair | None:
     """Two models compared on the blocks that both played; none if there are none."""
     ours, theirs = table[metric, role, a], table[metric, role, b]
@@ -145,24 +174,46 @@ def difference(
 
 def holm(family: Sequence[Pair]) -> list[Pair]:
     """The same pairs with p adjusted for their number (Holm)."""
-    return [replace(pair, p=p) for pair, p in zip(family, adjusted([pair.p for pair in family]), strict=True)]
+    return [
+        replace(pair, p=p)
+        for pair, p in zip(family, adjusted([pair.p for pair in family]), strict=True)
+    ]
 
 
-def ranks(table: Table, differences: Sequence[Pair], lower_is_better: frozenset[str], alpha: float = ALPHA) -> list[Rank]:
+def ranks(
+    table: Table, differences: Sequence[Pair], lower_is_better: frozenset[str], alpha: float = ALPHA
+) -> list[Rank]:
     """From one plus the number of models that are surely better, to all less those surely worse."""
     found: list[Rank] = []
     for metric, role in sorted({(metric, role) for metric, role, _ in table}):
         aliases = sorted(alias for m, r, alias in table if (m, r) == (metric, role))
-        ahead: dict[str, set[str]] = {alias: set() for alias in aliases}  # of whom each is surely ahead
+        # of whom each is surely ahead
+        ahead: dict[str, set[str]] = {alias: set() for alias in aliases}
         for pair in differences:
-            if (pair.metric, pair.role) == (metric, role) and pair.p is not None and pair.p <= alpha:
+            if (
+                (pair.metric, pair.role) == (metric, role)
+                and pair.p is not None
+                and pair.p <= alpha
+            ):
                 higher = pair.difference > 0
-                winner, loser = (pair.a, pair.b) if higher != (metric in lower_is_better) else (pair.b, pair.a)
+                winner, loser = (
+                    (pair.a, pair.b) if higher != (metric in lower_is_better) else (pair.b, pair.a)
+                )
                 ahead[winner].add(loser)
         below = {alias: reached(ahead, alias) for alias in aliases}
-        beaten = {alias: {other for other in below[alias] if alias not in below[other]} for alias in aliases}  # no circles
+        # no circles
+        beaten = {
+            alias: {other for other in below[alias] if alias not in below[other]}
+            for alias in aliases
+        }
         found += [
-            Rank(role, metric, alias, 1 + sum(alias in beaten[other] for other in aliases), len(aliases) - len(beaten[alias]))
+            Rank(
+                role,
+                metric,
+                alias,
+                1 + sum(alias in beaten[other] for other in aliases),
+                len(aliases) - len(beaten[alias]),
+            )
             for alias in aliases
         ]
     return found

@@ -1,4 +1,5 @@
-"""Where a mean lies: Student's t over blocks, an interval for scores near a bound of their range, a bootstrap."""
+"""Where a mean lies: Student's t over blocks, an interval for scores near a bound of their range, a
+bootstrap."""
 
 from __future__ import annotations
 
@@ -29,8 +30,14 @@ class Interval(NamedTuple):
 UNKNOWN = Interval(None, None, None)
 
 
-def interval(values: Sequence[float], bounds: tuple[float, float], alpha: float = ALPHA, method: str = "block") -> Interval:
-    """A block t interval; near a bound of the range, or where blocks do not differ at all, one made for bounded scores."""
+def interval(
+    values: Sequence[float],
+    bounds: tuple[float, float],
+    alpha: float = ALPHA,
+    method: str = "block",
+) -> Interval:
+    """A block t interval; near a bound of the range, or where blocks do not differ at all, one made
+    for bounded scores."""
     if method not in METHODS:
         raise unknown("method", method, METHODS)
     if len(values) < 2:
@@ -43,7 +50,8 @@ def interval(values: Sequence[float], bounds: tuple[float, float], alpha: float 
 
 
 def level(values: Sequence[float], bounds: tuple[float, float], point: float) -> float | None:
-    """The two-sided p of a point between the bounds: the α at which the interval of these blocks would just reach it."""
+    """The two-sided p of a point between the bounds: the α at which the interval of these blocks
+    would just reach it."""
     if len(values) < 2:
         return None
     blocks = Blocks(values, bounds)
@@ -77,7 +85,8 @@ class Blocks:
 
     @property
     def near(self) -> bool:
-        """Whether a bound is so near that the distribution of the mean must be skewed; the same at every level."""
+        """Whether a bound is so near that the distribution of the mean must be skewed; the same at
+        every level."""
         room = min(self.mean - self.bounds[0], self.bounds[1] - self.mean)
         return room < NEAR * t_quantile(1 - ALPHA / 2, self.n - 1) * self.error
 
@@ -88,10 +97,11 @@ class Blocks:
 
     @property
     def worth(self) -> float:
-        """To how many blocks that each win or lose everything these blocks amount, by their variance.
+        """To how many blocks that each win or lose everything these blocks amount, by their
+        variance.
 
-        Blocks on a bound do not show how others vary: a share of one more block, as large as theirs (with one not yet seen
-        counted in), is taken to vary as much as can be.
+        Blocks on a bound do not show how others vary: a share of one more block, as large as theirs
+        (with one not yet seen counted in), is taken to vary as much as can be.
         """
         low, high = self.bounds
         most = self.place * (1 - self.place)
@@ -103,11 +113,16 @@ class Blocks:
 def student(blocks: Blocks, alpha: float) -> Interval:
     """Student's t over blocks."""
     half = t_quantile(1 - alpha / 2, blocks.n - 1) * blocks.error
-    return Interval(max(blocks.bounds[0], blocks.mean - half), min(blocks.bounds[1], blocks.mean + half), "block t")
+    return Interval(
+        max(blocks.bounds[0], blocks.mean - half),
+        min(blocks.bounds[1], blocks.mean + half),
+        "block t",
+    )
 
 
 def wilson(blocks: Blocks, alpha: float) -> Interval:
-    """Wilson's score interval (1927) with Student's t, for as many tosses of a coin as the blocks are worth."""
+    """Wilson's score interval (1927) with Student's t, for as many tosses of a coin as the blocks
+    are worth."""
     low, high = blocks.bounds
     place, reach = blocks.place, t_quantile(1 - alpha / 2, blocks.n - 1) ** 2 / blocks.worth
     centre = (place + reach / 2) / (1 + reach)
@@ -120,7 +135,8 @@ def wilson(blocks: Blocks, alpha: float) -> Interval:
 
 
 def unseen(blocks: Blocks, alpha: float) -> Interval:
-    """For n equal blocks: what holds of more than p = 1 − (α/2)^(1/n) of all would have shown; that share may lie at a bound."""
+    """For n equal blocks: what holds of more than p = 1 − (α/2)^(1/n) of all would have shown; that
+    share may lie at a bound."""
     share = 1 - (alpha / 2) ** (1 / blocks.n)
     below, above = blocks.mean - blocks.bounds[0], blocks.bounds[1] - blocks.mean
     return Interval(blocks.mean - share * below, blocks.mean + share * above, "bounded")
@@ -129,9 +145,14 @@ def unseen(blocks: Blocks, alpha: float) -> Interval:
 def bootstrapped(blocks: Blocks, alpha: float) -> Interval | None:
     """Bootstrap-t over blocks (Efron & Tibshirani 1993, §12.5), always with the same draws.
 
-    Where so few blocks differ that many draws have no variance, it has nothing to say, and the interval is as without it.
+    Where so few blocks differ that many draws have no variance, it has nothing to say, and the
+    interval is as without it.
     """
-    n, centred, rng = blocks.n, sorted(value - blocks.mean for value in blocks.values), Random(DRAWS)
+    n, centred, rng = (
+        blocks.n,
+        sorted(value - blocks.mean for value in blocks.values),
+        Random(DRAWS),
+    )
     found = []
     for _ in range(DRAWS):
         drawn = rng.choices(centred, k=n)
@@ -139,10 +160,15 @@ def bootstrapped(blocks: Blocks, alpha: float) -> Interval | None:
         if min(drawn) == max(drawn):  # no variance to divide by
             found.append(math.copysign(math.inf, shift))
         else:
-            found.append(shift / math.sqrt(sum((value - shift) ** 2 for value in drawn) / (n * (n - 1))))
+            found.append(
+                shift / math.sqrt(sum((value - shift) ** 2 for value in drawn) / (n * (n - 1)))
+            )
     found.sort()
     rank = max(1, int((DRAWS + 1) * alpha / 2))
     if math.isinf(found[rank - 1]) or math.isinf(found[-rank]):
         return None
-    low, high = blocks.mean - found[-rank] * blocks.error, blocks.mean - found[rank - 1] * blocks.error
+    low, high = (
+        blocks.mean - found[-rank] * blocks.error,
+        blocks.mean - found[rank - 1] * blocks.error,
+    )
     return Interval(max(blocks.bounds[0], low), min(blocks.bounds[1], high), "bootstrap")

@@ -1,4 +1,5 @@
-"""Whether a judge can be trusted: with itself, against an objective metric, towards length, towards its own model."""
+"""Whether a judge can be trusted: with itself, against an objective metric, towards length, towards
+its own model."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ class Judgement(NamedTuple):
 
 @dataclass(frozen=True)
 class Retest:
-    """A judge against itself: correlation, quadratic kappa (None for scores without a scale), mean absolute difference."""
+    """A judge against itself: correlation, quadratic kappa (None for scores without a scale), mean
+    absolute difference."""
 
     correlation: Estimate
     kappa: Estimate | None
@@ -37,22 +39,31 @@ def retest(
     bounds: tuple[float, float],
     scale: Sequence[float] | None = None,
 ) -> Retest:
-    """The same things scored twice by one judge, with intervals over blocks; each figure is unknown where its formula is."""
+    """The same things scored twice by one judge, with intervals over blocks; each figure is unknown
+    where its formula is."""
     pairs = both(first, second)
     groups, dropped = by_block(pairs, blocks), pairs.count(None)
     return Retest(
         correlation=estimate(groups, product_moment, dropped),
         kappa=None if scale is None else cohen_kappa(first, second, scale, "quadratic", blocks),
-        difference=block_mean([[abs(a - b) for a, b in group] for group in groups], (0.0, bounds[1] - bounds[0]), dropped),
+        difference=block_mean(
+            [[abs(a - b) for a, b in group] for group in groups],
+            (0.0, bounds[1] - bounds[0]),
+            dropped,
+        ),
     )
 
 
-def self_preference(judgements: Iterable[Judgement], judge: str, own: Mapping[str, str], bounds: tuple[float, float]) -> Estimate:
-    """How much more a judge gives its own model than others do, beyond what it so gives to other models, over blocks.
+def self_preference(
+    judgements: Iterable[Judgement], judge: str, own: Mapping[str, str], bounds: tuple[float, float]
+) -> Estimate:
+    """How much more a judge gives its own model than others do, beyond what it so gives to other
+    models, over blocks.
 
-    Each comparison is of four judgements in one block: the judge and a second one, on the judge's model and another.
-    The second judge is the own judge of neither, as its own preference would count as the first one's: with two judges
-    that judge only each other's models nothing can be known. Unknown, too, for a judge that is no model's (`own`).
+    Each comparison is of four judgements in one block: the judge and a second one, on the judge's
+    model and another. The second judge is the own judge of neither, as its own preference would
+    count as the first one's: with two judges that judge only each other's models nothing can be
+    known. Unknown, too, for a judge that is no model's (`own`).
     """
     values: dict[str, dict[str, dict[str, list[float]]]] = {}
     dropped = 0
@@ -62,15 +73,23 @@ def self_preference(judgements: Iterable[Judgement], judge: str, own: Mapping[st
         else:
             values.setdefault(block, {}).setdefault(rater, {}).setdefault(model, []).append(value)
     tables = [
-        {rater: {model: fmean(many) for model, many in given.items()} for rater, given in values[block].items()}
+        {
+            rater: {model: fmean(many) for model, many in given.items()}
+            for rater, given in values[block].items()
+        }
         for block in sorted(values)
     ]
     width = 2 * (bounds[1] - bounds[0])
-    return block_mean([comparisons(table, judge, own) for table in tables], (-width, width), dropped)
+    return block_mean(
+        [comparisons(table, judge, own) for table in tables], (-width, width), dropped
+    )
 
 
-def comparisons(table: Mapping[str, Mapping[str, float]], judge: str, own: Mapping[str, str]) -> list[float]:
-    """One block's differences of differences, for every second judge and other model that allow one."""
+def comparisons(
+    table: Mapping[str, Mapping[str, float]], judge: str, own: Mapping[str, str]
+) -> list[float]:
+    """One block's differences of differences, for every second judge and other model that allow
+    one."""
     mine, me = table.get(judge, {}), own.get(judge)
     if me is None or me not in mine:
         return []
@@ -83,7 +102,9 @@ def comparisons(table: Mapping[str, Mapping[str, float]], judge: str, own: Mappi
     ]
 
 
-def block_mean(groups: Sequence[Sequence[float]], bounds: tuple[float, float], dropped: int) -> Estimate:
+def block_mean(
+    groups: Sequence[Sequence[float]], bounds: tuple[float, float], dropped: int
+) -> Estimate:
     """The mean over the blocks that have values, with its t interval; unknown if none has."""
     means = [fmean(group) for group in groups if group]
     value = fmean(means) if means else None

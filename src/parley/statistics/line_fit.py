@@ -1,4 +1,5 @@
-"""A straight line through points, and how far from it a further point lies, its own measurement error counted in."""
+"""A straight line through points, and how far from it a further point lies, its own measurement
+error counted in."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ LEVEL = 1e-9  # of the reach of the values: what differs by less does not differ
 
 
 class Errors(NamedTuple):
-    """Standard errors of a point's two means, and the covariance of the means where they rest on the same questions."""
+    """Standard errors of a point's two means, and the covariance of the means where they rest on
+    the same questions."""
 
     x: float
     y: float
@@ -44,7 +46,8 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Line:
-    """Least squares through n points: their scatter around it, and how much of that measurement explains."""
+    """Least squares through n points: their scatter around it, and how much of that measurement
+    explains."""
 
     intercept: float
     slope: float
@@ -52,7 +55,8 @@ class Line:
     centre: float
     squares: float  # of x around the centre
     scatter: float  # variance around the line, n − 2 degrees of freedom
-    measured: float  # variance that measurement alone would give; zero where the errors are not known
+    # variance that measurement alone would give; zero where the errors are not known
+    measured: float
 
     @property
     def freedom(self) -> int:
@@ -62,15 +66,20 @@ class Line:
         return self.intercept + self.slope * x
 
     def variance(self, x: float, errors: Errors | None = None) -> float:
-        """Of a further point around the line: the models' own scatter and its measurement, never less than the others show.
+        """Of a further point around the line: the models' own scatter and its measurement, never
+        less than the others show.
 
-        Few questions thus make a wide margin, both where they are few for all models and where they are few for this one.
+        Few questions thus make a wide margin, both where they are few for all models and where they
+        are few for this one.
         """
-        own = max(0.0, self.scatter - self.measured) + (self.measured if errors is None else errors.variance(self.slope))
+        own = max(0.0, self.scatter - self.measured) + (
+            self.measured if errors is None else errors.variance(self.slope)
+        )
         return max(self.scatter, own) * (1 + 1 / self.n + (x - self.centre) ** 2 / self.squares)
 
     def studentised(self, spot: Spot) -> float | None:
-        """The distance of a point that the line was not fitted to, in its standard errors; None where nothing scatters."""
+        """The distance of a point that the line was not fitted to, in its standard errors; None
+        where nothing scatters."""
         variance = self.variance(spot.x, spot.errors)
         return (spot.y - self.at(spot.x)) / math.sqrt(variance) if variance > 0 else None
 
@@ -84,7 +93,8 @@ class Line:
 
 
 def line(spots: Sequence[Spot]) -> Line | None:
-    """Through at least three points whose x differ; None otherwise. Errors count only if they are known of all points."""
+    """Through at least three points whose x differ; None otherwise. Errors count only if they are
+    known of all points."""
     if len(spots) < 3 or not differs([spot.x for spot in spots]):
         return None
     n, centre, level = len(spots), fmean(spot.x for spot in spots), fmean(spot.y for spot in spots)
@@ -92,9 +102,19 @@ def line(spots: Sequence[Spot]) -> Line | None:
     slope = math.fsum((spot.x - centre) * (spot.y - level) for spot in spots) / squares
     gaps = [spot.y - level - slope * (spot.x - centre) for spot in spots]
     reach = max(abs(spot.y - level) for spot in spots)
-    scatter = math.fsum(gap**2 for gap in gaps) / (n - 2) if max(map(abs, gaps)) > LEVEL * reach else 0.0
+    scatter = (
+        math.fsum(gap**2 for gap in gaps) / (n - 2) if max(map(abs, gaps)) > LEVEL * reach else 0.0
+    )
     known = [spot.errors.variance(slope) for spot in spots if spot.errors is not None]
-    return Line(level - slope * centre, slope, n, centre, squares, scatter, fmean(known) if len(known) == n else 0.0)
+    return Line(
+        level - slope * centre,
+        slope,
+        n,
+        centre,
+        squares,
+        scatter,
+        fmean(known) if len(known) == n else 0.0,
+    )
 
 
 def differs(values: Sequence[float]) -> bool:

@@ -1,4 +1,5 @@
-"""A suspect beside a model of the same base without the suspected data (KIEval, table 3), on the questions that both answered."""
+"""A suspect beside a model of the same base without the suspected data (KIEval, table 3), on the
+questions that both answered."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ PERCENT = (0.0, 100.0)
 
 @dataclass(frozen=True)
 class Answers:
-    """A model on a dataset, question by question, in percent: the accuracy may rest on more questions than the interviews."""
+    """A model on a dataset, question by question, in percent: the accuracy may rest on more
+    questions than the interviews."""
 
     model: str
     dataset: str
@@ -37,13 +39,27 @@ class Answers:
         right, spoken = list(self.accuracy.values()), list(self.score.values())
         errors = None
         if min(len(right), len(spoken)) > 1:
-            errors = Errors(stdev(right) / len(right) ** 0.5, stdev(spoken) / len(spoken) ** 0.5, self.covariance)
-        return Point(self.model, self.dataset, fmean(right) if right else None, fmean(spoken) if spoken else None, errors)
+            errors = Errors(
+                stdev(right) / len(right) ** 0.5,
+                stdev(spoken) / len(spoken) ** 0.5,
+                self.covariance,
+            )
+        return Point(
+            self.model,
+            self.dataset,
+            fmean(right) if right else None,
+            fmean(spoken) if spoken else None,
+            errors,
+        )
 
     @property
     def covariance(self) -> float:
         """Of the two means, which comes from the questions that they share."""
-        both = [(self.accuracy[question], self.score[question]) for question in self.accuracy if question in self.score]
+        both = [
+            (self.accuracy[question], self.score[question])
+            for question in self.accuracy
+            if question in self.score
+        ]
         if len(both) < 2:
             return 0.0
         right, spoken = (fmean(side) for side in zip(*both, strict=True))
@@ -53,9 +69,11 @@ class Answers:
 
 @dataclass(frozen=True)
 class Matched:
-    """Suspect less control, with paired intervals over questions: what the data raised on the benchmark and not in conversation.
+    """Suspect less control, with paired intervals over questions: what the data raised on the
+    benchmark and not in conversation.
 
-    A part is None if the two share no question for it; the excess is over questions that have both. The p are not corrected.
+    A part is None if the two share no question for it; the excess is over questions that have both.
+    The p are not corrected.
     """
 
     dataset: str
@@ -69,20 +87,40 @@ class Matched:
 def matched(suspect: Answers, control: Answers, alpha: float = ALPHA) -> Matched:
     """Two models of one base on one dataset."""
     if suspect.dataset != control.dataset:
-        raise UsageError(f"a matched control is on the suspect's dataset {suspect.dataset!r}, found {control.dataset!r}")
+        raise UsageError(
+            f"a matched control is on the suspect's dataset {suspect.dataset!r}, found "
+            f"{control.dataset!r}"
+        )
     if suspect.model == control.model:
-        raise UsageError(f"a matched control is another model than the suspect, found {suspect.model!r} for both")
+        raise UsageError(
+            f"a matched control is another model than the suspect, found {suspect.model!r} for both"
+        )
     parts = {}
-    for metric, bounds in (("accuracy", PERCENT), ("score", PERCENT), ("excess", (-PERCENT[1], PERCENT[1]))):
+    for metric, bounds in (
+        ("accuracy", PERCENT),
+        ("score", PERCENT),
+        ("excess", (-PERCENT[1], PERCENT[1])),
+    ):
         table = {(metric, "", one.model): values(one, metric) for one in (suspect, control)}
-        parts[metric] = difference(table, metric, "", suspect.model, control.model, bounds, alpha, "block")
-    return Matched(suspect.dataset, suspect.model, control.model, parts["accuracy"], parts["score"], parts["excess"])
+        parts[metric] = difference(
+            table, metric, "", suspect.model, control.model, bounds, alpha, "block"
+        )
+    return Matched(
+        suspect.dataset,
+        suspect.model,
+        control.model,
+        parts["accuracy"],
+        parts["score"],
+        parts["excess"],
+    )
 
 
 def values(answers: Answers, metric: str) -> Mapping[str, float]:
     """By question."""
     if metric == "excess":
         return {
-            question: right - answers.score[question] for question, right in answers.accuracy.items() if question in answers.score
+            question: right - answers.score[question]
+            for question, right in answers.accuracy.items()
+            if question in answers.score
         }
     return answers.accuracy if metric == "accuracy" else answers.score

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 
 def adjusted(family: Sequence[float | None]) -> list[float | None]:
-    """Each p so that all statements of a family hold together (Holm 1979); what is unknown is not counted."""
+    """Each p so that all statements of a family hold together (Holm 1979); what is unknown is not
+    counted."""
     known = sorted((p, place) for place, p in enumerate(family) if p is not None)
     found: list[float | None] = [None] * len(family)
     worst = 0.0

@@ -1,4 +1,5 @@
-"""What people say about pairs: two votes each and a third where they differ; kappa, agreement with an order, win rates."""
+"""What people say about pairs: two votes each and a third where they differ; kappa, agreement with
+an order, win rates."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ class Pair(NamedTuple):
 
 
 class Ballot(NamedTuple):
-    """A pair that people compare: what it is about, whose it is, and the votes in the order in which they came."""
+    """A pair that people compare: what it is about, whose it is, and the votes in the order in
+    which they came."""
 
     dataset: str
     question: str
@@ -48,11 +50,16 @@ class Ballot(NamedTuple):
 
 def wanted(votes: Sequence[Choice]) -> int:
     """How many votes a pair still needs: two, and one more if they differ."""
-    return VOTERS - len(votes) if len(votes) < VOTERS else int(len(votes) == VOTERS and len(set(votes)) > 1)
+    return (
+        VOTERS - len(votes)
+        if len(votes) < VOTERS
+        else int(len(votes) == VOTERS and len(set(votes)) > 1)
+    )
 
 
 def majority(votes: Sequence[Choice]) -> Choice | None:
-    """What most people say; None as long as votes are wanted, and where all three say something else."""
+    """What most people say; None as long as votes are wanted, and where all three say something
+    else."""
     if wanted(votes):
         return None
     choice, count = Counter(votes).most_common(1)[0]
@@ -60,7 +67,8 @@ def majority(votes: Sequence[Choice]) -> Choice | None:
 
 
 def first_votes(ballot: Ballot) -> dict[str, Choice]:
-    """The votes of the two who came first, by their names: so two people who vote on all pairs are two raters."""
+    """The votes of the two who came first, by their names: so two people who vote on all pairs are
+    two raters."""
     return {name: ballot.votes[name] for name in sorted(list(ballot.votes)[:VOTERS])}
 
 
@@ -70,24 +78,33 @@ def differ(ballot: Ballot) -> bool:
 
 
 def kappa(ballots: Sequence[Ballot]) -> Estimate:
-    """Cohen's kappa of the first two votes on each pair, by the side that they chose, with an interval over questions."""
+    """Cohen's kappa of the first two votes on each pair, by the side that they chose, with an
+    interval over questions."""
     rows = [list(first_votes(ballot).values()) for ballot in ballots]
-    first, second = ([row[at] if len(row) == VOTERS else None for row in rows] for at in range(VOTERS))
+    first, second = (
+        [row[at] if len(row) == VOTERS else None for row in rows] for at in range(VOTERS)
+    )
     return cohen_kappa(first, second, CHOICES, "none", questions(ballots))
 
 
 def kappa_between(ballots: Sequence[Ballot], one: str, other: str) -> Estimate:
-    """Cohen's kappa of two people on the pairs where they were the first two: a third sees only what others disagree on."""
+    """Cohen's kappa of two people on the pairs where they were the first two: a third sees only
+    what others disagree on."""
     both = [ballot for ballot in ballots if {one, other} == {*first_votes(ballot)}]
     first, second = ([ballot.votes[name] for ballot in both] for name in (one, other))
     return cohen_kappa(first, second, CHOICES, "none", questions(both))
 
 
 def with_order(ballots: Sequence[Ballot]) -> Estimate:
-    """The share of settled pairs in which most people prefer the side with the higher score; a tie is no preference."""
+    """The share of settled pairs in which most people prefer the side with the higher score; a tie
+    is no preference."""
     decided = [majority(list(ballot.votes.values())) for ballot in ballots]
     return share(
-        [None if said is None else float(said == each.better) for said, each in zip(decided, ballots, strict=True)], ballots
+        [
+            None if said is None else float(said == each.better)
+            for said, each in zip(decided, ballots, strict=True)
+        ],
+        ballots,
     )
 
 
@@ -107,7 +124,9 @@ def won(ballot: Ballot, model: str) -> float | None:
 
 def share(values: Sequence[float | None], ballots: Sequence[Ballot]) -> Estimate:
     """The mean of what is known, with an interval over questions."""
-    return estimate(by_block(values, questions(ballots)), mean, list(values).count(None), (0.0, 1.0))
+    return estimate(
+        by_block(values, questions(ballots)), mean, list(values).count(None), (0.0, 1.0)
+    )
 
 
 def mean(values: Sequence[float]) -> float | None:
@@ -120,11 +139,16 @@ def questions(ballots: Sequence[Ballot]) -> list[str]:
 
 
 def next_pair(
-    votes: Mapping[int, Mapping[int, Choice]], held: Mapping[int, Collection[int]], me: int, skipped: Collection[int] = ()
+    votes: Mapping[int, Mapping[int, Choice]],
+    held: Mapping[int, Collection[int]],
+    me: int,
+    skipped: Collection[int] = (),
 ) -> int | None:
-    """The pair to show to somebody: never one with a vote of theirs, none that others complete; what is begun is finished first.
+    """The pair to show to somebody: never one with a vote of theirs, none that others complete;
+    what is begun is finished first.
 
-    `votes` has all pairs, each with the votes by annotator; `held` has those who look at a pair just now.
+    `votes` has all pairs, each with the votes by annotator; `held` has those who look at a pair
+    just now.
     """
     free = [
         (me not in held.get(pair, ()), -len(given), pair)

@@ -1,10 +1,12 @@
 """Models that lie below the line of the others, found without knowing which others to trust.
 
-Least squares through all models bends towards the outlying ones and hides them, so the line that sorts models is Siegel's
-repeated median (1982), which less than half of the points cannot carry away. For every k up to a third of the models, the k
-lowest are a group; least squares through the others says how far the nearest of the group lies from them, in studentised units.
-The same is done with honest models, drawn at the same accuracies: the share of draws that show as much is p. Asking for the
-nearest of a group is what finds two cheaters: that one honest model lies apart by chance is common, that two do is rare.
+Least squares through all models bends towards the outlying ones and hides them, so the line that
+sorts models is Siegel's repeated median (1982), which less than half of the points cannot carry
+away. For every k up to a third of the models, the k lowest are a group; least squares through the
+others says how far the nearest of the group lies from them, in studentised units. The same is done
+with honest models, drawn at the same accuracies: the share of draws that show as much is p. Asking
+for the nearest of a group is what finds two cheaters: that one honest model lies apart by chance is
+common, that two do is rare.
 """
 
 from __future__ import annotations
@@ -23,18 +25,23 @@ SHARE = 3  # groups have at most one in so many models
 
 
 class Apart(NamedTuple):
-    """By model, the chance that an honest one would lie as low; and the places of those set aside from the line."""
+    """By model, the chance that an honest one would lie as low; and the places of those set aside
+    from the line."""
 
     p: list[float]
     aside: frozenset[int]
 
 
-def below(x: Sequence[float], y: Sequence[float], errors: Sequence[float] | None, alpha: float) -> Apart | None:
-    """Errors are the variances by measurement of the points' distances from the line; None where the others do not scatter.
+def below(
+    x: Sequence[float], y: Sequence[float], errors: Sequence[float] | None, alpha: float
+) -> Apart | None:
+    """Errors are the variances by measurement of the points' distances from the line; None where
+    the others do not scatter.
 
     A model that is in no group has p = 1. At least four points whose x differ are wanted.
     """
-    order = sorted(range(len(x)), key=lambda i: (x[i], y[i]))  # so that the order of models does not matter
+    # so that the order of models does not matter
+    order = sorted(range(len(x)), key=lambda i: (x[i], y[i]))
     accuracies, scores = (np.array([side[i] for i in order], dtype=float) for side in (x, y))
     size, reach = len(x) // SHARE, float(np.ptp(scores))
     own = None if errors is None or not reach else np.array([errors[i] for i in order]) / reach**2
@@ -46,7 +53,8 @@ def below(x: Sequence[float], y: Sequence[float], errors: Sequence[float] | None
     chances, honest = against(seen, accuracies, size, own)
     p = (1 + (honest <= membership(chances[None], seen.rank)).sum(axis=0)) / (DRAWS + 1)
     shared: dict[tuple[float, float], float] = {}
-    for i, chance in zip(order, p.tolist(), strict=True):  # models at the same point are not told apart
+    # models at the same point are not told apart
+    for i, chance in zip(order, p.tolist(), strict=True):
         shared[x[i], y[i]] = max(chance, shared.get((x[i], y[i]), 0.0))
     largest = max((k for k in range(1, size + 1) if chances[k - 1] * size <= alpha), default=0)
     aside = frozenset(i for i, place in zip(order, seen.rank[0], strict=True) if place < largest)
@@ -54,7 +62,8 @@ def below(x: Sequence[float], y: Sequence[float], errors: Sequence[float] | None
 
 
 class Groups(NamedTuple):
-    """By draw: the place of each model from below, and for every size of group how far its nearest model lies apart."""
+    """By draw: the place of each model from below, and for every size of group how far its nearest
+    model lies apart."""
 
     rank: NDArray[np.intp]
     nearest: Array
@@ -62,7 +71,8 @@ class Groups(NamedTuple):
 
 
 def groups(x: Array, y: Array, size: int, errors: Array | None) -> Groups:
-    """The k lowest by the repeated median line, for k = 1 to size, each against the least squares line of the others."""
+    """The k lowest by the repeated median line, for k = 1 to size, each against the least squares
+    line of the others."""
     gaps = y - slopes(x, y)[:, None] * x
     rank = np.argsort(np.argsort(gaps, axis=1, kind="stable"), axis=1, kind="stable")
     nearest = np.empty((len(y), size))
@@ -74,7 +84,11 @@ def groups(x: Array, y: Array, size: int, errors: Array | None) -> Groups:
         squares = (kept * dx**2).sum(axis=1)[:, None]
         lined = squares[:, 0] > (LEVEL * np.abs(x).max()) ** 2
         squares[~lined] = 1.0
-        left = y - ((kept * y).sum(axis=1) / n)[:, None] - dx * (kept * dx * y).sum(axis=1)[:, None] / squares
+        left = (
+            y
+            - ((kept * y).sum(axis=1) / n)[:, None]
+            - dx * (kept * dx * y).sum(axis=1)[:, None] / squares
+        )
         scatter = (kept * left**2).sum(axis=1) / (n - 2)
         variance = scatter[:, None]
         if errors is not None:
@@ -87,7 +101,8 @@ def groups(x: Array, y: Array, size: int, errors: Array | None) -> Groups:
 
 
 def slopes(x: Array, y: Array) -> Array:
-    """Repeated medians: for each point the median slope to all others (that differ in x), and the median of those."""
+    """Repeated medians: for each point the median slope to all others (that differ in x), and the
+    median of those."""
     found = []
     for i in range(len(x)):
         others = np.abs(x - x[i]) > LEVEL * np.abs(x).max()
@@ -102,10 +117,12 @@ def slope(x: Sequence[float], y: Sequence[float]) -> float:
 
 
 def against(seen: Groups, x: Array, size: int, errors: Array | None) -> tuple[Array, Array]:
-    """The p of every group seen, and what honest models show at the same accuracies, always with the same draws.
+    """The p of every group seen, and what honest models show at the same accuracies, always with
+    the same draws.
 
-    Without measurement errors nothing depends on the scale, so that any will do. With them, how much honest models scatter beyond
-    their measurement is itself uncertain: each draw takes the scatter seen, divided by what draws of variance one show.
+    Without measurement errors nothing depends on the scale, so that any will do. With them, how
+    much honest models scatter beyond their measurement is itself uncertain: each draw takes the
+    scatter seen, divided by what draws of variance one show.
     """
     rng = np.random.default_rng(DRAWS)
     drawn = rng.standard_normal((DRAWS, len(x)))
@@ -116,8 +133,16 @@ def against(seen: Groups, x: Array, size: int, errors: Array | None) -> tuple[Ar
         drawn = rng.standard_normal((DRAWS, len(x))) * np.sqrt(extra[:, None] + errors)
         honest = groups(x, drawn, size, errors)
     columns = np.sort(honest.nearest, axis=0)
-    chances = np.array([1 + np.searchsorted(columns[:, k], seen.nearest[0, k], "right") for k in range(size)]) / (DRAWS + 1)
-    theirs = np.stack([np.searchsorted(columns[:, k], honest.nearest[:, k], "right") for k in range(size)], axis=1) / DRAWS
+    chances = np.array(
+        [1 + np.searchsorted(columns[:, k], seen.nearest[0, k], "right") for k in range(size)]
+    ) / (DRAWS + 1)
+    theirs = (
+        np.stack(
+            [np.searchsorted(columns[:, k], honest.nearest[:, k], "right") for k in range(size)],
+            axis=1,
+        )
+        / DRAWS
+    )
     return chances, membership(theirs, honest.rank)
 
 

@@ -1,4 +1,5 @@
-"""Role tables of matches of two, every model against every other (DynaEval, tables 1 to 6), and what a position is worth."""
+"""Role tables of matches of two, every model against every other (DynaEval, tables 1 to 6), and
+what a position is worth."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ Pair = tuple[str, str]  # who sat first, who second
 
 
 class Seated(NamedTuple):
-    """One seat's score and where it sat; a seat without a score is a row without value, so that its partner is known."""
+    """One seat's score and where it sat; a seat without a score is a row without value, so that its
+    partner is known."""
 
     block: str
     match: int
@@ -41,27 +43,39 @@ class Meeting(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """What two models scored when they met in this order: means of block means, over matches with a score."""
+    """What two models scored when they met in this order: means of block means, over matches with a
+    score."""
 
     first: float | None
     second: float | None
     matches: int = 0
     blocks: int = 0
-    idle: tuple[int, int] = (0, 0)  # of those matches, how many gave the first and the second seat no score that counts
+    # of those matches, how many gave the first and the second seat no score that counts
+    idle: tuple[int, int] = (0, 0)
     first_interval: Interval = UNKNOWN
     second_interval: Interval = UNKNOWN
 
     def facts(self) -> dict[str, Any]:
         """As plain data."""
-        plain = {name: getattr(self, name) for name in ("first", "second", "matches", "blocks", "idle")}
+        plain = {
+            name: getattr(self, name) for name in ("first", "second", "matches", "blocks", "idle")
+        }
         (low, high, _), (second_low, second_high, _) = self.first_interval, self.second_interval
-        return {**plain, "first_low": low, "first_high": high, "second_low": second_low, "second_high": second_high}
+        return {
+            **plain,
+            "first_low": low,
+            "first_high": high,
+            "second_low": second_low,
+            "second_high": second_high,
+        }
 
 
 class Margin(NamedTuple):
-    """The mean of a row or a column, every partner weighing the same; unknown where nothing was played.
+    """The mean of a row or a column, every partner weighing the same; unknown where nothing was
+    played.
 
-    The interval is over blocks, and known where every block has all partners: else blocks differ by who was met.
+    The interval is over blocks, and known where every block has all partners: else blocks differ by
+    who was met.
     """
 
     mean: float | None
@@ -72,11 +86,18 @@ class Margin(NamedTuple):
     def facts(self) -> dict[str, Any]:
         """As plain data."""
         low, high, _ = self.interval
-        return {"mean": self.mean, "low": low, "high": high, "cells": self.cells, "matches": self.matches}
+        return {
+            "mean": self.mean,
+            "low": low,
+            "high": high,
+            "cells": self.cells,
+            "matches": self.matches,
+        }
 
 
 class Margins(NamedTuple):
-    """Rows average what the first seat scored, columns what the second did; then both over the whole table."""
+    """Rows average what the first seat scored, columns what the second did; then both over the
+    whole table."""
 
     rows: dict[str, Margin]
     columns: dict[str, Margin]
@@ -94,7 +115,8 @@ class Margins(NamedTuple):
 
 @dataclass(frozen=True)
 class RoleTable:
-    """First seats down, second seats across; a pair that was excluded or never played is None, never zero."""
+    """First seats down, second seats across; a pair that was excluded or never played is None,
+    never zero."""
 
     metric: str
     aliases: tuple[str, ...]
@@ -115,7 +137,8 @@ class Effect:
 
 
 def places(rows: Iterable[Seated], roles: Sequence[str]) -> tuple[Place, Place] | None:
-    """The first and the second seat of a run, roles in the task's order; none where a match is no meeting of two."""
+    """The first and the second seat of a run, roles in the task's order; none where a match is no
+    meeting of two."""
     found = sorted({(roles.index(row.role), row.position) for row in rows if row.role in roles})
     if len(found) != 2:
         return None
@@ -133,7 +156,15 @@ def meetings(rows: Iterable[Seated], seats: tuple[Place, Place]) -> list[Meeting
         scores.setdefault((row.block, row.match, row.metric), {})[place] = row.value
     first, second = seats
     return [
-        Meeting(block, match, metric, casts[match][first], casts[match][second], values.get(first), values.get(second))
+        Meeting(
+            block,
+            match,
+            metric,
+            casts[match][first],
+            casts[match][second],
+            values.get(first),
+            values.get(second),
+        )
         for (block, match, metric), values in scores.items()
         if casts[match].keys() >= {first, second}
     ]
@@ -142,15 +173,24 @@ def meetings(rows: Iterable[Seated], seats: tuple[Place, Place]) -> list[Meeting
 def role_tables(
     met: Iterable[Meeting], aliases: Sequence[str], bounds: Mapping[str, tuple[float, float]]
 ) -> dict[str, RoleTable]:
-    """A table for every metric; models listed in `aliases` that did not play keep their empty row and column."""
+    """A table for every metric; models listed in `aliases` that did not play keep their empty row
+    and column."""
     by_metric: dict[str, dict[Pair, list[Meeting]]] = {}
     for meeting in met:
-        by_metric.setdefault(meeting.metric, {}).setdefault((meeting.first, meeting.second), []).append(meeting)
+        by_metric.setdefault(meeting.metric, {}).setdefault(
+            (meeting.first, meeting.second), []
+        ).append(meeting)
     tables = {}
     for metric, pairs in by_metric.items():
-        listed = tuple(dict.fromkeys([*aliases, *sorted({alias for pair in pairs for alias in pair})]))
+        listed = tuple(
+            dict.fromkeys([*aliases, *sorted({alias for pair in pairs for alias in pair})])
+        )
         here = bounds[metric]
-        cells = {(one, other): cell_of(pairs.get((one, other), []), here) for one in listed for other in listed}
+        cells = {
+            (one, other): cell_of(pairs.get((one, other), []), here)
+            for one in listed
+            for other in listed
+        }
         edges = sure([each for met in pairs.values() for each in met], margins(cells, listed), here)
         tables[metric] = RoleTable(metric, listed, cells, edges)
     return tables
@@ -161,14 +201,20 @@ def sure(met: Sequence[Meeting], edges: Margins, bounds: tuple[float, float]) ->
     firsts = [(each.first, each.second, each.block, each.first_value) for each in met]
     seconds = [(each.second, each.first, each.block, each.second_value) for each in met]
 
-    def known(side: Sequence[tuple[str, str, str, float | None]], margin: Margin, alias: str | None = None) -> Margin:
+    def known(
+        side: Sequence[tuple[str, str, str, float | None]], margin: Margin, alias: str | None = None
+    ) -> Margin:
         blocks: dict[str, dict[tuple[str, str], list[float]]] = {}
         for one, other, block, value in side:
             if value is not None and alias in (None, one):
                 blocks.setdefault(block, {}).setdefault((one, other), []).append(value)
         if any(len(pairs) < margin.cells for pairs in blocks.values()):
             return margin
-        return margin._replace(interval=interval([fmean(map(fmean, pairs.values())) for pairs in blocks.values()], bounds))
+        return margin._replace(
+            interval=interval(
+                [fmean(map(fmean, pairs.values())) for pairs in blocks.values()], bounds
+            )
+        )
 
     rows = {alias: known(firsts, margin, alias) for alias, margin in edges.rows.items()}
     columns = {alias: known(seconds, margin, alias) for alias, margin in edges.columns.items()}
@@ -187,18 +233,34 @@ def cell_of(met: Iterable[Meeting], bounds: tuple[float, float]) -> Cell | None:
                 side.setdefault(each.block, []).append(value)
     means = [[fmean(values) for values in side.values()] for side in sides]
     first, second = (fmean(values) if values else None for values in means)
-    idle = sum(each.first_value is None for each in scored), sum(each.second_value is None for each in scored)
+    idle = (
+        sum(each.first_value is None for each in scored),
+        sum(each.second_value is None for each in scored),
+    )
     found = [interval(values, bounds) for values in means]
-    return Cell(first, second, len(scored), len({each.block for each in scored}), idle, found[0], found[1])
+    return Cell(
+        first, second, len(scored), len({each.block for each in scored}), idle, found[0], found[1]
+    )
 
 
 def margins(cells: Mapping[Pair, Cell | None], aliases: Iterable[str]) -> Margins:
-    """Row and column means from cells alone, as the paper's tables have them; published cells will do."""
-    firsts = [(row, cell.first, cell.matches - cell.idle[0]) for (row, _), cell in cells.items() if cell]
-    seconds = [(column, cell.second, cell.matches - cell.idle[1]) for (_, column), cell in cells.items() if cell]
+    """Row and column means from cells alone, as the paper's tables have them; published cells will
+    do."""
+    firsts = [
+        (row, cell.first, cell.matches - cell.idle[0]) for (row, _), cell in cells.items() if cell
+    ]
+    seconds = [
+        (column, cell.second, cell.matches - cell.idle[1])
+        for (_, column), cell in cells.items()
+        if cell
+    ]
 
     def margin(side: Sequence[tuple[str, float | None, int]], alias: str | None = None) -> Margin:
-        found = [(value, matches) for name, value, matches in side if value is not None and alias in (None, name)]
+        found = [
+            (value, matches)
+            for name, value, matches in side
+            if value is not None and alias in (None, name)
+        ]
         mean = fmean(value for value, _ in found) if found else None
         return Margin(mean, len(found), sum(matches for _, matches in found))
 
@@ -207,8 +269,11 @@ def margins(cells: Mapping[Pair, Cell | None], aliases: Iterable[str]) -> Margin
     return Margins(rows, columns, margin(firsts), margin(seconds))
 
 
-def position_effects(rows: Iterable[Seated], bounds: Mapping[str, tuple[float, float]], alpha: float = ALPHA) -> list[Effect]:
-    """The effect of every position (early, late) in every role that has several, with a block t interval."""
+def position_effects(
+    rows: Iterable[Seated], bounds: Mapping[str, tuple[float, float]], alpha: float = ALPHA
+) -> list[Effect]:
+    """The effect of every position (early, late) in every role that has several, with a block t
+    interval."""
     groups: dict[tuple[str, str], list[Seated]] = {}
     for row in rows:
         groups.setdefault((row.metric, row.role), []).append(row)
@@ -220,12 +285,22 @@ def position_effects(rows: Iterable[Seated], bounds: Mapping[str, tuple[float, f
         paid = price(seats, positions)
         for position, values in contrasts(seats, positions).items():
             mean = fmean(values) if values else None
-            found.append(Effect(metric, role, position, mean, contrast_interval(values, paid, most, alpha), len(values)))
+            found.append(
+                Effect(
+                    metric,
+                    role,
+                    position,
+                    mean,
+                    contrast_interval(values, paid, most, alpha),
+                    len(values),
+                )
+            )
     return found
 
 
 def price(seats: Sequence[Seated], positions: Sequence[int]) -> float:
-    """The degrees of freedom that the models' usual scores cost; none where everybody sits everywhere in every block."""
+    """The degrees of freedom that the models' usual scores cost; none where everybody sits
+    everywhere in every block."""
     sat: dict[tuple[str, str], set[int]] = {}
     for row in seats:
         if row.value is not None:
@@ -235,7 +310,8 @@ def price(seats: Sequence[Seated], positions: Sequence[int]) -> float:
 
 
 def contrast_interval(values: Sequence[float], paid: float, most: float, alpha: float) -> Interval:
-    """A block t interval that has paid for the models' usual scores; unknown where nothing is left after that."""
+    """A block t interval that has paid for the models' usual scores; unknown where nothing is left
+    after that."""
     freedom = len(values) - 1 - paid
     if freedom < 1:
         return Interval(None, None, None)
@@ -247,14 +323,19 @@ def contrast_interval(values: Sequence[float], paid: float, most: float, alpha: 
 
 
 def contrasts(seats: Sequence[Seated], positions: Sequence[int]) -> dict[int, list[float]]:
-    """By position, for every block: what was scored there above the models' usual, less the same over all positions.
+    """By position, for every block: what was scored there above the models' usual, less the same
+    over all positions.
 
-    A model's usual score weighs its positions alike, and a block's luck cancels, so a balanced design gives the
-    effects exactly. Models that have not sat everywhere have nothing to be compared with and stay out.
+    A model's usual score weighs its positions alike, and a block's luck cancels, so a balanced
+    design gives the effects exactly. Models that have not sat everywhere have nothing to be
+    compared with and stay out.
     """
     if len(positions) < 2:
         return {}
-    table = block_means(Observation(row.block, row.match, row.alias, str(row.position), row.metric, row.value) for row in seats)
+    table = block_means(
+        Observation(row.block, row.match, row.alias, str(row.position), row.metric, row.value)
+        for row in seats
+    )
     sat: dict[str, dict[int, dict[str, float]]] = {}
     for (_, position, alias), by_block in table.items():
         sat.setdefault(alias, {})[int(position)] = by_block

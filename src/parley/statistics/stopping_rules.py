@@ -1,4 +1,5 @@
-"""Stability: `run until the results have converged` as a program can apply it (DynaEval §2.3, made precise)."""
+"""Stability: `run until the results have converged` as a program can apply it (DynaEval §2.3, made
+precise)."""
 
 from __future__ import annotations
 
@@ -26,37 +27,50 @@ class Watched(NamedTuple):
 
 
 class Stability:
-    """Every cell's interval, valid at every look, together at level α; stable once all half-widths are small enough.
+    """Every cell's interval, valid at every look, together at level α; stable once all half-widths
+    are small enough.
 
-    With a `population` the target is the mean over exactly these items. What is played is then drawn without replacement,
-    and the interval closes as they are used up, down to the noise of playing each of them only so often: half of α goes to
-    the drawing, half to that noise.
+    With a `population` the target is the mean over exactly these items. What is played is then
+    drawn without replacement, and the interval closes as they are used up, down to the noise of
+    playing each of them only so often: half of α goes to the drawing, half to that noise.
     """
 
-    def __init__(self, cells: Sequence[Watched], alpha: float, population: int | None = None) -> None:
+    def __init__(
+        self, cells: Sequence[Watched], alpha: float, population: int | None = None
+    ) -> None:
         self.cells, self.population = list(cells), population
         self._share = alpha / len(self.cells) / (1 if population is None else 2)
         self._sequences = Sequences(len(self.cells), self._share, population)
         self._low = np.array([cell.low for cell in self.cells], dtype=np.float64)
         self._width = np.array([cell.high - cell.low for cell in self.cells], dtype=np.float64)
-        self._noise = np.zeros(len(self.cells))  # variances of block means within their blocks, added up
+        # variances of block means within their blocks, added up
+        self._noise = np.zeros(len(self.cells))
         self._noisy = np.zeros(len(self.cells))  # how many blocks have several repeats
         self._repeats = np.zeros(len(self.cells))
-        self._at_end = np.zeros(len(self.cells))  # blocks whose repeats all ended at one end of the scale
+        # blocks whose repeats all ended at one end of the scale
+        self._at_end = np.zeros(len(self.cells))
         self.blocks = 0
 
     def add(self, block: Mapping[tuple[str, str], Sequence[float]]) -> None:
-        """Take in one block: by role and alias, the score of every repeat (of every match, where each has its own seed)."""
+        """Take in one block: by role and alias, the score of every repeat (of every match, where
+        each has its own seed)."""
         self.blocks += 1
         means = np.full(len(self.cells), np.nan)
         for at, cell in enumerate(self.cells):
-            scores = [(score - cell.low) / self._width[at] for score in block.get((cell.role, cell.alias), ())]
+            scores = [
+                (score - cell.low) / self._width[at]
+                for score in block.get((cell.role, cell.alias), ())
+            ]
             if scores:
                 means[at] = mean = math.fsum(scores) / len(scores)
                 self._repeats[at] += len(scores)
                 self._at_end[at] += mean <= 0 or mean >= 1
             if len(scores) > 1:
-                self._noise[at] += math.fsum((score - mean) ** 2 for score in scores) / (len(scores) - 1) / len(scores)
+                self._noise[at] += (
+                    math.fsum((score - mean) ** 2 for score in scores)
+                    / (len(scores) - 1)
+                    / len(scores)
+                )
                 self._noisy[at] += 1
         self._sequences.add(means)
 
@@ -67,15 +81,21 @@ class Stability:
         if self.population is not None:
             low, high = self._widened(low, -1), self._widened(high, 1)
         return [
-            None if math.isnan(least) else (cell.low + width * float(least), cell.low + width * float(most))
-            for cell, width, least, most in zip(self.cells, self._width.tolist(), low, high, strict=True)
+            None
+            if math.isnan(least)
+            else (cell.low + width * float(least), cell.low + width * float(most))
+            for cell, width, least, most in zip(
+                self.cells, self._width.tolist(), low, high, strict=True
+            )
         ]
 
     def _widened(self, ends: Numbers, side: int) -> Numbers:
-        """Ends moved out by the noise within these items: as far as what they would show if played once more may lie.
+        """Ends moved out by the noise within these items: as far as what they would show if played
+        once more may lie.
 
-        A score interval as of Wilson (1927) with Student's t: the noise of a mean m is a share of m (1 − m), which also holds
-        where nearly all matches end at one end of the scale and hardly any noise was seen.
+        A score interval as of Wilson (1927) with Student's t: the noise of a mean m is a share of m
+        (1 − m), which also holds where nearly all matches end at one end of the scale and hardly
+        any noise was seen.
         """
         assert self.population is not None
         known, moved = self._sequences, ends.copy()
@@ -83,24 +103,37 @@ class Stability:
             if n < 2:
                 moved[at] = (1 + side) / 2
             elif not math.isnan(ends[at]):
-                reach = t_quantile(1 - self._share / 2, n - 1) ** 2 * self._noise_share(at, n) / self.population
+                reach = (
+                    t_quantile(1 - self._share / 2, n - 1) ** 2
+                    * self._noise_share(at, n)
+                    / self.population
+                )
                 place = float(ends[at])
-                centre, half = place + reach / 2, math.sqrt(place * (1 - place) * reach + reach**2 / 4)
+                centre, half = (
+                    place + reach / 2,
+                    math.sqrt(place * (1 - place) * reach + reach**2 / 4),
+                )
                 moved[at] = min(1.0, max(0.0, (centre + side * half) / (1 + reach)))
         return moved
 
     def _noise_share(self, at: int, n: int) -> float:
-        """The variance of a block's mean within its item, as a share of the most that a score from 0 to 1 can have.
+        """The variance of a block's mean within its item, as a share of the most that a score from
+        0 to 1 can have.
 
-        Blocks played once tell noise and items not apart: all of their spread is taken for noise. Blocks at an end of the
-        scale show little of it; their share counts as part of one more block that varies as much as can be.
+        Blocks played once tell noise and items not apart: all of their spread is taken for noise.
+        Blocks at an end of the scale show little of it; their share counts as part of one more
+        block that varies as much as can be.
         """
         mean, repeats = float(self._sequences.sum[at]) / n, float(self._repeats[at]) / n
         most = mean * (1 - mean)
         if most <= 0:
             return 1 / repeats
         several = self._noisy[at] == n
-        seen = self._noise[at] if several else (float(self._sequences.squares[at]) - 0.25) * n / (n - 1)
+        seen = (
+            self._noise[at]
+            if several
+            else (float(self._sequences.squares[at]) - 0.25) * n / (n - 1)
+        )
         extra = (self._at_end[at] + 1) / (n + 1)
         return float((seen + extra * most / repeats) / (n + extra) / most)
 
@@ -112,8 +145,8 @@ class Stability:
     def status(self) -> Literal["converged", "drift"] | None:
         """Whether playing can end: stable, or contradicting itself.
 
-        An interval is what no look has refuted. Where blocks are not alike, it may shrink to a sliver beside the mean before
-        nothing is left of it: narrow, but no result.
+        An interval is what no look has refuted. Where blocks are not alike, it may shrink to a
+        sliver beside the mean before nothing is left of it: narrow, but no result.
         """
         found = self.intervals
         if any(interval is None for interval in found):
@@ -130,23 +163,33 @@ class Stability:
 
     def unseen(self) -> list[Watched]:
         """Cells that no block has given a score."""
-        return [cell for cell, n in zip(self.cells, self._sequences.n.tolist(), strict=True) if not n]
+        return [
+            cell for cell, n in zip(self.cells, self._sequences.n.tolist(), strict=True) if not n
+        ]
 
     def widest(self) -> tuple[Watched, float] | None:
         """The cell that is farthest from what is wanted, and its half-width."""
-        known = [(width / cell.epsilon, cell, width) for cell, width in zip(self.cells, self.half_widths, strict=True) if width]
+        known = [
+            (width / cell.epsilon, cell, width)
+            for cell, width in zip(self.cells, self.half_widths, strict=True)
+            if width
+        ]
         return max(known)[1:] if known else None
 
 
 class Forecast(NamedTuple):
-    """How many blocks a half-width takes (None: more than were looked at), and the half-width after the last of them."""
+    """How many blocks a half-width takes (None: more than were looked at), and the half-width after
+    the last of them."""
 
     blocks: int | None
     half_width: float
 
 
-def forecast(cell: Watched, spread: float, alpha: float, most: int, population: int | None = None) -> Forecast:
-    """What to expect of a cell whose blocks spread by so much (a standard deviation), at level α, within `most` blocks."""
+def forecast(
+    cell: Watched, spread: float, alpha: float, most: int, population: int | None = None
+) -> Forecast:
+    """What to expect of a cell whose blocks spread by so much (a standard deviation), at level α,
+    within `most` blocks."""
     stability = Stability([cell], alpha, population)
     middle, spread = (cell.low + cell.high) / 2, min(spread, (cell.high - cell.low) / 2)
     for block in range(1, min(most, population or most) + 1):

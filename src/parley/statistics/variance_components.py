@@ -1,4 +1,5 @@
-"""Variance components: how much of the scatter of scores comes from items, from models on items, from single matches."""
+"""Variance components: how much of the scatter of scores comes from items, from models on items,
+from single matches."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from parley.errors import UsageError
 
 Cell = tuple[str, str]  # role and model
 Scores = Mapping[Cell, Mapping[str, Sequence[float]]]  # by block, one score a match
-OPPOSED = 0.2  # of the variance of blocks: models whose scores vary less against each other are taken for independent
+# of the variance of blocks: models whose scores vary less against each other are taken for
+# independent
+OPPOSED = 0.2
 
 
 class Components(NamedTuple):
@@ -20,9 +23,14 @@ class Components(NamedTuple):
 
     item: float  # moves all models of a block alike
     model_item: float  # how a model's luck differs from item to item
-    match: float  # what differs between matches of one model on one item: the dialogue, the partner, the judge
-    separable: bool  # whether some block holds several matches of a model; else the second is zero, and stands in the third
-    opposed: float  # how many times the variance of a difference exceeds what these say, where one's gain is another's loss
+    # what differs between matches of one model on one item: the dialogue, the partner, the judge
+    match: float
+    # whether some block holds several matches of a model; else the second is zero, and stands in
+    # the third
+    separable: bool
+    # how many times the variance of a difference exceeds what these say, where one's gain is
+    # another's loss
+    opposed: float
     blocks: int
 
 
@@ -51,7 +59,10 @@ def components(scores: Scores) -> Components:
 
     What would come out below zero is zero.
     """
-    means = {cell: {block: fmean(values) for block, values in blocks.items() if values} for cell, blocks in scores.items()}
+    means = {
+        cell: {block: fmean(values) for block, values in blocks.items() if values}
+        for cell, blocks in scores.items()
+    }
     within, between, together = Squares(), Squares(), Squares()
     for cell, by_block in means.items():
         if by_block:
@@ -64,7 +75,9 @@ def components(scores: Scores) -> Components:
             together.add([ours[block] for block in both], [theirs[block] for block in both])
     if not between.freedom:
         raise UsageError("noise is estimated from models that have scores in at least two blocks")
-    share = fmean(1 / len(values) for blocks in scores.values() for values in blocks.values() if values)
+    share = fmean(
+        1 / len(values) for blocks in scores.values() for values in blocks.values() if values
+    )
     item = max(together.mean, 0.0)
     rest = max(between.mean - item, 0.0)
     match = within.mean if within.freedom else rest

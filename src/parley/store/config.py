@@ -13,12 +13,14 @@ from parley.plans.stop_targets import Stop
 
 ISOLATING = ("bubblewrap", "docker", "podman")
 SANDBOXES = (*ISOLATING, "none")
-FREE = ("name", "max_blocks", "budget_usd", "max_calls", "concurrency", "verify")  # what may change from one sitting to the next
+# what may change from one sitting to the next
+FREE = ("name", "max_blocks", "budget_usd", "max_calls", "concurrency", "verify")
 
 
 @dataclass(frozen=True)
 class Rejudged:
-    """The run whose matches are judged again: in these roles somebody is asked, all other replies are that run's."""
+    """The run whose matches are judged again: in these roles somebody is asked, all other replies
+    are that run's."""
 
     run: str
     roles: list[str]
@@ -30,7 +32,8 @@ class Rejudged:
 
 @dataclass(frozen=True)
 class Verify:
-    """Items are put to all models until so many are found of which each is sure: whose mean of a metric exceeds theta."""
+    """Items are put to all models until so many are found of which each is sure: whose mean of a
+    metric exceeds theta."""
 
     wanted: int
     metric: str
@@ -52,13 +55,15 @@ class Config:
     standardise: Literal["on_error", "always"] = "on_error"
     prompts: dict[str, str] = field(default_factory=dict)  # address: the words that replace it
     dataset: str | None = None
-    columns: dict[str, Any] = field(default_factory=dict)  # field of an item: the dataset's column for it
+    # field of an item: the dataset's column for it
+    columns: dict[str, Any] = field(default_factory=dict)
     items: int | None = None
     seats: int | None = None  # of a role of open size, where the plan makes groups
     adversary: str | None = None  # the alias of whom all models meet, who is not ranked
     stop: Stop | None = None  # a plan that looks at what was played
     max_blocks: int | None = None
-    budget_usd: float | None = None  # bounds on all that the run spends, however often it is resumed
+    # bounds on all that the run spends, however often it is resumed
+    budget_usd: float | None = None
     max_calls: int | None = None
     sandbox: str = "bubblewrap"  # how code that models write is kept apart; "none": not at all
     name: str = ""
@@ -66,11 +71,14 @@ class Config:
     rejudged: Rejudged | None = None  # matches of another run, judged again
     verify: Verify | None = None  # a run that only looks for items
     verified: str = ""  # the run that has found the items
-    excluded: list[str] = field(default_factory=list)  # models that do not play, and keep an empty place in tables
+    # models that do not play, and keep an empty place in tables
+    excluded: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if self.budget_usd is not None and not 0 <= self.budget_usd < float("inf"):
-            raise UsageError(f"budget_usd must be a number of USD, 0 or more, not {self.budget_usd}")
+            raise UsageError(
+                f"budget_usd must be a number of USD, 0 or more, not {self.budget_usd}"
+            )
         if self.sandbox not in SANDBOXES:
             raise unknown("sandbox", self.sandbox, SANDBOXES)
         if self.max_calls is not None and self.max_calls < 0:
@@ -84,7 +92,11 @@ class Config:
     @property
     def seated(self) -> list[str]:
         """Everybody who sits somewhere, by alias, each once."""
-        return list(dict.fromkeys([*self.players, *(alias for panel in self.instruments.values() for alias in panel)]))
+        return list(
+            dict.fromkeys(
+                [*self.players, *(alias for panel in self.instruments.values() for alias in panel)]
+            )
+        )
 
     def asks(self, role: str) -> bool:
         """Whether anybody is asked in a role, or its replies are those of another run."""
@@ -94,8 +106,14 @@ class Config:
     def asked(self) -> dict[str, dict[str, Any]]:
         """The models that are asked: all that play, or only those who judge again."""
         if self.rejudged is None:
-            return {alias: model for alias, model in self.models.items() if alias not in self.excluded}
-        return {alias: self.models[alias] for role in self.rejudged.roles for alias in self.instruments[role]}
+            return {
+                alias: model for alias, model in self.models.items() if alias not in self.excluded
+            }
+        return {
+            alias: self.models[alias]
+            for role in self.rejudged.roles
+            for alias in self.instruments[role]
+        }
 
     def encoded(self) -> bytes:
         return orjson.dumps(asdict(self))

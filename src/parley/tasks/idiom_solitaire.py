@@ -11,7 +11,8 @@ from typing import Annotated, Literal
 
 from parley import Choice, Metric, Prompt, Referee, Role, Scores, Seat, Sight, Task, Word, WordList
 
-# What loses, in the order in which it is looked at: a checker is asked about nothing that loses anyway.
+# What loses, in the order in which it is looked at: a checker is asked about nothing that loses
+# anyway.
 LENGTH = "not four characters"
 FIRST = "wrong first character"
 REPEATED = "repetition"
@@ -29,7 +30,7 @@ class IdiomSolitaire(Task):
     common       how often a start idiom occurs in the dictionary, at least, where frequencies are known
     chain        the idioms so far, with arrows between
     word         the idiom that the checker is asked about
-    """
+    """  # noqa: E501
 
     rounds: int = 20
     language: Literal["zh", "en"] = "zh"
@@ -42,7 +43,13 @@ class IdiomSolitaire(Task):
     stand_in = "speaker"
 
     def works(self) -> Mapping[str, WordList]:
-        wanted = WordList(self.dictionary, length=4, simplified=self.traditional, script="IDEOGRAPH", common=self.common)
+        wanted = WordList(
+            self.dictionary,
+            length=4,
+            simplified=self.traditional,
+            script="IDEOGRAPH",
+            common=self.common,
+        )
         return {"dictionary": wanted}
 
     async def play(self, referee: Referee, players: list[Seat], checker: Seat | None) -> Scores:
@@ -54,7 +61,9 @@ class IdiomSolitaire(Task):
         for turn in range(self.rounds):
             player, other = players[turn % 2], players[1 - turn % 2]
             text = referee.render(TURN[self.language], chain=" → ".join(chain))
-            said = await referee.ask(player, text, expect=IDIOM[self.language], default="", attempts=2)
+            said = await referee.ask(
+                player, text, expect=IDIOM[self.language], default="", attempts=2
+            )
             idiom, fault = await self.ruled(referee, said, chain, checker)
             if fault:
                 referee.fault(player, fault, said)
@@ -66,12 +75,17 @@ class IdiomSolitaire(Task):
         referee.note(chain=chain, end=reason)
         return {player: {"win": win[player], "hits": hits[player]} for player in players}
 
-    async def ruled(self, referee: Referee, said: str, chain: list[str], checker: Seat | None) -> tuple[str, str]:
+    async def ruled(
+        self, referee: Referee, said: str, chain: list[str], checker: Seat | None
+    ) -> tuple[str, str]:
         """What was said as the dictionary spells it, and what is wrong with it, if anything.
 
-        A checker that cannot be read ends the match without scores: no player loses by an instrument's fault.
+        A checker that cannot be read ends the match without scores: no player loses by an
+        instrument's fault.
         """
-        if len(said) != 4 or not all("IDEOGRAPH" in unicodedata.name(character, "") for character in said):
+        if len(said) != 4 or not all(
+            "IDEOGRAPH" in unicodedata.name(character, "") for character in said
+        ):
             return said, LENGTH
         entry = await referee.consult("dictionary", "entry", said)
         idiom: str = entry["word"]
@@ -82,7 +96,10 @@ class IdiomSolitaire(Task):
         if entry["known"]:
             return idiom, ""
         question = referee.render(CHECK[self.language], word=idiom)
-        held = checker is not None and await referee.ask(checker, question, expect=VERDICT[self.language]) == "yes"
+        held = (
+            checker is not None
+            and await referee.ask(checker, question, expect=VERDICT[self.language]) == "yes"
+        )
         return idiom, "" if held else UNKNOWN
 
     def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
@@ -97,7 +114,8 @@ class IdiomSolitaire(Task):
                 raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
 
     def unsaid(self, seats: Mapping[str, int]) -> list[str]:
-        nobody_checks = [CHECK[self.language].name, "again", "shorter", "form"]  # players are asked again in words of their own
+        # players are asked again in words of their own
+        nobody_checks = [CHECK[self.language].name, "again", "shorter", "form"]
         return [*super().unsaid(seats), *([] if seats["checker"] else nobody_checks)]
 
 
@@ -116,7 +134,7 @@ You play Chinese idiom solitaire (成语接龙) with one other player. You take 
 When it is your turn, say a Chinese idiom of four characters: its first character must be the last character of the idiom \
 before it, and it must not have occurred in this game. If what you say is not four characters long, is no idiom, begins \
 with another character or repeats an earlier idiom, you lose and the other player wins. After {rounds} turns without a \
-loser the game is a draw. Your goal is to win.""",
+loser the game is a draw. Your goal is to win.""",  # noqa: E501
     ),
 }
 
@@ -131,38 +149,56 @@ AGAIN = {
 }
 
 CHECK = {
-    "zh": Prompt("check_zh", "“{word}”是汉语成语吗？词典里收录的或通行的成语算是（yes），普通词语和生造的词不算（no）。"),
+    "zh": Prompt(
+        "check_zh",
+        "“{word}”是汉语成语吗？词典里收录的或通行的成语算是（yes），普通词语和生造的词不算（no）。",
+    ),
     "en": Prompt(
         "check_en",
-        "Is “{word}” a Chinese idiom (成语)? What dictionaries of idioms have, or what is established as one, is; an ordinary "
-        "phrase of four characters, or an invented one, is not.",
+        "Is “{word}” a Chinese idiom (成语)? What dictionaries of idioms have, or what is "
+        "established as one, is; an ordinary phrase of four characters, or an "
+        "invented one, is not.",
     ),
 }
 
 VERDICT = {
     "zh": Choice(
-        "idiom", ("yes", "no"), '只回答一个 JSON 对象，不要有任何其他内容：{"reason": <理由>, "idiom": <yes 或 no>}', AGAIN["zh"]
+        "idiom",
+        ("yes", "no"),
+        '只回答一个 JSON 对象，不要有任何其他内容：{"reason": <理由>, "idiom": <yes 或 no>}',
+        AGAIN["zh"],
     ),
     "en": Choice("idiom", ("yes", "no"), again=AGAIN["en"]),
 }
 
 IDIOM = {
     "zh": Word("只回答这个成语的四个汉字，不要有任何其他内容。", 4, AGAIN["zh"], "一心人天"),
-    "en": Word("Answer with the four Chinese characters of the idiom and nothing else.", 4, AGAIN["en"], "一心人天"),
+    "en": Word(
+        "Answer with the four Chinese characters of the idiom and nothing else.",
+        4,
+        AGAIN["en"],
+        "一心人天",
+    ),
 }
 
 CHAIN = re.compile(r"(?=(\w{4}(?: → \w{4})*))")  # wherever one may begin
 
 
 def next_ones(sight: Sight, strength: float, vocabulary: int) -> list[str]:
-    """What a bot can say: of all idioms that fit and are not used, those that it knows; the same ones in every match."""
+    """What a bot can say: of all idioms that fit and are not used, those that it knows; the same
+    ones in every match."""
     chain = chain_in(sight)
-    fitting = [idiom for idiom in sight.works["dictionary"].after(chain[-1]) if idiom not in chain] if chain else []
+    fitting = (
+        [idiom for idiom in sight.works["dictionary"].after(chain[-1]) if idiom not in chain]
+        if chain
+        else []
+    )
     return [idiom for idiom in fitting if known_from(vocabulary, idiom) < strength]
 
 
 def chain_in(sight: Sight) -> list[str]:
-    """The chain as it was shown last, whatever words stand around it: the longest that begins with a word of the dictionary."""
+    """The chain as it was shown last, whatever words stand around it: the longest that begins with
+    a word of the dictionary."""
     words = sight.works["dictionary"].words
     for message in reversed([each["content"] for each in sight.view if each["role"] == "user"]):
         found = [each.split(" → ") for each in CHAIN.findall(message)]
@@ -177,7 +213,7 @@ def known_from(vocabulary: int, idiom: str) -> float:
 
 
 def speaker(sight: Sight, strength: Annotated[float, (0, 1)] = 0.5, vocabulary: int = 0) -> str:
-    """Knows the share `strength` of all idioms, and says any that fits; another `vocabulary` is another choice of them."""
+    """Knows the share `strength` of all idioms, and says any that fits; another `vocabulary` is another choice of them."""  # noqa: E501
     known = next_ones(sight, strength, vocabulary)
     return sight.rng.choice(known) if known else "不知道"
 
@@ -185,7 +221,9 @@ def speaker(sight: Sight, strength: Annotated[float, (0, 1)] = 0.5, vocabulary: 
 def dead_end(sight: Sight, strength: Annotated[float, (0, 1)] = 0.5, vocabulary: int = 0) -> str:
     """Knows as many as a speaker, and says the one after which the fewest others can follow."""
     known = next_ones(sight, strength, vocabulary)
-    return min(known, key=lambda idiom: len(sight.works["dictionary"].after(idiom)), default="不知道")
+    return min(
+        known, key=lambda idiom: len(sight.works["dictionary"].after(idiom)), default="不知道"
+    )
 
 
 IdiomSolitaire.bots = {"speaker": speaker, "dead-end": dead_end}

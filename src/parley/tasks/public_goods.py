@@ -22,7 +22,7 @@ class PublicGoods(Task):
     n           how many players there are
     number      which round this is
     news        the income of the last round, or what was invested in it
-    """
+    """  # noqa: E501
 
     rounds: int = 5
     endowment: int = 10
@@ -46,25 +46,33 @@ class PublicGoods(Task):
             invested = {player: said[player] or 0 for player in players}
             income = share(invested.values(), self.multiplier)
             for player in players:
-                # Who names no readable amount loses the coins of the round: nonsense must not pay as a free ride.
+                # Who names no readable amount loses the coins of the round: nonsense must not pay
+                # as a free ride.
                 kept = 0 if said[player] is None else self.endowment - invested[player]
                 coins[player] += kept + income
 
             referee.note(invested=invested, income=income)
             ranked = sorted(invested.values(), reverse=True)
-            referee.tell(players, referee.render(NEWS[self.feedback], news=ranked if self.feedback == "investments" else income))
+            referee.tell(
+                players,
+                referee.render(
+                    NEWS[self.feedback], news=ranked if self.feedback == "investments" else income
+                ),
+            )
 
         return coins
 
     def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
         n, alpha, most = seats["players"], self.multiplier, self.rounds * self.endowment
-        high = most * max(1 + alpha * (n - 1) / n, alpha)  # keep all while the others pay, or all pay all
+        # keep all while the others pay, or all pay all
+        high = most * max(1 + alpha * (n - 1) / n, alpha)
         return [Metric("payoff", 0, high, epsilon=0.05 * high, unit="coins")]
 
     def cautions(self, seats: Mapping[str, int]) -> Iterator[str]:
         if not 1 < self.multiplier < seats["players"]:
             yield (
-                f"a dilemma needs 1 < multiplier < {seats['players']} (the number of players), not {self.multiplier:g}: "
+                f"a dilemma needs 1 < multiplier < {seats['players']} (the number of players), not "
+                f"{self.multiplier:g}: "
                 "what is best for one and best for all do not differ"
             )
 
@@ -87,7 +95,7 @@ You play a game with {n} players that lasts {rounds} rounds. Every player gets {
 round and decides, at the same time as all others, how many of them to put into a common pool. When the round ends, the \
 coins in the pool are multiplied by {multiplier} and divided evenly among all {n} players, whether they paid in or not. \
 Coins that you do not invest are yours to keep. After each round you learn what you received from the pool. \
-Your goal is to own the most coins at the end.""",
+Your goal is to own the most coins at the end.""",  # noqa: E501
     ),
     "investments": Prompt(
         "rules_open",
@@ -96,13 +104,14 @@ You play a game with {n} players that lasts {rounds} rounds. Every player gets {
 round and decides, at the same time as all others, how many of them to put into a common pool. When the round ends, the \
 coins in the pool are multiplied by {multiplier} and divided evenly among all {n} players, whether they paid in or not. \
 Coins that you do not invest are yours to keep. After each round you are shown what the players invested, as a list from \
-the largest to the smallest amount, without names. Your goal is to own the most coins at the end.""",
+the largest to the smallest amount, without names. Your goal is to own the most coins at the end.""",  # noqa: E501
     ),
 }
 
 TURN = Prompt(
     "turn",
-    "Round {number} of {rounds} begins and you get {endowment} coins. How many do you invest, from 0 to {endowment}, and why?",
+    "Round {number} of {rounds} begins and you get {endowment} coins. How many do you invest, "
+    "from 0 to {endowment}, and why?",
 )
 
 NEWS = {
@@ -138,4 +147,9 @@ def reciprocator(sight: Sight) -> float:
     return min(float(task.endowment), round(average, 2))
 
 
-PublicGoods.bots = {"free-rider": free_rider, "altruist": altruist, "gradual": gradual, "reciprocator": reciprocator}
+PublicGoods.bots = {
+    "free-rider": free_rider,
+    "altruist": altruist,
+    "gradual": gradual,
+    "reciprocator": reciprocator,
+}

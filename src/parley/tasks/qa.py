@@ -1,4 +1,5 @@
-"""Questions and answers: a benchmark as it is usually given, multiple choice or exact answers, with worked examples before it."""
+"""Questions and answers: a benchmark as it is usually given, multiple choice or exact answers, with
+worked examples before it."""
 
 from __future__ import annotations
 
@@ -6,7 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from parley import Demonstrations, Example, Metric, Prompt, Question, Referee, Role, Scores, Seat, Sight, Task
+from parley import (
+    Demonstrations,
+    Example,
+    Metric,
+    Prompt,
+    Question,
+    Referee,
+    Role,
+    Scores,
+    Seat,
+    Sight,
+    Task,
+)
 from parley.tasks._common.answers import Exact, Likeliest, Option, Weighed, is_right
 
 Share = Annotated[float, (0, 1)]
@@ -22,7 +35,7 @@ class QA(Task):
     question    the question
     choices     its choices, a line each
     answer      the answer of a worked example
-    """
+    """  # noqa: E501
 
     name = "qa"
     shots: int | None = None
@@ -38,22 +51,42 @@ class QA(Task):
     async def play(self, referee: Referee, student: Seat) -> Scores:
         item: Question = referee.item
         shown = [] if self.shots == 0 else await referee.consult("shots", "before", item.subject)
-        examples = [worked(referee, Question(**{**each, "choices": tuple(each["choices"])})) for each in shown]
+        examples = [
+            worked(referee, Question(**{**each, "choices": tuple(each["choices"])}))
+            for each in shown
+        ]
 
         said = await referee.ask(
-            student, put(referee, item), expect=form(item, self.by), default=None, examples=examples, attempts=2
+            student,
+            put(referee, item),
+            expect=form(item, self.by),
+            default=None,
+            examples=examples,
+            attempts=2,
         )
         right = is_right(said, item)
         referee.note(answer=said, right=right, subject=item.subject)
-        sure = {"confidence": said.chances.get(item.answer, 0.0)} if isinstance(said, Likeliest) else {}
+        sure = (
+            {"confidence": said.chances.get(item.answer, 0.0)}
+            if isinstance(said, Likeliest)
+            else {}
+        )
         return {student: {"accuracy": float(right), **sure}}
 
     def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
         accuracy = Metric("accuracy", 0, 1, epsilon=0.03, success=1, spread=0.5, digits=3)
-        return [accuracy, Metric("confidence", 0, 1, epsilon=0.03, digits=3)] if self.by == "logprobs" else [accuracy]
+        return (
+            [accuracy, Metric("confidence", 0, 1, epsilon=0.03, digits=3)]
+            if self.by == "logprobs"
+            else [accuracy]
+        )
 
     def unfit(self, item: Question) -> str:
-        return "without choices, where by is logprobs" if self.by == "logprobs" and not item.choices else ""
+        return (
+            "without choices, where by is logprobs"
+            if self.by == "logprobs" and not item.choices
+            else ""
+        )
 
     def __post_init__(self) -> None:
         if self.shots is not None and self.shots < 0:
@@ -79,7 +112,9 @@ def form(item: Question, by: str = "text") -> Option | Exact:
     """How the answer to a question is read."""
     spoken = language(item)
     if item.choices:
-        return (Weighed if by == "logprobs" else Option)(item.choices, LETTER[spoken], AGAIN.get(spoken))
+        return (Weighed if by == "logprobs" else Option)(
+            item.choices, LETTER[spoken], AGAIN.get(spoken)
+        )
     return Exact(LINE[spoken], AGAIN.get(spoken))
 
 
@@ -88,17 +123,26 @@ def language(item: Question) -> str:
     return "zh" if item.language.partition("_")[0] == "zh" else "en"
 
 
-CHOOSE = {"en": Prompt("choose_en", "{question}\n\n{choices}"), "zh": Prompt("choose_zh", "{question}\n\n{choices}")}
+CHOOSE = {
+    "en": Prompt("choose_en", "{question}\n\n{choices}"),
+    "zh": Prompt("choose_zh", "{question}\n\n{choices}"),
+}
 SOLVE = {"en": Prompt("solve_en", "{question}"), "zh": Prompt("solve_zh", "{question}")}
 LETTER = {
     "en": "Answer with the letter of the right choice and nothing else.",
     "zh": "只回答正确选项的字母，不要有任何其他内容。",
 }
 LINE = {
-    "en": "Think it through step by step. Then end with a line that says `Answer:` and, after it, the answer alone.",
+    "en": (
+        "Think it through step by step. Then end with a line that says `Answer:` and, after it, "
+        "the answer alone."
+    ),
     "zh": "请一步一步地思考。最后另起一行，写“答案：”，后面只写答案。",
 }
-ANSWER = {"en": Prompt("answer_en", "Answer: {answer}"), "zh": Prompt("answer_zh", "答案：{answer}")}
+ANSWER = {
+    "en": Prompt("answer_en", "Answer: {answer}"),
+    "zh": Prompt("answer_zh", "答案：{answer}"),
+}
 AGAIN = {"zh": Prompt("again_zh", "你的回答无法识别。{hint}")}
 
 
@@ -106,7 +150,7 @@ def student(sight: Sight, knowledge: Share = 0.5, memorised: Share = 0.0, memory
     """Knows the share `knowledge` of all questions, has memorised the share `memorised` of answers, and guesses at the rest.
 
     They are the same ones in every match; another `memory` is another choice of them.
-    """
+    """  # noqa: E501
     item: Question = sight.item
     if sight.fate("knows", memory) < knowledge or sight.fate("memorised", memory) < memorised:
         return item.answer
@@ -114,7 +158,7 @@ def student(sight: Sight, knowledge: Share = 0.5, memorised: Share = 0.0, memory
 
 
 def sure(sight: Sight) -> str:
-    """Knows every answer: an interactor or an evaluator of KIEval, asked whether it is sure of a question."""
+    """Knows every answer: an interactor or an evaluator of KIEval, asked whether it is sure of a question."""  # noqa: E501
     return str(sight.item.answer)
 
 

@@ -1,4 +1,5 @@
-"""A table for tests: a rule fed by hand, seats that say what a function returns, transcripts to keep."""
+"""A table for tests: a rule fed by hand, seats that say what a function returns, transcripts to
+keep."""
 
 from __future__ import annotations
 
@@ -21,13 +22,22 @@ Speak = Callable[[View], str]
 
 
 class ByHand:
-    """A rule driven without any event loop: look at what is asked, feed values, read the scores. Works answer by themselves."""
+    """A rule driven without any event loop: look at what is asked, feed values, read the scores.
+    Works answer by themselves."""
 
     def __init__(
-        self, task: Task, *, seed: int = 0, item: Any = None, works: Mapping[str, Any] | None = None, **seats: int
+        self,
+        task: Task,
+        *,
+        seed: int = 0,
+        item: Any = None,
+        works: Mapping[str, Any] | None = None,
+        **seats: int,
     ) -> None:
         counts = {name: seats.get(name, role.least) for name, role in task.roles.items()}
-        self.seats = [seat for name, role in task.roles.items() for seat in role.seats(name, counts[name])]
+        self.seats = [
+            seat for name, role in task.roles.items() for seat in role.seats(name, counts[name])
+        ]
         self.pool = Pool(self.seats)
         self.referee = Referee(task, self.pool, seed, item)
         self.scores: dict[Seat, dict[str, float | None]] | None = None
@@ -37,8 +47,15 @@ class ByHand:
         self._advance(lambda: self._script.send(None))
 
     def answer(self, values: Any) -> None:
-        """Close the round with these values by seat (or a value for all), or give a program's result."""
-        asks = (self.asked,) if isinstance(self.asked, Ask) else self.asked.asks if isinstance(self.asked, Together) else ()
+        """Close the round with these values by seat (or a value for all), or give a program's
+        result."""
+        asks = (
+            (self.asked,)
+            if isinstance(self.asked, Ask)
+            else self.asked.asks
+            if isinstance(self.asked, Together)
+            else ()
+        )
         if asks and not isinstance(values, Mapping):
             values = {seat: values for ask in asks for seat in ask.seats}
         self.referee.round += bool(asks)
@@ -58,25 +75,35 @@ class ByHand:
             self.asked = step()
             while isinstance(self.asked, Consult) and self.asked.work in self._works:
                 asked = self.asked
-                answer = answered(self._works, asked.work, asked.question, asked.given, self._task.name, self._lot)
+                answer = answered(
+                    self._works, asked.work, asked.question, asked.given, self._task.name, self._lot
+                )
                 self.asked = self._script.send(answer)
         except StopIteration as end:
-            self.asked, self.scores = None, settled(self._task, end.value, dict.fromkeys(self.seats))
+            self.asked, self.scores = (
+                None,
+                settled(self._task, end.value, dict.fromkeys(self.seats)),
+            )
 
 
 class Speaking:
-    """A participant that says what a function of its view returns, and remembers what it was shown."""
+    """A participant that says what a function of its view returns, and remembers what it was
+    shown."""
 
     privy: bool = False
 
-    def __init__(self, speak: Speak, pause: Callable[[View], Awaitable[None]] | None = None) -> None:
+    def __init__(
+        self, speak: Speak, pause: Callable[[View], Awaitable[None]] | None = None
+    ) -> None:
         self.views: list[View] = []
         self._speak, self._pause = speak, pause
 
     async def reply(self, view: View) -> str:
         self.views.append(view)
         if len(self.views) > MOST_REPLIES:
-            raise TaskError(f"the match does not end: {view.seat} was asked more than {MOST_REPLIES} times")
+            raise TaskError(
+                f"the match does not end: {view.seat} was asked more than {MOST_REPLIES} times"
+            )
         if self._pause is not None:
             await self._pause(view)
         return self._speak(view)
@@ -109,11 +136,20 @@ def transcript(outcome: Outcome, tape: Tape) -> str:
     for message in tape.messages:
         if message.sender is None:
             to = ", ".join(str(seat) for seat in message.audience)
-            lines.append(f"[{message.round}] referee, {message.kind} → {to}:\n{text_of(message.content or '')}")
+            lines.append(
+                f"[{message.round}] referee, {message.kind} → {to}:\n"
+                f"{text_of(message.content or '')}"
+            )
         else:
             reply = tape.calls[message.round, message.sender, message.attempt].reply
             lines.append(f"[{message.round}] {message.sender}:\n{text_of(reply.content)}")
-    lines += [f"violation: {v.round} {v.seat} {v.kind}: {v.detail} ({v.outcome})" for v in outcome.violations]
+    lines += [
+        f"violation: {v.round} {v.seat} {v.kind}: {v.detail} ({v.outcome})"
+        for v in outcome.violations
+    ]
     lines.append(f"{outcome.state} after {outcome.rounds} rounds {outcome.reason}".rstrip())
-    lines += [f"{seat}: " + ", ".join(f"{name} {value}" for name, value in by.items()) for seat, by in outcome.scores.items()]
+    lines += [
+        f"{seat}: " + ", ".join(f"{name} {value}" for name, value in by.items())
+        for seat, by in outcome.scores.items()
+    ]
     return "\n\n".join(lines) + "\n"

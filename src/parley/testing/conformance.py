@@ -54,12 +54,16 @@ NONSENSE = (
 )
 
 
-def check_task(task: Task, *, items: Sequence[Any] = (), seeds: Sequence[int] = (1, 2, 3)) -> dict[str, int]:
-    """Hold a task to what a fair, resumable match needs; raises TaskError at the first thing that is wrong.
+def check_task(
+    task: Task, *, items: Sequence[Any] = (), seeds: Sequence[int] = (1, 2, 3)
+) -> dict[str, int]:
+    """Hold a task to what a fair, resumable match needs; raises TaskError at the first thing that
+    is wrong.
 
-    It plays with every number of seats at both ends of what the roles allow: same seed same record, in another process
-    too; every cut of the record resumes to the same end; views only grow, do not depend on who answers first, and name
-    no model; it ends under nonsense; scores stay in their declared range; nothing is kept outside the match.
+    It plays with every number of seats at both ends of what the roles allow: same seed same record,
+    in another process too; every cut of the record resumes to the same end; views only grow, do not
+    depend on who answers first, and name no model; it ends under nonsense; scores stay in their
+    declared range; nothing is kept outside the match.
     """
     done: dict[str, int] = {}
     if type(task).item_type is not None and not items:
@@ -74,7 +78,10 @@ def check_task(task: Task, *, items: Sequence[Any] = (), seeds: Sequence[int] = 
                 getattr(check, name)()
                 done[name] = done.get(name, 0) + 1
             if kept_outside(task) != before:
-                raise TaskError(f"{task.name} keeps state outside the match: a field, class attribute or global has changed")
+                raise TaskError(
+                    f"{task.name} keeps state outside the match: a field, class attribute or "
+                    f"global has changed"
+                )
         check_elsewhere(task, seats, seeds[0], items[seeds[0] % len(items)] if items else None)
         done["elsewhere"] = done.get("elsewhere", 0) + 1
     return done
@@ -85,13 +92,18 @@ class Check:
 
     def __init__(self, task: Task, seats: Mapping[str, int], seed: int, item: Any) -> None:
         self.task, self.seed, self.item = task, seed, item
-        self.seats = [seat for name, count in seats.items() for seat in task.roles[name].seats(name, count)]
+        self.seats = [
+            seat for name, count in seats.items() for seat in task.roles[name].seats(name, count)
+        ]
         self.works = works_of(task)
         self.tape = Listed()
         self.outcome, self.cast = self.played(self.tape)
 
     def played(
-        self, tape: Tape, speak: Speak | None = None, pause: Callable[[View], Awaitable[None]] | None = None
+        self,
+        tape: Tape,
+        speak: Speak | None = None,
+        pause: Callable[[View], Awaitable[None]] | None = None,
     ) -> tuple[Outcome, dict[Seat, Speaking]]:
         cast = {seat: Speaking(speak or self.sample, pause) for seat in self.seats}
         return play(
@@ -115,7 +127,10 @@ class Check:
         tape = Tape()
         again, _ = self.played(tape)
         if again != self.outcome or tape.messages != self.tape.messages:
-            raise TaskError(f"{self.task.name}: the same seed and replies gave another record; is chance drawn elsewhere?")
+            raise TaskError(
+                f"{self.task.name}: the same seed and replies gave another record; "
+                f"is chance drawn elsewhere?"
+            )
 
     def resumable(self) -> None:
         total = len(self.tape.order)
@@ -125,16 +140,28 @@ class Check:
             try:
                 outcome, cast = self.played(resumed)
             except ReplayError as wrong:
-                raise TaskError(f"{self.task.name}: resumed after {cut} replies it shows other words: {wrong}") from wrong
+                raise TaskError(
+                    f"{self.task.name}: resumed after {cut} replies it shows other words: {wrong}"
+                ) from wrong
             asked = sum(len(speaker.views) for speaker in cast.values())
-            if outcome != self.outcome or resumed.messages != self.tape.messages or asked != total - cut:
-                raise TaskError(f"{self.task.name}: resumed after {cut} of {total} replies it came to another end")
+            if (
+                outcome != self.outcome
+                or resumed.messages != self.tape.messages
+                or asked != total - cut
+            ):
+                raise TaskError(
+                    f"{self.task.name}: resumed after {cut} of {total} replies it "
+                    f"came to another end"
+                )
 
     def growing(self) -> None:
         for speaker in self.cast.values():
             for earlier, later in zip(speaker.views, speaker.views[1:], strict=False):
                 if list(later)[: len(earlier)] != list(earlier):
-                    raise TaskError(f"{self.task.name}: the view of {later.seat} in round {later.round} rewrites an earlier one")
+                    raise TaskError(
+                        f"{self.task.name}: the view of {later.seat} in round {later.round} "
+                        f"rewrites an earlier one"
+                    )
 
     def patient(self) -> None:
         """Whatever order replies arrive in, everybody sees the same."""
@@ -146,7 +173,9 @@ class Check:
 
         again, cast = self.played(Tape(), pause=pause)
         seen = {seat: [view.digest for view in speaker.views] for seat, speaker in cast.items()}
-        if again != self.outcome or seen != {seat: [v.digest for v in s.views] for seat, s in self.cast.items()}:
+        if again != self.outcome or seen != {
+            seat: [v.digest for v in s.views] for seat, s in self.cast.items()
+        }:
             raise TaskError(f"{self.task.name}: what seats see depends on who answers first")
 
     def anonymous(self) -> None:
@@ -155,13 +184,23 @@ class Check:
         def disclosing(view: View) -> str:
             claim = f"I am {SECRET_NAME}."
             reply = self.sample(view)
-            return f"{claim} {reply}" if view.expect.schema is None else reply.replace("because", claim)
+            return (
+                f"{claim} {reply}"
+                if view.expect.schema is None
+                else reply.replace("because", claim)
+            )
 
         _, cast = self.played(Tape(), disclosing)
         for speaker in cast.values():
             for view in speaker.views:
-                if any(SECRET_NAME in message["content"] for message in view if message["role"] == "user"):
-                    raise TaskError(f"{self.task.name}: {view.seat} is told the name of a model of the cast")
+                if any(
+                    SECRET_NAME in message["content"]
+                    for message in view
+                    if message["role"] == "user"
+                ):
+                    raise TaskError(
+                        f"{self.task.name}: {view.seat} is told the name of a model of the cast"
+                    )
 
     def enduring(self) -> None:
         """It ends when some or all seats talk nonsense."""
@@ -178,7 +217,9 @@ class Check:
 
     def digest(self) -> str:
         """The whole record in a few letters."""
-        words = [(m.round, m.kind, str(m.sender), m.audience, m.content) for m in self.tape.messages]
+        words = [
+            (m.round, m.kind, str(m.sender), m.audience, m.content) for m in self.tape.messages
+        ]
         facts = repr((words, self.outcome.scores, self.outcome.notes, self.outcome.violations))
         return blake2b(facts.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
@@ -200,7 +241,9 @@ def check_metrics(task: Task, seats: Mapping[str, int]) -> None:
             raise TaskError(f"{task.name}: metric {metric.name} needs low < high and epsilon > 0")
         for role in metric.roles:
             if role not in task.roles:
-                raise TaskError(f"{task.name}: metric {metric.name} is for a role {role!r} that does not exist")
+                raise TaskError(
+                    f"{task.name}: metric {metric.name} is for a role {role!r} that does not exist"
+                )
 
 
 def kept_outside(task: Task) -> str:
@@ -208,13 +251,21 @@ def kept_outside(task: Task) -> str:
     classes = [vars(cls) for cls in type(task).__mro__ if issubclass(cls, Task)]
     places = [vars(task), *classes, vars(sys.modules[type(task).__module__])]
     plain = (int, float, str, list, dict, set, tuple, frozenset, type(None))
-    return repr([{k: v for k, v in place.items() if not k.startswith("__") and isinstance(v, plain)} for place in places])
+    return repr(
+        [
+            {k: v for k, v in place.items() if not k.startswith("__") and isinstance(v, plain)}
+            for place in places
+        ]
+    )
 
 
 def check_elsewhere(task: Task, seats: Mapping[str, int], seed: int, item: Any) -> None:
     """The same record comes out of another process, whose sets and hashes are ordered otherwise."""
     if "<locals>" in type(task).__qualname__:
-        raise TaskError(f"{type(task).__qualname__}: define the task at the top of a file, so that another process can play it")
+        raise TaskError(
+            f"{type(task).__qualname__}: define the task at the top of a file, so that another "
+            f"process can play it"
+        )
     module = type(task).__module__
     named = find_spec(module) if module != "__main__" and "parley_task_" not in module else None
     reference = module if named is not None else inspect.getfile(type(task))
@@ -238,9 +289,14 @@ def check_elsewhere(task: Task, seats: Mapping[str, int], seed: int, item: Any) 
             check=False,
         )
         if other.returncode != 0:
-            raise TaskError(f"{task.name} cannot be played in another process: {other.stderr[-800:]}")
+            raise TaskError(
+                f"{task.name} cannot be played in another process: {other.stderr[-800:]}"
+            )
         if other.stdout.strip() != here:
-            raise TaskError(f"{task.name}: another process made another record; does the script iterate over a set?")
+            raise TaskError(
+                f"{task.name}: another process made another record; "
+                f"does the script iterate over a set?"
+            )
 
 
 def elsewhere() -> None:
@@ -257,5 +313,9 @@ def elsewhere() -> None:
     for part in wanted["name"].split("."):
         found = getattr(found, part)
     task: Task = found.configured(wanted["params"])
-    item = None if wanted["item"] is None else item_from(wanted["item"], kind_of(type(task)), "item", 1)
+    item = (
+        None
+        if wanted["item"] is None
+        else item_from(wanted["item"], kind_of(type(task)), "item", 1)
+    )
     print(Check(task, wanted["seats"], wanted["seed"], item).digest())

@@ -1,4 +1,5 @@
-"""Planted abilities: bots whose true order is known play a task, and its results must show that order and no other."""
+"""Planted abilities: bots whose true order is known play a task, and its results must show that
+order and no other."""
 
 from __future__ import annotations
 
@@ -46,38 +47,65 @@ def check_planted(
     seed: int = 0,
     execute: Execute | None = None,
 ) -> Table:
-    """Hold a task to a planted order of bots, from best to worst; raises AssertionError with a table of what it found.
+    """Hold a task to a planted order of bots, from best to worst; raises AssertionError with a
+    table of what it found.
 
-    A bot is "bot/NAME", "bot/NAME:option=value,…" or {"model": "bot/NAME", option: value}; a list of bots in the order
-    stands for equals. Many small runs are played in memory and compared as results are. An error is: a pair declared the
-    wrong way round, or equals declared different, in more than 5 % of runs (by more than chance explains); a planted
-    difference that all runs together do not show. `roles` seats instruments, `only` looks at one role, `execute` runs code.
+    A bot is "bot/NAME", "bot/NAME:option=value,…" or {"model": "bot/NAME", option: value}; a list
+    of bots in the order stands for equals. Many small runs are played in memory and compared as
+    results are. An error is: a pair declared the wrong way round, or equals declared different, in
+    more than 5 % of runs (by more than chance explains); a planted difference that all runs
+    together do not show. `roles` seats instruments, `only` looks at one role, `execute` runs code.
     """
     bots: dict[str, Bot] = {}
-    places = [[enter(task, one, bots) for one in ([place] if isinstance(place, str | Mapping) else place)] for place in order]
-    panels = {role: [enter(task, one, bots) for one in panel] for role, panel in (roles or {}).items()}
+    places = [
+        [enter(task, one, bots) for one in ([place] if isinstance(place, str | Mapping) else place)]
+        for place in order
+    ]
+    panels = {
+        role: [enter(task, one, bots) for one in panel] for role, panel in (roles or {}).items()
+    }
     contestants = [alias for place in places for alias in place]
     if len(contestants) < 2:
-        raise UsageError("an order has at least two bots: check_planted(task, ['bot/better', 'bot/worse'])")
+        raise UsageError(
+            "an order has at least two bots: check_planted(task, ['bot/better', 'bot/worse'])"
+        )
     if only is not None and only not in task.roles:
         raise unknown(f"role of {task.name}:", only, task.roles)
     known = {item.id: item for item in fitting(items, type(task))}
 
     def planned(run: int) -> Sequence[MatchSpec]:
         ids = Random(run).sample(sorted(known), min(blocks, len(known)))
-        specs = scheduled(plan or usual(task), task, contestants, panels, ids, 1 if ids else blocks, run).next([])
+        specs = scheduled(
+            plan or usual(task), task, contestants, panels, ids, 1 if ids else blocks, run
+        ).next([])
         assert not isinstance(specs, Done)
         return specs
 
     chosen, works = metric_of(task, planned(seed)[0], metric), works_of(task)
 
     async def series() -> list[Rows]:
-        return [await play(task, planned(run), bots, known, chosen.name, execute, works) for run in range(seed, seed + runs)]
+        return [
+            await play(task, planned(run), bots, known, chosen.name, execute, works)
+            for run in range(seed, seed + runs)
+        ]
 
-    found = Findings(places, chosen, [[row for row in rows if only in (None, row.role)] for rows in finished(series())])
-    table = Table(HEADER, found.lines, left=2, note=f"{runs} runs of {blocks} blocks; {chosen.name}, {chosen.better} is better")
+    found = Findings(
+        places,
+        chosen,
+        [[row for row in rows if only in (None, row.role)] for rows in finished(series())],
+    )
+    table = Table(
+        HEADER,
+        found.lines,
+        left=2,
+        note=f"{runs} runs of {blocks} blocks; {chosen.name}, {chosen.better} is better",
+    )
     if found.errors:
-        raise AssertionError("\n".join([f"{task.name} does not show the planted order:", *found.errors, "", str(table)]))
+        raise AssertionError(
+            "\n".join(
+                [f"{task.name} does not show the planted order:", *found.errors, "", str(table)]
+            )
+        )
     return table
 
 
@@ -87,12 +115,18 @@ HEADER = ["role", "truth", "found", "wrong", "difference", "p of all runs"]
 class Findings:
     """What the runs declared, one by one and all together, beside what is true."""
 
-    def __init__(self, places: Sequence[Sequence[str]], metric: Metric, played: Sequence[Rows]) -> None:
+    def __init__(
+        self, places: Sequence[Sequence[str]], metric: Metric, played: Sequence[Rows]
+    ) -> None:
         self.metric, self.runs = metric, len(played)
         self.place = {alias: number for number, place in enumerate(places) for alias in place}
         self.lines: list[list[str]] = []
         self.errors: list[str] = []
-        together = [row._replace(block=f"{run} {row.block}") for run, rows in enumerate(played) for row in rows]
+        together = [
+            row._replace(block=f"{run} {row.block}")
+            for run, rows in enumerate(played)
+            for row in rows
+        ]
         met = {frozenset((pair.a, pair.b)) for pair in self.pairs(together)}
         for a, b in combinations(self.place, 2):
             if {a, b} not in met:
@@ -103,7 +137,8 @@ class Findings:
                 self.equals(place, played)
 
     def differences(self, played: Sequence[Rows], together: Rows) -> None:
-        """Planted differences: never the wrong way round beyond chance, and all there once all runs are taken together."""
+        """Planted differences: never the wrong way round beyond chance, and all there once all runs
+        are taken together."""
         right, wrong = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
         for rows in played:
             for role, ahead, behind, gap, p in self.compared(rows):
@@ -111,23 +146,35 @@ class Findings:
         for role, ahead, behind, gap, p in self.compared(together):
             truth, key = f"{ahead} > {behind}", (role, ahead, behind)
             shown = "–" if p is None else f"{p:.2g}"
-            self.lines.append([role, truth, self.share(right[key]), self.share(wrong[key]), number(gap), shown])
+            self.lines.append(
+                [role, truth, self.share(right[key]), self.share(wrong[key]), number(gap), shown]
+            )
             if too_many(wrong[key], self.runs):
-                self.errors.append(f"{truth} ({role}) is declared the wrong way round in {self.share(wrong[key])} of runs")
+                self.errors.append(
+                    f"{truth} ({role}) is declared the wrong way round in "
+                    f"{self.share(wrong[key])} of runs"
+                )
             if p is None or p > ALPHA or gap <= 0:
-                self.errors.append(f"{truth} ({role}) is not found by all runs together: {number(gap)}, p {shown}")
+                self.errors.append(
+                    f"{truth} ({role}) is not found by all runs together: {number(gap)}, p {shown}"
+                )
 
     def equals(self, place: Sequence[str], played: Sequence[Rows]) -> None:
         """Equals, compared among themselves only, so that no other pair makes the test milder."""
         different = Counter[str]()
         for rows in played:
             found = self.pairs([row for row in rows if row.alias in place])
-            different.update({pair.role for pair in found if pair.p is not None and pair.p <= ALPHA})
+            different.update(
+                {pair.role for pair in found if pair.p is not None and pair.p <= ALPHA}
+            )
         truth = " = ".join(place)
         for role in sorted({row.role for rows in played for row in rows if row.alias in place}):
             self.lines.append([role, truth, "", self.share(different[role]), "", ""])
             if too_many(different[role], self.runs):
-                self.errors.append(f"{truth} ({role}) are declared different in {self.share(different[role])} of runs")
+                self.errors.append(
+                    f"{truth} ({role}) are declared different in "
+                    f"{self.share(different[role])} of runs"
+                )
 
     def compared(self, rows: Rows) -> list[tuple[str, str, str, float, float | None]]:
         """Role, better, worse, by how much better, and p, of every pair that is truly different."""
@@ -135,19 +182,24 @@ class Findings:
         for pair in self.pairs(rows):
             ahead, behind = sorted((pair.a, pair.b), key=self.place.__getitem__)
             if self.place[ahead] < self.place[behind]:
-                sign = (1 if ahead == pair.a else -1) * (1 if self.metric.better == "higher" else -1)
+                sign = (1 if ahead == pair.a else -1) * (
+                    1 if self.metric.better == "higher" else -1
+                )
                 found.append((pair.role, ahead, behind, sign * pair.difference, pair.p))
         return found
 
     def pairs(self, rows: Rows) -> list[results.Pair]:
-        return results.pairs(results.block_means(rows), {self.metric.name: (self.metric.low, self.metric.high)})
+        return results.pairs(
+            results.block_means(rows), {self.metric.name: (self.metric.low, self.metric.high)}
+        )
 
     def share(self, count: int) -> str:
         return f"{100 * count / self.runs:.1f}%"
 
 
 def too_many(count: int, runs: int) -> bool:
-    """Whether so many errors are more than chance explains, if they happen in 5 % of runs (exact binomial tail)."""
+    """Whether so many errors are more than chance explains, if they happen in 5 % of runs (exact
+    binomial tail)."""
     return count > 0 and incomplete_beta(count, runs - count + 1, ALPHA) < FLUKE
 
 
@@ -173,10 +225,16 @@ async def play(
     for spec in specs:
         cast = {seat: bots[alias] for seat, alias in spec.seats.items()}
         item = None if spec.item is None else items[spec.item]
-        outcome = await Match(task, cast, seed=spec.seed, item=item, execute=execute, works=works).play()
+        outcome = await Match(
+            task, cast, seed=spec.seed, item=item, execute=execute, works=works
+        ).play()
         for seat, scores in outcome.scores.items():
             if metric in scores:
-                rows.append(results.Observation(spec.block, spec.number, spec.seats[seat], seat.role, metric, scores[metric]))
+                rows.append(
+                    results.Observation(
+                        spec.block, spec.number, spec.seats[seat], seat.role, metric, scores[metric]
+                    )
+                )
     return rows
 
 
@@ -186,12 +244,21 @@ def enter(task: Task, named: Named, bots: dict[str, Bot]) -> str:
         model, _, rest = named.partition(":")
         options: dict[str, Any] = dict(part.partition("=")[::2] for part in rest.split(",") if part)
     else:
-        model, options = str(named.get("model")), {name: value for name, value in named.items() if name != "model"}
+        model, options = (
+            str(named.get("model")),
+            {name: value for name, value in named.items() if name != "model"},
+        )
     family, _, name = model.partition("/")
     if family != "bot":
-        raise UsageError(f"planted abilities are those of bots, bot/NAME or bot/NAME:option=value; got {named!r}")
+        raise UsageError(
+            f"planted abilities are those of bots, bot/NAME or bot/NAME:option=value; got {named!r}"
+        )
     stem = ":".join([name, *(f"{option}={value}" for option, value in options.items())])
-    alias = next(alias for alias in (stem, *(f"{stem} ({n})" for n in range(2, len(bots) + 3))) if alias not in bots)
+    alias = next(
+        alias
+        for alias in (stem, *(f"{stem} ({n})" for n in range(2, len(bots) + 3)))
+        if alias not in bots
+    )
     make(name, options, type(task))  # a wrong name or option fails here, as it would in a run
     decide = {**ANYWHERE, **task.bots}[name]
 

@@ -1,4 +1,5 @@
-"""A real HTTP server on loopback that answers as it is told, misbehaves on purpose, and remembers what it was asked.
+"""A real HTTP server on loopback that answers as it is told, misbehaves on purpose, and remembers
+what it was asked.
 
 async with Server(sent(b"later", 429, Retry_After="1"), reset, says("hello")) as server:
     ...  # ask a model with base_url=server.url; server.asked holds the requests
@@ -30,7 +31,8 @@ Act = Callable[[Asked, asyncio.StreamWriter], Awaitable[None]]
 
 
 class Server:
-    """Gives these answers in order and repeats the last one. An answer is an object, the bytes of a body, or an act."""
+    """Gives these answers in order and repeats the last one. An answer is an object, the bytes of a
+    body, or an act."""
 
     def __init__(self, *answers: Any, pause: float = 0) -> None:
         self.answers, self.pause = list(answers), pause
@@ -60,7 +62,10 @@ class Server:
             while not writer.is_closing():
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
                 first, *lines = head.strip().split("\r\n")
-                headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+                headers = {
+                    name.lower(): value.strip()
+                    for name, _, value in (line.partition(":") for line in lines)
+                }
                 text = (await reader.readexactly(int(headers.get("content-length", 0)))).decode()
                 asked = Asked(first.split(" ")[1], headers, text)
                 self.asked.append(asked)
@@ -89,7 +94,10 @@ def sent(body: Any, status: int = 200, **headers: str) -> Act:
     lines = [f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items()]
 
     async def act(asked: Asked, writer: asyncio.StreamWriter) -> None:
-        writer.write(f"HTTP/1.1 {status} X\r\nContent-Length: {len(data)}\r\n{''.join(lines)}\r\n".encode() + data)
+        writer.write(
+            f"HTTP/1.1 {status} X\r\nContent-Length: {len(data)}\r\n{''.join(lines)}\r\n".encode()
+            + data
+        )
 
     return act
 
@@ -139,5 +147,7 @@ async def reset(asked: Asked, writer: asyncio.StreamWriter) -> None:
     """Half an answer, then a connection that is torn down."""
     writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{"choices"')
     await writer.drain()
-    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.get_extra_info("socket").setsockopt(
+        socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+    )
     writer.transport.abort()

@@ -8,7 +8,12 @@ from dataclasses import dataclass
 
 from parley import Choice, Metric, Prompt, Referee, Role, Scores, Seat, Sight, Task
 
-PAYS = {("cooperate", "cooperate"): 3, ("cooperate", "defect"): 0, ("defect", "cooperate"): 5, ("defect", "defect"): 1}
+PAYS = {
+    ("cooperate", "cooperate"): 3,
+    ("cooperate", "defect"): 0,
+    ("defect", "cooperate"): 5,
+    ("defect", "defect"): 1,
+}
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,9 @@ class PrisonersDilemma(Task):
         referee.tell(players, referee.render(RULES))
         for number in range(1, self.rounds + 1):
             turn = referee.render(TURN, number=number)
-            move = await referee.ask(players, turn, expect=Choice("move", ("cooperate", "defect")), default="defect")
+            move = await referee.ask(
+                players, turn, expect=Choice("move", ("cooperate", "defect")), default="defect"
+            )
             one, two = players
             for me, other in ((one, two), (two, one)):
                 points[me] += PAYS[move[me], move[other]]
@@ -38,8 +45,9 @@ class PrisonersDilemma(Task):
 
 RULES = Prompt(
     "rules",
-    "You and one other player choose at the same time, {rounds} times, to cooperate or to defect. Both cooperate: 3 points "
-    "each. Both defect: 1 each. One defects alone: 5 for the defector, 0 for the other. Collect many points.",
+    "You and one other player choose at the same time, {rounds} times, to cooperate or to defect. "
+    "Both cooperate: 3 points each. Both defect: 1 each. One defects alone: 5 for the defector, "
+    "0 for the other. Collect many points.",
 )
 TURN = Prompt("turn", "Round {number} of {rounds}: what is your move?")
 NEWS = Prompt("news", "The other player's move was: {move}.")

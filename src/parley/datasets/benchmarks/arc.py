@@ -1,4 +1,5 @@
-"""ARC: science questions of school examinations, in an easy and a challenging part (Clark et al. 2018)."""
+"""ARC: science questions of school examinations, in an easy and a challenging part (Clark et al.
+2018)."""
 
 from __future__ import annotations
 

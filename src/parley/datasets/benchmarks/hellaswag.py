@@ -1,4 +1,5 @@
-"""HellaSwag: which of four endings continues a text; the answers of its test split are kept back (Zellers et al. 2019)."""
+"""HellaSwag: which of four endings continues a text; the answers of its test split are kept back
+(Zellers et al. 2019)."""
 
 from __future__ import annotations
 

@@ -29,4 +29,6 @@ def rows() -> Iterator[Any]:
     return (found.row for found in rows_of(file))
 
 
-DATASETS = (Dataset("humaneval", Problem, 164, f"package {FILE.package} {FILE.version}", "MIT", rows),)
+DATASETS = (
+    Dataset("humaneval", Problem, 164, f"package {FILE.package} {FILE.version}", "MIT", rows),
+)

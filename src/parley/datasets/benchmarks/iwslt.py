@@ -1,4 +1,5 @@
-"""IWSLT 2017: talks in two languages, the test sets of DynaEval's three pairs (Cettolo et al. 2017)."""
+"""IWSLT 2017: talks in two languages, the test sets of DynaEval's three pairs (Cettolo et al.
+2017)."""
 
 from __future__ import annotations
 

@@ -13,7 +13,18 @@ ALL = ("prompt", "test", "validation", "train")  # in the order of their ids
 LICENCE = "CC-BY-4.0"
 
 DATASETS = (
-    Dataset("mbpp", Problem, 500, f"hub {HUB}, test", LICENCE, partial(rows_of, HUB, "full", "test")),
-    Dataset("mbpp-all", Problem, 974, f"hub {HUB}, all", LICENCE, partial(rows_of, HUB, "full", *ALL)),
-    Dataset("mbpp-sanitised", Problem, 427, f"hub {HUB}, sanitised", LICENCE, partial(rows_of, HUB, "sanitized", *ALL)),
+    Dataset(
+        "mbpp", Problem, 500, f"hub {HUB}, test", LICENCE, partial(rows_of, HUB, "full", "test")
+    ),
+    Dataset(
+        "mbpp-all", Problem, 974, f"hub {HUB}, all", LICENCE, partial(rows_of, HUB, "full", *ALL)
+    ),
+    Dataset(
+        "mbpp-sanitised",
+        Problem,
+        427,
+        f"hub {HUB}, sanitised",
+        LICENCE,
+        partial(rows_of, HUB, "sanitized", *ALL),
+    ),
 )

@@ -1,4 +1,5 @@
-"""Paragraphs in four languages written for this project, so that a fresh machine has some: samples, not a benchmark."""
+"""Paragraphs in four languages written for this project, so that a fresh machine has some: samples,
+not a benchmark."""
 
 from __future__ import annotations
 

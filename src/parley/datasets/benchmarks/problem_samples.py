@@ -1,4 +1,5 @@
-"""Programming problems written for this project, so that a fresh machine has some: samples, not a benchmark."""
+"""Programming problems written for this project, so that a fresh machine has some: samples, not a
+benchmark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Questions written for this project, so that a fresh machine has some: samples, not a benchmark."""
+"""Questions written for this project, so that a fresh machine has some: samples, not a
+benchmark."""
 
 from __future__ import annotations
 
@@ -19,7 +20,15 @@ def rows(name: str, part: str) -> list[Any]:
 
 
 DATASETS = tuple(
-    Dataset(name, Question, count, "bundled", "Apache-2.0", partial(rows, file, "questions"), partial(rows, file, "examples"))
+    Dataset(
+        name,
+        Question,
+        count,
+        "bundled",
+        "Apache-2.0",
+        partial(rows, file, "questions"),
+        partial(rows, file, "examples"),
+    )
     for name, file, count in (
         (USUAL, "questions.json", 64),
         (f"{USUAL}-zh", "questions_zh.json", 30),

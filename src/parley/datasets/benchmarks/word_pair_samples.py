@@ -1,4 +1,5 @@
-"""Pairs of words in eleven lists written for this project: a general one, and one for each of ten topics."""
+"""Pairs of words in eleven lists written for this project: a general one, and one for each of ten
+topics."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ def rows() -> Iterator[Any]:
     """All pairs, of every list in turn, so that the first so many are of all topics alike."""
     file = files("parley.datasets") / "samples" / "word_pairs.json"
     lists = json_in(file.read_text(encoding="utf-8"), file.name)
-    for found in zip_longest(*([(topic, *pair) for pair in pairs] for topic, pairs in lists.items())):
+    for found in zip_longest(
+        *([(topic, *pair) for pair in pairs] for topic, pairs in lists.items())
+    ):
         for topic, a, b, synonyms_a, synonyms_b in filter(None, found):
             known = {"id": f"{topic}/{a}/{b}", "topic": topic, "a": a, "b": b}
             yield {**known, "synonyms_a": synonyms_a, "synonyms_b": synonyms_b}

@@ -1,4 +1,5 @@
-"""Published forms of items: a row is known by its columns. The forms of an item type are one file here."""
+"""Published forms of items: a row is known by its columns. The forms of an item type are one file
+here."""
 
 from __future__ import annotations
 
@@ -19,44 +20,62 @@ Columns = Mapping[str, str | list[str]]  # field: the column, or the columns, th
 
 @dataclass(frozen=True)
 class Form:
-    """One way in which an item is published: the columns by which it is known, and the item's fields made of them."""
+    """One way in which an item is published: the columns by which it is known, and the item's
+    fields made of them."""
 
     item_type: type
     name: str
     columns: tuple[str, ...]
     fields: Callable[[Row], dict[str, Any]]  # a ValueError says what is wrong with the row
     also: tuple[str, ...] = ()  # further columns that are read where they are there
-    joined: Callable[[Sequence[Located]], Iterable[Located]] | None = None  # where an item is made of several rows
-    placed: Callable[[Located], Row] | None = None  # where the name of a file says something about its rows
+    # where an item is made of several rows
+    joined: Callable[[Sequence[Located]], Iterable[Located]] | None = None
+    # where the name of a file says something about its rows
+    placed: Callable[[Located], Row] | None = None
     in_order: tuple[str, ...] = ()  # of rows that are lists: what stands where
 
 
 @cache
 def all_forms() -> tuple[Form, ...]:
     """Every form, in the order in which they are tried."""
-    modules = [import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
+    modules = [
+        import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)
+    ]
     return tuple(form for module in modules for form in module.FORMS)
 
 
 def items_of(rows: Sequence[Located], kind: type, columns: Columns | None = None) -> list[Any]:
-    """All rows of a dataset as items, no two of which have the same id; rows that are only parts of items are put together."""
+    """All rows of a dataset as items, no two of which have the same id; rows that are only parts of
+    items are put together."""
     rows = in_columns(rows, kind) if not columns else rows
     if rows and not columns and isinstance(rows[0].row, Mapping):
-        form = next((each for each in all_forms() if each.item_type is kind and rows[0].row.keys() >= set(each.columns)), None)
+        form = next(
+            (
+                each
+                for each in all_forms()
+                if each.item_type is kind and rows[0].row.keys() >= set(each.columns)
+            ),
+            None,
+        )
         if form is not None and form.joined is not None:
             rows = list(form.joined(rows))
     found, places = [], dict[str, str]()
     for row in rows:
         item = item_of(row, kind, columns)
         if (first := places.setdefault(str(item.id), row.where)) is not row.where:
-            raise UsageError(f"two items have the id {item.id!r}: {first}, and {row.where}; each wants an id of its own")
+            raise UsageError(
+                f"two items have the id {item.id!r}: {first}, and {row.where}; "
+                f"each wants an id of its own"
+            )
         found.append(item)
     return found
 
 
 def in_columns(rows: Sequence[Located], kind: type) -> Sequence[Located]:
     """Rows that are lists with names for their columns, where a form has them."""
-    names = next((form.in_order for form in all_forms() if form.item_type is kind and form.in_order), ())
+    names = next(
+        (form.in_order for form in all_forms() if form.item_type is kind and form.in_order), ()
+    )
     return [
         each._replace(row=dict(zip(names, each.row, strict=False)))
         if isinstance(each.row, list) and 2 <= len(each.row) <= len(names)
@@ -66,10 +85,13 @@ def in_columns(rows: Sequence[Located], kind: type) -> Sequence[Located]:
 
 
 def item_of(found: Located, kind: type, columns: Columns | None = None) -> Any:
-    """A row as an item, in whichever form it is; the fields of the item themselves are always one."""
+    """A row as an item, in whichever form it is; the fields of the item themselves are always
+    one."""
     row = found.row
     if not isinstance(row, Mapping):
-        raise UsageError(f"{found.where}: wanted an object with {wanted(kind)}; found {type(row).__name__}")
+        raise UsageError(
+            f"{found.where}: wanted an object with {wanted(kind)}; found {type(row).__name__}"
+        )
     if columns:
         row = renamed(row, columns, found.where)
     for form in all_forms():
@@ -79,36 +101,57 @@ def item_of(found: Located, kind: type, columns: Columns | None = None) -> Any:
             try:
                 row = form.fields(row)
             except ValueError as wrong:
-                raise UsageError(f"{found.where} ({form.name}): {wrong}; found {', '.join(map(str, row))}") from None
+                raise UsageError(
+                    f"{found.where} ({form.name}): {wrong}; found {', '.join(map(str, row))}"
+                ) from None
             return item_from(row, kind, found.where, found.number)
     if any(form.item_type is kind for form in all_forms()):
         said = "; ".join([", ".join(map(str, row)) or "nothing", *misspelt(row, understood(kind))])
         raise UsageError(
             f"{found.where}: wanted {wanted(kind)}; found {said}; "
-            "an experiment file can say which column is which: dataset: {path: FILE, columns: {FIELD: COLUMN}}"
+            "an experiment file can say which column is which: dataset: {path: FILE, "
+            "columns: {FIELD: COLUMN}}"
         )
     return item_from(row, kind, found.where, found.number)
 
 
 def wanted(kind: type) -> str:
     """The columns that are understood, in words."""
-    known = [f"{', '.join(form.columns)} ({form.name})" for form in all_forms() if form.item_type is kind]
+    known = [
+        f"{', '.join(form.columns)} ({form.name})" for form in all_forms() if form.item_type is kind
+    ]
     return " or ".join(known) if known else ", ".join(fields_of(kind))
 
 
 def understood(kind: type) -> list[str]:
     """Every column that is read in some form of an item."""
     forms = [form for form in all_forms() if form.item_type is kind]
-    return list(dict.fromkeys([*fields_of(kind), *(column for form in forms for column in (*form.columns, *form.also))]))
+    return list(
+        dict.fromkeys(
+            [
+                *fields_of(kind),
+                *(column for form in forms for column in (*form.columns, *form.also)),
+            ]
+        )
+    )
 
 
 def renamed(row: Row, columns: Columns, where: str) -> Row:
     """A row with the columns that a configuration names under the fields that they stand for."""
-    named = [column for each in columns.values() for column in ([each] if isinstance(each, str) else each)]
+    named = [
+        column
+        for each in columns.values()
+        for column in ([each] if isinstance(each, str) else each)
+    ]
     if missing := [column for column in named if column not in row]:
-        raise UsageError(f"{where}: no column {', '.join(missing)}; found {', '.join(map(str, row))}")
+        raise UsageError(
+            f"{where}: no column {', '.join(missing)}; found {', '.join(map(str, row))}"
+        )
     rest = {column: value for column, value in row.items() if column not in named}
-    taken = {field: row[each] if isinstance(each, str) else [row[column] for column in each] for field, each in columns.items()}
+    taken = {
+        field: row[each] if isinstance(each, str) else [row[column] for column in each]
+        for field, each in columns.items()
+    }
     return {**rest, **taken}
 
 
@@ -116,4 +159,6 @@ def kinds_of(row: Any) -> list[type]:
     """The item types that a row can be."""
     if not isinstance(row, Mapping):
         return []
-    return list(dict.fromkeys(form.item_type for form in all_forms() if row.keys() >= set(form.columns)))
+    return list(
+        dict.fromkeys(form.item_type for form in all_forms() if row.keys() >= set(form.columns))
+    )

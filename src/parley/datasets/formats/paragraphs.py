@@ -1,4 +1,5 @@
-"""Paragraphs to translate: aligned segments as IWSLT and the hub have them, and rows with the fields of a `Paragraph`."""
+"""Paragraphs to translate: aligned segments as IWSLT and the hub have them, and rows with the
+fields of a `Paragraph`."""
 
 from __future__ import annotations
 
@@ -19,8 +20,14 @@ TEXTS, LANGUAGES = ("source", "reference"), ("source_language", "target_language
 def plain(row: Row) -> dict[str, Any]:
     """The fields of a paragraph; where a row does not name a language, the task does."""
     found = {column: text_in(row.get(column), column) for column in TEXTS}
-    codes = {column: code(text_in(row[column], column)) for column in LANGUAGES if row.get(column) is not None}
-    rest = {column: str(row[column]) for column in ("id", "document") if row.get(column) is not None}
+    codes = {
+        column: code(text_in(row[column], column))
+        for column in LANGUAGES
+        if row.get(column) is not None
+    }
+    rest = {
+        column: str(row[column]) for column in ("id", "document") if row.get(column) is not None
+    }
     return {**found, **codes, **rest}
 
 
@@ -41,7 +48,9 @@ def joined(rows: Sequence[Located]) -> Iterator[Located]:
     counts: dict[tuple[str, str], int] = {}
 
     def belongs(part: tuple[Located, dict[str, Any]]) -> tuple[str, str]:
-        return f"{part[1]['source_language']}-{part[1]['target_language']}", part[1].get("document", "")
+        return f"{part[1]['source_language']}-{part[1]['target_language']}", part[1].get(
+            "document", ""
+        )
 
     number = 0
     for (pair, document), found in groupby(parts, belongs):
@@ -61,7 +70,11 @@ def joined(rows: Sequence[Located]) -> Iterator[Located]:
 def made(found: Located) -> dict[str, Any]:
     """A row as the fields of a paragraph, or an error that says where it is none."""
     if not isinstance(found.row, Mapping) or "translation" not in found.row:
-        said = ", ".join(map(str, found.row)) if isinstance(found.row, Mapping) else type(found.row).__name__
+        said = (
+            ", ".join(map(str, found.row))
+            if isinstance(found.row, Mapping)
+            else type(found.row).__name__
+        )
         raise UsageError(f"{found.where}: wanted translation, as in the rows before; found {said}")
     try:
         return aligned(found.row)
@@ -72,7 +85,10 @@ def made(found: Located) -> dict[str, Any]:
 def text_in(found: Any, column: str) -> str:
     """A text that says something."""
     if not isinstance(found, str) or not found.strip():
-        raise ValueError(f"{column} wants a text, found {'an empty one' if isinstance(found, str) else type(found).__name__}")
+        raise ValueError(
+            f"{column} wants a text, found "
+            f"{'an empty one' if isinstance(found, str) else type(found).__name__}"
+        )
     return "\n".join(found.splitlines()).strip()
 
 

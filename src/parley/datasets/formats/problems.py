@@ -1,4 +1,5 @@
-"""Programming problems: MBPP in both editions, HumanEval, and rows with the fields of a `Problem`."""
+"""Programming problems: MBPP in both editions, HumanEval, and rows with the fields of a
+`Problem`."""
 
 from __future__ import annotations
 
@@ -9,7 +10,14 @@ from contextlib import suppress
 from typing import Any
 
 from parley.datasets.formats import Form, Row
-from parley.datasets.reference_programs import can_fail, defined_in, names_called, parsed, signature_of, unix
+from parley.datasets.reference_programs import (
+    can_fail,
+    defined_in,
+    names_called,
+    parsed,
+    signature_of,
+    unix,
+)
 from parley.rules.items import Problem
 from parley.tables import clip
 
@@ -32,10 +40,14 @@ def texts_in(row: Row, column: str) -> list[str]:
 
 
 def unpacked(found: Any) -> Any:
-    """A list that stands in a cell as text, as JSON or as Python writes it; anything else as it is."""
+    """A list that stands in a cell as text, as JSON or as Python writes it; anything else as it
+    is."""
     if isinstance(found, str) and found.strip()[:1] + found.strip()[-1:] == "[]":
         for read in (json.loads, ast.literal_eval):
-            with suppress(ValueError, SyntaxError, RecursionError, MemoryError), warnings.catch_warnings():
+            with (
+                suppress(ValueError, SyntaxError, RecursionError, MemoryError),
+                warnings.catch_warnings(),
+            ):
                 warnings.simplefilter("ignore")
                 return read(found.strip())
     return found
@@ -43,7 +55,10 @@ def unpacked(found: Any) -> Any:
 
 def described(fields: dict[str, Any]) -> dict[str, Any]:
     """A problem whose names and signature are read off its reference, where they are not given."""
-    reference, tests = fields.get("reference", ""), [fields.get("setup", ""), *fields["tests"], *fields.get("challenge", ())]
+    reference, tests = (
+        fields.get("reference", ""),
+        [fields.get("setup", ""), *fields["tests"], *fields.get("challenge", ())],
+    )
     if not fields["tests"] and not fields.get("cases"):
         raise ValueError("a problem wants tests or cases, and has none")
     if fields["tests"] and fields.get("cases"):
@@ -54,13 +69,20 @@ def described(fields: dict[str, Any]) -> dict[str, Any]:
         if not test.strip():
             raise ValueError(f"test {number} is empty")
         if not can_fail(test, [fields.get("setup", ""), fields.get("prelude", "")]):
-            raise ValueError(f"test {number} asserts nothing, so that every program would pass it: {clip(test.strip())!r}")
+            raise ValueError(
+                f"test {number} asserts nothing, so that every program would pass it: "
+                f"{clip(test.strip())!r}"
+            )
     if wrong := [name for name in fields.get("names", ()) if not name.isidentifier()]:
         raise ValueError(f"names wants names of functions or classes, found {clip(wrong[0])!r}")
     if not fields["tests"] or not reference:
         return fields
     names = fields.get("names") or names_called(reference, tests)
-    return {**fields, "names": names, "signature": fields.get("signature") or signature_of(reference, names)}
+    return {
+        **fields,
+        "names": names,
+        "signature": fields.get("signature") or signature_of(reference, names),
+    }
 
 
 def mbpp(row: Row) -> dict[str, Any]:
@@ -91,7 +113,8 @@ def sanitised(row: Row) -> dict[str, Any]:
 
 
 def human_eval(row: Row) -> dict[str, Any]:
-    """HumanEval: what stands in the prompt besides the function that is asked for belongs to the tests too."""
+    """HumanEval: what stands in the prompt besides the function that is asked for belongs to the
+    tests too."""
     prompt, entry = text_in(row, "prompt"), text_in(row, "entry_point")
     reference = prompt + text_in(row, "canonical_solution")
     if entry not in defined_in(reference):
@@ -109,8 +132,12 @@ def human_eval(row: Row) -> dict[str, Any]:
 
 
 def plain(row: Row) -> dict[str, Any]:
-    """The fields of a problem; what is left out, names and signature too, is read off the reference."""
-    texts = {column: text_in(row, column) for column in ("text", "signature", "setup", "prelude", "reference")}
+    """The fields of a problem; what is left out, names and signature too, is read off the
+    reference."""
+    texts = {
+        column: text_in(row, column)
+        for column in ("text", "signature", "setup", "prelude", "reference")
+    }
     lists = {column: texts_in(row, column) for column in ("tests", "names", "challenge")}
     own = {"id": row["id"]} if row.get("id") else {}
     own |= {"cases": unpacked(row["cases"])} if row.get("cases") else {}
@@ -123,9 +150,27 @@ def given_id(row: Row) -> dict[str, Any]:
 
 MORE = ("id", "signature", "names", "setup", "prelude", "reference", "challenge")
 FORMS = (
-    Form(Problem, "HumanEval", ("prompt", "entry_point", "canonical_solution", "test"), human_eval, ("task_id",)),
-    Form(Problem, "MBPP sanitised", ("prompt", "code", "test_list"), sanitised, ("task_id", "test_imports")),
-    Form(Problem, "MBPP", ("text", "code", "test_list"), mbpp, ("task_id", "test_setup_code", "challenge_test_list")),
+    Form(
+        Problem,
+        "HumanEval",
+        ("prompt", "entry_point", "canonical_solution", "test"),
+        human_eval,
+        ("task_id",),
+    ),
+    Form(
+        Problem,
+        "MBPP sanitised",
+        ("prompt", "code", "test_list"),
+        sanitised,
+        ("task_id", "test_imports"),
+    ),
+    Form(
+        Problem,
+        "MBPP",
+        ("text", "code", "test_list"),
+        mbpp,
+        ("task_id", "test_setup_code", "challenge_test_list"),
+    ),
     Form(Problem, "problems with tests", ("text", "tests"), plain, MORE),
     Form(Problem, "problems with cases", ("text", "cases"), plain, MORE),
 )

@@ -1,4 +1,5 @@
-"""Questions: ARC, HellaSwag, MMLU, C-Eval, CMMLU and GSM8K as they are published, and rows with the fields of a `Question`."""
+"""Questions: ARC, HellaSwag, MMLU, C-Eval, CMMLU and GSM8K as they are published, and rows with the
+fields of a `Question`."""
 
 from __future__ import annotations
 
@@ -22,8 +23,13 @@ MORE = ("id", "subject", "language", "explanation")
 
 
 def arc(row: Row) -> dict[str, Any]:
-    """ARC: choices with labels of their own, A to E or 1 to 4; in its files they stand inside the question."""
-    inside = row["question"] if isinstance(row["question"], Mapping) else {"stem": row["question"], "choices": row.get("choices")}
+    """ARC: choices with labels of their own, A to E or 1 to 4; in its files they stand inside the
+    question."""
+    inside = (
+        row["question"]
+        if isinstance(row["question"], Mapping)
+        else {"stem": row["question"], "choices": row.get("choices")}
+    )
     labels, texts = labelled(inside.get("choices"))
     key = text_in(row["answerKey"], "answerKey")
     if key not in labels:
@@ -48,7 +54,8 @@ def labelled(choices: Any) -> tuple[list[str], list[Any]]:
 
 
 def hellaswag(row: Row) -> dict[str, Any]:
-    """HellaSwag: a beginning and four ways to go on; the marks of its sources are taken out, as is usual."""
+    """HellaSwag: a beginning and four ways to go on; the marks of its sources are taken out, as is
+    usual."""
     ends, beginning = unpacked(row["endings"]), row["ctx"]
     if isinstance(row.get("ctx_a"), str) and isinstance(row.get("ctx_b"), str):
         beginning = f"{row['ctx_a']} {row['ctx_b'].capitalize()}".strip()
@@ -56,7 +63,9 @@ def hellaswag(row: Row) -> dict[str, Any]:
     told = f"{subject}: {text_in(beginning, 'ctx')}" if subject else text_in(beginning, "ctx")
     texts = [unmarked(text_in(each, "an ending")) for each in texts_in(ends, "endings")]
     own = {"subject": subject, **{name: row[name] for name in MORE if row.get(name)}}
-    return asked(own, f"{GOES_ON}\n\n{unmarked(told)}", texts, letter_in(row["label"], texts, "label"))
+    return asked(
+        own, f"{GOES_ON}\n\n{unmarked(told)}", texts, letter_in(row["label"], texts, "label")
+    )
 
 
 GOES_ON = "Which of the endings continues this text best?"
@@ -67,7 +76,8 @@ def unmarked(text: str) -> str:
 
 
 def lettered(row: Row) -> dict[str, Any]:
-    """A column for each of four choices, as in MMLU's and C-Eval's files; answers are letters, or whole numbers from 0."""
+    """A column for each of four choices, as in MMLU's and C-Eval's files; answers are letters, or
+    whole numbers from 0."""
     texts = [row[letter] for letter in LETTERED[1:-1]]
     return asked(row, row["question"], texts, meant_in(row["answer"], texts))
 
@@ -84,7 +94,8 @@ def by_subject(found: Located) -> Row:
 
 
 def of_file(found: Located, subject: str = "") -> Row:
-    """A row with its file as its subject, which is a part of its id too: ids begin anew in every file."""
+    """A row with its file as its subject, which is a part of its id too: ids begin anew in every
+    file."""
     subject = subject or SPLIT.sub("", found.file)
     own = found.row.get("id")
     named = {"id": f"{subject}/{found.number if own in (None, '') else own}"} if subject else {}
@@ -92,7 +103,8 @@ def of_file(found: Located, subject: str = "") -> Row:
 
 
 def mmlu(row: Row) -> dict[str, Any]:
-    """MMLU as the hub has it: the right choice by its number, from 0. Some of its questions have a choice twice."""
+    """MMLU as the hub has it: the right choice by its number, from 0. Some of its questions have a
+    choice twice."""
     if not isinstance(row["answer"], int) or not row["choices"]:
         return plain(row)
     texts = texts_in(unpacked(row["choices"]), "choices")
@@ -100,7 +112,8 @@ def mmlu(row: Row) -> dict[str, Any]:
 
 
 def plain(row: Row) -> dict[str, Any]:
-    """The fields of a question with choices; the answer is a letter, the number of a choice, from 0, or its whole text."""
+    """The fields of a question with choices; the answer is a letter, the number of a choice, from
+    0, or its whole text."""
     if row["choices"] in (None, "", "[]", [], ()):
         return exact(row)
     texts = [text_in(each, "a choice") for each in texts_in(unpacked(row["choices"]), "choices")]
@@ -119,16 +132,22 @@ TWO_MEANINGS = "answer {!r} is the text of one choice and stands for another: wr
 
 
 def meant_in(said: Any, texts: Sequence[Any]) -> str:
-    """The letter of the right choice; a whole number that is itself a choice must be the number of that choice."""
+    """The letter of the right choice; a whole number that is itself a choice must be the number of
+    that choice."""
     letter, word = letter_in(said, texts), text_in(said, "answer")
-    alike = [LETTERS[at] for at, text in enumerate(texts) if word.isdigit() and number(text_in(text, "a choice")) == int(word)]
+    alike = [
+        LETTERS[at]
+        for at, text in enumerate(texts)
+        if word.isdigit() and number(text_in(text, "a choice")) == int(word)
+    ]
     if alike and letter not in alike:
         raise ValueError(TWO_MEANINGS.format(clip(word)))
     return letter
 
 
 def exact(row: Row) -> dict[str, Any]:
-    """A question without choices; an answer that ends in `#### 18` is GSM8K's: its working, then the number."""
+    """A question without choices; an answer that ends in `#### 18` is GSM8K's: its working, then
+    the number."""
     said = text_in(row["answer"], "answer")
     working, mark, final = said.rpartition("####")
     if not mark:
@@ -140,11 +159,18 @@ def exact(row: Row) -> dict[str, Any]:
 
 
 def asked(row: Row, question: Any, choices: Sequence[Any], answer: str | None) -> dict[str, Any]:
-    """The fields of a question; what language it is in is seen by its letters, where nobody says it."""
+    """The fields of a question; what language it is in is seen by its letters, where nobody says
+    it."""
     texts = [text_in(each, "a choice") for each in choices]
     told = text_in(question, "question")
     own = {name: text_in(row[name], name) for name in MORE if row.get(name) not in (None, "")}
-    return {"language": language_of(" ".join([told, *texts])), **own, "question": told, "choices": texts, "answer": answer}
+    return {
+        "language": language_of(" ".join([told, *texts])),
+        **own,
+        "question": told,
+        "choices": texts,
+        "answer": answer,
+    }
 
 
 def language_of(text: str) -> str:
@@ -152,7 +178,9 @@ def language_of(text: str) -> str:
     return "zh" if len(HAN.findall(text)) > len(WORD.findall(text)) else "en"
 
 
-def letter_in(said: Any, choices: Sequence[Any], column: str = "answer", otherwise: str | None = None) -> str:
+def letter_in(
+    said: Any, choices: Sequence[Any], column: str = "answer", otherwise: str | None = None
+) -> str:
     """The letter of the right choice, given as such or by its number, from 0."""
     word = text_in(said, column).strip("()").removesuffix(".")
     if not word and otherwise is None:
@@ -164,7 +192,10 @@ def letter_in(said: Any, choices: Sequence[Any], column: str = "answer", otherwi
     if otherwise is not None:
         return otherwise
     last = LETTERS[len(choices) - 1] if choices else "A"
-    raise ValueError(f"{column} {clip(word)!r} is no choice: wanted a letter from A to {last}, or a number from 0")
+    raise ValueError(
+        f"{column} {clip(word)!r} is no choice: wanted a letter from A to {last}, "
+        f"or a number from 0"
+    )
 
 
 def texts_in(found: Any, column: str) -> list[Any]:
@@ -182,7 +213,13 @@ def text_in(found: Any, column: str) -> str:
 
 FORMS = (
     Form(Question, "ARC", ("question", "answerKey"), arc, ("choices", "id")),
-    Form(Question, "HellaSwag", ("ctx", "endings", "label"), hellaswag, ("activity_label", "ctx_a", "ctx_b")),
+    Form(
+        Question,
+        "HellaSwag",
+        ("ctx", "endings", "label"),
+        hellaswag,
+        ("activity_label", "ctx_a", "ctx_b"),
+    ),
     Form(Question, "CMMLU", ("Question", *LETTERED[1:-1], "Answer"), cmmlu, placed=of_file),
     Form(Question, "MMLU and C-Eval", tuple(LETTERED), lettered, MORE, placed=by_subject),
     Form(Question, "MMLU of the hub", ("question", "subject", "choices", "answer"), mmlu, MORE),

@@ -1,4 +1,5 @@
-"""Pairs of words: rows with the fields of a `WordPair`, or with two columns of words and no more."""
+"""Pairs of words: rows with the fields of a `WordPair`, or with two columns of words and no
+more."""
 
 from __future__ import annotations
 
@@ -15,12 +16,17 @@ OTHER_NAMES = {"word_a": "a", "word_b": "b", "word1": "a", "word2": "b"}
 
 
 def plain(row: Row) -> dict[str, Any]:
-    """The fields of a pair, whose words a guess can tell apart; its words in the order of letters serve where it has no id."""
+    """The fields of a pair, whose words a guess can tell apart; its words in the order of letters
+    serve where it has no id."""
     a, b = (word_in(row.get(name), name) for name in ("a", "b"))
     synonyms = {name: words_in(row.get(name), name) for name in ("synonyms_a", "synonyms_b")}
     if same := alike((a, *synonyms["synonyms_a"]), (b, *synonyms["synonyms_b"])):
-        raise ValueError(f"wanted two words that a guess can tell apart, and {same[0]!r} counts as {same[1]!r}")
-    rest = {name: str(row[name]).strip() for name in ("id", "topic") if row.get(name) not in (None, "")}
+        raise ValueError(
+            f"wanted two words that a guess can tell apart, and {same[0]!r} counts as {same[1]!r}"
+        )
+    rest = {
+        name: str(row[name]).strip() for name in ("id", "topic") if row.get(name) not in (None, "")
+    }
     return {"id": "/".join(sorted((a, b))), **rest, "a": a, "b": b, **synonyms}
 
 
@@ -38,7 +44,8 @@ def word_in(found: Any, column: str) -> str:
 
 
 def words_in(found: Any, column: str) -> tuple[str, ...]:
-    """Several words: a list, also as JSON, or a text in which commas or semicolons stand between them."""
+    """Several words: a list, also as JSON, or a text in which commas or semicolons stand between
+    them."""
     if found is None or found == "":
         return ()
     if isinstance(found, str) and found.lstrip().startswith("["):

@@ -49,16 +49,23 @@ class Provider:
 
     def __post_init__(self) -> None:
         if missing := [module for module in NEEDS if find_spec(module) is None]:
-            raise UsageError(f"hf/{self.name} needs {' and '.join(missing)}: pip install 'parley-eval[hf]'")
+            raise UsageError(
+                f"hf/{self.name} needs {' and '.join(missing)}: pip install 'parley-eval[hf]'"
+            )
         for option, least in (("temperature", 0), ("max_tokens", 1), ("batch", 1)):
             if getattr(self, option) < least:
-                raise ValueError(f"{option} must be at least {least}, not {getattr(self, option):g}")
+                raise ValueError(
+                    f"{option} must be at least {least}, not {getattr(self, option):g}"
+                )
         if not 0 < self.top_p <= 1 or self.deadline <= 0:
             raise ValueError("top_p must be more than 0 and at most 1, and deadline more than 0")
         if not DEVICE.fullmatch(self.device):
             raise ValueError(f"device is auto, cpu, cuda, cuda:1, mps or xpu, not {self.device!r}")
         self.stop = tuple(unescaped(text) for text in self.stop or () if text)
-        self.human_tag, self.assistant_tag = unescaped(self.human_tag), unescaped(self.assistant_tag)
+        self.human_tag, self.assistant_tag = (
+            unescaped(self.human_tag),
+            unescaped(self.assistant_tag),
+        )
         if not self.human_tag.strip() or not self.assistant_tag.strip():
             raise ValueError("human_tag and assistant_tag must not be empty")
         try:
@@ -68,7 +75,8 @@ class Provider:
 
     async def complete(self, request: Request) -> Reply:
         checkpoint = self._checkpoint = self._checkpoint or Checkpoint.shared(self)
-        await asyncio.shield(asyncio.wrap_future(checkpoint.loaded))  # many wait for it: one that gives up does not end it
+        # many wait for it: one that gives up does not end it
+        await asyncio.shield(asyncio.wrap_future(checkpoint.loaded))
         if checkpoint.fault:
             raise Refused(f"hf/{self.name}: {checkpoint.fault}")
         began = perf_counter()
@@ -76,7 +84,9 @@ class Provider:
             async with asyncio.timeout(self.deadline):
                 reply = await asyncio.wrap_future(checkpoint.put(Call(request, self)))
         except TimeoutError:
-            raise ParticipantError(f"hf/{self.name}: no answer within {self.deadline:g} s") from None
+            raise ParticipantError(
+                f"hf/{self.name}: no answer within {self.deadline:g} s"
+            ) from None
         reply.latency = perf_counter() - began
         return reply
 
@@ -87,15 +97,22 @@ class Provider:
 
 
 def located(name: str, revision: str | None, download: bool) -> Path | None:
-    """The folder of a checkpoint: as named, or in the local cache; None if it is still to be fetched, which was allowed."""
+    """The folder of a checkpoint: as named, or in the local cache; None if it is still to be
+    fetched, which was allowed."""
     path = Path(name).expanduser()
     if name.startswith((".", "/", "~")) or whole(path):
         if not path.is_dir():
             raise ValueError(f"there is no folder {path}")
         if not whole(path):
-            raise ValueError(f"the folder {path} holds no checkpoint: config.json and weights (*.safetensors) are wanted")
+            raise ValueError(
+                f"the folder {path} holds no checkpoint: config.json and weights "
+                f"(*.safetensors) are wanted"
+            )
         return path.resolve()
-    hub, offline = import_module("huggingface_hub"), import_module("huggingface_hub.constants").HF_HUB_OFFLINE
+    hub, offline = (
+        import_module("huggingface_hub"),
+        import_module("huggingface_hub.constants").HF_HUB_OFFLINE,
+    )
     try:
         kept = Path(hub.snapshot_download(name, revision=revision, local_files_only=True))
         if whole(kept):
@@ -106,7 +123,11 @@ def located(name: str, revision: str | None, download: bool) -> Path | None:
         raise ValueError(f"{said_by(wrong)} (a folder is written ./{name})") from None
     if download and not offline:
         return None
-    how = "HF_HUB_OFFLINE forbids to fetch it" if offline else "nothing is fetched unasked: -M ALIAS.download=true allows it"
+    how = (
+        "HF_HUB_OFFLINE forbids to fetch it"
+        if offline
+        else "nothing is fetched unasked: -M ALIAS.download=true allows it"
+    )
     raise ValueError(f"it is not in the local cache, and {how} (a folder is written ./{name})")
 
 

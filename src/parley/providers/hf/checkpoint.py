@@ -1,4 +1,5 @@
-"""Weights in memory, and one thread that generates: calls that wait at the same time go together."""
+"""Weights in memory, and one thread that generates: calls that wait at the same time go
+together."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ class Call:
 
 
 class Checkpoint:
-    """Weights in memory and the one thread that uses them; every alias of the same checkpoint shares both."""
+    """Weights in memory and the one thread that uses them; every alias of the same checkpoint
+    shares both."""
 
     SHARED: ClassVar[dict[Any, Checkpoint]] = {}
     LOCK: ClassVar[Lock] = Lock()
@@ -113,10 +115,20 @@ class Checkpoint:
         self.emptied()
 
     def _load(self) -> None:
-        options, self.torch, transformers = self.options, import_module("torch"), import_module("transformers")
+        options, self.torch, transformers = (
+            self.options,
+            import_module("torch"),
+            import_module("transformers"),
+        )
         folder = options._folder or fetched(options.name, options.revision)
-        self.device = self.torch.device(best_device(self.torch) if options.device == "auto" else options.device)
-        self.served = f"{options.name}@{folder.name[:12]}" if folder.parent.name == "snapshots" else folder.name
+        self.device = self.torch.device(
+            best_device(self.torch) if options.device == "auto" else options.device
+        )
+        self.served = (
+            f"{options.name}@{folder.name[:12]}"
+            if folder.parent.name == "snapshots"
+            else folder.name
+        )
         local = {"local_files_only": True, "trust_remote_code": False}
         self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **local)
         with quiet(transformers.utils.logging):
@@ -124,18 +136,31 @@ class Checkpoint:
                 folder, dtype=options.dtype, output_loading_info=True, **local
             )
         if missing := sorted(found["missing_keys"]):
-            raise ValueError(f"its files lack {len(missing)} weights, which would be random: {', '.join(missing)}")
+            raise ValueError(
+                f"its files lack {len(missing)} weights, which would be random: "
+                f"{', '.join(missing)}"
+            )
         self.model.to(self.device).eval()
         own = self.model.generation_config.eos_token_id
-        self.eos = {*(own if isinstance(own, list) else [own]), self.tokenizer.eos_token_id} - {None}
+        self.eos = {*(own if isinstance(own, list) else [own]), self.tokenizer.eos_token_id} - {
+            None
+        }
         pad = self.tokenizer.pad_token_id
         self.pad = pad if pad is not None else min(self.eos, default=0)
         # What the checkpoint's authors recommend (penalties, temperatures) is not applied unasked.
-        self.model.generation_config = transformers.GenerationConfig(eos_token_id=sorted(self.eos) or None, pad_token_id=self.pad)
-        self.context: int = getattr(self.model.config.get_text_config(), "max_position_embeddings", None) or 2**31
+        self.model.generation_config = transformers.GenerationConfig(
+            eos_token_id=sorted(self.eos) or None, pad_token_id=self.pad
+        )
+        self.context: int = (
+            getattr(self.model.config.get_text_config(), "max_position_embeddings", None) or 2**31
+        )
         added = self.tokenizer.added_tokens_decoder.values()
-        special = {str(token) for token in added if token.special} | set(self.tokenizer.all_special_tokens)
-        self.special = sorted((token for token in special if len(token.strip()) > 1), key=len, reverse=True)
+        special = {str(token) for token in added if token.special} | set(
+            self.tokenizer.all_special_tokens
+        )
+        self.special = sorted(
+            (token for token in special if len(token.strip()) > 1), key=len, reverse=True
+        )
 
     def _gathered(self) -> list[Call]:
         """The next batch: all that waits, up to the bound, and what comes right behind it."""
@@ -158,11 +183,18 @@ class Checkpoint:
             options = call.options
             try:
                 text, whole = self._prompt(call)
-                call.ids = self.tokenizer(text, add_special_tokens=not whole, verbose=False)["input_ids"]
+                call.ids = self.tokenizer(text, add_special_tokens=not whole, verbose=False)[
+                    "input_ids"
+                ]
             except Exception as wrong:  # a template may refuse the roles, a system text most often
-                fault = f"hf/{options.name}: the conversation cannot be put into its form: {said_by(wrong)}"
+                fault = (
+                    f"hf/{options.name}: the conversation cannot be put into its "
+                    f"form: {said_by(wrong)}"
+                )
                 system = call.turns[0].role == "system"
-                call.settle(Refused(f"{fault} (try no_system_role=true)") if system else Rejected(fault))
+                call.settle(
+                    Refused(f"{fault} (try no_system_role=true)") if system else Rejected(fault)
+                )
                 continue
             call.most = min(options.max_tokens, self.context - len(call.ids))
             if call.most < 1:
@@ -175,10 +207,14 @@ class Checkpoint:
         return ready
 
     def _fitting(self, calls: list[Call]) -> list[list[Call]]:
-        """Batches in which nobody who is done is taken past the checkpoint's last position by one who goes on."""
+        """Batches in which nobody who is done is taken past the checkpoint's last position by one
+        who goes on."""
         batches: list[list[Call]] = []
         for call in sorted(calls, key=lambda call: len(call.ids)):
-            if batches and len(call.ids) + max(each.most for each in (*batches[-1], call)) <= self.context:
+            if (
+                batches
+                and len(call.ids) + max(each.most for each in (*batches[-1], call)) <= self.context
+            ):
                 batches[-1].append(call)
             else:
                 batches.append([call])
@@ -188,12 +224,23 @@ class Checkpoint:
         """The conversation as one text, and whether that holds every special token already."""
         options = call.options
         if self.tokenizer.chat_template:
-            turns = [{**as_message(turn), "content": harmless(text_of(turn.content), self.special)} for turn in call.turns]
+            turns = [
+                {**as_message(turn), "content": harmless(text_of(turn.content), self.special)}
+                for turn in call.turns
+            ]
             asked = {} if options.thinking is None else {"enable_thinking": options.thinking}
-            return self.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True, **asked), True
-        tags = {"user": options.human_tag, "system": options.human_tag, "assistant": options.assistant_tag}
+            return self.tokenizer.apply_chat_template(
+                turns, tokenize=False, add_generation_prompt=True, **asked
+            ), True
+        tags = {
+            "user": options.human_tag,
+            "system": options.human_tag,
+            "assistant": options.assistant_tag,
+        }
         marks = [*self.special, options.human_tag, options.assistant_tag]
-        said = [f"{tags[turn.role]} {harmless(text_of(turn.content), marks)}" for turn in call.turns]
+        said = [
+            f"{tags[turn.role]} {harmless(text_of(turn.content), marks)}" for turn in call.turns
+        ]
         call.stop = (*call.stop, options.human_tag)
         return "".join(said) + options.assistant_tag, False
 
@@ -205,17 +252,27 @@ class Checkpoint:
             self.emptied()
             if len(calls) == 1:
                 size = f"the prompt of {len(calls[0].ids)} tokens"
-                calls[0].settle(Rejected(f"hf/{calls[0].options.name}: {size} does not fit into memory: {said_by(wrong)}"))
+                calls[0].settle(
+                    Rejected(
+                        f"hf/{calls[0].options.name}: {size} does not fit into "
+                        f"memory: {said_by(wrong)}"
+                    )
+                )
                 return
             half = len(calls) // 2
             self._answer(calls[:half])
             self._answer(calls[half:])
             return
         for call, tokens in zip(calls, rows, strict=True):
-            call.settle(ParticipantError(f"hf/{call.options.name}: it was closed") if self.closing else self._reply(call, tokens))
+            call.settle(
+                ParticipantError(f"hf/{call.options.name}: it was closed")
+                if self.closing
+                else self._reply(call, tokens)
+            )
 
     def _generate(self, calls: list[Call]) -> list[list[int]]:
-        """The new tokens of each call; shorter prompts are filled up on the left, where nothing looks."""
+        """The new tokens of each call; shorter prompts are filled up on the left, where nothing
+        looks."""
         torch, transformers = self.torch, import_module("transformers")
         self.batches, self.calls = self.batches + 1, self.calls + len(calls)
         width = max(len(call.ids) for call in calls)
@@ -265,22 +322,34 @@ def quiet(logging: Any) -> Iterator[None]:
 
 def fetched(name: str, revision: str | None) -> Path:
     """The folder of a checkpoint after its download."""
-    return Path(import_module("huggingface_hub").snapshot_download(name, revision=revision, allow_patterns=FETCHED))
+    return Path(
+        import_module("huggingface_hub").snapshot_download(
+            name, revision=revision, allow_patterns=FETCHED
+        )
+    )
 
 
 def best_device(torch: Any) -> str:
-    return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    return (
+        "cuda"
+        if torch.cuda.is_available()
+        else "mps"
+        if torch.backends.mps.is_available()
+        else "cpu"
+    )
 
 
 def chance(seed: int | None, draw: bytes, text: str) -> bytes:
-    """Where a call's random numbers start: by the seed, its place in the run, and the words; never by what came before."""
+    """Where a call's random numbers start: by the seed, its place in the run, and the words; never
+    by what came before."""
     if seed is None:
         return os.urandom(16)
     return blake2b(draw + f"{seed}\n{text}".encode("utf-8", "replace"), digest_size=16).digest()
 
 
 def harmless(text: str, marks: Iterable[str]) -> str:
-    """Words in which no mark can pass for the end of a turn or a new speaker: inside them its last sign stands apart."""
+    """Words in which no mark can pass for the end of a turn or a new speaker: inside them its last
+    sign stands apart."""
     for mark in marks:
         if mark in text:
             core = mark.strip()

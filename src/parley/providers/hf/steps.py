@@ -1,4 +1,5 @@
-"""What happens at each token of a batch: the token is drawn where it is to be, and rows that are done say so."""
+"""What happens at each token of a batch: the token is drawn where it is to be, and rows that are
+done say so."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ if TYPE_CHECKING:
 
 
 class Draws:
-    """Leaves a drawn row one token to choose. Each row has random numbers of its own, so its neighbours do not matter."""
+    """Leaves a drawn row one token to choose. Each row has random numbers of its own, so its
+    neighbours do not matter."""
 
     def __init__(self, torch: Any, calls: Sequence[Call]) -> None:
         self.torch = torch
@@ -30,7 +32,10 @@ class Draws:
             likeliest[likeliest.cumsum(-1) - likeliest >= self.top_p.to(scores.device)] = 0
             chance = self.torch.zeros_like(chance).scatter(-1, order, likeliest)
         upto = chance.cumsum(-1)
-        point = self.torch.tensor([[1 - random.random()] for random in self.random], device=scores.device)  # never 0
+        # never 0
+        point = self.torch.tensor(
+            [[1 - random.random()] for random in self.random], device=scores.device
+        )
         token = (upto < point * upto[:, -1:]).sum(-1).clamp(max=scores.shape[-1] - 1)
         left = self.torch.full_like(chance, float("-inf"))
         left[range(len(self.rows)), token] = 0
@@ -39,7 +44,8 @@ class Draws:
 
 
 class Ends:
-    """Says which rows are done: at their own limit, at a stop text, or because nobody waits for them any more."""
+    """Says which rows are done: at their own limit, at a stop text, or because nobody waits for
+    them any more."""
 
     def __init__(self, checkpoint: Checkpoint, calls: Sequence[Call], width: int) -> None:
         self.checkpoint, self.calls, self.width = checkpoint, calls, width
@@ -49,7 +55,9 @@ class Ends:
     def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
         new = input_ids.shape[1] - self.width
         for row, call in enumerate(self.calls):
-            if not self.done[row] and (self._left(call) or new >= call.most or self._stopped(call, input_ids[row], new)):
+            if not self.done[row] and (
+                self._left(call) or new >= call.most or self._stopped(call, input_ids[row], new)
+            ):
                 self.done[row], self.length[row] = True, new
         return self.checkpoint.torch.tensor(self.done, device=input_ids.device)
 

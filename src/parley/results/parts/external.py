@@ -15,20 +15,34 @@ NAMES = ("alias", "model")  # columns that say whose scores a row holds
 
 
 def external(results: Sequence[dict[str, Any]], file: str | Path) -> list[dict[str, Any]]:
-    """Every metric of a run beside every column of a file: Spearman's rho, its p and interval, and the models it rests on."""
+    """Every metric of a run beside every column of a file: Spearman's rho, its p and interval, and
+    the models it rests on."""
     scores = scores_in(file, {row["alias"]: row["model_requested"] for row in results})
     found = []
     for metric, role in dict.fromkeys((row["metric"], row["role"]) for row in results):
-        means = {row["alias"]: row["mean"] for row in results if (row["metric"], row["role"]) == (metric, role)}
+        means = {
+            row["alias"]: row["mean"]
+            for row in results
+            if (row["metric"], row["role"]) == (metric, role)
+        }
         for column, given in scores.items():
             rho = spearman(list(means.values()), [given.get(alias) for alias in means])
             facts = {"score": column, "metric": metric, "role": role, "rho": rho.r, "p": rho.p}
-            found.append({**facts, "low": rho.interval.low, "high": rho.interval.high, "models": rho.n, "left_out": rho.dropped})
+            found.append(
+                {
+                    **facts,
+                    "low": rho.interval.low,
+                    "high": rho.interval.high,
+                    "models": rho.n,
+                    "left_out": rho.dropped,
+                }
+            )
     return found
 
 
 def scores_in(file: str | Path, models: dict[str, str]) -> dict[str, dict[str, float | None]]:
-    """By column, the score of each model that the file knows, under its alias here or under PROVIDER/NAME."""
+    """By column, the score of each model that the file knows, under its alias here or under
+    PROVIDER/NAME."""
     rows = list(rows_of(Path(file).expanduser()))
     found: dict[str, dict[str, float | None]] = {}
     first: dict[str, str] = {}
@@ -41,7 +55,10 @@ def scores_in(file: str | Path, models: dict[str, str]) -> dict[str, dict[str, f
                 found.setdefault(column, {})[alias] = number_in(value, column, each.where)
     if not found:
         known = ", ".join(models) or "nobody has a result"
-        raise UsageError(f"{file}: no row is about a model of this run ({known}); wanted their aliases in a column `alias`")
+        raise UsageError(
+            f"{file}: no row is about a model of this run ({known}); "
+            f"wanted their aliases in a column `alias`"
+        )
     return found
 
 
@@ -52,7 +69,9 @@ def taken(each: Located) -> tuple[str, dict[str, Any]]:
     columns = {column: value for column, value in row.items() if column not in NAMES}
     if name is None or not columns:
         said = ", ".join(map(str, row)) or type(each.row).__name__
-        raise UsageError(f"{each.where}: wanted a column `alias` and one or more columns of scores, found {said}")
+        raise UsageError(
+            f"{each.where}: wanted a column `alias` and one or more columns of scores, found {said}"
+        )
     return str(row[name]).strip(), columns
 
 
@@ -72,11 +91,29 @@ def number_in(value: Any, column: str, where: str) -> float | None:
 def external_tables(data: Mapping[str, Any]) -> list[Table]:
     """Rank correlations with scores from elsewhere."""
     if not data["external"]:
-        return [nothing("scores from elsewhere come in a file: --scores FILE.csv, with a column `alias` and columns of scores")]
+        return [
+            nothing(
+                "scores from elsewhere come in a file: --scores FILE.csv, with a column `alias` "
+                "and columns of scores"
+            )
+        ]
     rows = [
-        [row["score"], row["metric"], row["role"], number(row["rho"]), between(row["low"], row["high"])]
+        [
+            row["score"],
+            row["metric"],
+            row["role"],
+            number(row["rho"]),
+            between(row["low"], row["high"]),
+        ]
         + [number(row["p"], 3), str(row["models"]), str(row["left_out"])]
         for row in data["external"]
     ]
     header = ["score", "metric", "role", "rho", "95% interval", "p", "models", "without a score"]
-    return [Table(header, rows, left=3, note="Spearman's rank correlation over models; few models say little")]
+    return [
+        Table(
+            header,
+            rows,
+            left=3,
+            note="Spearman's rank correlation over models; few models say little",
+        )
+    ]

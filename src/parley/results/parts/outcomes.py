@@ -1,4 +1,5 @@
-"""How matches of two ended, where one wins: won, drawn and lost by seat, and what losers lost by."""
+"""How matches of two ended, where one wins: won, drawn and lost by seat, and what losers lost
+by."""
 
 from __future__ import annotations
 
@@ -10,10 +11,18 @@ from parley.statistics.bradley_terry import is_win_loss
 
 
 def outcomes(findings: Findings) -> list[dict[str, Any]]:
-    """By model and seat: matches won, drawn and lost, and the ends that the rule noted for those that were lost."""
+    """By model and seat: matches won, drawn and lost, and the ends that the rule noted for those
+    that were lost."""
     met = findings.meetings()
     bounds, seats = findings.bounds, findings.places
-    metric = next((name for name in bounds if is_win_loss([each for each in met if each.metric == name], bounds[name])), None)
+    metric = next(
+        (
+            name
+            for name in bounds
+            if is_win_loss([each for each in met if each.metric == name], bounds[name])
+        ),
+        None,
+    )
     if metric is None or seats is None:
         return []
     counts: dict[tuple[str, str], Counter[str]] = {}
@@ -21,15 +30,24 @@ def outcomes(findings: Findings) -> list[dict[str, Any]]:
     for each in met:
         if each.metric != metric or each.first_value is None or each.second_value is None:
             continue
-        end = next((str(note["end"]) for note in findings.archive.notes(each.match) if "end" in note), "")
-        for place, alias, value in zip(seats, (each.first, each.second), (each.first_value, each.second_value), strict=True):
+        end = next(
+            (str(note["end"]) for note in findings.archive.notes(each.match) if "end" in note), ""
+        )
+        for place, alias, value in zip(
+            seats, (each.first, each.second), (each.first_value, each.second_value), strict=True
+        ):
             key = (alias, place_name(*place))
             kind = "won" if value == 1 else "lost" if value == 0 else "drawn"
             counts.setdefault(key, Counter())[kind] += 1
             if kind == "lost" and end:
                 reasons.setdefault(key, Counter())[end] += 1
     return [
-        {"alias": alias, "seat": seat, "matches": found.total(), **{kind: found[kind] for kind in ("won", "drawn", "lost")}}
+        {
+            "alias": alias,
+            "seat": seat,
+            "matches": found.total(),
+            **{kind: found[kind] for kind in ("won", "drawn", "lost")},
+        }
         | {"by": dict(sorted(reasons.get((alias, seat), Counter()).items()))}
         for (alias, seat), found in sorted(counts.items())
     ]

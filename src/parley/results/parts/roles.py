@@ -13,10 +13,15 @@ SIDES = ("first", "second")
 
 
 def roles(data: Data) -> list[Table]:
-    """Who scored how much against whom: first seats down, second seats across, both scores and n in a cell."""
+    """Who scored how much against whom: first seats down, second seats across, both scores and n in
+    a cell."""
     raced = data["stability"] is not None and data["stability"]["plan"] == "race"
     apart = " that count for each: who has left the race does not" if raced else ""
-    found = [each for table in data["tables"] for each in role_table(table, table["metric"], apart, fixed(data))]
+    found = [
+        each
+        for table in data["tables"]
+        for each in role_table(table, table["metric"], apart, fixed(data))
+    ]
     return found or [nothing("role tables are for matches of two")]
 
 
@@ -25,32 +30,69 @@ def corpus(data: Data) -> list[Table]:
     found = [
         each
         for table in data["corpus"]
-        for each in role_table(table, f"corpus-level {table['metric']} ({table['signature']})", "", fixed(data))
+        for each in role_table(
+            table, f"corpus-level {table['metric']} ({table['signature']})", "", fixed(data)
+        )
     ]
-    return found or [nothing("no texts of this task are held against references, or nothing was played by two")]
+    return found or [
+        nothing("no texts of this task are held against references, or nothing was played by two")
+    ]
 
 
 def role_table(table: Data, what: str, apart: str, sure: str) -> list[Table]:
     """One role table, and its intervals."""
-    cells, digits = {(each["first"], each["second"]): each["cell"] for each in table["cells"]}, table["digits"]
+    cells, digits = (
+        {(each["first"], each["second"]): each["cell"] for each in table["cells"]},
+        table["digits"],
+    )
     aliases, every = list(table["rows"]), table["all"]
     header = [f"{table['first']} ↓  {table['second']} →", *aliases, f"mean {table['first']}"]
     rows = [
-        [one, *(met(cells.get((one, other)), digits) for other in aliases), margin(table["rows"][one], digits)] for one in aliases
+        [
+            one,
+            *(met(cells.get((one, other)), digits) for other in aliases),
+            margin(table["rows"][one], digits),
+        ]
+        for one in aliases
     ]
     below = [margin(table["columns"][one], digits) for one in aliases]
-    rows.append([f"mean {table['second']}", *below, f"{margin(every['first'], digits)} / {margin(every['second'], digits)}"])
+    rows.append(
+        [
+            f"mean {table['second']}",
+            *below,
+            f"{margin(every['first'], digits)} / {margin(every['second'], digits)}",
+        ]
+    )
     ends = [
-        [one, *(ranges(cells.get((one, other)), digits) for other in aliases), edge(table["rows"][one], digits)]
+        [
+            one,
+            *(ranges(cells.get((one, other)), digits) for other in aliases),
+            edge(table["rows"][one], digits),
+        ]
         for one in aliases
     ]
     below = [edge(table["columns"][one], digits) for one in aliases]
-    ends.append([f"mean {table['second']}", *below, f"{edge(every['first'], digits)} / {edge(every['second'], digits)}"])
+    ends.append(
+        [
+            f"mean {table['second']}",
+            *below,
+            f"{edge(every['first'], digits)} / {edge(every['second'], digits)}",
+        ]
+    )
     note = f"{what}: {table['first']} / {table['second']} (matches{apart})"
-    alike = "means of rows and columns weigh partners alike, those of the results weigh blocks alike"
+    alike = (
+        "means of rows and columns weigh partners alike, those of the results weigh blocks alike"
+    )
     return [
         Table(header, rows, note=f"{note}; {alike}"),
-        Table(header, ends, note=f"95% intervals of the same, over blocks; of a mean, where every block has all partners{sure}"),
+        Table(
+            header,
+            ends,
+            note=(
+                f"95% intervals of the same, over blocks; of a mean, "
+                f"where every block has all partners{sure}"
+            ),
+        ),
     ]
 
 
@@ -58,12 +100,18 @@ def ranges(cell: Data | None, digits: int) -> str:
     """The intervals of a cell."""
     if cell is None:
         return "-"
-    return " / ".join(edge({end: cell[f"{side}_{end}"] for end in ("low", "high")}, digits) for side in SIDES)
+    return " / ".join(
+        edge({end: cell[f"{side}_{end}"] for end in ("low", "high")}, digits) for side in SIDES
+    )
 
 
 def edge(found: Data, digits: int) -> str:
     """An interval, short."""
-    return "–" if found["low"] is None else f"{shown(found['low'], digits)}…{shown(found['high'], digits)}"
+    return (
+        "–"
+        if found["low"] is None
+        else f"{shown(found['low'], digits)}…{shown(found['high'], digits)}"
+    )
 
 
 def met(cell: Data | None, digits: int) -> str:
@@ -81,16 +129,34 @@ def margin(found: Data, digits: int) -> str:
 
 
 def flat(table: Data) -> list[dict[str, Any]]:
-    """A role table in rows: its cells, then the means of rows, of columns and of all, where the other is `mean`."""
-    about = {"metric": table["metric"], "first_role": table["first"], "second_role": table["second"]}
+    """A role table in rows: its cells, then the means of rows, of columns and of all, where the
+    other is `mean`."""
+    about = {
+        "metric": table["metric"],
+        "first_role": table["first"],
+        "second_role": table["second"],
+    }
     rows = []
     for each in table["cells"]:
         if (cell := each["cell"]) is not None:
             facts = {f"{side}_mean": cell[side] for side in SIDES}
-            ends = {f"{side}_{end}": cell[f"{side}_{end}"] for side in SIDES for end in ("low", "high")}
-            counts = {f"{side}_matches": cell["matches"] - idle for side, idle in zip(SIDES, cell["idle"], strict=True)}
+            ends = {
+                f"{side}_{end}": cell[f"{side}_{end}"] for side in SIDES for end in ("low", "high")
+            }
+            counts = {
+                f"{side}_matches": cell["matches"] - idle
+                for side, idle in zip(SIDES, cell["idle"], strict=True)
+            }
             rows.append(
-                {**about, "first": each["first"], "second": each["second"], **facts, **ends, **counts, "blocks": cell["blocks"]}
+                {
+                    **about,
+                    "first": each["first"],
+                    "second": each["second"],
+                    **facts,
+                    **ends,
+                    **counts,
+                    "blocks": cell["blocks"],
+                }
             )
     edges = [(SIDES[0], alias, each) for alias, each in table["rows"].items()]
     edges += [(SIDES[1], alias, each) for alias, each in table["columns"].items()]

@@ -16,8 +16,12 @@ Data = Mapping[str, Any]
 
 
 def topics(findings: Findings) -> list[dict[str, Any]]:
-    """Every model's mean by topic or subject: what a heat map of models and topics shows (figure 2)."""
-    named = {str(item["id"]): item.get("topic") or item.get("subject") for item in findings.archive.items()}
+    """Every model's mean by topic or subject: what a heat map of models and topics shows (figure
+    2)."""
+    named = {
+        str(item["id"]): item.get("topic") or item.get("subject")
+        for item in findings.archive.items()
+    }
     topic_of = {item: str(topic) for item, topic in named.items() if topic}
     by_topic: dict[str, list[Observation]] = defaultdict(list)
     for row in findings.observations:
@@ -27,11 +31,19 @@ def topics(findings: Findings) -> list[dict[str, Any]]:
     for topic in sorted(by_topic):
         for cell in plain.cells(by_topic[topic], findings.bounds, findings.method):
             low, high, kind = cell.interval
-            facts = {"topic": topic, "alias": cell.alias, "role": cell.role, "metric": cell.metric, "mean": cell.mean}
+            facts = {
+                "topic": topic,
+                "alias": cell.alias,
+                "role": cell.role,
+                "metric": cell.metric,
+                "mean": cell.mean,
+            }
             counts = {"blocks": cell.blocks, "matches": cell.matches, "missing": cell.missing}
             found.append({**facts, "low": low, "high": high, "interval": kind, **counts})
     order = list(findings.metrics)
-    return sorted(found, key=lambda row: (order.index(row["metric"]), row["role"], row["topic"], row["alias"]))
+    return sorted(
+        found, key=lambda row: (order.index(row["metric"]), row["role"], row["topic"], row["alias"])
+    )
 
 
 def topic_tables(data: Data) -> list[Table]:
@@ -49,7 +61,10 @@ def topic_tables(data: Data) -> list[Table]:
         means = [row["mean"] for row in by.values() if row["mean"] is not None]
         middle = number(sum(means) / len(means) if means else None, digits)
         lines.append([topic, role, *(heat(by.get(alias), digits) for alias in aliases), middle])
-    note = f"{leading}: mean (95% interval; blocks), and the mean over models; other metrics are in CSV and JSON{fixed(data)}"
+    note = (
+        f"{leading}: mean (95% interval; blocks), and the mean over models; other metrics are in "
+        f"CSV and JSON{fixed(data)}"
+    )
     return [Table(["topic", "role", *aliases, "mean"], lines, left=2, note=note)]
 
 
@@ -57,4 +72,7 @@ def heat(cell: Data | None, digits: int) -> str:
     """A cell of a heat map."""
     if cell is None or cell["mean"] is None:
         return "–"
-    return f"{number(cell['mean'], digits)} ({between(cell['low'], cell['high'], digits)}; {cell['blocks']})"
+    return (
+        f"{number(cell['mean'], digits)} ({between(cell['low'], cell['high'], digits)}; "
+        f"{cell['blocks']})"
+    )

@@ -1,4 +1,5 @@
-"""What a process does to itself before it touches anything written by a model: limits, a filter on system calls, no rights."""
+"""What a process does to itself before it touches anything written by a model: limits, a filter on
+system calls, no rights."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 HOLDING = ctypes.PyDLL(None, use_errno=True)  # keeps the interpreter to itself while it forks
 NEW_USER, NEW_PID, NEW_MOUNT = 0x10000000, 0x20000000, 0x00020000
 THREAD_PLACE, THREAD_SET, THREAD_CLEAR = 40, 0x01000000, 0x00200000
-CLONE = {"x86_64": (56, False), "aarch64": (220, True)}  # its number, and whether its last two arguments are swapped
+# its number, and whether its last two arguments are swapped
+CLONE = {"x86_64": (56, False), "aarch64": (220, True)}
 READ_ONLY, NO_SUID, NO_DEV, NO_EXEC = 1, 2, 4, 8
 DIE_WITH_PARENT, DUMPABLE, NO_NEW_RIGHTS, FILTER, SUBREAPER = 1, 4, 38, 22, 36
 LIMITS = {"AS": "space", "FSIZE": "file", "NOFILE": "files", "NPROC": "processes"}
@@ -42,13 +44,17 @@ def mount(kind: bytes, place: bytes, flags: int, options: bytes | None) -> int:
 
 
 def forked(nested: bool) -> int:
-    """Fork; a nested child is the first process in user, process and mount namespaces of its own."""
+    """Fork; a nested child is the first process in user, process and mount namespaces of its
+    own."""
     if not nested:
         return os.fork()
-    # What fork() of the C library does, with more flags: the child's thread number is put where the library keeps it.
+    # What fork() of the C library does, with more flags: the child's thread number is put where the
+    # library keeps it.
     place = ctypes.c_void_p()
     kept = LIBC.prctl(THREAD_PLACE, ctypes.byref(place), 0, 0, 0) == 0
-    flags = NEW_USER | NEW_PID | NEW_MOUNT | signal.SIGCHLD | (THREAD_SET | THREAD_CLEAR if kept else 0)
+    flags = (
+        NEW_USER | NEW_PID | NEW_MOUNT | signal.SIGCHLD | (THREAD_SET | THREAD_CLEAR if kept else 0)
+    )
     call, swapped = CLONE.get(os.uname().machine, (0, False))
     if not call:
         raise Unable(f"new namespaces: a machine {os.uname().machine} is not known")
@@ -63,7 +69,11 @@ def forked(nested: bool) -> int:
 
 def own_names(uid: int, gid: int) -> None:
     """Who we are in a new user namespace: the same as outside, and nobody else exists."""
-    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{uid} {uid} 1"),
+        ("gid_map", f"{gid} {gid} 1"),
+    ):
         descriptor = os.open(f"/proc/self/{name}", os.O_WRONLY)
         os.write(descriptor, text.encode())
         os.close(descriptor)
@@ -73,13 +83,17 @@ def own_files(limits: dict[str, Any]) -> None:
     """A private /tmp and /dev/shm: nothing of other programs is there, and nothing stays."""
     size = b"size=%d,nr_inodes=4096,mode=1777" % limits["disk"]
     done(mount(b"tmpfs", b"/tmp", NO_SUID | NO_DEV, size), "/tmp")
-    done(mount(b"tmpfs", b"/dev/shm", NO_SUID | NO_DEV | NO_EXEC, b"size=1m,nr_inodes=64,mode=1777"), "/dev/shm")
+    done(
+        mount(b"tmpfs", b"/dev/shm", NO_SUID | NO_DEV | NO_EXEC, b"size=1m,nr_inodes=64,mode=1777"),
+        "/dev/shm",
+    )
     # An empty /proc: a real one would tell of the machine, and of nothing that a program needs.
     done(mount(b"tmpfs", b"/proc", READ_ONLY | NO_SUID | NO_DEV | NO_EXEC, b"size=4k"), "/proc")
 
 
 def limited(limits: dict[str, Any]) -> None:
-    """Bounds that hold for this process and each of its children; time on the processor is bounded where it begins to count."""
+    """Bounds that hold for this process and each of its children; time on the processor is bounded
+    where it begins to count."""
     bounded("CORE", 0)
     for name, ours in LIMITS.items():
         bounded(name, limits[ours])

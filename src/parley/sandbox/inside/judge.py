@@ -1,4 +1,5 @@
-"""The process of a judge: it runs a problem's tests, and asks the program, which is elsewhere, for values."""
+"""The process of a judge: it runs a problem's tests, and asks the program, which is elsewhere, for
+values."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ class Program:
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
-        self.uncrossable = ""  # what was to be handed over and is no data; a test may have swallowed the error
+        # what was to be handed over and is no data; a test may have swallowed the error
+        self.uncrossable = ""
 
     def asked(self, message: dict[str, Any]) -> Any:
         try:
@@ -46,7 +48,8 @@ class Program:
     def unpacked(self, found: Any) -> Any:
         try:
             return unpacked(found, lambda each: Remote(self, int(each["r"]), str(each.get("of"))))
-        except Exception as wrong:  # whatever it is, it must not reach a test: a StopIteration would end its loops
+        # whatever it is, it must not reach a test: a StopIteration would end its loops
+        except Exception as wrong:
             raise NotData(f"the program's answer is no value: {type(wrong).__name__}") from None
 
     def packed(self, value: Any) -> Any:
@@ -57,8 +60,13 @@ class Program:
             self.uncrossable = str(wrong)
             raise
 
-    def called(self, what: dict[str, Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        sent = {"a": [self.packed(each) for each in arguments], "k": {"d": [[k, self.packed(v)] for k, v in named.items()]}}
+    def called(
+        self, what: dict[str, Any], arguments: tuple[Any, ...], named: dict[str, Any]
+    ) -> Any:
+        sent = {
+            "a": [self.packed(each) for each in arguments],
+            "k": {"d": [[k, self.packed(v)] for k, v in named.items()]},
+        }
         reply = self.asked({**what, **sent})
         try:
             news = [(arguments[number], new) for number, new in reply.get("changed", ())]
@@ -70,7 +78,8 @@ class Program:
 
 
 class Function:
-    """A name that the program defines. What its classes make may be used as objects; what its functions return is to be data."""
+    """A name that the program defines. What its classes make may be used as objects; what its
+    functions return is to be data."""
 
     def __init__(self, program: Program, name: str) -> None:
         self._program, self._name = program, name
@@ -88,8 +97,8 @@ class Function:
 class Remote:
     """What a function returned and is no data. It can be called, gone through and handed back.
 
-    It answers nothing for which the program would have to be told what a test expects, and nothing that data would answer:
-    an object that claims to start with everything is no text.
+    It answers nothing for which the program would have to be told what a test expects, and nothing
+    that data would answer: an object that claims to start with everything is no text.
     """
 
     __slots__ = ("_items", "_of", "_program", "_r")
@@ -99,16 +108,22 @@ class Remote:
             object.__setattr__(self, name, value)
 
     def _act(self, act: str, *arguments: Any) -> Any:
-        return self._program.value({"r": self._r, "act": act, "a": [packed(each, self._kept) for each in arguments]})
+        return self._program.value(
+            {"r": self._r, "act": act, "a": [packed(each, self._kept) for each in arguments]}
+        )
 
     def _kept(self, value: Any) -> Any:
         try:
             return handed(value)
-        except Uncrossable as wrong:  # it is the program's object that was asked, and not the program: nothing to fall back for
+        # it is the program's object that was asked, and not the program: nothing to fall back for
+        except Uncrossable as wrong:
             raise NotData(str(wrong)) from None
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        sent = ([packed(each, self._kept) for each in arguments], [[k, packed(v, self._kept)] for k, v in named.items()])
+        sent = (
+            [packed(each, self._kept) for each in arguments],
+            [[k, packed(v, self._kept)] for k, v in named.items()],
+        )
         return self._program.value({"r": self._r, "a": sent[0], "k": {"d": sent[1]}})
 
     def __getattr__(self, name: str) -> Any:
@@ -140,14 +155,17 @@ class Remote:
         return self._act("truth") is True
 
     def _refused(self, *other: Any) -> Any:
-        raise NotData(f"the program returned a {self._of}, which is no plain data, where a test wants some")
+        raise NotData(
+            f"the program returned a {self._of}, which is no plain data, where a test wants some"
+        )
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = __hash__ = _refused
     __getitem__ = __setattr__ = _refused
 
 
 class Made(Remote):
-    """What a class of the program made for a test: an object with attributes, methods and items of its own."""
+    """What a class of the program made for a test: an object with attributes, methods and items of
+    its own."""
 
     __slots__ = ()
 
@@ -207,7 +225,11 @@ def changed(old: Any, new: Any) -> None:
 def error_of(name: str, words: str) -> Exception:
     """The program's error for the tests. None that would end a loop of theirs early."""
     kind = getattr(builtins, name, None)
-    usual = isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, StopIteration | StopAsyncIteration)
+    usual = (
+        isinstance(kind, type)
+        and issubclass(kind, Exception)
+        and not issubclass(kind, StopIteration | StopAsyncIteration)
+    )
     if usual:
         try:
             return kind(words)  # type: ignore[misc, no-any-return]
@@ -227,8 +249,10 @@ class Problem:
 
 
 def judges(channel: Channel, limits: dict[str, Any]) -> None:
-    """Serve one problem: for each program a fresh process takes its code over a socket of its own."""
-    confine.control(confine.DUMPABLE, 0, "not dumpable")  # the processes of one problem cannot read each other
+    """Serve one problem: for each program a fresh process takes its code over a socket of its
+    own."""
+    # the processes of one problem cannot read each other
+    confine.control(confine.DUMPABLE, 0, "not dumpable")
     problem = Problem(channel.receive())
     os.close(channel.write)
     control = socket.socket(fileno=channel.read)
@@ -244,7 +268,8 @@ def judges(channel: Channel, limits: dict[str, Any]) -> None:
             finally:
                 os._exit(0)
         os.close(found[0])
-        with suppress(ChildProcessError):  # those before have ended by now, or will be seen next time
+        # those before have ended by now, or will be seen next time
+        with suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
 
@@ -264,8 +289,11 @@ def judge(problem: Problem, channel: Channel) -> None:
     try:
         exec(problem.prelude, namespace)
         defined = program.asked({"code": code, "names": problem.names})["ok"]
-        defined = defined if isinstance(defined, list) else problem.names  # what cannot be read is seen when it is called
-        namespace.update({name: Function(program, name) for name in problem.names if name in defined})
+        # what cannot be read is seen when it is called
+        defined = defined if isinstance(defined, list) else problem.names
+        namespace.update(
+            {name: Function(program, name) for name in problem.names if name in defined}
+        )
         exec(problem.setup, namespace)
     except BaseException as error:
         faults = [said(error)] * len(problem.tests)

@@ -1,4 +1,5 @@
-"""The first process of a shell's view: trusted, and out of reach for all else inside. It keeps the shell and runs checks."""
+"""The first process of a shell's view: trusted, and out of reach for all else inside. It keeps the
+shell and runs checks."""
 
 from __future__ import annotations
 
@@ -10,7 +11,17 @@ from time import monotonic, sleep
 from typing import Any
 
 from parley.sandbox.inside import confine, view
-from parley.sandbox.inside.session import OURS, Bash, Output, Started, held, processes, signalled, standstill, state
+from parley.sandbox.inside.session import (
+    OURS,
+    Bash,
+    Output,
+    Started,
+    held,
+    processes,
+    signalled,
+    standstill,
+    state,
+)
 from parley.sandbox.inside.wire import Channel, Ended
 
 LOOK = 0.05  # seconds between two looks at what is held
@@ -19,11 +30,15 @@ START = 20.0  # seconds for a shell to be there
 INTERRUPTED = 1.0  # seconds for it to come back
 TIMED_OUT = 124
 GONE = "ZX"  # states of processes that have ended
-SCRIPTS = {"bash": ["/usr/bin/bash", "--noprofile", "--norc", "-c"], "python": ["/usr/bin/python3", "-I", "-c"]}
+SCRIPTS = {
+    "bash": ["/usr/bin/bash", "--noprofile", "--norc", "-c"],
+    "python": ["/usr/bin/python3", "-I", "-c"],
+}
 
 
 def main(settings: dict[str, Any]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the first process gets no signal from inside that it has not asked for
+    # the first process gets no signal from inside that it has not asked for
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     channel = Channel(os.dup(0), os.dup(0))
     try:
         view.made(settings)
@@ -41,13 +56,15 @@ def main(settings: dict[str, Any]) -> None:
 
 
 class Keeper:
-    """Does what is asked from outside, one thing after the other, and ends what takes too much in the meantime."""
+    """Does what is asked from outside, one thing after the other, and ends what takes too much in
+    the meantime."""
 
     def __init__(self, settings: dict[str, Any], channel: Channel) -> None:
         self.settings, self.limits, self.channel = settings, settings["limits"], channel
         self.crowded, self.looked = 0, 0.0
         self.lost = ""  # why the shell was started anew while nobody asked
-        self.ends: dict[int, int | None] = {}  # statuses of what we started; of others none is kept, for numbers come again
+        # statuses of what we started; of others none is kept, for numbers come again
+        self.ends: dict[int, int | None] = {}
         self.left: list[Started] = []  # what has ended and may have left somebody who writes
         self.early = self.output()  # written between two commands
         self.bash = self.started()
@@ -58,7 +75,10 @@ class Keeper:
     def started(self) -> Bash:
         bash = Bash(self.settings)
         self.ends[bash.pid] = None
-        if self.waited(bash, monotonic() + START, said := self.output(), bash.order("exec 2>&1")) != "done":
+        if (
+            self.waited(bash, monotonic() + START, said := self.output(), bash.order("exec 2>&1"))
+            != "done"
+        ):
             raise confine.Unable(f"bash did not start: {said.as_data()['output']}")
         return bash
 
@@ -109,7 +129,8 @@ class Keeper:
         return "late"
 
     def script(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """A script of the task, in a process that has nothing of the shell. For a check nobody else moves meanwhile."""
+        """A script of the task, in a process that has nothing of the shell. For a check nobody else
+        moves meanwhile."""
         if asked["do"] == "check":
             if len(processes()) > self.limits["processes"] // 2:
                 self.end({self.bash.pid})  # so many that a check might find no room
@@ -123,7 +144,11 @@ class Keeper:
     def tried(self, asked: dict[str, Any]) -> dict[str, Any]:
         before, output = processes(), self.output()
         null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
-        command = [*SCRIPTS[asked["language"]], asked["command"], *([asked["do"]] if asked["language"] == "bash" else [])]
+        command = [
+            *SCRIPTS[asked["language"]],
+            asked["command"],
+            *([asked["do"]] if asked["language"] == "bash" else []),
+        ]
         started = Started(self.settings, [*command, *asked["arguments"]], OURS, {0: null})
         os.close(null)
         self.ends[started.pid] = None
@@ -133,12 +158,21 @@ class Keeper:
         started.drain(output)
         self.left.append(started)
         status = self.ends.pop(started.pid)
-        return {**output.as_data(), "status": TIMED_OUT if ended == "late" else status, "timed_out": ended == "late"}
+        return {
+            **output.as_data(),
+            "status": TIMED_OUT if ended == "late" else status,
+            "timed_out": ended == "late",
+        }
 
     def waited(self, started: Started, until: float, output: Output, mark: bytes = b"") -> str:
-        """Until a process has ended ("gone"), a command of a shell ("done"), the time ("late"), or too much was taken."""
+        """Until a process has ended ("gone"), a command of a shell ("done"), the time ("late"), or
+        too much was taken."""
         poll = select.poll()
-        watched = [started.output, started.handle, *([started.marks.fileno()] if isinstance(started, Bash) else [])]
+        watched = [
+            started.output,
+            started.handle,
+            *([started.marks.fileno()] if isinstance(started, Bash) else []),
+        ]
         for descriptor in watched:
             poll.register(descriptor, select.POLLIN)
         poll.register(self.channel.read, 0)  # which tells when nobody is there any more
@@ -171,7 +205,8 @@ class Keeper:
         return f"{self.limits['processes']} processes" if self.crowded > CROWDED else ""
 
     def anew(self, spared: set[int], why: str) -> None:
-        """Another shell in the same view, once the old one and everybody who is not spared are gone."""
+        """Another shell in the same view, once the old one and everybody who is not spared are
+        gone."""
         self.lost = why
         self.end(spared - {self.bash.pid})
         self.bash.close()

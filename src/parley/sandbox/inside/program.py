@@ -1,4 +1,5 @@
-"""The process of a program: it defines what was written, then answers calls with values. It knows no test and no verdict."""
+"""The process of a program: it defines what was written, then answers calls with values. It knows
+no test and no verdict."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ def serve(channel: Channel, limits: dict[str, Any]) -> None:
     def answer(message: dict[str, Any]) -> Any:
         if "code" in message:
             exec(compile(message["code"], "program.py", "exec"), namespace)
-            return {"ok": [name for name in message.get("names", ()) if callable(namespace.get(name))]}
+            return {
+                "ok": [name for name in message.get("names", ()) if callable(namespace.get(name))]
+            }
         if "script" in message:
             return {"ok": output_of(message["script"], message.get("stdin", ""))}
         if "inside" in message:
@@ -38,11 +41,19 @@ def serve(channel: Channel, limits: dict[str, Any]) -> None:
         if "act" in message:
             return {"ok": packed(ACTS[message["act"]](thing, *given(message.get("a", []))), keep)}
         arguments, named = given(message["a"]), given(message["k"])
-        before = [packed(each, keep) if type(each) in (list, dict, set) else None for each in arguments]
+        before = [
+            packed(each, keep) if type(each) in (list, dict, set) else None for each in arguments
+        ]
         value = packed(thing(*arguments, **named), keep)
-        # What a function did to the lists, dicts and sets that it was given is seen outside, as it would be in one process.
-        after = [None if old is None else packed(each, keep) for each, old in zip(arguments, before, strict=True)]
-        changed = [[n, new] for n, (old, new) in enumerate(zip(before, after, strict=True)) if new != old]
+        # What a function did to the lists, dicts and sets that it was given is seen outside, as it
+        # would be in one process.
+        after = [
+            None if old is None else packed(each, keep)
+            for each, old in zip(arguments, before, strict=True)
+        ]
+        changed = [
+            [n, new] for n, (old, new) in enumerate(zip(before, after, strict=True)) if new != old
+        ]
         return {"ok": value, "changed": changed} if changed else {"ok": value}
 
     while True:
@@ -57,7 +68,9 @@ def serve(channel: Channel, limits: dict[str, Any]) -> None:
         try:
             channel.send(reply)
         except (ValueError, RecursionError, TypeError) as error:
-            channel.send({"error": "ValueError", "words": f"the result cannot be sent: {str(error)[:WORDS]}"})
+            channel.send(
+                {"error": "ValueError", "words": f"the result cannot be sent: {str(error)[:WORDS]}"}
+            )
 
 
 def words_of(error: BaseException) -> str:
@@ -100,7 +113,10 @@ def output_of(script: str, stdin: str) -> str:
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
     try:
-        exec(compile(script, "program.py", "exec"), {"__name__": "__main__", "__builtins__": __builtins__})
+        exec(
+            compile(script, "program.py", "exec"),
+            {"__name__": "__main__", "__builtins__": __builtins__},
+        )
     except SystemExit as end:
         if end.code not in (None, 0):
             raise RuntimeError(f"it ended with status {end.code!r}"[:WORDS]) from None
@@ -120,7 +136,8 @@ def unnamed_file() -> int:
 
 
 def tried(tests: dict[str, Any], namespace: dict[str, Any]) -> list[str]:
-    """Tests in the program's own process, for those that hand functions over: what a program says here it may have forged."""
+    """Tests in the program's own process, for those that hand functions over: what a program says
+    here it may have forged."""
     faults = []
     for text in (tests["setup"], *tests["tests"]):
         try:

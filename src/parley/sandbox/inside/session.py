@@ -1,4 +1,5 @@
-"""Processes of a shell's view, as its keeper starts them: with the rights of root there, their output read through a pipe."""
+"""Processes of a shell's view, as its keeper starts them: with the rights of root there, their
+output read through a pipe."""
 
 from __future__ import annotations
 
@@ -14,12 +15,15 @@ from parley.sandbox.inside import view
 
 MARKS = 250  # the descriptor on which a shell says that a command has ended
 MODEL = {
-    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "USER": "root", "LOGNAME": "root",
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root",
+    "USER": "root", "LOGNAME": "root",
     "SHELL": "/bin/bash", "LANG": "C.UTF-8", "TERM": "dumb", "PS1": "", "PS2": "",
 }  # fmt: skip
 OURS = {
-    "PATH": "/usr/sbin:/usr/bin", "HOME": "/root", "USER": "root", "LOGNAME": "root", "LANG": "C.UTF-8",
-    "PYTHONNOUSERSITE": "1", "PYTHONSAFEPATH": "1", "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null",
+    "PATH": "/usr/sbin:/usr/bin", "HOME": "/root", "USER": "root", "LOGNAME": "root",
+    "LANG": "C.UTF-8",
+    "PYTHONNOUSERSITE": "1", "PYTHONSAFEPATH": "1", "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
 }  # fmt: skip
 STILL = "TtZX"  # states of processes that do nothing
 SETTLED = 2.0  # seconds for all to stand still
@@ -44,13 +48,23 @@ class Output:
         del self.tail[: max(0, len(self.tail) - self.half)]
         left = self.size - len(self.head) - len(self.tail)
         between = f"\n[{left} bytes are left out here]\n".encode() if left else b""
-        return {"output": (self.head + between + self.tail).decode("utf-8", "replace"), "cut": left > 0}
+        return {
+            "output": (self.head + between + self.tail).decode("utf-8", "replace"),
+            "cut": left > 0,
+        }
 
 
 class Started:
-    """A process of the view. We hold its output open too, so that nobody who writes there is ended by it."""
+    """A process of the view. We hold its output open too, so that nobody who writes there is ended
+    by it."""
 
-    def __init__(self, settings: dict[str, Any], command: list[str], environment: dict[str, str], give: dict[int, int]) -> None:
+    def __init__(
+        self,
+        settings: dict[str, Any],
+        command: list[str],
+        environment: dict[str, str],
+        give: dict[int, int],
+    ) -> None:
         self.output, self.theirs = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(self.theirs, True)
         try:
@@ -84,7 +98,9 @@ class Started:
         os.close(self.handle)
 
 
-def become(settings: dict[str, Any], command: list[str], environment: dict[str, str], give: dict[int, int]) -> None:
+def become(
+    settings: dict[str, Any], command: list[str], environment: dict[str, str], give: dict[int, int]
+) -> None:
     """What a new process does before it is another program."""
     os.setsid()
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
@@ -95,14 +111,16 @@ def become(settings: dict[str, Any], command: list[str], environment: dict[str, 
     os.closerange(MARKS + (MARKS in give), 1024)
     os.umask(0o022)
     os.chdir(environment["HOME"] if os.path.isdir(environment["HOME"]) else "/")
-    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # if memory is short, the first to go are these
+    # if memory is short, the first to go are these
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
     view.confined(settings["limits"], bytes.fromhex(settings["filter"]))
     os.execve(command[0], command, environment)
 
 
 class Bash(Started):
-    """The shell. It is interactive without a terminal, so that an interrupt ends a command and not the shell."""
+    """The shell. It is interactive without a terminal, so that an interrupt ends a command and not
+    the shell."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         # Sockets: unlike pipes they cannot be opened a second time under /proc.
@@ -111,18 +129,30 @@ class Bash(Started):
         self.status, self.heard, self.rest = 0, b"", b""
         self.orders.setblocking(False)
         self.marks.setblocking(False)
-        self.terminal = os.openpty()  # it wants one to set, and complains there that it cannot have it for itself
+        # it wants one to set, and complains there that it cannot have it for itself
+        self.terminal = os.openpty()
         command = ["/usr/bin/bash", "--noprofile", "--norc", "--noediting", "-i"]
-        super().__init__(settings, command, MODEL, {0: self.taken.fileno(), 2: self.terminal[1], MARKS: self.marking.fileno()})
+        super().__init__(
+            settings,
+            command,
+            MODEL,
+            {0: self.taken.fileno(), 2: self.terminal[1], MARKS: self.marking.fileno()},
+        )
 
     def order(self, command: str) -> bytes:
-        """Have a command run. What is returned is heard on the marks when it has ended, with its status.
+        """Have a command run. What is returned is heard on the marks when it has ended, with its
+        status.
 
-        It is quoted whole, so that nothing in it runs into what follows; what it starts is not given our descriptors.
+        It is quoted whole, so that nothing in it runs into what follows; what it starts is not
+        given our descriptors.
         """
         mark = os.urandom(12).hex()
         quoted = command.replace("\0", "").replace("'", "'\\''")
-        before = f"{{ [[ $- == *e* ]] || (\\builtin exit {self.status}); }} 2>/dev/null\n" if self.status else ""
+        before = (
+            f"{{ [[ $- == *e* ]] || (\\builtin exit {self.status}); }} 2>/dev/null\n"
+            if self.status
+            else ""
+        )
         lines = f"\\builtin eval '{quoted}' </dev/null {MARKS}>&-\n\n"
         after = f"{{ \\builtin printf '%s %d\\n' {mark} \"$?\" >&{MARKS}; }} 2>/dev/null\n"
         self.rest = (before + lines + after).encode("utf-8", "replace")
@@ -174,7 +204,9 @@ def state(pid: int) -> str:
 def held(pid: int) -> int:
     """Bytes of memory that a process does not share with a file on disk."""
     lines = told(pid, "status").splitlines()
-    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith(("RssAnon:", "RssShmem:")))
+    return sum(
+        int(line.split()[1]) << 10 for line in lines if line.startswith(("RssAnon:", "RssShmem:"))
+    )
 
 
 def signalled(pid: int, number: int) -> None:

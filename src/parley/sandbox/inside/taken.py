@@ -1,4 +1,5 @@
-"""What processes have taken, as the kernel tells their watcher: memory, and time on the processor, of whole families."""
+"""What processes have taken, as the kernel tells their watcher: memory, and time on the processor,
+of whole families."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from dataclasses import dataclass, field
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICKS = os.sysconf("SC_CLK_TCK")
-PATIENCE = (0.1, 1.0)  # seconds on the processor, and by the clock, for one look at what processes share
+# seconds on the processor, and by the clock, for one look at what processes share
+PATIENCE = (0.1, 1.0)
 TRIES = 3  # to find a thread that lives
 
 
@@ -25,7 +27,8 @@ class Seen:
 
 @dataclass
 class Times:
-    """Time on the processor of a family; of those who ended and whom nobody waited for, what was seen last."""
+    """Time on the processor of a family; of those who ended and whom nobody waited for, what was
+    seen last."""
 
     last: dict[int, int] = field(default_factory=dict)
     gone: int = 0
@@ -46,7 +49,11 @@ def processes() -> dict[int, Seen]:
             try:
                 with open(f"/proc/{name}/stat") as file:
                     state, *rest = file.read().rpartition(")")[2].split()
-                parent, own, collected = int(rest[0]), int(rest[10]) + int(rest[11]), int(rest[12]) + int(rest[13])
+                parent, own, collected = (
+                    int(rest[0]),
+                    int(rest[10]) + int(rest[11]),
+                    int(rest[12]) + int(rest[13]),
+                )
                 found[int(name)] = Seen(parent, state == "Z" and int(rest[16]) > 1, own, collected)
             except (OSError, IndexError, ValueError):
                 continue
@@ -68,15 +75,22 @@ def all_below(root: int, here: dict[int, Seen]) -> dict[int, Seen]:
 
 
 def memory_of(family: dict[int, Seen], enough: int) -> int:
-    """Bytes that processes hold; what they share is counted once, which takes a while and is done only where it matters.
+    """Bytes that processes hold; what they share is counted once, which takes a while and is done
+    only where it matters.
 
-    Where it would take too long, what they share is counted as often as they hold it: nobody else may have to wait.
+    Where it would take too long, what they share is counted as often as they hold it: nobody else
+    may have to wait.
     """
-    rough = {pid: thread_memory(pid) if each.headless else resident(pid) for pid, each in family.items()}
+    rough = {
+        pid: thread_memory(pid) if each.headless else resident(pid) for pid, each in family.items()
+    }
     total = sum(rough.values())
     if total <= enough:
         return total
-    until = [clock() + seconds for clock, seconds in zip((time.process_time, time.monotonic), PATIENCE, strict=True)]
+    until = [
+        clock() + seconds
+        for clock, seconds in zip((time.process_time, time.monotonic), PATIENCE, strict=True)
+    ]
     exact = 0
     for pid, each in family.items():
         if time.process_time() > until[0] or time.monotonic() > until[1]:
@@ -97,14 +111,20 @@ def thread_memory(pid: int) -> int:
     """Bytes of a process whose first thread has ended, as any other of its threads shows them."""
     for _ in range(TRIES):
         with suppress(OSError):
-            if found := max((resident(int(each)) for each in os.listdir(f"/proc/{pid}/task")), default=0):
+            if found := max(
+                (resident(int(each)) for each in os.listdir(f"/proc/{pid}/task")), default=0
+            ):
                 return found
     return 0
 
 
 def own_memory(pid: int) -> int:
-    """Bytes of a process besides files: its part of what it shares, or all of it where it hides that."""
-    for name, kinds in (("smaps_rollup", ("Pss_Anon:", "Pss_Shmem:")), ("status", ("RssAnon:", "RssShmem:"))):
+    """Bytes of a process besides files: its part of what it shares, or all of it where it hides
+    that."""
+    for name, kinds in (
+        ("smaps_rollup", ("Pss_Anon:", "Pss_Shmem:")),
+        ("status", ("RssAnon:", "RssShmem:")),
+    ):
         with suppress(OSError, ValueError), open(f"/proc/{pid}/{name}") as file:
             if found := [int(line.split()[1]) for line in file if line.startswith(kinds)]:
                 return sum(found) << 10

@@ -1,4 +1,5 @@
-"""A throw-away Linux for a shell: places of its own to write in, users of its own, programs that nobody inside can replace."""
+"""A throw-away Linux for a shell: places of its own to write in, users of its own, programs that
+nobody inside can replace."""
 
 from __future__ import annotations
 
@@ -13,16 +14,29 @@ from parley.sandbox.inside import confine
 BIND, REMOUNT, DETACH = 4096, 32, 2
 NAME, BOUNDING_DROP = 15, 24
 IDS = 1 << 16  # users of a view
-# What root of the view may do there: change owners, read and write what is others', become others, end their processes.
-KEPT = {"CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "FSETID": 4, "KILL": 5, "SETGID": 6, "SETUID": 7}
+# What root of the view may do there: change owners, read and write what is others', become others,
+# end their processes.
+KEPT = {
+    "CHOWN": 0,
+    "DAC_OVERRIDE": 1,
+    "FOWNER": 3,
+    "FSETID": 4,
+    "KILL": 5,
+    "SETGID": 6,
+    "SETUID": 7,
+}
 LAST_RIGHT = 40
 FOLDERS = {
-    "/etc": 0o755, "/home": 0o755, "/mnt": 0o755, "/opt": 0o755, "/root": 0o700, "/run": 0o755, "/srv": 0o755, "/tmp": 0o1777,
-    "/var": 0o755, "/var/cache": 0o755, "/var/lib": 0o755, "/var/log": 0o755, "/var/mail": 0o775, "/var/spool": 0o755,
-    "/var/tmp": 0o1777, "/usr/local/bin": 0o755, "/usr/local/etc": 0o755, "/usr/local/lib": 0o755, "/usr/local/sbin": 0o755,
+    "/etc": 0o755, "/home": 0o755, "/mnt": 0o755, "/opt": 0o755, "/root": 0o700, "/run": 0o755,
+    "/srv": 0o755, "/tmp": 0o1777,
+    "/var": 0o755, "/var/cache": 0o755, "/var/lib": 0o755, "/var/log": 0o755, "/var/mail": 0o775,
+    "/var/spool": 0o755,
+    "/var/tmp": 0o1777, "/usr/local/bin": 0o755, "/usr/local/etc": 0o755, "/usr/local/lib": 0o755,
+    "/usr/local/sbin": 0o755,
     "/usr/local/share": 0o755, "/usr/local/src": 0o755,
 }  # fmt: skip
-# Programs load from here before they do what they are asked to: whoever writes here decides what a check finds.
+# Programs load from here before they do what they are asked to: whoever writes here decides what a
+# check finds.
 SEALED_FILES = ("/etc/ld.so.cache", "/etc/ld.so.preload")
 SEALED_FOLDERS = ("/etc/alternatives", "/etc/perl", "/usr/local/lib", "/usr/local/share")
 
@@ -33,8 +47,12 @@ def made(settings: dict[str, Any]) -> None:
     for place in settings["hidden"]:
         hidden(place)
     size = b"size=%d,nr_inodes=%d,mode=755" % (disk, max(4096, disk >> 12))
-    confine.done(confine.mount(b"tmpfs", b"/", REMOUNT | confine.NO_SUID | confine.NO_DEV, size), "/")
-    confine.done(confine.mount(b"tmpfs", b"/usr/local", confine.NO_SUID | confine.NO_DEV, size), "/usr/local")
+    confine.done(
+        confine.mount(b"tmpfs", b"/", REMOUNT | confine.NO_SUID | confine.NO_DEV, size), "/"
+    )
+    confine.done(
+        confine.mount(b"tmpfs", b"/usr/local", confine.NO_SUID | confine.NO_DEV, size), "/usr/local"
+    )
     for place, mode in {"/": 0o755, "/usr/local": 0o755, **FOLDERS}.items():
         os.makedirs(place, exist_ok=True)
         given(place, mode, owner)
@@ -94,7 +112,8 @@ def bound(place: str, flags: int) -> None:
 def own_users(base: int, processes: int) -> None:
     """A user namespace with a range of users that nobody on this machine is.
 
-    The one who makes it is a user with a bounded number of processes, so that the bound holds for all users inside together.
+    The one who makes it is a user with a bounded number of processes, so that the bound holds for
+    all users inside together.
     """
     resource.setrlimit(resource.RLIMIT_NPROC, (processes, processes))
     entered, waiting = os.pipe()
@@ -119,13 +138,16 @@ def own_users(base: int, processes: int) -> None:
 
 
 def confined(limits: dict[str, Any], program: bytes) -> None:
-    """What a process does to itself before it becomes a shell: root's rights over the view's own files and users, and no more."""
+    """What a process does to itself before it becomes a shell: root's rights over the view's own
+    files and users, and no more."""
     confine.limited(limits)
     for right in range(LAST_RIGHT + 1):
         if right not in KEPT.values():
             confine.done(confine.LIBC.prctl(BOUNDING_DROP, right, 0, 0, 0), f"right {right}")
     kept = sum(1 << right for right in KEPT.values())
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
-    confine.done(confine.LIBC.capset(header, (ctypes.c_uint32 * 6)(kept, kept, 0, 0, 0, 0)), "rights")
+    confine.done(
+        confine.LIBC.capset(header, (ctypes.c_uint32 * 6)(kept, kept, 0, 0, 0, 0)), "rights"
+    )
     confine.control(confine.NO_NEW_RIGHTS, 1, "no new rights")
     confine.filtered(program)

@@ -1,4 +1,5 @@
-"""Frames between the two sides, and values as data: whatever crosses is copied, never trusted to behave."""
+"""Frames between the two sides, and values as data: whatever crosses is copied, never trusted to
+behave."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ class Channel:
     def send(self, message: Any) -> None:
         body = json.dumps(message).encode()
         if len(body) > LARGEST:
-            raise ValueError(f"{len(body)} bytes are more than the {LARGEST} that may cross at once")
+            raise ValueError(
+                f"{len(body)} bytes are more than the {LARGEST} that may cross at once"
+            )
         rest = memoryview(len(body).to_bytes(4, "big") + body)
         while rest:
             try:
@@ -57,7 +60,8 @@ class Channel:
 
 
 def packed(value: Any, other: Callable[[Any], Any]) -> Any:
-    """A value as JSON, by what it holds and not by how it behaves; what is no data goes through `other`."""
+    """A value as JSON, by what it holds and not by how it behaves; what is no data goes through
+    `other`."""
     kind = type(value)
     if value is None or kind is bool or kind is str or kind is float:
         return value

@@ -1,4 +1,5 @@
-"""The first process of a sandbox: warm and trusted. It forks a confined process for everything that is to run, and watches it."""
+"""The first process of a sandbox: warm and trusted. It forks a confined process for everything that
+is to run, and watches it."""
 
 from __future__ import annotations
 
@@ -25,15 +26,17 @@ from parley.sandbox.inside.wire import Channel, no_data, packed, unpacked
 
 LOOK = {"program": 0.05, "judge": 0.05, "judges": 0.5}  # seconds between two looks at what runs
 POLITE = 5  # steps that what runs stands back behind its watcher
-DESCRIPTORS = 1024  # that the first process may have open: each child closes them, one by one on some systems
+# that the first process may have open: each child closes them, one by one on some systems
+DESCRIPTORS = 1024
 COMMON = """
 bisect cmath collections copy datetime decimal fractions functools heapq itertools json math operator re string textwrap typing
-"""
+"""  # noqa: E501
 ROLES = {"program": serve, "judge": judge_once, "judges": judges}
 
 
 def main(settings: dict[str, Any]) -> None:
-    """Become nobody, then run one process over standard input and output, or fork them on request."""
+    """Become nobody, then run one process over standard input and output, or fork them on
+    request."""
     if settings["uid"]:
         os.setgroups([])
         os.setresgid(*[settings["uid"]] * 3)
@@ -42,11 +45,13 @@ def main(settings: dict[str, Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     confine.bounded("NOFILE", DESCRIPTORS)
     confine.control(confine.SUBREAPER, 1, "subreaper")  # what a process leaves behind comes to us
-    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # if memory is short, the first to go are these
+    # if memory is short, the first to go are these
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
     for name in COMMON.split():
         __import__(name)
-    vars(builtins).update(exit=sys.exit, quit=sys.exit)  # scripts end with them, and Python has them from what we leave out
+    # scripts end with them, and Python has them from what we leave out
+    vars(builtins).update(exit=sys.exit, quit=sys.exit)
     rehearse()
     gc.collect()
     gc.freeze()
@@ -61,14 +66,18 @@ def main(settings: dict[str, Any]) -> None:
 
 
 def rehearse() -> None:
-    """Do what every process will do: what the interpreter learns here, and writes down in memory, its children share."""
+    """Do what every process will do: what the interpreter learns here, and writes down in memory,
+    its children share."""
     read, write = os.pipe()
     channel = Channel(read, write)
     for number in range(20):
         namespace: dict[str, Any] = {}
         exec(
             compile(
-                "def f(x):\n    return [x + 1, str(x)]\ntry:\n    assert f(1) == 2\nexcept AssertionError:\n    pass", "", "exec"
+                "def f(x):\n    return [x + 1, str(x)]\ntry:\n    assert f(1) == 2\n"
+                "except AssertionError:\n    pass",
+                "",
+                "exec",
             ),
             namespace,
         )
@@ -85,11 +94,13 @@ class Watched:
         self.pid, self.status, self.handle = pid, status, os.pidfd_open(pid)
         self.pause, self.looked, self.peak = LOOK[role], time.monotonic(), 0
         self.ending = ""  # why it is being ended
-        self.times, self.cpu = None if role == "judges" else Times(), 0.0  # a judge that stays has no end
+        # a judge that stays has no end
+        self.times, self.cpu = None if role == "judges" else Times(), 0.0
 
 
 class Room:
-    """All confined processes of one sandbox: each is ended when nobody waits for it any more or when it takes too much."""
+    """All confined processes of one sandbox: each is ended when nobody waits for it any more or
+    when it takes too much."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self.settings = settings
@@ -97,7 +108,8 @@ class Room:
         self.by_descriptor: dict[int, Watched] = {}
 
     def serve(self, control: socket.socket | None) -> None:
-        """Start what is asked for and watch it; without requests to come, until the last process has ended."""
+        """Start what is asked for and watch it; without requests to come, until the last process
+        has ended."""
         if control is not None:
             self.poll.register(control, select.POLLIN)
         while control is not None or self.by_descriptor:
@@ -107,8 +119,14 @@ class Room:
                 if control is not None and descriptor == control.fileno():
                     data, found, *_ = socket.recv_fds(control, 1, 2)
                     if not data:
-                        os._exit(0)  # nobody is there any more; the rest of this namespace goes with us
-                    self.start("judges" if data == b"j" else "program", Channel(found[0], found[0]), found[1], control)
+                        # nobody is there any more; the rest of this namespace goes with us
+                        os._exit(0)
+                    self.start(
+                        "judges" if data == b"j" else "program",
+                        Channel(found[0], found[0]),
+                        found[1],
+                        control,
+                    )
                 elif (watched := self.by_descriptor.get(descriptor)) is not None:
                     self.finish(watched, "not wanted")
             self.look()
@@ -116,7 +134,9 @@ class Room:
             shutil.rmtree(self.settings["folder"], ignore_errors=True)
         os._exit(0)
 
-    def start(self, role: str, channel: Channel, status: int, control: socket.socket | None = None) -> None:
+    def start(
+        self, role: str, channel: Channel, status: int, control: socket.socket | None = None
+    ) -> None:
         uid, gid = os.getuid(), os.getgid()
         try:
             pid = confine.forked(self.settings["nested"])
@@ -129,7 +149,8 @@ class Room:
             watched = Watched(pid, status, role)
             events = {watched.handle: select.POLLIN, status: select.POLLIN}
             if control is None:
-                events[channel.read] = 0  # only that it is closed: a container's client has no other way to say so
+                # only that it is closed: a container's client has no other way to say so
+                events[channel.read] = 0
             for descriptor, which in events.items():
                 self.by_descriptor[descriptor] = watched
                 self.poll.register(descriptor, which)
@@ -139,9 +160,14 @@ class Room:
             os.close(channel.read)
 
     def look(self) -> None:
-        """End what holds too much memory, or was too long on the processor; what has only just begun cannot."""
+        """End what holds too much memory, or was too long on the processor; what has only just
+        begun cannot."""
         now = time.monotonic()
-        due = {each for each in self.by_descriptor.values() if now - each.looked > each.pause and not each.ending}
+        due = {
+            each
+            for each in self.by_descriptor.values()
+            if now - each.looked > each.pause and not each.ending
+        }
         here = processes() if due else {}
         limits = self.settings["limits"]
         for watched in due:
@@ -158,9 +184,11 @@ class Room:
                 self.finish(watched, "cpu")
 
     def finish(self, watched: Watched, why: str) -> None:
-        """End a process with everything below it, and say how it ended; one that was gone already has ended by itself.
+        """End a process with everything below it, and say how it ended; one that was gone already
+        has ended by itself.
 
-        Those who hold much take long to go: nobody waits for them, and they are heard of when they are gone.
+        Those who hold much take long to go: nobody waits for them, and they are heard of when they
+        are gone.
         """
         pid, result, usage = os.wait4(watched.pid, os.WNOHANG)
         if not pid and not watched.ending:
@@ -176,14 +204,19 @@ class Room:
             for each in left:
                 kill(each)
             reap(left)
-        cpu, peak = max(watched.cpu, usage.ru_utime + usage.ru_stime), max(watched.peak, usage.ru_maxrss * 1024)
+        cpu, peak = (
+            max(watched.cpu, usage.ru_utime + usage.ru_stime),
+            max(watched.peak, usage.ru_maxrss * 1024),
+        )
         report(watched.status, ended, cpu, peak)
         os.close(watched.handle)
         os.close(watched.status)
 
     def forget(self, watched: Watched, kept: set[int]) -> None:
         """Listen no more to what belongs to a process."""
-        for descriptor in [each for each, of in self.by_descriptor.items() if of is watched and each not in kept]:
+        for descriptor in [
+            each for each, of in self.by_descriptor.items() if of is watched and each not in kept
+        ]:
             self.poll.unregister(descriptor)
             del self.by_descriptor[descriptor]
 
@@ -204,10 +237,13 @@ def reap(pids: Iterable[int]) -> None:
             os.waitpid(pid, os.WNOHANG)
 
 
-def confined(settings: dict[str, Any], channel: Channel, status: int, role: str, who: tuple[int, int]) -> None:
+def confined(
+    settings: dict[str, Any], channel: Channel, status: int, role: str, who: tuple[int, int]
+) -> None:
     """The process that will run what others wrote; it comes back from nothing here."""
     try:
-        channel, status = only(channel, status)  # first: so many may be open here that a limit would leave no room
+        # first: so many may be open here that a limit would leave no room
+        channel, status = only(channel, status)
         confine.control(confine.DIE_WITH_PARENT, signal.SIGKILL, "die with parent")
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.setsid()  # its own group: kill(0, 9) would cross into ours
@@ -217,7 +253,8 @@ def confined(settings: dict[str, Any], channel: Channel, status: int, role: str,
             confine.own_files(settings["limits"])
         os.chdir(settings["folder"])
         confine.limited(settings["limits"])
-        stays = role == "judges"  # it bounds the time of those that it makes, which the filter keeps from all others
+        # it bounds the time of those that it makes, which the filter keeps from all others
+        stays = role == "judges"
         if not stays:
             confine.bounded("CPU", settings["limits"]["cpu"])
         confine.disarmed(bytes.fromhex(settings["filters"]["judges" if stays else "program"]))
@@ -233,9 +270,13 @@ def confined(settings: dict[str, Any], channel: Channel, status: int, role: str,
 
 
 def only(channel: Channel, status: int) -> tuple[Channel, int]:
-    """The channel, and the line to the watcher, which is closed before anything runs: nothing else that was open stays so."""
+    """The channel, and the line to the watcher, which is closed before anything runs: nothing else
+    that was open stays so."""
     null = os.open("/dev/null", os.O_RDWR)
-    wanted = [fcntl.fcntl(each, fcntl.F_DUPFD, 10) for each in (null, null, null, channel.read, channel.write, status)]
+    wanted = [
+        fcntl.fcntl(each, fcntl.F_DUPFD, 10)
+        for each in (null, null, null, channel.read, channel.write, status)
+    ]
     for place, descriptor in enumerate(wanted):
         os.dup2(descriptor, place)
     os.closerange(len(wanted), DESCRIPTORS)

@@ -17,23 +17,31 @@ Inserts = tuple[str, list[tuple[Any, ...]]]  # a statement, and the rows for it
 
 
 def begin(
-    path: Path, run: str, config: bytes, identity: bytes, items: Sequence[tuple[str, bytes]], taken: Iterable[Inserts] = ()
+    path: Path,
+    run: str,
+    config: bytes,
+    identity: bytes,
+    items: Sequence[tuple[str, bytes]],
+    taken: Iterable[Inserts] = (),
 ) -> None:
     """Write the file, with what the run takes over from another."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
             raise StoreError(f"{path} exists already")
-        unfinished = path.with_suffix(".new")  # a run that is killed while it is made leaves no half of one
+        # a run that is killed while it is made leaves no half of one
+        unfinished = path.with_suffix(".new")
         connection = sqlite3.connect(unfinished, isolation_level=None)
         try:
             migrate(connection, 0)
             connection.execute("BEGIN")
             connection.executemany(
-                "INSERT INTO items VALUES (?, ?, ?)", [(id, n, data.decode()) for n, (id, data) in enumerate(items)]
+                "INSERT INTO items VALUES (?, ?, ?)",
+                [(id, n, data.decode()) for n, (id, data) in enumerate(items)],
             )
             connection.execute(
-                "INSERT INTO runs (id, created, config, identity, state) VALUES (?, ?, ?, ?, 'running')",
+                "INSERT INTO runs (id, created, config, identity, state) "
+                "VALUES (?, ?, ?, ?, 'running')",
                 (run, time.time(), config.decode(), identity.decode()),
             )
             for statement, rows in taken:

@@ -6,7 +6,21 @@ import os
 import re
 from pathlib import Path
 
-NETWORK = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "lustre", "gluster", "beegfs", "gpfs", "fuse.sshfs", "fuse.s3", "davfs")
+NETWORK = (
+    "nfs",
+    "cifs",
+    "smb",
+    "9p",
+    "afs",
+    "ceph",
+    "lustre",
+    "gluster",
+    "beegfs",
+    "gpfs",
+    "fuse.sshfs",
+    "fuse.s3",
+    "davfs",
+)
 
 
 def kind_of(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
@@ -20,7 +34,8 @@ def kind_of(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
     for row in rows:
         if len(row) < 3:
             continue
-        point = re.sub(r"\\(\d{3})", lambda octal: chr(int(octal[1], 8)), row[1])  # how the kernel writes a space
+        # how the kernel writes a space
+        point = re.sub(r"\\(\d{3})", lambda octal: chr(int(octal[1], 8)), row[1])
         if place.is_relative_to(point) and len(point) >= len(found[0]):
             found = point, row[2]
     return found[1]

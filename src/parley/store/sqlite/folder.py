@@ -54,7 +54,8 @@ def named(path: Path) -> str:
 
 
 def find(run: str, place: Path) -> Path:
-    """The file of a run: by its path, its id, an unmistakable beginning of that, the name it was given, or `last`."""
+    """The file of a run: by its path, its id, an unmistakable beginning of that, the name it was
+    given, or `last`."""
     if len(os.fsencode(run)) > 4000:
         raise UsageError(f"{run[:40]}… is too long for the name of a run")
     direct = at_home(run)
@@ -68,7 +69,9 @@ def find(run: str, place: Path) -> Path:
     names = {path.name.removesuffix(SUFFIX): path for path in known}
     if run in names:
         return names[run]
-    begun = [n for n, path in names.items() if named(path) == run] or [name for name in names if name.startswith(run)]
+    begun = [n for n, path in names.items() if named(path) == run] or [
+        name for name in names if name.startswith(run)
+    ]
     if len(begun) == 1:
         return names[begun[0]]
     if begun:

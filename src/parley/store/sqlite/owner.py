@@ -16,12 +16,14 @@ def me() -> str:
 
 
 def started(pid: int) -> str:
-    """When a process began, as the kernel counts it, so that a number used again is told apart; empty if it has ended."""
+    """When a process began, as the kernel counts it, so that a number used again is told apart;
+    empty if it has ended."""
     try:
         facts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return ""
-    return "" if facts[0] in "ZX" else facts[19]  # one that was killed may wait for somebody to notice
+    # one that was killed may wait for somebody to notice
+    return "" if facts[0] in "ZX" else facts[19]
 
 
 def lives(owner: str, beat: float) -> bool:

@@ -1,4 +1,5 @@
-"""Rows: what a match writes down, as SQLite keeps it, and one transaction that holds many of them."""
+"""Rows: what a match writes down, as SQLite keeps it, and one transaction that holds many of
+them."""
 
 from __future__ import annotations
 
@@ -23,30 +24,38 @@ from parley.rules.referee import Violation
 from parley.store.sqlite.filesystem import is_network
 
 CALL = (
-    "INSERT INTO calls (match, round, seat, attempt, saw, content, parts, reasoning, finish, model, tokens_in, tokens_cached, "
-    "tokens_out, tokens_reasoning, tokens_written, latency, carry, sent, left_out, at) VALUES "
+    "INSERT INTO calls (match, round, seat, attempt, saw, content, parts, reasoning, finish, "
+    "model, tokens_in, tokens_cached, tokens_out, tokens_reasoning, tokens_written, latency, "
+    "carry, sent, left_out, at) VALUES "
 )
 ROUND = "INSERT OR IGNORE INTO rounds (match, first, messages) VALUES "
 MATCH = "INSERT OR IGNORE INTO matches (number, block, item, repeat, seed, seats, idle) VALUES "
 SCORE = "INSERT INTO scores (match, seat, metric, value) VALUES "
-VIOLATION = "INSERT INTO violations (match, number, round, seat, attempt, kind, detail, outcome) VALUES "
+VIOLATION = (
+    "INSERT INTO violations (match, number, round, seat, attempt, kind, detail, outcome) VALUES "
+)
 NOTE = "INSERT INTO notes (match, number, round, facts) VALUES "
 PINNED = CALL.replace(", at)", ", at, pinned)")
 SCORED = "INSERT INTO scores (match, seat, metric, value, judge) VALUES "
 EFFECT = "INSERT INTO effects (match, round, number, saw, result) VALUES "
 CLAIM = (
-    "UPDATE matches SET state = 'running', began = COALESCE(began, ?) WHERE number IN (SELECT value FROM json_each(?)) "
+    "UPDATE matches SET state = 'running', began = COALESCE(began, ?) "
+    "WHERE number IN (SELECT value FROM json_each(?)) "
     "AND state NOT IN ('done', 'aborted')"
 )
 END = (
-    "UPDATE matches SET state = json_extract(e.value, '$[1]'), reason = json_extract(e.value, '$[2]'), "
-    "rounds = json_extract(e.value, '$[3]'), ended = json_extract(e.value, '$[4]') FROM json_each(?) AS e "
+    "UPDATE matches SET state = json_extract(e.value, '$[1]'), reason = "
+    "json_extract(e.value, '$[2]'), rounds = json_extract(e.value, '$[3]'), ended = "
+    "json_extract(e.value, '$[4]') FROM json_each(?) AS e "
     "WHERE number = json_extract(e.value, '$[0]') AND state = 'running'"
 )
-ROWS = 64  # of one statement. Each statement gives the interpreter away and has to win it back, which costs more than it does
+# of one statement. Each statement gives the interpreter away and has to win it back, which costs
+# more than it does
+ROWS = 64
 FIELDS = (
-    "round, seat, attempt, saw, content, parts, reasoning, finish, model, tokens_in, tokens_cached, tokens_out, "
-    "tokens_reasoning, tokens_written, latency, carry, sent, left_out, at"
+    "round, seat, attempt, saw, content, parts, reasoning, finish, model, tokens_in, "
+    "tokens_cached, tokens_out, tokens_reasoning, tokens_written, latency, carry, "
+    "sent, left_out, at"
 )
 
 
@@ -107,13 +116,26 @@ def violation_row(match: int, number: int, violation: Violation) -> tuple[Any, .
 
 def note_row(match: int, number: int, note: dict[str, Any]) -> tuple[Any, ...]:
     """What the rule wrote down, as a row."""
-    return match, number, note["round"], encoded({name: fact for name, fact in note.items() if name != "round"})
+    return (
+        match,
+        number,
+        note["round"],
+        encoded({name: fact for name, fact in note.items() if name != "round"}),
+    )
 
 
 def round_row(match: int, first: int, messages: Iterable[Message]) -> tuple[int, int, bytes]:
-    """The messages of a closed round as one row, numbered from `first` on; a reply's words stand with its call."""
+    """The messages of a closed round as one row, numbered from `first` on; a reply's words stand
+    with its call."""
     told = [
-        (round, kind, sender.key if sender else None, [seat.key for seat in audience], content, attempt)
+        (
+            round,
+            kind,
+            sender.key if sender else None,
+            [seat.key for seat in audience],
+            content,
+            attempt,
+        )
         for round, kind, sender, audience, content, attempt in messages
     ]
     return match, first, orjson.dumps(told)
@@ -121,10 +143,31 @@ def round_row(match: int, first: int, messages: Iterable[Message]) -> tuple[int,
 
 def call_from(row: Sequence[Any]) -> Call:
     """A call as a row keeps it."""
-    round, seat, attempt, saw, text, parts, reasoning, finish, model, *usage, latency, carry, sent, left_out, at = row
+    (
+        round,
+        seat,
+        attempt,
+        saw,
+        text,
+        parts,
+        reasoning,
+        finish,
+        model,
+        *usage,
+        latency,
+        carry,
+        sent,
+        left_out,
+        at,
+    ) = row
     content: Content = tuple(Part(**part) for part in orjson.loads(parts)) if parts else text
-    carried, missed = orjson.loads(carry) if carry else None, tuple(left_out.split(",")) if left_out else ()
-    reply = Reply(content, reasoning or "", finish, Usage(*usage), model, latency, carried, sent, missed)
+    carried, missed = (
+        orjson.loads(carry) if carry else None,
+        tuple(left_out.split(",")) if left_out else (),
+    )
+    reply = Reply(
+        content, reasoning or "", finish, Usage(*usage), model, latency, carried, sent, missed
+    )
     return Call(round, Seat.of(seat), attempt, saw, reply, at)
 
 
@@ -149,7 +192,10 @@ def prepare(connection: sqlite3.Connection, path: Path) -> str:
         if mode == "wal":
             return ""
     connection.execute("PRAGMA journal_mode = DELETE")
-    return f"{path.parent} is on a file system where SQLite's WAL does not work: a rollback journal is used, commits are slower"
+    return (
+        f"{path.parent} is on a file system where SQLite's WAL does not work: a rollback journal "
+        f"is used, commits are slower"
+    )
 
 
 def write(connection: sqlite3.Connection, batch: Batch, token: str) -> None:
@@ -172,7 +218,9 @@ def insert(connection: sqlite3.Connection, statement: str, rows: list[tuple[Any,
     """Rows in as few statements as their number allows."""
     for at in range(0, len(rows), ROWS):
         chunk = rows[at : at + ROWS]
-        connection.execute(statement + marks(len(chunk[0]), len(chunk)), [value for row in chunk for value in row])
+        connection.execute(
+            statement + marks(len(chunk[0]), len(chunk)), [value for row in chunk for value in row]
+        )
 
 
 @cache
@@ -182,7 +230,8 @@ def marks(columns: int, rows: int) -> str:
 
 
 def settle(connection: sqlite3.Connection, token: str) -> None:
-    """Let go, and fold everything into the one file, so that it can be copied; a reader may prevent that without harm."""
+    """Let go, and fold everything into the one file, so that it can be copied; a reader may prevent
+    that without harm."""
     try:
         connection.execute("UPDATE runs SET owner = NULL, token = NULL WHERE token = ?", (token,))
         connection.execute("PRAGMA busy_timeout = 200")

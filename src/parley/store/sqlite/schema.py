@@ -10,7 +10,8 @@ APPLICATION = 0x50524C59  # "PRLY" in the file's header
 
 
 def summed(column: str) -> str:
-    """The sum of a column as SQL, for which no number on record is too large; NULL where all of it is."""
+    """The sum of a column as SQL, for which no number on record is too large; NULL where all of it
+    is."""
     return f"CASE WHEN COUNT({column}) THEN CAST(TOTAL({column}) AS INTEGER) END"
 
 
@@ -60,10 +61,11 @@ MIGRATIONS = [
         FROM calls JOIN matches ON calls.match = matches.number
         JOIN json_each(matches.seats) AS seats ON seats.key = calls.seat
         GROUP BY seats.value, calls.seat;
-    """,
+    """,  # noqa: E501
     # Seats that only fill a table, and whose scores do not count (races).
     "ALTER TABLE matches ADD COLUMN idle TEXT;",
-    # Calls that left and money that they may have cost, at the most: also of calls whose replies are not on record.
+    # Calls that left and money that they may have cost, at the most: also of calls whose replies
+    # are not on record.
     "ALTER TABLE runs ADD COLUMN spent TEXT;",
     # What was written to a cache: some endpoints count and charge it apart.
     "ALTER TABLE calls ADD COLUMN tokens_written INTEGER;",
@@ -81,10 +83,12 @@ MIGRATIONS = [
         FROM calls JOIN matches ON calls.match = matches.number
         JOIN json_each(matches.seats) AS seats ON seats.key = calls.seat
         GROUP BY seats.value, calls.seat;
-    """,
-    # Requests that broke off after they had left, by alias and role: they may have been paid, although no reply is on record.
+    """,  # noqa: E501
+    # Requests that broke off after they had left, by alias and role: they may have been paid,
+    # although no reply is on record.
     "ALTER TABLE runs ADD COLUMN lost TEXT;",
-    # Replies taken over from another run, whose matches are judged again: nobody was asked for them here.
+    # Replies taken over from another run, whose matches are judged again: nobody was asked for them
+    # here.
     f"""
     ALTER TABLE calls ADD COLUMN pinned INTEGER;
     DROP VIEW usage;
@@ -95,13 +99,14 @@ MIGRATIONS = [
         FROM calls JOIN matches ON calls.match = matches.number
         JOIN json_each(matches.seats) AS seats ON seats.key = calls.seat
         WHERE calls.pinned IS NULL GROUP BY seats.value, calls.seat;
-    """,
+    """,  # noqa: E501
 ]
 VERSION = len(MIGRATIONS)
 
 
 def version_of(connection: sqlite3.Connection, path: str) -> int:
-    """The schema version of a file; what is no run of ours, or is newer than this program, is refused."""
+    """The schema version of a file; what is no run of ours, or is newer than this program, is
+    refused."""
     try:
         (application,), (version,) = (
             connection.execute("PRAGMA application_id").fetchone(),
@@ -127,7 +132,8 @@ def migrate(connection: sqlite3.Connection, version: int) -> None:
 
 
 def newer(connection: sqlite3.Connection, version: int) -> sqlite3.Connection:
-    """A copy in memory of what an older Parley wrote, brought up to date; the file stays as it is."""
+    """A copy in memory of what an older Parley wrote, brought up to date; the file stays as it
+    is."""
     copy = sqlite3.connect(":memory:", isolation_level=None)
     connection.backup(copy)
     connection.close()

@@ -1,4 +1,5 @@
-"""The votes of people on pairs of conversations: one SQLite file beside the runs, many voters at a time, nothing ever deleted."""
+"""The votes of people on pairs of conversations: one SQLite file beside the runs, many voters at a
+time, nothing ever deleted."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ CREATE UNIQUE INDEX votes_once ON votes (study, pair, annotator) WHERE replaced 
 CREATE TABLE held (
     study INTEGER NOT NULL, pair INTEGER NOT NULL, annotator INTEGER NOT NULL, until REAL NOT NULL,
     PRIMARY KEY (study, pair, annotator)) WITHOUT ROWID;
-"""
+"""  # noqa: E501
 PAIR = "number, dataset, item, a_run, a_match, a_model, a_score, b_run, b_match, b_model, b_score"
 Taken = Literal["recorded", "same", "changed", "not needed"]
 
@@ -70,7 +71,11 @@ class Votes:
     def __init__(self, path: Path, reads: bool = False) -> None:
         self.path = path
         try:
-            self._connection = opened(path) if reads else sqlite3.connect(path, isolation_level=None, timeout=PATIENCE)
+            self._connection = (
+                opened(path)
+                if reads
+                else sqlite3.connect(path, isolation_level=None, timeout=PATIENCE)
+            )
             try:
                 if reads or filled(self._connection):
                     refuse_strange(self._connection, path)
@@ -80,13 +85,21 @@ class Votes:
                 self._connection.close()
                 raise
         except (OSError, sqlite3.Error) as wrong:
-            raise StoreError(f"{path} cannot be {'read' if reads else 'written'} as votes: {wrong}") from None
+            raise StoreError(
+                f"{path} cannot be {'read' if reads else 'written'} as votes: {wrong}"
+            ) from None
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, wrong: BaseException | None, trace: TracebackType | None) -> None:
-        with suppress(sqlite3.Error):  # whoever is the last leaves one file, which can be copied; others or a reader prevent that
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        wrong: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # whoever is the last leaves one file, which can be copied; others or a reader prevent that
+        with suppress(sqlite3.Error):
             self._connection.execute("PRAGMA busy_timeout = 0")
             self._connection.execute("PRAGMA journal_mode = DELETE")
         self._connection.close()
@@ -114,8 +127,14 @@ class Votes:
 
     def study(self, runs: Sequence[str]) -> Study | None:
         """The study of a set of runs, if there is one."""
-        rows = self._rows("SELECT id, runs, seed, ties FROM studies WHERE runs = ?", encoded(sorted(runs)))
-        return Study(rows[0][0], tuple(orjson.loads(rows[0][1])), rows[0][2], bool(rows[0][3])) if rows else None
+        rows = self._rows(
+            "SELECT id, runs, seed, ties FROM studies WHERE runs = ?", encoded(sorted(runs))
+        )
+        return (
+            Study(rows[0][0], tuple(orjson.loads(rows[0][1])), rows[0][2], bool(rows[0][3]))
+            if rows
+            else None
+        )
 
     def begin(self, runs: Sequence[str], seed: int, ties: bool) -> Study:
         """The study of a set of runs; one that is there already stays as it is."""
@@ -129,16 +148,28 @@ class Votes:
         return found
 
     def add(self, study: Study, pairs: Sequence[Pair], after: int) -> None:
-        """Pairs that were drawn when there were so many; if somebody else has drawn meanwhile, those are the pairs."""
-        rows = [(study.id, after + n, pair.dataset, pair.item, *pair.a, *pair.b) for n, pair in enumerate(pairs, 1)]
+        """Pairs that were drawn when there were so many; if somebody else has drawn meanwhile,
+        those are the pairs."""
+        rows = [
+            (study.id, after + n, pair.dataset, pair.item, *pair.a, *pair.b)
+            for n, pair in enumerate(pairs, 1)
+        ]
         with self._writing() as to:
-            if to.execute("SELECT COUNT(*) FROM pairs WHERE study = ?", (study.id,)).fetchone()[0] == after:
-                to.executemany(f"INSERT INTO pairs (study, {PAIR}) VALUES ({', '.join('?' * 12)})", rows)
+            if (
+                to.execute("SELECT COUNT(*) FROM pairs WHERE study = ?", (study.id,)).fetchone()[0]
+                == after
+            ):
+                to.executemany(
+                    f"INSERT INTO pairs (study, {PAIR}) VALUES ({', '.join('?' * 12)})", rows
+                )
 
     def pairs(self, study: Study) -> dict[int, Pair]:
         """All pairs of a study by their numbers."""
         rows = self._rows(f"SELECT {PAIR} FROM pairs WHERE study = ? ORDER BY number", study.id)
-        return {number: Pair(dataset, item, Side(*sides[:4]), Side(*sides[4:])) for number, dataset, item, *sides in rows}
+        return {
+            number: Pair(dataset, item, Side(*sides[:4]), Side(*sides[4:]))
+            for number, dataset, item, *sides in rows
+        }
 
     def annotator(self, study: Study, name: str) -> Annotator:
         """A person by name, entered if new; upper and lower case do not tell people apart."""
@@ -147,20 +178,29 @@ class Votes:
             raise UsageError(f"the name of an annotator is 1 to 80 letters, not {name[:100]!r}")
         with self._writing() as to:
             to.execute(
-                "INSERT OR IGNORE INTO annotators (study, name, folded, created) VALUES (?, ?, ?, ?)",
+                "INSERT OR IGNORE INTO annotators (study, name, folded, created) "
+                "VALUES (?, ?, ?, ?)",
                 (study.id, shown, shown.casefold(), time.time()),
             )
-        rows = self._rows("SELECT id, study, name FROM annotators WHERE study = ? AND folded = ?", study.id, shown.casefold())
+        rows = self._rows(
+            "SELECT id, study, name FROM annotators WHERE study = ? AND folded = ?",
+            study.id,
+            shown.casefold(),
+        )
         return Annotator(*rows[0])
 
     def annotators(self, study: Study) -> list[Annotator]:
         """All who were invited or have voted."""
         return [
-            Annotator(*row) for row in self._rows("SELECT id, study, name FROM annotators WHERE study = ? ORDER BY id", study.id)
+            Annotator(*row)
+            for row in self._rows(
+                "SELECT id, study, name FROM annotators WHERE study = ? ORDER BY id", study.id
+            )
         ]
 
     def invite(self, study: Study, name: str) -> str:
-        """A new secret for a person, told once: the file keeps its digest, and an earlier one is worth nothing any more."""
+        """A new secret for a person, told once: the file keeps its digest, and an earlier one is
+        worth nothing any more."""
         person, token = self.annotator(study, name), secrets.token_urlsafe(24)
         with self._writing() as to:
             to.execute("UPDATE annotators SET token = ? WHERE id = ?", (digest(token), person.id))
@@ -169,7 +209,8 @@ class Votes:
     def invited(self, token: str) -> tuple[Study, Annotator] | None:
         """Whose secret it is, and in which study; None if it is nobody's."""
         rows = self._rows(
-            "SELECT s.id, s.runs, s.seed, s.ties, a.id, a.study, a.name FROM annotators a JOIN studies s ON a.study = s.id "
+            "SELECT s.id, s.runs, s.seed, s.ties, a.id, a.study, a.name FROM annotators a "
+            "JOIN studies s ON a.study = s.id "
             "WHERE token = ?",
             digest(token),
         )
@@ -178,17 +219,22 @@ class Votes:
         return None
 
     def offer(self, study: Study, who: Annotator, skipped: Collection[int] = ()) -> int | None:
-        """The number of the pair that somebody is to look at, kept for them for a while; None if nothing is left for them."""
+        """The number of the pair that somebody is to look at, kept for them for a while; None if
+        nothing is left for them."""
         with self._writing() as to:
             now = time.time()
             to.execute("DELETE FROM held WHERE until < ?", (now,))
             held: dict[int, set[int]] = {}
-            for pair, annotator in to.execute("SELECT pair, annotator FROM held WHERE study = ?", (study.id,)):
+            for pair, annotator in to.execute(
+                "SELECT pair, annotator FROM held WHERE study = ?", (study.id,)
+            ):
                 held.setdefault(pair, set()).add(annotator)
             found = next_pair(self._votes_by_id(study), held, who.id, skipped)
             to.execute("DELETE FROM held WHERE study = ? AND annotator = ?", (study.id, who.id))
             if found is not None:
-                to.execute("INSERT INTO held VALUES (?, ?, ?, ?)", (study.id, found, who.id, now + HELD))
+                to.execute(
+                    "INSERT INTO held VALUES (?, ?, ?, ?)", (study.id, found, who.id, now + HELD)
+                )
         return found
 
     def release(self, study: Study, who: Annotator) -> None:
@@ -196,8 +242,11 @@ class Votes:
         with self._writing() as to:
             to.execute("DELETE FROM held WHERE study = ? AND annotator = ?", (study.id, who.id))
 
-    def vote(self, study: Study, number: int, who: Annotator, choice: Choice, change: bool = False) -> Taken:
-        """Put a vote on record. The same again changes nothing; another one replaces it only on demand, and both are kept."""
+    def vote(
+        self, study: Study, number: int, who: Annotator, choice: Choice, change: bool = False
+    ) -> Taken:
+        """Put a vote on record. The same again changes nothing; another one replaces it only on
+        demand, and both are kept."""
         if choice not in CHOICES or (choice == "tie" and not study.ties):
             raise UsageError(f"a vote is A or B{', or tie' if study.ties else ''}, not {choice!r}")
         with self._writing() as to:
@@ -208,24 +257,41 @@ class Votes:
             if before == choice:
                 return "same"
             if before is not None and not change:
-                raise UsageError(f"{who.name} has voted {before} on pair {number}: to vote otherwise, ask for a change")
+                raise UsageError(
+                    f"{who.name} has voted {before} on pair {number}: to vote "
+                    f"otherwise, ask for a change"
+                )
             if before is None and change:
-                raise UsageError(f"{who.name} has not voted on pair {number}: there is nothing to change")
-            to.execute("DELETE FROM held WHERE study = ? AND pair = ? AND annotator = ?", (study.id, number, who.id))
+                raise UsageError(
+                    f"{who.name} has not voted on pair {number}: there is nothing to change"
+                )
+            to.execute(
+                "DELETE FROM held WHERE study = ? AND pair = ? AND annotator = ?",
+                (study.id, number, who.id),
+            )
             if before is None and not wanted(list(given.values())):
                 return "not needed"
             now, place = time.time(), (study.id, number, who.id)
             to.execute(
-                "UPDATE votes SET replaced = ? WHERE study = ? AND pair = ? AND annotator = ? AND replaced IS NULL", (now, *place)
+                "UPDATE votes SET replaced = ? WHERE study = ? AND pair = ? AND annotator = ? "
+                "AND replaced IS NULL",
+                (now, *place),
             )
-            to.execute("INSERT INTO votes (study, pair, annotator, choice, at) VALUES (?, ?, ?, ?, ?)", (*place, choice, now))
+            to.execute(
+                "INSERT INTO votes (study, pair, annotator, choice, at) VALUES (?, ?, ?, ?, ?)",
+                (*place, choice, now),
+            )
         return "recorded" if before is None else "changed"
 
     def votes(self, study: Study) -> dict[int, dict[str, Choice]]:
-        """All pairs, each with the votes that stand, by the names of those who gave them, in the order of their first votes."""
+        """All pairs, each with the votes that stand, by the names of those who gave them, in the
+        order of their first votes."""
         given = self._votes_by_id(study)
-        names = {person.id: person.name for person in self.annotators(study)}  # read later: nobody votes before being entered
-        return {pair: {names[id]: choice for id, choice in by.items()} for pair, by in given.items()}
+        # read later: nobody votes before being entered
+        names = {person.id: person.name for person in self.annotators(study)}
+        return {
+            pair: {names[id]: choice for id, choice in by.items()} for pair, by in given.items()
+        }
 
     def replaced(self, study: Study) -> dict[str, int]:
         """How many votes each person has changed."""
@@ -238,7 +304,10 @@ class Votes:
 
     def _votes_by_id(self, study: Study) -> dict[int, dict[int, Choice]]:
         found: dict[int, dict[int, Choice]] = {
-            pair: {} for (pair,) in self._rows("SELECT number FROM pairs WHERE study = ? ORDER BY number", study.id)
+            pair: {}
+            for (pair,) in self._rows(
+                "SELECT number FROM pairs WHERE study = ? ORDER BY number", study.id
+            )
         }
         for pair, annotator, choice in self._rows(
             "SELECT pair, annotator, choice FROM votes WHERE study = ? ORDER BY id", study.id
@@ -248,7 +317,8 @@ class Votes:
 
 
 def digest(token: str) -> bytes:
-    """What the file keeps of a secret; the secret is random and long, so that a plain digest is enough."""
+    """What the file keeps of a secret; the secret is random and long, so that a plain digest is
+    enough."""
     return blake2b(token.encode(), digest_size=32).digest()
 
 
@@ -264,7 +334,8 @@ def begin(connection: sqlite3.Connection, path: Path) -> None:
         try:
             prepare(connection, path)
             break
-        except sqlite3.OperationalError as wrong:  # two begin at once: SQLite does not wait when it changes its journal
+        # two begin at once: SQLite does not wait when it changes its journal
+        except sqlite3.OperationalError as wrong:
             if "locked" not in str(wrong) or time.monotonic() > deadline:
                 raise
             time.sleep(0.05)
@@ -279,8 +350,13 @@ def begin(connection: sqlite3.Connection, path: Path) -> None:
 
 def refuse_strange(connection: sqlite3.Connection, path: Path) -> None:
     """What holds no votes, or is newer than this program, is left alone."""
-    application, version = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+    application, version = (
+        connection.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("application_id", "user_version")
+    )
     if application != APPLICATION:
         raise StoreError(f"{path} holds no votes of Parley: move it away")
     if version > VERSION:
-        raise StoreError(f"{path} was written by a newer Parley: update with `pip install -U parley-eval`")
+        raise StoreError(
+            f"{path} was written by a newer Parley: update with `pip install -U parley-eval`"
+        )

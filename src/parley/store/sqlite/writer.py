@@ -61,7 +61,9 @@ class SqliteJournal:
         self._batch, self._idle = Batch(), asyncio.Event()
         self._idle.set()
         self._queue: SimpleQueue[Batch | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._write_all, args=(connection,), name="journal", daemon=True)
+        self._thread = threading.Thread(
+            target=self._write_all, args=(connection,), name="journal", daemon=True
+        )
         self._kept: dict[int, dict[tuple[int, str, int], Call]] = {}
         self._effects: dict[int, dict[tuple[int, int], tuple[bytes, Any]]] = {}
 
@@ -83,7 +85,13 @@ class SqliteJournal:
     async def open(cls, path: Path) -> SqliteJournal:
         """Take a run to play it: nobody else may play it meanwhile."""
         try:
-            connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False, cached_statements=512)
+            connection = sqlite3.connect(
+                path,
+                isolation_level=None,
+                timeout=10,
+                check_same_thread=False,
+                cached_statements=512,
+            )
             try:
                 journal = cls(path, connection)
                 migrate(connection, version_of(connection, str(path)))
@@ -96,7 +104,9 @@ class SqliteJournal:
         except (OSError, sqlite3.Error) as wrong:
             raise StoreError(f"{path} cannot be written: {wrong}") from None
         journal._thread.start()
-        await journal.commit("UPDATE runs SET state = 'running', stop_status = NULL, stop_reason = NULL", ())
+        await journal.commit(
+            "UPDATE runs SET state = 'running', stop_status = NULL, stop_reason = NULL", ()
+        )
         return journal
 
     def _take(self, connection: sqlite3.Connection) -> None:
@@ -104,17 +114,25 @@ class SqliteJournal:
         owner, beat = connection.execute("SELECT owner, beat FROM runs").fetchone()
         if owner and lives(owner, beat or 0):
             connection.execute("ROLLBACK")
-            raise StoreError(f"{self.path} is being played by process {owner}: wait for it or stop it")
-        connection.execute("UPDATE runs SET owner = ?, token = ?, beat = ?", (me(), self.token, time.time()))
+            raise StoreError(
+                f"{self.path} is being played by process {owner}: wait for it or stop it"
+            )
+        connection.execute(
+            "UPDATE runs SET owner = ?, token = ?, beat = ?", (me(), self.token, time.time())
+        )
         connection.execute("COMMIT")
 
     def _load(self, connection: sqlite3.Connection) -> None:
         """What unfinished matches have on record."""
         open_matches = "SELECT number FROM matches WHERE state NOT IN ('done', 'aborted')"
-        for match, *row in connection.execute(f"SELECT match, {FIELDS} FROM calls WHERE match IN ({open_matches})"):
+        for match, *row in connection.execute(
+            f"SELECT match, {FIELDS} FROM calls WHERE match IN ({open_matches})"
+        ):
             call = call_from(row)
             self._kept.setdefault(match, {})[call.round, call.seat.key, call.attempt] = call
-        for match, round, number, saw, result in connection.execute(f"SELECT * FROM effects WHERE match IN ({open_matches})"):
+        for match, round, number, saw, result in connection.execute(
+            f"SELECT * FROM effects WHERE match IN ({open_matches})"
+        ):
             self._effects.setdefault(match, {})[round, number] = saw, orjson.loads(result)
 
     async def reconfigure(self, config: bytes) -> None:
@@ -132,7 +150,9 @@ class SqliteJournal:
     async def plan(self, specs: Sequence[MatchSpec]) -> None:
         for spec in specs:
             self._batch.inserts[MATCH].append(match_row(spec))
-        await self.commit("UPDATE runs SET planned = MAX(planned, (SELECT COUNT(*) FROM matches))", ())
+        await self.commit(
+            "UPDATE runs SET planned = MAX(planned, (SELECT COUNT(*) FROM matches))", ()
+        )
 
     def claim(self, number: int) -> Record:
         self._batch.claims.append(number)
@@ -144,21 +164,36 @@ class SqliteJournal:
 
     async def finish(self, number: int, outcome: Outcome) -> None:
         batch = self._batch
-        scores = [(number, seat.key, metric, value) for seat, by in outcome.scores.items() for metric, value in by.items()]
-        violations = [violation_row(number, n, violation) for n, violation in enumerate(outcome.violations)]
+        scores = [
+            (number, seat.key, metric, value)
+            for seat, by in outcome.scores.items()
+            for metric, value in by.items()
+        ]
+        violations = [
+            violation_row(number, n, violation) for n, violation in enumerate(outcome.violations)
+        ]
         notes = [note_row(number, n, note) for n, note in enumerate(outcome.notes)]
         for statement, rows in ((SCORE, scores), (VIOLATION, violations), (NOTE, notes)):
             if rows:
                 batch.inserts[statement] += rows
-        batch.ends.append((number, outcome.state, outcome.reason or None, outcome.rounds, time.time()))
+        batch.ends.append(
+            (number, outcome.state, outcome.reason or None, outcome.rounds, time.time())
+        )
         await self.acknowledged()
 
     async def fail(self, number: int, reason: str) -> None:
-        await self.commit("UPDATE matches SET state = 'failed', reason = ? WHERE number = ?", (reason, number))
+        await self.commit(
+            "UPDATE matches SET state = 'failed', reason = ? WHERE number = ?", (reason, number)
+        )
 
     async def end(self, state: str, status: str | None, reason: str) -> None:
-        self._batch.changes.append(("UPDATE matches SET state = 'stopped' WHERE state = 'running'", ()))
-        await self.commit("UPDATE runs SET state = ?, stop_status = ?, stop_reason = ?", (state, status, reason or None))
+        self._batch.changes.append(
+            ("UPDATE matches SET state = 'stopped' WHERE state = 'running'", ())
+        )
+        await self.commit(
+            "UPDATE runs SET state = ?, stop_status = ?, stop_reason = ?",
+            (state, status, reason or None),
+        )
 
     async def close(self) -> None:
         """Let go of the run; the file is whole by itself afterwards."""
@@ -203,7 +238,8 @@ class SqliteJournal:
         self._queue.put(batch)
 
     def _acknowledge(self, batch: Batch, fault: str) -> None:
-        """Tell those who wait. After a fault nothing is written any more: a record with a hole in it would be worse."""
+        """Tell those who wait. After a fault nothing is written any more: a record with a hole in
+        it would be worse."""
         self._fault = self._fault or fault
         for future in [*batch.waiting, *(self._batch.waiting if self._fault else ())]:
             if not future.done():
@@ -214,7 +250,8 @@ class SqliteJournal:
         if self._fault:
             self._batch = Batch()
         if self._batch and len(batch.waiting) >= CROWD:
-            self._loop.call_later(LINGER, self._hand_over)  # many come: a commit that waits a little serves more of them
+            # many come: a commit that waits a little serves more of them
+            self._loop.call_later(LINGER, self._hand_over)
         elif self._batch:
             self._hand_over()
         else:
@@ -227,7 +264,9 @@ class SqliteJournal:
                 fault = ""
                 try:
                     if not self._there():
-                        raise StoreError("the file has been moved or deleted while it was being written")
+                        raise StoreError(
+                            "the file has been moved or deleted while it was being written"
+                        )
                     write(connection, batch, self.token)
                 except Exception as wrong:  # whatever it is, nobody may wait for ever
                     fault = f"{self.path} could not be written: {wrong}"

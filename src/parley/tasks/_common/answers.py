@@ -1,4 +1,5 @@
-"""How answers to questions are read from free text: the letter of a choice, a number, a few words."""
+"""How answers to questions are read from free text: the letter of a choice, a number, a few
+words."""
 
 from __future__ import annotations
 
@@ -23,11 +24,14 @@ DECORATION = re.compile(r"^[\s*_`]+|(?:\s|\*\*|__|`)+$|\.$")
 OPENING, CLOSING = r"[\s(\[{（【「“\"'*_`$]{0,20}", r"[\s)\]}）】」”\"'*_`$.。!！]{0,20}"
 SIGNS = " \t\r\n()[]{}（）【】「」“”\"'*_`$.。!！,;:"
 ALONE = re.compile(rf"{OPENING}([A-Za-z]){CLOSING}")
-LEADING = re.compile(r"[(\[（【「“\"'*_`$]*([A-Z]|[a-z](?=\)))(?:[)\]）】」”\"'*_`$]*[.:：、)\]）】]|[)\]）】」”\"'*_`$]+)(?!\w)")
+LEADING = re.compile(
+    r"[(\[（【「“\"'*_`$]*([A-Z]|[a-z](?=\)))(?:[)\]）】」”\"'*_`$]*[.:：、)\]）】]|[)\]）】」”\"'*_`$]+)(?!\w)"
+)
 LETTER = r"(?!A\s+(?!or\b|and\b|is\b)[a-z]|I\b)([A-Z])(?![\w'’])"  # no article, no pronoun
 MENTIONED = re.compile(rf"(?<![\w'’]){LETTER}")
 MARKED = re.compile(r"[(\[（【*]([A-Z])[)\]）】*]")
-BEHIND = re.compile(r"[)\]}）】」”\"'*_`$]*[.:：、,)-]?[\s*_`]*")  # what stands between a letter and its text
+# what stands between a letter and its text
+BEHIND = re.compile(r"[)\]}）】」”\"'*_`$]*[.:：、,)-]?[\s*_`]*")
 
 
 ANOTHER = re.compile(
@@ -43,7 +47,10 @@ CORRECTED = re.compile(
 
 
 # What is said of a letter that takes it back, and letters that are named to be denied.
-FAULT = r"wrong|incorrect|false|mistakes?|mistaken|traps?|errors?|distractors?|impossible|excluded|eliminated"
+FAULT = (
+    r"wrong|incorrect|false|mistakes?|mistaken|traps?|errors?|distractors?|impossible|excluded|"
+    r"eliminated"
+)
 RIGHT = r"correct|right|true|answer|it|possible|valid|best|one"
 FEW = r"(?:\w{1,30}\s{1,3}){0,3}?"
 
@@ -60,7 +67,8 @@ RETRACTED = re.compile(
 
 
 SUPPOSED = re.compile(
-    r"\b(?:if|suppose|assuming|worst|least|opposite)\b|若|如果|假如|假设|要是|有的|同学|[✗✘❌×]|[?？]\W{0,5}\Z", re.IGNORECASE
+    r"\b(?:if|suppose|assuming|worst|least|opposite)\b|若|如果|假如|假设|要是|有的|同学|[✗✘❌×]|[?？]\W{0,5}\Z",
+    re.IGNORECASE,
 )
 
 
@@ -73,7 +81,8 @@ DENIED_LETTERS = re.compile(
 
 @dataclass(frozen=True)
 class Option:
-    """One of several choices, by its letter or its whole text; what names two of them is unreadable."""
+    """One of several choices, by its letter or its whole text; what names two of them is
+    unreadable."""
 
     choices: tuple[str, ...]
     hint: str = "Answer with the letter of the right choice."
@@ -97,7 +106,9 @@ class Option:
         if (whole := ALONE.fullmatch(words)) and whole[1].upper() in self.letters:
             return whole[1].upper()
         found, around = objects(words)
-        inside = set[str]().union(*(self.meant(str(said)) for each in found for said in each.values()))
+        inside = set[str]().union(
+            *(self.meant(str(said)) for each in found for said in each.values())
+        )
         lines = unlisted(around.splitlines(), self.letters)
         for named in (
             inside | self.stated(around, STATED, CHOSEN),
@@ -126,7 +137,8 @@ class Option:
         return self.with_others(first[1], said, first.end()) if first else set()
 
     def with_others(self, letter: str, said: str, end: int) -> set[str]:
-        """A letter that is said and not taken back, the choice whose text follows it, and a letter beside it or instead."""
+        """A letter that is said and not taken back, the choice whose text follows it, and a letter
+        beside it or instead."""
         behind = BEHIND.match(said, end)
         text = self.texts.get(plain(said[behind.end() if behind else end :]), set())
         if letter in text:
@@ -145,31 +157,46 @@ class Option:
 
 @dataclass(frozen=True)
 class Weighed(Option):
-    """The choice whose letter a model finds the likeliest beginning of its reply: a reply is the log-probabilities of letters."""
+    """The choice whose letter a model finds the likeliest beginning of its reply: a reply is the
+    log-probabilities of letters."""
 
     def weigh(self, tokens: Mapping[str, float]) -> str:
-        """The reply that these tokens make; what begins with a letter in any spelling counts for it."""
+        """The reply that these tokens make; what begins with a letter in any spelling counts for
+        it."""
         chances: dict[str, float] = {}
         for token, chance in tokens.items():
             letter = token.strip(SIGNS)
             if len(letter) == 1 and letter in self.letters:
                 chances[letter] = chances.get(letter, 0.0) + math.exp(chance)
-        return orjson.dumps({letter: math.log(chances[letter]) for letter in sorted(chances) if chances[letter]}).decode()
+        return orjson.dumps(
+            {letter: math.log(chances[letter]) for letter in sorted(chances) if chances[letter]}
+        ).decode()
 
     def read(self, text: str) -> Likeliest:
         found = next((each for _, _, each in objects_in(text)), {})
-        chances = {letter: found[letter] for letter in self.letters if isinstance(found.get(letter), int | float)}
+        chances = {
+            letter: found[letter]
+            for letter in self.letters
+            if isinstance(found.get(letter), int | float)
+        }
         best = [letter for letter, chance in chances.items() if chance == max(chances.values())]
         if len(best) != 1:
-            raise Unreadable("no letter is the likeliest" if best else "no letter is among the likeliest beginnings of the reply")
-        return Likeliest(best[0], {letter: math.exp(min(chance, 0.0)) for letter, chance in chances.items()})
+            raise Unreadable(
+                "no letter is the likeliest"
+                if best
+                else "no letter is among the likeliest beginnings of the reply"
+            )
+        return Likeliest(
+            best[0], {letter: math.exp(min(chance, 0.0)) for letter, chance in chances.items()}
+        )
 
     def write(self, value: Any, reason: str = "") -> str:
         return orjson.dumps({str(value): 0.0}).decode()
 
 
 class Likeliest(str):
-    """The letter that a model finds the likeliest, and the probability of each as the beginning of its reply."""
+    """The letter that a model finds the likeliest, and the probability of each as the beginning of
+    its reply."""
 
     chances: Mapping[str, float]
 
@@ -181,9 +208,11 @@ class Likeliest(str):
 
 @dataclass(frozen=True)
 class Exact:
-    """A number or a few words, after any reasoning: what is announced as the answer, or stands alone.
+    """A number or a few words, after any reasoning: what is announced as the answer, or stands
+    alone.
 
-    How a reply is read does not depend on the right answer, so that nothing can be learnt from being asked again.
+    How a reply is read does not depend on the right answer, so that nothing can be learnt from
+    being asked again.
     """
 
     hint: str = "End with a line that says `Answer:` and then the answer alone."
@@ -194,7 +223,9 @@ class Exact:
         words = folded(text).strip()
         found, around = objects(words)
         inside = [str(next(iter(each.values()))) for each in found]
-        stated = next(filter(None, (DECORATION.sub("", each) for each in announced(around, STATED))), "")
+        stated = next(
+            filter(None, (DECORATION.sub("", each) for each in announced(around, STATED))), ""
+        )
         said = list(dict.fromkeys(each.strip() for each in [*inside, stated] if each.strip()))
         if any(not same(each, said[0]) and not same(said[0], each) for each in said):
             raise Unreadable("it names two different answers")
@@ -217,14 +248,19 @@ class Exact:
 def unlisted(lines: list[str], letters: str) -> list[str]:
     """The lines of a reply less a list of the choices, where it says more than that."""
     lines = [line.strip() for line in lines if line.strip()]
-    begun = {at: found[1] for at, line in enumerate(lines) if (found := LEADING.match(line)) and not ALONE.fullmatch(line)}
+    begun = {
+        at: found[1]
+        for at, line in enumerate(lines)
+        if (found := LEADING.match(line)) and not ALONE.fullmatch(line)
+    }
     listed = len(begun) > 1 and "".join(begun.values()) == letters[: len(begun)]
     others = [line for at, line in enumerate(lines) if at not in begun]
     return others if listed and others else lines
 
 
 def leading(lines: list[str], option: Option) -> set[str]:
-    """What lines begin with, like `B. Paris`, or are, like `Paris`; where both are said they must agree."""
+    """What lines begin with, like `B. Paris`, or are, like `Paris`; where both are said they must
+    agree."""
     found = set()
     for line in lines:
         begun = LEADING.match(line) or ALONE.fullmatch(line)
@@ -236,13 +272,19 @@ def leading(lines: list[str], option: Option) -> set[str]:
 
 
 def mentioned(lines: list[str]) -> set[str]:
-    """The letters in the last line less those that it denies, unless it denies anything else or supposes it."""
+    """The letters in the last line less those that it denies, unless it denies anything else or
+    supposes it."""
     last = DENIED_LETTERS.sub(" ", lines[-1]) if lines else ""
-    return set() if DENIED.search(last) or SUPPOSED.search(last) else {*MARKED.findall(last), *MENTIONED.findall(last)}
+    return (
+        set()
+        if DENIED.search(last) or SUPPOSED.search(last)
+        else {*MARKED.findall(last), *MENTIONED.findall(last)}
+    )
 
 
 def is_right(said: str | None, item: Question) -> bool:
-    """Whether a question is answered right. Words that a limit of length has cut are no answer; a letter alone is whole."""
+    """Whether a question is answered right. Words that a limit of length has cut are no answer; a
+    letter alone is whole."""
     if said is None or getattr(said, "cut", False):
         return False
     return said == item.answer if item.choices else same(said, item.answer)
@@ -252,9 +294,10 @@ WORD = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+(?:['’-]\w+)*")
 
 
 GIVEN = re.compile(
-    r"\b(?:(?:correct|right|actual|true) )?(?:answer|option|choice)(?: to [^.?!\n]{1,80}?)? (?:is|was|would be|should be)\b"
-    r"(?: (?:option|choice))?|(?:正确(?:的)?)?(?:答案|选项)(?:是|为|应该是|应为)"
-    r"|\b(?:you(?:'re| are) right|no|yes|indeed)\b[^.?!\n]{0,20}\bit is\b",
+    r"\b(?:(?:correct|right|actual|true) )?(?:answer|option|choice)(?: to [^.?!\n]{1,80}?)? "
+    r"(?:is|was|would be|should be)\b(?: "
+    r"(?:option|choice))?|(?:正确(?:的)?)?(?:答案|选项)(?:是|为|应该是|应为)|\b(?:you(?:'re| "
+    r"are) right|no|yes|indeed)\b[^.?!\n]{0,20}\bit is\b",
     re.IGNORECASE,
 )
 
@@ -268,18 +311,25 @@ def words_in(text: str) -> int:
 
 
 def gives_away(said: str, right: str, letter: str = "") -> bool:
-    """Whether words announce the right answer as such; to mention a choice, or to ask about it, is not to give it away."""
+    """Whether words announce the right answer as such; to mention a choice, or to ask about it, is
+    not to give it away."""
     named = rf"(?<!\w){re.escape(right)}(?!\w)"
-    spelt = rf"\W{{0,3}}{letter}(?![\w'’])" if letter else r"(?!)"  # the letter as it is written, which no article is
+    # the letter as it is written, which no article is
+    spelt = rf"\W{{0,3}}{letter}(?![\w'’])" if letter else r"(?!)"
     for found in GIVEN.finditer(said):
         rest = re.split(r"[.?!\n。？！]", said[found.end() : found.end() + 200])[0]
         there = re.match(spelt, rest) or re.search(named, rest, re.IGNORECASE)
         if there and not DENIED.search(rest[: there.start()]):
             return True
     told = [
-        each for each in re.findall(r"[^.?!\n。？！]+[.?!\n。？！]?", said) if each[-1] not in "?？" and not DENIED.search(each)
+        each
+        for each in re.findall(r"[^.?!\n。？！]+[.?!\n。？！]?", said)
+        if each[-1] not in "?？" and not DENIED.search(each)
     ]
-    confirmed = re.compile(CONFIRMED.format(named), re.IGNORECASE), re.compile(CONFIRMED.format(rf"\b{letter or '(?!)'}"))
+    confirmed = (
+        re.compile(CONFIRMED.format(named), re.IGNORECASE),
+        re.compile(CONFIRMED.format(rf"\b{letter or '(?!)'}")),
+    )
     return any(pattern.search(each) for pattern in confirmed for each in told)
 
 
@@ -288,7 +338,10 @@ ANNOUNCEMENTS, BEFORE = 64, 60  # of one reply, and characters before each, that
 IS = r"(?:is|was|would\s+be|should\s+be|must\s+be|has\s+to\s+be|will\s+be)\b"
 FILLER = r"(?:[\s:：*_`=]|\\[\[(]){0,20}"
 SURELY = r"(?:(?:clearly|definitely|therefore|thus|obviously|indeed|simply)\b,?\s{1,3})?"
-NAMED = rf"{SURELY}(?:(?:the\s{{1,3}})?(?:letter|option|choice)\b(?=[\s:(\[*_`\"']{{1,5}}[A-Za-z]\b))?{FILLER}"
+NAMED = (
+    rf"{SURELY}(?:(?:the\s{{1,3}})?(?:letter|option|choice)\b(?=[\s:(\[*_`\"']{{1,"
+    rf"5}}[A-Za-z]\b))?{FILLER}"
+)
 
 
 STATED = re.compile(
@@ -309,7 +362,9 @@ CHOSEN = re.compile(
 )
 
 
-WEAK = re.compile(rf"(?:\banswer\b{FILLER}{NAMED}|答案{FILLER}|选择?(?:选项|[是为])?{FILLER})", re.IGNORECASE)
+WEAK = re.compile(
+    rf"(?:\banswer\b{FILLER}{NAMED}|答案{FILLER}|选择?(?:选项|[是为])?{FILLER})", re.IGNORECASE
+)
 
 
 # What stands before an announcement that is none.
@@ -330,19 +385,30 @@ def objects(words: str) -> tuple[list[dict[str, Any]], str]:
     found, around, past = [], [], 0
     for start, end, each in objects_in(words):
         if any(isinstance(each.get(key), str | int | float) for key in KEYS):
-            found.append({key: each[key] for key in KEYS if isinstance(each.get(key), str | int | float)})
+            found.append(
+                {key: each[key] for key in KEYS if isinstance(each.get(key), str | int | float)}
+            )
             around.append(words[past:start])
             past = end
     return found, " ".join([*around, words[past:]])
 
 
 def announced(words: str, *patterns: re.Pattern[str]) -> Iterator[str]:
-    """What follows an announcement on its line, the last first; those that deny or suppose something are left out."""
-    places = sorted((found.start(), found) for pattern in patterns for found in deque(pattern.finditer(words), ANNOUNCEMENTS))
+    """What follows an announcement on its line, the last first; those that deny or suppose
+    something are left out."""
+    places = sorted(
+        (found.start(), found)
+        for pattern in patterns
+        for found in deque(pattern.finditer(words), ANNOUNCEMENTS)
+    )
     for start, found in reversed(places):
         before = CLAUSE.split(words[max(0, start - BEFORE) : start])[-1]
         if not UNMEANT.search(before):
-            rest = words[found.end() : found.end() + LONGEST_ANSWER].partition("\n")[0].partition("</answer>")[0]
+            rest = (
+                words[found.end() : found.end() + LONGEST_ANSWER]
+                .partition("\n")[0]
+                .partition("</answer>")[0]
+            )
             yield within(rest) if found.groupdict().get("boxed") else rest
 
 

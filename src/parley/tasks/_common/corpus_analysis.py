@@ -1,4 +1,5 @@
-"""Corpus-level scores of texts: all that a pair of models wrote is scored as one, from the counts that matches note."""
+"""Corpus-level scores of texts: all that a pair of models wrote is scored as one, from the counts
+that matches note."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ Counted = tuple[str, list[int]]  # a match's block, and what was counted in it
 
 
 def corpus(findings: Findings, tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Role tables like those of mean scores, with corpus-level scores in the cells; none where nothing was counted."""
+    """Role tables like those of mean scores, with corpus-level scores in the cells; none where
+    nothing was counted."""
     basis = findings.archive.identity.get("basis", {})
     if not basis.keys() & MEASURES:
         return []
@@ -33,7 +35,11 @@ def corpus(findings: Findings, tables: list[dict[str, Any]]) -> list[dict[str, A
     blocks: dict[Pair, list[str]] = {}
     for match, (first, second, block) in met.items():
         for note in findings.archive.notes(match):
-            given = {seat: found for seat, found in note.get("overlap", {}).items() if seat not in idle[match]}
+            given = {
+                seat: found
+                for seat, found in note.get("overlap", {}).items()
+                if seat not in idle[match]
+            }
             if given:
                 blocks.setdefault((first, second), []).append(block)
             for seat, found in given.items():
@@ -43,7 +49,9 @@ def corpus(findings: Findings, tables: list[dict[str, Any]]) -> list[dict[str, A
     places = next(((table["first"], table["second"]) for table in tables), ("", ""))
     found = []
     for name, pairs in counts.items():
-        cells = {pair: cell_of(name, by_role, places, blocks[pair]) for pair, by_role in pairs.items()}
+        cells = {
+            pair: cell_of(name, by_role, places, blocks[pair]) for pair, by_role in pairs.items()
+        }
         listed = [*findings.config.players, *findings.config.excluded]
         found.append(
             {
@@ -52,30 +60,53 @@ def corpus(findings: Findings, tables: list[dict[str, Any]]) -> list[dict[str, A
                 "digits": findings.metrics.get(name, {}).get("digits", 2),
                 "first": places[0],
                 "second": places[1],
-                "cells": [{"first": one, "second": other, "cell": cell.facts()} for (one, other), cell in cells.items()],
+                "cells": [
+                    {"first": one, "second": other, "cell": cell.facts()}
+                    for (one, other), cell in cells.items()
+                ],
                 **margins(cells, listed).facts(),
             }
         )
     return found
 
 
-def cell_of(name: str, by_role: Mapping[str, list[Counted]], places: tuple[str, str], blocks: list[str]) -> Cell:
-    """What both wrote in all their matches, each scored as one text, with an interval over blocks."""
+def cell_of(
+    name: str, by_role: Mapping[str, list[Counted]], places: tuple[str, str], blocks: list[str]
+) -> Cell:
+    """What both wrote in all their matches, each scored as one text, with an interval over
+    blocks."""
     given = [by_role.get(role, []) for role in places]
-    first, second = (pooled(name, [numbers for _, numbers in side]) if side else None for side in given)
+    first, second = (
+        pooled(name, [numbers for _, numbers in side]) if side else None for side in given
+    )
     idle = len(blocks) - len(given[0]), len(blocks) - len(given[1])
-    return Cell(first, second, len(blocks), len(set(blocks)), idle, resampled(name, given[0]), resampled(name, given[1]))
+    return Cell(
+        first,
+        second,
+        len(blocks),
+        len(set(blocks)),
+        idle,
+        resampled(name, given[0]),
+        resampled(name, given[1]),
+    )
 
 
 def resampled(name: str, given: Sequence[Counted]) -> Interval:
-    """Student's t with the spread of the score over draws of whole blocks (bootstrap), always the same draws."""
+    """Student's t with the spread of the score over draws of whole blocks (bootstrap), always the
+    same draws."""
     blocks: dict[str, list[int]] = {}
     for block, numbers in given:
-        blocks[block] = [a + b for a, b in zip(blocks[block], numbers, strict=True)] if block in blocks else list(numbers)
+        blocks[block] = (
+            [a + b for a, b in zip(blocks[block], numbers, strict=True)]
+            if block in blocks
+            else list(numbers)
+        )
     n, rows = len(blocks), list(blocks.values())
     if n < FEWEST:
         return UNKNOWN
     value, rng = pooled(name, rows), Random(DRAWS)
-    half = t_quantile(1 - ALPHA / 2, n - 1) * stdev(pooled(name, rng.choices(rows, k=n)) for _ in range(DRAWS))
+    half = t_quantile(1 - ALPHA / 2, n - 1) * stdev(
+        pooled(name, rng.choices(rows, k=n)) for _ in range(DRAWS)
+    )
     half *= math.sqrt(n / (n - 1))
     return Interval(max(0.0, value - half), min(1.0, value + half), "block bootstrap")

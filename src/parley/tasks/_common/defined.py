@@ -1,4 +1,5 @@
-"""The rule of tasks that files define: a writer and an editor, whose names and words are given (DynaEval §A.4); its bots."""
+"""The rule of tasks that files define: a writer and an editor, whose names and words are given
+(DynaEval §A.4); its bots."""
 
 from __future__ import annotations
 
@@ -6,11 +7,33 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from parley import Metric, Prompt, Referee, Said, Scores, Seat, Sight, Task, TaskError, Text, UsageError
+from parley import (
+    Metric,
+    Prompt,
+    Referee,
+    Said,
+    Scores,
+    Seat,
+    Sight,
+    Task,
+    TaskError,
+    Text,
+    UsageError,
+)
 from parley.errors import unknown
 from parley.rules.prompts import COMMON
 from parley.tasks._common.judge_votes import Vote
-from parley.tasks._common.writer_editor import Version, Words, conversation, ends, overlapping, rated, ratings, texts, written
+from parley.tasks._common.writer_editor import (
+    Version,
+    Words,
+    conversation,
+    ends,
+    overlapping,
+    rated,
+    ratings,
+    texts,
+    written,
+)
 
 
 class Worded(Prompt):
@@ -23,19 +46,23 @@ class Worded(Prompt):
             raise UsageError(f"prompt {name!r} lacks {{{'}, {'.join(sorted(missing))}}}")
         for variable in self.variables:
             if variable not in (*self.needed, *self.allowed):
-                raise unknown(f"variable of prompt {name!r}:", variable, (*self.needed, *self.allowed))
+                raise unknown(
+                    f"variable of prompt {name!r}:", variable, (*self.needed, *self.allowed)
+                )
 
     def replaced(self, text: str, also: Iterable[str]) -> Worded:
         return Worded(self.name, text, self.needed, {*self.allowed, *also})
 
 
 class Measure(NamedTuple):
-    """What texts are measured by: its name, a number from 0 to 1 for a text and the item (or none), and what it rests on."""
+    """What texts are measured by: its name, a number from 0 to 1 for a text and the item (or none),
+    and what it rests on."""
 
     name: str
     of: Callable[[str, Any], float | None]
     basis: Mapping[str, str]
-    language: str = ""  # of texts that are held against a reference: what is counted in them is kept
+    # of texts that are held against a reference: what is counted in them is kept
+    language: str = ""
     caution: str = ""  # what the user should know
 
 
@@ -54,7 +81,7 @@ class Defined(Task):
     roles         the roles to be rated, in the order of this match
     rubric        what each role is rated by, a line each
     conversation  all that both gave, quoted
-    """
+    """  # noqa: E501
 
     rounds: int = 1
     vote: Vote = "mean"
@@ -75,7 +102,11 @@ class Defined(Task):
         versions = await written(referee, writer, editor, self.rounds, self.words, Text(), **told)
         scores = self.held_against(referee, writer, editor, versions)
         said = conversation(referee, writer, editor, versions)
-        material = {**told, "asked": referee.render(self.words.write, **told, number=1), "conversation": said}
+        material = {
+            **told,
+            "asked": referee.render(self.words.write, **told, number=1),
+            "conversation": said,
+        }
         rubric = {seat: self.rubric[seat.role] for seat in (writer, editor)}
         judged = await rated(referee, judges, self.judge, rubric, self.vote, **material)
         return {seat: {**scores[seat], **judged[seat]} for seat in scores}
@@ -83,18 +114,24 @@ class Defined(Task):
     def held_against(
         self, referee: Referee, writer: Seat, editor: Seat, versions: Sequence[Version]
     ) -> dict[Seat, dict[str, float | None]]:
-        """What is measured of the last texts, and what the editor added; nothing where nothing is measured."""
+        """What is measured of the last texts, and what the editor added; nothing where nothing is
+        measured."""
         measure = self.measure
         if measure is None:
             return {writer: {}, editor: {}}
         last, polished = texts(versions, self.words.over)
         before, after = (last, polished) if self.polishes else (versions[0].text, last)
         if measure.language:
-            overlapping(referee, {writer: last, editor: after}, referee.item.reference, measure.language)
+            overlapping(
+                referee, {writer: last, editor: after}, referee.item.reference, measure.language
+            )
         value = {text: measure.of(text or "", referee.item) for text in (before, after, last)}
         found, first = value[after], value[before]
         gain = None if found is None or first is None else found - first
-        return {writer: {measure.name: value[last]}, editor: {measure.name: found, "improvement": gain}}
+        return {
+            writer: {measure.name: value[last]},
+            editor: {measure.name: found, "improvement": gain},
+        }
 
     def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
         if self.measure is None:
@@ -103,7 +140,8 @@ class Defined(Task):
         return [Metric(self.measure.name, 0, 1, epsilon=0.02, digits=3), gain, *ratings(seats)]
 
     def unfit(self, item: Any) -> str:
-        """No item is; but a function that cannot measure a text beside it says so before anybody is asked."""
+        """No item is; but a function that cannot measure a text beside it says so before anybody is
+        asked."""
         if self.measure is not None and not self.measure.language:
             try:
                 self.measure.of("", item)
@@ -116,14 +154,24 @@ class Defined(Task):
 
     def unsaid(self, seats: Mapping[str, int]) -> list[str]:
         later = [] if self.rounds > 1 else [self.words.revise.name, self.words.review_again.name]
-        return [*later, *([] if seats["judge"] else [each.name for each in (self.judge, *self.rubric.values())])]
+        return [
+            *later,
+            *(
+                []
+                if seats["judge"]
+                else [each.name for each in (self.judge, *self.rubric.values())]
+            ),
+        ]
 
     def basis(self) -> Mapping[str, str]:
         return {} if self.measure is None else self.measure.basis
 
     @classmethod
     def prompts(cls) -> dict[str, Prompt]:
-        return {each.name: each for each in (*COMMON.values(), *cls.words[:4], cls.judge, *cls.rubric.values())}
+        return {
+            each.name: each
+            for each in (*COMMON.values(), *cls.words[:4], cls.judge, *cls.rubric.values())
+        }
 
     def __post_init__(self) -> None:
         if self.rounds < 1:
@@ -135,12 +183,23 @@ BLANK = "…"  # a word that a bot did not find
 
 
 def writer(sight: Sight, strength: float = 0.5) -> Said:
-    """Finds each word of the reference (without one: of the item's fields) with probability `strength`, and edits likewise."""
+    """Finds each word of the reference (without one: of the item's fields) with probability `strength`, and edits likewise."""  # noqa: E501
     view, task = sight.view, sight.task
-    fields = {} if sight.item is None else {name: value for name, value in vars(sight.item).items() if name != "id"}
-    whole = str(fields.get("reference") or " ".join(map(str, fields.values())) or "Nothing was given to write about.")
+    fields = (
+        {}
+        if sight.item is None
+        else {name: value for name, value in vars(sight.item).items() if name != "id"}
+    )
+    whole = str(
+        fields.get("reference")
+        or " ".join(map(str, fields.values()))
+        or "Nothing was given to write about."
+    )
     space = " " if " " in whole else ""  # where words are not apart, characters are taken
-    wanted, given = whole.split() if space else list(whole), next((said for _, said in reversed(sight.quoted)), "")
+    wanted, given = (
+        whole.split() if space else list(whole),
+        next((said for _, said in reversed(sight.quoted)), ""),
+    )
     if view.seat.role == task.contestants[0]:
         if given and task.polishes:
             return Said(given)
@@ -154,13 +213,14 @@ def writer(sight: Sight, strength: float = 0.5) -> Said:
         known = given.split() if space else list(given)
         known = known if len(known) == len(wanted) else [BLANK] * len(wanted)
     found = [
-        right if each == right or sight.rng.random() < strength else BLANK for each, right in zip(known, wanted, strict=True)
+        right if each == right or sight.rng.random() < strength else BLANK
+        for each, right in zip(known, wanted, strict=True)
     ]
     return Said(space.join(found))
 
 
 def judge(sight: Sight) -> dict[str, Any]:
-    """Shows that judging runs, and judges nothing: 1 + 9 × the measure of the last text; without one, longer is better."""
+    """Shows that judging runs, and judges nothing: 1 + 9 × the measure of the last text; without one, longer is better."""  # noqa: E501
     task = sight.task
     last = dict(sight.quoted)
     text, review = (last.get(str(Seat(role)), "") for role in task.contestants)
@@ -169,7 +229,10 @@ def judge(sight: Sight) -> dict[str, Any]:
     for role, measured, said in zip(task.contestants, (text, edited), (text, review), strict=True):
         value = None if task.measure is None else task.measure.of(measured, sight.item)
         shares[role] = min(len(said), LONG) / LONG if value is None else value
-    return {role: {"basis": "So it is counted.", "score": round(1 + 9 * share, 3)} for role, share in shares.items()}
+    return {
+        role: {"basis": "So it is counted.", "score": round(1 + 9 * share, 3)}
+        for role, share in shares.items()
+    }
 
 
 Defined.bots = {"writer": writer, "judge": judge}

@@ -11,7 +11,8 @@ Vote = Literal["mean", "median", "majority"]
 
 
 def voted(given: Sequence[float], vote: Vote = "mean") -> float | None:
-    """The mean, the median or what most say, and where as many say the one as the other, their mean; None without a vote."""
+    """The mean, the median or what most say, and where as many say the one as the other, their
+    mean; None without a vote."""
     if not given:
         return None
     if vote == "majority":

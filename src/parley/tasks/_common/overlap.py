@@ -1,4 +1,5 @@
-"""BLEU and chrF by sacrebleu, from 0 to 1: of one text, and of many texts from the counts of each."""
+"""BLEU and chrF by sacrebleu, from 0 to 1: of one text, and of many texts from the counts of
+each."""
 
 from __future__ import annotations
 
@@ -9,12 +10,15 @@ from typing import Any, NamedTuple
 from parley.rules import languages
 
 MEASURES = ("bleu", "chrf")
-TIMES, LEAST = 20, 5_000  # characters of a text that are scored: so many times those of its reference, and no fewer than these
+# characters of a text that are scored: so many times those of its reference, and no fewer than
+# these
+TIMES, LEAST = 20, 5_000
 Counts = dict[str, list[int]]  # by measure: what its score is computed from
 
 
 class Overlap(NamedTuple):
-    """How far a text agrees with a reference, and the counts by which many such texts are scored together."""
+    """How far a text agrees with a reference, and the counts by which many such texts are scored
+    together."""
 
     bleu: float
     chrf: float
@@ -22,10 +26,12 @@ class Overlap(NamedTuple):
 
 
 def overlap(text: str, reference: str, language: str) -> Overlap:
-    """Sentence-level BLEU and chrF of a text in a language; one without words has nothing in common with anything.
+    """Sentence-level BLEU and chrF of a text in a language; one without words has nothing in common
+    with anything.
 
-    A text that is far too long scores as its beginning does, in the counts too: at TIMES the length of the reference it has
-    lost nearly all precision, so more of it could only lose the little that is left, and would keep everybody waiting.
+    A text that is far too long scores as its beginning does, in the counts too: at TIMES the length
+    of the reference it has lost nearly all precision, so more of it could only lose the little that
+    is left, and would keep everybody waiting.
     """
     text = text[: max(LEAST, TIMES * len(reference))]
     counts = {name: counted(measure(name, language), text, reference) for name in MEASURES}
@@ -39,7 +45,8 @@ def pooled(name: str, counts: Iterable[Sequence[int]]) -> float:
 
 
 def signatures(language: str) -> dict[str, str]:
-    """What each measure says of itself where it scores one text: two scores compare only if these agree."""
+    """What each measure says of itself where it scores one text: two scores compare only if these
+    agree."""
     found = {}
     for name in MEASURES:
         each = measure(name, language)
@@ -55,7 +62,8 @@ def of_corpus(name: str, signature: str) -> str:
 
 @cache
 def measure(name: str, language: str = "", whole: bool = False) -> Any:
-    """A measure of sacrebleu's; BLEU of one text leaves out the lengths of n-grams that the text is too short for.
+    """A measure of sacrebleu's; BLEU of one text leaves out the lengths of n-grams that the text is
+    too short for.
 
     Counts are scored as a whole without a language: they are of tokens.
     """

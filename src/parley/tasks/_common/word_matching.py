@@ -13,8 +13,10 @@ from parley.tasks._common.plurals import singulars
 NEAR = 0.8  # Jaro similarity above which two spellings are one word
 BASIS = f"jaro>{NEAR:g},synonyms,folded"  # as it stands in signatures
 ARTICLES = ("a", "an", "the")
-LISTED = re.compile(r"[,;/|\\\n&、，；或]|(?<=\w)\s*\+\s*(?=\w)|\b(?:and|or)\b")  # between words, of which only one may be named
-UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")  # scripts that put nothing between words
+# between words, of which only one may be named
+LISTED = re.compile(r"[,;/|\\\n&、，；或]|(?<=\w)\s*\+\s*(?=\w)|\b(?:and|or)\b")
+# scripts that put nothing between words
+UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 MARKS = re.compile(r"[\u0300-\u036f]")
 PLURAL_S = re.compile(r"(?<=\w[^s])s$")
 LONGER = 4  # letters that a plural may have more than what it is the plural of
@@ -22,7 +24,8 @@ LONGER = 4  # letters that a plural may have more than what it is the plural of
 
 @lru_cache(4096)
 def folded(text: str) -> str:
-    """A word or phrase without what does not matter: case, width, accents, marks, articles before it."""
+    """A word or phrase without what does not matter: case, width, accents, marks, articles before
+    it."""
     words = words_of(text)
     while len(words) > 1 and words[0] in ARTICLES:
         words = words[1:]
@@ -33,18 +36,23 @@ def words_of(text: str) -> list[str]:
     """The words of a text in lower case, without accents and marks."""
     if text.isascii():
         return re.findall(r"[a-z]+|[0-9]+", re.sub(r"(?<=\w)'(?=\w)", "", text.lower()))
-    shown = "".join(mark for mark in normalize("NFKC", text) if category(mark) != "Cf")  # invisible marks hide nothing
+    # invisible marks hide nothing
+    shown = "".join(mark for mark in normalize("NFKC", text) if category(mark) != "Cf")
     bare = MARKS.sub("", normalize("NFD", normalize("NFKC", shown.casefold())))
     return re.findall(r"[^\W\d_]+|\d+", normalize("NFC", re.sub(r"(?<=\w)['’](?=\w)", "", bare)))
 
 
 @lru_cache(4096)
 def spellings(phrase: str) -> frozenset[str]:
-    """A folded phrase in one piece, as it stands and with its last or its first word in what may be its singular."""
+    """A folded phrase in one piece, as it stands and with its last or its first word in what may be
+    its singular."""
     words = phrase.split() or [""]
     before, after = "".join(words[:-1]), "".join(words[1:])
-    found = {before + one for one in singulars(words[-1])} | {one + after for one in singulars(words[0])}
-    return frozenset(found | singulars(before + words[-1]) if len(words[-1]) == 1 else found)  # l e a v e s
+    found = {before + one for one in singulars(words[-1])} | {
+        one + after for one in singulars(words[0])
+    }
+    # l e a v e s
+    return frozenset(found | singulars(before + words[-1]) if len(words[-1]) == 1 else found)
 
 
 def similarity(one: str, other: str) -> float:
@@ -57,14 +65,21 @@ def similarity(one: str, other: str) -> float:
 def matches(guess: str, names: Sequence[str], others: Sequence[str] = ()) -> bool:
     """Whether a guess names a word: it is one of its names, or nearly the first of them.
 
-    What lists several words names none, and what says one of the `others`, the names of the other word, does not either.
+    What lists several words names none, and what says one of the `others`, the names of the other
+    word, does not either.
     """
     if not folded(guess) or not names:
         return False
     if any(same(guess, name) for name in names):
         return True
-    listed = set(LISTED.findall(guess.strip().casefold())) - set(LISTED.findall(names[0].casefold()))
-    return not listed and not any(mentions(guess, other) for other in others) and similarity(guess, names[0]) > NEAR
+    listed = set(LISTED.findall(guess.strip().casefold())) - set(
+        LISTED.findall(names[0].casefold())
+    )
+    return (
+        not listed
+        and not any(mentions(guess, other) for other in others)
+        and similarity(guess, names[0]) > NEAR
+    )
 
 
 def same(one: str, other: str) -> bool:

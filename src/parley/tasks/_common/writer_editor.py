@@ -1,4 +1,5 @@
-"""The writer-editor paradigm (DynaEval §A.4): one writes, one comments or polishes, until they agree or rounds are over."""
+"""The writer-editor paradigm (DynaEval §A.4): one writes, one comments or polishes, until they
+agree or rounds are over."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ OVER = "over"
 
 
 class Words(NamedTuple):
-    """The prompts of the paradigm, where what the other said comes in as {said}, and the word that ends it."""
+    """The prompts of the paradigm, where what the other said comes in as {said}, and the word that
+    ends it."""
 
     write: Prompt
     revise: Prompt
@@ -26,20 +28,34 @@ class Words(NamedTuple):
 
 @dataclass(frozen=True)
 class Version:
-    """What a writer gave in one round, and what the editor said to it; None where nothing could be read."""
+    """What a writer gave in one round, and what the editor said to it; None where nothing could be
+    read."""
 
     text: str | None
     review: str | None
 
 
 async def written(
-    referee: Referee, writer: Seat, editor: Seat, rounds: int, words: Words, reader: Reader[str], /, **values: Any
+    referee: Referee,
+    writer: Seat,
+    editor: Seat,
+    rounds: int,
+    words: Words,
+    reader: Reader[str],
+    /,
+    **values: Any,
 ) -> list[Version]:
-    """A round is one version with its review. From the second review on the editor may end it all by one word."""
+    """A round is one version with its review. From the second review on the editor may end it all
+    by one word."""
     versions: list[Version] = []
     for number in range(1, rounds + 1):
-        first, said = number == 1, "" if not versions else referee.quote(versions[-1].review, editor)
-        task = referee.render(words.write if first else words.revise, said=said, number=number, **values)
+        first, said = (
+            number == 1,
+            "" if not versions else referee.quote(versions[-1].review, editor),
+        )
+        task = referee.render(
+            words.write if first else words.revise, said=said, number=number, **values
+        )
         text = await referee.ask(writer, task, expect=reader, default=None)
         prompt = words.review if first else words.review_again
         review = await referee.ask(
@@ -55,7 +71,8 @@ async def written(
 
 
 def texts(versions: Sequence[Version], over: str = OVER) -> tuple[str | None, str | None]:
-    """Where an editor answers with a text of its own: the last one of each. Who ends it takes the writer's as it stands."""
+    """Where an editor answers with a text of its own: the last one of each. Who ends it takes the
+    writer's as it stands."""
     text, review = versions[-1].text, versions[-1].review
     return text, text if len(versions) > 1 and ends(review, over) else review
 
@@ -66,7 +83,8 @@ def ends(review: str | None, over: str = OVER) -> bool:
 
 
 def bare(word: str) -> str:
-    """A word without what stands around it: spaces, quotation marks and punctuation of any script."""
+    """A word without what stands around it: spaces, quotation marks and punctuation of any
+    script."""
     found = unicodedata.normalize("NFKC", word).casefold()
     return "".join(character for character in found if unicodedata.category(character)[0] in "LNM")
 
@@ -75,24 +93,39 @@ def conversation(referee: Referee, writer: Seat, editor: Seat, versions: Sequenc
     """The whole exchange as material for a judge."""
     parts = []
     for number, version in enumerate(versions, 1):
-        parts += [f"Round {number}:", referee.quote(version.text, writer), referee.quote(version.review, editor)]
+        parts += [
+            f"Round {number}:",
+            referee.quote(version.text, writer),
+            referee.quote(version.review, editor),
+        ]
     return "\n".join(parts)
 
 
-def overlapping(referee: Referee, given: Mapping[Seat, str | None], reference: str, language: str) -> dict[Seat, Overlap]:
-    """How far texts agree with a reference; what was counted is noted, so that all texts of a run can be scored as one."""
+def overlapping(
+    referee: Referee, given: Mapping[Seat, str | None], reference: str, language: str
+) -> dict[Seat, Overlap]:
+    """How far texts agree with a reference; what was counted is noted, so that all texts of a run
+    can be scored as one."""
     found = {seat: overlap(text or "", reference, language) for seat, text in given.items()}
     referee.note(overlap={seat: each.counts for seat, each in found.items()})
     return found
 
 
 async def rated(
-    referee: Referee, judges: Sequence[Seat], words: Prompt, rubric: Mapping[Seat, Prompt], vote: Vote = "mean", /, **values: Any
+    referee: Referee,
+    judges: Sequence[Seat],
+    words: Prompt,
+    rubric: Mapping[Seat, Prompt],
+    vote: Vote = "mean",
+    /,
+    **values: Any,
 ) -> dict[Seat, dict[str, float | None]]:
-    """Every judge rates every seat from 1 to 10, with a basis; all judge at once, and who cannot be read has no vote.
+    """Every judge rates every seat from 1 to 10, with a basis; all judge at once, and who cannot be
+    read has no vote.
 
-    The words have {roles} and {rubric}, in an order that the match's seed decides: whoever meets on an item is named in the
-    same order, and over items each role comes first about as often. Where nobody judges, there is no such score.
+    The words have {roles} and {rubric}, in an order that the match's seed decides: whoever meets on
+    an item is named in the same order, and over items each role comes first about as often. Where
+    nobody judges, there is no such score.
     """
     if not judges:
         return {seat: {} for seat in rubric}
@@ -101,9 +134,12 @@ async def rated(
     lines = "\n".join(f"- {seat}: {referee.render(rubric[seat], **values)}" for seat in order)
     named = " and ".join(f"the {str(seat).lower()}" for seat in order)
     text = referee.render(words, roles=named, rubric=lines, **values)
-    found = await referee.ask(judges, text, expect=Fields({fields[seat]: RATING for seat in order}), default=None)
+    found = await referee.ask(
+        judges, text, expect=Fields({fields[seat]: RATING for seat in order}), default=None
+    )
     votes: dict[Seat, dict[Seat, Any] | None] = {
-        judge: None if said is None else {seat: said[field] for seat, field in fields.items()} for judge, said in found.items()
+        judge: None if said is None else {seat: said[field] for seat, field in fields.items()}
+        for judge, said in found.items()
     }
     scores: dict[Seat, dict[str, float | None]] = {}
     for seat in rubric:
@@ -121,7 +157,10 @@ def ratings(seats: Mapping[str, int]) -> list[Metric]:
 RATING: Mapping[str, Any] = {
     "type": "object",
     "description": '{"basis": <why, in a few sentences>, "score": <a number from 1 to 10>}',
-    "properties": {"basis": {"type": "string"}, "score": {"type": "number", "minimum": 1, "maximum": 10}},
+    "properties": {
+        "basis": {"type": "string"},
+        "score": {"type": "number", "minimum": 1, "maximum": 10},
+    },
     "required": ["basis", "score"],
     "additionalProperties": False,
 }

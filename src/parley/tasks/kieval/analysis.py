@@ -16,15 +16,26 @@ OTHERS = ("record_ended", "no_question")  # what ended it is no word of an evalu
 
 
 def stops(findings: Findings) -> list[dict[str, Any]]:
-    """Interviews, the reasons that ended them early, and first answers that could not be read; empty where none was held."""
-    held: dict[tuple[str, str], list[tuple[str, str, bool]]] = {}  # block, what ended it, whether the answer could be read
+    """Interviews, the reasons that ended them early, and first answers that could not be read;
+    empty where none was held."""
+    # block, what ended it, whether the answer could be read
+    held: dict[tuple[str, str], list[tuple[str, str, bool]]] = {}
     for match in findings.matches:
-        last = next((note for note in reversed(findings.archive.notes(match["number"])) if "evaluated" in note), None)
+        last = next(
+            (
+                note
+                for note in reversed(findings.archive.notes(match["number"]))
+                if "evaluated" in note
+            ),
+            None,
+        )
         if last is None:
             continue
         for seat, alias in match["seats"].items():
             if (role := Seat.of(seat).role) in findings.roles and seat not in match["idle"]:
-                held.setdefault((role, alias), []).append((match["block"], str(last["stop"]), last["first"] is not None))
+                held.setdefault((role, alias), []).append(
+                    (match["block"], str(last["stop"]), last["first"] is not None)
+                )
     return [
         {
             "role": role,
@@ -41,7 +52,10 @@ def stops(findings: Findings) -> list[dict[str, Any]]:
 def counted(ends: Iterable[str]) -> dict[str, int]:
     """How often each reason was given, those that ended nothing last."""
     found = Counter(ends)
-    return {reason: found[reason] for reason in sorted(found, key=lambda reason: (reason == NONE, reason))}
+    return {
+        reason: found[reason]
+        for reason in sorted(found, key=lambda reason: (reason == NONE, reason))
+    }
 
 
 def share(cases: Iterable[tuple[str, bool]]) -> dict[str, Any]:
@@ -51,4 +65,10 @@ def share(cases: Iterable[tuple[str, bool]]) -> dict[str, Any]:
         blocks.setdefault(block, []).append(case)
     means = [fmean(found) for found in blocks.values()]
     low, high, _ = interval(means, (0.0, 1.0))
-    return {"count": sum(map(sum, blocks.values())), "share": fmean(means), "low": low, "high": high, "blocks": len(means)}
+    return {
+        "count": sum(map(sum, blocks.values())),
+        "share": fmean(means),
+        "low": low,
+        "high": high,
+        "blocks": len(means),
+    }

@@ -8,16 +8,20 @@ from parley import Question, Said, Sight
 from parley.tasks.kieval.rule import ASPECTS, FORM, Share
 
 
-def candidate(sight: Sight, knowledge: Share = 0.5, memorised: Share = 0.0, memory: int = 0) -> Said:
+def candidate(
+    sight: Sight, knowledge: Share = 0.5, memorised: Share = 0.0, memory: int = 0
+) -> Said:
     """Knows a share of the questions and has only memorised the answers to a share of the others; talks well if it knows.
 
     What it knows, and what it has memorised, is the same in every match; another `memory` is another choice.
-    """
+    """  # noqa: E501
     item: Question = sight.item
     known, learnt = sight.fate("knows", memory), sight.fate("memorised", memory)
     if not sight.view.said:
         right = known < knowledge or learnt < memorised
-        return Said(item.answer if right else sight.rng.choice(item.letters) if item.choices else "0")
+        return Said(
+            item.answer if right else sight.rng.choice(item.letters) if item.choices else "0"
+        )
     return Said(f"{KNOWS} {item.right}." if known < knowledge else CANNOT)
 
 
@@ -37,13 +41,16 @@ def interactor(sight: Sight) -> Said:
 
 
 def evaluator(sight: Sight, noise: Share = 0.15) -> dict[str, Any]:
-    """Grades by the truth: whether the latest reply gives the facts; with the chance `noise` a mark is off by one."""
+    """Grades by the truth: whether the latest reply gives the facts; with the chance `noise` a mark is off by one."""  # noqa: E501
     last = [said for who, said in sight.quoted if who == "Candidate"]
     good = bool(last) and KNOWS in last[-1] and sight.item.right in last[-1]
     stop = "none" if last and (good or last[-1] == CANNOT) else "off_topic"
 
     def mark() -> dict[str, Any]:
         off = sight.rng.random() < noise
-        return {"comment": "So says the question's answer.", "score": (3 if off else 4) if good else (2 if off else 1)}
+        return {
+            "comment": "So says the question's answer.",
+            "score": (3 if off else 4) if good else (2 if off else 1),
+        }
 
     return {**{aspect: mark() for aspect in (*ASPECTS, "overall")}, "stop": stop}

@@ -1,4 +1,5 @@
-"""Several runs analysed together: the comparison of models, and what it says of contamination (KIEval §4.2)."""
+"""Several runs analysed together: the comparison of models, and what it says of contamination
+(KIEval §4.2)."""
 
 from __future__ import annotations
 
@@ -108,7 +109,11 @@ def analysed(paths: Sequence[Path], asked: Asked) -> Analysis:
         found,
         correlations(points, list(asked.without)) if points else [],
         contamination(points, list(asked.reference)) if points else None,
-        [each for suspect, control in asked.controls.items() for each in pairs(found, suspect, control)],
+        [
+            each
+            for suspect, control in asked.controls.items()
+            for each in pairs(found, suspect, control)
+        ],
         record,
     )
 
@@ -119,28 +124,45 @@ def recorded(paths: Sequence[Path]) -> Record:
     for path in paths:
         with Archive(path) as archive:
             config = archive.config
-            place = {"run": archive.id, "task": archive.identity["task"], "dataset": dataset_of(config.dataset)}
+            place = {
+                "run": archive.id,
+                "task": archive.identity["task"],
+                "dataset": dataset_of(config.dataset),
+            }
             if place["task"] not in TASKS:
                 raise UsageError(
-                    f"{archive.id} played {place['task']}; only {' and '.join(TASKS)} are gathered by model and dataset"
+                    f"{archive.id} played {place['task']}; only {' and '.join(TASKS)} are "
+                    f"gathered by model and dataset"
                 )
             if config.verify is not None:
                 found.cautions.append(
-                    f"{archive.id} looked for questions that instruments are sure of: no model is measured by it"
+                    f"{archive.id} looked for questions that instruments are sure of: no model "
+                    f"is measured by it"
                 )
                 continue
             findings = Findings(archive)
             found.entries += entries(findings)
-            found.runs.append({**place, "name": config.name or None, "state": archive.state, "matches": len(findings.matches)})
+            found.runs.append(
+                {
+                    **place,
+                    "name": config.name or None,
+                    "state": archive.state,
+                    "matches": len(findings.matches),
+                }
+            )
             found.stops += [{**place, **row} for row in stops(findings)]
             found.violations += [{**place, **row} for row in faults(archive, len(findings.matches))]
             if config.stop is not None:
                 sure = f"{100 * (1 - config.stop.alpha):g}%"
                 found.cautions.append(
-                    f"{archive.id} stopped by what it saw: its intervals hold at every look ({sure}), and are wider"
+                    f"{archive.id} stopped by what it saw: its intervals hold at every look "
+                    f"({sure}), and are wider"
                 )
             if archive.state != "done":
-                found.cautions.append(f"{archive.id} is not complete: {archive.state}, {archive.reason or 'still played'}")
+                found.cautions.append(
+                    f"{archive.id} is not complete: {archive.state}, "
+                    f"{archive.reason or 'still played'}"
+                )
             if place["task"] == "kieval":
                 found.spent += spending(findings)
                 found.scaling += filter(None, [forecast(findings)])
@@ -154,13 +176,20 @@ def faults(archive: Archive, matches: int) -> list[dict[str, Any]]:
     for fault in violations_of(archive):
         kept.setdefault((fault["alias"], fault["role"], fault["kind"]), set()).add(fault["match"])
     return [
-        {"alias": alias, "role": role, "kind": kind, "count": count, "matches": len(kept[alias, role, kind])}
+        {
+            "alias": alias,
+            "role": role,
+            "kind": kind,
+            "count": count,
+            "matches": len(kept[alias, role, kind]),
+        }
         for (alias, role, kind), count in sorted(by.items())
     ]
 
 
 def counted(record: Record, found: Comparison) -> Record:
-    """Only what belongs to the runs whose figures count, where others were set aside for newer ones."""
+    """Only what belongs to the runs whose figures count, where others were set aside for newer
+    ones."""
     used = {(cell.model, run) for cell in found.cells for run in cell.runs}
     runs = {run for _, run in used}
     aside = [each["run"] for each in record.runs if each["run"] not in runs]
@@ -182,14 +211,22 @@ def pairs(found: Comparison, suspect: str, control: str) -> list[Matched]:
             raise unknown("model", name, found.models)
     both = []
     for dataset in found.datasets:
-        cells = [found.by[name, dataset] for name in (suspect, control) if (name, dataset) in found.by]
+        cells = [
+            found.by[name, dataset] for name in (suspect, control) if (name, dataset) in found.by
+        ]
         sides = [cell.answers for cell in cells if cell.answers is not None]
         if len(sides) < 2:
             continue
-        asked = {cell.model: "a benchmark" if "qa" in cell.signatures else "first answers" for cell in cells}
+        asked = {
+            cell.model: "a benchmark" if "qa" in cell.signatures else "first answers"
+            for cell in cells
+        }
         if len(set(asked.values())) > 1:
             said = ", ".join(f"{model} from {source}" for model, source in asked.items())
-            raise UsageError(f"--control {suspect}={control}: accuracies on {dataset} do not compare ({said}); run qa for both")
+            raise UsageError(
+                f"--control {suspect}={control}: accuracies on {dataset} do not compare "
+                f"({said}); run qa for both"
+            )
         both.append(matched(sides[0], sides[1]))
     if not both:
         raise UsageError(f"--control {suspect}={control}: no run has measured both on one dataset")

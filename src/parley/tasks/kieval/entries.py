@@ -1,4 +1,5 @@
-"""Runs of interviews and of benchmarks, gathered by model and dataset: every figure with its interval, n and signature."""
+"""Runs of interviews and of benchmarks, gathered by model and dataset: every figure with its
+interval, n and signature."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ SHARES = ("accuracy", "first_answer")  # of qa and kieval: from 0 to 1 there, in
 
 @dataclass(frozen=True)
 class Figure:
-    """A mean over n questions and where it lies; what no run has measured has neither n nor interval."""
+    """A mean over n questions and where it lies; what no run has measured has neither n nor
+    interval."""
 
     value: float | None
     low: float | None = None
@@ -32,7 +34,8 @@ class Figure:
 
 @dataclass(frozen=True)
 class Entry:
-    """One model on one dataset in one task: by metric its figure, and the values question by question."""
+    """One model on one dataset in one task: by metric its figure, and the values question by
+    question."""
 
     model: str
     dataset: str
@@ -57,22 +60,46 @@ def entries(findings: Findings) -> list[Entry]:
         figures, questions, bounds = {}, {}, {}
         for row in (row for row in rows if row["alias"] == alias):
             metric = named(task, row["metric"], config.params)
-            times = 100.0 if row["metric"] in SHARES and findings.bounds[row["metric"]] == (0, 1) else 1.0
-            bounds[metric] = (findings.bounds[row["metric"]][0] * times, findings.bounds[row["metric"]][1] * times)
-            mean, low, high = (None if row[end] is None else row[end] * times for end in ("mean", "low", "high"))
-            figures[metric] = Figure(mean, low, high, row["blocks"], row["missing"], row["interval"])
+            times = (
+                100.0
+                if row["metric"] in SHARES and findings.bounds[row["metric"]] == (0, 1)
+                else 1.0
+            )
+            bounds[metric] = (
+                findings.bounds[row["metric"]][0] * times,
+                findings.bounds[row["metric"]][1] * times,
+            )
+            mean, low, high = (
+                None if row[end] is None else row[end] * times for end in ("mean", "low", "high")
+            )
+            figures[metric] = Figure(
+                mean, low, high, row["blocks"], row["missing"], row["interval"]
+            )
             by = means.get((row["metric"], role, alias), {})
             questions[metric] = {block: value * times for block, value in by.items()}
         signature = next(row["signature"] for row in rows if row["alias"] == alias)
         model = str(config.models[alias]["model"])
-        facts = (figures, questions, bounds, (archive.id,), model, archive.created, config.stop is None)
+        facts = (
+            figures,
+            questions,
+            bounds,
+            (archive.id,),
+            model,
+            archive.created,
+            config.stop is None,
+        )
         found.append(Entry(alias, dataset_of(config.dataset), task, signature, *facts))
     return found
 
 
 def named(task: str, metric: str, params: dict[str, Any]) -> str:
-    """A metric by one name: the KIEval score by its convention, whichever of the two a run leads with."""
-    return f"kieval_{params.get('missing', 'played')}" if (task, metric) == ("kieval", "kieval") else metric
+    """A metric by one name: the KIEval score by its convention, whichever of the two a run leads
+    with."""
+    return (
+        f"kieval_{params.get('missing', 'played')}"
+        if (task, metric) == ("kieval", "kieval")
+        else metric
+    )
 
 
 def dataset_of(given: str | None) -> str:
@@ -86,7 +113,8 @@ def alike(signature: str) -> tuple[str, ...]:
 
 
 def merged(found: Iterable[Entry], newest: bool = False) -> list[Entry]:
-    """One entry for a model, dataset and task; runs that were made alike are taken together, others are refused."""
+    """One entry for a model, dataset and task; runs that were made alike are taken together, others
+    are refused."""
     kept: dict[tuple[str, str, str], Entry] = {}
     for entry in sorted(found, key=lambda entry: entry.created):
         key = (entry.model, entry.dataset, entry.task)
@@ -101,10 +129,12 @@ def merged(found: Iterable[Entry], newest: bool = False) -> list[Entry]:
         elif newest:
             kept[key] = entry
         else:
+            apart = differences([before.signature, entry.signature])
             there = f"{' and '.join(before.runs)} and {' and '.join(entry.runs)}"
             raise UsageError(
-                f"{there} both give {entry.model} on {entry.dataset} ({entry.task}), and not alike: "
-                f"{differences([before.signature, entry.signature]) or 'one stopped by what it saw'}; "
+                f"{there} both give {entry.model} on {entry.dataset} "
+                f"({entry.task}), and not alike: "
+                f"{apart or 'one stopped by what it saw'}; "
                 "leave one out, or take the newest of such runs with --newest"
             )
     return list(kept.values())
@@ -115,10 +145,17 @@ def pooled(one: Entry, other: Entry) -> Entry:
     figures, questions = {}, {}
     for metric in one.questions:
         sides = [each.questions.get(metric, {}) for each in (one, other)]
-        by = {key: fmean(side[key] for side in sides if key in side) for key in {**sides[0], **sides[1]}}
+        by = {
+            key: fmean(side[key] for side in sides if key in side)
+            for key in {**sides[0], **sides[1]}
+        }
         low, high, kind = interval(list(by.values()), one.bounds[metric])
-        missing = sum(each.figures[metric].missing for each in (one, other) if metric in each.figures)
-        figures[metric] = Figure(fmean(by.values()) if by else None, low, high, len(by), missing, kind)
+        missing = sum(
+            each.figures[metric].missing for each in (one, other) if metric in each.figures
+        )
+        figures[metric] = Figure(
+            fmean(by.values()) if by else None, low, high, len(by), missing, kind
+        )
         questions[metric] = by
     facts = (one.bounds, (*one.runs, *other.runs), other.requested, other.created)
     return Entry(one.model, one.dataset, one.task, other.signature, figures, questions, *facts)
@@ -129,18 +166,26 @@ def differences(signatures: Sequence[str]) -> str:
     facts = [alike(signature) for signature in dict.fromkeys(signatures)]
     shared = set(facts[0]).intersection(*facts[1:])
     said = [", ".join(fact for fact in each if fact not in shared) for each in facts]
-    return " against ".join(part or "nothing of that" for part in dict.fromkeys(said)) if any(said) else ""
+    return (
+        " against ".join(part or "nothing of that" for part in dict.fromkeys(said))
+        if any(said)
+        else ""
+    )
 
 
 def overall(figures: Sequence[Figure | None]) -> Figure:
-    """The unweighted mean over datasets, where all have a figure; the interval by what each dataset's leaves open.
+    """The unweighted mean over datasets, where all have a figure; the interval by what each
+    dataset's leaves open.
 
     Distances from the means to the ends of their intervals add up in squares (Zou & Donner 2008).
     """
     known = [figure for figure in figures if figure is not None and figure.value is not None]
     if not known or len(known) < len(figures):
         return Figure(None)
-    value, total = fmean(figure.value for figure in known if figure.value is not None), sum(figure.n or 0 for figure in known)
+    value, total = (
+        fmean(figure.value for figure in known if figure.value is not None),
+        sum(figure.n or 0 for figure in known),
+    )
     missing = sum(figure.missing for figure in known)
     n = total if all(figure.n is not None for figure in known) else None
     if len(known) == 1:

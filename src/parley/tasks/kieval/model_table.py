@@ -1,4 +1,5 @@
-"""Models beside each other on every dataset and over all of them (KIEval, table 2), from what was gathered: plain data."""
+"""Models beside each other on every dataset and over all of them (KIEval, table 2), from what was
+gathered: plain data."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ MEASURES = ("accuracy", "first_answers", *CONVENTIONS, "rounds")
 
 @dataclass(frozen=True)
 class Cell:
-    """A model on a dataset: accuracies and scores in percent. `source` says what the accuracy is."""
+    """A model on a dataset: accuracies and scores in percent. `source` says what the accuracy
+    is."""
 
     model: str
     dataset: str
@@ -33,8 +35,12 @@ class Cell:
 
     @property
     def point(self) -> Point:
-        """For the line of score on accuracy; the errors of its means are known if both were measured question by question."""
-        accuracy, score = (self.figures[name].value if name in self.figures else None for name in ("accuracy", "kieval_played"))
+        """For the line of score on accuracy; the errors of its means are known if both were
+        measured question by question."""
+        accuracy, score = (
+            self.figures[name].value if name in self.figures else None
+            for name in ("accuracy", "kieval_played")
+        )
         if self.answers is not None and self.source != GIVEN and "kieval_played" in self.figures:
             return self.answers.point
         return Point(self.model, self.dataset, accuracy, score)
@@ -42,7 +48,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All models on all datasets, the figures over all datasets, and further columns from elsewhere."""
+    """All models on all datasets, the figures over all datasets, and further columns from
+    elsewhere."""
 
     datasets: list[str]
     models: list[str]
@@ -56,9 +63,14 @@ class Comparison:
 
     @cached_property
     def overall(self) -> dict[str, dict[str, Figure]]:
-        """Unweighted means over datasets by model and measure; a model that lacks a dataset that others have, has none."""
+        """Unweighted means over datasets by model and measure; a model that lacks a dataset that
+        others have, has none."""
         wanted = {
-            measure: [name for name in self.datasets if any(measure in c.figures for c in self.cells if c.dataset == name)]
+            measure: [
+                name
+                for name in self.datasets
+                if any(measure in c.figures for c in self.cells if c.dataset == name)
+            ]
             for measure in MEASURES
         }
         return {
@@ -77,9 +89,14 @@ class Comparison:
 
     @property
     def points(self) -> list[Point]:
-        """Where there is something to compare: models that were interviewed, on datasets of which an accuracy is known."""
+        """Where there is something to compare: models that were interviewed, on datasets of which
+        an accuracy is known."""
         found = [cell.point for cell in self.cells]
-        both = {point.dataset for point in found if point.accuracy is not None and point.score is not None}
+        both = {
+            point.dataset
+            for point in found
+            if point.accuracy is not None and point.score is not None
+        }
         return [point for point in found if point.dataset in both]
 
 
@@ -92,18 +109,37 @@ def comparison(entries: Iterable[Entry], scores: Scores | None = None) -> Compar
     models, datasets = (list(dict.fromkeys(place[side] for place in places)) for side in (0, 1))
     made = {
         place: cell(*place, known.get((*place, "kieval")), known.get((*place, "qa")), scores)
-        for place in sorted(places, key=lambda place: (datasets.index(place[1]), models.index(place[0])))
+        for place in sorted(
+            places, key=lambda place: (datasets.index(place[1]), models.index(place[0]))
+        )
     }
-    return Comparison(datasets, models, list(made.values()), scores.columns, cautions(list(known.values()), list(made.values())))
+    return Comparison(
+        datasets,
+        models,
+        list(made.values()),
+        scores.columns,
+        cautions(list(known.values()), list(made.values())),
+    )
 
 
-def cell(model: str, dataset: str, interviews: Entry | None, benchmark: Entry | None, scores: Scores) -> Cell:
-    """One model on one dataset: the accuracy is the benchmark's, else a file's, else that of the first answers."""
+def cell(
+    model: str, dataset: str, interviews: Entry | None, benchmark: Entry | None, scores: Scores
+) -> Cell:
+    """One model on one dataset: the accuracy is the benchmark's, else a file's, else that of the
+    first answers."""
     figures: dict[str, Figure] = {}
-    given = {measure: value for (m, d, measure), value in scores.given.items() if (m, d) == (model, dataset)}
+    given = {
+        measure: value
+        for (m, d, measure), value in scores.given.items()
+        if (m, d) == (model, dataset)
+    }
     entries = [entry for entry in (interviews, benchmark) if entry is not None]
     if interviews is not None:
-        figures |= {name: interviews.figures[name] for name in (*CONVENTIONS, "rounds") if name in interviews.figures}
+        figures |= {
+            name: interviews.figures[name]
+            for name in (*CONVENTIONS, "rounds")
+            if name in interviews.figures
+        }
         figures["first_answers"] = interviews.figures["first_answer"]
     source = None
     if benchmark is not None:
@@ -115,16 +151,27 @@ def cell(model: str, dataset: str, interviews: Entry | None, benchmark: Entry | 
     for measure, value in given.items():
         name = "kieval_played" if measure == "kieval" else measure
         if name in figures:
-            raise UsageError(f"{scores.source} gives {measure}@{dataset} of {model}, which {entries[0].runs[0]} has measured")
+            raise UsageError(
+                f"{scores.source} gives {measure}@{dataset} of {model}, which "
+                f"{entries[0].runs[0]} has measured"
+            )
         figures[name] = Figure(value)
-    right = benchmark.questions["accuracy"] if benchmark else interviews.questions["first_answer"] if interviews else {}
+    right = (
+        benchmark.questions["accuracy"]
+        if benchmark
+        else interviews.questions["first_answer"]
+        if interviews
+        else {}
+    )
     spoken = interviews.questions.get("kieval_played", {}) if interviews else {}
     return Cell(
         model,
         dataset,
         source,
         {name: figures[name] for name in MEASURES if name in figures},
-        {name: interviews.figures[name] for name in ASPECTS if name in interviews.figures} if interviews else {},
+        {name: interviews.figures[name] for name in ASPECTS if name in interviews.figures}
+        if interviews
+        else {},
         {entry.task: entry.signature for entry in entries},
         [run for entry in entries for run in entry.runs],
         Answers(model, dataset, in_percent(right), in_percent(spoken)) if entries else None,
@@ -132,17 +179,30 @@ def cell(model: str, dataset: str, interviews: Entry | None, benchmark: Entry | 
 
 
 def cautions(entries: Sequence[Entry], cells: Sequence[Cell]) -> list[str]:
-    """What to know before models are compared: that they were not measured alike, or are not what they seem."""
+    """What to know before models are compared: that they were not measured alike, or are not what
+    they seem."""
     said = []
     for dataset, task in dict.fromkeys((entry.dataset, entry.task) for entry in entries):
-        signatures = [entry.signature for entry in entries if (entry.dataset, entry.task) == (dataset, task)]
+        signatures = [
+            entry.signature for entry in entries if (entry.dataset, entry.task) == (dataset, task)
+        ]
         if apart := differences(signatures):
-            said.append(f"{task} on {dataset}: models were not measured alike, and compare with care: {apart}")
+            said.append(
+                f"{task} on {dataset}: models were not measured alike, and compare "
+                f"with care: {apart}"
+            )
     for dataset in dict.fromkeys(cell.dataset for cell in cells):
-        sources = sorted({cell.source for cell in cells if cell.dataset == dataset and cell.source is not None})
+        sources = sorted(
+            {cell.source for cell in cells if cell.dataset == dataset and cell.source is not None}
+        )
         if len(sources) > 1:
-            by = [f"{name} ({', '.join(c.model for c in cells if (c.dataset, c.source) == (dataset, name))})" for name in sources]
-            said.append(f"{dataset}: accuracies do not all come from the same source: {', '.join(by)}")
+            by = []
+            for name in sources:
+                here = [each for each in cells if (each.dataset, each.source) == (dataset, name)]
+                by.append(f"{name} ({', '.join(each.model for each in here)})")
+            said.append(
+                f"{dataset}: accuracies do not all come from the same source: {', '.join(by)}"
+            )
     for model in dict.fromkeys(entry.model for entry in entries):
         names = sorted({entry.requested for entry in entries if entry.model == model})
         if len(names) > 1 and not all(name.startswith("bot/") for name in names):

@@ -1,4 +1,5 @@
-"""KIEval: an interactor interviews a candidate about a question of a benchmark, an evaluator grades every reply."""
+"""KIEval: an interactor interviews a candidate about a question of a benchmark, an evaluator grades
+every reply."""
 
 from __future__ import annotations
 
@@ -7,7 +8,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from parley import Fields, Metric, Prompt, Question, RecordEnded, Referee, Role, Scores, Seat, Task, Text, Vetting
+from parley import (
+    Fields,
+    Metric,
+    Prompt,
+    Question,
+    RecordEnded,
+    Referee,
+    Role,
+    Scores,
+    Seat,
+    Task,
+    Text,
+    Vetting,
+)
 from parley.rules.languages import language as spoken
 from parley.tasks._common.answers import Exact, Option, gives_away, is_right, words_in
 from parley.tasks._common.judge_votes import Vote, voted
@@ -16,15 +30,24 @@ from parley.tasks.kieval.scoring import Missing, Scale, interview, worth
 Marks = Mapping[Seat, Any]  # what evaluators gave to one reply; None who could not be read
 Share = Annotated[float, (0, 1)]
 ASPECTS = ("accuracy", "logic", "relevance", "coherence", "conciseness")
-STOPS = ("none", "off_topic", "empty_response", "rule_violation", "repetition", "unpermitted_role_shift")
-RECORD, SILENT = "record_ended", "no_question"  # what else may end an interview, which is no fault of the candidate's
+STOPS = (
+    "none",
+    "off_topic",
+    "empty_response",
+    "rule_violation",
+    "repetition",
+    "unpermitted_role_shift",
+)
+# what else may end an interview, which is no fault of the candidate's
+RECORD, SILENT = "record_ended", "no_question"
 
 
 @dataclass(frozen=True)
 class KIEval(Task):
     """Whoever knows more than the answer to a question can talk about it (KIEval, Yu et al. 2024).
 
-    Questions are taken that interactor and evaluator are sure of; the evaluator grades every reply, and may end the interview.
+    Questions are taken that interactor and evaluator are sure of; the evaluator grades every reply,
+    and may end the interview.
 
     rounds    questions of the interviewer, at the most
     overlap   whether the next question is asked for while the last reply is graded
@@ -42,7 +65,7 @@ class KIEval(Task):
     said      what the candidate has just said, quoted
     asked     what the interviewer has just asked, quoted
     verdict   whether the first answer was right or wrong
-    """
+    """  # noqa: E501
 
     name = "kieval"
     rounds: Annotated[int, (1, 100)] = 5
@@ -55,48 +78,92 @@ class KIEval(Task):
     theta: float = 0.5
     samples: Annotated[int, (1, 1000)] = 1
 
-    roles = {"candidate": Role(), "interactor": Role(instrument=True, heard=True), "evaluator": Role(1, 9, instrument=True)}
+    roles = {
+        "candidate": Role(),
+        "interactor": Role(instrument=True, heard=True),
+        "evaluator": Role(1, 9, instrument=True),
+    }
     item_type = Question
     sample = 200
     steady = True
 
-    async def play(self, referee: Referee, candidate: Seat, interactor: Seat, evaluator: list[Seat]) -> Scores:
+    async def play(
+        self, referee: Referee, candidate: Seat, interactor: Seat, evaluator: list[Seat]
+    ) -> Scores:
         item: Question = referee.item
-        told = {"question": item.question, "choices": item.lettered, "language": spoken(item.language).name}
-        first = await referee.ask(candidate, referee.render(ANSWER, **told), expect=form(item), default=None, attempts=2)
+        told = {
+            "question": item.question,
+            "choices": item.lettered,
+            "language": spoken(item.language).name,
+        }
+        first = await referee.ask(
+            candidate, referee.render(ANSWER, **told), expect=form(item), default=None, attempts=2
+        )
         right = is_right(first, item)
         said = referee.quote(first, candidate)
         referee.tell(interactor, referee.render(INTERVIEW, right=answered(item), said=said, **told))
-        referee.tell(evaluator, referee.render(EVALUATE, said=said, verdict="right" if right else "wrong", **told))
+        referee.tell(
+            evaluator,
+            referee.render(EVALUATE, said=said, verdict="right" if right else "wrong", **told),
+        )
 
         graded: list[Marks] = []
         try:
             stop = await self.interview(referee, item, candidate, interactor, evaluator, graded)
         except RecordEnded:
-            stop = RECORD  # whoever judges this interview again would have gone on for longer than it did
+            # whoever judges this interview again would have gone on for longer than it did
+            stop = RECORD
 
         evaluated = sum(any(marks.values()) for marks in graded)
-        wasted = self.overlap and stop in STOPS[1:] and len(graded) < self.rounds  # the next question was asked in vain
-        referee.note(first=first, right=right, stop=stop, evaluated=evaluated, unreadable=len(graded) - evaluated, wasted=wasted)
-        scores = {name: self.score(graded, aspect, self.missing, stop) for name, aspect in METRICS.items()}
+        # the next question was asked in vain
+        wasted = self.overlap and stop in STOPS[1:] and len(graded) < self.rounds
+        referee.note(
+            first=first,
+            right=right,
+            stop=stop,
+            evaluated=evaluated,
+            unreadable=len(graded) - evaluated,
+            wasted=wasted,
+        )
+        scores = {
+            name: self.score(graded, aspect, self.missing, stop) for name, aspect in METRICS.items()
+        }
         other: Missing = "zero" if self.missing == "played" else "played"
-        also = {f"kieval_{other}": self.score(graded, "overall", other, stop), "rounds": evaluated or None}
+        also = {
+            f"kieval_{other}": self.score(graded, "overall", other, stop),
+            "rounds": evaluated or None,
+        }
         return {candidate: {**scores, **also, "first_answer": float(right)}}
 
     async def interview(
-        self, referee: Referee, item: Question, candidate: Seat, interactor: Seat, evaluator: list[Seat], graded: list[Marks]
+        self,
+        referee: Referee,
+        item: Question,
+        candidate: Seat,
+        interactor: Seat,
+        evaluator: list[Seat],
+        graded: list[Marks],
     ) -> str:
-        """Question, reply, grade, until an evaluator ends it or the rounds are over; why it ended."""
+        """Question, reply, grade, until an evaluator ends it or the rounds are over; why it
+        ended."""
         question = await referee.ask(interactor, referee.render(OPEN), expect=Text(), default=None)
         for turn in range(1, self.rounds + 1):
             if question is None:
                 return SILENT
             self.watch(referee, interactor, question, item)
             asked = referee.quote(question, interactor)
-            reply = await referee.ask(candidate, referee.render(ASKED, asked=asked), expect=Text(), default=None, attempts=2)
+            reply = await referee.ask(
+                candidate,
+                referee.render(ASKED, asked=asked),
+                expect=Text(),
+                default=None,
+                attempts=2,
+            )
             self.watch(referee, candidate, reply)
             said = referee.quote(reply, candidate)
-            grading = referee.ask(evaluator, referee.render(LATEST, asked=asked, said=said), expect=FORM, default=None)
+            grading = referee.ask(
+                evaluator, referee.render(LATEST, asked=asked, said=said), expect=FORM, default=None
+            )
             following = referee.render(NEXT, said=said)
             if self.overlap and turn < self.rounds:
                 asking = referee.ask(interactor, following, expect=Text(), default=None)
@@ -104,7 +171,10 @@ class KIEval(Task):
             else:
                 marks = await grading
             graded.append(marks)
-            votes = {judge: None if given is None else self.vote_of(given, candidate) for judge, given in marks.items()}
+            votes = {
+                judge: None if given is None else self.vote_of(given, candidate)
+                for judge, given in marks.items()
+            }
             referee.note(interview=turn, votes=votes)
             if stopped(marks) != "none" or turn == self.rounds:
                 break
@@ -112,11 +182,18 @@ class KIEval(Task):
                 question = await referee.ask(interactor, following, expect=Text(), default=None)
         return stopped(graded[-1])
 
-    def watch(self, referee: Referee, seat: Seat, said: str | None, item: Question | None = None) -> None:
-        """Put on record what is longer than was allowed, and an interactor that gives the answer away."""
+    def watch(
+        self, referee: Referee, seat: Seat, said: str | None, item: Question | None = None
+    ) -> None:
+        """Put on record what is longer than was allowed, and an interactor that gives the answer
+        away."""
         if said and (length := words_in(said)) > self.words:
             referee.fault(seat, "overlong", f"{length} words, {self.words} allowed")
-        if said and item is not None and gives_away(said, item.right, item.answer if item.choices else ""):
+        if (
+            said
+            and item is not None
+            and gives_away(said, item.right, item.answer if item.choices else "")
+        ):
             referee.fault(seat, "answer given away", said)
 
     def vote_of(self, marks: Mapping[str, Any], candidate: Seat) -> dict[Seat, Any]:
@@ -124,17 +201,26 @@ class KIEval(Task):
         mark = marks["overall"]["score"]
         return {candidate: {"score": worth(mark, self.scale), "mark": mark}}
 
-    def score(self, graded: Sequence[Marks], aspect: str, missing: Missing, stop: str) -> float | None:
-        """One aspect of the whole interview, from 0 to 100; nobody knows what rounds are worth that only the record lacks."""
+    def score(
+        self, graded: Sequence[Marks], aspect: str, missing: Missing, stop: str
+    ) -> float | None:
+        """One aspect of the whole interview, from 0 to 100; nobody knows what rounds are worth that
+        only the record lacks."""
         if missing == "zero" and stop in (RECORD, SILENT):
             return None
-        given = [[worth(each[aspect]["score"], self.scale) for each in marks.values() if each] for marks in graded]
+        given = [
+            [worth(each[aspect]["score"], self.scale) for each in marks.values() if each]
+            for marks in graded
+        ]
         return interview([voted(each, self.vote) for each in given], self.rounds, missing)
 
     def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
         other = "zero" if self.missing == "played" else "played"
         return [
-            *(Metric(name, 0, 100, epsilon=3, judged=True, spread=25, digits=1) for name in (*METRICS, f"kieval_{other}")),
+            *(
+                Metric(name, 0, 100, epsilon=3, judged=True, spread=25, digits=1)
+                for name in (*METRICS, f"kieval_{other}")
+            ),
             Metric("first_answer", 0, 1, epsilon=0.05, spread=0.5, success=1),
             Metric("rounds", 1, self.rounds, epsilon=0.25),
         ]
@@ -146,20 +232,27 @@ class KIEval(Task):
         both = ("interactor", "evaluator")
         if self.verify == "logprobs":
             return Vetting(both, "confidence", self.theta, 1, "qa", {"shots": 0, "by": "logprobs"})
-        return Vetting(both, "accuracy", self.theta, self.samples, "qa", {"shots": 0}) if self.verify == "samples" else None
+        return (
+            Vetting(both, "accuracy", self.theta, self.samples, "qa", {"shots": 0})
+            if self.verify == "samples"
+            else None
+        )
 
     def __post_init__(self) -> None:
         if not 0 <= self.theta < 1:
             raise ValueError(f"theta must be at least 0 and below 1, not {self.theta}")
         if self.verify == "logprobs" and self.samples > 1:
-            raise ValueError("log-probabilities are asked for once: leave samples out, or set verify=samples")
+            raise ValueError(
+                "log-probabilities are asked for once: leave samples out, or set verify=samples"
+            )
 
 
 METRICS = {"kieval": "overall", **{aspect: aspect for aspect in ASPECTS}}
 
 
 def stopped(marks: Marks) -> str:
-    """Why evaluators end it, if more than half of those who could be read do; the commonest reason counts."""
+    """Why evaluators end it, if more than half of those who could be read do; the commonest reason
+    counts."""
     given = [each["stop"] for each in marks.values() if each is not None]
     reasons = Counter(reason for reason in given if reason != "none")
     return reasons.most_common(1)[0][0] if 2 * reasons.total() > len(given) else "none"
@@ -181,7 +274,10 @@ def aspects() -> dict[str, Any]:
     mark = {
         "type": "object",
         "description": '{"comment": <a sentence or two>, "score": <1, 2, 3 or 4>}',
-        "properties": {"comment": {"type": "string"}, "score": {"type": "integer", "minimum": 1, "maximum": 4}},
+        "properties": {
+            "comment": {"type": "string"},
+            "score": {"type": "integer", "minimum": 1, "maximum": 4},
+        },
         "required": ["comment", "score"],
         "additionalProperties": False,
     }
@@ -205,7 +301,7 @@ You take part in an examination with an interview after it. First answer the que
 
 {question}
 
-{choices}""",
+{choices}""",  # noqa: E501
 )
 
 
@@ -231,12 +327,14 @@ Question: {question}
 The right answer, which the candidate must not learn from you: {right}
 
 The candidate's answer:
-{said}""",
+{said}""",  # noqa: E501
 )
 
 
 OPEN = Prompt("open", "Ask your first question. Give the question only.")
-NEXT = Prompt("next", "The candidate replied:\n{said}\nAsk your next question. Give the question only.")
+NEXT = Prompt(
+    "next", "The candidate replied:\n{said}\nAsk your next question. Give the question only."
+)
 
 
 EVALUATE = Prompt(
@@ -258,7 +356,7 @@ Question: {question}
 {choices}
 
 The candidate's answer, which is {verdict}:
-{said}""",
+{said}""",  # noqa: E501
 )
 
 

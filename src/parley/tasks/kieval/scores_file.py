@@ -1,4 +1,5 @@
-"""Figures from elsewhere: further columns by model, and accuracies or scores that no run has measured, from a csv file."""
+"""Figures from elsewhere: further columns by model, and accuracies or scores that no run has
+measured, from a csv file."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from pathlib import Path
 from parley.errors import UsageError, unknown
 
 LONG = ("model", "column", "value")
-MEASURES = {"accuracy": 100.0, "kieval": 100.0, "rounds": math.inf}  # of a dataset, as in accuracy@mmlu, and their ends
+# of a dataset, as in accuracy@mmlu, and their ends
+MEASURES = {"accuracy": 100.0, "kieval": 100.0, "rounds": math.inf}
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,8 @@ class Scores:
 
     source: str = ""
     columns: dict[str, dict[str, float]] = field(default_factory=dict)  # column: model: value
-    given: dict[tuple[str, str, str], float] = field(default_factory=dict)  # (model, dataset, measure): value
+    # (model, dataset, measure): value
+    given: dict[tuple[str, str, str], float] = field(default_factory=dict)
 
     def refuse_strangers(self, models: Collection[str]) -> None:
         """A model of which there is nothing but further columns is most likely misspelt."""
@@ -38,9 +41,16 @@ def read(path: str | Path) -> Scores:
         text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as wrong:
         raise UsageError(f"{path} cannot be read as a csv file: {wrong}") from None
-    rows = [(at, [cell.strip() for cell in row]) for at, row in enumerate(csv.reader(io.StringIO(text)), 1) if any(row)]
+    rows = [
+        (at, [cell.strip() for cell in row])
+        for at, row in enumerate(csv.reader(io.StringIO(text)), 1)
+        if any(row)
+    ]
     if not rows:
-        raise UsageError(f"{path} is empty; wanted a header `model,column,value`, or `model` and a column for each figure")
+        raise UsageError(
+            f"{path} is empty; wanted a header `model,column,value`, "
+            f"or `model` and a column for each figure"
+        )
     (_, header), *body = rows
     if "model" not in header:
         raise UsageError(f"{path}, row 1: no column is called `model`; found {', '.join(header)}")
@@ -71,7 +81,10 @@ def cells(row: dict[str, str], where: str) -> Iterator[tuple[str, str, float]]:
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            raise UsageError(f"{where}, {column}: wanted a number, or nothing where it is missing; found {text!r}")
+            raise UsageError(
+                f"{where}, {column}: wanted a number, or nothing where it is "
+                f"missing; found {text!r}"
+            )
         yield model, column, value
 
 
@@ -85,10 +98,14 @@ def keep(found: Scores, model: str, column: str, value: float, where: str) -> No
         by[model] = value
         return
     if measure not in MEASURES or not dataset:
-        raise UsageError(f"{where}: {column!r} is no figure of a dataset; wanted accuracy@NAME, kieval@NAME or rounds@NAME")
+        raise UsageError(
+            f"{where}: {column!r} is no figure of a dataset; wanted accuracy@NAME, "
+            f"kieval@NAME or rounds@NAME"
+        )
     if not 0 <= value <= MEASURES[measure]:
         raise UsageError(
-            f"{where}: {column} of {model} is {value:g}; wanted {'0 to 100' if measure != 'rounds' else '0 or more'}"
+            f"{where}: {column} of {model} is {value:g}; wanted "
+            f"{'0 to 100' if measure != 'rounds' else '0 or more'}"
         )
     if (model, dataset, measure) in found.given:
         raise UsageError(f"{where}: {column} of {model} is there twice")

@@ -20,14 +20,27 @@ def worth(mark: int, scale: Scale = "published") -> float:
     return 100 * MARKS[scale][mark]
 
 
-def interview(given: Sequence[float | None], rounds: int, missing: Missing = "played") -> float | None:
-    """The mean of what replies are worth, each weighing exp(−i/n) in round i of n; None where no reply could be judged.
+def interview(
+    given: Sequence[float | None], rounds: int, missing: Missing = "played"
+) -> float | None:
+    """The mean of what replies are worth, each weighing exp(−i/n) in round i of n; None where no
+    reply could be judged.
 
-    A reply that could not be judged keeps its place and does not count. `zero` counts the rounds that were lost to an early
-    end as worth nothing; `played` leaves them out.
+    A reply that could not be judged keeps its place and does not count. `zero` counts the rounds
+    that were lost to an early end as worth nothing; `played` leaves them out.
     """
-    weighed = [(math.exp(-number / rounds), value) for number, value in enumerate(given, 1) if value is not None]
+    weighed = [
+        (math.exp(-number / rounds), value)
+        for number, value in enumerate(given, 1)
+        if value is not None
+    ]
     if not weighed:
         return None
-    lost = sum(math.exp(-number / rounds) for number in range(len(given) + 1, rounds + 1)) if missing == "zero" else 0.0
-    return sum(weight * value for weight, value in weighed) / (sum(weight for weight, _ in weighed) + lost)
+    lost = (
+        sum(math.exp(-number / rounds) for number in range(len(given) + 1, rounds + 1))
+        if missing == "zero"
+        else 0.0
+    )
+    return sum(weight * value for weight, value in weighed) / (
+        sum(weight for weight, _ in weighed) + lost
+    )

@@ -21,7 +21,8 @@ Clean = Callable[[str], str]
 
 
 class Section(NamedTuple):
-    """A title, what to know before reading, and tables; a figure of the same kind stands beside them on the page."""
+    """A title, what to know before reading, and tables; a figure of the same kind stands beside
+    them on the page."""
 
     title: str
     tables: list[Table]
@@ -52,11 +53,22 @@ def sections(found: Analysis) -> Iterator[Section]:
 
 
 def overview(found: Analysis) -> Table:
-    """Every model on every dataset and over all (table 2); the intervals over all stand here, the others by dataset."""
+    """Every model on every dataset and over all (table 2); the intervals over all stand here, the
+    others by dataset."""
     shown, header = found.comparison, ["model"]
     for dataset in shown.datasets:
         header += [f"{dataset} acc.", "KIEval", "rounds"]
-    header += ["overall acc.", LEVEL, "KIEval", LEVEL, "KIEval, zero", LEVEL, "questions", "interviews", *shown.columns]
+    header += [
+        "overall acc.",
+        LEVEL,
+        "KIEval",
+        LEVEL,
+        "KIEval, zero",
+        LEVEL,
+        "questions",
+        "interviews",
+        *shown.columns,
+    ]
     rows = []
     for model in shown.models:
         row = [model]
@@ -67,19 +79,31 @@ def overview(found: Analysis) -> Table:
         for measure in ("accuracy", *CONVENTIONS):
             figure = whole.get(measure, Figure(None))
             row += [number(figure.value, 1), between(figure.low, figure.high, 1)]
-        row += [count(whole.get(measure, Figure(None)).n) for measure in ("accuracy", "kieval_played")]
+        row += [
+            count(whole.get(measure, Figure(None)).n) for measure in ("accuracy", "kieval_played")
+        ]
         row += [number(by.get(model)) for by in shown.columns.values()]
         rows.append(row)
     notes = [
-        "acc.: benchmark accuracy, in percent; KIEval: rounds that were played count (zero: those lost to an early end count 0)",
-        "overall: unweighted means over datasets, for models that have all of them; intervals, n, signatures: by dataset, below",
+        (
+            "acc.: benchmark accuracy, in percent; KIEval: rounds that were played count (zero: "
+            "those lost to an early end count 0)"
+        ),
+        (
+            "overall: unweighted means over datasets, for models that have all of them; "
+            "intervals, n, signatures: by dataset, below"
+        ),
     ]
     return Table(header, rows, note="\n".join(notes))
 
 
 def value(cell: Cell | None, measure: str, digits: int = 1) -> str:
     """A mean, or a dash."""
-    return number(cell.figures[measure].value, digits) if cell is not None and measure in cell.figures else "–"
+    return (
+        number(cell.figures[measure].value, digits)
+        if cell is not None and measure in cell.figures
+        else "–"
+    )
 
 
 def count(n: int | None) -> str:
@@ -87,10 +111,12 @@ def count(n: int | None) -> str:
 
 
 def by_dataset(found: Analysis, dataset: str) -> Iterator[Table]:
-    """One dataset: accuracies, scores by both conventions and rounds with all that belongs to them; aspects (tables 8 to 12)."""
+    """One dataset: accuracies, scores by both conventions and rounds with all that belongs to them;
+    aspects (tables 8 to 12)."""
     cells = [cell for cell in found.comparison.cells if cell.dataset == dataset]
     measures = {
-        "accuracy": ("acc.", 1), "first_answers": ("interviewed", 1), "kieval_played": ("KIEval", 1),
+        "accuracy": ("acc.", 1), "first_answers": ("interviewed", 1),
+        "kieval_played": ("KIEval", 1),
         "kieval_zero": ("KIEval, zero", 1), "rounds": ("rounds", 2),
     }  # fmt: skip
     header = ["model", "acc. from"]
@@ -101,9 +127,17 @@ def by_dataset(found: Analysis, dataset: str) -> Iterator[Table]:
         row = [cell.model, cell.source or "–"]
         for measure, (_, digits) in measures.items():
             figure = cell.figures.get(measure, Figure(None))
-            row += [number(figure.value, digits), between(figure.low, figure.high, digits), count(figure.n)]
-        rows.append([*row, str(max((figure.missing for figure in cell.figures.values()), default=0))])
-    notes = ["interviewed: accuracy of the first answers to the interviewed questions; n: questions"]
+            row += [
+                number(figure.value, digits),
+                between(figure.low, figure.high, digits),
+                count(figure.n),
+            ]
+        rows.append(
+            [*row, str(max((figure.missing for figure in cell.figures.values()), default=0))]
+        )
+    notes = [
+        "interviewed: accuracy of the first answers to the interviewed questions; n: questions"
+    ]
     if any(cell.source == FIRST for cell in cells):
         notes.append(f"{FIRST}: no benchmark was run, so acc. is that of the interviewed questions")
     yield Table([*header, "missing"], rows, left=2, note="\n".join([*notes, *signed(cells)]))
@@ -115,14 +149,21 @@ def aspects(cells: list[Cell]) -> Table:
     """The KIEval score of every aspect, as the run counts rounds that were not played."""
     rows = [
         [cell.model]
-        + [f"{number(f.value, 1)} ({between(f.low, f.high, 1)})" for name in ASPECTS if (f := cell.aspects.get(name))]
+        + [
+            f"{number(f.value, 1)} ({between(f.low, f.high, 1)})"
+            for name in ASPECTS
+            if (f := cell.aspects.get(name))
+        ]
         + [count(max((figure.n or 0 for figure in cell.aspects.values()), default=None))]
         for cell in cells
     ]
     return Table(
         ["model", *ASPECTS, "n"],
         rows,
-        note=f"KIEval scores by aspect with their {LEVEL}s, by the convention that the signature names; n: interviews",
+        note=(
+            f"KIEval scores by aspect with their {LEVEL}s, by the convention that the signature "
+            f"names; n: interviews"
+        ),
     )
 
 
@@ -133,11 +174,14 @@ def signed(cells: list[Cell]) -> list[str]:
         for cell in cells:
             if task in cell.signatures:
                 found.setdefault(alike(cell.signatures[task]), []).append(cell.model)
-    return [f"signature ({', '.join(models)}): {'|'.join(facts)}" for facts, models in found.items()]
+    return [
+        f"signature ({', '.join(models)}): {'|'.join(facts)}" for facts, models in found.items()
+    ]
 
 
 def correlated(found: Analysis) -> Table:
-    """Pearson's r of benchmark accuracy and KIEval score, with all models and without the excluded ones (table 5)."""
+    """Pearson's r of benchmark accuracy and KIEval score, with all models and without the excluded
+    ones (table 5)."""
     rows = [
         [row.dataset or "overall", ", ".join(row.without) or "nobody", number(row.correlation.r, 3)]
         + [between(row.correlation.interval.low, row.correlation.interval.high, 3)]
@@ -145,8 +189,9 @@ def correlated(found: Analysis) -> Table:
         for row in found.correlations
     ]
     note = (
-        "Pearson's r over models, p two-sided by Student's t, interval by Fisher's z; overall takes every model on every dataset "
-        "for a point of its own, as the paper does: they are not independent, so its p and interval are too sure"
+        "Pearson's r over models, p two-sided by Student's t, interval by Fisher's z; overall "
+        "takes every model on every dataset for a point of its own, as the paper does: they are "
+        "not independent, so its p and interval are too sure"
     )
     return Table(["dataset", "without", "r", LEVEL, "p", "n"], rows, left=2, note=note)
 
@@ -156,38 +201,78 @@ def verdict(found: Analysis) -> str:
     assert found.contamination is not None
     said = found.contamination
     lines = [
-        f"Suspected of knowing a benchmark better than its subject: {', '.join(said.suspected)}." if said.suspected else "",
-        f"Worth a look, which is an invitation to look and no finding: {', '.join(said.worth_a_look)}."
+        f"Suspected of knowing a benchmark better than its subject: {', '.join(said.suspected)}."
+        if said.suspected
+        else "",
+        (
+            f"Worth a look, which is an invitation to look and no finding: "
+            f"{', '.join(said.worth_a_look)}."
+        )
         if said.worth_a_look
         else "",
-        f"Above the line, where the benchmark does not show what they can: {', '.join(said.above)}." if said.above else "",
+        f"Above the line, where the benchmark does not show what they can: {', '.join(said.above)}."
+        if said.above
+        else "",
     ]
     tested = any(one.datasets for one in said.standings)
-    return " ".join(filter(None, lines)) or ("No model lies apart from the others." if tested else "There is no verdict.")
+    return " ".join(filter(None, lines)) or (
+        "No model lies apart from the others." if tested else "There is no verdict."
+    )
 
 
 def ended(found: Analysis) -> Table:
-    """Why interviews ended early, by model and dataset, with first answers that could not be read (figure 4)."""
-    reasons = dict.fromkeys(reason for row in found.record.stops for reason in row["reasons"] if reason != NONE)
+    """Why interviews ended early, by model and dataset, with first answers that could not be read
+    (figure 4)."""
+    reasons = dict.fromkeys(
+        reason for row in found.record.stops for reason in row["reasons"] if reason != NONE
+    )
     rows = [
         [row["alias"], row["dataset"], row["run"], str(row["interviews"]), *share(row["early"])]
         + [str(row["reasons"].get(reason, 0)) for reason in reasons]
         + share(row["unreadable"])
         for row in found.record.stops
     ]
-    header = ["model", "dataset", "run", "interviews", "ended early", LEVEL, *(reason.replace("_", " ") for reason in reasons)]
+    header = [
+        "model",
+        "dataset",
+        "run",
+        "interviews",
+        "ended early",
+        LEVEL,
+        *(reason.replace("_", " ") for reason in reasons),
+    ]
     header += ["first answer unreadable", LEVEL]
-    return Table(header, rows, left=3, note="numbers of interviews by what ended them; shares with intervals over questions")
+    return Table(
+        header,
+        rows,
+        left=3,
+        note="numbers of interviews by what ended them; shares with intervals over questions",
+    )
 
 
 def violated(found: Analysis) -> Table:
     """Replies that were too long, answers given away, forms not kept."""
     rows = [
-        [row["alias"], row["role"], row["dataset"], row["run"], row["kind"], str(row["count"]), str(row["matches"])]
+        [
+            row["alias"],
+            row["role"],
+            row["dataset"],
+            row["run"],
+            row["kind"],
+            str(row["count"]),
+            str(row["matches"]),
+        ]
         for row in found.record.violations
     ]
-    note = "count: how often, in how many matches; what an instrument did is counted by its own name"
-    return Table(["model", "role", "dataset", "run", "violation", "count", "matches"], rows, left=5, note=note)
+    note = (
+        "count: how often, in how many matches; what an instrument did is counted by its own name"
+    )
+    return Table(
+        ["model", "role", "dataset", "run", "violation", "count", "matches"],
+        rows,
+        left=5,
+        note=note,
+    )
 
 
 def cost(found: Analysis) -> Iterator[Table]:
@@ -198,9 +283,32 @@ def cost(found: Analysis) -> Iterator[Table]:
         tokens = [one.each(one.tokens_in), one.each(one.tokens_cached), one.each(one.tokens_out)]
         shown = ["–" if each is None else f"{least}{each:,.0f}" for each in tokens]
         usd = "–" if one.usd is None else money(one.usd / one.models) if one.models else "–"
-        rows.append([one.dataset, one.role, str(one.models), str(one.conversations), f"{one.calls:,}", *shown, usd])
-    header = ["dataset", "role", "models", "conversations", "calls", "tokens in", "cached", "tokens out", "usd a model"]
-    note = "tokens: means over conversations; ≥: not all calls were counted by their endpoints; –: none was, or no price is known"
+        rows.append(
+            [
+                one.dataset,
+                one.role,
+                str(one.models),
+                str(one.conversations),
+                f"{one.calls:,}",
+                *shown,
+                usd,
+            ]
+        )
+    header = [
+        "dataset",
+        "role",
+        "models",
+        "conversations",
+        "calls",
+        "tokens in",
+        "cached",
+        "tokens out",
+        "usd a model",
+    ]
+    note = (
+        "tokens: means over conversations; ≥: not all calls were counted by their endpoints; –: "
+        "none was, or no price is known"
+    )
     yield Table(header, rows, left=2, note=note)
     if found.record.scaling:
         lines = [
@@ -209,10 +317,13 @@ def cost(found: Analysis) -> Iterator[Table]:
             for how, key in (("one by one", "single"), ("in pairs", "pairwise"))
         ]
         note = (
-            "USD for interactor and evaluator, by what they cost here; in pairs: every two models are compared on every question "
-            "by one reply to both conversations in full"
+            "USD for interactor and evaluator, by what they cost here; in pairs: every two models "
+            "are compared on every question by one reply to both conversations in full"
         )
-        models = [f"{row['models']:g} models" if row["models"] != 1 else "1 model" for row in found.record.scaling[0].rows]
+        models = [
+            f"{row['models']:g} models" if row["models"] != 1 else "1 model"
+            for row in found.record.scaling[0].rows
+        ]
         yield Table(["dataset", "run", "graded", *models], lines, left=3, note=note)
 
 
@@ -225,4 +336,6 @@ def cleaned() -> Clean:
 def tidy(table: Table, clean: Clean) -> Table:
     """A table without any secret in it."""
     rows = [[clean(cell) for cell in row] for row in table.rows]
-    return replace(table, header=[clean(cell) for cell in table.header], rows=rows, note=clean(table.note))
+    return replace(
+        table, header=[clean(cell) for cell in table.header], rows=rows, note=clean(table.note)
+    )

@@ -1,4 +1,5 @@
-"""What interviews took: tokens by role (KIEval, table 14), and what more models would cost, graded singly or in pairs (15)."""
+"""What interviews took: tokens by role (KIEval, table 14), and what more models would cost, graded
+singly or in pairs (15)."""
 
 from __future__ import annotations
 
@@ -43,17 +44,27 @@ def spending(findings: Findings) -> list[Spent]:
     """By role, from one run."""
     archive, found = findings.archive, []
     rows, money = archive.spending(), costs(archive, prices_of(archive, PriceList().find))
-    cast = {alias for match in findings.matches for seat, alias in match["seats"].items() if Seat.of(seat).role in findings.roles}
+    cast = {
+        alias
+        for match in findings.matches
+        for seat, alias in match["seats"].items()
+        if Seat.of(seat).role in findings.roles
+    }
     for role in archive.identity["roles"]:
         own = [row for row in rows if Seat.of(row["seat"]).role == role]
         if not own:
             continue
-        read, cached, said = (known(*(row[name] for row in own)) for name in ("tokens_in", "tokens_cached", "tokens_out"))
+        read, cached, said = (
+            known(*(row[name] for row in own))
+            for name in ("tokens_in", "tokens_cached", "tokens_out")
+        )
         paid = total(row for row in money if row["role"] == role)
         calls, counted = (sum(row[name] for row in own) for name in ("calls", "counted"))
         dataset, played = dataset_of(findings.config.dataset), len(findings.matches)
         size = (len(cast), played, calls, counted)
-        found.append(Spent(archive.id, dataset, role, *size, read, cached, said, paid.usd, paid.at_least))
+        found.append(
+            Spent(archive.id, dataset, role, *size, read, cached, said, paid.usd, paid.at_least)
+        )
     return found
 
 
@@ -80,7 +91,9 @@ def added(one: Spent, other: Spent) -> Spent:
         known(one.tokens_cached, other.tokens_cached),
         known(one.tokens_out, other.tokens_out),
         None if one.usd is None or other.usd is None else one.usd + other.usd,
-        None if (one.usd_at_least, other.usd_at_least) == (None, None) else (one.usd_at_least or 0) + (other.usd_at_least or 0),
+        None
+        if (one.usd_at_least, other.usd_at_least) == (None, None)
+        else (one.usd_at_least or 0) + (other.usd_at_least or 0),
     )
 
 
@@ -102,15 +115,24 @@ class Scaling:
 
 
 def forecast(findings: Findings) -> Scaling | None:
-    """From one run's instruments; None where not all of their tokens are known, or nobody sends a bill for them.
+    """From one run's instruments; None where not all of their tokens are known, or nobody sends a
+    bill for them.
 
-    A pair is taken to cost, on every question, one reply of the evaluator to both conversations in full.
+    A pair is taken to cost, on every question, one reply of the evaluator to both conversations in
+    full.
     """
     archive, instruments = findings.archive, findings.config.instruments
     models = {
-        alias for match in findings.matches for seat, alias in match["seats"].items() if Seat.of(seat).role in findings.roles
+        alias
+        for match in findings.matches
+        for seat, alias in match["seats"].items()
+        if Seat.of(seat).role in findings.roles
     }
-    paid = [row for row in costs(archive, prices_of(archive, PriceList().find)) if row["role"] in instruments]
+    paid = [
+        row
+        for row in costs(archive, prices_of(archive, PriceList().find))
+        if row["role"] in instruments
+    ]
     usd = total(paid).usd
     if not usd or not models or not findings.matches:
         return None
@@ -120,7 +142,8 @@ def forecast(findings: Findings) -> Scaling | None:
 
 
 def in_pairs(archive: Archive, findings: Findings) -> float | None:
-    """What it would cost to compare two models on all questions, each at the length that its interview had in the end."""
+    """What it would cost to compare two models on all questions, each at the length that its
+    interview had in the end."""
     prices, by_question = prices_of(archive, PriceList().find), dict[str, list[float]]()
     for match in findings.matches:
         calls = [call for call in archive.calls(match["number"]) if call.seat.role == "evaluator"]
@@ -132,5 +155,7 @@ def in_pairs(archive: Archive, findings: Findings) -> float | None:
         if price is None or read is None or said is None:
             return None
         rate = price.rate(2 * read)
-        by_question.setdefault(match["block"], []).append(graded(2 * read, said, rate.input, rate.output))
+        by_question.setdefault(match["block"], []).append(
+            graded(2 * read, said, rate.input, rate.output)
+        )
     return sum(fmean(each) for each in by_question.values()) if by_question else None

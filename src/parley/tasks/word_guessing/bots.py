@@ -11,21 +11,34 @@ from parley.tasks._common.word_matching import matches, mentions
 
 @cache
 def associations(pair: WordPair) -> dict[str, list[str]]:
-    """What each word of a pair goes with, always the same, and under "" what goes with neither; never a name of either."""
+    """What each word of a pair goes with, always the same, and under "" what goes with neither;
+    never a name of either."""
     names = {name for word in (pair.a, pair.b) for name in pair.names(word)}
-    free = [thing for thing in THINGS if not any(mentions(thing, name) or matches(thing, [name]) for name in names)]
+    free = [
+        thing
+        for thing in THINGS
+        if not any(mentions(thing, name) or matches(thing, [name]) for name in names)
+    ]
     drawn = Random(f"{pair.a}|{pair.b}").sample(free, len(free))
     return {pair.a: drawn[:EACH], pair.b: drawn[EACH : 2 * EACH], "": drawn[2 * EACH :]}
 
 
 def guesser(sight: Sight, strength: float = 0.5, openness: float = 0.5) -> dict[str, str]:
-    """Tells what its word goes with in the share `openness` of its turns, else nothing; sees through others by `strength`."""
+    """Tells what its word goes with in the share `openness` of its turns, else nothing; sees through others by `strength`."""  # noqa: E501
     pair, rng, known = sight.item, sight.rng, associations(sight.item)
     told = "\n".join(turn["content"] for turn in sight.view)
     own = pair.a if f"“{pair.a}”" in sight.view[0]["content"] else pair.b
-    telling = [lead.format(thing) for thing in known[own] for lead in TELLING] if rng.random() < openness else []
+    telling = (
+        [lead.format(thing) for thing in known[own] for lead in TELLING]
+        if rng.random() < openness
+        else []
+    )
     vague = [f"It is {one} and {other}." for one in VAGUE for other in VAGUE if one != other]
-    reply = {"description": rng.choice([each for each in telling if each not in told] or [v for v in vague if v not in told])}
+    reply = {
+        "description": rng.choice(
+            [each for each in telling if each not in told] or [v for v in vague if v not in told]
+        )
+    }
     for name in list(sight.view.expect.fields)[1:]:  # type: ignore[attr-defined]
         said = " ".join(said for who, said in sight.quoted if name == who.lower().replace(" ", "_"))
         clear = [word for word in (pair.a, pair.b) if any(thing in said for thing in known[word])]
@@ -34,20 +47,28 @@ def guesser(sight: Sight, strength: float = 0.5, openness: float = 0.5) -> dict[
 
 
 THINGS = (
-    "anchor", "attic", "avalanche", "bamboo", "barrel", "beacon", "bellows", "blizzard", "cathode", "cello", "chimney", "cobweb",
-    "compost heap", "cork", "dune", "easel", "ember", "flint", "fjord", "gargoyle", "gravel", "hammock", "harvest", "hourglass",
-    "ivy", "kite", "lantern", "loom", "magnet", "marble", "monsoon", "nutmeg", "obelisk", "orchard", "paraffin", "parchment",
-    "pendulum", "porcelain", "quarry", "quill", "ribbon", "saddle", "sawdust", "scaffold", "sundial", "thimble", "trellis",
-    "raft", "tripod", "velvet", "vineyard", "wax seal", "weathervane", "whirlpool", "wicker", "xylophone", "yarn", "zephyr",
+    "anchor", "attic", "avalanche", "bamboo", "barrel", "beacon", "bellows", "blizzard", "cathode",
+    "cello", "chimney", "cobweb", "compost heap", "cork", "dune", "easel", "ember", "flint",
+    "fjord", "gargoyle", "gravel", "hammock", "harvest", "hourglass", "ivy", "kite", "lantern",
+    "loom", "magnet", "marble", "monsoon", "nutmeg", "obelisk", "orchard", "paraffin", "parchment",
+    "pendulum", "porcelain", "quarry", "quill", "ribbon", "saddle", "sawdust", "scaffold",
+    "sundial", "thimble", "trellis", "raft", "tripod", "velvet", "vineyard", "wax seal",
+    "weathervane", "whirlpool", "wicker", "xylophone", "yarn", "zephyr",
 )  # fmt: skip
 
 
-TELLING = ("It goes with {}.", "People think of {} then.", "It is never far from {}.", "Where there is {}, it may be.", "Say {}.")
+TELLING = (
+    "It goes with {}.",
+    "People think of {} then.",
+    "It is never far from {}.",
+    "Where there is {}, it may be.",
+    "Say {}.",
+)
 
 
 VAGUE = (
-    "common", "plain", "useful", "known", "old", "simple", "liked", "usual", "real", "ordinary", "varied", "familiar", "modest",
-    "various", "general", "typical",
+    "common", "plain", "useful", "known", "old", "simple", "liked", "usual", "real", "ordinary",
+    "varied", "familiar", "modest", "various", "general", "typical",
 )  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-"""Word guessing: two groups describe two words that are alike, and everybody guesses the other one."""
+"""Word guessing: two groups describe two words that are alike, and everybody guesses the other
+one."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ class WordGuessing(Task):
     who           the player who has just had its turn
     said          how it has described its word, quoted
     guesses       what it has guessed, quoted
-    """
+    """  # noqa: E501
 
     rounds: int = 5
     end: Literal["rounds", "all_guessed"] = "rounds"
@@ -59,7 +60,9 @@ class WordGuessing(Task):
         first_group = referee.rng.sample(players, len(players) // 2)
         words = {player: pair.a if player in first_group else pair.b for player in players}
         for player in players:
-            referee.tell(player, referee.render(RULES, n=len(players), me=str(player), word=words[player]))
+            referee.tell(
+                player, referee.render(RULES, n=len(players), me=str(player), word=words[player])
+            )
         referee.tell(players, referee.render(HEARD[self.open_guesses]))
 
         turn, number, both, described = 0, 0, None, list[str]()
@@ -70,8 +73,13 @@ class WordGuessing(Task):
                 others = [other for other in players if other != player]
                 said = await self.turn(referee, player, others, number, words[player], described)
                 self.circulate(referee, player, others, said, words[player])
-                own, opponents = pair.names(words[player]), [other for other in others if words[other] != words[player]]
-                right = said and any(matches(said[field(each)], pair.names(words[each]), own) for each in opponents)
+                own, opponents = (
+                    pair.names(words[player]),
+                    [other for other in others if words[other] != words[player]],
+                )
+                right = said and any(
+                    matches(said[field(each)], pair.names(words[each]), own) for each in opponents
+                )
                 if right and firsts[player] is None:
                     firsts[player] = turn if self.unit == "turn" else number
             if both is None and len({words[player] for player in players if firsts[player]}) == 2:
@@ -82,20 +90,33 @@ class WordGuessing(Task):
         referee.note(guessing={"words": words, "firsts": firsts, "rounds": number, "both": both})
         if self.only == "successful" and not successful(both):
             return dict.fromkeys(players)
-        longest, actual = (len(players) * self.rounds, turn) if self.unit == "turn" else (self.rounds, number)
+        longest, actual = (
+            (len(players) * self.rounds, turn) if self.unit == "turn" else (self.rounds, number)
+        )
         return scored(firsts, words, longest if self.length == "maximum" else actual, self.never)
 
     async def turn(
-        self, referee: Referee, player: Seat, others: Sequence[Seat], number: int, word: str, described: list[str]
+        self,
+        referee: Referee,
+        player: Seat,
+        others: Sequence[Seat],
+        number: int,
+        word: str,
+        described: list[str],
     ) -> dict[str, str] | None:
-        """A description that keeps the rules, and guesses; None if there is none after it was asked for again."""
+        """A description that keeps the rules, and guesses; None if there is none after it was asked
+        for again."""
         text = referee.render(TURN, number=number)
         for _ in range(2):
             said = await referee.ask(player, text, expect=form(*others), default=None, attempts=2)
             if said is None:
                 return None
             words = folded(said["description"])
-            wrong = {EMPTY: not words, OWN_WORD: mentions(said["description"], word), REPEATED: words in described}
+            wrong = {
+                EMPTY: not words,
+                OWN_WORD: mentions(said["description"], word),
+                REPEATED: words in described,
+            }
             fault = next((fault for fault, holds in wrong.items() if holds), None)
             if fault is None:
                 described.append(words)
@@ -104,19 +125,42 @@ class WordGuessing(Task):
             text = referee.render(REFUSED, why=referee.render(WHY[fault]))
         return None
 
-    def circulate(self, referee: Referee, player: Seat, others: list[Seat], said: dict[str, str] | None, word: str) -> None:
-        """Let the others know what a player said; guesses only where they are open, and never the player's own word."""
+    def circulate(
+        self,
+        referee: Referee,
+        player: Seat,
+        others: list[Seat],
+        said: dict[str, str] | None,
+        word: str,
+    ) -> None:
+        """Let the others know what a player said; guesses only where they are open, and never the
+        player's own word."""
         if said is None:
             referee.tell(others, referee.render(VOID, who=str(player)))
             return
-        referee.tell(others, referee.render(DESCRIBED, who=str(player), said=referee.quote(said["description"], player)))
-        shown = [(other, said[field(other)]) for other in others if not mentions(said[field(other)], word)]
+        referee.tell(
+            others,
+            referee.render(
+                DESCRIBED, who=str(player), said=referee.quote(said["description"], player)
+            ),
+        )
+        shown = [
+            (other, said[field(other)])
+            for other in others
+            if not mentions(said[field(other)], word)
+        ]
         guesses = "\n".join(f"{other}: {guess}" for other, guess in shown if folded(guess))
         if self.open_guesses and guesses:
-            referee.tell(others, referee.render(GUESSED, who=str(player), guesses=referee.quote(guesses, player)))
+            referee.tell(
+                others,
+                referee.render(GUESSED, who=str(player), guesses=referee.quote(guesses, player)),
+            )
 
     def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
-        return [Metric(name, 0, 1, epsilon=0.05, spread=spread, digits=3) for name, spread in SPREADS.items()]
+        return [
+            Metric(name, 0, 1, epsilon=0.05, spread=spread, digits=3)
+            for name, spread in SPREADS.items()
+        ]
 
     def unfit(self, item: WordPair) -> str:
         if self.topics and item.topic not in self.topics:
@@ -131,7 +175,10 @@ class WordGuessing(Task):
         if self.rounds < 1:
             raise ValueError(f"rounds must be at least 1, not {self.rounds}")
         if self.only == "successful" and self.rounds <= BEYOND:
-            raise ValueError(f"only=successful keeps matches that took more than {BEYOND} rounds, and rounds is {self.rounds}")
+            raise ValueError(
+                f"only=successful keeps matches that took more than {BEYOND} rounds, "
+                f"and rounds is {self.rounds}"
+            )
 
 
 RULES = Prompt(
@@ -145,7 +192,7 @@ player does two things: it describes its own word in a sentence or two, and it g
 description must be true, must tell something that nobody has told before, and must not contain the player's own word. All \
 descriptions are read by everybody. A guess is a single word, or a name of a few words; leave it empty as long as you have none.
 
-You do well if you find the word of the other half early, and if they find yours late or not at all.""",
+You do well if you find the word of the other half early, and if they find yours late or not at all.""",  # noqa: E501
 )
 
 
@@ -155,8 +202,16 @@ HEARD = {
 }
 
 
-TURN = Prompt("turn", "Round {number} of {rounds}: it is your turn. Describe your word, and guess the words of the others.")
-REFUSED = Prompt("refused", "This cannot stand: {why}. Give your whole turn again; if this happens again, the turn is lost.")
+TURN = Prompt(
+    "turn",
+    "Round {number} of {rounds}: it is your turn. Describe your word, "
+    "and guess the words of the others.",
+)
+REFUSED = Prompt(
+    "refused",
+    "This cannot stand: {why}. Give your whole turn again; if this happens again, "
+    "the turn is lost.",
+)
 
 
 WHY = {
@@ -180,5 +235,7 @@ def field(other: Seat) -> str:
 def form(*others: Seat) -> Fields:
     """A description and a guess for every other seat."""
     guess = "your guess at the word of {}, or an empty text"
-    guesses = {field(other): {"type": "string", "description": guess.format(other)} for other in others}
+    guesses = {
+        field(other): {"type": "string", "description": guess.format(other)} for other in others
+    }
     return Fields({"description": {"type": "string", "description": "your description"}, **guesses})

@@ -1,4 +1,5 @@
-"""What first correct guesses are worth: comprehension, confusion and their harmonic mean (AGE §3.3)."""
+"""What first correct guesses are worth: comprehension, confusion and their harmonic mean (AGE
+§3.3)."""
 
 from __future__ import annotations
 
@@ -12,44 +13,64 @@ Who = TypeVar("Who")
 
 
 def comprehension(first: int | None, length: int, never: Never = "zero") -> float:
-    """1 / log2(f + 1): who guesses right at once has 1; who never does has 0, or counts as right one step after the end."""
+    """1 / log2(f + 1): who guesses right at once has 1; who never does has 0, or counts as right
+    one step after the end."""
     if first is None and never == "zero":
         return 0.0
     return 1 / math.log2(held(first, length) + 1)
 
 
 def confusion(firsts: Iterable[int | None], length: int) -> float:
-    """The logarithm, to the base l + 1, of the opponents' earliest f: 0 if one is right at once, 1 if none ever is."""
+    """The logarithm, to the base l + 1, of the opponents' earliest f: 0 if one is right at once, 1
+    if none ever is."""
     return math.log(min(held(first, length) for first in firsts), length + 1)
 
 
 def age(comprehension: float, confusion: float) -> float:
     """Their harmonic mean; 0 when either is."""
-    return 2 * comprehension * confusion / (comprehension + confusion) if comprehension and confusion else 0.0
+    return (
+        2 * comprehension * confusion / (comprehension + confusion)
+        if comprehension and confusion
+        else 0.0
+    )
 
 
-def scored(firsts: Mapping[Who, int | None], groups: Mapping[Who, str], length: int, never: Never) -> dict[Who, dict[str, float]]:
-    """What everybody's first correct guess is worth, to whoever made it and to those whose word it was."""
+def scored(
+    firsts: Mapping[Who, int | None], groups: Mapping[Who, str], length: int, never: Never
+) -> dict[Who, dict[str, float]]:
+    """What everybody's first correct guess is worth, to whoever made it and to those whose word it
+    was."""
     found = {}
     for who, first in firsts.items():
         understood = comprehension(first, length, never)
-        confused = confusion([firsts[other] for other in firsts if groups[other] != groups[who]], length)
-        found[who] = {"age": age(understood, confused), "comprehension": understood, "confusion": confused}
+        confused = confusion(
+            [firsts[other] for other in firsts if groups[other] != groups[who]], length
+        )
+        found[who] = {
+            "age": age(understood, confused),
+            "comprehension": understood,
+            "confusion": confused,
+        }
     return found
 
 
 def went_beyond(both: int | None, rounds: int) -> bool:
-    """Whether two rounds were not enough: not for both words, which were guessed by the end of some round or of none (§4.1)."""
+    """Whether two rounds were not enough: not for both words, which were guessed by the end of some
+    round or of none (§4.1)."""
     return (rounds if both is None else both) > BEYOND
 
 
 def successful(both: int | None) -> bool:
-    """Whether both words were guessed, and that took more than two rounds: the matches that the paper goes on with (§4.1)."""
+    """Whether both words were guessed, and that took more than two rounds: the matches that the
+    paper goes on with (§4.1)."""
     return both is not None and both > BEYOND
 
 
 def held(first: int | None, length: int) -> int:
-    """A first correct guess within its match; one that was never made comes one step after the end."""
+    """A first correct guess within its match; one that was never made comes one step after the
+    end."""
     if length < 1 or (first is not None and not 1 <= first <= length):
-        raise ValueError(f"a first correct guess is from 1 to the length of the match ({length}), not {first}")
+        raise ValueError(
+            f"a first correct guess is from 1 to the length of the match ({length}), not {first}"
+        )
     return length + 1 if first is None else first
