@@ -3,7 +3,9 @@ do.
 
 ParleyError
 ├── UsageError            what was typed or configured cannot be done
-│   └── KeyMissing        ... for want of a key
+│   ├── UnknownName       ... a name does not exist
+│   ├── KeyMissing        ... a model needs a key, and none is set
+│   └── ProviderBroken    ... a provider of another package cannot be loaded
 ├── TaskError             a task's author made a mistake
 ├── Unreadable            a reply does not have the form that was asked for
 │   └── OutOfBounds       ... it has the form, but breaks a limit
@@ -23,6 +25,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Literal, Self, TypeAlias
+
+# What is wrong with a participant, where that decides what you can do about it. "address": the
+# model's name or base_url; "unreachable": nobody answered a connection.
+FaultKind: TypeAlias = Literal["", "key", "credit", "address", "unreachable"]
 
 
 class ParleyError(Exception):
@@ -33,8 +40,20 @@ class UsageError(ParleyError):
     """What was typed or configured cannot be done."""
 
 
+class UnknownName(UsageError):
+    """Something is named that does not exist."""
+
+
 class KeyMissing(UsageError):
-    """A model wants a key, and none is found."""
+    """A model needs a key, and none is set."""
+
+
+class ProviderBroken(UsageError):
+    """A provider of another package cannot be loaded; `reason` says why, without its name."""
+
+    def __init__(self, provider: str, reason: str) -> None:
+        super().__init__(f"provider {provider} cannot be loaded: {reason}")
+        self.reason = reason
 
 
 class TaskError(ParleyError):
@@ -63,7 +82,21 @@ class RecordEnded(Forfeit):
 
 
 class ParticipantError(ParleyError):
-    """A seat could not answer."""
+    """A seat could not answer.
+
+    `kind` and `hint` decide what advice a user gets, `answer` holds what the endpoint itself said:
+    nobody searches the message for any of it.
+    """
+
+    def __init__(
+        self, message: str = "", *, kind: FaultKind = "", hint: str = "", answer: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.kind, self.hint, self.answer = kind, hint, answer
+
+    def with_message(self, message: str) -> Self:
+        """The same fault in other words."""
+        return type(self)(message, kind=self.kind, hint=self.hint, answer=self.answer)
 
 
 class Refused(ParticipantError):
@@ -92,12 +125,22 @@ class ReplayError(StoreError):
 
 
 class Halted(ParleyError):
-    """The run is stopping; nothing new is asked."""
+    """The run is stopping; nothing new is asked.
+
+    Where it stops at a bound, `limit` is the option that sets it and `needed` what the next request
+    takes of it.
+    """
+
+    def __init__(self, message: str = "", *, limit: str = "", needed: float = 0.0) -> None:
+        super().__init__(message)
+        self.limit, self.needed = limit, needed
 
 
-def unknown(what: str, found: str, known: Iterable[str]) -> UsageError:
-    """The error for a name that does not exist, with the nearest one that does."""
+def unknown(what: str, found: str, known: Iterable[str], wanted: str = "") -> UnknownName:
+    """The error for a name that does not exist, with the nearest one that does; `wanted` says what
+    may be written where all names are too many to list."""
     names = sorted(known)
     near = get_close_matches(found, names, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    return UsageError(f"unknown {what} {found!r}; {hint}there are: {', '.join(names) or 'none'}")
+    wanted = wanted or f"there are: {', '.join(names) or 'none'}"
+    return UnknownName(f"unknown {what} {found!r}; {hint}{wanted}")

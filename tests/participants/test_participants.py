@@ -17,11 +17,12 @@ from functools import partial
 import pytest
 
 import parley
-from parley import Amount, Example, Metric, Role, Task, Text, UsageError, participants
+from parley import Amount, Example, Metric, Role, Task, Text, UsageError
 from parley.errors import Halted, ParticipantError, Refused, Rejected
 from parley.match.match import Match, readied
 from parley.match.protocol import Reply, Usage
 from parley.match.record import Call
+from parley.participants import _registry as participants
 from parley.participants._model import Model
 from parley.participants._registry import named
 from parley.providers import _registry as providers

@@ -59,7 +59,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch, tmp_path, missin
 
 def test_naming_the_providers_loads_none_of_it():
     code = (
-        "import sys\nfrom parley import providers\nproviders.class_of('hf')\n"
+        "import sys\nfrom parley.providers._registry import class_of\nclass_of('hf')\n"
         "print({'torch', 'transformers'} & set(sys.modules))"
     )
     assert (

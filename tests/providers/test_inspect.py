@@ -50,7 +50,8 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch, tmp_path):
 
 def test_the_module_stands_in_nobodys_way():
     code = (
-        "import sys, inspect\nfrom parley import providers\nfound = providers.class_of('inspect')\n"
+        "import sys, inspect\nfrom parley.providers._registry import class_of\n"
+        "found = class_of('inspect')\n"
         "assert found.__module__ == 'parley.providers.inspect' and inspect.signature and "
         "'inspect_ai' not in sys.modules"
     )

@@ -1100,7 +1100,7 @@ def test_a_provider_may_be_asked_from_one_event_loop_after_another():
         (sent({"error": {"code": "insufficient_quota"}}, 429), "check the account's credit"),
         (
             sent(b"", 307, Location="http://elsewhere/v1"),
-            "wants to be asked at http://elsewhere/v1",
+            "it redirects to http://elsewhere/v1",
         ),
         ({"error": {"message": "no such model", "code": 404}}, "no such model"),
     ],

@@ -1,6 +1,7 @@
 """How a run ends for the person: why it stopped, once; what was not finished; what to do, and only
 what can help."""
 
+import asyncio
 import time
 from collections import Counter
 
@@ -9,10 +10,17 @@ import pytest
 from parley.cli.progress_line import waited_for
 from parley.config.prepare import prepare_again
 from parley.config.prices import prices_for
+from parley.errors import Filtered, Halted, ParticipantError, Refused
+from parley.participants._guard import Guarded
+from parley.participants._registry import Limits
+from parley.providers._transport import Transport
+from parley.rules.pool import Seat, View
+from parley.rules.readers import Text
 from parley.runs import endings
 from parley.runs.budget import Budget, Call
 from parley.runs.player import CONCURRENCY, at_once
 from parley.runs.progress import Brake, Tally
+from parley.runs.seats import Placed
 from parley.store.config import Config
 from parley.store.sqlite.reader import Archive
 from parley.tables import plural
@@ -65,7 +73,7 @@ def test_why_a_run_stopped_is_said_once_and_not_at_length(tmp_path):
     done = with_a("http://127.0.0.1:9/v1", tmp_path, "--repeats", 1, "-M", "a.deadline=0.3")
     assert "127.0.0.1:9" not in done.out
     assert done.err.count("stopped (a: http://127.0.0.1:9/v1/chat/completions") == 1
-    assert "go on with: parley resume runs/" in done.err
+    assert "resume once the endpoint answers: parley resume runs/" in done.err
     long = endings.reasons(Counter({"x" * 5000: 1, "y": 2}))
     assert len(long) < 450
     assert "(1 match)" in long
@@ -83,28 +91,90 @@ def test_resuming_is_not_offered_where_it_cannot_help(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("faults", "said"),
     [
-        (
-            "a: http://h/v1/chat/completions: HTTP 401: no (check the key)",
-            "before that is mended; then go on with: {resume}",
-        ),
-        (
-            "a: http://h/v1/chat/completions: HTTP 404: no (check the model's name and base_url)",
-            "the right ones",
-        ),
-        (
-            "a: http://h/chat/completions: HTTP 404: no (check the model's name and base_url)",
-            "did you leave out /v1",
-        ),
+        ([], ""),
+        ([ParticipantError("w")], ""),
+        ([ParticipantError("w", kind="unreachable")], "resume once the endpoint answers"),
+        ([ParticipantError("w", kind="unreachable"), ParticipantError("v")], ""),
+        ([Refused("w", kind="key")], "until this is fixed; then resume with: {resume}"),
+        ([Refused("w"), ParticipantError("v", kind="unreachable")], "until this is fixed"),
+        ([Refused("w", kind="address")], "start a new run with the right ones"),
+        ([Refused("w", kind="address", hint="so?")], "start a new run with the right ones (so?)"),
+        ([Refused("w", kind="key"), Refused("v", kind="address")], "start a new run with"),
     ],
 )
-def test_what_to_do_depends_on_what_was_refused(fault, said):
-    assert endings.remedy([fault]).endswith(said) or said in endings.remedy([fault])
-    assert endings.remedy([]) == endings.remedy([], ["a: broke off"]) == ""
-    assert "once somebody answers there" in endings.remedy(
-        [], ["a: http://h/v1: Cannot connect to host h:80 (5 tries)"]
-    )
+def test_advice_depends_on_the_fields_of_a_fault_and_not_on_its_words(faults, said):
+    found = endings.remedy(faults)
+    assert said in found if said else not found
+
+
+class Failing:
+    """A participant that fails with one error."""
+
+    privy = False
+
+    def __init__(self, fault):
+        self.fault = fault
+
+    async def reply(self, view):
+        raise self.fault
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Refused("in other words", kind="address", hint="look again"),
+        ParticipantError("in other words", kind="unreachable", hint="look again"),
+        Filtered("in other words", kind="key", hint="look again"),
+    ],
+)
+def test_a_fault_keeps_its_fields_on_the_way_to_the_person(fault):
+    """Through the guard around what others wrote and under the name of its model, also once the
+    model is not asked any more."""
+
+    async def fail():
+        with pytest.raises(ParticipantError) as guarded, Guarded("the provider"):
+            raise fault
+        placed = Placed("a", Failing(guarded.value), Limits(), Tally(), Brake())
+        for _ in range(4):
+            with pytest.raises(ParticipantError) as found:
+                await placed.reply(View(Seat("player"), 1, 0, [], b"", Text(), None))
+            assert (found.value.kind, found.value.hint) == (fault.kind, fault.hint)
+            assert str(found.value) == "a: in other words"
+
+    asyncio.run(fail())
+
+
+@pytest.mark.parametrize(
+    ("status", "path", "kind", "hint"),
+    [
+        (401, "/v1/chat/completions", "key", ""),
+        (402, "/v1/chat/completions", "credit", ""),
+        (404, "/v1/chat/completions", "address", ""),
+        (404, "/chat/completions", "address", "did you leave out /v1 at the end of base_url?"),
+        (307, "/v1/chat/completions", "address", ""),
+    ],
+)
+def test_the_transport_says_what_is_wrong_in_fields(status, path, kind, hint):
+    moved = "http://elsewhere/" if status == 307 else ""
+    fault = Transport(f"http://h{path}")._failure(status, "whatever it says", location=moved)
+    assert isinstance(fault, Refused)
+    assert (fault.kind, fault.hint) == (kind, hint)
+
+
+@pytest.mark.parametrize("deadline", [0.3, 30])
+def test_an_endpoint_that_cannot_be_reached_is_known_as_such(deadline, monkeypatch):
+    monkeypatch.setattr("parley.providers._backoff.FIRST_PAUSE", 0.01)
+
+    async def ask():
+        transport = Transport("http://127.0.0.1:9/v1/chat/completions", deadline=deadline)
+        with pytest.raises(ParticipantError, match="nothing listens there") as found:
+            await transport.post(b"{}")
+        await transport.close()
+        assert found.value.kind == "unreachable"
+
+    asyncio.run(ask())
 
 
 def test_a_run_keeps_how_many_matches_are_in_flight_until_another_number_is_given(tmp_path):
@@ -136,15 +206,18 @@ def test_the_smallest_bound_that_is_of_use_is_named(tmp_path):
     assert "done" in parley("resume", "last", "--max-calls", 1000, cwd=tmp_path).err
 
 
-def test_the_smallest_bound_in_usd_is_read_from_what_the_budget_says():
-    budget = Budget(0.5, None, prices_for({}), Brake(), None, calls=3, usd=0.4)
-    reason = budget._why(Call(budget, "a", True, usd=0.25))
-    assert endings.least("--budget-usd", reason, budget) == endings.upwards(0.65)
-    assert (
-        endings.least("--max-blocks", "", budget)
-        == endings.least("--budget-usd", "for another reason", budget)
-        == ""
-    )
+def test_the_smallest_bound_in_usd_is_what_was_spent_and_what_the_next_request_takes():
+    brake = Brake()
+    budget = Budget(0.5, None, prices_for({}), brake, None, calls=3, usd=0.4)
+    halted = budget._too_dear(Call(budget, "a", True, usd=0.25))
+    assert (halted.limit, halted.needed) == (brake.limit, brake.needed) == ("--budget-usd", 0.25)
+    assert endings.least(brake.limit, brake.needed, budget) == endings.upwards(0.65)
+    assert endings.least("--max-calls", 1, budget) == "4"
+    assert endings.least("--max-blocks", 0.0, budget) == endings.least("", 0.0, budget) == ""
+    brake.pull("interrupted")  # what stopped the run first stays
+    with pytest.raises(Halted) as found:
+        brake.gate()
+    assert (found.value.limit, found.value.needed) == ("--budget-usd", 0.25)
 
 
 def test_who_is_waited_for_is_named_with_how_long():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import sqlite3
 from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
@@ -17,7 +16,7 @@ from parley import __version__
 from parley.cli.env_file import check_env
 from parley.cli.shared_options import as_json, in_store
 from parley.config import models_file as aliases
-from parley.errors import ParleyError
+from parley.errors import ParleyError, ProviderBroken
 from parley.match.protocol import Reply, Request
 from parley.participants import http
 from parley.participants._model import Model
@@ -34,7 +33,6 @@ from parley.tables import clip
 
 PACKAGES = ("aiohttp", "orjson", "uvloop", "click", "rich", "fastjsonschema", "genai-prices")
 UNASKED: dict[str, Any] = {"model": None, "latency": None, "served": None, "error": None}
-UNREACHED = re.compile(r"Cannot connect to host \S+ ssl:\S+ \[(.*?)\](?!\])")
 PATIENCE = 20.0  # seconds that a call may take here
 
 
@@ -191,13 +189,12 @@ def endpoint(name: str) -> dict[str, Any]:
     """A provider, its key and its address, before anybody is asked."""
     try:
         traits = providers.traits(name)
-    except ParleyError as wrong:
-        state = str(wrong).removeprefix(f"provider {name} ")
+    except ProviderBroken as wrong:
         return {
             "provider": name,
             "key": "unknown",
             "base_url": None,
-            "state": state,
+            "state": f"cannot be loaded: {wrong.reason}",
             **UNASKED,
             "in_process": False,
         }
@@ -245,20 +242,9 @@ async def ask(row: dict[str, Any], entry: dict[str, Any]) -> None:
         else:
             reply = await worded(family, name, {**options, "max_tokens": 16, "deadline": PATIENCE})
     except Exception as wrong:  # whatever it is, it is what the doctor was asked for
-        row["error"] = redacted(
-            clip(UNREACHED.sub(told, str(wrong)) or "it failed without a word why", 300)
-        )
+        row["error"] = redacted(clip(str(wrong) or f"failed: {type(wrong).__name__}", 300))
         return
     row["latency"], row["served"] = reply.latency, reply.model
-
-
-def told(found: re.Match[str]) -> str:
-    """What a connection says of itself when nobody is reached, in words."""
-    return (
-        "host not found"
-        if re.search(r"not known|resolution|DNS|No address", found[1])
-        else "nothing listens there"
-    )
 
 
 async def worded(family: str, name: str, options: dict[str, Any]) -> Reply:
@@ -334,12 +320,10 @@ def cause(wrong: Exception) -> str:
     """Why nobody answers, in words."""
     import aiohttp
 
+    from parley.providers._connections import connection_fault
+
     if isinstance(wrong, TimeoutError):
         return "no word within 3 s"
-    if isinstance(wrong, aiohttp.ClientSSLError):
-        return "its certificate is not accepted"
-    if isinstance(wrong, aiohttp.ClientConnectorDNSError):
-        return "host not found"
     if isinstance(wrong, aiohttp.ClientConnectorError):
-        return "nothing listens there"
+        return connection_fault(wrong)
     return "the connection broke off"

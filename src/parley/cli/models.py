@@ -14,7 +14,7 @@ from parley.config import models_file as aliases
 from parley.config import task_catalogue as catalogue
 from parley.config.experiment import Experiment
 from parley.config.prices import prices_for
-from parley.errors import UsageError
+from parley.errors import ProviderBroken, UsageError
 from parley.money import Price
 from parley.participants import _registry as participants
 from parley.participants.bot import ANYWHERE
@@ -142,12 +142,9 @@ def described(name: str) -> dict[str, Any]:
     loaded."""
     try:
         provider, traits, error = providers.class_of(name), providers.traits(name), None
-    except UsageError as wrong:
-        provider, traits, error = (
-            None,
-            Traits(key_known=False),
-            str(wrong).removeprefix(f"provider {name} "),
-        )
+    except ProviderBroken as wrong:
+        provider, traits = None, Traits(key_known=False)
+        error = f"cannot be loaded: {wrong.reason}"
     key, home = traits.key_variable, traits.home_env
     return {
         "provider": name,

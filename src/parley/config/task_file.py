@@ -22,7 +22,7 @@ from parley.config.yaml_file import Marked, shown
 from parley.datasets.files import Located
 from parley.datasets.formats import item_of
 from parley.datasets.item_rows import fields_of
-from parley.errors import UsageError, unknown
+from parley.errors import UnknownName, UsageError, unknown
 from parley.rules.referee import Referee
 from parley.rules.task import Role, Scores, Task
 from parley.tasks._common.defined import Defined, Worded
@@ -162,12 +162,8 @@ def worded(file: Marked, place: tuple[str, str], name: str, fields: Sequence[str
     with file.at(*place):
         try:
             return Worded(name, words, NEEDED.get(name, ()), (*fields, *TOLD, also))
-        except UsageError as wrong:
-            hint = (
-                ""
-                if fields or "unknown variable" not in str(wrong)
-                else "; there are no items to fill it in from: add items or fields"
-            )
+        except UnknownName as wrong:
+            hint = "" if fields else "; there are no items to fill it in from: add items or fields"
             raise UsageError(f"{wrong}{hint}") from None
 
 

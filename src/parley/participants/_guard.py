@@ -40,7 +40,8 @@ class Guarded:
         said = words_of(wrong)
         for kind in (Refused, Rejected, ParticipantError):
             if isinstance(wrong, kind):
-                return kind(said)
+                # fields of an exception that somebody else derived from ours may be missing
+                return kind(said, kind=getattr(wrong, "kind", ""), hint=getattr(wrong, "hint", ""))
         return ParticipantError(f"{self._what} failed: {type(wrong).__name__}: {said}")
 
 

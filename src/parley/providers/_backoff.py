@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from weakref import WeakKeyDictionary
 
+from parley.errors import FaultKind
 from parley.providers._secrets import redacted
 
 # raises once nothing new may be asked
@@ -34,9 +35,15 @@ class Pause(Exception):
     key."""
 
     def __init__(
-        self, fault: str, seconds: float = 0, limited: bool = False, unsure: bool = False
+        self,
+        fault: str,
+        seconds: float = 0,
+        limited: bool = False,
+        unsure: bool = False,
+        kind: FaultKind = "",
     ) -> None:
         super().__init__(redacted(fault)[:WORDS])
+        self.kind = kind
         self.seconds = seconds  # what the endpoint asks for
         self.limited = limited  # too many at once: no fault of this call
         self.unsure = unsure  # it broke off after the request had left: it may have been paid

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
@@ -38,6 +40,18 @@ def let_go(loop: asyncio.AbstractEventLoop) -> aiohttp.TCPConnector | None:
     shared = SHARED[loop]
     shared.users -= 1
     return None if shared.users else SHARED.pop(loop).connector
+
+
+def connection_fault(wrong: aiohttp.ClientConnectorError) -> str:
+    """Why no connection could be made."""
+    if isinstance(wrong, aiohttp.ClientSSLError):
+        return "its certificate is not accepted"
+    if isinstance(wrong, aiohttp.ClientConnectorDNSError):
+        return "host not found"
+    number = wrong.os_error.errno
+    if number is None or number == errno.ECONNREFUSED:
+        return "nothing listens there"
+    return os.strerror(number)
 
 
 def proxy_for(url: str) -> str | None:

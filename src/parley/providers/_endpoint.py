@@ -170,7 +170,7 @@ class Endpoint(ABC):
         stands."""
         if not self._known.lacks <= lacks:  # another call has found out in the meantime
             return lacks | self._known.lacks
-        said = str(rejected).removeprefix(self._place)
+        said = rejected.answer
         feature = capabilities.named(said, self.offered(request, lacks))
         if feature is None:
             raise rejected

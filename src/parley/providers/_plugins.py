@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from parley.errors import UsageError
+from parley.errors import ProviderBroken
 from parley.providers._traits import traits_of
 
 GROUP = "parley.providers"
@@ -53,10 +53,8 @@ def class_of(family: str, taken: bool) -> Any:
     return found
 
 
-def refusal(family: str, packages: str, why: str, what_to_do: str) -> UsageError:
-    return UsageError(
-        f"provider {family} cannot be loaded: {why} (package {packages}); {what_to_do}"
-    )
+def refusal(family: str, packages: str, why: str, what_to_do: str) -> ProviderBroken:
+    return ProviderBroken(family, f"{why} (package {packages}); {what_to_do}")
 
 
 def package(entry: EntryPoint) -> str:

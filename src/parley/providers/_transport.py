@@ -17,9 +17,9 @@ import aiohttp
 from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
 
-from parley.errors import Filtered, ParticipantError, Refused, Rejected
+from parley.errors import FaultKind, Filtered, ParticipantError, Refused, Rejected
 from parley.providers._backoff import AGAIN, NOTICE, Patience, Pause, patience_with, patient, usual
-from parley.providers._connections import let_go, proxy_for, shared_connector
+from parley.providers._connections import connection_fault, let_go, proxy_for, shared_connector
 from parley.providers._error_bodies import LOOKED_AT, error_in, error_of, parsed, wait_in
 from parley.providers._meter import METER, Meter
 from parley.providers._secrets import keep_secret, redacted, scrubbed
@@ -34,13 +34,16 @@ UNSURE = {408, 504, 524}
 PASSING = {408, 409, 425, 429}  # what may be otherwise next time, besides everything from 500 on
 # said with status 429, but does not pass
 SPENT = re.compile(r"insufficient_quota|billing_hard_limit")
-HINTS = {
-    401: "check the key",
-    402: "check the account's credit",
-    403: "check the key",
-    404: "check the model's name and base_url",
-    429: "check the account's credit",
+# what speaks against the model itself, and not against one request
+FINAL: dict[int, tuple[FaultKind, str]] = {
+    401: ("key", "check the key"),
+    402: ("credit", "check the account's credit"),
+    403: ("key", "check the key"),
+    404: ("address", "check the model's name and base_url"),
+    429: ("credit", "check the account's credit"),
 }
+# addresses in which the version is missing before what a provider appends
+BARE = ("/chat/completions", "/completions", "/responses", "/messages")
 
 
 class Term:
@@ -129,14 +132,15 @@ class Transport:
             if left is not None:
                 await left.close()
         assert self._patience is not None
-        patience, meter, fault, tries, term = self._patience, METER.get(), "", 0, term or Term()
+        patience, meter, tries, term = self._patience, METER.get(), 0, term or Term()
+        last: Pause | None = None
         # the same for every try
         headers = {self._idempotency: uuid4().hex} if self._idempotency else None
         while True:
             if term.ends and time.monotonic() >= term.ends:
-                raise self._late(fault)
+                raise self._late(last)
             rest = term.ends - time.monotonic() if term.ends else self.deadline
-            place, waited = await self._turn(patience, meter, rest, fault)
+            place, waited = await self._turn(patience, meter, rest, last)
             try:
                 await meter.leaves()
                 # The first try has the session's own time limit, which is the deadline.
@@ -153,18 +157,18 @@ class Transport:
                 self._broke(
                     patience, meter, Pause(f"no answer within {self.deadline:g} s", unsure=True)
                 )
-                raise self._late(fault) from None
+                raise self._late(last) from None
             except Pause as pause:
                 self._broke(patience, meter, pause)
-                found, fault = pause, str(pause)
+                last = pause
             finally:
                 patience.leave(place)
-            tries += not found.limited
+            tries += not last.limited
             if tries == TRIES:
-                raise ParticipantError(f"{self.place}: {fault} ({tries} tries)")
-            if not found.limited and not patience.down:
+                raise ParticipantError(f"{self.place}: {last} ({tries} tries)", kind=last.kind)
+            if not last.limited and not patience.down:
                 await patient(
-                    min(found.seconds or usual(tries - 1), max(0.0, term.ends - time.monotonic()))
+                    min(last.seconds or usual(tries - 1), max(0.0, term.ends - time.monotonic()))
                 )
 
     def _broke(self, patience: Patience, meter: Meter, pause: Pause) -> None:
@@ -177,7 +181,7 @@ class Transport:
         NOTICE.get()(f"{self.place}: {pause}: this call may have been paid without an answer")
 
     async def _turn(
-        self, patience: Patience, meter: Meter, seconds: float, fault: str
+        self, patience: Patience, meter: Meter, seconds: float, last: Pause | None
     ) -> tuple[int, float]:
         """A place among the calls that the endpoint bears, at the model's pace; and how long that
         took which is not counted.
@@ -192,7 +196,7 @@ class Transport:
                     place, waited = await patience.admit(seconds, meter.rests)
                 except TimeoutError:
                     raise self._late(
-                        fault or "it was not its turn, and nobody else was answered"
+                        last or Pause("it was not its turn, and nobody else was answered")
                     ) from None
                 uncounted += waited
             else:
@@ -210,9 +214,12 @@ class Transport:
                 raise
             patience.leave(place)
 
-    def _late(self, fault: str) -> ParticipantError:
-        before = f" (before that: {fault})" if fault else ""
-        return ParticipantError(f"{self.place}: no answer within {self.deadline:g} s{before}")
+    def _late(self, last: Pause | None) -> ParticipantError:
+        before = f" (before that: {last})" if last else ""
+        return ParticipantError(
+            f"{self.place}: no answer within {self.deadline:g} s{before}",
+            kind=last.kind if last else "",
+        )
 
     async def _once(
         self,
@@ -232,12 +239,14 @@ class Transport:
                 self._address, data=payload, allow_redirects=False, **options
             ) as response:
                 answer = await self._whole(response)
-        except aiohttp.ConnectionTimeoutError as broken:
-            raise Pause(self._unnamed(broken)) from None
+        except aiohttp.ConnectionTimeoutError:
+            raise Pause("cannot connect: no answer in time", kind="unreachable") from None
         except aiohttp.SocketTimeoutError:
             raise Pause(f"no word for {self.timeout:g} s", unsure=True) from None
         except aiohttp.InvalidURL:
-            raise Refused(f"{self.place} is no address that can be asked") from None
+            raise Refused(f"{self.place} is no address that can be asked", kind="address") from None
+        except aiohttp.ClientConnectorError as broken:
+            raise Pause(f"cannot connect: {connection_fault(broken)}", kind="unreachable") from None
         except TimeoutError:
             if payload.left:
                 raise
@@ -318,18 +327,19 @@ class Transport:
             )
         if self._filtered(status, whole):
             return Filtered(f"{self.place}: {fault}")
-        hint = (
-            f"it wants to be asked at {clip(redacted(location.partition('?')[0]), 200)}"
-            if location
-            else HINTS.get(status)
-        )
-        # What speaks against the model is final; what may lie in this one request (too long,
-        # filtered) is not.
-        return (
-            Refused(f"{self.place}: {fault} ({hint})")
-            if hint
-            else Rejected(f"{self.place}: {fault}")
-        )
+        kind: FaultKind
+        if location:
+            kind, advice = (
+                "address",
+                f"it redirects to {clip(redacted(location.partition('?')[0]), 200)}",
+            )
+        elif status in FINAL:
+            kind, advice = FINAL[status]
+        else:  # it may lie in this one request: too long, say
+            return Rejected(f"{self.place}: {fault}", answer=fault)
+        bare = kind == "address" and urlsplit(self.url).path in BARE
+        hint = "did you leave out /v1 at the end of base_url?" if bare else ""
+        return Refused(f"{self.place}: {fault} ({advice})", kind=kind, hint=hint)
 
     def _drop(self) -> aiohttp.TCPConnector | None:
         """Leave the session behind, maybe of a loop that is over; its connections where they are to

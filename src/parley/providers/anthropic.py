@@ -108,7 +108,7 @@ class Provider(Endpoint):
         """Older models allow fewer tokens than we leave them room for, and say how many; a limit of
         the user's own stands."""
         found, known = (
-            TOO_MANY.search(str(rejected)) if self.max_tokens is None else None,
+            TOO_MANY.search(rejected.answer) if self.max_tokens is None else None,
             allowed(lacks),
         )
         sent = min([self.reply_limit, *known])

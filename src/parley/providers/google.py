@@ -91,8 +91,8 @@ class Provider(Endpoint):
         try:
             return await super().complete(request)
         except Rejected as rejected:
-            if WRONG_KEY.search(str(rejected)):
-                raise Refused(f"{rejected} (check the key)") from None
+            if WRONG_KEY.search(rejected.answer):
+                raise Refused(f"{rejected} (check the key)", kind="key") from None
             raise
 
     def head(self, lacks: frozenset[str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from math import ceil
 from time import perf_counter
 from typing import Any, ClassVar
 
-from parley.errors import ParticipantError, Refused, Rejected, UsageError
+from parley.errors import FaultKind, ParticipantError, Refused, Rejected, UsageError
 from parley.match.protocol import NO_USAGE, Finish, Reply, Request, Usage
 from parley.providers._replies import counted, printable
 from parley.providers._secrets import address, key_from, redacted
@@ -26,11 +26,11 @@ FINISH: dict[str, Finish] = {
     "model_length": "length",
     "content_filter": "filter",
 }
-FINAL = {
-    401: "check the key",
-    402: "check the account's credit",
-    403: "check the key",
-    404: "check the model's name",
+FINAL: dict[int, tuple[FaultKind, str]] = {
+    401: ("key", "check the key"),
+    402: ("credit", "check the account's credit"),
+    403: ("key", "check the key"),
+    404: ("address", "check the model's name"),
 }
 RETRIES = 4
 SHARED = (
@@ -175,8 +175,9 @@ class Provider:
     def _failure(self, wrong: Exception) -> ParticipantError:
         """What an error means: for the model, for this one request, or for the moment."""
         status, said = status_of(wrong), f"inspect/{self.name}: {said_by(wrong)}"
-        if hint := FINAL.get(status or 0):
-            return Refused(f"{said} ({hint})")
+        if status in FINAL:
+            kind, advice = FINAL[status]
+            return Refused(f"{said} ({advice})", kind=kind)
         if type(wrong).__name__ == "PrerequisiteError":
             return Refused(said)
         return Rejected(said) if status in (400, 413, 422) else ParticipantError(said)

@@ -68,11 +68,9 @@ def language(said: str) -> Language:
     own is left off."""
     found = meant(said)
     if found is None:
-        wrong = unknown("language", said, known())
-        near = str(wrong).partition("there are:")[0]
-        raise UsageError(
-            f"{near}wanted a code like {', '.join(sorted(each.code for each in LANGUAGES))}, or "
-            f"its name in English"
+        codes = ", ".join(sorted(each.code for each in LANGUAGES))
+        raise unknown(
+            "language", said, known(), f"wanted a code like {codes}, or its name in English"
         )
     return found
 

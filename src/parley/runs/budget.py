@@ -207,7 +207,7 @@ class Budget:
                 return self._set_aside(call)
             self.brake.gate()
             if not self._out:
-                raise self._spent(self._why(call), "--budget-usd")
+                raise self._too_dear(call)
             changed = asyncio.get_running_loop().create_future()
             self._waiting.add(changed)
             try:
@@ -232,19 +232,23 @@ class Budget:
     def _price(self, alias: str, served: str | None = None) -> Price | None:
         return None if self.most_usd is None else self.prices.of(alias, served)
 
-    def _why(self, call: Call) -> str:
+    def _too_dear(self, call: Call) -> Halted:
         left = f"{money(self.usd)} of {money(self.most_usd or 0)} USD are spent"
-        return f"{left}, and the next call of {call.alias} may cost up to {money(call.usd)}"
+        return self._spent(
+            f"{left}, and the next call of {call.alias} may cost up to {money(call.usd)}",
+            "--budget-usd",
+            call.usd,
+        )
 
-    def _spent(self, reason: str, flag: str) -> Halted:
-        self.brake.pull(reason, "budget", flag)
+    def _spent(self, reason: str, limit: str, needed: float) -> Halted:
+        halted = self.brake.pull(reason, "budget", limit, needed)
         self._wake()
-        return Halted(reason)
+        return halted
 
     def _refuse_more_calls(self) -> None:
         if self.most_calls is not None and self.calls >= self.most_calls:
             raise self._spent(
-                f"{self.calls} calls have left, and no more are allowed", "--max-calls"
+                f"{self.calls} calls have left, and no more are allowed", "--max-calls", 1
             )
 
     def heard(self, call: Call, fault: str) -> None:
@@ -267,7 +271,7 @@ class Budget:
         """A request of a call that is on its way, noted before it leaves."""
         self._refuse_more_calls()
         if call.sent and call.usd and self.usd + self.aside > (self.most_usd or 0.0) + SLACK:
-            raise self._spent(self._why(call), "--budget-usd")
+            raise self._too_dear(call)
         self.calls += 1
         await self._note(call.usd)
 

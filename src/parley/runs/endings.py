@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from parley.errors import Refused
+from parley.errors import ParticipantError, Refused
 from parley.money import Prices, costs, money, total
 from parley.store.sqlite.reader import Archive
 from parley.tables import clip, plural
@@ -19,12 +18,6 @@ if TYPE_CHECKING:
     from parley.runs.budget import Budget
 
 SHOWN = 400  # characters of a fault
-NEXT = re.compile(r"may cost up to ([\d.,e+-]+)$")
-NAMED = re.compile(
-    r"check the model's name and base_url|is no address that can be asked|it wants to be asked at"
-)
-UNREACHED = "Cannot connect to host"
-BARE = re.compile(r"https?://[^/\s]+/(?:chat/completions|completions|responses|messages)\b")
 
 
 @dataclass(frozen=True)
@@ -57,40 +50,29 @@ def reasons(faults: Counter[str]) -> str:
     return "; ".join(shown) + (f"; and {plural(rest, 'more kind')} of fault" if rest else "")
 
 
-def remedy(lasting: Collection[str], faults: Collection[str] = ()) -> str:
+def remedy(faults: Collection[ParticipantError]) -> str:
     """What to do about faults that asking again does not mend, or not at once."""
+    lasting = [fault for fault in faults if lasts(fault)]
     if not lasting:
-        unreached = bool(faults) and all(UNREACHED in fault for fault in faults)
-        return (
-            (
-                "once somebody answers there, go on with: {resume}; for another "
-                "base_url, start a new run"
-            )
-            if unreached
-            else ""
-        )
-    if not any(NAMED.search(fault) for fault in lasting):
-        return "asking again will not help before that is mended; then go on with: {resume}"
-    hint = (
-        " (did you leave out /v1 at the end of base_url?)"
-        if any(BARE.search(fault) for fault in lasting)
-        else ""
-    )
+        if not faults or any(fault.kind != "unreachable" for fault in faults):
+            return ""
+        return "resume once the endpoint answers: {resume}; for another base_url, start a new run"
+    if all(fault.kind != "address" for fault in lasting):
+        return "asking again will not help until this is fixed; then resume with: {resume}"
+    hint = next((f" ({fault.hint})" for fault in lasting if fault.hint), "")
     return (
-        f"a model's name, and a base_url given with it, are part of the run: start a new run "
-        f"with the right ones{hint}"
+        f"a model's name and its base_url are part of the run: start a new run with the right "
+        f"ones{hint}"
     )
 
 
-def least(flag: str, reason: str, budget: Budget | None) -> str:
+def least(limit: str, needed: float, budget: Budget | None) -> str:
     """The smallest bound with which at least one more call can leave."""
-    if budget is None:
+    if budget is None or not needed:
         return ""
-    if flag == "--max-calls":
-        return str(budget.calls + 1)
-    if flag == "--budget-usd" and (found := NEXT.search(reason)):
-        return upwards(budget.usd + float(found[1].replace(",", "")))
-    return ""
+    if limit == "--max-calls":
+        return str(budget.calls + math.ceil(needed))
+    return upwards(budget.usd + needed) if limit == "--budget-usd" else ""
 
 
 def upwards(usd: float) -> str:

@@ -34,7 +34,7 @@ from parley.plans import Done, MatchSpec, gathered
 from parley.providers._backoff import AGAIN, NOTICE
 from parley.rules.references import Lot
 from parley.runs.budget import Budget
-from parley.runs.endings import Ending, lasts, least, reasons, remedy
+from parley.runs.endings import Ending, least, reasons, remedy
 from parley.runs.progress import Brake, Tally
 from parley.runs.scheduler import Crew
 from parley.runs.seats import Placed
@@ -165,15 +165,16 @@ async def play(
             beating.cancel()
         await asyncio.gather(*(placed.close() for placed in places), return_exceptions=True)
         await journal.close()
-    flag = playing.brake.flag or ("--max-blocks" if status == "budget" else "")
+    brake = playing.brake
+    flag = brake.limit or ("--max-blocks" if status == "budget" else "")
     return Ending(
         path,
         state,
         status,
         reason,
         flag,
-        least(flag, reason, playing.budget),
-        remedy(playing.lasting, playing.faults),
+        least(brake.limit, brake.needed, playing.budget),
+        remedy(playing.faults.values()),
     )
 
 
@@ -203,8 +204,8 @@ class Playing:
                 tally.notices.append(notice)
         self.names = frozenset(names_of(prepared.config))
         self.execute = None if sandbox is None else awaited(sandbox, tally)
-        self.faults: Counter[str] = Counter()
-        self.lasting: set[str] = set()  # of these, what asking again does not mend
+        self.faults: dict[str, ParticipantError] = {}  # by what they say
+        self.failed: Counter[str] = Counter()  # how many matches each of them has cost
         self.fatal: ParleyError | None = None
         tally.done = len(finished)
         tally.notices += [*prepared.cautions, *filter(None, [journal.notice])]
@@ -261,7 +262,7 @@ class Playing:
                 )
                 return "stopped", self.brake.status, self.brake.reason + failed
             if self.faults:
-                return "stopped", "interrupted", reasons(self.faults)
+                return "stopped", "interrupted", reasons(self.failed)
 
     async def turn(self, spec: MatchSpec) -> bool:
         """One match more, unless nothing new may begin; whether anything may."""
@@ -281,10 +282,10 @@ class Playing:
                 outcome = await self.played(spec)
                 await self.journal.finish(spec.number, outcome)
             except ParticipantError as fault:
-                # who failed thrice is refused, too
-                if lasts(fault) and str(fault) not in self.faults:
-                    self.lasting.add(str(fault))
-                self.faults[str(fault)] += 1
+                # After three failures in a row the participant raises Refused as well: what it
+                # failed by then stays.
+                self.faults.setdefault(str(fault), fault)
+                self.failed[str(fault)] += 1
                 self.tally.failed += 1
                 await self.journal.fail(spec.number, str(fault))
                 return

@@ -47,13 +47,18 @@ class Brake:
     """Stops a run gently: calls in flight are awaited and recorded, nothing new is asked."""
 
     def __init__(self) -> None:
-        self.reason, self.status, self.flag = "", "interrupted", ""
+        self.reason, self.status = "", "interrupted"
+        self.limit = ""  # the option whose bound was reached
+        self.needed = 0.0  # what the next request takes of it
 
-    def pull(self, reason: str, status: str = "interrupted", flag: str = "") -> None:
-        """Stop for a reason; `flag` is the option whose bound was reached."""
+    def pull(
+        self, reason: str, status: str = "interrupted", limit: str = "", needed: float = 0.0
+    ) -> Halted:
+        """Stop, unless something has stopped it already."""
         if not self.reason:
-            self.reason, self.status, self.flag = reason, status, flag
+            self.reason, self.status, self.limit, self.needed = reason, status, limit, needed
+        return Halted(reason, limit=limit, needed=needed)
 
     def gate(self) -> None:
         if self.reason:
-            raise Halted(self.reason)
+            raise Halted(self.reason, limit=self.limit, needed=self.needed)

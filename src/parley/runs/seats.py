@@ -93,7 +93,8 @@ class Placed:
         # asked.
         self._tells = getattr(participant, "tells", False)
         self.reply = self._bounded if limits.any or budget is not None else self._asked
-        self._failures, self._down = 0, ""
+        self._failures = 0
+        self._down: Refused | None = None  # why it is not asked any more
         self._since = tally.waiting.setdefault(alias, {})
 
     async def _bounded(self, view: View) -> Reply | str:
@@ -115,8 +116,8 @@ class Placed:
 
     async def _paid(self, view: View, tokens: float) -> Reply | str:
         assert self._budget is not None
-        if self._down:
-            raise Refused(self._down)
+        if self._down is not None:
+            raise self._down.with_message(str(self._down))
         call = await self._budget.leave(self.alias, view, self._tells)
         try:
             reply = await self._asked(view, Errand(self, view.seat, tokens, call))
@@ -132,8 +133,8 @@ class Placed:
         return self.sent if self._tells else self._called
 
     async def _asked(self, view: View, errand: Errand | None = None) -> Reply | str:
-        if self._down:
-            raise Refused(self._down)
+        if self._down is not None:
+            raise self._down.with_message(str(self._down))
         self._called += 1
         errand = errand or Errand(self, view.seat)
         METER.set(errand)
@@ -157,8 +158,8 @@ class Placed:
         message = f"{self.alias}: {fault}"
         self._failures += not isinstance(fault, Rejected)
         if isinstance(fault, Refused) or self._failures >= FAILURES:
-            self._down = message
-        return type(fault)(message)
+            self._down = Refused(message, kind=fault.kind, hint=fault.hint)
+        return fault.with_message(message)
 
     async def close(self) -> None:
         await self.participant.close()
