@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from parley.store.sqlite.reader import Archive
+from parley.store import RunReader, UsageRow
 
 COUNTS = ("tokens_in", "tokens_cached", "tokens_written", "tokens_out", "tokens_reasoning")
 MILLION = 1_000_000
@@ -208,40 +208,41 @@ class Total(NamedTuple):
         return "–" if self.at_least is None else f"≥ {money(self.at_least)}"
 
 
-def prices_of(archive: Archive, look_up: LookUp | None = None) -> Prices:
+def prices_of(reader: RunReader, look_up: LookUp | None = None) -> Prices:
     """The prices that a run was played at; those that it did not record are looked up, as of the
     day it was made."""
-    created = datetime.fromtimestamp(archive.created, UTC)
-    used = {(each["alias"], each["served"]): each for each in archive.prices()}
-    return Prices(archive.config.asked, created, archive.identity.get("prices"), used, look_up)
+    info = reader.info
+    created = datetime.fromtimestamp(info.created, UTC)
+    used = {(each["alias"], each.get("served")): each for each in reader.prices()}
+    return Prices(info.config.asked, created, info.identity.get("prices"), used, look_up)
 
 
-def costs(archive: Archive, prices: Prices | None = None) -> list[dict[str, Any]]:
+def costs(reader: RunReader, prices: Prices | None = None) -> list[dict[str, Any]]:
     """The `cost` object: calls, tokens and money by model and role; what is unknown is null, not
     zero.
 
     `usd` is null unless all of it is known; `usd_at_least` is the part that is. `lost` are requests
     that broke off after they had left: they may have been paid, and are no calls here.
     """
-    prices = prices or prices_of(archive)
-    served = {(alias, model) for alias, model in archive.named()}
+    prices = prices or prices_of(reader)
+    served = {(alias, model) for alias, model in reader.served_models()}
     known = {pair: prices.of(*pair) for pair in served}
     starts = sorted(
         {rate.above for price in known.values() if price for rate in price.rates if rate.above > 0}
     )
     found: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in archive.spending(starts):
-        role = row["seat"].rpartition(".")[0] or row["seat"]
-        cell = found.setdefault((row["alias"], role), blank(row["alias"], role))
-        cell["calls"] += row["calls"]
+    for row in reader.usage_by_model(starts):
+        role = row.seat.role
+        cell = found.setdefault((row.alias, role), blank(row.alias, role))
+        cell["calls"] += row.calls
         for name in COUNTS:
-            counts = [count for count in (cell[name], row[name]) if count is not None]
+            counts = [count for count in (cell[name], getattr(row, name)) if count is not None]
             cell[name] = sum(counts) if counts else None
-        usd, whole = spent(row, known[row["alias"], row["model"]])
+        usd, whole = spent(row, known[row.alias, row.model])
         if usd is not None:
             cell["usd_at_least"] = (cell["usd_at_least"] or 0.0) + usd
         cell["usd"] = cell["usd"] + usd if whole and cell["usd"] is not None else None
-    for alias, roles in archive.lost().items():
+    for alias, roles in reader.unanswered().items():
         price = prices.of(alias)
         for role, count in roles.items():
             cell = found.setdefault((alias, role), blank(alias, role))
@@ -257,11 +258,11 @@ def blank(alias: str, role: str) -> dict[str, Any]:
     return {"alias": alias, "role": role, **counts, "usd": 0.0, "usd_at_least": None}
 
 
-def priced(archive: Archive, prices: Prices | None = None) -> list[dict[str, Any]]:
+def priced(reader: RunReader, prices: Prices | None = None) -> list[dict[str, Any]]:
     """The `prices` object: at what USD per million tokens costs are shown, by model and by the name
     it was served under."""
-    prices = prices or prices_of(archive)
-    found = ((alias, served, prices.of(alias, served)) for alias, served in archive.named())
+    prices = prices or prices_of(reader)
+    found = ((alias, served, prices.of(alias, served)) for alias, served in reader.served_models())
     return [
         {
             "alias": alias,
@@ -276,20 +277,20 @@ def priced(archive: Archive, prices: Prices | None = None) -> list[dict[str, Any
     ]
 
 
-def spent(row: Mapping[str, Any], price: Price | None) -> tuple[float | None, bool]:
+def spent(row: UsageRow, price: Price | None) -> tuple[float | None, bool]:
     """What is known of the cost of some calls, and whether that is all of it."""
     if price is None:
         return None, False
     if price.free:
         return 0.0, True
     usd = price.usd(
-        row["tokens_in"],
-        row["tokens_cached"],
-        row["tokens_out"],
-        row["least"] or 0,
-        row["tokens_written"],
+        row.tokens_in,
+        row.tokens_cached,
+        row.tokens_out,
+        row.smallest or 0,
+        row.tokens_written,
     )
-    return (usd if row["any"] else None), row["counted"] == row["calls"]
+    return (usd if row.partly_counted else None), row.counted == row.calls
 
 
 def total(rows: Iterable[Mapping[str, Any]]) -> Total:

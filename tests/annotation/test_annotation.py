@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 import parley
 from parley import ParleyError, UsageError
 from parley.annotation.pair_sampling import candidates, drawn, interviews
-from parley.annotation.study import archives, exchanges, prepared, results, sheet
+from parley.annotation.study import exchanges, prepared, readers, results, sheet
 from parley.cli.terminal import visible, wrapped
 from parley.errors import StoreError
 from parley.match.protocol import Reply
@@ -39,7 +39,7 @@ from parley.statistics.preferences import (
     win_rate,
     with_order,
 )
-from parley.store.sqlite.reader import Archive
+from parley.store.sqlite.reader import SqliteReader
 from parley.store.sqlite.votes import FILE, HELD, Votes
 from parley.tables import wide
 from parley.tasks.kieval.bots import KNOWS
@@ -159,7 +159,7 @@ def test_sides_are_shuffled():
 
 
 def test_pairs_are_of_different_models_on_one_question_with_different_scores(played):
-    with archives(list((played / "runs").glob("*.parley"))) as runs:
+    with readers(list((played / "runs").glob("*.parley"))) as runs:
         found = interviews(runs)
         possible = candidates(found)
     assert len(found) == 24
@@ -183,13 +183,13 @@ def test_runs_under_one_rule_are_compared_with_each_other_and_others_are_not(tmp
     second = interviewed(tmp_path, {"b": BOTS["c"]}, 4).path
     other_rule = interviewed(tmp_path, {"c": BOTS["c"]}, 4, scale="linear").path
     same_alias = interviewed(tmp_path, {"a": BOTS["c"]}, 4).path
-    with archives([second, first]) as runs:
+    with readers([second, first]) as runs:
         assert {frozenset(pair.models) for pair in candidates(interviews(runs))} == {
             frozenset("ab")
         }
-    with archives([first, other_rule]) as runs:
+    with readers([first, other_rule]) as runs:
         assert candidates(interviews(runs)) == []
-    with archives([first, same_alias]) as runs:
+    with readers([first, same_alias]) as runs:
         (models,) = {frozenset(pair.models) for pair in candidates(interviews(runs))}
     assert models == {f"a@{first.stem}", f"a@{same_alias.stem}"}
     with Votes(tmp_path / FILE) as votes, pytest.raises(UsageError, match="no two models"):
@@ -205,9 +205,9 @@ def test_interviews_that_were_judged_again_are_not_taken_twice(tmp_path):
         again, {"evaluator": {"last": {"model": "bot/evaluator", "noise": 0.4}}}, store=tmp_path
     ).path
     for other in (again, third):
-        with archives([path, other]) as runs, pytest.raises(UsageError, match="judged twice"):
+        with readers([path, other]) as runs, pytest.raises(UsageError, match="judged twice"):
             interviews(runs)
-    with archives([again]) as runs:
+    with readers([again]) as runs:
         assert candidates(interviews(runs))
 
 
@@ -584,7 +584,7 @@ def test_the_terminal_takes_votes_skips_stops_and_goes_on(place):
 
 def given_votes(place):
     paths = list((place / "runs").glob("*.parley"))
-    with Votes(place / "runs" / FILE, reads=True) as votes, archives(paths) as runs:
+    with Votes(place / "runs" / FILE, reads=True) as votes, readers(paths) as runs:
         return votes.votes(votes.study([run.id for run in runs]))
 
 
@@ -655,9 +655,9 @@ def test_a_sheet_has_nothing_but_words(place):
     with votes:
         pairs = votes.pairs(study)
     (path,) = (place / "runs").glob("*.parley")
-    with Archive(path) as archive:
-        found = sheet(1, pairs[1], {archive.id: path})
-        items = {item["id"]: item for item in archive.items()}
+    with SqliteReader(path) as reader:
+        found = sheet(1, pairs[1], {reader.info.id: path})
+        items = {item["id"]: item for item in reader.items()}
     assert found.question == items[pairs[1].item]["question"]
     assert set(vars(found)) == {"number", "question", "choices", "right", "a", "b"}
     assert [len(found.a), len(found.b)] == [3, 3]

@@ -18,6 +18,7 @@ from parley.audit.messages import unsynchronous
 from parley.audit.replay import difference
 from parley.plans.arrangements import ARRANGEMENTS
 from parley.plans.choice import planned
+from parley.store import MatchRow
 from parley.store.config import Config
 from parley.tasks.code_review import CodeReview
 from parley.tasks.idiom_solitaire import IdiomSolitaire
@@ -440,21 +441,19 @@ def test_every_plan_is_even_and_no_longer_is_with_a_match_less_or_two_seats_swap
         name: "instrument" if role.instrument else "contestant" for name, role in task.roles.items()
     }
     matches = [
-        {
-            "block": spec.block,
-            "item": None,
-            "repeat": spec.repeat,
-            "seats": {seat.key: who for seat, who in spec.seats.items()},
-        }
+        MatchRow(
+            *(spec.number, spec.block, None, spec.repeat, spec.seed, dict(spec.seats), spec.idle),
+            *("done", None, 1, None, None),
+        )
         for spec in specs
     ]
     assert not list(uneven(config, roles, matches))
-    tables = Counter((match["block"], match["repeat"]) for match in matches)
+    tables = Counter((match.block, match.repeat) for match in matches)
     if max(tables.values()) > 1:
         gone = random.randrange(len(matches))
         found = {kind for kind, _ in uneven(config, roles, matches[:gone] + matches[gone + 1 :])}
-        assert found == {"balance", "items"} or len(matches[0]["seats"]) == models
-        seats = matches[gone]["seats"]
+        assert found == {"balance", "items"} or len(matches[0].seats) == models
+        seats = matches[gone].seats
         one, other = list(seats)[:2]
         seats[one], seats[other] = seats[other], seats[one]
         assert {kind for kind, _ in uneven(config, roles, matches)} == {"balance", "items"}

@@ -16,7 +16,7 @@ from parley.config import models_file as aliases
 from parley.config.experiment import Experiment
 from parley.config.experiment_file import from_file
 from parley.errors import UsageError
-from parley.store.sqlite.reader import Archive
+from parley.store.sqlite.reader import SqliteReader
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HEAD = "kind: experiment\ntask: public_goods\n"
@@ -80,8 +80,8 @@ def ran(*arguments):
         raise done.exception
     assert done.return_value == 0, done.output
     (path,) = set(Path().rglob("*.parley")) - before
-    with Archive(path) as archive:
-        return archive.config, path
+    with SqliteReader(path) as reader:
+        return reader.info.config, path
 
 
 def config_of(experiment):
@@ -153,8 +153,8 @@ def test_a_file_and_the_same_flags_and_python_give_the_same_configuration(here):
         repeats=2,
         rounds=2,
     )
-    with Archive(result.path) as archive:
-        assert by_file == by_flags == archive.config
+    with SqliteReader(result.path) as reader:
+        assert by_file == by_flags == reader.info.config
 
 
 def test_flags_override_the_file(here):

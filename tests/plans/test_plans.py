@@ -29,7 +29,7 @@ from parley.runs.progress import Brake, Tally
 from parley.statistics.anytime import Scale, anytime
 from parley.statistics.estimates import Observation, block_means, ranks
 from parley.statistics.stopping_rules import Watched, forecast
-from parley.store.sqlite.reader import Archive
+from parley.store.sqlite.reader import SqliteReader
 from parley.tasks.public_goods import PublicGoods
 from tests import games
 from tests.cli.test_cli import parley as command_line
@@ -432,9 +432,9 @@ def test_a_race_that_was_stopped_goes_on_to_the_same_result(tmp_path):
 
 def test_idle_seats_are_on_record_do_not_count_and_are_audited(tmp_path):
     ending = asyncio.run(runs.start(prepared_race(), tmp_path))
-    with Archive(ending.path) as archive:
-        idle = [(match["number"], match["idle"]) for match in archive.matches() if match["idle"]]
-        marked = [score for score in archive.scores() if score.idle]
+    with SqliteReader(ending.path) as reader:
+        idle = [(match.number, match.idle) for match in reader.matches() if match.idle]
+        marked = [score for score in reader.scores() if score.idle]
     assert idle
     assert len(marked) == sum(len(seats) for _, seats in idle)
     rows = {row["alias"]: row for row in Result(ending.path).data["results"]}

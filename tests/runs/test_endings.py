@@ -22,7 +22,7 @@ from parley.runs.player import CONCURRENCY, at_once
 from parley.runs.progress import Brake, Tally
 from parley.runs.seats import Placed
 from parley.store.config import Config
-from parley.store.sqlite.reader import Archive
+from parley.store.sqlite.reader import SqliteReader
 from parley.tables import plural
 from tests.cli.test_cli import EXAMPLE, parley, parley_result
 from tests.endpoint import endpoint
@@ -194,8 +194,8 @@ def test_a_run_keeps_how_many_matches_are_in_flight_until_another_number_is_give
     path = parley_result(tmp_path).path
     assert at_once(prepare_again(path), None) == 3
     parley("resume", "last", "--concurrency", 5, cwd=tmp_path, code=4)
-    with Archive(path) as archive:
-        assert archive.config.concurrency == 5
+    with SqliteReader(path) as reader:
+        assert reader.info.config.concurrency == 5
     assert Config("t", {}, {}, []).concurrency is None
     assert CONCURRENCY == 32
 

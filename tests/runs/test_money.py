@@ -40,7 +40,7 @@ from parley.runs.player import go_on
 from parley.runs.progress import Brake, Tally
 from parley.runs.seats import Placed
 from parley.runs.stand_ins import CACHE, tokens
-from parley.store.sqlite.reader import Archive
+from parley.store.sqlite.reader import SqliteReader
 from parley.tasks.public_goods import PublicGoods
 from parley.testing.server import Server, reset, sent, silence
 from tests import games, wire
@@ -303,8 +303,8 @@ def test_what_is_written_to_a_cache_is_counted_and_paid(here):
     cost = result.data["cost"][0]
     assert (cost["tokens_in"], cost["tokens_written"]) == (500, 250)
     assert cost["usd"] == pytest.approx(5 * (10 * 10 + 40 * 1 + 50 * 12.5 + 20 * 30) / 1e6)
-    with Archive(result.path) as archive:
-        assert archive.calls(1)[0].reply.usage == Usage(100, 40, 20, None, 50)
+    with SqliteReader(result.path) as reader:
+        assert reader.calls(1)[0].reply.usage == Usage(100, 40, 20, None, 50)
 
 
 def test_what_is_partly_known_is_at_least_so_much_and_what_is_unknown_is_no_zero(here):
@@ -442,9 +442,9 @@ def test_counts_as_wild_as_older_files_hold_them_are_summed(here):
         file.execute("UPDATE calls SET tokens_in = ?, tokens_out = ?", (2**62, 2**62))
         assert file.execute("SELECT MAX(tokens_in) FROM usage").fetchone() == (2**63 - 1,)
     file.close()
-    with Archive(result.path) as archive:
-        assert archive.usage()[0]["tokens_in"] == 2**63 - 1
-        assert total(costs(archive)).usd > 1e12
+    with SqliteReader(result.path) as reader:
+        assert reader.usage_by_model()[0].tokens_in == 2**63 - 1
+        assert total(costs(reader)).usd > 1e12
 
 
 def test_money_is_written_for_people():
@@ -492,8 +492,8 @@ def test_further_tries_are_calls_too(here, monkeypatch):
     recorded = sum(row["calls"] for row in result.data["cost"])
     assert result.data["run"]["stop"]["status"] == "budget"
     assert recorded == 13 - 3
-    with Archive(result.path) as archive:
-        assert archive.left() == (13, None)
+    with SqliteReader(result.path) as reader:
+        assert reader.spent_at_most() == (13, None)
 
 
 def test_tries_before_there_was_a_bound_count_when_one_is_set(here, monkeypatch):
@@ -502,8 +502,8 @@ def test_tries_before_there_was_a_bound_count_when_one_is_set(here, monkeypatch)
         *[sent({}, 500)] * 3, answering(), sent({}, 400), repeats=2, concurrency=1
     )
     assert result.data["run"]["stop"]["status"] == "interrupted"
-    with Archive(result.path) as archive:
-        calls = archive.left()[0]
+    with SqliteReader(result.path) as reader:
+        calls = reader.spent_at_most()[0]
     bots = sum(row["calls"] for row in result.data["cost"] if row["alias"] == "b")
     assert calls == len(server.asked) + bots
     assert calls > sum(row["calls"] for row in result.data["cost"])
@@ -528,8 +528,8 @@ def test_no_cent_more_than_allowed_is_spent_with_many_in_flight(here, bound):
     assert usd == pytest.approx(spent(server))
     assert bound - 0.02 < usd <= bound  # what is set aside for a single call stays
     assert server.most > 1
-    with Archive(result.path) as archive:
-        assert archive.left()[1] == pytest.approx(usd)
+    with SqliteReader(result.path) as reader:
+        assert reader.spent_at_most()[1] == pytest.approx(usd)
 
 
 def test_dense_words_after_thin_ones_pass_no_bound(here):
@@ -605,8 +605,8 @@ def test_requests_that_broke_off_may_have_been_paid(here, monkeypatch):
     result, server = played(reset, repeats=4, concurrency=4, budget_usd=0.04, max_tokens=40)
     assert result.data["run"]["stop"]["status"] == "budget"
     assert 2 <= len(server.asked) <= 4  # each may have cost about 0.01 USD
-    with Archive(result.path) as archive:
-        assert 0 < archive.left()[1] <= 0.04
+    with SqliteReader(result.path) as reader:
+        assert 0 < reader.spent_at_most()[1] <= 0.04
 
 
 async def asked_once(*answers, **options):
@@ -690,8 +690,8 @@ def test_further_tries_are_noted_before_they_leave(here, monkeypatch, act):
 
     async def busy(asked, writer):
         (path,) = Path("runs").glob("*.parley")
-        with Archive(path) as archive:
-            seen.append(archive.left())
+        with SqliteReader(path) as reader:
+            seen.append(reader.spent_at_most())
         await (act if len(seen) < 20 else answering())(asked, writer)
 
     _, server = played(busy, repeats=1, concurrency=1, budget_usd=5, max_tokens=40)
@@ -866,8 +866,8 @@ def test_what_an_endpoint_does_not_count_is_taken_at_its_most(here):
     )
     assert result.data["run"]["stop"]["status"] == "budget"
     assert len(server.asked) > 1
-    with Archive(result.path) as archive:
-        assert 0.05 < archive.left()[1] <= 0.1
+    with SqliteReader(result.path) as reader:
+        assert 0.05 < reader.spent_at_most()[1] <= 0.1
     prepare_again(result.path, budget_usd=1.0, task=PublicGoods(rounds=5))
 
 
@@ -1020,8 +1020,8 @@ def test_a_process_that_is_killed_has_spent_no_more_than_its_run_knows(here):
             os.kill(process.pid, signal.SIGKILL)
         time.sleep(0.3)
         (path,) = Path("runs").glob("*.parley")
-        with Archive(path) as archive:
-            assert len(served.log()) <= archive.left()[0] <= most
+        with SqliteReader(path) as reader:
+            assert len(served.log()) <= reader.spent_at_most()[0] <= most
         subprocess.run(
             [sys.executable, "-m", "parley", "resume", path],
             cwd=here,
@@ -1034,8 +1034,8 @@ def test_a_process_that_is_killed_has_spent_no_more_than_its_run_knows(here):
 
 def test_without_a_bound_nothing_is_written_about_spending(here):
     result, _ = played(repeats=2)
-    with Archive(result.path) as archive:
-        assert archive._row("SELECT spent FROM runs") == (None,)
+    with SqliteReader(result.path) as reader:
+        assert reader._row("SELECT spent FROM runs") == (None,)
 
 
 def test_who_counts_may_refuse_a_request_and_the_run_drains():

@@ -23,7 +23,7 @@ from parley.runs.progress import Brake, Tally
 from parley.runs.scheduler import Crew
 from parley.runs.seats import WAITS
 from parley.store.config import Config
-from parley.store.sqlite.reader import Archive
+from parley.store.sqlite.reader import SqliteReader
 from parley.tasks.public_goods import PublicGoods
 from parley.testing.server import Server, says, sent
 from tests import games
@@ -313,8 +313,8 @@ def test_resuming_under_a_changed_prompt_rule_or_configuration_is_refused_by_nam
         '"""Everybody speaks, everybody hears all the others, quoted."""',
         '"""A better docstring."""  # and a comment',
     )
-    with Archive(path) as archive:
-        other = Config(**{**vars(archive.config), "seed": 5, "repeats": 4})
+    with SqliteReader(path) as reader:
+        other = Config(**{**vars(reader.info.config), "seed": 5, "repeats": 4})
     with pytest.raises(ReplayError, match=r"repeats was 3, is now 4"):
         asyncio.run(runs.go_on(prepare(other, functions=functions), path))
     assert parley.resume(path, functions=functions).state == "done"
@@ -456,9 +456,9 @@ def test_a_run_is_read_as_of_one_moment_while_it_is_played(tmp_path):
             await asyncio.sleep(0)
             result = Result(path)
             assert len(result.matches) == 300
-            with Archive(path) as archive:
-                assert set(archive.finished()) == {
-                    m["number"] for m in archive.matches() if m["state"] == "done"
+            with SqliteReader(path) as reader:
+                assert set(reader.scores_by_match()) == {
+                    m.number for m in reader.matches() if m.state == "done"
                 }
             looked += 1
 

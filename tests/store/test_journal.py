@@ -29,13 +29,15 @@ from parley.store.sqlite import schema
 from parley.store.sqlite.filesystem import is_network, kind_of
 from parley.store.sqlite.folder import files, find, folder
 from parley.store.sqlite.owner import lives, started
-from parley.store.sqlite.reader import Archive
+from parley.store.sqlite.reader import SqliteReader
 from parley.store.sqlite.writer import SqliteJournal
 
 CONFIG = b'{"task": "t", "params": {}, "models": {"a": {"model": "bot/x"}}, "contestants": ["a"]}'
 IDENTITY = (
-    b'{"task": "t", "version": 1, "rule": "", "prompts": {}, "parley": "0", "metrics": [], '
-    b'"roles": {}, "seats": {}, "texts": {}}'
+    b'{"task": "t", "version": 1, "rule": "", "prompts": {}, "parley": "0", "texts": {}, '
+    b'"roles": {"players": "contestant"}, "seats": {"players": 1}, "metrics": [{"name": "points", '
+    b'"low": 0, "high": 1, "epsilon": 0.1, "unit": "", "better": "higher", "success": null, '
+    b'"roles": []}]}'
 )
 SEAT = Seat("players", 1)
 
@@ -78,9 +80,9 @@ def test_a_call_reads_back_as_it_was_written(tmp_path):
         await journal.close()
 
     asyncio.run(main())
-    with Archive(path) as archive:
-        assert archive.calls(1) == [full, call(2)]
-        assert [c for _, _, c in archive.calls_since(1)] == [call(2)]
+    with SqliteReader(path) as reader:
+        assert reader.calls(1) == [full, call(2)]
+        assert [c for _, _, c in reader.calls_since(1)] == [call(2)]
     assert not Path(f"{path}-wal").exists()
 
 
@@ -109,9 +111,9 @@ def test_what_append_returned_for_is_on_disk_when_the_process_is_killed(tmp_path
             child.stdout.readline()
         child.send_signal(signal.SIGKILL)
         acknowledged = max([50, *map(int, child.stdout.read().split())])
-    with Archive(path) as archive:
-        kept = [c.round for c in archive.calls(1)]
-        assert archive.state == "stopped"
+    with SqliteReader(path) as reader:
+        kept = [c.round for c in reader.calls(1)]
+        assert reader.info.state == "stopped"
     assert kept == list(range(1, len(kept) + 1))
     assert len(kept) >= acknowledged
 
@@ -159,8 +161,8 @@ def test_a_call_is_recorded_once_and_a_journal_that_failed_takes_nothing_more(tm
         await journal.close()
 
     asyncio.run(main())
-    with Archive(tmp_path / "r.parley") as archive:
-        assert archive.calls(1) == [call()]
+    with SqliteReader(tmp_path / "r.parley") as reader:
+        assert reader.calls(1) == [call()]
 
 
 def test_an_unfinished_match_comes_back_with_what_is_on_record(tmp_path):
@@ -272,8 +274,8 @@ def test_a_full_disk_is_an_error_and_loses_nothing_that_was_acknowledged(tmp_pat
     )
     acknowledged = int(done.stdout)
     assert 1 <= acknowledged < 200
-    with Archive(path) as archive:
-        assert len(archive.calls(1)) == acknowledged
+    with SqliteReader(path) as reader:
+        assert len(reader.calls(1)) == acknowledged
 
 
 async def fill(path):
@@ -301,9 +303,9 @@ def test_the_schema_is_brought_up_to_date_step_by_step(tmp_path, monkeypatch):
     monkeypatch.setattr(schema, "MIGRATIONS", newer)
     monkeypatch.setattr(schema, "VERSION", len(newer))
     monkeypatch.setattr("parley.store.sqlite.reader.VERSION", len(newer))
-    with Archive(path) as archive:  # an older file is read from a copy, and stays as it is
-        assert archive.id == "run-1"
-        assert archive._rows("SELECT mood FROM runs") == [(None,)]
+    with SqliteReader(path) as reader:  # an older file is read from a copy, and stays as it is
+        assert reader.info.id == "run-1"
+        assert list(reader._rows("SELECT mood FROM runs")) == [(None,)]
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (len(newer) - 1,)
     connection.close()
@@ -329,7 +331,7 @@ def test_a_store_of_a_newer_version_is_refused(tmp_path):
         connection.execute("PRAGMA user_version = 99")
     connection.close()
     with pytest.raises(StoreError, match="newer Parley"):
-        Archive(path)
+        SqliteReader(path)
     with pytest.raises(StoreError, match="newer Parley"):
         asyncio.run(SqliteJournal.open(path))
 
@@ -343,7 +345,7 @@ def test_what_is_no_run_is_refused(tmp_path, content):
     path = tmp_path / "r.parley"
     path.write_bytes(content)
     with pytest.raises(StoreError, match=r"r\.parley"):
-        Archive(path)
+        SqliteReader(path)
     with pytest.raises(StoreError, match=r"r\.parley"):
         asyncio.run(SqliteJournal.open(path))
 
@@ -367,8 +369,8 @@ def test_a_finished_run_can_be_copied_as_one_file_and_read_where_nothing_can_be_
     (elsewhere / "copy.parley").chmod(0o444)
     elsewhere.chmod(0o555)
     try:
-        with Archive(elsewhere / "copy.parley") as archive:
-            assert archive.id == "run-1"
+        with SqliteReader(elsewhere / "copy.parley") as reader:
+            assert reader.info.id == "run-1"
     finally:
         elsewhere.chmod(0o755)
 

@@ -14,7 +14,7 @@ from parley.audit.audit import audit
 from parley.datasets.dictionaries import Lexicon
 from parley.errors import ReplayError
 from parley.participants._registry import make
-from parley.store.sqlite.reader import Archive
+from parley.store.sqlite.reader import SqliteReader
 from parley.tasks.idiom_solitaire import FIRST, LENGTH, REPEATED, TURN, UNKNOWN, IdiomSolitaire
 from parley.testing import ByHand, Listed, Speaking, check_planted, check_task, play, transcript
 from tests.cli.test_cli import parley as command
@@ -47,7 +47,7 @@ class Played:
         self.win = {seat: self.outcome.scores[seat]["win"] for seat in (EARLY, LATE)}
         self.hits = [self.outcome.scores[seat]["hits"] for seat in (EARLY, LATE)]
         (note,) = self.outcome.notes
-        self.chain, self.end = note["chain"], note["end"]
+        self.chain, self.end = note.facts["chain"], note["end"]
         self.lost = [
             (each.seat, each.kind) for each in self.outcome.violations if each.outcome == "ruled"
         ]
@@ -282,11 +282,11 @@ def test_a_run_ranks_planted_strengths_and_gives_the_papers_tables(result):
 
 
 def test_all_pairs_begin_with_the_same_idioms_in_both_orders(result):
-    with Archive(result.path) as archive:
+    with SqliteReader(result.path) as reader:
         starts = {}
-        for match in archive.matches():
-            (note,) = archive.notes(match["number"])
-            starts.setdefault(match["block"], set()).add(note["chain"][0])
+        for match in reader.matches():
+            (note,) = reader.notes_of(match.number)
+            starts.setdefault(match.block, set()).add(note.facts["chain"][0])
     assert len(starts) == 30
     assert {len(found) for found in starts.values()} == {1}
     assert len({next(iter(found)) for found in starts.values()}) == 30
@@ -306,10 +306,10 @@ def test_a_short_list_of_starts_is_gone_through_before_any_comes_again(tmp_path)
         repeats=6,
         store=tmp_path,
     )
-    with Archive(done.path) as archive:
+    with SqliteReader(done.path) as reader:
         starts = {
-            match["block"]: archive.notes(match["number"])[0]["chain"][0]
-            for match in archive.matches()
+            match.block: reader.notes_of(match.number)[0].facts["chain"][0]
+            for match in reader.matches()
         }
     assert len({starts[str(n)] for n in (1, 2, 3)}) == 3  # three of the five can be followed
     assert [starts[str(n)] for n in (1, 2, 3)] == [starts[str(n)] for n in (4, 5, 6)]
@@ -349,7 +349,7 @@ def test_bots_find_the_chain_whatever_words_stand_around_it(bot, words):
     found = play(IdiomSolitaire(), cast, works={"dictionary": lexicon}, prompts=told, seed=3)
     plain = play(IdiomSolitaire(), cast, works={"dictionary": lexicon}, seed=3)
     assert found.notes == plain.notes
-    assert len(found.notes[0]["chain"]) > 2
+    assert len(found.notes[0].facts["chain"]) > 2
 
 
 @pytest.mark.parametrize("bot", ["speaker", "dead-end"])

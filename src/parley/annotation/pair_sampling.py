@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from parley.errors import UsageError
 from parley.statistics.preferences import Pair, Side
-from parley.store.sqlite.reader import Archive
+from parley.store import RunReader
 from parley.store.sqlite.rows import encoded
 
 TASK, METRIC = "kieval", "kieval"
@@ -27,35 +27,35 @@ class Interview(NamedTuple):
     side: Side
 
 
-def interviews(archives: Sequence[Archive]) -> list[Interview]:
+def interviews(readers: Sequence[RunReader]) -> list[Interview]:
     """All finished interviews of these runs that have a score."""
     seen: dict[str, str] = {}
-    for archive in archives:
-        refuse_others(archive)
-        again = archive.config.rejudged
-        origin = archive.id if again is None else again.root or again.run
+    for reader in readers:
+        refuse_others(reader)
+        again = reader.info.config.rejudged
+        origin = reader.info.id if again is None else again.root or again.run
         if origin in seen:
             raise UsageError(
-                f"{archive.id} and {seen[origin]} hold the same interviews, judged "
+                f"{reader.info.id} and {seen[origin]} hold the same interviews, judged "
                 f"twice: give one of them"
             )
-        seen[origin] = archive.id
-    names = model_names(archives)
+        seen[origin] = reader.info.id
+    names = model_names(readers)
     found = []
-    for archive in archives:
-        config, identity = archive.config, archive.identity
+    for reader in readers:
+        config, identity = reader.info.config, reader.info.identity
         panels = {
             role: [config.models[alias] for alias in panel]
             for role, panel in config.instruments.items()
         }
         rule = [identity["rule"], identity["version"], identity["prompts"], config.params, panels]
-        items = {item["id"]: item for item in archive.items()}
+        items = {item["id"]: item for item in reader.items()}
         played = {
-            match["number"]: match["item"]
-            for match in archive.matches()
-            if match["state"] == "done"
+            match.number: match.item
+            for match in reader.matches()
+            if match.state == "done" and match.item is not None
         }
-        for score in archive.scores():
+        for score in reader.scores():
             if (
                 score.metric == METRIC
                 and score.value is not None
@@ -63,29 +63,30 @@ def interviews(archives: Sequence[Archive]) -> list[Interview]:
                 and not score.idle
             ):
                 item = played[score.match]
-                side = Side(archive.id, score.match, names[archive.id, score.alias], score.value)
+                run = reader.info.id
+                side = Side(run, score.match, names[run, score.alias], score.value)
                 found.append(
                     Interview(config.dataset or "", item, encoded([*rule, items[item]]), side)
                 )
     return found
 
 
-def refuse_others(archive: Archive) -> None:
+def refuse_others(reader: RunReader) -> None:
     """Only interviews are compared by people."""
-    if archive.identity["task"] != TASK:
+    if reader.info.identity["task"] != TASK:
         raise UsageError(
-            f"{archive.id} is a run of {archive.identity['task']}: only interviews can be "
+            f"{reader.info.id} is a run of {reader.info.identity['task']}: only interviews can be "
             f"annotated, which are runs of {TASK}"
         )
 
 
-def model_names(archives: Iterable[Archive]) -> dict[tuple[str, str], str]:
+def model_names(readers: Iterable[RunReader]) -> dict[tuple[str, str], str]:
     """Contestants by run and alias: the alias, and the run where one alias stands for different
     models."""
     meant: dict[str, dict[str, str]] = {}
-    for archive in archives:
-        for alias in archive.config.contestants:
-            meant.setdefault(alias, {})[archive.id] = encoded(archive.config.models[alias])
+    for reader in readers:
+        for alias in reader.info.config.contestants:
+            meant.setdefault(alias, {})[reader.info.id] = encoded(reader.info.config.models[alias])
     return {
         (run, alias): alias if len(set(by.values())) == 1 else f"{alias}@{run}"
         for alias, by in meant.items()

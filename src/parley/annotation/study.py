@@ -18,7 +18,8 @@ from parley.rules.pool import text_of
 from parley.statistics import preferences as people
 from parley.statistics.agreement import Estimate
 from parley.statistics.preferences import Ballot, Pair, Side, majority, wanted
-from parley.store.sqlite.reader import Archive
+from parley.store import RunReader
+from parley.store.sqlite.reader import SqliteReader
 from parley.store.sqlite.votes import FILE, Study, Votes
 
 USUAL = 100  # pairs, where nobody says how many
@@ -54,12 +55,12 @@ class Sheet:
 
 
 @contextmanager
-def archives(paths: Sequence[Path]) -> Iterator[list[Archive]]:
+def readers(paths: Sequence[Path]) -> Iterator[list[RunReader]]:
     """The runs, each once, in an order that does not depend on how they were named."""
     with ExitStack() as stack:
         found = {
-            archive.id: archive
-            for archive in [stack.enter_context(Archive(path)) for path in paths]
+            reader.info.id: reader
+            for reader in [stack.enter_context(SqliteReader(path)) for path in paths]
         }
         yield [found[id] for id in sorted(found)]
 
@@ -77,8 +78,8 @@ def file_of(paths: Sequence[Path]) -> Path:
 
 def study_of(votes: Votes, paths: Sequence[Path]) -> Study:
     """The study of these runs, which must have begun."""
-    with archives(paths) as runs:
-        found = votes.study([run.id for run in runs])
+    with readers(paths) as runs:
+        found = votes.study([run.info.id for run in runs])
     if found is None:
         raise UsageError(
             "no pairs have been drawn from these runs: `parley annotate RUN…` draws them"
@@ -91,8 +92,8 @@ def prepared(
 ) -> Study:
     """The study of these runs, with as many pairs as are wanted, or as there are; drawn when it is
     asked for first."""
-    with archives(paths) as runs:
-        ids = [run.id for run in runs]
+    with readers(paths) as runs:
+        ids = [run.info.id for run in runs]
         study = votes.study(ids)
         if study is not None:
             refuse_otherwise(study, seed, ties)
@@ -133,17 +134,17 @@ def sheet(number: int, pair: Pair, paths: Mapping[str, Path]) -> Sheet:
     """What an annotator is to see of a pair; `paths` has the file of each run."""
     sides = []
     for side in (pair.a, pair.b):
-        with Archive(paths[side.run]) as archive:
-            items = {item["id"]: item for item in archive.items()}
-            match = archive.match(side.match)
+        with SqliteReader(paths[side.run]) as reader:
+            items = {item["id"]: item for item in reader.items()}
+            match = reader.match(side.match)
             if pair.item not in items or match is None:
                 raise StoreError(
-                    f"{archive.path} does not hold the interviews that were drawn from it"
+                    f"{reader.path} does not hold the interviews that were drawn from it"
                 )
             # Who judges again may stop earlier: people see what was judged.
             sides.append(
                 exchanges(
-                    [call for call in archive.calls(side.match) if call.round <= match["rounds"]]
+                    [call for call in reader.calls(side.match) if call.round <= (match.rounds or 0)]
                 )
             )
     question = Question(**{**items[pair.item], "choices": tuple(items[pair.item]["choices"])})

@@ -51,7 +51,8 @@ from parley.errors import ParleyError, TaskError
 from parley.plans import unfolded
 from parley.results.scores import asked_without
 from parley.results.transcript import conversations
-from parley.store.sqlite.reader import Archive
+from parley.store import MatchRow, RunReader
+from parley.store.sqlite.reader import SqliteReader
 from parley.tables import plural
 
 CHECKS = (
@@ -65,7 +66,6 @@ CHECKS = (
     "balance",
     "items",
 )
-ENDED = ("done", "aborted")
 ENDS = ("plan_complete", "converged", "items_exhausted", "drift")  # ends that a plan decides
 
 
@@ -92,9 +92,9 @@ class Audit:
 
 def audit(path: Path) -> Audit:
     """Look at every match of a run."""
-    with Archive(path) as archive, asyncio.Runner() as runner:
-        looking = Looking(archive)
-        for match in (matches := archive.matches()):
+    with SqliteReader(path) as reader, asyncio.Runner() as runner:
+        looking = Looking(reader)
+        for match in (matches := list(reader.matches())):
             looking.at_match(match, runner)
         looking.at_all(matches)
         checked = {name: looking.checked[name] for name in CHECKS if looking.checked[name]}
@@ -103,7 +103,7 @@ def audit(path: Path) -> Audit:
             checked,
             looking.unchecked,
             looking.breaches,
-            masked_in(archive),
+            masked_in(reader),
             looking.cautions,
         )
 
@@ -111,8 +111,8 @@ def audit(path: Path) -> Audit:
 class Looking:
     """One audit while it goes on."""
 
-    def __init__(self, archive: Archive) -> None:
-        self.archive, self.checked, self.beginnings = archive, Counter[str](), Beginnings()
+    def __init__(self, reader: RunReader) -> None:
+        self.reader, self.checked, self.beginnings = reader, Counter[str](), Beginnings()
         self.breaches: list[Breach] = []
         self.cautions: list[str] = []
         self.unchecked: dict[str, str] = {}
@@ -121,17 +121,17 @@ class Looking:
         self.prepared = self._prepared()
         self.works = self._works()
         self.foreign, self.own, self.names = (
-            foreign_names(archive),
-            brought_in(archive),
-            frozenset(names_of(archive.config)),
+            foreign_names(reader),
+            brought_in(reader),
+            frozenset(names_of(reader.info.config)),
         )
 
     def _prepared(self) -> Prepared | None:
         """The run's task, as it was; without it nothing can be played again."""
         why = "the task or its prompts have changed since"
         try:
-            prepared = prepare_again(self.archive.path, seated=False)
-            now, then = prepared.identity, self.archive.identity
+            prepared = prepare_again(self.reader.path, seated=False)
+            now, then = prepared.identity, self.reader.info.identity
             known = comparable(now["rule"], then["rule"])
             if now["prompts"] == then["prompts"] and (not known or now["rule"] == then["rule"]):
                 if not known:
@@ -148,7 +148,7 @@ class Looking:
 
     def _works(self) -> Mapping[str, Any]:
         """The works that the run consulted, if they are at hand and still the same."""
-        wanted = self.archive.identity.get("works", {})
+        wanted = self.reader.info.identity.get("works", {})
         if not wanted:
             return {}
         why = "without the task nothing is consulted"
@@ -176,17 +176,15 @@ class Looking:
     def found(self, kind: str, match: int | None, detail: str) -> None:
         self.breaches.append(Breach(kind, match, detail))
 
-    def at_match(self, match: Mapping[str, Any], runner: asyncio.Runner) -> None:
+    def at_match(self, match: MatchRow, runner: asyncio.Runner) -> None:
         """All that one match shows by itself."""
-        archive, number, ended = self.archive, match["number"], match["state"] in ENDED
-        messages, calls = archive.messages(number), archive.calls(number)
-        claims = [fault for fault in archive.violations(number) if fault["kind"] == "identity"]
+        reader, number, ended = self.reader, match.number, match.has_ended
+        messages, calls = reader.messages(number), reader.calls(number)
+        claims = [fault for fault in reader.violations(number) if fault.kind == "identity"]
         found = [("synchrony", fault) for fault in unsynchronous(messages)]
-        found += [
-            ("shown", fault) for fault in conversations(messages, calls, list(match["seats"]))[1]
-        ]
+        found += [("shown", fault) for fault in conversations(messages, calls, match.seats)[1]]
         found += (
-            [("shown", fault) for fault in unheard(messages, calls, archive.config)]
+            [("shown", fault) for fault in unheard(messages, calls, reader.info.config)]
             if ended
             else []
         )
@@ -194,7 +192,7 @@ class Looking:
         departures: list[tuple[str, str]] = []
         if ended and self.prepared is not None:
             departures = runner.run(
-                replayed(self.prepared, archive, match, messages, calls, self.works)
+                replayed(self.prepared, reader, match, messages, calls, self.works)
             )
             found += departures
             self.checked.update(("replay", *(("works",) if self.works else ())))
@@ -210,16 +208,16 @@ class Looking:
         for kind, detail in found:
             self.found(kind, number, detail)
 
-    def at_all(self, matches: list[dict[str, Any]]) -> None:
+    def at_all(self, matches: list[MatchRow]) -> None:
         """What only all matches together show."""
-        archive, config = self.archive, self.archive.config
+        reader, config = self.reader, self.reader.info.config
         for number, detail in self.beginnings.unequal(self.departed):
             self.found("information", number, detail)
         if self.prepared is not None:
-            for detail in unplanned(self.prepared, archive, matches):
+            for detail in unplanned(self.prepared, reader, matches):
                 self.found("plan", None, detail)
             self.checked["plan"] += 1
-        why = "the run is not finished" if archive.state != "done" else ""
+        why = "the run is not finished" if reader.info.state != "done" else ""
         if config.plan == "race":
             why = "who plays in a race is decided by its plan, which was checked"
         if why:
@@ -227,26 +225,24 @@ class Looking:
             self.cautions.append(f"balance was not checked: {why}")
         else:
             self.checked.update(("balance", "items"))
-            for kind, detail in uneven(config, archive.identity["roles"], matches):
+            for kind, detail in uneven(config, reader.info.identity["roles"], matches):
                 if config.rejudged is None:
                     self.found(kind, None, detail)
                 else:  # only matches that had ended are judged again
                     self.cautions.append(f"uneven as in the run that played: {detail}")
         self.cautions += self.warnings(matches)
 
-    def warnings(self, matches: list[dict[str, Any]]) -> Iterator[str]:
+    def warnings(self, matches: list[MatchRow]) -> Iterator[str]:
         """What to know about the record, fair as it may be."""
-        archive, config = self.archive, self.archive.config
-        if self.prepared is not None and (
-            left := sum(match["state"] not in ENDED for match in matches)
-        ):
+        reader, config = self.reader, self.reader.info.config
+        if self.prepared is not None and (left := sum(not match.has_ended for match in matches)):
             yield f"{plural(left, 'match', 'matches')} had not ended, and cannot be played again"
-        if programs := sum(archive.guarantees().values()):
+        if programs := sum(reader.verdict_kinds().values()):
             yield (
                 f"verdicts on {plural(programs, 'program')} are taken from the record: no "
                 f"program was run again"
             )
-        if names := names_in_prompts(archive):
+        if names := names_in_prompts(reader):
             yield (
                 f"the prompts hold names of models that play: {', '.join(names)}; "
                 f"everybody reads them"
@@ -258,31 +254,34 @@ class Looking:
                 f"judged again: what contestants said is that of {config.rejudged.run}, which "
                 f"has an audit of its own"
             )
-        yield from asked_without(archive.left_out())
-        if archive.identity.get("runs_code") and config.sandbox == "none":
+        yield from asked_without(reader.unsupported_options())
+        if reader.info.identity.get("runs_code") and config.sandbox == "none":
             yield (
                 "UNSAFE: what models wrote was run without isolation; "
                 "a program can have changed this record too"
             )
 
 
-def masked_in(archive: Archive) -> list[dict[str, Any]]:
+def masked_in(reader: RunReader) -> list[dict[str, Any]]:
     """What seats said of themselves, and was masked for everybody else: to be looked through for
     false hits."""
     return [
         {
-            **{name: fault[name] for name in ("alias", "match", "round", "seat")},
-            "masked": fault["detail"],
+            "alias": fault.alias,
+            "match": fault.match,
+            "round": fault.round,
+            "seat": fault.seat.key,
+            "masked": fault.detail,
         }
-        for fault in archive.violations()
-        if fault["kind"] == "identity"
+        for fault in reader.violations()
+        if fault.kind == "identity"
     ]
 
 
-def misended(archive: Archive, status: str | None) -> Iterator[str]:
+def misended(reader: RunReader, status: str | None) -> Iterator[str]:
     """Whether the end that a run is marked with is the one that its plan comes to."""
-    config, marked = archive.config, archive.status
-    if archive.state == "done" and marked not in ENDS:
+    config, marked = reader.info.config, reader.info.status
+    if reader.info.state == "done" and marked not in ENDS:
         yield f"the run is marked as done, and as {marked or 'nothing'}: no plan ends like that"
     elif marked in ENDS and marked != status:
         yield f"the run is marked as {marked}, but its plan says {status or 'to go on'}"
@@ -300,39 +299,31 @@ def misended(archive: Archive, status: str | None) -> Iterator[str]:
         yield f"the run is marked as budget, but its plan says {status}"
 
 
-def unplanned(prepared: Prepared, archive: Archive, matches: list[dict[str, Any]]) -> Iterator[str]:
+def unplanned(prepared: Prepared, reader: RunReader, matches: list[MatchRow]) -> Iterator[str]:
     """Matches on record that are not those which the configuration plans, and ends that do not fit
     the run's."""
     try:
-        wanted, end = unfolded(prepared.plan, archive.finished())
+        wanted, end = unfolded(prepared.plan, reader.scores_by_match())
     # a rule that gave up: what was played cannot be held against the plan any further
     except TaskError as wrong:
-        yield from [] if archive.state == "failed" else [str(wrong)]
+        yield from [] if reader.info.state == "failed" else [str(wrong)]
         return
     for fact, value in orjson.loads(orjson.dumps(prepared.identity)).items():
         if (
             fact not in ("parley", "python", "mends", "rule")
-            and archive.identity.get(fact) != value
+            and reader.info.identity.get(fact) != value
         ):
             yield f"the record's own description of the task has other {fact}"
-    yield from misended(archive, end.status if end else None)
+    yield from misended(reader, end.status if end else None)
     for match in matches:
-        spec = wanted.pop(match["number"], None)
-        seats = None if spec is None else {seat.key: alias for seat, alias in spec.seats.items()}
-        idle = None if spec is None else sorted(seat.key for seat in spec.idle)
-        facts = (
-            None if spec is None else (spec.block, spec.item, spec.repeat, spec.seed, seats, idle)
-        )
-        if facts != tuple(
-            match[name] for name in ("block", "item", "repeat", "seed", "seats", "idle")
-        ):
-            yield f"match {match['number']} is not the one that the configuration plans"
-        ended = match["state"] in ENDED
-        if not ended and archive.scores_of(match["number"]):
-            yield f"match {match['number']} has scores, but has not ended"
-        if archive.state == "done" and not ended:
-            yield f"match {match['number']} has not ended, but the run is marked as done"
-    if archive.state == "done" and wanted:
+        if wanted.pop(match.number, None) != match.spec:
+            yield f"match {match.number} is not the one that the configuration plans"
+        ended = match.has_ended
+        if not ended and reader.scores_of(match.number):
+            yield f"match {match.number} has scores, but has not ended"
+        if reader.info.state == "done" and not ended:
+            yield f"match {match.number} has not ended, but the run is marked as done"
+    if reader.info.state == "done" and wanted:
         yield f"{len(wanted)} planned matches are missing"
-    if strangers := archive.strangers():
+    if strangers := reader.orphan_scores():
         yield f"there are scores of matches that do not exist: {strangers}"

@@ -5,19 +5,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
-from parley.rules.pool import Seat
+from parley.store import MatchRow
 from parley.store.config import Config
 
 Place = tuple[str, str]  # an item (or a block, or none), and a role or a seat
-Matches = Sequence[Mapping[str, Any]]
+Matches = Sequence[MatchRow]
 
 
 def rotating(config: Config, matches: Matches) -> bool:
     """Whether everybody sits at one table, where positions rotate from block to block: these need
     not divide evenly."""
-    tables = Counter((match["block"], match["repeat"]) for match in matches)
+    tables = Counter((match.block, match.repeat) for match in matches)
     return config.plan in ("together", "cycles") and all(count == 1 for count in tables.values())
 
 
@@ -27,12 +26,12 @@ def uneven(config: Config, roles: Mapping[str, str], matches: Matches) -> Iterat
     whole: dict[str, Counter[str]] = {}
     parts: dict[Place, Counter[str]] = {}
     for match in matches:
-        on = f"item {match['item']}" if match["item"] is not None else f"block {match['block']}"
-        for key, alias in match["seats"].items():
-            role = Seat.of(key).role
+        on = f"item {match.item}" if match.item is not None else f"block {match.block}"
+        for seat, alias in match.seats.items():
+            role = seat.role
             if roles[role] != "contestant":
                 continue
-            for place in dict.fromkeys((role, key)):
+            for place in dict.fromkeys((role, seat.key)):
                 whole.setdefault(place, Counter())[alias] += 1
                 if place == role or not rotates:
                     parts.setdefault((place, on), Counter())[alias] += 1

@@ -7,6 +7,7 @@ from typing import Any
 
 from parley.audit.replay import difference
 from parley.rules.pool import Seat
+from parley.store import MatchRow
 
 
 class Beginnings:
@@ -22,17 +23,17 @@ class Beginnings:
         # matches whose seats of one role heard different words, by role
         self._unlike: dict[int, str] = {}
 
-    def take(self, match: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> None:
-        told = first_words(messages, match["seats"])
+    def take(self, match: MatchRow, messages: Sequence[Mapping[str, Any]]) -> None:
+        told = first_words(messages, [seat.key for seat in match.seats])
         for seat, words in told.items():
-            self._told.setdefault((match["block"], match["repeat"], seat), {}).setdefault(
+            self._told.setdefault((match.block, match.repeat, seat), {}).setdefault(
                 words, []
-            ).append(match["number"])
+            ).append(match.number)
         roles: dict[str, set[str]] = {}
         for seat, words in told.items():
             roles.setdefault(Seat.of(seat).role, set()).add(words)
         if unlike := [role for role, heard in roles.items() if len(heard) > 1]:
-            self._unlike[match["number"]] = unlike[0]
+            self._unlike[match.number] = unlike[0]
 
     def unequal(self, doubtful: set[int]) -> Iterator[tuple[int, str]]:
         """Matches in which a seat began with other words than elsewhere; `doubtful` are those that
@@ -68,9 +69,7 @@ class Beginnings:
         )
 
 
-def first_words(
-    messages: Sequence[Mapping[str, Any]], seats: Sequence[str] | Mapping[str, str]
-) -> dict[str, str]:
+def first_words(messages: Sequence[Mapping[str, Any]], seats: Sequence[str]) -> dict[str, str]:
     """All that each seat heard before the first reply of a match; seats that had heard nothing are
     left out."""
     told: dict[str, list[str]] = {seat: [] for seat in seats}

@@ -12,8 +12,8 @@ from parley.config.prepare import names_of
 from parley.match.masking import masked
 from parley.match.record import Call
 from parley.rules.pool import text_of
+from parley.store import RunReader, ViolationRow
 from parley.store.config import Config
-from parley.store.sqlite.reader import Archive
 from parley.tables import clip
 
 Messages = Sequence[Mapping[str, Any]]
@@ -68,37 +68,37 @@ def unheard(messages: Messages, calls: Sequence[Call], config: Config) -> Iterat
             )
 
 
-def brought_in(archive: Archive) -> str:
+def brought_in(reader: RunReader) -> str:
     """All words that come from task, prompts, parameters and items, whoever plays."""
-    config = archive.config
+    config = reader.info.config
     return str(
         (
             config.task,
             config.params,
-            list(archive.identity["roles"]),
-            archive.items(),
-            archive.identity["texts"],
+            list(reader.info.identity["roles"]),
+            reader.items(),
+            reader.info.identity["texts"],
         )
     ).lower()
 
 
-def model_names(archive: Archive) -> set[str]:
+def model_names(reader: RunReader) -> set[str]:
     """The names of the models that play, as far as they are long enough to mean one."""
-    served = (name for names in archive.served().values() for name in names)
-    return {name for name in (*names_of(archive.config), *served) if len(name) >= 4}
+    served = (name for names in reader.names_served().values() for name in names)
+    return {name for name in (*names_of(reader.info.config), *served) if len(name) >= 4}
 
 
-def foreign_names(archive: Archive) -> list[str]:
+def foreign_names(reader: RunReader) -> list[str]:
     """Names of the cast that no prompt, parameter or item brings in by itself."""
-    own = brought_in(archive)
-    names = model_names(archive) | {alias for alias in archive.config.models if len(alias) >= 4}
+    own = brought_in(reader)
+    names = model_names(reader) | {alias for alias in reader.info.config.models if len(alias) >= 4}
     return sorted(name for name in names if name.lower() not in own)
 
 
-def names_in_prompts(archive: Archive) -> list[str]:
+def names_in_prompts(reader: RunReader) -> list[str]:
     """Models whose names stand in the prompts: everybody reads them there."""
-    texts = "\n".join(archive.identity["texts"].values())
-    return sorted(name for name in model_names(archive) if as_word(name).search(texts))
+    texts = "\n".join(reader.info.identity["texts"].values())
+    return sorted(name for name in model_names(reader) if as_word(name).search(texts))
 
 
 def named(messages: Messages, names: Sequence[str]) -> Iterator[str]:
@@ -116,13 +116,11 @@ def named(messages: Messages, names: Sequence[str]) -> Iterator[str]:
                 break
 
 
-def shown_after_all(
-    messages: Messages, claims: Sequence[Mapping[str, Any]], own: str
-) -> Iterator[str]:
+def shown_after_all(messages: Messages, claims: Sequence[ViolationRow], own: str) -> Iterator[str]:
     """Claims to be somebody that are on record as masked, and stand in the referee's words all the
     same."""
     for claim in claims:
-        words = claim["detail"]
+        words = claim.detail
         for message in messages:
             if (
                 message["kind"] != "reply"
@@ -130,14 +128,14 @@ def shown_after_all(
                 and words.lower() not in own
             ):
                 yield (
-                    f"round {message['round']}: what {claim['seat']} said of itself was "
+                    f"round {message['round']}: what {claim.seat.key} said of itself was "
                     f"shown: {clip(words)!r}"
                 )
                 break
 
 
 def unmasked(
-    calls: Sequence[Call], claims: Sequence[Mapping[str, Any]], names: frozenset[str]
+    calls: Sequence[Call], claims: Sequence[ViolationRow], names: frozenset[str]
 ) -> Iterator[str]:
     """Replies that say who speaks where nothing is on record as masked, and the other way round."""
     found = Counter(
@@ -145,9 +143,7 @@ def unmasked(
         for call in calls
         for leak in masked(text_of(call.reply.content), names)[1]
     )
-    kept = Counter(
-        (claim["round"], claim["seat"], claim["attempt"], claim["detail"]) for claim in claims
-    )
+    kept = Counter((claim.round, claim.seat.key, claim.attempt, claim.detail) for claim in claims)
     for round, seat, _, leak in sorted(found - kept):
         yield f"round {round}, {seat}: it says who it is, and that was not masked: {clip(leak)!r}"
     for round, seat, _, leak in sorted(kept - found):

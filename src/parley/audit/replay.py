@@ -17,7 +17,7 @@ from parley.match.record import Call, Tape
 from parley.rules.pool import Seat, View, plain
 from parley.rules.referee import Consult, Effect
 from parley.rules.references import Lot, answered
-from parley.store.sqlite.reader import Archive
+from parley.store import MatchRow, RunReader
 from parley.tables import clip
 
 VIOLATION = ("round", "seat", "attempt", "kind", "detail", "outcome")
@@ -64,8 +64,8 @@ class Replay(Match):
 
 async def replayed(
     prepared: Prepared,
-    archive: Archive,
-    match: Mapping[str, Any],
+    reader: RunReader,
+    match: MatchRow,
     messages: Sequence[Mapping[str, Any]],
     calls: Sequence[Call],
     works: Mapping[str, Any],
@@ -74,19 +74,19 @@ async def replayed(
     tape = Tape()
     for call in calls:
         tape.calls[call.round, call.seat, call.attempt] = call
-    tape.effects = archive.effects(match["number"])
+    tape.effects = reader.effects(match.number)
     replay = Replay(
         prepared.task,
-        {Seat.of(seat): Absent() for seat in match["seats"]},
-        seed=match["seed"],
-        item=prepared.items[match["item"]] if match["item"] is not None else None,
+        {seat: Absent() for seat in match.seats},
+        seed=match.seed,
+        item=prepared.items[match.item] if match.item is not None else None,
         prompts=prepared.prompts,
         record=tape,
         names=frozenset(names_of(prepared.config)),
         standardise=prepared.config.standardise,
-        mend="mends" in archive.identity,
+        mend="mends" in reader.info.identity,
         works=works,
-        lot=Lot(prepared.config.seed, match["repeat"] - 1),
+        lot=Lot(prepared.config.seed, match.repeat - 1),
     )
     try:
         again = await replay.play()
@@ -108,21 +108,21 @@ async def replayed(
         ),
         "calls": (in_order(wanted), in_order(used)),
         "scores": (
-            archive.scores_of(match["number"]),
+            reader.scores_of(match.number),
             {seat: by for seat, by in again.scores.items() if by},
         ),
-        "end": ({**{name: match[name] for name in end}, "reason": match["reason"] or ""}, end),
+        "end": ({"state": match.state, "reason": match.reason or "", "rounds": match.rounds}, end),
         "violations": (
             [
-                {name: fault[name] for name in VIOLATION}
-                for fault in archive.violations(match["number"])
+                {name: plain(getattr(fault, name)) for name in VIOLATION}
+                for fault in reader.violations(match.number)
             ],
             [
                 {name: plain(getattr(fault, name)) for name in VIOLATION}
                 for fault in again.violations
             ],
         ),
-        "notes": (archive.notes(match["number"]), again.notes),
+        "notes": ([note.to_dict() for note in reader.notes_of(match.number)], again.notes),
     }
     departures = [
         f"its {what} differ: {difference(old, new)}"

@@ -11,7 +11,7 @@ import click
 import orjson
 
 from parley.annotation.pair_sampling import cell, refuse_others
-from parley.annotation.study import USUAL, archives, file_of, prepared, results, study_of
+from parley.annotation.study import USUAL, file_of, prepared, readers, results, study_of
 from parley.cli.annotate_terminal import voted
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_format, in_store
@@ -94,10 +94,10 @@ def command(
     place = stores.folder(store)
     paths = list(dict.fromkeys(stores.find(run, place) for run in runs))
     file = file_of(paths)
-    with archives(paths) as found:
-        for archive in found:
-            refuse_others(archive)
-        paths_of = {archive.id: archive.path for archive in found}
+    with readers(paths) as found:
+        for reader in found:
+            refuse_others(reader)
+        paths_of = {reader.info.id: reader.path for reader in found}
     if wants_results:
         if not file.is_file():
             raise UsageError(

@@ -12,7 +12,7 @@ from parley.errors import StoreError
 from parley.money import costs, prices_of, total
 from parley.results.scores import run_facts
 from parley.store.sqlite import folder as stores
-from parley.store.sqlite.reader import Archive
+from parley.store.sqlite.reader import SqliteReader
 from parley.tables import Table
 
 
@@ -25,15 +25,15 @@ def command(store: str | None, as_json: bool) -> None:
     found, look_up = [], PriceList().find
     for path in stores.files(stores.folder(store)):
         try:
-            with Archive(path) as archive:
-                cost = total(costs(archive, prices_of(archive, look_up)))
-                facts = run_facts(archive)
+            with SqliteReader(path) as reader:
+                cost = total(costs(reader, prices_of(reader, look_up)))
+                facts = run_facts(reader)
                 facts["cost"] = {
                     "calls": cost.calls,
                     "usd": cost.usd,
                     "usd_at_least": cost.at_least,
                 }
-                found.append((facts, list(archive.config.contestants), cost))
+                found.append((facts, list(reader.info.config.contestants), cost))
         except StoreError as wrong:
             say(str(wrong))
     if not found:

@@ -20,7 +20,7 @@ from parley.cli.shared_options import (
 from parley.config.prepare import prepare_again
 from parley.runs import player as runs
 from parley.store.sqlite import folder as stores
-from parley.store.sqlite.reader import Archive
+from parley.store.sqlite.reader import SqliteReader
 
 
 @click.command()
@@ -62,12 +62,12 @@ def command(
             max_calls=max_calls,
             concurrency=concurrency,
         )
-    with Archive(path) as archive:
-        if archive.state == "done":
-            say(f"{archive.id} is done: nothing is left to play")
-        if archive.config.verify is not None:
+    with SqliteReader(path) as reader:
+        if reader.info.state == "done":
+            say(f"{reader.info.id} is done: nothing is left to play")
+        if reader.info.config.verify is not None:
             say(
-                f"{archive.id} looks for items only: for the run itself give its own command "
+                f"{reader.info.id} looks for items only: for the run itself give its own command "
                 f"again, which goes on from here"
             )
     return played(

@@ -18,8 +18,9 @@ from parley.results.result import Result
 from parley.results.transcript import conversations
 from parley.rules.pool import Seat, as_message
 from parley.statistics.intervals import METHODS
+from parley.store import RunReader
 from parley.store.sqlite import folder as stores
-from parley.store.sqlite.reader import Archive
+from parley.store.sqlite.reader import SqliteReader
 from parley.tables import clip
 
 LONG = 200  # letters of a note's value
@@ -63,8 +64,8 @@ def command(
     if match is None:
         show(Result(path, interval, scores=scores, look_up=PriceList().find), as_json, form, part)
         return
-    with Archive(path) as archive:
-        facts = seen(archive, match)
+    with SqliteReader(path) as reader:
+        facts = seen(reader, match)
     if as_json:
         click.echo(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())
         return
@@ -133,14 +134,16 @@ def plain(value: Any) -> str:
     return clip(value if isinstance(value, str) else orjson.dumps(value).decode(), LONG)
 
 
-def seen(archive: Archive, number: int) -> dict[str, Any]:
+def seen(reader: RunReader, number: int) -> dict[str, Any]:
     """A match: who sat where, what was said in each round, what each seat saw, what came of it."""
-    match = archive.match(number)
+    match = reader.match(number)
     if match is None:
-        raise UsageError(f"{archive.id} has no match {number}; it has 1 to {archive.planned}")
-    calls, messages = archive.calls(number), archive.messages(number)
-    views, _ = conversations(messages, calls, list(match["seats"]))
-    scores = archive.scores_of(number)
+        raise UsageError(
+            f"{reader.info.id} has no match {number}; it has 1 to {reader.info.planned}"
+        )
+    calls, messages = reader.calls(number), reader.messages(number)
+    views, _ = conversations(messages, calls, match.seats)
+    scores = reader.scores_of(number)
     rounds: dict[int, list[dict[str, Any]]] = {}
     for call in calls:
         said = {
@@ -152,15 +155,15 @@ def seen(archive: Archive, number: int) -> dict[str, Any]:
         rounds.setdefault(call.round, []).append({**said, "finish": call.reply.finish})
     return {
         "number": number,
-        "state": match["state"],
-        "reason": match["reason"],
-        "item": match["item"],
-        "seats": match["seats"],
+        "state": match.state,
+        "reason": match.reason,
+        "item": match.item,
+        "seats": {seat.key: alias for seat, alias in match.seats.items()},
         "rounds": [
             {"round": round, "replies": replies} for round, replies in sorted(rounds.items())
         ],
         "views": {seat: [as_message(turn) for turn in view.turns] for seat, view in views.items()},
         "scores": {seat.key: by for seat, by in scores.items()},
-        "violations": archive.violations(number),
-        "notes": archive.notes(number),
+        "violations": [each.to_dict() for each in reader.violations(number)],
+        "notes": [note.to_dict() for note in reader.notes_of(number)],
     }

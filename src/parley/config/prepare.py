@@ -26,8 +26,9 @@ from parley.plans.choice import metrics_of, planned
 from parley.rules.prompts import Prompt
 from parley.rules.references import Work
 from parley.rules.task import Task
+from parley.store import RunReader
 from parley.store.config import Config
-from parley.store.sqlite.reader import Archive
+from parley.store.sqlite.reader import SqliteReader
 
 
 @dataclass(frozen=True)
@@ -237,8 +238,8 @@ def prepare_again(
     concurrency: int | None = None,
 ) -> Prepared:
     """A run's own configuration and items, made playable again; its bounds may be set anew."""
-    with Archive(path) as archive:
-        config = archive.config if max_blocks is None else bounded(archive, max_blocks)
+    with SqliteReader(path) as reader:
+        config = reader.info.config if max_blocks is None else bounded(reader, max_blocks)
         anew: dict[str, Any] = {
             "budget_usd": budget_usd,
             "max_calls": max_calls,
@@ -247,12 +248,12 @@ def prepare_again(
         config = replace(
             config, **{name: value for name, value in anew.items() if value is not None}
         )
-        prices = prices_of(archive, PriceList().find) if seated else None
+        prices = prices_of(reader, PriceList().find) if seated else None
         if prices is not None and config.budget_usd is not None:
             refuse_unpriced(prices)
-            refuse_unknown_past(archive, prices)
-            refuse_spent(archive, prices, budget_usd)
-        items, recorded = archive.items(), Recorded.of(archive) if config.rejudged else None
+            refuse_unknown_past(reader, prices)
+            refuse_spent(reader, prices, budget_usd)
+        items, recorded = reader.items(), Recorded.of(reader) if config.rejudged else None
     return prepare(
         config,
         task=task,
@@ -265,37 +266,37 @@ def prepare_again(
     )
 
 
-def refuse_unknown_past(archive: Archive, prices: Prices) -> None:
+def refuse_unknown_past(reader: RunReader, prices: Prices) -> None:
     """A bound on all that is spent needs to know what was spent before."""
-    if archive.left()[1] is None and total(costs(archive, prices)).usd is None:
+    if reader.spent_at_most()[1] is None and total(costs(reader, prices)).usd is None:
         raise UsageError(
-            f"{archive.id} has calls whose tokens the endpoint did not count, or that may have "
+            f"{reader.info.id} has calls whose tokens the endpoint did not count, or that may have "
             f"been paid without a reply, "
             "so it is not known what was spent: "
             "leave --budget-usd out, or bound the calls instead: --max-calls N"
         )
 
 
-def refuse_spent(archive: Archive, prices: Prices, budget_usd: float | None) -> None:
+def refuse_spent(reader: RunReader, prices: Prices, budget_usd: float | None) -> None:
     """A new bound below what is spent already lets nothing leave."""
-    spent = max(archive.left()[1] or 0.0, total(costs(archive, prices)).at_least or 0.0)
-    if budget_usd is not None and budget_usd < spent and archive.state != "done":
+    spent = max(reader.spent_at_most()[1] or 0.0, total(costs(reader, prices)).at_least or 0.0)
+    if budget_usd is not None and budget_usd < spent and reader.info.state != "done":
         raise UsageError(
-            f"--budget-usd {budget_usd:g}: {money(spent)} USD are spent by {archive.id} already, "
-            f"and the bound is on all of it; "
+            f"--budget-usd {budget_usd:g}: {money(spent)} USD are spent by "
+            f"{reader.info.id} already, and the bound is on all of it; "
             "allow more than that"
         )
 
 
-def bounded(archive: Archive, max_blocks: int) -> Config:
+def bounded(reader: RunReader, max_blocks: int) -> Config:
     """The configuration with another bound on its blocks; what was played cannot be undone by
     it."""
-    config = archive.config
+    config = reader.info.config
     if config.stop is None:
         raise UsageError(
             "--max-blocks is for runs that look at what was played (--until-stable, --plan race)"
         )
-    if max_blocks < (played := len({match["block"] for match in archive.matches()})):
+    if max_blocks < (played := len({match.block for match in reader.matches()})):
         raise UsageError(
             f"--max-blocks {max_blocks}: {played} blocks are planned or played already"
         )

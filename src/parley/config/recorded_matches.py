@@ -3,7 +3,7 @@ of nobody."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,13 @@ from typing import Any
 from parley.errors import RecordEnded
 from parley.match.protocol import Reply
 from parley.match.record import Tape
-from parley.plans import Done, MatchSpec, Plan
+from parley.plans import Done, Plan
 from parley.plans.fixed import Fixed
-from parley.rules.pool import Seat, View
+from parley.rules.pool import View
+from parley.store import RunReader
 from parley.store.config import Config
 from parley.store.sqlite.create import Inserts
-from parley.store.sqlite.reader import Archive
+from parley.store.sqlite.reader import SqliteReader
 from parley.store.sqlite.rows import EFFECT, MATCH, PINNED, SCORED, call_row, encoded, match_row
 
 
@@ -29,11 +30,9 @@ class Recorded:
     facts: dict[str, Any]
 
     @classmethod
-    def of(cls, archive: Archive) -> Recorded:
+    def of(cls, reader: RunReader) -> Recorded:
         """All matches of a run that judges again."""
-        return cls(
-            archive.path, Fixed([spec_of(match) for match in archive.matches()]), works_in(archive)
-        )
+        return cls(reader.path, Fixed([match.spec for match in reader.matches()]), works_in(reader))
 
 
 class Pinned:
@@ -50,19 +49,10 @@ class Pinned:
         pass
 
 
-def spec_of(match: Mapping[str, Any]) -> MatchSpec:
-    """A match as it was planned."""
-    seats = {Seat.of(seat): alias for seat, alias in match["seats"].items()}
-    idle = frozenset(Seat.of(seat) for seat in match["idle"])
-    return MatchSpec(
-        match["number"], match["block"], match["item"], match["repeat"], match["seed"], seats, idle
-    )
-
-
-def works_in(archive: Archive) -> dict[str, Any]:
+def works_in(reader: RunReader) -> dict[str, Any]:
     """What a record says of the works that its matches consulted: the answers are on record, and
     nobody opens them again."""
-    return {"works": archive.identity["works"]} if "works" in archive.identity else {}
+    return {"works": reader.info.identity["works"]} if "works" in reader.info.identity else {}
 
 
 def taken_over(path: Path, config: Config, plan: Plan) -> Iterator[Inserts]:
@@ -71,16 +61,16 @@ def taken_over(path: Path, config: Config, plan: Plan) -> Iterator[Inserts]:
     specs = plan.next([])
     assert config.rejudged is not None
     assert not isinstance(specs, Done)
-    with Archive(path) as archive:
+    with SqliteReader(path) as reader:
         for spec in specs:
-            tape = pinned(archive, spec.number, config)
+            tape = pinned(reader, spec.number, config)
             effects = [
                 (spec.number, *place, saw, encoded(result))
                 for place, (saw, result) in tape.effects.items()
             ]
             scores = [
                 (spec.number, seat.key, metric, value, config.rejudged.run)
-                for seat, by in archive.scores_of(spec.number).items()
+                for seat, by in reader.scores_of(spec.number).items()
                 for metric, value in by.items()
             ]
             yield MATCH, [match_row(spec)]
@@ -89,12 +79,12 @@ def taken_over(path: Path, config: Config, plan: Plan) -> Iterator[Inserts]:
             yield SCORED, scores
 
 
-def pinned(archive: Archive, number: int, config: Config) -> Tape:
+def pinned(reader: RunReader, number: int, config: Config) -> Tape:
     """What a match that is judged again has on record: all but the words of those who are asked
     now."""
     tape = Tape()
-    for call in archive.calls(number):
+    for call in reader.calls(number):
         if not config.asks(call.seat.role):
             tape.calls[call.round, call.seat, call.attempt] = call
-    tape.effects = archive.effects(number)
+    tape.effects = reader.effects(number)
     return tape

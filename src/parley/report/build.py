@@ -13,7 +13,7 @@ from parley.config.prices import PriceList
 from parley.errors import UsageError
 from parley.report.page import page
 from parley.results.result import Result
-from parley.store.sqlite.reader import Archive
+from parley.store.sqlite.reader import SqliteReader
 from parley.tables import Table
 from parley.tasks.kieval.comparison import Analysis, Asked, analysed
 from parley.tasks.kieval.entries import TASKS
@@ -78,10 +78,10 @@ def report(paths: Sequence[Path], asked: Asked | None = None) -> Report:
     there are none."""
     tasks = {}
     for path in paths:
-        with Archive(path) as archive:
+        with SqliteReader(path) as reader:
             if path.resolve() in tasks:
-                raise UsageError(f"the run {archive.id} is given twice")
-            tasks[path.resolve()] = str(archive.identity["task"])
+                raise UsageError(f"the run {reader.info.id} is given twice")
+            tasks[path.resolve()] = str(reader.info.identity["task"])
     own = [path for path in paths if tasks[path.resolve()] in TASKS]
     if (
         not own

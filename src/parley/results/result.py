@@ -27,7 +27,8 @@ from parley.results.scores import (
     violated,
 )
 from parley.statistics.intervals import ALPHA
-from parley.store.sqlite.reader import Archive
+from parley.store import RunReader
+from parley.store.sqlite.reader import SqliteReader
 from parley.tables import Table, between, number, whisker
 from parley.tasks._common.corpus_analysis import corpus
 from parley.tasks.kieval.analysis import stops
@@ -84,12 +85,12 @@ class Result:
     @cached_property
     def data(self) -> dict[str, Any]:
         """All of it, in the form that `--json` prints (schema parley.result/1)."""
-        with Archive(self.path) as archive:
-            findings = Findings(archive, self._method)
+        with SqliteReader(self.path) as reader:
+            findings = Findings(reader, self._method)
             pairs, results, tables = findings.pairs(), findings.results(), findings.tables()
             return {
                 "schema": "parley.result/1",
-                "run": {**run_facts(archive), "unfinished": unfinished(archive)},
+                "run": {**run_facts(reader), "unfinished": unfinished(reader)},
                 "digits": {
                     name: metric.get("digits", 2) for name, metric in findings.metrics.items()
                 },
@@ -97,8 +98,8 @@ class Result:
                 "leading": {
                     role: metric for role in findings.roles if (metric := findings.leading(role))
                 },
-                "violations": violated(archive),
-                "left_out": archive.left_out(),
+                "violations": violated(reader),
+                "left_out": reader.unsupported_options(),
                 "pairs": [vars(pair) for pair in pairs],
                 "ranks": [vars(rank) for rank in findings.ranks(pairs)],
                 "positions": findings.positions(),
@@ -116,9 +117,9 @@ class Result:
                 "external": external(results, self._scores) if self._scores else [],
                 "stops": stops(findings),
                 "rejudged": again(findings),
-                "programs": programs(archive),
-                "cost": costs(archive, prices := prices_of(archive, self._look_up)),
-                "prices": priced(archive, prices),
+                "programs": programs(reader),
+                "cost": costs(reader, prices := prices_of(reader, self._look_up)),
+                "prices": priced(reader, prices),
             }
 
     @property
@@ -129,19 +130,17 @@ class Result:
     @property
     def matches(self) -> list[dict[str, Any]]:
         """Every match with its seats, scores, violations and transcript."""
-        with Archive(self.path) as archive:
-            scores = archive.finished()
+        with SqliteReader(self.path) as reader:
+            scores = reader.scores_by_match()
             return [
                 {
-                    **match,
-                    "scores": {
-                        seat.key: by for seat, by in scores.get(match["number"], {}).items()
-                    },
-                    "violations": archive.violations(match["number"]),
-                    "notes": archive.notes(match["number"]),
-                    "transcript": archive.messages(match["number"]),
+                    **match.to_dict(),
+                    "scores": {seat.key: by for seat, by in scores.get(match.number, {}).items()},
+                    "violations": [each.to_dict() for each in reader.violations(match.number)],
+                    "notes": [note.to_dict() for note in reader.notes_of(match.number)],
+                    "transcript": reader.messages(match.number),
                 }
-                for match in archive.matches()
+                for match in reader.matches()
             ]
 
     def table(self) -> Table:
@@ -309,12 +308,12 @@ class Result:
         return f"<p>{self.data['run']['id']} ({self.state})</p>{self.table()._repr_html_()}"
 
 
-def programs(archive: Archive) -> dict[str, int] | None:
+def programs(reader: RunReader) -> dict[str, int] | None:
     """How many programs were judged, and how many of them where they could interfere; None where a
     task runs none."""
-    if not archive.identity.get("runs_code"):
+    if not reader.info.identity.get("runs_code"):
         return None
-    found = archive.guarantees()
+    found = reader.verdict_kinds()
     return {"run": found.total(), "inside": found["inside"]}
 
 

@@ -13,7 +13,6 @@ from parley.errors import UsageError
 from parley.money import costs as costs
 from parley.plans.stop_targets import leading_metrics
 from parley.results.signature import signature
-from parley.rules.pool import Seat
 from parley.rules.task import Metric
 from parley.statistics import bradley_terry as bradley_terry
 from parley.statistics import estimates as plain
@@ -21,7 +20,7 @@ from parley.statistics import role_tables as roles
 from parley.statistics.estimates import Observation
 from parley.statistics.intervals import ALPHA, interval
 from parley.statistics.role_tables import Seated
-from parley.store.sqlite.reader import Archive
+from parley.store import RunReader
 from parley.tables import plural
 
 if TYPE_CHECKING:
@@ -31,10 +30,10 @@ if TYPE_CHECKING:
 class Findings:
     """A run's scores, looked at from every side; what is idle does not count."""
 
-    def __init__(self, archive: Archive, method: str = "block") -> None:
-        self.archive, self.config, self.method = archive, archive.config, method
+    def __init__(self, reader: RunReader, method: str = "block") -> None:
+        self.reader, self.config, self.method = reader, reader.info.config, method
         self.metrics: dict[str, dict[str, Any]] = {
-            metric["name"]: metric for metric in archive.identity["metrics"]
+            metric["name"]: dict(metric) for metric in reader.info.identity["metrics"]
         }
         self.bounds = {
             name: (metric["low"], metric["high"]) for name, metric in self.metrics.items()
@@ -43,13 +42,11 @@ class Findings:
             name for name, metric in self.metrics.items() if metric["better"] == "lower"
         )
         self.roles = [
-            name for name, kind in archive.identity["roles"].items() if kind == "contestant"
+            name for name, kind in reader.info.identity["roles"].items() if kind == "contestant"
         ]
-        self._scores = archive.scores()
+        self._scores = list(reader.scores())
         # those that count
-        self.matches = [
-            match for match in archive.matches() if match["state"] in ("done", "aborted")
-        ]
+        self.matches = [match for match in reader.matches() if match.has_ended]
         if self.config.stop is not None:
             if method != "block":
                 raise UsageError(
@@ -57,9 +54,9 @@ class Findings:
                     "only intervals that hold at every look are right for it"
                 )
             # its plan looks at whole blocks only, and so do its results
-            whole = whole_blocks(archive)
+            whole = whole_blocks(reader)
             self._scores = [score for score in self._scores if score.block in whole]
-            self.matches = [match for match in self.matches if match["block"] in whole]
+            self.matches = [match for match in self.matches if match.block in whole]
         self.observations = [
             Observation(
                 score.block, score.match, score.alias, score.seat.role, score.metric, score.value
@@ -76,8 +73,8 @@ class Findings:
             return None
         from parley.statistics.anytime import Scale, anytime
 
-        population = len(self.archive.items()) if stop.target == "these_items" else None
-        repeats = {match["number"]: match["repeat"] for match in self.archive.matches()}
+        population = len(self.reader.items()) if stop.target == "these_items" else None
+        repeats = {match.number: match.repeat for match in self.reader.matches()}
         found = {}
         for metric in self._declared:
             scale = Scale(metric.low, metric.high, stop.epsilon(metric, self._declared[0]))
@@ -127,10 +124,10 @@ class Findings:
     def results(self) -> list[dict[str, Any]]:
         """Every model in every role and metric: mean, interval, n, what is missing, what the score
         rests on."""
-        served, order = self.archive.served(), list(self.metrics)
-        faults = Counter((fault["alias"], fault["role"]) for fault in violations_of(self.archive))
+        served, order = self.reader.names_served(), list(self.metrics)
+        faults = Counter((fault.alias, fault.seat.role) for fault in self.reader.violations())
         found = plain.cells(self.observations, self.bounds, self.method)
-        without = failed(self.archive, self._declared, self.roles)
+        without = failed(self.reader, self._declared, self.roles)
         cells = {(cell.alias, cell.role, cell.metric) for cell in found}
         nothing = interval([], (0, 0))
         found += [
@@ -157,7 +154,7 @@ class Findings:
                 "matches": cell.matches,
                 "missing": cell.missing + without[cell.alias, cell.role, cell.metric],
                 "violations": faults[cell.alias, cell.role],
-                "signature": signature(self.archive, cell.matches),
+                "signature": signature(self.reader, cell.matches),
             }
             rows.append(facts)
         return rows
@@ -303,12 +300,10 @@ class Findings:
         return {**asdict(stop), "plan": self.config.plan, "paths": paths}
 
 
-def whole_blocks(archive: Archive) -> set[str]:
+def whole_blocks(reader: RunReader) -> set[str]:
     """Blocks of which every match has ended."""
-    matches = archive.matches()
-    return {match["block"] for match in matches} - {
-        m["block"] for m in matches if m["state"] not in ("done", "aborted")
-    }
+    matches = list(reader.matches())
+    return {match.block for match in matches} - {m.block for m in matches if not m.has_ended}
 
 
 def place_name(role: str, position: int) -> str:
@@ -316,40 +311,35 @@ def place_name(role: str, position: int) -> str:
     return f"{role} {position}" if position else role
 
 
-def run_facts(archive: Archive) -> dict[str, Any]:
+def run_facts(reader: RunReader) -> dict[str, Any]:
     """The `run` object of results and of `parley ls`."""
-    config, counts = archive.config, archive.counts()
+    config, counts = reader.info.config, reader.counts()
     return {
-        "id": archive.id,
+        "id": reader.info.id,
         "name": config.name or None,
-        "task": archive.identity["task"],
+        "task": reader.info.identity["task"],
         "params": config.params,
         "models": config.models,
         "excluded": config.excluded,
         "plan": config.plan,
         "seed": config.seed,
-        "sandbox": config.sandbox if archive.identity.get("runs_code") else None,
+        "sandbox": config.sandbox if reader.info.identity.get("runs_code") else None,
         "budget": {"usd": config.budget_usd, "calls": config.max_calls},
-        "state": archive.state,
-        "stop": {"status": archive.status, "reason": archive.reason},
+        "state": reader.info.state,
+        "stop": {"status": reader.info.status, "reason": reader.info.reason},
         "matches": {
-            "planned": archive.planned,
+            "planned": reader.info.planned,
             "done": counts.get("done", 0) + counts.get("aborted", 0),
             "failed": counts.get("failed", 0),
         },
-        "parley": archive.identity["parley"],
-        "created": datetime.fromtimestamp(archive.created, UTC).isoformat(timespec="seconds"),
+        "parley": reader.info.identity["parley"],
+        "created": datetime.fromtimestamp(reader.info.created, UTC).isoformat(timespec="seconds"),
     }
 
 
-def violations_of(archive: Archive) -> list[dict[str, Any]]:
-    """Every violation with the role in which it happened."""
-    return [{**fault, "role": Seat.of(fault["seat"]).role} for fault in archive.violations()]
-
-
-def violated(archive: Archive) -> list[dict[str, Any]]:
+def violated(reader: RunReader) -> list[dict[str, Any]]:
     """The `violations` object: how often which model did what."""
-    counted = Counter((each["alias"], each["kind"]) for each in archive.violations())
+    counted = Counter((each.alias, each.kind) for each in reader.violations())
     return [
         {"alias": alias, "kind": kind, "count": count}
         for (alias, kind), count in sorted(counted.items())
@@ -371,16 +361,16 @@ MOST = 8  # models that are named
 
 
 def failed(
-    archive: Archive, metrics: Sequence[Metric], contestants: Sequence[str]
+    reader: RunReader, metrics: Sequence[Metric], contestants: Sequence[str]
 ) -> Counter[tuple[str, str, str]]:
     """By alias, role and metric, the scores that matches which failed have not given; a plan that
     looks knows none of them."""
     seats = [
-        (alias, Seat.of(seat).role)
-        for match in (archive.matches() if archive.config.stop is None else ())
-        if match["state"] == "failed"
-        for seat, alias in match["seats"].items()
-        if seat not in match["idle"]
+        (alias, seat.role)
+        for match in (reader.matches() if reader.info.config.stop is None else ())
+        if match.state == "failed"
+        for seat, alias in match.seats.items()
+        if seat not in match.idle
     ]
     return Counter(
         (alias, role, metric.name)
@@ -390,19 +380,19 @@ def failed(
     )
 
 
-def unfinished(archive: Archive) -> list[dict[str, Any]]:
+def unfinished(reader: RunReader) -> list[dict[str, Any]]:
     """In a run that stopped, the models with matches that were not finished, and how many were
     planned for them."""
-    if archive.state not in ("stopped", "failed"):
+    if reader.info.state not in ("stopped", "failed"):
         return []
     planned, ended = Counter[str](), Counter[str]()
-    for match in archive.matches():
-        aliases = set(match["seats"].values())
+    for match in reader.matches():
+        aliases = set(match.seats.values())
         planned.update(aliases)
-        ended.update(aliases if match["state"] in ("done", "aborted") else ())
+        ended.update(aliases if match.has_ended else ())
     return [
         {"alias": alias, "matches": planned[alias] - ended[alias], "planned": planned[alias]}
-        for alias in archive.config.models
+        for alias in reader.info.config.models
         if planned[alias] > ended[alias]
     ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from parley.match.record import Call
@@ -10,13 +10,13 @@ from parley.rules.pool import Conversation, Pool, Seat
 
 
 def conversations(
-    messages: Sequence[dict[str, Any]], calls: Sequence[Call], seats: Sequence[str]
+    messages: Sequence[dict[str, Any]], calls: Sequence[Call], seats: Iterable[Seat]
 ) -> tuple[dict[str, Conversation], list[str]]:
     """Every seat's view, rebuilt message by message, and where it differs from what calls say was
     shown."""
     kept = {(call.round, call.seat.key, call.attempt): call for call in calls}
     words = {key: call.reply.content for key, call in kept.items()}
-    pool = Pool(Seat.of(seat) for seat in seats)
+    pool = Pool(seats)
     faults: list[str] = []
 
     def shown(seat: str, round: int, attempt: int) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from parley.errors import ParticipantError, Refused
 from parley.money import Prices, costs, money, total
-from parley.store.sqlite.reader import Archive
+from parley.store import RunReader
 from parley.tables import clip, plural
 
 if TYPE_CHECKING:
@@ -81,20 +81,18 @@ def upwards(usd: float) -> str:
     return f"{math.ceil(usd * 10**digits + 1) / 10**digits:.{digits}f}"
 
 
-def uncounted(archive: Archive, prices: Prices, spent: float) -> str:
+def uncounted(reader: RunReader, prices: Prices, spent: float) -> str:
     """What to say where endpoints counted no tokens, so that what was set aside is taken as
     spent."""
-    rows = [row for row in archive.spending() if row["counted"] < row["calls"]]
-    rows = [
-        row for row in rows if (price := prices.of(row["alias"])) is not None and not price.free
-    ]
+    rows = [row for row in reader.usage_by_model() if row.counted < row.calls]
+    rows = [row for row in rows if (price := prices.of(row.alias)) is not None and not price.free]
     if not rows:
         return ""
     names, calls = (
-        ", ".join(sorted({row["alias"] for row in rows})),
-        sum(row["calls"] - row["counted"] for row in rows),
+        ", ".join(sorted({row.alias for row in rows})),
+        sum(row.calls - row.counted for row in rows),
     )
-    aside = max(0.0, spent - (total(costs(archive, prices)).at_least or 0.0))
+    aside = max(0.0, spent - (total(costs(reader, prices)).at_least or 0.0))
     return (
         f"the endpoint of {names} counted no tokens in {plural(calls, 'call')}: what was set aside "
         f"for them at the most, {money(aside)} USD, is taken as spent"

@@ -24,7 +24,7 @@ from parley.rules.task import Metric
 from parley.runs.event_loop import finished
 from parley.runs.stand_ins import CACHE, HIGH, LATIN, LOW, USUAL, Count, Guess, Guessing, unrun
 from parley.store.config import Config
-from parley.store.sqlite.reader import Archive
+from parley.store.sqlite.reader import SqliteReader
 from parley.tables import Table, number
 
 SAMPLE = 40  # matches that are played; more are scaled up from these
@@ -226,8 +226,8 @@ def match_of(prepared: Prepared, spec: MatchSpec, cast: Mapping[str, Guessing]) 
     """A match with guesses in place of whoever is asked."""
     record = None
     if prepared.source is not None:
-        with Archive(prepared.source) as archive:
-            record = pinned(archive, spec.number, prepared.config)
+        with SqliteReader(prepared.source) as reader:
+            record = pinned(reader, spec.number, prepared.config)
     return Match(
         prepared.task,
         {

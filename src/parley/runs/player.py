@@ -39,9 +39,9 @@ from parley.runs.progress import Brake, Tally
 from parley.runs.scheduler import Crew
 from parley.runs.seats import Placed
 from parley.runs.spending import Ledger
-from parley.store import Journal
+from parley.store import Journal, RunReader
 from parley.store.sqlite.folder import SUFFIX
-from parley.store.sqlite.reader import Archive
+from parley.store.sqlite.reader import SqliteReader
 from parley.store.sqlite.writer import SqliteJournal
 
 if TYPE_CHECKING:
@@ -83,13 +83,13 @@ async def go_on(
 ) -> Ending:
     """Play on where a run stopped."""
     most = at_once(prepared, concurrency)
-    with Archive(path) as archive:
-        refuse_other(archive.config, prepared.config, archive.id)
-        refuse_changes(archive.identity, prepared.identity, archive.id)
+    with SqliteReader(path) as reader:
+        refuse_other(reader.info.config, prepared.config, reader.info.id)
+        refuse_changes(reader.info.identity, prepared.identity, reader.info.id)
         # more items may be wanted now
-        if archive.state == "done" and archive.config.verify == prepared.config.verify:
-            return Ending(path, "done", archive.status, archive.reason or "")
-        raised = archive.config != prepared.config
+        if reader.info.state == "done" and reader.info.config.verify == prepared.config.verify:
+            return Ending(path, "done", reader.info.status, reader.info.reason or "")
+        raised = reader.info.config != prepared.config
     async with proven(prepared) as sandbox:
         journal = await SqliteJournal.open(path)
         if raised:
@@ -97,15 +97,15 @@ async def go_on(
         return await play(prepared, journal, path, most, sandbox=sandbox, **watching)
 
 
-def bounds(prepared: Prepared, journal: Journal, brake: Brake, archive: Archive) -> Budget | None:
+def bounds(prepared: Prepared, journal: Journal, brake: Brake, reader: RunReader) -> Budget | None:
     """What holds the run within its bounds, where it has some; what was spent before is part of
     it."""
     config = prepared.config
     if config.budget_usd is None and config.max_calls is None:
         return None
-    calls, usd = archive.left()
+    calls, usd = reader.spent_at_most()
     if config.budget_usd is not None:
-        usd = max(usd or 0.0, total(costs(archive, prepared.prices)).at_least or 0.0)
+        usd = max(usd or 0.0, total(costs(reader, prepared.prices)).at_least or 0.0)
     return Budget(
         config.budget_usd, config.max_calls, prepared.prices, brake, journal, calls, usd or 0.0
     )
@@ -140,9 +140,9 @@ async def play(
     if tally is not None:
         tally.place = str(path)
     try:
-        with Archive(path) as archive:
+        with SqliteReader(path) as reader:
             playing = Playing(
-                prepared, journal, tally or Tally(), brake or Brake(), archive, sandbox
+                prepared, journal, tally or Tally(), brake or Brake(), reader, sandbox
             )
         places, beating = list(playing.places.values()), asyncio.create_task(playing.beat())
         hooks = [(AGAIN, AGAIN.set(playing.brake.gate)), (NOTICE, NOTICE.set(playing.tally.hear))]
@@ -187,14 +187,14 @@ class Playing:
         journal: Journal,
         tally: Tally,
         brake: Brake,
-        archive: Archive,
+        reader: RunReader,
         sandbox: Sandbox | None,
     ) -> None:
         self.prepared, self.journal, self.tally, self.brake = prepared, journal, tally, brake
-        self.scores = finished = archive.finished()
-        self.mends = "mends" in archive.identity
-        self.budget = bounds(prepared, journal, brake, archive)
-        self.ledger = Ledger(archive, journal, self.budget, tally)
+        self.scores = finished = reader.scores_by_match()
+        self.mends = "mends" in reader.info.identity
+        self.budget = bounds(prepared, journal, brake, reader)
+        self.ledger = Ledger(reader, journal, self.budget, tally)
         self.places: dict[str, Placed] = {}
         for alias, who, limits in prepared.participants():
             self.places[alias] = Placed(alias, who, limits, tally, brake, self.budget)

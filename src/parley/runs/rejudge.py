@@ -14,7 +14,7 @@ from pathlib import Path
 from parley.config.experiment import Experiment
 from parley.config.identity import refuse_changes
 from parley.config.prepare import Prepared, names_of, prepare
-from parley.config.recorded_matches import Recorded, spec_of, works_in
+from parley.config.recorded_matches import Recorded, works_in
 from parley.config.task_catalogue import task_class
 from parley.errors import ReplayError, UsageError
 from parley.plans import MatchSpec
@@ -22,8 +22,9 @@ from parley.plans.arrangements import seated_instruments
 from parley.plans.fixed import Fixed
 from parley.rules.pool import Seat
 from parley.rules.task import Task
+from parley.store import RunReader
 from parley.store.config import Config, Rejudged
-from parley.store.sqlite.reader import Archive
+from parley.store.sqlite.reader import SqliteReader
 from parley.tables import plural
 
 ENDED = ("done", "aborted")
@@ -32,10 +33,10 @@ ENDED = ("done", "aborted")
 def asked_of(path: Path) -> Experiment:
     """What may be asked for: judges, their options and prompts; all else is as the run was
     played."""
-    with Archive(path) as archive:
+    with SqliteReader(path) as reader:
         return Experiment(
-            archive.config.task,
-            models={alias: dict(model) for alias, model in archive.config.models.items()},
+            reader.info.config.task,
+            models={alias: dict(model) for alias, model in reader.info.config.models.items()},
         )
 
 
@@ -48,24 +49,26 @@ def rejudging(
     keyless: bool = False,
 ) -> Prepared:
     """The matches of a run, ready to be judged by the instruments of an experiment."""
-    with Archive(path) as archive:
-        task = task or task_class(archive.config.task).configured(archive.config.params)
-        config = judged_by(archive, experiment, task, seed)
+    with SqliteReader(path) as reader:
+        task = task or task_class(reader.info.config.task).configured(reader.info.config.params)
+        config = judged_by(reader, experiment, task, seed)
         judges = seated_instruments(task, config.instruments)
-        matches = [spec_of(match) for match in archive.matches() if match["state"] in ENDED]
+        matches = [match.spec for match in reader.matches() if match.has_ended]
         if not matches:
-            raise UsageError(f"{archive.id} has no match that has ended: there is nothing to judge")
+            raise UsageError(
+                f"{reader.info.id} has no match that has ended: there is nothing to judge"
+            )
         plan = Fixed([replace(spec, seats=contestants(spec, task) | judges) for spec in matches])
         prepared = prepare(
             config,
             task=task,
-            items=archive.items() or None,
+            items=reader.items() or None,
             functions=experiment.functions,
             keyless=keyless,
-            recorded=Recorded(path, plan, works_in(archive)),
+            recorded=Recorded(path, plan, works_in(reader)),
         )
         return replace(
-            prepared, cautions=[*cautions(archive, prepared, len(matches)), *prepared.cautions]
+            prepared, cautions=[*cautions(reader, prepared, len(matches)), *prepared.cautions]
         )
 
 
@@ -76,9 +79,9 @@ def contestants(spec: MatchSpec, task: Task) -> dict[Seat, str]:
     }
 
 
-def judged_by(archive: Archive, experiment: Experiment, task: Task, seed: int | None) -> Config:
+def judged_by(reader: RunReader, experiment: Experiment, task: Task, seed: int | None) -> Config:
     """The configuration of a run, with other judges."""
-    config, panels = archive.config, experiment.instruments
+    config, panels = reader.info.config, experiment.instruments
     if not panels:
         roles = [name for name, role in task.roles.items() if role.instrument]
         wanted = (
@@ -86,7 +89,7 @@ def judged_by(archive: Archive, experiment: Experiment, task: Task, seed: int | 
             if roles
             else "it has nobody who judges"
         )
-        raise UsageError(f"{archive.id} is a run of {task.name}: {wanted}")
+        raise UsageError(f"{reader.info.id} is a run of {task.name}: {wanted}")
     if heard := [role for role in panels if role in task.roles and task.roles[role].heard]:
         raise UsageError(
             f"contestants of {task.name} hear the {heard[0]}: to replace it is to play anew, "
@@ -100,7 +103,7 @@ def judged_by(archive: Archive, experiment: Experiment, task: Task, seed: int | 
     for alias in kept:
         if experiment.models[alias] != config.models[alias]:
             raise UsageError(
-                f"{alias!r} is another model in {archive.id}, and sits there: "
+                f"{alias!r} is another model in {reader.info.id}, and sits there: "
                 f"give who judges another alias, --role {next(iter(panels))}=ALIAS=PROVIDER/NAME"
             )
     seated = dict.fromkeys(
@@ -118,7 +121,7 @@ def judged_by(archive: Archive, experiment: Experiment, task: Task, seed: int | 
         concurrency=experiment.concurrency,
         name=experiment.name or "",
         rejudged=Rejudged(
-            archive.id,
+            reader.info.id,
             list(panels),
             {
                 role: [config.models[alias]["model"] for alias in config.instruments.get(role, [])]
@@ -126,33 +129,35 @@ def judged_by(archive: Archive, experiment: Experiment, task: Task, seed: int | 
             },
             sorted(set(names_of(config))),
             seed,
-            archive.id if config.rejudged is None else config.rejudged.root or config.rejudged.run,
+            reader.info.id
+            if config.rejudged is None
+            else config.rejudged.root or config.rejudged.run,
         ),
     )
 
 
-def cautions(archive: Archive, prepared: Prepared, matches: int) -> list[str]:
+def cautions(reader: RunReader, prepared: Prepared, matches: int) -> list[str]:
     """What the person should know before judges are asked."""
     found = [
-        f"{plural(matches, 'match', 'matches')} of {archive.id} judged again: "
+        f"{plural(matches, 'match', 'matches')} of {reader.info.id} judged again: "
         f"no contestant is called"
     ]
-    if left := sum(archive.counts().values()) - matches:
+    if left := sum(reader.counts().values()) - matches:
         found.append(
             f"{plural(left, 'match', 'matches')} of it had not ended, and cannot be judged"
         )
-    if archive.config.stop is not None:
+    if reader.info.config.stop is not None:
         found.append(
             "it stopped by what it saw then: intervals here are those of a run of fixed length, "
             "and may be too narrow"
         )
     now = prepared.identity["prompts"]
     then = {
-        **archive.identity["prompts"],
+        **reader.info.identity["prompts"],
         **{address: now[address] for address in prepared.config.prompts},
     }
     try:
-        refuse_changes({**archive.identity, "prompts": then}, prepared.identity, archive.id)
+        refuse_changes({**reader.info.identity, "prompts": then}, prepared.identity, reader.info.id)
     except ReplayError as changed:
         found.append(f"{str(changed).partition(':')[0]}: scores come from the rule as it is now")
     return found

@@ -16,7 +16,6 @@ import orjson
 
 from parley.config.prepare import Prepared, prepare
 from parley.config.prices import PriceList
-from parley.config.recorded_matches import spec_of
 from parley.errors import StoreError, UsageError
 from parley.money import costs, prices_of, total
 from parley.participants._registry import LIMITS
@@ -25,9 +24,10 @@ from parley.plans.confident_items import is_sure
 from parley.runs import player as runs
 from parley.runs.endings import Ending
 from parley.runs.forecast import Forecast, forecast
+from parley.store import RunReader
 from parley.store.config import FREE, Config, Verify
 from parley.store.sqlite.folder import files
-from parley.store.sqlite.reader import Archive
+from parley.store.sqlite.reader import SqliteReader
 from parley.tables import how_many
 
 
@@ -42,8 +42,8 @@ async def start(
         spent = (0, 0.0)
         ending = await runs.start(looking(prepared), folder, concurrency=concurrency, **watching)
     else:
-        with Archive(path) as archive:
-            spent, before = taken_by(archive), archive.config
+        with SqliteReader(path) as reader:
+            spent, before = taken_by(reader), reader.info.config
         ending = await runs.go_on(
             looking(prepared, before, spent), path, concurrency=concurrency, **watching
         )
@@ -54,11 +54,11 @@ async def start(
     )
 
 
-def taken_by(archive: Archive) -> tuple[int, float]:
+def taken_by(reader: RunReader) -> tuple[int, float]:
     """The calls and the money that a run has taken so far."""
-    calls, usd = archive.left()
+    calls, usd = reader.spent_at_most()
     return calls, max(
-        usd or 0.0, total(costs(archive, prices_of(archive, PriceList().find))).at_least or 0.0
+        usd or 0.0, total(costs(reader, prices_of(reader, PriceList().find))).at_least or 0.0
     )
 
 
@@ -143,10 +143,10 @@ def found_before(asking: Prepared, folder: Path) -> Path | None:
     wanted = alike(asking.config, asking.identity)
     for path in files(folder):
         try:
-            with Archive(path) as archive:
+            with SqliteReader(path) as reader:
                 if (
-                    archive.config.verify is not None
-                    and alike(archive.config, archive.identity) == wanted
+                    reader.info.config.verify is not None
+                    and alike(reader.info.config, reader.info.identity) == wanted
                 ):
                     return path
         except StoreError:
@@ -154,7 +154,7 @@ def found_before(asking: Prepared, folder: Path) -> Path | None:
     return None
 
 
-def alike(config: Config, identity: dict[str, Any]) -> bytes:
+def alike(config: Config, identity: Mapping[str, Any]) -> bytes:
     """All that decides how models answer; how many items are wanted, and how sure, is seen from the
     answers."""
     asked = {
@@ -175,14 +175,14 @@ def limited(prepared: Prepared, path: Path, before: tuple[int, float]) -> Prepar
     """The run on the items that were found, within what looking for them has left of its bounds."""
     vetting, config = prepared.task.vetting(), prepared.config
     assert vetting is not None
-    with Archive(path) as archive:
+    with SqliteReader(path) as reader:
         matches, run, asked = (
-            [spec_of(match) for match in archive.matches()],
-            archive.id,
-            archive.config.contestants,
+            [match.spec for match in reader.matches()],
+            reader.info.id,
+            reader.info.config.contestants,
         )
-        blocks = gathered({spec.number: spec for spec in matches}, archive.finished())
-        calls, usd = taken_by(archive)
+        blocks = gathered({spec.number: spec for spec in matches}, reader.scores_by_match())
+        calls, usd = taken_by(reader)
     specs = {block.name: [spec for spec in matches if spec.block == block.name] for block in blocks}
     sure = [
         block.name

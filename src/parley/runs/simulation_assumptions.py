@@ -10,8 +10,9 @@ from typing import Any
 
 from parley.errors import UsageError
 from parley.statistics.variance_components import Components, Scores, components
+from parley.store import RunReader
 from parley.store.sqlite import folder as stores
-from parley.store.sqlite.reader import Archive
+from parley.store.sqlite.reader import SqliteReader
 
 # noise of judge scores, by their range
 USUAL = {(1.0, 10.0): (0.5, 0.4, 1.0), (0.0, 100.0): (8.0, 8.0, 18.0)}
@@ -195,8 +196,8 @@ def refuse(assumed: Assumed, alpha: float, top: int | None, usd: float | None) -
 
 def estimated(name: str, store: str | None, seats: int | None) -> Assumed:
     """Means, range, noise, rounding, roles and seats of a run, from what was played so far."""
-    with Archive(stores.find(name, stores.folder(store))) as archive:
-        identity, aliases = archive.identity, archive.config.contestants
+    with SqliteReader(stores.find(name, stores.folder(store))) as reader:
+        identity, aliases = reader.info.identity, reader.info.config.contestants
         here = sum(
             count
             for role, count in identity["seats"].items()
@@ -204,22 +205,23 @@ def estimated(name: str, store: str | None, seats: int | None) -> Assumed:
         )
         if here > 2 and seats is None:
             raise UsageError(
-                f"{archive.id}: {identity['task']} was played by {here} contestants in a match; "
-                f"only matches with 1 or 2 are "
+                f"{reader.info.id}: {identity['task']} was played by {here} contestants in a "
+                f"match; only matches with 1 or 2 are "
                 "simulated, not larger tables (--seats 2 simulates it as if there were two)"
             )
         if len(aliases) < 2:
             raise UsageError(
-                f"{archive.id} has one model ({aliases[0]}): plans are compared for at least two"
+                f"{reader.info.id} has one model ({aliases[0]}): "
+                "plans are compared for at least two"
             )
-        metrics = leading(identity, archive.id)
-        scores = gathered(archive, metrics)
+        metrics = leading(identity, reader.info.id)
+        scores = gathered(reader, metrics)
         for role in metrics:
             for alias in aliases:
                 if not scores.get((role, alias)):
                     raise UsageError(
-                        f"{archive.id}: {alias} as {role} has no {metrics[role]['name']} in any "
-                        f"match: nothing can be estimated"
+                        f"{reader.info.id}: {alias} as {role} has no {metrics[role]['name']} "
+                        f"in any match: nothing can be estimated"
                     )
         first = next(iter(metrics.values()))
         single = [
@@ -238,7 +240,7 @@ def estimated(name: str, store: str | None, seats: int | None) -> Assumed:
             step=next((step for step in STEPS if all(value % step == 0 for value in single)), None),
             seats=min(here, 2),
             half_width=min(metric["epsilon"] for metric in metrics.values()),
-            run=archive.id,
+            run=reader.info.id,
             fitted=True,
             remarks=tuple(
                 remarks(found, any(metric["better"] == "lower" for metric in metrics.values()))
@@ -274,11 +276,11 @@ def leading(identity: Mapping[str, Any], run: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def gathered(archive: Archive, metrics: Mapping[str, Mapping[str, Any]]) -> Scores:
+def gathered(reader: RunReader, metrics: Mapping[str, Mapping[str, Any]]) -> Scores:
     """Scores by role and model, block and match; seats that only filled a table are left out, and
     more is better."""
     found: dict[tuple[str, str], dict[str, dict[int, list[float]]]] = {}
-    for score in archive.scores():
+    for score in reader.scores():
         metric = metrics.get(score.seat.role)
         if metric is None or score.metric != metric["name"] or score.value is None or score.idle:
             continue

@@ -12,19 +12,20 @@ from parley.runs.budget import Budget
 from parley.runs.endings import uncounted
 from parley.runs.progress import Tally
 from parley.runs.seats import Placed
-from parley.store import Journal
-from parley.store.sqlite.reader import Archive
+from parley.store import Journal, RunReader
+from parley.store.sqlite.reader import SqliteReader
 
 
 class Ledger:
     """The books of a run while it is played; what earlier sittings have written is carried on."""
 
     def __init__(
-        self, archive: Archive, journal: Journal, budget: Budget | None, tally: Tally
+        self, reader: RunReader, journal: Journal, budget: Budget | None, tally: Tally
     ) -> None:
         self._journal, self._budget, self._tally = journal, budget, tally
-        self._before, self._recorded, self._noted = archive.left()[0], archive.recorded(), False
-        self._lost = self._kept = archive.lost()
+        self._before, self._recorded = reader.spent_at_most()[0], reader.count_replies()
+        self._noted = False
+        self._lost = self._kept = reader.unanswered()
 
     async def beat(self, places: Mapping[str, Placed]) -> None:
         """Now and then, so that a process that is killed leaves little unsaid. A budget keeps calls
@@ -60,8 +61,8 @@ class Ledger:
     async def keep_prices(self, path: Path, prepared: Prepared) -> None:
         """Keep what models cost today, so that the run has cost tomorrow what it costs now."""
         if not all(is_free(options) for options in prepared.config.asked.values()):
-            with Archive(path) as archive:
-                used = prepared.prices.used(archive.named())
+            with SqliteReader(path) as reader:
+                used = prepared.prices.used(reader.served_models())
                 if self._budget is not None and self._budget.most_usd is not None:
-                    self._tally.hear(uncounted(archive, prepared.prices, self._budget.usd))
+                    self._tally.hear(uncounted(reader, prepared.prices, self._budget.usd))
             await self._journal.price(used)

@@ -1,14 +1,305 @@
-"""What is kept of a run, and how it is read back."""
+"""What is kept of a run, and how it is read back: the protocols, and the rows as Python types."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Protocol, Self
 
 from parley.match.match import Outcome
-from parley.match.record import Record
-from parley.plans import MatchSpec
+from parley.match.record import Call, Record
+from parley.plans import Marks, MatchSpec
 from parley.rules.pool import Seat
+from parley.store.config import Config, Identity
+
+ENDED = ("done", "aborted")  # states of matches whose scores count
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """What is known of a run without reading any of its matches."""
+
+    id: str
+    created: float  # seconds since 1970
+    config: Config
+    identity: Identity
+    state: str  # running, done, stopped or failed
+    status: str | None  # why it stopped, in one word
+    reason: str | None  # the same in a sentence
+    planned: int  # matches known so far
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A run that is in the store and cannot be read."""
+
+    location: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MatchRow:
+    """One match: as it was planned, and how it stands."""
+
+    number: int
+    block: str
+    item: str | None
+    repeat: int
+    seed: int
+    seats: Mapping[Seat, str]  # alias by seat
+    idle: frozenset[Seat]  # seats that only fill the table: their scores do not count
+    state: str
+    reason: str | None
+    rounds: int | None
+    began: float | None
+    ended: float | None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it was played to its end, so that its scores count."""
+        return self.state in ENDED
+
+    @property
+    def spec(self) -> MatchSpec:
+        """The match as it was planned."""
+        return MatchSpec(
+            self.number, self.block, self.item, self.repeat, self.seed, self.seats, self.idle
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The form that `Result.matches` has: seats by their keys."""
+        return {
+            "number": self.number,
+            "block": self.block,
+            "item": self.item,
+            "repeat": self.repeat,
+            "seed": self.seed,
+            "seats": {seat.key: alias for seat, alias in self.seats.items()},
+            "idle": sorted(seat.key for seat in self.idle),
+            "state": self.state,
+            "reason": self.reason,
+            "rounds": self.rounds,
+            "began": self.began,
+            "ended": self.ended,
+        }
+
+
+class Score(NamedTuple):
+    """One seat's value of one metric in one match."""
+
+    match: int
+    block: str
+    seat: Seat
+    alias: str
+    metric: str
+    value: float | None
+    idle: bool = False  # the seat only filled the table: its score does not count
+
+
+class ScoreCell(NamedTuple):
+    """Whose scores a sum is of."""
+
+    role: str
+    alias: str
+    metric: str
+
+
+class ScoreSum(NamedTuple):
+    """The scores of one cell in one block, added up."""
+
+    n: int
+    total: float
+    missing: int  # scores without a value
+
+
+@dataclass(frozen=True)
+class BlockScores:
+    """The sums of a block of which every match has ended; idle seats do not count."""
+
+    block: str
+    cells: Mapping[ScoreCell, ScoreSum]
+
+
+@dataclass(frozen=True, slots=True)
+class NoteRow:
+    """What a rule wrote down in one match."""
+
+    match: int
+    round: int
+    kind: str | None  # None: free facts, or a note of an older file
+    facts: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The form that `Result.matches` and `show --json` have."""
+        return {"round": self.round, **self.facts}
+
+
+@dataclass(frozen=True, slots=True)
+class ViolationRow:
+    """A reply that broke a rule or its form, and what came of it."""
+
+    match: int
+    alias: str
+    round: int
+    seat: Seat
+    attempt: int
+    kind: str
+    detail: str
+    outcome: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The form that `Result.matches` and `show --json` have."""
+        return {
+            "match": self.match,
+            "alias": self.alias,
+            "round": self.round,
+            "seat": self.seat.key,
+            "attempt": self.attempt,
+            "kind": self.kind,
+            "detail": self.detail,
+            "outcome": self.outcome,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """Calls and tokens of one alias in one seat under one served name; what endpoints did not
+    count is None."""
+
+    alias: str
+    seat: Seat
+    model: str | None  # the name it was served under
+    calls: int
+    counted: int  # calls whose input and output tokens are both known
+    partly_counted: int  # calls of which at least one of the two is known
+    smallest: int | None  # input tokens of the smallest call
+    tokens_in: int | None
+    tokens_cached: int | None
+    tokens_out: int | None
+    tokens_reasoning: int | None
+    tokens_written: int | None
+
+
+@dataclass(frozen=True)
+class StoredPart:
+    """What an analysis computed when the run ended: derived data, which may be replaced."""
+
+    name: str
+    version: str
+    schema: str  # JSON schema of `data`
+    data: str  # JSON
+    figures: str  # JSON
+
+
+class RunReader(Protocol):
+    """One run at one moment, however long it is read. Use it as a context manager.
+
+    What cannot be read, or is not what a run holds, raises `StoreError`.
+    """
+
+    @property
+    def path(self) -> Path: ...
+
+    @property
+    def info(self) -> RunInfo: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        wrong: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def items(self) -> list[dict[str, Any]]:
+        """The items that the run is played on, as they were when it began."""
+
+    def counts(self) -> dict[str, int]:
+        """Matches by state."""
+
+    def match(self, number: int) -> MatchRow | None: ...
+
+    def matches(self) -> Iterator[MatchRow]:
+        """All matches known so far, by number."""
+
+    def scores(self, judge: str = "") -> Iterator[Score]:
+        """Every score of every match that has ended, by match, seat and metric. `judge`: those that
+        another run gave."""
+
+    def scores_of(self, number: int) -> dict[Seat, dict[str, float | None]]:
+        """The scores of one match, by seat and metric, also if it has not ended."""
+
+    def scores_by_match(self) -> dict[int, Marks]:
+        """The scores of every match that has ended, by match."""
+
+    def blocks(self) -> Iterator[BlockScores]:
+        """Sums by cell, one finished block at a time."""
+
+    def orphan_scores(self) -> list[int]:
+        """Matches that have scores but are not among the run's."""
+
+    def notes(self, kind: str | None = None) -> Iterator[NoteRow]:
+        """Notes of one kind, or all, by match."""
+
+    def notes_of(self, number: int) -> list[NoteRow]: ...
+
+    def violations(self, number: int | None = None) -> Iterator[ViolationRow]:
+        """Violations of one match, or of all."""
+
+    def calls(self, number: int) -> list[Call]:
+        """A match's calls by round, seat and attempt."""
+
+    def calls_since(self, cursor: int) -> Iterator[tuple[int, int, Call]]:
+        """(cursor, match, call) for every call recorded after a cursor: how a page follows a
+        run."""
+
+    def effects(self, number: int) -> dict[tuple[int, int], tuple[bytes, Any]]:
+        """Results of a match's effects (programs run, references asked), by round and number."""
+
+    def messages(self, number: int) -> list[dict[str, Any]]:
+        """A match's messages in order; replies carry the words of their call."""
+
+    def reply_lengths(self) -> dict[tuple[int, Seat], int]:
+        """How many characters each seat has said in each match."""
+
+    def verdict_kinds(self) -> Counter[str]:
+        """What the verdicts on programs rest on, in matches that have ended, and how often."""
+
+    def usage_by_model(self, price_steps: Sequence[int] = ()) -> list[UsageRow]:
+        """Calls and tokens by alias, seat and model served. Calls whose input exceeds a price step
+        are counted apart from smaller ones."""
+
+    def names_served(self) -> dict[str, list[str]]:
+        """The names that endpoints gave their models, by alias, also in copied calls."""
+
+    def served_models(self, copied: bool = False) -> list[tuple[str, str | None]]:
+        """Every alias with every name that its model was served under; None where an endpoint did
+        not say. `copied`: also in calls that were copied from another run."""
+
+    def unsupported_options(self) -> list[dict[str, Any]]:
+        """Options that were set and that endpoints did not take, by alias, with the number of
+        calls."""
+
+    def prices(self) -> list[dict[str, Any]]:
+        """What models cost when the run was played, by alias and the name it was served under."""
+
+    def count_replies(self) -> int:
+        """How many replies are on record that were asked for in this run."""
+
+    def spent_at_most(self) -> tuple[int, float | None]:
+        """How many calls have left at the most, and what they cost at the most where that was
+        kept."""
+
+    def unanswered(self) -> dict[str, dict[str, int]]:
+        """Requests that broke off after they had left, by alias and role: they may have been paid
+        without a reply on record."""
+
+    def part_results(self) -> list[StoredPart]:
+        """What analyses computed when the run ended."""
 
 
 class Journal(Protocol):
@@ -46,16 +337,7 @@ class Journal(Protocol):
     async def end(self, state: str, status: str | None, reason: str) -> None:
         """Say how the run stands."""
 
+    async def keep_parts(self, parts: Sequence[StoredPart]) -> None:
+        """Keep what analyses computed, in place of what was kept before."""
+
     async def close(self) -> None: ...
-
-
-class Score(NamedTuple):
-    """One seat's value of one metric in one match."""
-
-    match: int
-    block: str
-    seat: Seat
-    alias: str
-    metric: str
-    value: float | None
-    idle: bool = False  # the seat only filled the table: its score does not count

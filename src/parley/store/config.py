@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
 from hashlib import blake2b
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, TypedDict, get_type_hints
 
 import orjson
 
 from parley.errors import UsageError, unknown
 from parley.plans.stop_targets import Stop
+from parley.store.decoding import find_misfit
 
 ISOLATING = ("bubblewrap", "docker", "podman")
 SANDBOXES = (*ISOLATING, "none")
@@ -120,17 +121,74 @@ class Config:
 
     @classmethod
     def decoded(cls, text: str | bytes) -> Config:
+        """The configuration that a record holds; what it cannot be raises ValueError."""
         found = orjson.loads(text)
+        if not isinstance(found, dict):
+            raise ValueError("it is no JSON object")
         known = {each.name: found[each.name] for each in fields(cls) if each.name in found}
-        if known.get("stop") is not None:
-            known["stop"] = Stop(**known["stop"])
-        if known.get("rejudged") is not None:
-            known["rejudged"] = Rejudged(**known["rejudged"])
-        if known.get("verify") is not None:
-            known["verify"] = Verify(**known["verify"])
-        if (most := known.get("max_blocks")) is not None and (type(most) is not int or most < 1):
+        for name, kind in {"stop": Stop, "rejudged": Rejudged, "verify": Verify}.items():
+            if known.get(name) is not None:
+                if wrong := find_misfit(known[name], dict[str, Any], name):
+                    raise ValueError(wrong)
+                known[name] = kind(**known[name])
+        hints = get_type_hints(cls)
+        for name, value in known.items():
+            if name not in ("stop", "rejudged", "verify") and (
+                wrong := find_misfit(value, hints[name], name)
+            ):
+                raise ValueError(wrong)
+        if (most := known.get("max_blocks")) is not None and most < 1:
             raise ValueError(f"max_blocks must be a whole number from 1 on, not {most!r}")
-        return cls(**known)
+        config = cls(**known)
+        for alias in config.seated:
+            if not isinstance(config.models.get(alias, {}).get("model"), str):
+                raise ValueError(f"no model is named for {alias!r}")
+        return config
+
+
+class MetricFacts(TypedDict):
+    """A metric as a record keeps it."""
+
+    name: str
+    low: float
+    high: float
+    epsilon: float
+    unit: str
+    better: Literal["higher", "lower"]
+    success: float | None
+    roles: list[str]
+    judged: NotRequired[bool]
+    digits: NotRequired[int]
+    round: NotRequired[int | None]
+
+
+class PriceFacts(TypedDict):
+    """The price of a model as a record keeps it."""
+
+    rates: list[list[float | None]]
+    source: str
+    as_of: NotRequired[str]
+
+
+class Identity(TypedDict):
+    """What a record depends on besides its configuration: the program, the rule, the prompts."""
+
+    parley: str
+    python: NotRequired[str]
+    mends: NotRequired[str]
+    task: str
+    version: int
+    runs_code: NotRequired[bool]
+    rule: str
+    roles: dict[str, Literal["contestant", "instrument"]]
+    seats: dict[str, int]
+    metrics: list[MetricFacts]
+    basis: NotRequired[dict[str, str]]
+    items: NotRequired[str | None]
+    texts: dict[str, str]
+    prompts: dict[str, str]
+    works: NotRequired[dict[str, Any]]
+    prices: NotRequired[dict[str, PriceFacts]]
 
 
 def digest(text: str) -> str:

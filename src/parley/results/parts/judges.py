@@ -62,20 +62,20 @@ def votes_of(findings: Findings) -> list[Vote]:
     be read is None."""
     found = []
     for match in findings.matches:
-        for number, note in enumerate(findings.archive.notes(match["number"])):
-            if "votes" not in note:
+        for number, note in enumerate(findings.reader.notes_of(match.number)):
+            if "votes" not in note.facts:
                 continue
-            for judge, given in note["votes"].items():
-                for seat, alias in match["seats"].items():
-                    role = Seat.of(seat).role
-                    if role in findings.roles and seat not in match["idle"]:
-                        vote = (given or {}).get(seat, {})
-                        who = (judge, match["seats"][judge], seat, role, alias)
+            for judge, given in note.facts["votes"].items():
+                for seat, alias in match.seats.items():
+                    role = seat.role
+                    if role in findings.roles and seat not in match.idle:
+                        vote = (given or {}).get(seat.key, {})
+                        who = (judge, match.seats[Seat.of(judge)], seat.key, role, alias)
                         score = vote.get("score")
                         found.append(
                             Vote(
-                                match["block"],
-                                match["number"],
+                                match.block,
+                                match.number,
                                 number,
                                 *who,
                                 score,
@@ -176,13 +176,13 @@ def compared(findings: Findings, role: str, judged: str) -> Iterator[dict[str, A
 def lengthy(findings: Findings, votes: list[Vote]) -> Iterator[dict[str, Any]]:
     """How far who says more about the same item is rated higher: a bias only as far as more is not
     better."""
-    lengths = findings.archive.lengths()
+    lengths = findings.reader.reply_lengths()
     for role in dict.fromkeys(vote.role for vote in votes):
         given: dict[tuple[str, int, str], list[float]] = {}
         for vote in votes:
             if vote.role == role and vote.score is not None:
                 given.setdefault((vote.block, vote.match, vote.seat), []).append(vote.score)
-        said = [lengths.get((match, seat)) for _, match, seat in given]
+        said = [lengths.get((match, Seat.of(seat))) for _, match, seat in given]
         found = centred_correlation(
             [fmean(scores) for scores in given.values()], said, [block for block, _, _ in given]
         )

@@ -31,7 +31,12 @@ def outcomes(findings: Findings) -> list[dict[str, Any]]:
         if each.metric != metric or each.first_value is None or each.second_value is None:
             continue
         end = next(
-            (str(note["end"]) for note in findings.archive.notes(each.match) if "end" in note), ""
+            (
+                str(note.facts["end"])
+                for note in findings.reader.notes_of(each.match)
+                if "end" in note.facts
+            ),
+            "",
         )
         for place, alias, value in zip(
             seats, (each.first, each.second), (each.first_value, each.second_value), strict=True

@@ -23,10 +23,10 @@ def again(findings: Findings) -> dict[str, Any] | None:
     rejudged = findings.config.rejudged
     if rejudged is None:
         return None
-    before = [score for score in findings.archive.scores(rejudged.run) if not score.idle]
+    before = [score for score in findings.reader.scores(rejudged.run) if not score.idle]
     now = {
         (score.match, score.seat.key, score.metric): score.value
-        for score in findings.archive.scores()
+        for score in findings.reader.scores()
     }
     then = {(score.match, score.seat.key, score.metric): score.value for score in before}
     touched = [

@@ -59,7 +59,7 @@ def passes(findings: Findings) -> list[dict[str, Any]]:
     item are its samples."""
     found: list[dict[str, Any]] = []
     leading = findings.roles[0]
-    if not findings.archive.items():
+    if not findings.reader.items():
         return found  # matches against others are no samples of one thing
     for name, metric in findings.metrics.items():
         if metric["success"] is None:

@@ -20,7 +20,7 @@ def topics(findings: Findings) -> list[dict[str, Any]]:
     2)."""
     named = {
         str(item["id"]): item.get("topic") or item.get("subject")
-        for item in findings.archive.items()
+        for item in findings.reader.items()
     }
     topic_of = {item: str(topic) for item, topic in named.items() if topic}
     by_topic: dict[str, list[Observation]] = defaultdict(list)

@@ -44,11 +44,11 @@ def is_file(path: Path) -> bool:
 
 def named(path: Path) -> str:
     """The name that a run was given; what cannot be read has none."""
-    from parley.store.sqlite.reader import Archive
+    from parley.store.sqlite.reader import SqliteReader
 
     try:
-        with Archive(path) as archive:
-            return archive.config.name
+        with SqliteReader(path) as reader:
+            return reader.info.config.name
     except StoreError:
         return ""
 

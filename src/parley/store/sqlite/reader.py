@@ -6,45 +6,88 @@ import math
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from types import NoneType, TracebackType
+from typing import Any, NoReturn, Self
 from urllib.parse import quote
 
 import orjson
 
 from parley.errors import StoreError, UsageError
 from parley.match.record import Call
+from parley.plans import Marks
 from parley.rules.pool import Seat, text_of
-from parley.store import Score
-from parley.store.config import Config
+from parley.store import (
+    BlockScores,
+    MatchRow,
+    NoteRow,
+    RunInfo,
+    Score,
+    ScoreCell,
+    ScoreSum,
+    StoredPart,
+    UsageRow,
+    ViolationRow,
+)
+from parley.store.config import Config, Identity, PriceFacts
+from parley.store.decoding import find_misfit
 from parley.store.sqlite.owner import lives
 from parley.store.sqlite.rows import FIELDS, call_from
 from parley.store.sqlite.schema import VERSION, newer, summed, version_of
 from parley.tables import clip
 
-MATCH_FIELDS = (
-    "number",
-    "block",
-    "item",
-    "repeat",
-    "seed",
-    "seats",
-    "idle",
-    "state",
-    "reason",
-    "rounds",
-    "began",
-    "ended",
+TEXT, WHOLE, NUMBER = (str,), (int,), (int, float)
+TEXT_OR_NULL, WHOLE_OR_NULL, NUMBER_OR_NULL = (
+    (*kinds, NoneType) for kinds in (TEXT, WHOLE, NUMBER)
 )
+Kinds = tuple[type, ...]
+RUN: dict[str, Kinds] = {
+    "id": TEXT,
+    "created": NUMBER,
+    "config": TEXT,
+    "identity": TEXT,
+    "state": TEXT,
+    "stop_status": TEXT_OR_NULL,
+    "stop_reason": TEXT_OR_NULL,
+    "planned": WHOLE,
+    "owner": TEXT_OR_NULL,
+    "beat": NUMBER_OR_NULL,
+}
+MATCH: dict[str, Kinds] = {
+    "number": WHOLE,
+    "block": TEXT,
+    "item": TEXT_OR_NULL,
+    "repeat": WHOLE,
+    "seed": WHOLE,
+    "seats": TEXT,
+    "idle": TEXT_OR_NULL,
+    "state": TEXT,
+    "reason": TEXT_OR_NULL,
+    "rounds": WHOLE_OR_NULL,
+    "began": NUMBER_OR_NULL,
+    "ended": NUMBER_OR_NULL,
+}
+SCORE = (WHOLE, TEXT, TEXT, TEXT, TEXT_OR_NULL, TEXT)
+NOTE = (WHOLE, WHOLE, TEXT_OR_NULL, TEXT)
+VIOLATION = (WHOLE, TEXT, WHOLE, TEXT, WHOLE, TEXT, TEXT, TEXT)
+USAGE = (TEXT, TEXT, TEXT_OR_NULL, WHOLE, WHOLE, WHOLE, *(WHOLE_OR_NULL,) * 6)
+CALL = (
+    *(WHOLE, TEXT, WHOLE, (bytes,), TEXT, TEXT_OR_NULL, TEXT_OR_NULL, TEXT, TEXT_OR_NULL),
+    *(WHOLE_OR_NULL,) * 5,
+    *(NUMBER_OR_NULL, TEXT_OR_NULL, TEXT_OR_NULL, TEXT_OR_NULL, NUMBER),
+)
+EFFECT = (WHOLE, WHOLE, (bytes,), TEXT)
+ENDED_MATCHES = "state IN ('done', 'aborted')"
 
 
-class Archive:
-    """One run. Use it as a context manager."""
+class SqliteReader:
+    """One run in its file. Use it as a context manager."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._seatings: dict[str, dict[Seat, str]] = {}
+        self._idle: dict[str, frozenset[Seat]] = {}
         try:
             self._connection = opened(path)
         except (OSError, sqlite3.Error) as wrong:
@@ -54,44 +97,41 @@ class Archive:
             if version < VERSION:
                 self._connection = newer(self._connection, version)
             self._connection.execute("BEGIN")  # one moment of the run, however long it is looked at
-            row = self._row(
-                "SELECT id, created, config, identity, state, stop_status, stop_reason, planned, "
-                "owner, beat FROM runs"
-            )
-            if row is None:
-                raise StoreError(f"{path} holds no run")
+            self.info = self._read_info()
         except sqlite3.Error as wrong:
             self._connection.close()
             raise StoreError(f"{path} cannot be read as a run: {wrong}") from None
-        except StoreError:
+        except BaseException:
             self._connection.close()
             raise
-        (
-            self.id,
-            self.created,
-            config,
-            identity,
-            self.state,
-            self.status,
-            self.reason,
-            self.planned,
-            owner,
-            beat,
-        ) = row
+        self._ranges = {
+            metric["name"]: (metric["low"], metric["high"])
+            for metric in self.info.identity["metrics"]
+        }
+
+    def _read_info(self) -> RunInfo:
+        row = self._row(f"SELECT {', '.join(RUN)} FROM runs")
+        if row is None:
+            raise StoreError(f"{self.path} holds no run")
+        self._check(row, RUN.values(), "the run")
+        id, created, config, identity, state, status, reason, planned, owner, beat = row
         try:
-            self.config, self.identity = Config.decoded(config), decoded(identity)
-            held = bool(owner) and lives(str(owner), float(beat or 0))
-        except (ValueError, KeyError, TypeError, StoreError, UsageError) as wrong:
-            self._connection.close()
+            known = Config.decoded(config)
+        except (ValueError, TypeError, UsageError) as wrong:
             raise StoreError(
-                f"{path} holds a run whose configuration cannot be read: {wrong}"
+                f"{self.path} holds a run whose configuration cannot be read: {wrong}"
             ) from None
-        if self.state == "running" and not held:
-            self.state, self.status, self.reason = (
-                "stopped",
-                "interrupted",
-                "the process ended without a word",
-            )
+        if state == "running" and not (owner and lives(owner, float(beat or 0))):
+            state, status, reason = "stopped", "interrupted", "the process ended without a word"
+        rests: Identity = self._json(identity, Identity, "identity")
+        for role in rests["seats"]:
+            if role not in rests["roles"]:
+                self._damaged(f"its identity has seats for {role!r}, which is no role")
+        if not rests["metrics"]:
+            self._damaged("its identity has no metrics")
+        for alias, price in rests.get("prices", {}).items():
+            self._check_price(price, f"the price of {alias}")
+        return RunInfo(id, created, known, rests, state, status, reason, planned)
 
     def __enter__(self) -> Self:
         return self
@@ -103,141 +143,250 @@ class Archive:
         trace: TracebackType | None,
     ) -> None:
         self._connection.close()
-        if type(wrong) is StoreError and str(self.path) not in str(wrong):
-            raise StoreError(f"{self.path}: {wrong}") from None
-        if isinstance(
-            wrong, KeyError | TypeError | ValueError | AttributeError | IndexError | ArithmeticError
-        ):
-            raise StoreError(
-                f"{self.path} holds something unexpected: {type(wrong).__name__}: {wrong}"
-            ) from wrong
 
     def _row(self, query: str, *values: Any) -> Any:
-        found = self._rows(query, *values)
-        return found[0] if found else None
+        return next(self._rows(query, *values), None)
 
-    def _rows(self, query: str, *values: Any) -> list[Any]:
+    def _rows(self, query: str, *values: Any) -> Iterator[Any]:
         try:
-            return self._connection.execute(query, values).fetchall()
+            # no `yield from`: that would close the cursor of a reader that has been closed already
+            for row in self._connection.execute(query, values):  # noqa: UP028
+                yield row
         except (sqlite3.Error, OverflowError) as wrong:
             raise StoreError(f"{self.path} cannot be read: {wrong}") from None
 
+    def _damaged(self, what: str) -> NoReturn:
+        raise StoreError(f"{self.path} is damaged: {what}")
+
+    def _check(self, row: Sequence[Any], kinds: Any, what: str) -> None:
+        """Refuse a row whose columns do not hold what they should."""
+        for value, allowed in zip(row, kinds, strict=True):
+            if not isinstance(value, allowed):
+                self._damaged(f"{what} holds {clip(value)}, where that cannot be")
+
+    def _json(self, text: Any, kind: Any, what: str) -> Any:
+        try:
+            value = orjson.loads(text)
+        except (ValueError, TypeError) as wrong:
+            self._damaged(f"{what} is no JSON: {wrong}")
+        if misfit := find_misfit(value, kind, what):
+            self._damaged(misfit)
+        return value
+
+    def _seat(self, key: Any, what: str) -> Seat:
+        try:
+            seat = Seat.of(key)
+        except (ValueError, AttributeError):
+            self._damaged(f"{what}: {clip(key)} is no seat")
+        if seat.role not in self.info.identity["roles"]:
+            self._damaged(f"{what}: {clip(key)} is no seat of this task")
+        return seat
+
+    def _seating(self, text: str, what: str) -> dict[Seat, str]:
+        """Who sits where; matches share a few seatings."""
+        if text not in self._seatings:
+            cast = self._json(text, dict[str, str], f"the seats of {what}")
+            for alias in cast.values():
+                if alias not in self.info.config.models:
+                    self._damaged(f"{what}: {clip(alias)} is none of the run's models")
+            self._seatings[text] = {self._seat(key, what): alias for key, alias in cast.items()}
+        return self._seatings[text]
+
+    def _idle_seats(self, text: str | None, what: str) -> frozenset[Seat]:
+        if not text:
+            return frozenset()
+        if text not in self._idle:
+            keys = self._json(text, list[str], f"the idle seats of {what}")
+            self._idle[text] = frozenset(self._seat(key, what) for key in keys)
+        return self._idle[text]
+
+    def _alias(self, seats: str, key: str, what: str) -> tuple[Seat, str]:
+        seat = self._seat(key, what)
+        alias = self._seating(seats, what).get(seat)
+        if alias is None:
+            self._damaged(f"{what}: nobody sat at {clip(key)}")
+        return seat, alias
+
     def items(self) -> list[dict[str, Any]]:
-        """The items that the run is played on, as they were when it began."""
-        return [decoded(data) for (data,) in self._rows("SELECT data FROM items ORDER BY number")]
-
-    def counts(self) -> dict[str, int]:
-        """Matches by state."""
-        return dict(self._rows("SELECT state, COUNT(*) FROM matches GROUP BY state"))
-
-    def matches(self) -> list[dict[str, Any]]:
-        """All matches known so far."""
-        return [
-            match_from(row)
-            for row in self._rows(f"SELECT {', '.join(MATCH_FIELDS)} FROM matches ORDER BY number")
-        ]
-
-    def match(self, number: int) -> dict[str, Any] | None:
-        """One match."""
-        row = self._row(f"SELECT {', '.join(MATCH_FIELDS)} FROM matches WHERE number = ?", number)
-        return None if row is None else match_from(row)
-
-    def scores(self, judge: str = "") -> list[Score]:
-        """Every score of every finished match; a missing one has no value. `judge`: those that
-        another run gave."""
-        rows = self._rows(
-            "SELECT match, block, seat, seats, idle, metric, value FROM scores "
-            "JOIN matches ON match = matches.number "
-            "WHERE judge = ? AND state IN ('done', 'aborted') ORDER BY match, seat, metric",
-            judge,
-        )
-        casts: dict[str, dict[str, str]] = {}
         found = []
-        for match, block, seat, seats, idle, metric, value in rows:
-            if not (value is None or (isinstance(value, float | int) and math.isfinite(value))):
-                raise StoreError(f"match {match} has a score that is no number: {clip(value)}")
-            cast = casts.get(seats) or casts.setdefault(seats, decoded(seats))
-            found.append(
-                Score(
-                    match,
-                    block,
-                    Seat.of(seat),
-                    cast[seat],
-                    metric,
-                    value,
-                    bool(idle) and seat in decoded(idle),
-                )
-            )
+        for id, data in self._rows("SELECT id, data FROM items ORDER BY number"):
+            item = self._json(data, dict[str, Any], f"item {id}")
+            if item.get("id") != id:
+                self._damaged(f"item {clip(id)} has another id inside")
+            found.append(item)
         return found
 
-    def strangers(self) -> list[int]:
-        """Matches that have scores but are not among the run's."""
+    def counts(self) -> dict[str, int]:
+        return dict(self._rows("SELECT state, COUNT(*) FROM matches GROUP BY state"))
+
+    def match(self, number: int) -> MatchRow | None:
+        row = self._row(f"SELECT {', '.join(MATCH)} FROM matches WHERE number = ?", number)
+        return None if row is None else self._match_from(row)
+
+    def matches(self) -> Iterator[MatchRow]:
+        rows = self._rows(f"SELECT {', '.join(MATCH)} FROM matches ORDER BY number")
+        return map(self._match_from, rows)
+
+    def _match_from(self, row: Any) -> MatchRow:
+        number, block, item, repeat, seed, seats, idle, *rest = row
+        what = f"match {number}"
+        self._check(row, MATCH.values(), what)
+        cast, fill = self._seating(seats, what), self._idle_seats(idle, what)
+        return MatchRow(number, block, item, repeat, seed, cast, fill, *rest)
+
+    def scores(self, judge: str = "") -> Iterator[Score]:
+        for score in self._scores(judge):
+            low, high = self._ranges.get(score.metric, (-math.inf, math.inf))
+            if score.value is not None and not low <= score.value <= high:
+                self._damaged(
+                    f"a score of match {score.match} is {score.value:g}, outside the range of "
+                    f"{score.metric}, {low:g} to {high:g}"
+                )
+            yield score
+
+    def _scores(self, judge: str = "") -> Iterator[Score]:
+        rows = self._rows(
+            "SELECT match, block, seat, seats, idle, metric, value FROM scores "
+            f"JOIN matches ON match = matches.number WHERE judge = ? AND {ENDED_MATCHES} "
+            "ORDER BY match, seat, metric",
+            judge,
+        )
+        for *row, value in rows:
+            self._check(row, SCORE, "a score")
+            match, block, key, seats, idle, metric = row
+            what = f"a score of match {match}"
+            self._check_value(value, "" if judge else metric, what)
+            seat, alias = self._alias(seats, key, what)
+            yield Score(
+                match, block, seat, alias, metric, value, seat in self._idle_seats(idle, what)
+            )
+
+    def _check_value(self, value: Any, metric: str, what: str) -> None:
+        if not (value is None or (isinstance(value, float | int) and math.isfinite(value))):
+            self._damaged(f"{what} is no number: {clip(value)}")
+        if metric and metric not in self._ranges:
+            self._damaged(f"{what} is of {clip(metric)}, which the task does not measure")
+
+    def scores_of(self, number: int) -> dict[Seat, dict[str, float | None]]:
+        table: dict[Seat, dict[str, float | None]] = {}
+        what = f"a score of match {number}"
+        for key, metric, value in self._rows(
+            "SELECT seat, metric, value FROM scores WHERE match = ? AND judge = '' "
+            "ORDER BY seat, metric",
+            number,
+        ):
+            self._check_value(value, metric, what)
+            table.setdefault(self._seat(key, what), {})[metric] = value
+        return table
+
+    def scores_by_match(self) -> dict[int, Marks]:
+        ended = self._rows(f"SELECT number FROM matches WHERE {ENDED_MATCHES} ORDER BY number")
+        table: dict[int, dict[Seat, dict[str, float | None]]] = {number: {} for (number,) in ended}
+        for score in self._scores():  # an audit finds those out of range
+            table[score.match].setdefault(score.seat, {})[score.metric] = score.value
+        return dict(table)
+
+    def blocks(self) -> Iterator[BlockScores]:
+        # in the order of their first match; a fixed plan may spread a block over the whole run
+        open_blocks: set[str] = set()
+        sums: dict[str, dict[ScoreCell, ScoreSum]] = {}
+        for match in self.matches():
+            sums.setdefault(match.block, {})
+            if not match.has_ended:
+                open_blocks.add(match.block)
+        for score in self.scores():
+            if score.idle or score.block in open_blocks:
+                continue
+            cells, cell = sums[score.block], ScoreCell(score.seat.role, score.alias, score.metric)
+            n, total, missing = cells.get(cell, ScoreSum(0, 0.0, 0))
+            cells[cell] = (
+                ScoreSum(n, total, missing + 1)
+                if score.value is None
+                else ScoreSum(n + 1, total + score.value, missing)
+            )
+        for block, cells in sums.items():
+            if block not in open_blocks:
+                yield BlockScores(block, cells)
+
+    def orphan_scores(self) -> list[int]:
         rows = self._rows(
             "SELECT DISTINCT match FROM scores WHERE match NOT IN (SELECT number FROM matches) "
             "ORDER BY match"
         )
         return [match for (match,) in rows]
 
-    def scores_of(self, number: int) -> dict[Seat, dict[str, float | None]]:
-        """The scores of one match, by seat and metric."""
-        table: dict[Seat, dict[str, float | None]] = {}
+    def notes(self, kind: str | None = None) -> Iterator[NoteRow]:
+        where = "" if kind is None else "WHERE kind = ? "
+        return self._notes(f"{where}ORDER BY match, number", *(() if kind is None else (kind,)))
+
+    def notes_of(self, number: int) -> list[NoteRow]:
+        return list(self._notes("WHERE match = ? ORDER BY number", number))
+
+    def _notes(self, which: str, *values: Any) -> Iterator[NoteRow]:
+        for row in self._rows(f"SELECT match, round, kind, facts FROM notes {which}", *values):
+            match, round, kind, facts = row
+            what = f"a note of match {match}"
+            self._check(row, NOTE, what)
+            yield NoteRow(match, round, kind, self._json(facts, dict[str, Any], what))
+
+    def violations(self, number: int | None = None) -> Iterator[ViolationRow]:
         rows = self._rows(
-            "SELECT seat, metric, value FROM scores WHERE match = ? AND judge = '' "
-            "ORDER BY seat, metric",
-            number,
+            "SELECT v.match, m.seats, v.round, v.seat, v.attempt, v.kind, v.detail, v.outcome "
+            "FROM violations v JOIN matches m ON v.match = m.number "
+            + ("" if number is None else "WHERE v.match = ? ")
+            + "ORDER BY v.match, v.number",
+            *(() if number is None else (number,)),
         )
-        for seat, metric, value in rows:
-            table.setdefault(Seat.of(seat), {})[metric] = value
-        return table
-
-    def finished(self) -> dict[int, dict[Seat, dict[str, float | None]]]:
-        """The scores of every match that has ended, by match."""
-        ended = self._rows(
-            "SELECT number FROM matches WHERE state IN ('done', 'aborted') ORDER BY number"
-        )
-        table: dict[int, dict[Seat, dict[str, float | None]]] = {number: {} for (number,) in ended}
-        for score in self.scores():
-            table[score.match].setdefault(score.seat, {})[score.metric] = score.value
-        return table
-
-    def effects(self, number: int) -> dict[tuple[int, int], tuple[bytes, Any]]:
-        """A match's programs that were run, by round and number."""
-        rows = self._rows("SELECT round, number, saw, result FROM effects WHERE match = ?", number)
-        return {(round, n): (saw, decoded(result)) for round, n, saw, result in rows}
+        for row in rows:
+            self._check(row, VIOLATION, "a violation")
+            match, seats, round, key, *rest = row
+            seat, alias = self._alias(seats, key, f"a violation in match {match}")
+            yield ViolationRow(match, alias, round, seat, *rest)
 
     def calls(self, number: int) -> list[Call]:
-        """A match's calls in the order of round, seat and attempt."""
         rows = self._rows(
             f"SELECT {FIELDS} FROM calls WHERE match = ? ORDER BY round, seat, attempt", number
         )
-        return [call_from(row) for row in rows]
+        return [self._call_from(number, row) for row in rows]
 
-    def lengths(self) -> dict[tuple[int, str], int]:
-        """How many characters each seat has said in each match, by match and seat."""
-        rows = self._rows(
-            "SELECT match, seat, SUM(LENGTH(content)) FROM calls GROUP BY match, seat"
-        )
-        return {(match, seat): length for match, seat, length in rows}
-
-    def calls_since(self, cursor: int) -> list[tuple[int, int, Call]]:
-        """(cursor, match, call) for every call recorded after a cursor: how a page follows a
-        run."""
+    def calls_since(self, cursor: int) -> Iterator[tuple[int, int, Call]]:
         rows = self._rows(f"SELECT id, match, {FIELDS} FROM calls WHERE id > ? ORDER BY id", cursor)
-        return [(id, match, call_from(row)) for id, match, *row in rows]
+        return ((id, match, self._call_from(match, row)) for id, match, *row in rows)
+
+    def _call_from(self, match: int, row: Sequence[Any]) -> Call:
+        what = f"a call of match {match}"
+        self._check(row, CALL, what)
+        self._seat(row[1], what)
+        try:
+            return call_from(row)
+        except (ValueError, TypeError) as wrong:
+            self._damaged(f"{what} cannot be read: {wrong}")
+
+    def effects(self, number: int) -> dict[tuple[int, int], tuple[bytes, Any]]:
+        found = {}
+        for row in self._rows(
+            "SELECT round, number, saw, result FROM effects WHERE match = ?", number
+        ):
+            self._check(row, EFFECT, f"an effect of match {number}")
+            round, n, saw, result = row
+            found[round, n] = saw, self._json(result, Any, f"an effect of match {number}")
+        return found
 
     def messages(self, number: int) -> list[dict[str, Any]]:
-        """A match's record in order; replies carry the words of their call."""
+        match, what = self.match(number), f"the messages of match {number}"
+        seats = set() if match is None else {seat.key for seat in match.seats}
         words = {
             (call.round, call.seat.key, call.attempt): text_of(call.reply.content)
             for call in self.calls(number)
         }
         found = []
-        for first, messages in self._rows(
+        for first, text in self._rows(
             "SELECT first, messages FROM rounds WHERE match = ? ORDER BY first", number
         ):
-            for n, (round, kind, sender, audience, content, attempt) in enumerate(
-                decoded(messages), first
-            ):
+            for n, message in enumerate(self._json(text, list[list[Any]], what), first):
+                if wrong := misfit_of(message, seats):
+                    self._damaged(f"{what}: {wrong}")
+                round, kind, sender, audience, content, attempt = message
                 said = words.get((round, sender, attempt)) if kind == "reply" else content
                 facts = {
                     "number": n,
@@ -249,111 +398,71 @@ class Archive:
                 found.append({**facts, "content": said, "attempt": attempt})
         return found
 
-    def notes(self, number: int) -> list[dict[str, Any]]:
-        """What the rule wrote down for reports."""
-        rows = self._rows("SELECT round, facts FROM notes WHERE match = ? ORDER BY number", number)
-        return [{"round": round, **decoded(facts)} for round, facts in rows]
-
-    def guarantees(self) -> Counter[str]:
-        """What the verdicts on programs rest on, in matches that have ended, and how often."""
+    def reply_lengths(self) -> dict[tuple[int, Seat], int]:
         rows = self._rows(
-            "SELECT result FROM effects e JOIN matches m ON e.match = m.number "
-            "WHERE state IN ('done', 'aborted')"
+            "SELECT match, seat, SUM(LENGTH(content)) FROM calls GROUP BY match, seat"
         )
-        verdicts = [decoded(result) for (result,) in rows]
+        return {
+            (match, self._seat(key, f"a call of match {match}")): length
+            for match, key, length in rows
+        }
+
+    def verdict_kinds(self) -> Counter[str]:
+        rows = self._rows(
+            "SELECT match, result FROM effects e JOIN matches m ON e.match = m.number "
+            f"WHERE {ENDED_MATCHES}"
+        )
+        verdicts = [self._json(text, Any, f"an effect of match {match}") for match, text in rows]
         return Counter(
             str(each["guarantee"])
             for each in verdicts
             if isinstance(each, dict) and "guarantee" in each
         )
 
-    def violations(self, number: int | None = None) -> list[dict[str, Any]]:
-        """Violations of one match or of all, each with the alias that sat in the seat."""
-        rows = self._rows(
-            "SELECT v.match, s.value, v.round, v.seat, v.attempt, v.kind, v.detail, v.outcome "
-            "FROM violations v "
-            "JOIN matches m ON v.match = m.number JOIN json_each(m.seats) s ON s.key = v.seat "
-            + ("" if number is None else "WHERE v.match = ? ")
-            + "ORDER BY v.match, v.number",
-            *(() if number is None else (number,)),
-        )
-        names = ("match", "alias", "round", "seat", "attempt", "kind", "detail", "outcome")
-        return [dict(zip(names, row, strict=True)) for row in rows]
-
-    def usage(self) -> list[dict[str, Any]]:
-        """Calls and tokens by alias and seat; what endpoints did not count is None."""
-        names = (
-            "alias",
-            "seat",
-            "calls",
-            "tokens_in",
-            "tokens_cached",
-            "tokens_out",
-            "tokens_reasoning",
-        )
-        rows = self._rows(f"SELECT {', '.join(names)} FROM usage ORDER BY alias, seat")
-        return [dict(zip(names, row, strict=True)) for row in rows]
-
-    def spending(self, starts: Sequence[int] = ()) -> list[dict[str, Any]]:
-        """Calls and tokens by alias, seat and model served, calls of different size apart: from
-        `starts` on prices change.
-
-        `counted` are the calls whose tokens are known, `any` those of which something is; `least`
-        is the smallest call.
-        """
-        size = "".join(f", COALESCE(c.tokens_in, 0) > {start:d}" for start in starts)
-        names = (
-            "alias",
-            "seat",
-            "model",
-            "calls",
-            "counted",
-            "any",
-            "least",
-            "tokens_in",
-            "tokens_cached",
-            "tokens_out",
-        )
-        kinds = (*names[7:], "tokens_reasoning", "tokens_written")
+    def usage_by_model(self, price_steps: Sequence[int] = ()) -> list[UsageRow]:
+        size = "".join(f", COALESCE(c.tokens_in, 0) > {step:d}" for step in price_steps)
+        counts = ("in", "cached", "out", "reasoning", "written")
         rows = self._rows(
             "SELECT s.value, c.seat, c.model, COUNT(*), COUNT(c.tokens_in + c.tokens_out), "
             f"COUNT(COALESCE(c.tokens_in, c.tokens_out)), MIN(c.tokens_in), "
-            f"{', '.join(summed(f'c.{kind}') for kind in kinds)} "
+            f"{', '.join(summed(f'c.tokens_{count}') for count in counts)} "
             "FROM calls c JOIN matches m ON c.match = m.number JOIN json_each(m.seats) "
             "s ON s.key = c.seat "
             f"WHERE c.pinned IS NULL GROUP BY 1, 2, 3{size} ORDER BY 1, 2, 3"
         )
-        return [dict(zip((*names[:7], *kinds), row, strict=True)) for row in rows]
+        found = []
+        for row in rows:
+            self._check(row, USAGE, "the usage of a model")
+            alias, key, *rest = row
+            self._known_alias(alias)
+            found.append(UsageRow(alias, self._seat(key, "the usage of a model"), *rest))
+        return found
 
-    def named(self, pinned: bool = False) -> list[tuple[str, str | None]]:
-        """Every alias with every name that its model was served under; None where an endpoint did
-        not say.
+    def _known_alias(self, alias: Any) -> str:
+        if alias not in self.info.config.models:
+            self._damaged(f"{clip(alias)} is none of the run's models")
+        return str(alias)
 
-        `pinned`: also in calls that were taken over from another run.
-        """
-        rows = self._rows(
-            "SELECT DISTINCT s.value, c.model FROM calls c JOIN matches m ON c.match = m.number "
-            f"JOIN json_each(m.seats) s ON s.key = c.seat "
-            f"{'' if pinned else 'WHERE c.pinned IS NULL'} ORDER BY 1, 2"
-        )
-        return [(alias, model) for alias, model in rows]
-
-    def served(self) -> dict[str, list[str]]:
-        """The names that endpoints gave their models, by alias."""
+    def names_served(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
-        for alias, model in self.named(pinned=True):
+        for alias, model in self.served_models(copied=True):
             if model is not None:
                 found.setdefault(alias, []).append(model)
         return found
 
-    def prices(self) -> list[dict[str, Any]]:
-        """What models cost when the run was played, by alias and the name it was served under."""
-        found: list[dict[str, Any]] = decoded(self._row("SELECT prices FROM runs")[0] or "[]")
+    def served_models(self, copied: bool = False) -> list[tuple[str, str | None]]:
+        rows = self._rows(
+            "SELECT DISTINCT s.value, c.model FROM calls c JOIN matches m ON c.match = m.number "
+            f"JOIN json_each(m.seats) s ON s.key = c.seat "
+            f"{'' if copied else 'WHERE c.pinned IS NULL'} ORDER BY 1, 2"
+        )
+        found = []
+        for alias, model in rows:
+            self._check((alias, model), (TEXT, TEXT_OR_NULL), "the name of a model served")
+            found.append((self._known_alias(alias), model))
         return found
 
-    def left_out(self) -> list[dict[str, Any]]:
-        """Options that were set and that endpoints did not take, by alias, with the calls that went
-        without them."""
+    def unsupported_options(self) -> list[dict[str, Any]]:
         rows = self._rows(
             "SELECT s.value, c.left_out, COUNT(*) FROM calls c "
             "JOIN matches m ON c.match = m.number "
@@ -365,39 +474,65 @@ class Archive:
             for alias, options, calls in rows
         ]
 
-    def recorded(self) -> int:
-        """How many replies are on record that were asked for here."""
+    def prices(self) -> list[dict[str, Any]]:
+        kept = self._row("SELECT prices FROM runs")[0] or "[]"
+        found: list[dict[str, Any]] = self._json(kept, list[PriceFacts], "prices")
+        for price in found:
+            if wrong := find_misfit(
+                [price.get("alias"), price.get("served") or ""], list[str], "the model of a price"
+            ):
+                self._damaged(wrong)
+            self._check_price(price, "a price")
+        return found
+
+    def _check_price(self, price: Mapping[str, Any], what: str) -> None:
+        rates = price["rates"]
+        if not rates or any(len(rate) not in (4, 5) or None in rate[:4] for rate in rates):
+            self._damaged(f"{what} is {clip(rates)}: each rate has a size and three or four prices")
+
+    def count_replies(self) -> int:
         return int(self._row("SELECT COUNT(*) FROM calls WHERE pinned IS NULL")[0])
 
-    def left(self) -> tuple[int, float | None]:
-        """How many calls have left at the most, and what they cost at the most where that was
-        kept."""
-        kept = decoded(self._row("SELECT spent FROM runs")[0] or "{}")
-        return max(self.recorded(), int(kept.get("calls") or 0)), kept.get("usd")
+    def spent_at_most(self) -> tuple[int, float | None]:
+        kept = self._json(
+            self._row("SELECT spent FROM runs")[0] or "{}", dict[str, float | None], "spent"
+        )
+        return max(self.count_replies(), int(kept.get("calls") or 0)), kept.get("usd")
 
-    def lost(self) -> dict[str, dict[str, int]]:
-        """Requests that broke off after they had left, by alias and role: they may have been paid
-        without a reply on record."""
-        found: dict[str, dict[str, int]] = decoded(self._row("SELECT lost FROM runs")[0] or "{}")
+    def unanswered(self) -> dict[str, dict[str, int]]:
+        found: dict[str, dict[str, int]] = self._json(
+            self._row("SELECT lost FROM runs")[0] or "{}", dict[str, dict[str, int]], "lost"
+        )
+        return found
+
+    def part_results(self) -> list[StoredPart]:
+        rows = self._rows(
+            "SELECT name, version, schema, data, figures FROM part_results ORDER BY name"
+        )
+        found = []
+        for row in rows:
+            self._check(row, [TEXT] * 5, "the result of a part")
+            found.append(StoredPart(*row))
         return found
 
 
-def decoded(text: Any) -> Any:
-    """JSON from a record; what is none has been tampered with, or torn."""
-    try:
-        return orjson.loads(text)
-    except (ValueError, TypeError) as wrong:
-        raise StoreError(f"the record holds something that is no JSON: {wrong}") from None
-
-
-def match_from(row: Any) -> dict[str, Any]:
-    """A match as a row keeps it."""
-    facts = dict(zip(MATCH_FIELDS, row, strict=True))
-    return {
-        **facts,
-        "seats": decoded(facts["seats"]),
-        "idle": decoded(facts["idle"]) if facts["idle"] else [],
-    }
+def misfit_of(message: list[Any], seats: set[str]) -> str:
+    """What a message on record cannot be; empty if it is one."""
+    if len(message) != 6:
+        return f"{clip(message)} is no message"
+    round, kind, sender, audience, content, attempt = message
+    shape = {"round": round, "kind": kind, "sender": sender or "", "audience": audience}
+    shape["attempt"] = attempt
+    kinds = {"round": int, "kind": str, "audience": list[str], "attempt": int, "sender": str}
+    for name, value in shape.items():
+        if wrong := find_misfit(value, kinds[name], name):
+            return wrong
+    strangers = {*audience, *([sender] if sender is not None else [])} - seats
+    if strangers or (kind == "reply" and sender is None):
+        return f"{clip(sender if sender not in seats else min(strangers))} has no seat there"
+    if kind != "reply" and not isinstance(content, str):
+        return f"the words are {clip(content)}"
+    return ""
 
 
 def opened(path: Path) -> sqlite3.Connection:

@@ -34,7 +34,8 @@ SCORE = "INSERT INTO scores (match, seat, metric, value) VALUES "
 VIOLATION = (
     "INSERT INTO violations (match, number, round, seat, attempt, kind, detail, outcome) VALUES "
 )
-NOTE = "INSERT INTO notes (match, number, round, facts) VALUES "
+NOTE = "INSERT INTO notes (match, number, round, facts, kind) VALUES "
+PART = "INSERT INTO part_results (name, version, schema, data, figures) VALUES (?, ?, ?, ?, ?)"
 PINNED = CALL.replace(", at)", ", at, pinned)")
 SCORED = "INSERT INTO scores (match, seat, metric, value, judge) VALUES "
 EFFECT = "INSERT INTO effects (match, round, number, saw, result) VALUES "
@@ -121,6 +122,7 @@ def note_row(match: int, number: int, note: dict[str, Any]) -> tuple[Any, ...]:
         number,
         note["round"],
         encoded({name: fact for name, fact in note.items() if name != "round"}),
+        getattr(note, "kind", None),
     )
 
 

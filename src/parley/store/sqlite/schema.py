@@ -100,6 +100,14 @@ MIGRATIONS = [
         JOIN json_each(matches.seats) AS seats ON seats.key = calls.seat
         WHERE calls.pinned IS NULL GROUP BY seats.value, calls.seat;
     """,  # noqa: E501
+    # Which type of note this is; NULL: free facts, or a note of an older Parley. What analyses
+    # computed when the run ended: derived data, which may be replaced.
+    """
+    ALTER TABLE notes ADD COLUMN kind TEXT;
+    CREATE TABLE part_results (
+        name TEXT PRIMARY KEY, version TEXT NOT NULL, schema TEXT NOT NULL, data TEXT NOT NULL,
+        figures TEXT NOT NULL);
+    """,
 ]
 VERSION = len(MIGRATIONS)
 

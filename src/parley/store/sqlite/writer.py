@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import astuple
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -20,6 +21,7 @@ from parley.match.match import Outcome
 from parley.match.record import Call, Record
 from parley.plans import MatchSpec
 from parley.rules.pool import Message, Seat
+from parley.store import StoredPart
 from parley.store.sqlite.create import Inserts, begin
 from parley.store.sqlite.owner import lives, me
 from parley.store.sqlite.rows import (
@@ -28,6 +30,7 @@ from parley.store.sqlite.rows import (
     FIELDS,
     MATCH,
     NOTE,
+    PART,
     ROUND,
     SCORE,
     VIOLATION,
@@ -194,6 +197,11 @@ class SqliteJournal:
             "UPDATE runs SET state = ?, stop_status = ?, stop_reason = ?",
             (state, status, reason or None),
         )
+
+    async def keep_parts(self, parts: Sequence[StoredPart]) -> None:
+        self._batch.changes.append(("DELETE FROM part_results", ()))
+        self._batch.changes += [(PART, astuple(part)) for part in parts]
+        await self.acknowledged()
 
     async def close(self) -> None:
         """Let go of the run; the file is whole by itself afterwards."""

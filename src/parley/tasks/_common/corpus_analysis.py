@@ -24,28 +24,28 @@ Counted = tuple[str, list[int]]  # a match's block, and what was counted in it
 def corpus(findings: Findings, tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Role tables like those of mean scores, with corpus-level scores in the cells; none where
     nothing was counted."""
-    basis = findings.archive.identity.get("basis", {})
+    basis = findings.reader.info.identity.get("basis", {})
     if not basis.keys() & MEASURES:
         return []
     met = {each.match: (each.first, each.second, each.block) for each in findings.meetings()}
-    idle = {match["number"]: match["idle"] for match in findings.matches}
+    idle = {match.number: match.idle for match in findings.matches}
     counts: dict[
         str, dict[Pair, dict[str, list[tuple[str, list[int]]]]]
     ] = {}  # by measure, pair and role: of every match that counts
     blocks: dict[Pair, list[str]] = {}
     for match, (first, second, block) in met.items():
-        for note in findings.archive.notes(match):
+        for note in findings.reader.notes_of(match):
             given = {
                 seat: found
-                for seat, found in note.get("overlap", {}).items()
-                if seat not in idle[match]
+                for key, found in note.facts.get("overlap", {}).items()
+                if (seat := Seat.of(key)) not in idle[match]
             }
             if given:
                 blocks.setdefault((first, second), []).append(block)
             for seat, found in given.items():
                 for name, numbers in found.items():
                     by_role = counts.setdefault(name, {}).setdefault((first, second), {})
-                    by_role.setdefault(Seat.of(seat).role, []).append((block, numbers))
+                    by_role.setdefault(seat.role, []).append((block, numbers))
     places = next(((table["first"], table["second"]) for table in tables), ("", ""))
     found = []
     for name, pairs in counts.items():

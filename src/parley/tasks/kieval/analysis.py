@@ -8,7 +8,6 @@ from statistics import fmean
 from typing import Any
 
 from parley.results.scores import Findings
-from parley.rules.pool import Seat
 from parley.statistics.intervals import interval
 
 NONE = "none"  # the interview went on to its last round
@@ -23,18 +22,18 @@ def stops(findings: Findings) -> list[dict[str, Any]]:
     for match in findings.matches:
         last = next(
             (
-                note
-                for note in reversed(findings.archive.notes(match["number"]))
-                if "evaluated" in note
+                note.facts
+                for note in reversed(findings.reader.notes_of(match.number))
+                if "evaluated" in note.facts
             ),
             None,
         )
         if last is None:
             continue
-        for seat, alias in match["seats"].items():
-            if (role := Seat.of(seat).role) in findings.roles and seat not in match["idle"]:
+        for seat, alias in match.seats.items():
+            if (role := seat.role) in findings.roles and seat not in match.idle:
                 held.setdefault((role, alias), []).append(
-                    (match["block"], str(last["stop"]), last["first"] is not None)
+                    (match.block, str(last["stop"]), last["first"] is not None)
                 )
     return [
         {

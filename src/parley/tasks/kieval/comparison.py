@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from parley.errors import UsageError, unknown
-from parley.results.scores import Findings, violations_of
+from parley.results.scores import Findings
 from parley.statistics.contamination import Contamination, Row, contamination, correlations
 from parley.statistics.matched_controls import Matched, matched
-from parley.store.sqlite.reader import Archive
+from parley.store import RunReader
+from parley.store.sqlite.reader import SqliteReader
 from parley.tasks.kieval.analysis import stops
 from parley.tasks.kieval.entries import TASKS, Entry, dataset_of, entries, merged
 from parley.tasks.kieval.model_table import Comparison, comparison
@@ -122,46 +123,46 @@ def recorded(paths: Sequence[Path]) -> Record:
     """What all runs hold; those that only looked for questions are left out, and named."""
     found = Record()
     for path in paths:
-        with Archive(path) as archive:
-            config = archive.config
+        with SqliteReader(path) as reader:
+            config = reader.info.config
             place = {
-                "run": archive.id,
-                "task": archive.identity["task"],
+                "run": reader.info.id,
+                "task": reader.info.identity["task"],
                 "dataset": dataset_of(config.dataset),
             }
             if place["task"] not in TASKS:
                 raise UsageError(
-                    f"{archive.id} played {place['task']}; only {' and '.join(TASKS)} are "
+                    f"{reader.info.id} played {place['task']}; only {' and '.join(TASKS)} are "
                     f"gathered by model and dataset"
                 )
             if config.verify is not None:
                 found.cautions.append(
-                    f"{archive.id} looked for questions that instruments are sure of: no model "
+                    f"{reader.info.id} looked for questions that instruments are sure of: no model "
                     f"is measured by it"
                 )
                 continue
-            findings = Findings(archive)
+            findings = Findings(reader)
             found.entries += entries(findings)
             found.runs.append(
                 {
                     **place,
                     "name": config.name or None,
-                    "state": archive.state,
+                    "state": reader.info.state,
                     "matches": len(findings.matches),
                 }
             )
             found.stops += [{**place, **row} for row in stops(findings)]
-            found.violations += [{**place, **row} for row in faults(archive, len(findings.matches))]
+            found.violations += [{**place, **row} for row in faults(reader, len(findings.matches))]
             if config.stop is not None:
                 sure = f"{100 * (1 - config.stop.alpha):g}%"
                 found.cautions.append(
-                    f"{archive.id} stopped by what it saw: its intervals hold at every look "
+                    f"{reader.info.id} stopped by what it saw: its intervals hold at every look "
                     f"({sure}), and are wider"
                 )
-            if archive.state != "done":
+            if reader.info.state != "done":
                 found.cautions.append(
-                    f"{archive.id} is not complete: {archive.state}, "
-                    f"{archive.reason or 'still played'}"
+                    f"{reader.info.id} is not complete: {reader.info.state}, "
+                    f"{reader.info.reason or 'still played'}"
                 )
             if place["task"] == "kieval":
                 found.spent += spending(findings)
@@ -169,12 +170,14 @@ def recorded(paths: Sequence[Path]) -> Record:
     return found
 
 
-def faults(archive: Archive, matches: int) -> list[dict[str, Any]]:
+def faults(reader: RunReader, matches: int) -> list[dict[str, Any]]:
     """How often who did what in which role."""
-    by = Counter((fault["alias"], fault["role"], fault["kind"]) for fault in violations_of(archive))
+    by = Counter[tuple[str, str, str]]()
     kept: dict[tuple[str, str, str], set[int]] = {}
-    for fault in violations_of(archive):
-        kept.setdefault((fault["alias"], fault["role"], fault["kind"]), set()).add(fault["match"])
+    for fault in reader.violations():
+        key = (fault.alias, fault.seat.role, fault.kind)
+        by[key] += 1
+        kept.setdefault(key, set()).add(fault.match)
     return [
         {
             "alias": alias,

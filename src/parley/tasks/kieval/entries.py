@@ -52,8 +52,8 @@ class Entry:
 
 def entries(findings: Findings) -> list[Entry]:
     """Everything that a run of one of these tasks says of its models."""
-    archive, config = findings.archive, findings.config
-    task, role = archive.identity["task"], findings.roles[0]
+    reader, config = findings.reader, findings.config
+    task, role = reader.info.identity["task"], findings.roles[0]
     means, found = block_means(findings.observations), []
     rows = [row for row in findings.results() if row["role"] == role]
     for alias in dict.fromkeys(row["alias"] for row in rows):
@@ -83,9 +83,9 @@ def entries(findings: Findings) -> list[Entry]:
             figures,
             questions,
             bounds,
-            (archive.id,),
+            (reader.info.id,),
             model,
-            archive.created,
+            reader.info.created,
             config.stop is None,
         )
         found.append(Entry(alias, dataset_of(config.dataset), task, signature, *facts))

@@ -10,9 +10,8 @@ from statistics import fmean
 from parley.config.prices import PriceList
 from parley.money import costs, prices_of, total
 from parley.results.scores import Findings
-from parley.rules.pool import Seat
 from parley.runs.forecast import graded, scaling
-from parley.store.sqlite.reader import Archive
+from parley.store import RunReader
 from parley.tasks.kieval.entries import dataset_of
 
 MODELS = (1, 10, 100)
@@ -42,28 +41,28 @@ class Spent:
 
 def spending(findings: Findings) -> list[Spent]:
     """By role, from one run."""
-    archive, found = findings.archive, []
-    rows, money = archive.spending(), costs(archive, prices_of(archive, PriceList().find))
+    reader, found = findings.reader, []
+    rows, money = reader.usage_by_model(), costs(reader, prices_of(reader, PriceList().find))
     cast = {
         alias
         for match in findings.matches
-        for seat, alias in match["seats"].items()
-        if Seat.of(seat).role in findings.roles
+        for seat, alias in match.seats.items()
+        if seat.role in findings.roles
     }
-    for role in archive.identity["roles"]:
-        own = [row for row in rows if Seat.of(row["seat"]).role == role]
+    for role in reader.info.identity["roles"]:
+        own = [row for row in rows if row.seat.role == role]
         if not own:
             continue
         read, cached, said = (
-            known(*(row[name] for row in own))
+            known(*(getattr(row, name) for row in own))
             for name in ("tokens_in", "tokens_cached", "tokens_out")
         )
         paid = total(row for row in money if row["role"] == role)
-        calls, counted = (sum(row[name] for row in own) for name in ("calls", "counted"))
+        calls, counted = (sum(getattr(row, name) for row in own) for name in ("calls", "counted"))
         dataset, played = dataset_of(findings.config.dataset), len(findings.matches)
         size = (len(cast), played, calls, counted)
         found.append(
-            Spent(archive.id, dataset, role, *size, read, cached, said, paid.usd, paid.at_least)
+            Spent(reader.info.id, dataset, role, *size, read, cached, said, paid.usd, paid.at_least)
         )
     return found
 
@@ -121,41 +120,41 @@ def forecast(findings: Findings) -> Scaling | None:
     A pair is taken to cost, on every question, one reply of the evaluator to both conversations in
     full.
     """
-    archive, instruments = findings.archive, findings.config.instruments
+    reader, instruments = findings.reader, findings.config.instruments
     models = {
         alias
         for match in findings.matches
-        for seat, alias in match["seats"].items()
-        if Seat.of(seat).role in findings.roles
+        for seat, alias in match.seats.items()
+        if seat.role in findings.roles
     }
     paid = [
         row
-        for row in costs(archive, prices_of(archive, PriceList().find))
+        for row in costs(reader, prices_of(reader, PriceList().find))
         if row["role"] in instruments
     ]
     usd = total(paid).usd
     if not usd or not models or not findings.matches:
         return None
-    single, pair = usd / len(models), in_pairs(archive, findings)
-    place = (archive.id, dataset_of(findings.config.dataset))
+    single, pair = usd / len(models), in_pairs(reader, findings)
+    place = (reader.info.id, dataset_of(findings.config.dataset))
     return None if pair is None else Scaling(*place, single, pair, scaling(single, pair, MODELS))
 
 
-def in_pairs(archive: Archive, findings: Findings) -> float | None:
+def in_pairs(reader: RunReader, findings: Findings) -> float | None:
     """What it would cost to compare two models on all questions, each at the length that its
     interview had in the end."""
-    prices, by_question = prices_of(archive, PriceList().find), dict[str, list[float]]()
+    prices, by_question = prices_of(reader, PriceList().find), dict[str, list[float]]()
     for match in findings.matches:
-        calls = [call for call in archive.calls(match["number"]) if call.seat.role == "evaluator"]
+        calls = [call for call in reader.calls(match.number) if call.seat.role == "evaluator"]
         if not calls:
             continue
         last = max(calls, key=lambda call: (call.round, call.attempt))
-        price = prices.of(match["seats"][last.seat.key], last.reply.model)
+        price = prices.of(match.seats[last.seat], last.reply.model)
         read, said = last.reply.usage.tokens_in, last.reply.usage.tokens_out
         if price is None or read is None or said is None:
             return None
         rate = price.rate(2 * read)
-        by_question.setdefault(match["block"], []).append(
+        by_question.setdefault(match.block, []).append(
             graded(2 * read, said, rate.input, rate.output)
         )
     return sum(fmean(each) for each in by_question.values()) if by_question else None

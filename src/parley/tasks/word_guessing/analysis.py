@@ -22,10 +22,10 @@ def guessing(findings: Findings, results: list[dict[str, Any]]) -> dict[str, Any
     """How many matches took more than two rounds and had both words guessed, and every model's
     means over its matches."""
     played = {
-        match["number"]: (match["block"], note["guessing"])
+        match.number: (match.block, note.facts["guessing"])
         for match in findings.matches
-        for note in findings.archive.notes(match["number"])
-        if "guessing" in note
+        for note in findings.reader.notes_of(match.number)
+        if "guessing" in note.facts
     }
     if not played:
         return None
