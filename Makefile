@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all check clean bubblewrap
+.PHONY: demo test test-all check schemas clean bubblewrap
 
 demo: .venv/.installed bubblewrap
 	$(BIN)/parley demo
@@ -18,6 +18,10 @@ check: .venv/.checked
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# JSON schemas that are made from the code; tests compare them.
+schemas: .venv/.tested
+	PARLEY_UPDATE=1 $(BIN)/python -m pytest -q -k published_schema tests/config
 
 # What runs the embedded model has no build for every machine: without it the demo has bots only, and says so.
 .venv/.installed: pyproject.toml

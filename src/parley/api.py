@@ -7,11 +7,12 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from parley.config.experiment import Experiment, kept_apart
+from parley.config.experiment import Experiment, sandbox_choice
 from parley.config.experiment_file import from_file, is_file
 from parley.config.prepare import prepare_again
 from parley.config.prices import PriceList
 from parley.errors import ParleyError, UsageError
+from parley.options import OPTIONS, RESUMABLE, from_keywords
 from parley.results.result import Result
 from parley.rules.task import Task
 from parley.runs import player as runs
@@ -68,44 +69,27 @@ async def run_async(
     marked as such. Code that models write runs in a `sandbox` (bubblewrap, docker or podman), or
     nowhere.
     """
+    given = from_keywords(**{name: value for name, value in locals().items() if name in OPTIONS})
     experiment = asked_for(task, params)
     if models is not None:
         experiment.contestants = entered(experiment, models)
     for role, panel in (roles or {}).items():
         experiment.instruments[role] = entered(experiment, panel)
-    if adversary is not None:
-        (experiment.adversary,) = entered(experiment, adversary)
     experiment.exclude += exclude
     experiment.prompts |= prompts or {}
-    if isinstance(items, int):
-        experiment.items = items
-    elif items is not None:
-        experiment.given, experiment.dataset, experiment.columns, experiment.items = (
-            items,
-            None,
-            {},
-            None,
-        )
-    experiment.override(
-        plan=plan,
-        repeats=repeats,
-        seed=seed,
-        standardise=standardise,
-        name=name,
-        concurrency=concurrency,
+    if dataset is not None:
+        experiment.set_dataset(dataset)
+    if items is not None and not isinstance(items, int):
+        del given["items"]
+        experiment.given.pop("items", None)
+        experiment.item_list, experiment.dataset, experiment.columns = items, None, {}
+    (opponent,) = [None] if adversary is None else entered(experiment, adversary)
+    given |= from_keywords(
+        adversary=opponent,
+        sandbox=sandbox_choice(sandbox, unsafe_run_code_without_isolation),
+        store=str(store) if store else None,
     )
-    experiment.override(
-        seats=seats,
-        until_stable=until_stable,
-        half_width=half_width,
-        alpha=alpha,
-        target=target,
-        top=top,
-    )
-    experiment.override(max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls)
-    experiment.override(sandbox=kept_apart(sandbox, unsafe_run_code_without_isolation))
-    experiment.override(store=str(store) if store else None)
-    experiment.draw_from(dataset)
+    experiment.given |= given
     return judged(await start(experiment.prepared(), stores.folder(experiment.store)))
 
 
@@ -125,16 +109,9 @@ def resume(
     Bounds are on all of the run, what was spent before included; those that are not given stay as
     they are.
     """
+    given = from_keywords(**{name: value for name, value in locals().items() if name in RESUMABLE})
     path = found(run, stores.folder(str(store) if store else None))
-    prepared = prepare_again(
-        path,
-        functions,
-        task,
-        max_blocks=max_blocks,
-        budget_usd=budget_usd,
-        max_calls=max_calls,
-        concurrency=concurrency,
-    )
+    prepared = prepare_again(path, given, functions, task)
     return judged(finished(runs.go_on(prepared, path)))
 
 
@@ -158,7 +135,7 @@ def rejudge(
     experiment = asked_of(path)
     experiment.instruments = {role: entered(experiment, panel) for role, panel in roles.items()}
     experiment.prompts = dict(prompts or {})
-    experiment.override(
+    experiment.given = from_keywords(
         budget_usd=budget_usd, max_calls=max_calls, name=name, concurrency=concurrency
     )
     return judged(finished(runs.start(rejudging(path, experiment, seed=seed, task=task), place)))
@@ -181,7 +158,7 @@ def asked_for(task: str | Path | Task, params: Mapping[str, Any]) -> Experiment:
     if isinstance(task, Task):
         if params:
             raise UsageError(f"a task instance has its parameters already: {', '.join(params)}")
-        return Experiment(task.name, made=task)
+        return Experiment(task.name, instance=task)
     experiment = from_file(str(task)) if is_file(str(task)) else Experiment(str(task))
     experiment.params |= params
     return experiment
@@ -199,7 +176,7 @@ def entered(experiment: Experiment, models: Any) -> list[str]:
         what = options.pop("model", None) if isinstance(model, Mapping) else model
         if not isinstance(what, str) and not callable(what):
             raise UsageError(f"a model is a name, a function or {{'model': name, …}}, not {what!r}")
-        found.append(experiment.enter(what, str(alias), options))
+        found.append(experiment.add_model(what, str(alias), options))
     return found
 
 

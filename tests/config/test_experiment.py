@@ -190,7 +190,7 @@ def test_options_of_models_are_added_and_a_model_named_again_keeps_its_own(here)
         f"0}}\n  b: {{model: bot/random}}\n"
     )
     experiment = from_file(wrote(text))
-    assert experiment.enter("a=vllm/x") == "a"
+    assert experiment.add_model("a=vllm/x") == "a"
     assert experiment.models["a"] == {
         "model": "vllm/x",
         "base_url": "http://localhost:1/v1",
@@ -356,7 +356,7 @@ models:
             f"{HEAD}stop: {{halfwidth: 3}}\n",
             ["line 3", "stop", "unknown key 'halfwidth'; did you mean 'half_width'?"],
         ),
-        (f"{HEAD}stop: {{top: 2}}\n", ["line 3", "stop", "--top K is the aim of a race"]),
+        (f"{HEAD}stop: {{top: 2}}\n", ["line 3", "stop", "stop.top K is the aim of a race"]),
         (
             f"{HEAD}budget: {{usd: much}}\n",
             ["line 3", "budget.usd", "wanted a number of USD, 0 or more, found 'much'"],
@@ -588,7 +588,7 @@ def test_python_takes_models_in_every_form(here):
         parley.run("public_goods", [lambda view: "1", lambda view: "2"])
     with pytest.raises(UsageError, match=r"no models"):
         parley.run("public_goods")
-    with pytest.raises(UsageError, match="unknown value of standardise: 'nie'"):
+    with pytest.raises(UsageError, match="standardise: wanted on_error or always, found 'nie'"):
         parley.run("public_goods", ["bot/random", "bot/null"], standardise="nie")
 
 
@@ -598,8 +598,8 @@ def test_one_alias_for_two_models_is_refused(here):
     with pytest.raises(UsageError, match="an alias is made of letters"):
         ran("public_goods", "-m", "a b=bot/random")
     experiment = Experiment("public_goods")
-    assert experiment.enter("bot/random", "any name") == "any name"
-    assert [experiment.enter("bot/random"), experiment.enter("random=bot/random")] == [
+    assert experiment.add_model("bot/random", "any name") == "any name"
+    assert [experiment.add_model("bot/random"), experiment.add_model("random=bot/random")] == [
         "random",
         "random",
     ]

@@ -504,12 +504,12 @@ def test_an_experiment_file_says_which_column_is_which(solving, tmp_path):
         UsageError, match=r"own\.jsonl, row 1: no column words; found key, task, a, b, text"
     ):
         other.prepared()
-    other.draw_from("samples")  # a flag overrides the file, columns and all
+    other.set_dataset("samples")  # a flag overrides the file, columns and all
     assert other.columns == {}
     asked = Experiment(solving)
     for wrong in ({"file": "x"}, {"path": "x", "file": "x"}):
         with pytest.raises(UsageError, match=r"found .*file"):
-            asked.draw_from(wrong)
+            asked.set_dataset(wrong)
 
 
 def test_rows_from_python_may_have_any_form(solving, tmp_path):

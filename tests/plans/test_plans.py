@@ -19,6 +19,7 @@ from parley.audit.audit import audit
 from parley.config.experiment import Experiment
 from parley.config.prepare import prepare_again
 from parley.errors import TaskError
+from parley.options import from_keywords
 from parley.plans import Block, gathered, unfolded
 from parley.plans.choice import planned
 from parley.plans.race import Race
@@ -399,8 +400,10 @@ RIDERS = {
 
 
 def prepared_race(**options):
-    experiment = Experiment("public_goods", plan="race", seats=2, half_width=10, **options)
-    experiment.contestants = [experiment.enter(model, alias) for alias, model in RIDERS.items()]
+    experiment = Experiment(
+        "public_goods", given=from_keywords(plan="race", seats=2, half_width=10, **options)
+    )
+    experiment.contestants = [experiment.add_model(model, alias) for alias, model in RIDERS.items()]
     return experiment.prepared()
 
 

@@ -10,6 +10,7 @@ from parley import Prompt, Role, Seat, TaskError, Word, WordList
 from parley.config.experiment import Experiment
 from parley.datasets.dictionaries import Lexicon
 from parley.errors import ReplayError
+from parley.options import from_keywords
 from parley.runs.forecast import forecast
 from parley.tasks.idiom_solitaire import IdiomSolitaire
 from parley.testing import ByHand, Listed, Speaking, play
@@ -139,9 +140,9 @@ def test_forecasts_play_by_the_bot_that_stands_in(tmp_path):
     file = Path(tmp_path) / "words.txt"
     file.write_text("人山人海\n海阔天空\n空前绝后\n后发制人\n海底捞月\n", encoding="utf-8")
     task = IdiomSolitaire(rounds=4, dictionary=(str(file),), traditional=False)
-    asked = Experiment(task.name, made=task, repeats=10)
-    asked.contestants = [asked.enter("vllm/x", alias) for alias in "ab"]
-    asked.instruments = {"checker": [asked.enter("vllm/j", "j")]}
+    asked = Experiment(task.name, instance=task, given=from_keywords(repeats=10))
+    asked.contestants = [asked.add_model("vllm/x", alias) for alias in "ab"]
+    asked.instruments = {"checker": [asked.add_model("vllm/j", "j")]}
     found = forecast(asked.prepared()).data
     assert found["calls"] > 1.2 * 20  # a match is more than its first turn
     assert {row["alias"] for row in found["by_model"]} >= {"a", "b"}

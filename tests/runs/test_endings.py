@@ -11,6 +11,7 @@ from parley.cli.progress_line import waited_for
 from parley.config.prepare import prepare_again
 from parley.config.prices import prices_for
 from parley.errors import Filtered, Halted, ParticipantError, Refused
+from parley.options import CONCURRENCY
 from parley.participants._guard import Guarded
 from parley.participants._registry import Limits
 from parley.providers._transport import Transport
@@ -18,7 +19,7 @@ from parley.rules.pool import Seat, View
 from parley.rules.readers import Text
 from parley.runs import endings
 from parley.runs.budget import Budget, Call
-from parley.runs.player import CONCURRENCY, at_once
+from parley.runs.player import at_once
 from parley.runs.progress import Brake, Tally
 from parley.runs.seats import Placed
 from parley.store.config import Config

@@ -25,6 +25,7 @@ from parley.config.prices import PriceList, listed, prices_for
 from parley.errors import Halted, ParticipantError
 from parley.match.protocol import Reply, Usage
 from parley.money import Price, Prices, Rate, costs, money, remark, total
+from parley.options import from_keywords
 from parley.participants._model import Model
 from parley.participants._registry import Limits
 from parley.providers import _backoff as patience
@@ -835,10 +836,10 @@ def test_a_bound_in_usd_gives_replies_an_end(here, monkeypatch):
     assert "4,096" not in done.err
     # Its interface wants a limit in every request, so there is one.
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-of-nobody")
-    asked = Experiment("public_goods", budget_usd=1.0)
+    asked = Experiment("public_goods", given=from_keywords(budget_usd=1.0))
     asked.contestants = [
-        asked.enter("anthropic/claude-sonnet-4-5", "c"),
-        asked.enter("bot/random", "b"),
+        asked.add_model("anthropic/claude-sonnet-4-5", "c"),
+        asked.add_model("bot/random", "b"),
     ]
     _, who, _ = next(asked.prepared().participants())
     assert limit_of(who) == who.provider.reply_limit == 16_384
@@ -851,7 +852,7 @@ def test_a_run_without_an_end_of_replies_may_be_bounded_later_and_says_what_that
         async with Server(answering()) as server:
             tally = Tally()
             prepared = prepare_again(
-                result.path, budget_usd=1.0, max_calls=4, task=PublicGoods(rounds=5)
+                result.path, from_keywords(budget_usd=1.0, max_calls=4), task=PublicGoods(rounds=5)
             )
             await go_on(prepared, result.path, tally=tally)
             return tally, server
@@ -868,13 +869,13 @@ def test_what_an_endpoint_does_not_count_is_taken_at_its_most(here):
     assert len(server.asked) > 1
     with SqliteReader(result.path) as reader:
         assert 0.05 < reader.spent_at_most()[1] <= 0.1
-    prepare_again(result.path, budget_usd=1.0, task=PublicGoods(rounds=5))
+    prepare_again(result.path, from_keywords(budget_usd=1.0), task=PublicGoods(rounds=5))
 
 
 def test_a_past_that_was_not_counted_cannot_be_bounded_in_usd(here):
     result, _ = played(answering(total=1), repeats=4, max_calls=10)
     with pytest.raises(UsageError, match=r"the endpoint did not count.*--max-calls"):
-        prepare_again(result.path, budget_usd=1.0)
+        prepare_again(result.path, from_keywords(budget_usd=1.0))
 
 
 def test_a_model_without_a_price_is_refused_before_anything_is_called(here):
@@ -1061,10 +1062,10 @@ def test_who_counts_may_refuse_a_request_and_the_run_drains():
 def prepared_with(server_url, repeats=12, **options):
     asked = Experiment("public_goods", params={"rounds": 4})
     asked.contestants = [
-        asked.enter("openai-compatible/x", "a", {"base_url": server_url, **options}),
-        asked.enter("bot/random", "b"),
+        asked.add_model("openai-compatible/x", "a", {"base_url": server_url, **options}),
+        asked.add_model("bot/random", "b"),
     ]
-    asked.override(repeats=repeats)
+    asked.given = from_keywords(repeats=repeats)
     return asked.prepared()
 
 
@@ -1147,8 +1148,10 @@ def test_the_blocks_of_a_plan_that_looks_are_a_forecast_too(here):
 
 
 def test_a_forecast_leaves_the_plan_as_it_was(here):
-    asked = Experiment("public_goods", params={"rounds": 1}, until_stable=True, max_blocks=200)
-    asked.contestants = [asked.enter("bot/random", "a"), asked.enter("bot/altruist", "b")]
+    asked = Experiment(
+        "public_goods", params={"rounds": 1}, given=from_keywords(until_stable=True, max_blocks=200)
+    )
+    asked.contestants = [asked.add_model("bot/random", "a"), asked.add_model("bot/altruist", "b")]
     prepared = asked.prepared()
     before = [spec.number for spec in prepared.plan.next([])]
     forecast(prepared)
@@ -1157,10 +1160,10 @@ def test_a_forecast_leaves_the_plan_as_it_was(here):
 
 def test_instruments_demonstrations_and_programs_are_forecast_too(here):
     def said(task, models, **more):
-        asked = Experiment(task.name, made=task, **more)
-        asked.contestants = [asked.enter(name, alias) for alias, name in models.items()]
+        asked = Experiment(task.name, instance=task, **more)
+        asked.contestants = [asked.add_model(name, alias) for alias, name in models.items()]
         asked.instruments = {
-            role: [asked.enter("vllm/j", "j")] for role in task.roles if role == "judge"
+            role: [asked.add_model("vllm/j", "j")] for role in task.roles if role == "judge"
         }
         return forecast(asked.prepared())
 
@@ -1170,7 +1173,7 @@ def test_instruments_demonstrations_and_programs_are_forecast_too(here):
         ("j", "judge"),
     ]
     words = [{"text": "cat"}, {"text": "dog"}]
-    assert said(games.Spelling(), {"a": "vllm/x"}, given=words).data["calls"] == 2
+    assert said(games.Spelling(), {"a": "vllm/x"}, item_list=words).data["calls"] == 2
     assert said(games.Running(), {"a": "vllm/x"}).data["calls"] == 1
 
 
@@ -1225,9 +1228,9 @@ def test_table_15_is_linear_against_quadratic():
 
 def test_a_dry_run_with_judges_says_what_more_models_would_cost(here):
     (here / "prices.yaml").write_text("j: {input: 10, output: 30}\n")
-    asked = Experiment("judged", made=games.Judged(), repeats=5)
-    asked.contestants = [asked.enter("bot/null", "a"), asked.enter("bot/random", "b")]
-    asked.instruments = {"judge": [asked.enter("vllm/j", "j")]}
+    asked = Experiment("judged", instance=games.Judged(), given=from_keywords(repeats=5))
+    asked.contestants = [asked.add_model("bot/null", "a"), asked.add_model("bot/random", "b")]
+    asked.instruments = {"judge": [asked.add_model("vllm/j", "j")]}
     found = forecast(asked.prepared())
     (judge,) = (row for row in found.rows if row["alias"] == "j")
     rows = {row["models"]: row for row in found.data["scaling"]}

@@ -283,7 +283,7 @@ def test_names_are_masked_as_they_were_when_the_match_was_played(tmp_path):
     async def whole():
         async with Server(says('{"score": 4}')) as server:
             experiment = asked_of(first.path)
-            judge = experiment.enter("vllm/omega-7000", "j", {"base_url": server.url})
+            judge = experiment.add_model("vllm/omega-7000", "j", {"base_url": server.url})
             experiment.instruments = {"judge": [judge]}
             return await start(rejudging(first.path, experiment, task=Essay()), tmp_path)
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parley import Question, Result, Seat, UsageError, rejudge, run, run_async
-from parley.config.experiment import steadied
+from parley.config.experiment import with_temperature_zero
 from parley.config.prepare import prepare_again
 from parley.config.selection import spread
 from parley.datasets.catalogue import items_from
@@ -503,9 +503,9 @@ def test_several_samples_are_asked_for_with_some_chance():
 
 
 def test_models_are_asked_at_temperature_0_where_nothing_else_is_said():
-    assert steadied({"model": "vllm/m"}) == {"model": "vllm/m", "temperature": 0}
-    assert steadied({"model": "vllm/m", "temperature": 0.7})["temperature"] == 0.7
-    assert steadied({"model": "bot/candidate"}) == {"model": "bot/candidate"}
+    assert with_temperature_zero({"model": "vllm/m"}) == {"model": "vllm/m", "temperature": 0}
+    assert with_temperature_zero({"model": "vllm/m", "temperature": 0.7})["temperature"] == 0.7
+    assert with_temperature_zero({"model": "bot/candidate"}) == {"model": "bot/candidate"}
 
 
 # --- whole runs -----------------------------------------------------------------------------------
@@ -541,7 +541,7 @@ def test_an_evaluator_that_dies_in_the_middle_costs_nothing_twice(tmp_path, monk
             )
             assert first.state == "stopped"
             before, down = dict(heard), False
-            again = prepare_again(first.path, {**models, **instruments["interactor"]}, PLAIN)
+            again = prepare_again(first.path, None, {**models, **instruments["interactor"]}, PLAIN)
             ending = await go_on(again, first.path)
             return before, Result(ending.path)
 

@@ -13,6 +13,7 @@ from parley.cli.progress_line import fetching, say
 from parley.cli.shared_options import as_json, in_store
 from parley.config.experiment import Experiment
 from parley.errors import ParleyError
+from parley.options import from_keywords
 from parley.providers import _registry as providers
 from parley.providers.embedded import SMOLLM2
 from parley.runs import player as runs
@@ -44,7 +45,8 @@ def command(bots_only: bool, store: str | None, as_json: bool) -> int:
     say(f"public goods game: {', '.join(models)} play {task.rounds} rounds, {task.repeats} times")
     if "smollm2" in models:
         say("smollm2 is a language model so small that its score proves the pipeline, not a model")
-    asked = Experiment(task.name, models=models, name="demo", concurrency=AT_ONCE)
+    given = from_keywords(name="demo", concurrency=AT_ONCE)
+    asked = Experiment(task.name, models=models, given=given)
     play = partial(runs.start, asked.prepared(), stores.folder(store))
     code = played(play, as_json=as_json, form="text")
     say(

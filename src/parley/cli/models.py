@@ -44,7 +44,7 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     check_env()
     asked = Experiment("")
     for name in names:
-        asked.enter(name)
+        asked.add_model(name)
     own = asked.models if names else aliases.known()
     prices = prices_for(own)
     faults = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import click
 
@@ -13,14 +14,14 @@ from parley.cli.run import forecasted, panels, refuse_unwanted
 from parley.cli.shared_options import (
     as_json,
     assigned,
-    at_once,
+    before_spending,
     in_format,
     in_store,
-    with_options,
-    within_calls,
-    within_usd,
+    run_options,
+    set_model_options,
 )
 from parley.config.experiment_file import words_of
+from parley.options import from_flags
 from parley.runs import player as runs
 from parley.runs.rejudge import asked_of, rejudging
 from parley.store.sqlite import folder as stores
@@ -34,14 +35,14 @@ from parley.store.sqlite import folder as stores
     multiple=True,
     required=True,
     metavar="ROLE=[ALIAS=]PROVIDER/NAME",
-    help="Who judges; repeat it for a panel.",
+    help="Add a judge; repeat it for a panel.",
 )
 @click.option(
     "-M",
-    "options",
+    "model_options",
     multiple=True,
     metavar="ALIAS.KEY=VALUE",
-    help="An option of a judge: temperature, base_url, …",
+    help="Set an option of a judge: temperature, base_url, …",
 )
 @click.option(
     "--prompt",
@@ -50,33 +51,24 @@ from parley.store.sqlite import folder as stores
     metavar="ADDRESS=FILE",
     help="Replace a prompt of the judges.",
 )
-@click.option("--seed", type=int, help="For other draws of the same judges.")
-@within_usd
-@within_calls
-@click.option(
-    "--dry-run", is_flag=True, help="Say what calls, tokens and money to expect, and call nothing."
-)
-@click.option("--yes", is_flag=True, help="Ask no question before spending.")
-@click.option("--name", help="A name of your own for what is judged again.")
+@click.option("--seed", type=int, help="Set a seed, for other samples of the same judges.")
+@run_options("budget_usd", "max_calls", "concurrency", "name")
+@before_spending
 @in_store
-@at_once
 @in_format
 @as_json
 def command(
     run: str,
     roles: tuple[str, ...],
-    options: tuple[str, ...],
+    model_options: tuple[str, ...],
     prompts: tuple[str, ...],
     seed: int | None,
-    budget_usd: float | None,
-    max_calls: int | None,
     dry_run: bool,
     yes: bool,
-    name: str | None,
     store: str | None,
-    concurrency: int | None,
     form: str,
     as_json: bool,
+    **options: Any,
 ) -> int:
     """Judge the matches of RUN (an id, its beginning, or a path) again, into a run of its own: no
     contestant is called.
@@ -91,13 +83,11 @@ def command(
     path = stores.find(run, place)
     experiment = asked_of(path)
     experiment.instruments = panels(experiment, roles)
-    with_options(experiment.models, options)
+    set_model_options(experiment.models, model_options)
     experiment.prompts = {
         address: words_of(file) for address, file in assigned(prompts, "--prompt").items()
     }
-    experiment.override(
-        budget_usd=budget_usd, max_calls=max_calls, name=name, concurrency=concurrency
-    )
+    experiment.given = from_flags(**options)
     with fetching():
         prepared = rejudging(path, experiment, seed=seed, keyless=dry_run)
     if dry_run:

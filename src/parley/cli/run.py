@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import partial
+from typing import Any
 
 import click
 
@@ -13,22 +14,19 @@ from parley.cli.progress_line import fetching, say
 from parley.cli.shared_options import (
     as_json,
     assigned,
+    before_spending,
     in_format,
-    in_store,
-    with_options,
-    within_calls,
-    within_usd,
+    run_options,
+    set_model_options,
 )
-from parley.config.experiment import STANDARDISE, Experiment, kept_apart
+from parley.config.experiment import Experiment, sandbox_choice
 from parley.config.experiment_file import from_file, is_file, words_of
 from parley.config.prepare import Prepared
 from parley.config.prices import billed
 from parley.errors import UsageError
 from parley.money import money
-from parley.plans.stop_targets import TARGETS
-from parley.runs import player as runs
+from parley.options import from_flags
 from parley.runs.screening import foreseen, start
-from parley.store.config import ISOLATING
 from parley.store.sqlite import folder as stores
 
 ASK_FROM = 1.0  # USD
@@ -37,86 +35,35 @@ ASK_FROM = 1.0  # USD
 @click.command()
 @click.argument("task", metavar="TASK|FILE.yaml")
 @click.option(
-    "-m", "models", multiple=True, metavar="[ALIAS=]PROVIDER/NAME", help="A contestant; repeat it."
+    "-m",
+    "models",
+    multiple=True,
+    metavar="[ALIAS=]PROVIDER/NAME",
+    help="Add a contestant; repeat it.",
 )
 @click.option(
     "-M",
-    "options",
+    "model_options",
     multiple=True,
     metavar="ALIAS.KEY=VALUE",
-    help="An option of a model: temperature, base_url, …",
+    help="Set an option of a model: temperature, base_url, …",
 )
 @click.option(
     "--role",
     "roles",
     multiple=True,
     metavar="ROLE=[ALIAS=]PROVIDER/NAME",
-    help="An instrument; repeat it for a panel.",
+    help="Add an instrument; repeat it for a panel.",
 )
 @click.option(
     "--exclude",
     multiple=True,
     metavar="ALIAS",
-    help="A model that is named and does not play: its place is a dash.",
+    help="Skip this model; tables keep an empty row for it.",
 )
 @click.option(
-    "--set", "params", multiple=True, metavar="KEY=VALUE", help="A parameter of the task."
+    "--set", "params", multiple=True, metavar="KEY=VALUE", help="Set a parameter of the task."
 )
-@click.option(
-    "--dataset",
-    metavar="NAME|PATH",
-    help="The items that the task is played on (see `parley datasets`).",
-)
-@click.option("--items", type=click.IntRange(1), help="How many of the items.")
-@click.option(
-    "--plan",
-    help="round_robin, cycles, race, together, each or versus (default: what fits the task).",
-)
-@click.option(
-    "--adversary",
-    metavar="[ALIAS=]PROVIDER/NAME",
-    help="Whom every model meets, and who is not ranked (versus).",
-)
-@click.option(
-    "--seats",
-    type=click.IntRange(1),
-    help="Seats at a table whose size the task leaves open (cycles, race, round_robin).",
-)
-@click.option(
-    "--repeats",
-    type=click.IntRange(1),
-    help="How often everything is played (default: the task's own).",
-)
-@click.option(
-    "--until-stable",
-    is_flag=True,
-    default=None,
-    help="Play until every result's interval is narrow enough.",
-)
-@click.option(
-    "--half-width",
-    type=float,
-    help="How narrow, or how close a race decides (default: what the task declares).",
-)
-@click.option("--alpha", type=float, help="The chance that any of it is wrong (default: 0.05).")
-@click.option(
-    "--target",
-    type=click.Choice(TARGETS),
-    help="What the results are about (default: these_items, where there are items).",
-)
-@click.option("--top", type=click.IntRange(1), help="Race for the first K only.")
-@click.option(
-    "--max-blocks",
-    type=click.IntRange(1),
-    help="The most blocks to play (default: all items, else 1000).",
-)
-@within_usd
-@within_calls
-@click.option(
-    "--dry-run", is_flag=True, help="Say what calls, tokens and money to expect, and call nothing."
-)
-@click.option("--yes", is_flag=True, help="Ask no question before spending.")
-@click.option("--seed", type=int, help="Where all chance comes from (default: 0).")
 @click.option(
     "--prompt",
     "prompts",
@@ -125,63 +72,35 @@ ASK_FROM = 1.0  # USD
     help="Replace a prompt (see `parley tasks NAME`).",
 )
 @click.option(
-    "--standardise",
-    type=click.Choice(STANDARDISE),
-    help="When a reply is put into form (default: on_error).",
+    "--dataset",
+    metavar="NAME|PATH",
+    help="Choose the items that the task is played on (see `parley datasets`).",
 )
-@click.option(
-    "--sandbox",
-    type=click.Choice(ISOLATING),
-    help="How code that models write is kept apart (default: bubblewrap).",
-)
+@run_options()
 @click.option(
     "--unsafe-run-code-without-isolation",
     "unsafe",
     is_flag=True,
-    help="Run what models write on this machine as it is; the run and its report say so.",
+    help="Run model-written code without a sandbox. The run and its report are marked UNSAFE.",
 )
-@click.option("--name", help="A name of your own for the run.")
-@in_store
-@click.option(
-    "--concurrency",
-    type=click.IntRange(1),
-    help=f"Matches in flight (default: {runs.CONCURRENCY}).",
-)
+@before_spending
 @in_format
 @as_json
 def command(
     task: str,
     models: tuple[str, ...],
-    options: tuple[str, ...],
+    model_options: tuple[str, ...],
     roles: tuple[str, ...],
     exclude: tuple[str, ...],
     params: tuple[str, ...],
+    prompts: tuple[str, ...],
     dataset: str | None,
-    items: int | None,
-    plan: str | None,
-    adversary: str | None,
-    seats: int | None,
-    repeats: int | None,
-    until_stable: bool | None,
-    half_width: float | None,
-    alpha: float | None,
-    target: str | None,
-    top: int | None,
-    max_blocks: int | None,
-    budget_usd: float | None,
-    max_calls: int | None,
+    unsafe: bool,
     dry_run: bool,
     yes: bool,
-    seed: int | None,
-    prompts: tuple[str, ...],
-    standardise: str | None,
-    sandbox: str | None,
-    unsafe: bool,
-    name: str | None,
-    store: str | None,
-    concurrency: int | None,
     form: str,
     as_json: bool,
+    **options: Any,
 ) -> int:
     """Play TASK (a name, or a path like ./my_game.py) and print the result; or what FILE.yaml says,
     which flags override.
@@ -196,25 +115,19 @@ def command(
     experiment = from_file(task) if is_file(task) else Experiment(task)
     experiment.params |= assigned(params, "--set")
     if models:
-        experiment.contestants = [experiment.enter(text) for text in models]
+        experiment.contestants = [experiment.add_model(text) for text in models]
     experiment.instruments |= panels(experiment, roles)
-    experiment.override(adversary=experiment.enter(adversary) if adversary else None)
     experiment.exclude += exclude
-    with_options(experiment.models, options)
     experiment.prompts |= {
         address: words_of(path) for address, path in assigned(prompts, "--prompt").items()
     }
-    experiment.draw_from(dataset)
-    experiment.override(items=items, plan=plan, repeats=repeats, seed=seed, standardise=standardise)
-    experiment.override(
-        until_stable=until_stable, half_width=half_width, alpha=alpha, target=target, top=top
-    )
-    experiment.override(
-        seats=seats, max_blocks=max_blocks, budget_usd=budget_usd, max_calls=max_calls
-    )
-    experiment.override(
-        name=name, store=store, concurrency=concurrency, sandbox=kept_apart(sandbox, unsafe)
-    )
+    if dataset is not None:
+        experiment.set_dataset(dataset)
+    if options["adversary"] is not None:
+        options["adversary"] = experiment.add_model(options["adversary"])
+    options["sandbox"] = sandbox_choice(options["sandbox"], unsafe)
+    experiment.given |= from_flags(**options)
+    set_model_options(experiment.models, model_options)
     with fetching():
         prepared = experiment.prepared(keyless=dry_run)
     if dry_run:
@@ -273,5 +186,5 @@ def panels(experiment: Experiment, texts: tuple[str, ...]) -> dict[str, list[str
         role, equals, model = text.partition("=")
         if not equals:
             raise UsageError(f"--role wants ROLE=[ALIAS=]PROVIDER/NAME, got {text!r}")
-        found.setdefault(role, []).append(experiment.enter(model))
+        found.setdefault(role, []).append(experiment.add_model(model))
     return found

@@ -2,39 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
 from parley.errors import UsageError, unknown
+from parley.options import OPTIONS, Declared
+
+Command = Callable[..., Any]
+Decorator = Callable[[Command], Command]
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout.")
-in_store = click.option(
-    "--store", metavar="DIR", help="Where runs are kept (default: PARLEY_STORE, else runs/)."
-)
 in_format = click.option(
     "--format",
     "form",
     type=click.Choice(["text", "markdown", "latex", "csv"]),
     default="text",
-    help="The table's form.",
-)
-at_once = click.option(
-    "--concurrency", type=click.IntRange(1), help="Matches in flight (default: as the run began)."
+    help="Choose the format of the table.",
 )
 
-within_usd = click.option(
-    "--budget-usd",
-    type=click.FloatRange(0),
-    metavar="USD",
-    help="Spend no more than this in all; unknown prices are refused.",
-)
-within_calls = click.option(
-    "--max-calls",
-    type=click.IntRange(0),
-    help="Make no more calls than this in all, further tries included.",
-)
+
+def flag_of(option: Declared, resume: bool = False) -> Decorator:
+    """The flag of a run option."""
+    facts = option.facts
+    default = "as the run began" if resume else facts.default_text
+    help = f"{facts.help.removesuffix('.')} (default: {default})." if default else facts.help
+    kind: Any = option.type
+    if option.choices:
+        kind = click.Choice(option.choices)
+    elif facts.minimum is not None and option.type in (int, float):
+        kind = (click.IntRange if option.type is int else click.FloatRange)(facts.minimum)
+    if option.type is bool:
+        return click.option(option.flag, option.name, is_flag=True, default=None, help=help)
+    metavar = facts.metavar or facts.unit or None
+    return click.option(option.flag, option.name, type=kind, metavar=metavar, help=help)
+
+
+def run_options(*names: str, resume: bool = False) -> Decorator:
+    """One flag for each option of a run, or for these; `resume`: for those that may be given again
+    when a run goes on. What is not given is None."""
+    chosen = [
+        option
+        for name, option in OPTIONS.items()
+        if (name in names if names else option.facts.resume or not resume)
+    ]
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(chosen):
+            command = flag_of(option, resume)(command)
+        return command
+
+    return decorate
+
+
+def before_spending(command: Command) -> Command:
+    """`--dry-run` and `--yes`, for commands that may cost money."""
+    dry_run = click.option(
+        "--dry-run",
+        is_flag=True,
+        help="Print the expected calls, tokens and money, and call nothing.",
+    )
+    yes = click.option("--yes", is_flag=True, help="Do not ask for confirmation before paid calls.")
+    return dry_run(yes(command))
+
+
+in_store = flag_of(OPTIONS["store"])
 
 
 def assigned(texts: Sequence[str], what: str) -> dict[str, str]:
@@ -54,7 +87,7 @@ def assigned(texts: Sequence[str], what: str) -> dict[str, str]:
     return found
 
 
-def with_options(models: dict[str, dict[str, Any]], texts: Sequence[str]) -> None:
+def set_model_options(models: dict[str, dict[str, Any]], texts: Sequence[str]) -> None:
     """Give models the options of `-M ALIAS.KEY=VALUE`."""
     for target, value in assigned(texts, "-M").items():
         alias, dot, key = target.rpartition(".")

@@ -46,16 +46,19 @@ class Aim(NamedTuple):
     "--half-width",
     type=float,
     metavar="X",
-    help="How precise, in the units of the scores (RUN: as its task says).",
+    help="Set the wanted precision, in the units of the scores (RUN: as its task says).",
 )
 @click.option(
     "--abilities",
     multiple=True,
     metavar="A,B,…",
-    help="Every model's mean score; repeat it for a second role.",
+    help="Set every model's mean score; repeat it for a second role.",
 )
 @click.option(
-    "--models", type=click.IntRange(2, MOST), metavar="N", help="Or so many models, evenly spread …"
+    "--models",
+    type=click.IntRange(2, MOST),
+    metavar="N",
+    help="Or assume N models, evenly spread …",
 )
 @click.option("--best", type=float, metavar="X", help="… from this ability …")
 @click.option("--worst", type=float, metavar="X", help="… to this one.")
@@ -63,27 +66,33 @@ class Aim(NamedTuple):
     "--top",
     type=click.IntRange(1),
     metavar="K",
-    help="Also what it takes to know only the first K.",
+    help="Also simulate what it takes to know only the first K.",
 )
 @click.option(
-    "--range", "bounds", metavar="LOW,HIGH", help="Between which scores lie (default: 1,10)."
+    "--range", "bounds", metavar="LOW,HIGH", help="Set the range of scores (default: 1,10)."
 )
 @click.option(
     "--noise",
     metavar="ITEM,MODEL_ITEM,MATCH",
-    help="Standard deviations (default: 0.5,0.4,1 for 1,10; 8,8,18 for 0,100).",
+    help="Set the standard deviations (default: 0.5,0.4,1 for 1,10; 8,8,18 for 0,100).",
 )
 @click.option(
-    "--step", type=float, metavar="X", help="What scores are rounded to, 0: nothing (default: 1)."
+    "--step",
+    type=float,
+    metavar="X",
+    help="Set what scores are rounded to, 0: nothing (default: 1).",
 )
 @click.option(
-    "--seats", type=click.IntRange(1, 2), metavar="1|2", help="Contestants in a match (default: 2)."
+    "--seats",
+    type=click.IntRange(1, 2),
+    metavar="1|2",
+    help="Set the contestants in a match (default: 2).",
 )
 @click.option(
     "--roles",
     type=click.IntRange(1, 2),
     metavar="1|2",
-    help="Roles that they sit in (default: as many as seats).",
+    help="Set the roles that they sit in (default: as many as seats).",
 )
 @click.option(
     "--alpha",
@@ -91,31 +100,31 @@ class Aim(NamedTuple):
     default=0.05,
     show_default=True,
     metavar="X",
-    help="The chance that any of it is wrong.",
+    help="Set the significance level.",
 )
 @click.option(
     "--runs",
     type=click.IntRange(1, 10_000),
     default=20,
     show_default=True,
-    help="How many runs are simulated.",
+    help="Simulate N runs.",
 )
 @click.option(
     "--max-blocks",
     type=click.IntRange(1, 10**6),
     default=FAR,
     show_default=True,
-    help="Where a run gives up.",
+    help="Give up a run after N blocks.",
 )
 @click.option(
-    "--usd-per-match", type=float, metavar="X", help="What a match costs (default: unknown)."
+    "--usd-per-match", type=float, metavar="X", help="Set what a match costs (default: unknown)."
 )
 @click.option(
     "--seed",
     type=click.IntRange(0),
     default=0,
     show_default=True,
-    help="Where all chance comes from.",
+    help="Set the random seed.",
 )
 @in_store
 @in_format

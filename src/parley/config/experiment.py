@@ -4,7 +4,6 @@ it becomes."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,21 +16,23 @@ from parley.datasets.catalogue import items_from
 from parley.datasets.catalogue import usual as usual_dataset
 from parley.datasets.item_rows import kind_of
 from parley.errors import UsageError, unknown
+from parley.options import OPTIONS, STORED, Given, RunOptions, check
 from parley.participants._registry import named
 from parley.plans.arrangements import usual
-from parley.plans.choice import PLANS, REPEATS
-from parley.plans.stop_targets import TARGETS, Stop
+from parley.plans.choice import REPEATS
+from parley.plans.stop_targets import Stop
 from parley.providers import _registry as providers
 from parley.providers._secrets import REFERENCE, expanded
 from parley.rules.task import Task
-from parley.store.config import ISOLATING, Config
+from parley.store.config import Config
 
-STANDARDISE = ("on_error", "always")
+# options of runs that look at what was played
+STOPPING = ("half_width", "alpha", "target", "top", "max_blocks")
 
 
 @dataclass
 class Experiment:
-    """All that a run may be asked for; None where nothing was said, so that a flag can override a
+    """What a user asks for: who plays what, and the options given; flags and keywords override a
     file."""
 
     task: str
@@ -44,43 +45,29 @@ class Experiment:
     dataset: str | None = None
     # field of an item: the dataset's column for it
     columns: dict[str, Any] = field(default_factory=dict)
-    items: int | None = None
-    plan: str | None = None
-    adversary: str | None = None
-    repeats: int | None = None
-    seats: int | None = None
-    until_stable: bool | None = None
-    stopping: bool = False  # a file says when to stop
-    half_width: float | None = None
-    alpha: float | None = None
-    target: str | None = None
-    top: int | None = None
-    max_blocks: int | None = None
-    budget_usd: float | None = None
-    max_calls: int | None = None
-    sandbox: str | None = None
-    seed: int | None = None
-    standardise: str | None = None
-    name: str | None = None
-    store: str | None = None
-    concurrency: int | None = None
-    made: Task | None = None  # a task given as an instance
-    given: Sequence[Any] | None = None  # items given as such
+    given: dict[str, Given] = field(default_factory=dict)  # options by name
+    instance: Task | None = None  # a task that is configured already
+    item_list: Sequence[Any] | None = None  # items given in Python, instead of a dataset
     functions: dict[str, Callable[..., Any]] = field(default_factory=dict)
     file: Marked | None = None
     _entered: set[str] = field(default_factory=set)
 
-    def override(self, **said: Any) -> None:
-        """Take what was said over what the file says; None is nothing said."""
-        for key, value in said.items():
-            if value is not None:
-                setattr(self, key, value)
+    def value(self, name: str) -> Any:
+        """An option as it was given, not checked yet; None if it was not given."""
+        return self.given[name].value if name in self.given else None
 
-    def draw_from(self, dataset: Any) -> None:
-        """Take the items from a dataset: its name, its path, or {path, columns}; None is nothing
-        said."""
-        if dataset is None:
-            return
+    @property
+    def adversary(self) -> str | None:
+        alias: str | None = self.value("adversary")
+        return alias
+
+    @property
+    def store(self) -> str | None:
+        place: str | None = self.value("store")
+        return place
+
+    def set_dataset(self, dataset: Any) -> None:
+        """Take the items from a dataset: its name, its path, or {path, columns}."""
         said = dataset if isinstance(dataset, Mapping) else {"path": dataset}
         if "path" not in said or said.keys() - {"path", "columns"}:
             raise UsageError(
@@ -89,7 +76,7 @@ class Experiment:
             )
         self.dataset, self.columns = str(said["path"]), dict(said.get("columns", {}))
 
-    def enter(
+    def add_model(
         self,
         model: str | Callable[..., Any],
         alias: str = "",
@@ -171,92 +158,69 @@ class Experiment:
         against = [self.adversary] if self.adversary else []
         panels = [alias for panel in self.instruments.values() for alias in panel]
         seated = dict.fromkeys([*contestants, *against, *panels, *self.exclude])
-        standardise = self.standardise or "on_error"
-        if standardise not in STANDARDISE:
-            raise unknown("value of standardise:", str(standardise), STANDARDISE)
-        plan = self.plan or ("versus" if self.adversary else usual(made))
-        if plan not in PLANS:
-            raise unknown("plan", plan, PLANS)
-        with self.file.at("stop") if self.file and self.stopping else nullcontext():
-            stop = self.stop(plan, on_items=made.item_type is not None)
+        options = check(self.given)
+        plan = options.plan or ("versus" if self.adversary else usual(made))
+        stop = self.stop(options, plan, on_items=made.item_type is not None)
+        repeats = options.repeats
+        if repeats is None:
+            repeats = 1 if stop else max(made.repeats, REPEATS.get(plan, 1))
         return Config(
             task=self.task,
             params=made.params,
             models={
-                alias: steadied(self.models[alias]) if made.steady else self.models[alias]
+                alias: with_temperature_zero(self.models[alias])
+                if made.steady
+                else self.models[alias]
                 for alias in seated
             },
             contestants=contestants,
             instruments={role: list(panel) for role, panel in self.instruments.items()},
             excluded=list(dict.fromkeys(self.exclude)),
-            plan=plan,
-            adversary=self.adversary,
-            repeats=(1 if stop else max(made.repeats, REPEATS.get(plan, 1)))
-            if self.repeats is None
-            else self.repeats,
-            seed=self.seed or 0,
-            standardise="always" if standardise == "always" else "on_error",
             prompts=dict(self.prompts),
-            dataset=self.dataset or (usual_dataset(made.item_type) if self.given is None else None),
+            dataset=self.dataset
+            or (usual_dataset(made.item_type) if self.item_list is None else None),
             columns=dict(self.columns),
-            items=self.items,
-            seats=self.seats,
             stop=stop,
-            max_blocks=self.max_blocks,
-            budget_usd=self.budget_usd,
-            max_calls=self.max_calls,
-            sandbox=self.sandbox or "bubblewrap",
-            name=self.name or "",
-            concurrency=self.concurrency,
+            **{
+                **{name: getattr(options, name) for name in STORED},
+                "plan": plan,
+                "repeats": repeats,
+            },
         )
 
-    def stop(self, plan: str, on_items: bool) -> Stop | None:
+    def stop(self, options: RunOptions, plan: str, on_items: bool) -> Stop | None:
         """When the run may stop, if that depends on what is played."""
-        said = {
-            "--half-width": self.half_width,
-            "--alpha": self.alpha,
-            "--target": self.target,
-            "--top": self.top,
-            "--max-blocks": self.max_blocks,
-        }
-        given = [flag for flag, value in said.items() if value is not None]
+        in_file = self.file is not None and "stop" in self.file.data
         if plan == "race":
-            if self.until_stable:
+            if "until_stable" in self.given:
                 raise UsageError(
-                    "a race stops by itself when its ranking is decided: "
-                    "leave --until-stable out, or the race"
+                    f"{self.given['until_stable'].said}: a race stops by itself when its ranking "
+                    "is decided: leave this out, or the race"
                 )
-        elif self.top is not None:
-            raise UsageError("--top K is the aim of a race: add --plan race")
-        elif not self.until_stable and not self.stopping:
-            if given:
-                flags = ", ".join(given)
+        elif "top" in self.given:
+            raise UsageError(f"{self.given['top'].said} K is the aim of a race: add --plan race")
+        elif not options.until_stable and not in_file:
+            if given := [self.given[name].said for name in STOPPING if name in self.given]:
                 raise UsageError(
-                    f"{flags}: only for runs that look at what was played: "
+                    f"{', '.join(given)}: only for runs that look at what was played: "
                     f"add --until-stable or --plan race"
                 )
             return None
-        if self.repeats is not None and not on_items:
+        if "repeats" in self.given and not on_items:
             raise UsageError(
-                "--repeats says how often everything is played, but this run stops by itself: "
-                "use --max-blocks N"
+                f"{self.given['repeats'].said} says how often everything is played, "
+                "but this run stops by itself: use --max-blocks N"
             )
-        target = self.target or ("these_items" if on_items and plan != "race" else "new_items")
-        if target not in TARGETS:
-            raise unknown("target", target, TARGETS)
-        alpha = 0.05 if self.alpha is None else self.alpha
-        return Stop(
-            self.half_width,
-            alpha,
-            "these_items" if target == "these_items" else "new_items",
-            self.top,
-        )
+        target = options.target
+        if target is None:
+            target = "these_items" if on_items and plan != "race" else "new_items"
+        return Stop(options.half_width, options.alpha, target, options.top)
 
     def prepared(self, keyless: bool = False) -> Prepared:
         """The run, found to be playable before anything is paid; `keyless`: it is only looked at,
         and needs no keys."""
-        made = self.made or task_class(self.task).configured(self.params)
-        items = self.given
+        made = self.instance or task_class(self.task).configured(self.params)
+        items = self.item_list
         if items is None and self.dataset is not None and REFERENCE.search(self.dataset):
             # what is stored keeps the reference
             items = items_from(expanded(self.dataset), kind_of(type(made)), self.columns)
@@ -270,7 +234,7 @@ class Experiment:
         return prepare(config, task=made, items=items, functions=self.functions, keyless=keyless)
 
 
-def steadied(model: aliases.Entry) -> aliases.Entry:
+def with_temperature_zero(model: aliases.Entry) -> aliases.Entry:
     """A model that is asked at temperature 0, if it has one and nothing else is said."""
     family = str(model["model"]).partition("/")[0]
     takes = providers.known(family) and "temperature" in getattr(
@@ -279,7 +243,7 @@ def steadied(model: aliases.Entry) -> aliases.Entry:
     return {"temperature": 0, **model} if takes else model
 
 
-def kept_apart(sandbox: str | None, unsafe: bool = False) -> str | None:
+def sandbox_choice(sandbox: str | None, unsafe: bool = False) -> str | None:
     """A sandbox that isolates; to do without one takes more words than this."""
     if unsafe:
         if sandbox is not None:
@@ -288,6 +252,6 @@ def kept_apart(sandbox: str | None, unsafe: bool = False) -> str | None:
                 f"give one of the two"
             )
         return "none"
-    if sandbox is not None and sandbox not in ISOLATING:
-        raise unknown("sandbox", str(sandbox), ISOLATING)
+    if sandbox is not None and sandbox not in OPTIONS["sandbox"].choices:
+        raise unknown("sandbox", str(sandbox), OPTIONS["sandbox"].choices)
     return sandbox

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -14,15 +15,19 @@ from parley.config.task_catalogue import task_class
 from parley.config.yaml_file import Marked, drawn, shown
 from parley.datasets.files import is_path
 from parley.errors import UsageError, unknown
-from parley.plans.choice import PLANS
+from parley.options import OPTIONS, Given, with_options
 from parley.providers._secrets import expanded
 from parley.rules.parameters import typed
 from parley.rules.task import Task
 
 OTHERS = {"suite": "suites of experiments"}
-DRAWN = (  # ${NAME} is taken on reading
-    "items", "repeats", "seats", "seed", "concurrency", "plan", "standardise", "name", "store",
-    "set", "stop", "budget", "sandbox",
+# keys in which ${NAME} is replaced on reading; elsewhere the stored run keeps it
+EXPANDED = ("set", *dict.fromkeys(each.place[0] for each in OPTIONS.values() if each.place))
+# keys that are written by hand in the schema; options are put in by `generated_schema`
+SECTIONS = ("stop", "budget")
+STRUCTURES = (
+    "kind", "task", "set", "dataset", "models", "contestants", "exclude", "instruments", "prompts",
+    *SECTIONS,
 )  # fmt: skip
 
 
@@ -38,8 +43,8 @@ def from_file(path: str) -> Experiment:
         task_class(path)  # what is wrong in it is said before anything else
         return Experiment(path)
     refuse_later(file)
-    for key in DRAWN:
-        if key in file.data:
+    for key in file.data:
+        if key in EXPANDED:
             with file.at(key):
                 file.data[key] = drawn(file.data[key], aliases.schema()["properties"][key])
     file.check(aliases.schema())
@@ -70,31 +75,37 @@ def from_file(path: str) -> Experiment:
         panel = [panel] if isinstance(panel, str) else panel
         found.instruments[role] = [placed(found, alias, "instruments", role) for alias in panel]
     if "adversary" in data:
-        found.adversary = placed(found, data["adversary"], "adversary")
+        placed(found, data["adversary"], "adversary")
     for address, text in data.get("prompts", {}).items():
         with file.at("prompts", address):
             found.prompts[address] = words_of(aliases.beside(file, expanded(text)))
             chosen_prompts(task, {address: found.prompts[address]})
-    if "plan" in data and data["plan"] not in PLANS:
-        raise file.fault(("plan",), str(unknown("plan", data["plan"], PLANS)))
-    if "stop" in data:
-        counts = {
-            key: int(value) for key, value in data["stop"].items() if key in ("top", "max_blocks")
-        }
-        found.override(stopping=True, **{**data["stop"], **counts})
-    budget = data.get("budget", {})
-    found.override(budget_usd=budget.get("usd"), max_calls=budget.get("calls"))
     if "dataset" in data:
         with file.at("dataset"):
-            found.draw_from(data["dataset"])
+            found.set_dataset(data["dataset"])
         if is_path(found.dataset or ""):
             found.dataset = aliases.beside(file, str(found.dataset))
-    for key in ("items", "repeats", "seats", "seed", "concurrency"):
-        found.override(**{key: int(data[key]) if key in data else None})
-    found.override(
-        **{key: data.get(key) for key in ("plan", "standardise", "name", "store", "sandbox")}
-    )
+    found.given = options_in(file)
     return found
+
+
+def options_in(file: Marked) -> dict[str, Given]:
+    """The options that a file gives, each with its line."""
+    found = {}
+    for name, each in OPTIONS.items():
+        inside: Any = file.data
+        for key in each.place[:-1]:
+            inside = inside.get(key, {})
+        if each.place and each.place[-1] in inside:
+            found[name] = Given(inside[each.place[-1]], file.said(each.place))
+    return found
+
+
+def generated_schema(published: Mapping[str, Any]) -> dict[str, Any]:
+    """The published schema of experiment files, with what it says of options made anew."""
+    frame = {key: published["properties"][key] for key in STRUCTURES}
+    frame |= {key: {**frame[key], "properties": {}} for key in SECTIONS}
+    return with_options({**published, "properties": frame}, OPTIONS.values())
 
 
 def refuse_later(file: Marked) -> None:

@@ -14,7 +14,7 @@ from parley.errors import ReplayError, UsageError
 from parley.providers._secrets import secrets
 from parley.rules.prompts import Prompt
 from parley.rules.task import Metric, Task
-from parley.store.config import FREE, Config, digest
+from parley.store.config import MAY_CHANGE, Config, digest
 
 
 def identity(
@@ -105,7 +105,7 @@ def refuse_changes(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> 
 def refuse_other(old: Config, new: Config, run: str) -> None:
     """A run is only continued under the configuration that it was begun with."""
     before, after = asdict(old), asdict(new)
-    changed = [key for key in before if before[key] != after[key] and key not in FREE]
+    changed = [key for key in before if before[key] != after[key] and key not in MAY_CHANGE]
     if changed:
         said = "; ".join(f"{key} was {before[key]!r}, is now {after[key]!r}" for key in changed)
         raise ReplayError(f"{run} was begun under another configuration: {said}")

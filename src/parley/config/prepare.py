@@ -19,6 +19,7 @@ from parley.errors import KeyMissing, UsageError, unknown
 from parley.match.protocol import Participant
 from parley.match.seating import counted
 from parley.money import Prices, costs, is_free, money, prices_of, total
+from parley.options import OPTIONS, Given
 from parley.participants import _registry as participants
 from parley.participants._registry import Limits
 from parley.plans import Plan
@@ -229,30 +230,24 @@ def refuse_unpriced(prices: Prices) -> None:
 
 def prepare_again(
     path: Path,
+    given: Mapping[str, Given] | None = None,
     functions: Mapping[str, Callable[..., Any]] | None = None,
     task: Task | None = None,
     seated: bool = True,
-    max_blocks: int | None = None,
-    budget_usd: float | None = None,
-    max_calls: int | None = None,
-    concurrency: int | None = None,
 ) -> Prepared:
-    """A run's own configuration and items, made playable again; its bounds may be set anew."""
+    """A run's own configuration and items, made playable again; its limits may be given anew."""
+    changes = {
+        name: OPTIONS[name].check(each.value, each.said) for name, each in (given or {}).items()
+    }
     with SqliteReader(path) as reader:
-        config = reader.info.config if max_blocks is None else bounded(reader, max_blocks)
-        anew: dict[str, Any] = {
-            "budget_usd": budget_usd,
-            "max_calls": max_calls,
-            "concurrency": concurrency,
-        }
-        config = replace(
-            config, **{name: value for name, value in anew.items() if value is not None}
-        )
+        if "max_blocks" in changes:
+            refuse_fewer_blocks(reader, changes["max_blocks"])
+        config = replace(reader.info.config, **changes)
         prices = prices_of(reader, PriceList().find) if seated else None
         if prices is not None and config.budget_usd is not None:
             refuse_unpriced(prices)
             refuse_unknown_past(reader, prices)
-            refuse_spent(reader, prices, budget_usd)
+            refuse_spent(reader, prices, changes.get("budget_usd"))
         items, recorded = reader.items(), Recorded.of(reader) if config.rejudged else None
     return prepare(
         config,
@@ -288,11 +283,9 @@ def refuse_spent(reader: RunReader, prices: Prices, budget_usd: float | None) ->
         )
 
 
-def bounded(reader: RunReader, max_blocks: int) -> Config:
-    """The configuration with another bound on its blocks; what was played cannot be undone by
-    it."""
-    config = reader.info.config
-    if config.stop is None:
+def refuse_fewer_blocks(reader: RunReader, max_blocks: int) -> None:
+    """A new limit on the blocks of a run cannot undo what was played."""
+    if reader.info.config.stop is None:
         raise UsageError(
             "--max-blocks is for runs that look at what was played (--until-stable, --plan race)"
         )
@@ -300,7 +293,6 @@ def bounded(reader: RunReader, max_blocks: int) -> Config:
         raise UsageError(
             f"--max-blocks {max_blocks}: {played} blocks are planned or played already"
         )
-    return replace(config, max_blocks=max_blocks)
 
 
 def names_of(config: Config) -> Iterator[str]:

@@ -136,8 +136,12 @@ class Marked:
 
     def fault(self, place: Place, what: str) -> UsageError:
         """The error for what is wrong at a place: file, line, key."""
+        return UsageError(f"{self.said(place)}: {what}")
+
+    def said(self, place: Place) -> str:
+        """File, line and key, for errors."""
         where = f"{self.path}, line {self.line(*place)}"
-        return UsageError(f"{where}: {dotted(place)}: {what}" if place else f"{where}: {what}")
+        return f"{where}: {dotted(place)}" if place else where
 
     @contextmanager
     def at(self, *place: str | int) -> Iterator[None]:

@@ -14,7 +14,6 @@ from parley.plans.fixed import scheduled
 from parley.plans.stop_targets import Stop, leading_metrics
 from parley.rules.task import Metric, Task
 
-PLANS = ("round_robin", "cycles", "race", "each", "together", "versus")
 REPEATS = {"versus": 3}  # how often a plan plays everything at least, where nothing is said
 
 

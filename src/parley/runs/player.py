@@ -30,6 +30,7 @@ from parley.errors import (
 )
 from parley.match.match import Match, Outcome
 from parley.money import costs, total
+from parley.options import CONCURRENCY
 from parley.plans import Done, MatchSpec, gathered
 from parley.providers._backoff import AGAIN, NOTICE
 from parley.rules.references import Lot
@@ -51,7 +52,6 @@ from contextlib import asynccontextmanager
 from itertools import count
 from typing import TYPE_CHECKING
 
-CONCURRENCY = 32
 HEARTBEAT = 10.0  # seconds
 
 

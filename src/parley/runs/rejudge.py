@@ -17,6 +17,7 @@ from parley.config.prepare import Prepared, names_of, prepare
 from parley.config.recorded_matches import Recorded, works_in
 from parley.config.task_catalogue import task_class
 from parley.errors import ReplayError, UsageError
+from parley.options import check
 from parley.plans import MatchSpec
 from parley.plans.arrangements import seated_instruments
 from parley.plans.fixed import Fixed
@@ -81,7 +82,7 @@ def contestants(spec: MatchSpec, task: Task) -> dict[Seat, str]:
 
 def judged_by(reader: RunReader, experiment: Experiment, task: Task, seed: int | None) -> Config:
     """The configuration of a run, with other judges."""
-    config, panels = reader.info.config, experiment.instruments
+    config, panels, options = reader.info.config, experiment.instruments, check(experiment.given)
     if not panels:
         roles = [name for name, role in task.roles.items() if role.instrument]
         wanted = (
@@ -116,10 +117,10 @@ def judged_by(reader: RunReader, experiment: Experiment, task: Task, seed: int |
         stop=None,  # what was played is played
         max_blocks=None,
         prompts={**config.prompts, **experiment.prompts},
-        budget_usd=experiment.budget_usd,
-        max_calls=experiment.max_calls,
-        concurrency=experiment.concurrency,
-        name=experiment.name or "",
+        budget_usd=options.budget_usd,
+        max_calls=options.max_calls,
+        concurrency=options.concurrency,
+        name=options.name,
         rejudged=Rejudged(
             reader.info.id,
             list(panels),

@@ -25,7 +25,7 @@ from parley.runs import player as runs
 from parley.runs.endings import Ending
 from parley.runs.forecast import Forecast, forecast
 from parley.store import RunReader
-from parley.store.config import FREE, Config, Verify
+from parley.store.config import MAY_CHANGE, Config, Verify
 from parley.store.sqlite.folder import files
 from parley.store.sqlite.reader import SqliteReader
 from parley.tables import how_many
@@ -160,7 +160,7 @@ def alike(config: Config, identity: Mapping[str, Any]) -> bytes:
     asked = {
         name: value
         for name, value in asdict(config).items()
-        if name not in (*FREE, "verify", "models", "contestants")
+        if name not in (*MAY_CHANGE, "models", "contestants")
     }
     models = [
         {name: value for name, value in model.items() if name not in (*LIMITS, "max_tokens")}

@@ -8,14 +8,12 @@ from typing import Any, Literal, NotRequired, TypedDict, get_type_hints
 
 import orjson
 
-from parley.errors import UsageError, unknown
+from parley.errors import UsageError
+from parley.options import RESUMABLE, StoredOptions, check_stored
 from parley.plans.stop_targets import Stop
 from parley.store.decoding import find_misfit
 
-ISOLATING = ("bubblewrap", "docker", "podman")
-SANDBOXES = (*ISOLATING, "none")
-# what may change from one sitting to the next
-FREE = ("name", "max_blocks", "budget_usd", "max_calls", "concurrency", "verify")
+MAY_CHANGE = (*RESUMABLE, "name", "verify")  # while a run goes on
 
 
 @dataclass(frozen=True)
@@ -42,33 +40,22 @@ class Verify:
 
 
 @dataclass(frozen=True)
-class Config:
-    """The configuration of a run; how fast it is played is kept, and may change."""
+class Config(StoredOptions):
+    """The configuration of a run: its options, who plays in it, and what it is played on."""
 
     task: str
     params: dict[str, Any]
     models: dict[str, dict[str, Any]]  # alias: {"model": PROVIDER/NAME, options…}
     contestants: list[str]
     instruments: dict[str, list[str]] = field(default_factory=dict)
-    plan: str = "round_robin"
-    repeats: int = 1
-    seed: int = 0
-    standardise: Literal["on_error", "always"] = "on_error"
+    # the two options whose default is the task's own are decided here
+    plan: str = field(default="round_robin", kw_only=True)
+    repeats: int = field(default=1, kw_only=True)
     prompts: dict[str, str] = field(default_factory=dict)  # address: the words that replace it
     dataset: str | None = None
     # field of an item: the dataset's column for it
     columns: dict[str, Any] = field(default_factory=dict)
-    items: int | None = None
-    seats: int | None = None  # of a role of open size, where the plan makes groups
-    adversary: str | None = None  # the alias of whom all models meet, who is not ranked
     stop: Stop | None = None  # a plan that looks at what was played
-    max_blocks: int | None = None
-    # bounds on all that the run spends, however often it is resumed
-    budget_usd: float | None = None
-    max_calls: int | None = None
-    sandbox: str = "bubblewrap"  # how code that models write is kept apart; "none": not at all
-    name: str = ""
-    concurrency: int | None = None  # matches in flight; None: as many as is usual
     rejudged: Rejudged | None = None  # matches of another run, judged again
     verify: Verify | None = None  # a run that only looks for items
     verified: str = ""  # the run that has found the items
@@ -76,14 +63,7 @@ class Config:
     excluded: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        if self.budget_usd is not None and not 0 <= self.budget_usd < float("inf"):
-            raise UsageError(
-                f"budget_usd must be a number of USD, 0 or more, not {self.budget_usd}"
-            )
-        if self.sandbox not in SANDBOXES:
-            raise unknown("sandbox", self.sandbox, SANDBOXES)
-        if self.max_calls is not None and self.max_calls < 0:
-            raise UsageError(f"max_calls must be a whole number, 0 or more, not {self.max_calls}")
+        check_stored(self)
 
     @property
     def players(self) -> list[str]:
@@ -137,9 +117,10 @@ class Config:
                 wrong := find_misfit(value, hints[name], name)
             ):
                 raise ValueError(wrong)
-        if (most := known.get("max_blocks")) is not None and most < 1:
-            raise ValueError(f"max_blocks must be a whole number from 1 on, not {most!r}")
-        config = cls(**known)
+        try:
+            config = cls(**known)
+        except UsageError as misfit:  # the file is at fault, not what the user asked for
+            raise ValueError(str(misfit)) from None
         for alias in config.seated:
             if not isinstance(config.models.get(alias, {}).get("model"), str):
                 raise ValueError(f"no model is named for {alias!r}")
