@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from parley import Choice, Metric, Prompt, Referee, Role, Scores, Seat, Sight, Task
 
 PAYS = {
-    ("cooperate", "cooperate"): 3,
-    ("cooperate", "defect"): 0,
-    ("defect", "cooperate"): 5,
-    ("defect", "defect"): 1,
+    "cooperate": {"cooperate": 3, "defect": 0},
+    "defect": {"cooperate": 5, "defect": 1},
 }
 
 
@@ -35,7 +33,7 @@ class PrisonersDilemma(Task):
             )
             one, two = players
             for me, other in ((one, two), (two, one)):
-                points[me] += PAYS[move[me], move[other]]
+                points[me] += PAYS[move[me]][move[other]]
                 referee.tell(me, referee.render(NEWS, move=move[other]))
         return points
 
