@@ -16,6 +16,7 @@ from parley.audit.audit import CHECKS, audit
 from parley.audit.balance import uneven
 from parley.audit.messages import unsynchronous
 from parley.audit.replay import difference
+from parley.config.rule_digest import SCHEME
 from parley.plans.arrangements import ARRANGEMENTS
 from parley.plans.choice import planned
 from parley.store import MatchRow
@@ -251,7 +252,7 @@ def test_a_breach_at_one_table_is_found_under_its_kind(paid, tmp_path, what):
 def test_without_the_task_what_needs_no_rule_is_still_found_and_the_rest_is_told(
     paid, translated, tmp_path
 ):
-    changed = "UPDATE runs SET identity = json_set(identity, '$.rule', 'another')"
+    changed = f"UPDATE runs SET identity = json_set(identity, '$.rule', '{SCHEME}:another')"
     found = audit(planted(paid, tmp_path, changed))
     assert found.breaches == []
     assert found.unchecked.keys() == {"replay", "plan"}
@@ -273,6 +274,18 @@ def test_without_the_task_what_needs_no_rule_is_still_found_and_the_rest_is_told
         ((2, told_more), "information"),
     ):
         assert kind in kinds(planted(translated, tmp_path, changed, change))
+
+
+@pytest.mark.parametrize("digest", ["another", "0:another"])
+def test_a_rule_whose_digest_does_not_compare_is_replayed_and_the_doubt_is_reported(
+    paid, tmp_path, digest
+):
+    changed = f"UPDATE runs SET identity = json_set(identity, '$.rule', '{digest}')"
+    found = audit(planted(paid, tmp_path, changed))
+    assert (found.breaches, found.unchecked) == ([], {})
+    assert any("whether the rule has changed is not known" in each for each in found.cautions)
+    change, wanted = PAID["a violation less"]
+    assert wanted <= kinds(planted(paid, tmp_path, changed, change))
 
 
 def test_what_differs_is_said(translated, paid, tmp_path):

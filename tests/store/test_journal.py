@@ -17,7 +17,7 @@ import pytest
 
 from parley.audit.audit import audit
 from parley.config.prepare import prepare_again
-from parley.errors import StoreError
+from parley.errors import ReplayError, StoreError
 from parley.match.match import Outcome
 from parley.match.protocol import Reply, Usage
 from parley.match.record import Call
@@ -423,7 +423,7 @@ def test_runs_are_found_by_path_id_or_beginning(tmp_path, monkeypatch):
 
 
 def test_a_run_of_the_first_version_is_shown_audited_and_resumed(tmp_path):
-    """Recorded before matches had idle seats."""
+    """Recorded before matches had idle seats, and before digests of rules had a scheme."""
     path = tmp_path / "old.parley"
     shutil.copy(Path(__file__).parents[1] / "data" / "version_1.parley", path)
     before = path.read_bytes()
@@ -434,7 +434,16 @@ def test_a_run_of_the_first_version_is_shown_audited_and_resumed(tmp_path):
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE runs SET state = 'stopped'")
     connection.close()
-    asyncio.run(runs.go_on(prepare_again(path), path))
+    prepared = prepare_again(path)
+    with pytest.raises(ReplayError, match="recorded the rule of public_goods in another way"):
+        asyncio.run(runs.go_on(prepared, path))
+    with sqlite3.connect(path) as connection:  # the rule is known to be the same
+        connection.execute(
+            "UPDATE runs SET identity = json_set(identity, '$.rule', ?)",
+            [prepared.identity["rule"]],
+        )
+    connection.close()
+    asyncio.run(runs.go_on(prepared, path))
     assert Result(path).data["results"] == shown["results"]
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (schema.VERSION,)
