@@ -194,11 +194,12 @@ def test_the_second_interrupt_stops_at_once(tmp_path):
 
 
 def test_two_processes_do_not_play_the_same_run(tmp_path):
-    with endpoint(0.3) as server, begin(tmp_path, server.url, 30) as process:
+    # Two minutes of matches: the first process still plays when the second has started.
+    with endpoint(0.3) as server, begin(tmp_path, server.url, 320, concurrency=4) as process:
         wait_until_playing(tmp_path, process, 0, random.Random(1))
         (path,) = tmp_path.glob("*.parley")
         with parley("resume", str(path), store=tmp_path, url=server.url) as other:
-            _, err = other.communicate(timeout=30)
+            _, err = other.communicate(timeout=90)
         assert other.returncode == 1
         assert "is being played" in err
         process.send_signal(signal.SIGINT)
