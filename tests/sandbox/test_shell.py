@@ -536,22 +536,29 @@ def test_a_check_has_room_where_the_model_has_taken_it_all():
 
 
 def test_the_models_processes_go_on_after_a_check_and_those_of_the_check_do_not():
+    """The one that writes is waited for, however long it takes on a busy machine."""
+
     async def act(shell):
         await shell.run(
-            "(while :; do echo x >> /tmp/log; sleep 0.02; done) & sleep 50 & sleep 0.2; kill "
-            "-STOP $!; sleep 0.2"
+            "(while :; do echo x >> /tmp/log; sleep 0.02; done) & until [ -s /tmp/log ]; do sleep "
+            "0.02; done; sleep 50 & until [ $(ps -o comm= -p $!) = sleep ]; do sleep 0.02; done; "
+            "kill -STOP $!; until [ $(ps -o stat= -p $!) = T ]; do sleep 0.02; done"
         )
-        await shell.check(
+        during = await shell.check(
             "sleep 60 & wc -l < /tmp/log > /tmp/before; sleep 0.3; cmp -s <(wc -l < /tmp/log) "
             "/tmp/before && echo still"
         )
-        await shell.run("a=$(wc -l < /tmp/log); sleep 0.3; b=$(wc -l < /tmp/log)")
-        return await shell.run("[ $b -gt $a ] && echo goes on; ps -C sleep -o stat= -o args=")
+        after = await shell.run(
+            "a=$(wc -l < /tmp/log); until [ $(wc -l < /tmp/log) -gt $a ]; do sleep 0.02; done; "
+            "echo goes on"
+        )
+        return during, after, await shell.run("ps -C sleep -o stat= -o args=")
 
-    text = within(act)["output"]
-    assert "goes on" in text
-    assert "T    sleep 50" in text
-    assert "sleep 60" not in text
+    during, after, left = within(act)
+    assert during["output"] == "still\n"
+    assert after["output"] == "goes on\n"
+    assert "T    sleep 50" in left["output"]
+    assert "sleep 60" not in left["output"]
 
 
 # ---- several, again, and nothing left
