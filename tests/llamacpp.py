@@ -22,7 +22,7 @@ def serve(slots: int) -> None:
     params.model.path = str(packaged.obtained(SMOLLM2))
     params.model_alias = {"smollm2"}
     params.n_parallel, params.n_ctx = slots, slots * 2048
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 2
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.warmup = params.fit_params = params.ui = False
     params.verbosity = -1
     server = xllamacpp.Server(params)
