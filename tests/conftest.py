@@ -6,7 +6,11 @@ import os
 import pytest
 from hypothesis import settings
 
-from parley.providers import _registry as providers
+from tests.surroundings import hide_other_packages
+
+hide_other_packages()
+
+from parley.providers import _registry as providers  # noqa: E402
 
 settings.register_profile("parley", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("parley")

@@ -3,6 +3,7 @@
 import inspect
 import os
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import fields
@@ -16,6 +17,7 @@ from parley.cli import COMMANDS, Lazy, command
 from parley.config import models_file as aliases
 from parley.providers import _registry as providers
 from parley.providers._endpoint import Endpoint
+from tests.forked import run_command, run_program
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -40,31 +42,41 @@ def place(tmp_path):
 @pytest.mark.parametrize("body", blocks("python"))
 def test_python_blocks_run(place, body):
     (place / "block.py").write_text(body)
-    done = subprocess.run(
-        [sys.executable, "block.py"],
-        cwd=place,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = run_program(place / "block.py", cwd=place, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+def in_shell(line, place):
+    """Run a line as a reader would, with the installed command."""
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    return subprocess.run(
+        line, shell=True, cwd=place, env=env, capture_output=True, text=True, check=False
+    )
+
+
+# one command: what a pipe brings to it, its words without a sign of the shell's, where it prints to
+PLAIN = re.compile(r"(?:([^|]+(?:\| [^p|][^|]*)*)\| )?parley ([^|;&<>$`\\*?~]+)(?:> (\S+))?")
+
+
+def run_line(line, place):
+    """Run a line of a console block: a plain `parley …` in a process that need not start Python,
+    everything else in a shell."""
+    if (plain := PLAIN.fullmatch(line)) is None:
+        return in_shell(line, place)
+    before, words, into = plain.groups()
+    stdin = in_shell(before, place).stdout if before else ""
+    done = run_command(*shlex.split(words), cwd=place, stdin=stdin)
+    if into:
+        (place / into).write_text(done.stdout, encoding="utf-8")
+        done.stdout = ""
+    return done
 
 
 @pytest.mark.parametrize("body", blocks("console"))
 def test_console_blocks_run_and_print_what_they_show(place, body):
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
         line, _, shown = part.partition("\n")
-        done = subprocess.run(
-            line,
-            shell=True,
-            cwd=place,
-            env={**os.environ, "PATH": path},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_line(line, place)
         assert done.returncode == 0, f"{line}\n{done.stderr}"
         if shown.strip():
             assert done.stdout == shown
