@@ -15,7 +15,7 @@ from workload import OPTIONS, SAID, arguments, measure
 import parley.participants.python
 import parley.providers.openai_compatible  # noqa: F401
 from parley import View
-from parley.config.prepare import prepare
+from parley.config.prepare import prepare_new
 from parley.runs import event_loop as eventloop
 from parley.runs import player as runs
 from parley.store.config import Config
@@ -54,7 +54,7 @@ def work() -> Path:
         contestants=["a", "b"],
         repeats=given.matches // 2,  # each plays both roles
     )
-    prepared = prepare(config, task=Haggling(given.calls), functions=functions)
+    prepared = prepare_new(config, task=Haggling(given.calls), functions=functions)
     ending = eventloop.run(runs.start(prepared, Path(given.folder), concurrency=given.concurrency))
     if ending.state != "done":
         raise SystemExit(f"the run ended {ending.state}: {ending.reason}")

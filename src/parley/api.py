@@ -9,7 +9,7 @@ from typing import Any
 
 from parley.config.experiment import Experiment, sandbox_choice
 from parley.config.experiment_file import from_file, is_file
-from parley.config.prepare import prepare_again
+from parley.config.prepare import prepare_resume
 from parley.config.prices import PriceList
 from parley.errors import ParleyError, UsageError
 from parley.options import OPTIONS, RESUMABLE, from_keywords
@@ -90,7 +90,7 @@ async def run_async(
         store=str(store) if store else None,
     )
     experiment.given |= given
-    return judged(await start(experiment.prepared(), stores.folder(experiment.store)))
+    return judged(await start(experiment.prepare(), stores.folder(experiment.store)))
 
 
 def resume(
@@ -111,7 +111,7 @@ def resume(
     """
     given = from_keywords(**{name: value for name, value in locals().items() if name in RESUMABLE})
     path = found(run, stores.folder(str(store) if store else None))
-    prepared = prepare_again(path, given, functions, task)
+    prepared = prepare_resume(path, given, functions, task)
     return judged(finished(runs.go_on(prepared, path)))
 
 

@@ -85,7 +85,7 @@ def ran(*arguments):
 
 
 def config_of(experiment):
-    return experiment.prepared().config
+    return experiment.prepare().config
 
 
 def fault_of(text, **others):
@@ -296,7 +296,7 @@ seed: ${SEED}
 set: {size: "${SEED}"}
 models: {a: {model: vllm/x, base_url: "${SERVED}"}}
 """
-    prepared = from_file(wrote(text)).prepared()
+    prepared = from_file(wrote(text)).prepare()
     assert prepared.config.dataset == "${DATA}/words.jsonl"
     assert len(prepared.items) == 1
     assert (prepared.config.seed, prepared.config.params) == (12, {"size": 12})
@@ -665,7 +665,7 @@ def test_an_adversary_is_named_by_a_file_or_a_flag_and_is_no_contestant(here):
         "{model: bot/guesser}}"
     )
     text = f"kind: experiment\ntask: word_guessing\nitems: 2\n{models}\nset: {{rounds: 1}}\n"
-    prepared = from_file(wrote(text + "adversary: x\n")).prepared()
+    prepared = from_file(wrote(text + "adversary: x\n")).prepare()
     assert (prepared.config.plan, prepared.config.adversary, prepared.config.repeats) == (
         "versus",
         "x",

@@ -491,7 +491,7 @@ def test_an_experiment_file_says_which_column_is_which(solving, tmp_path):
     )
     file = tmp_path / "experiment.yaml"
     experiment(file, "{path: own.jsonl, columns: {id: key, text: task, tests: [a, b]}}")
-    prepared = from_file(str(file)).prepared()
+    prepared = from_file(str(file)).prepare()
     assert prepared.items == {"k": Problem("k", "Double it.", ("assert f(1)", "assert f(2)"))}
     assert prepared.config.columns == {"id": "key", "text": "task", "tests": ["a", "b"]}
     result = parley.run(file, store=tmp_path)
@@ -503,7 +503,7 @@ def test_an_experiment_file_says_which_column_is_which(solving, tmp_path):
     with pytest.raises(
         UsageError, match=r"own\.jsonl, row 1: no column words; found key, task, a, b, text"
     ):
-        other.prepared()
+        other.prepare()
     other.set_dataset("samples")  # a flag overrides the file, columns and all
     assert other.columns == {}
     asked = Experiment(solving)

@@ -17,7 +17,7 @@ import parley
 from parley import Metric, Role, Seat, Task, UsageError
 from parley.audit.audit import audit
 from parley.config.experiment import Experiment
-from parley.config.prepare import prepare_again
+from parley.config.prepare import prepare_resume
 from parley.errors import TaskError
 from parley.options import from_keywords
 from parley.plans import Block, gathered, unfolded
@@ -404,7 +404,7 @@ def prepared_race(**options):
         "public_goods", given=from_keywords(plan="race", seats=2, half_width=10, **options)
     )
     experiment.contestants = [experiment.add_model(model, alias) for alias, model in RIDERS.items()]
-    return experiment.prepared()
+    return experiment.prepare()
 
 
 def test_a_race_that_was_stopped_goes_on_to_the_same_result(tmp_path):
@@ -426,7 +426,7 @@ def test_a_race_that_was_stopped_goes_on_to_the_same_result(tmp_path):
     for at in (10, 70, 130):
         ending = asyncio.run(interrupted(at))
         assert ending.state == "stopped"
-        asyncio.run(runs.go_on(prepare_again(ending.path), ending.path))
+        asyncio.run(runs.go_on(prepare_resume(ending.path), ending.path))
         resumed = Result(ending.path)
         for part in ("results", "pairs", "ranks", "tables", "positions", "stability"):
             assert json.dumps(resumed.data[part]) == json.dumps(whole.data[part])

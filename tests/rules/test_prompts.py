@@ -36,7 +36,7 @@ def prepared(task, prompts, **params):
     found = Experiment(task, params)
     found.models = {"a": {"model": "bot/random"}, "b": {"model": "bot/random"}}
     found.prompts = prompts
-    return found.prepared()
+    return found.prepare()
 
 
 def test_a_variable_that_is_left_out_is_told_and_no_error():

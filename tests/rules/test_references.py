@@ -143,6 +143,6 @@ def test_forecasts_play_by_the_bot_that_stands_in(tmp_path):
     asked = Experiment(task.name, instance=task, given=from_keywords(repeats=10))
     asked.contestants = [asked.add_model("vllm/x", alias) for alias in "ab"]
     asked.instruments = {"checker": [asked.add_model("vllm/j", "j")]}
-    found = forecast(asked.prepared()).data
+    found = forecast(asked.prepare()).data
     assert found["calls"] > 1.2 * 20  # a match is more than its first turn
     assert {row["alias"] for row in found["by_model"]} >= {"a", "b"}

@@ -7,7 +7,7 @@ import pytest
 
 import parley
 from parley import UsageError
-from parley.config.prepare import prepare_again
+from parley.config.prepare import prepare_resume
 from parley.options import from_keywords
 from parley.runs.forecast import Forecast, compared_with
 from parley.testing.server import Server
@@ -102,7 +102,7 @@ def test_a_bound_below_what_is_spent_is_refused_when_a_run_goes_on(here):  # noq
     result, _ = played(repeats=20, budget_usd=0.05, max_tokens=40)
     assert result.data["run"]["stop"]["status"] == "budget"
     with pytest.raises(UsageError, match=r"--budget-usd 0.001: 0.\d+ USD are spent by .* already"):
-        prepare_again(result.path, from_keywords(budget_usd=0.001))
+        prepare_resume(result.path, from_keywords(budget_usd=0.001))
 
 
 def test_the_cost_of_a_run_leaves_bots_out(here):  # noqa: F811
@@ -124,7 +124,7 @@ def test_an_endpoint_that_counts_no_tokens_is_told_with_what_is_taken_as_spent(h
                 "public_goods", models=models, given=from_keywords(budget_usd=0.1, repeats=1)
             )
             return await attended(
-                lambda **watching: start(asked.prepared(), here / "runs", **watching), True
+                lambda **watching: start(asked.prepare(), here / "runs", **watching), True
             )
 
     asyncio.run(main())

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from parley.cli.progress_line import waited_for
-from parley.config.prepare import prepare_again
+from parley.config.prepare import prepare_resume
 from parley.config.prices import prices_for
 from parley.errors import Filtered, Halted, ParticipantError, Refused
 from parley.options import CONCURRENCY
@@ -193,7 +193,7 @@ def test_a_run_keeps_how_many_matches_are_in_flight_until_another_number_is_give
         code=4,
     )
     path = parley_result(tmp_path).path
-    assert at_once(prepare_again(path), None) == 3
+    assert at_once(prepare_resume(path), None) == 3
     parley("resume", "last", "--concurrency", 5, cwd=tmp_path, code=4)
     with SqliteReader(path) as reader:
         assert reader.info.config.concurrency == 5

@@ -20,7 +20,7 @@ from parley import UsageError
 from parley.audit.audit import audit
 from parley.config.experiment import Experiment
 from parley.config.experiment_file import from_file
-from parley.config.prepare import limit_of, prepare_again
+from parley.config.prepare import limit_of, prepare_resume
 from parley.config.prices import PriceList, listed, prices_for
 from parley.errors import Halted, ParticipantError
 from parley.match.protocol import Reply, Usage
@@ -841,7 +841,7 @@ def test_a_bound_in_usd_gives_replies_an_end(here, monkeypatch):
         asked.add_model("anthropic/claude-sonnet-4-5", "c"),
         asked.add_model("bot/random", "b"),
     ]
-    _, who, _ = next(asked.prepared().participants())
+    _, who, _ = next(asked.prepare().participants())
     assert limit_of(who) == who.provider.reply_limit == 16_384
 
 
@@ -851,7 +851,7 @@ def test_a_run_without_an_end_of_replies_may_be_bounded_later_and_says_what_that
     async def main():
         async with Server(answering()) as server:
             tally = Tally()
-            prepared = prepare_again(
+            prepared = prepare_resume(
                 result.path, from_keywords(budget_usd=1.0, max_calls=4), task=PublicGoods(rounds=5)
             )
             await go_on(prepared, result.path, tally=tally)
@@ -869,13 +869,13 @@ def test_what_an_endpoint_does_not_count_is_taken_at_its_most(here):
     assert len(server.asked) > 1
     with SqliteReader(result.path) as reader:
         assert 0.05 < reader.spent_at_most()[1] <= 0.1
-    prepare_again(result.path, from_keywords(budget_usd=1.0), task=PublicGoods(rounds=5))
+    prepare_resume(result.path, from_keywords(budget_usd=1.0), task=PublicGoods(rounds=5))
 
 
 def test_a_past_that_was_not_counted_cannot_be_bounded_in_usd(here):
     result, _ = played(answering(total=1), repeats=4, max_calls=10)
     with pytest.raises(UsageError, match=r"the endpoint did not count.*--max-calls"):
-        prepare_again(result.path, from_keywords(budget_usd=1.0))
+        prepare_resume(result.path, from_keywords(budget_usd=1.0))
 
 
 def test_a_model_without_a_price_is_refused_before_anything_is_called(here):
@@ -970,7 +970,7 @@ def test_an_experiment_file_bounds_and_flags_override_it(here, monkeypatch):
     )
     monkeypatch.setenv("MOST", "2.5")
     (here / "e.yaml").write_text(f"{text}{{usd: '${{MOST}}', calls: 7}}\n")
-    config = from_file("e.yaml").prepared().config
+    config = from_file("e.yaml").prepare().config
     assert (config.budget_usd, config.max_calls) == (2.5, 7)
     assert command("run", "e.yaml", "--max-calls", 9, "--json", cwd=here, code=4).json["run"][
         "budget"
@@ -1066,7 +1066,7 @@ def prepared_with(server_url, repeats=12, **options):
         asked.add_model("bot/random", "b"),
     ]
     asked.given = from_keywords(repeats=repeats)
-    return asked.prepared()
+    return asked.prepare()
 
 
 def test_a_dry_run_calls_nothing_and_says_what_to_expect(here):
@@ -1152,7 +1152,7 @@ def test_a_forecast_leaves_the_plan_as_it_was(here):
         "public_goods", params={"rounds": 1}, given=from_keywords(until_stable=True, max_blocks=200)
     )
     asked.contestants = [asked.add_model("bot/random", "a"), asked.add_model("bot/altruist", "b")]
-    prepared = asked.prepared()
+    prepared = asked.prepare()
     before = [spec.number for spec in prepared.plan.next([])]
     forecast(prepared)
     assert [spec.number for spec in prepared.plan.next([])] == before
@@ -1165,7 +1165,7 @@ def test_instruments_demonstrations_and_programs_are_forecast_too(here):
         asked.instruments = {
             role: [asked.add_model("vllm/j", "j")] for role in task.roles if role == "judge"
         }
-        return forecast(asked.prepared())
+        return forecast(asked.prepare())
 
     judged = said(games.Judged(), {"a": "vllm/x"}).data
     assert [(row["alias"], row["role"]) for row in judged["by_model"]] == [
@@ -1231,7 +1231,7 @@ def test_a_dry_run_with_judges_says_what_more_models_would_cost(here):
     asked = Experiment("judged", instance=games.Judged(), given=from_keywords(repeats=5))
     asked.contestants = [asked.add_model("bot/null", "a"), asked.add_model("bot/random", "b")]
     asked.instruments = {"judge": [asked.add_model("vllm/j", "j")]}
-    found = forecast(asked.prepared())
+    found = forecast(asked.prepare())
     (judge,) = (row for row in found.rows if row["alias"] == "j")
     rows = {row["models"]: row for row in found.data["scaling"]}
     assert set(rows) == {1, 2, 10, 100}
@@ -1240,7 +1240,7 @@ def test_a_dry_run_with_judges_says_what_more_models_would_cost(here):
     assert rows[100]["pairwise"] == pytest.approx(4950 * rows[2]["pairwise"])
     assert "grading 100 models one by one" in found.table().render()
     asked.instruments = {}
-    assert forecast(asked.prepared()).data["scaling"] == []
+    assert forecast(asked.prepare()).data["scaling"] == []
 
 
 # The question before spending

@@ -12,7 +12,7 @@ import pytest
 import parley
 from parley import ParleyError, Seat, UsageError
 from parley.audit.audit import audit
-from parley.config.prepare import prepare
+from parley.config.prepare import prepare_new
 from parley.errors import ReplayError
 from parley.plans import Block, Done, MatchSpec, seed_for
 from parley.plans.fixed import scheduled
@@ -316,7 +316,7 @@ def test_resuming_under_a_changed_prompt_rule_or_configuration_is_refused_by_nam
     with SqliteReader(path) as reader:
         other = Config(**{**vars(reader.info.config), "seed": 5, "repeats": 4})
     with pytest.raises(ReplayError, match=r"repeats was 3, is now 4"):
-        asyncio.run(runs.go_on(prepare(other, functions=functions), path))
+        asyncio.run(runs.go_on(prepare_new(other, functions=functions), path))
     assert parley.resume(path, functions=functions).state == "done"
 
 
@@ -347,7 +347,7 @@ def test_matches_in_flight_and_a_models_own_calls_are_bounded(
 
 
 def test_cautions_reach_the_one_who_runs(tmp_path):
-    prepared = prepare(
+    prepared = prepare_new(
         Config(
             "public_goods",
             {"multiplier": 9.0},
@@ -411,7 +411,7 @@ def test_the_first_brake_lets_nothing_new_be_asked_even_by_those_who_wait_for_a_
         plan="each",
         repeats=20,
     )
-    prepared = prepare(config, task=games.Judged(), functions={"a": slow})
+    prepared = prepare_new(config, task=games.Judged(), functions={"a": slow})
     ending = asyncio.run(runs.start(prepared, tmp_path, concurrency=20, brake=brake))
     assert (ending.state, len(asked)) == ("stopped", 2)
 
@@ -465,7 +465,7 @@ def test_a_run_is_read_as_of_one_moment_while_it_is_played(tmp_path):
     async def main():
         config = Config("judged", {}, {"a": {"model": "bot/null"}}, ["a"], plan="each", repeats=300)
         task = asyncio.create_task(
-            runs.start(prepare(config, task=games.Judged()), tmp_path, concurrency=3)
+            runs.start(prepare_new(config, task=games.Judged()), tmp_path, concurrency=3)
         )
         while not list(tmp_path.glob("*.parley")):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
@@ -582,7 +582,9 @@ def test_it_is_known_who_keeps_everybody_waiting(tmp_path):
     )
     asyncio.run(
         runs.start(
-            prepare(config, task=games.Judged(), functions={"snail": slow}), tmp_path, tally=tally
+            prepare_new(config, task=games.Judged(), functions={"snail": slow}),
+            tmp_path,
+            tally=tally,
         )
     )
     ((alias, seconds),) = seen
@@ -664,10 +666,17 @@ def test_matches_that_wait_for_an_endpoint_that_is_down_leave_their_places_to_ot
 
             tally = Watched()
             config = Config(
-                "public_goods", {"rounds": 2}, models, list(models), {}, "cycles", 12, 1, seats=2
+                "public_goods",
+                {"rounds": 2},
+                models,
+                list(models),
+                plan="cycles",
+                repeats=12,
+                seed=1,
+                seats=2,
             )
             ending = await runs.start(
-                prepare(config, task=task), tmp_path, concurrency=2, tally=tally
+                prepare_new(config, task=task), tmp_path, concurrency=2, tally=tally
             )
             return Result(ending.path), most, tally
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from parley.config.prepare import prepare
+from parley.config.prepare import prepare_new
 from parley.errors import UsageError
 from parley.match.protocol import Reply, Usage
 from parley.participants._model import Model
@@ -246,7 +246,7 @@ def test_a_stop_ends_the_waiting(monkeypatch):
 def test_a_limit_that_is_none_is_refused(name):
     models = {"a": {"model": "bot/random", name: 0}, "b": {"model": "bot/random"}}
     with pytest.raises(UsageError, match=f"a.{name} must be at least 1"):
-        prepare(Config("public_goods", {}, models, ["a", "b"], plan="together"))
+        prepare_new(Config("public_goods", {}, models, ["a", "b"], plan="together"))
 
 
 def test_a_pace_without_limits_waits_for_nobody():

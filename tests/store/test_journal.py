@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from parley.audit.audit import audit
-from parley.config.prepare import prepare_again
+from parley.config.prepare import prepare_resume
 from parley.errors import ReplayError, StoreError
 from parley.match.match import Outcome
 from parley.match.protocol import Reply, Usage
@@ -434,7 +434,7 @@ def test_a_run_of_the_first_version_is_shown_audited_and_resumed(tmp_path):
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE runs SET state = 'stopped'")
     connection.close()
-    prepared = prepare_again(path)
+    prepared = prepare_resume(path)
     with pytest.raises(ReplayError, match="recorded the rule of public_goods in another way"):
         asyncio.run(runs.go_on(prepared, path))
     with sqlite3.connect(path) as connection:  # the rule is known to be the same

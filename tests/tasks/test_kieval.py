@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from parley import Question, Result, Seat, UsageError, rejudge, run, run_async
 from parley.config.experiment import with_temperature_zero
-from parley.config.prepare import prepare_again
+from parley.config.prepare import model_for_screening, prepare_resume
 from parley.config.selection import spread
 from parley.datasets.catalogue import items_from
 from parley.match.match import Match
@@ -23,7 +23,6 @@ from parley.participants._registry import make
 from parley.providers import _backoff as patience
 from parley.rules.bot_view import QUOTED
 from parley.runs.player import go_on
-from parley.runs.screening import asked_as
 from parley.statistics.contamination import contamination
 from parley.statistics.matched_controls import Answers
 from parley.tasks._common.answers import gives_away
@@ -497,9 +496,11 @@ def test_more_questions_are_looked_for_where_the_search_stopped(tmp_path):
 
 def test_several_samples_are_asked_for_with_some_chance():
     model = {"model": "openai/gpt-4.1", "temperature": 0}
-    assert asked_as(model, 1) == model
-    assert asked_as(model, 5)["temperature"] == 1
-    assert asked_as({"model": "bot/evaluator", "noise": 0.3}, 1) == {"model": "bot/evaluator"}
+    assert model_for_screening(model, 1) == model
+    assert model_for_screening(model, 5)["temperature"] == 1
+    assert model_for_screening({"model": "bot/evaluator", "noise": 0.3}, 1) == {
+        "model": "bot/evaluator"
+    }
 
 
 def test_models_are_asked_at_temperature_0_where_nothing_else_is_said():
@@ -541,7 +542,7 @@ def test_an_evaluator_that_dies_in_the_middle_costs_nothing_twice(tmp_path, monk
             )
             assert first.state == "stopped"
             before, down = dict(heard), False
-            again = prepare_again(first.path, None, {**models, **instruments["interactor"]}, PLAIN)
+            again = prepare_resume(first.path, None, {**models, **instruments["interactor"]}, PLAIN)
             ending = await go_on(again, first.path)
             return before, Result(ending.path)
 

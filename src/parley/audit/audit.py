@@ -44,7 +44,7 @@ from parley.audit.messages import (
     unsynchronous,
 )
 from parley.audit.replay import replayed
-from parley.config.prepare import Prepared, names_of, prepare_again
+from parley.config.prepare import Prepared, names_of, prepare_to_read
 from parley.config.rule_digest import comparable
 from parley.datasets.open_references import works_of
 from parley.errors import ParleyError, TaskError
@@ -130,7 +130,7 @@ class Looking:
         """The run's task, as it was; without it nothing can be played again."""
         why = "the task or its prompts have changed since"
         try:
-            prepared = prepare_again(self.reader.path, seated=False)
+            prepared = prepare_to_read(self.reader.path)
             now, then = prepared.identity, self.reader.info.identity
             known = comparable(now["rule"], then["rule"])
             if now["prompts"] == then["prompts"] and (not known or now["rule"] == then["rule"]):

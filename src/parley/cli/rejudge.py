@@ -89,7 +89,7 @@ def command(
     }
     experiment.given = from_flags(**options)
     with fetching():
-        prepared = rejudging(path, experiment, seed=seed, keyless=dry_run)
+        prepared = rejudging(path, experiment, seed=seed, need_keys=not dry_run)
     if dry_run:
         return forecasted(prepared, as_json, form)
     if not yes:

@@ -11,7 +11,7 @@ from parley.cli.env_file import check_env
 from parley.cli.playing import played
 from parley.cli.progress_line import fetching, say
 from parley.cli.shared_options import as_json, in_format, in_store, run_options
-from parley.config.prepare import prepare_again
+from parley.config.prepare import prepare_resume
 from parley.options import from_flags
 from parley.runs import player as runs
 from parley.store.sqlite import folder as stores
@@ -34,7 +34,7 @@ def command(run: str, store: str | None, form: str, as_json: bool, **options: An
     check_env()
     path = stores.find(run, stores.folder(store))
     with fetching():
-        prepared = prepare_again(path, from_flags(**options))
+        prepared = prepare_resume(path, from_flags(**options))
     with SqliteReader(path) as reader:
         if reader.info.state == "done":
             say(f"{reader.info.id} is done: nothing is left to play")

@@ -129,7 +129,7 @@ def command(
     experiment.given |= from_flags(**options)
     set_model_options(experiment.models, model_options)
     with fetching():
-        prepared = experiment.prepared(keyless=dry_run)
+        prepared = experiment.prepare(need_keys=not dry_run)
     if dry_run:
         return forecasted(prepared, as_json, form)
     if not yes:

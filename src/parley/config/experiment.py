@@ -9,7 +9,7 @@ from typing import Any
 
 from parley.config import models_file as aliases
 from parley.config.identity import refuse_secrets
-from parley.config.prepare import Prepared, prepare
+from parley.config.prepare import Prepared, prepare_new
 from parley.config.task_catalogue import task_class
 from parley.config.yaml_file import Marked
 from parley.datasets.catalogue import items_from
@@ -216,10 +216,20 @@ class Experiment:
             target = "these_items" if on_items and plan != "race" else "new_items"
         return Stop(options.half_width, options.alpha, target, options.top)
 
-    def prepared(self, keyless: bool = False) -> Prepared:
-        """The run, found to be playable before anything is paid; `keyless`: it is only looked at,
-        and needs no keys."""
-        made = self.instance or task_class(self.task).configured(self.params)
+    def configured_task(self) -> Task:
+        """The task with its parameters; what is wrong with those of a file is an error with its
+        line."""
+        if self.instance is not None:
+            return self.instance
+        task = task_class(self.task)
+        if self.file is not None and self.params and self.params == self.file.data.get("set"):
+            with self.file.at("set"):
+                return task.configured(self.params)
+        return task.configured(self.params)
+
+    def prepare(self, need_keys: bool = True) -> Prepared:
+        """The run, checked before anything is paid; a forecast needs no keys."""
+        made = self.configured_task()
         items = self.item_list
         if items is None and self.dataset is not None and REFERENCE.search(self.dataset):
             # what is stored keeps the reference
@@ -231,7 +241,9 @@ class Experiment:
             raise UsageError(
                 f"the configuration holds a value that cannot be stored: {wrong}"
             ) from None
-        return prepare(config, task=made, items=items, functions=self.functions, keyless=keyless)
+        return prepare_new(
+            config, task=made, items=items, functions=self.functions, need_keys=need_keys
+        )
 
 
 def with_temperature_zero(model: aliases.Entry) -> aliases.Entry:

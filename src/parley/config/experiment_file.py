@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -125,19 +125,13 @@ def refuse_later(file: Marked) -> None:
 
 
 def params_in(file: Marked, task: type[Task]) -> dict[str, Any]:
-    """The task's parameters that a file sets, each looked at for itself, then all together."""
+    """The task's parameters that a file sets, each checked on its own."""
     params: dict[str, Any] = file.data.get("set", {})
-    own = [each for each in fields(task) if each.init]  # type: ignore[arg-type]
-    hints, names = get_type_hints(task, include_extras=True), {each.name for each in own}
+    names = {each.name for each in fields(task) if each.init}  # type: ignore[arg-type]
+    hints = get_type_hints(task, include_extras=True)
     for key, value in params.items():
         with file.at("set", key):
             typed(hints, names, {key: value}, "parameter of", task.name)
-    if all(
-        each.name in params or each.default is not MISSING or each.default_factory is not MISSING
-        for each in own
-    ):
-        with file.at("set"):
-            task.configured(params)
     return dict(params)
 
 

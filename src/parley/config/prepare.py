@@ -1,5 +1,8 @@
-"""A configuration made playable: everything that can be wrong with it is looked at before the first
-call."""
+"""Validate a configuration and build everything a run needs, before the first paid call.
+
+There are four ways to prepare: for a new run, for one that goes on, for recorded matches that are
+judged again, and only to read.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from parley.config.identity import identity
 from parley.config.prices import PriceList, place, prices_for
 from parley.config.prompt_overrides import about_prompts, chosen_prompts, unused_prompts
 from parley.config.recorded_matches import Recorded
-from parley.config.selection import selected, stored
+from parley.config.selection import recorded_items, selected, stored
 from parley.config.task_catalogue import task_class
 from parley.datasets.open_references import works_of
 from parley.errors import KeyMissing, UsageError, unknown
@@ -28,28 +31,29 @@ from parley.rules.prompts import Prompt
 from parley.rules.references import Work
 from parley.rules.task import Task
 from parley.store import RunReader
-from parley.store.config import Config
+from parley.store.config import Config, Verify
 from parley.store.sqlite.reader import SqliteReader
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A configuration found to be playable: everything that can be wrong was looked at before the
-    first call."""
+    """A configuration that was checked, with all that is needed to play it."""
 
     config: Config
     task: Task
     prompts: dict[str, Prompt]
     plan: Plan
-    items: dict[str, Any]
+    items: Mapping[str, Any]
     functions: Mapping[str, Callable[..., Any]]
     cautions: list[str]
     identity: dict[str, Any]
     prices: Prices
-    works: Mapping[str, Work]
+    works: Mapping[str, Work] = field(default_factory=dict)
     source: Path | None = None  # of matches that are judged again: the file that has their replies
     # all items that could be played on, in the order of choice
     pool: Mapping[str, Any] = field(default_factory=dict)
+    read: Sequence[str] = ()  # the cautions that say how items were read
+    screening: Prepared | None = None  # a run of its own that finds the items, to be played first
 
     @property
     def attended(self) -> bool:
@@ -58,11 +62,21 @@ class Prepared:
             str(options["model"]).startswith("human/") for options in self.config.asked.values()
         )
 
-    def participants(self, keyless: bool = False) -> Iterator[tuple[str, Participant, Limits]]:
+    @property
+    def seats(self) -> dict[str, int]:
+        """How many seats each role has."""
+        seats: dict[str, int] = self.identity["seats"]
+        return seats
+
+    def check_participants(self, need_keys: bool = True) -> dict[str, Participant]:
+        """Make each participant once, so that a wrong name or option fails before the run."""
+        return {alias: who for alias, who, _ in self.participants(need_keys)}
+
+    def participants(self, need_keys: bool = True) -> Iterator[tuple[str, Participant, Limits]]:
         """Who plays under which alias, and how much at a time; made new, because they belong to the
         loop that plays.
 
-        `keyless`: who only lacks a key is left out, and a caution says so.
+        Without `need_keys`, those whose key is missing are left out, with a caution.
         """
         for alias, options in self.config.asked.items():
             rest = {name: value for name, value in options.items() if name != "model"}
@@ -73,33 +87,161 @@ class Prepared:
             try:
                 who = participants.make(model, rest, type(self.task), alias)
             except KeyMissing as wrong:
-                if not keyless:
+                if need_keys:
                     raise
                 self.cautions.append(f"{alias}: {wrong}, before it is played")
                 continue
             yield alias, who, limits
 
 
-def prepare(
+def prepare_new(
     config: Config,
     *,
     task: Task | None = None,
     items: Sequence[Any] | None = None,
     functions: Mapping[str, Callable[..., Any]] | None = None,
-    seated: bool = True,
-    prices: Prices | None = None,
-    again: bool = False,
-    keyless: bool = False,
-    recorded: Recorded | None = None,
+    need_keys: bool = True,
 ) -> Prepared:
-    """Look at everything that can be wrong before anything is paid; who only reads a run seats
-    nobody, and needs no key.
+    """A run that is about to begin, and the run that finds its items where its task screens them.
 
-    `keyless`: models are looked at, but for what is only wrong for want of a key. `recorded`:
-    matches that are judged again.
+    Without `need_keys`, models whose key is missing are only warned about: for a forecast.
     """
     task = task or task_class(config.task).configured(config.params)
-    chosen_prompts(type(task), config.prompts)  # what is wrong with them is told first
+    check_names(config, task)
+    chosen = selected(config, task, items)
+    config = chosen.config
+    plan = make_plan(config, task, chosen.items)
+    prices = prices_for(config.asked)
+    works = works_of(task, config.dataset, list(chosen.items.values()))
+    facts = {**works_facts(works), **price_facts(config, prices)}
+    read = [*chosen.read, *(f"{name} {work.told}" for name, work in works.items())]
+    prepared = assemble(config, task, plan, chosen.items, prices, facts, functions)
+    cautions = [*read, *prompt_cautions(prepared), *task.cautions(prepared.seats), *plan.cautions()]
+    prepared = replace(prepared, works=works, pool=chosen.pool, read=read, cautions=cautions)
+    prepared = within_budget(prepared, need_keys)
+    screening = screening_config(prepared)
+    if screening is None:
+        return prepared
+    pool, functions = list(prepared.pool.values()), prepared.functions
+    return replace(
+        prepared,
+        screening=prepare_new(screening, items=pool, functions=functions, need_keys=need_keys),
+    )
+
+
+def prepare_resume(
+    path: Path,
+    given: Mapping[str, Given] | None = None,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    task: Task | None = None,
+) -> Prepared:
+    """A run that goes on, with its own configuration and items; its limits may be given anew."""
+    changes = {
+        name: OPTIONS[name].check(each.value, each.said) for name, each in (given or {}).items()
+    }
+    with SqliteReader(path) as reader:
+        if "max_blocks" in changes:
+            refuse_fewer_blocks(reader, changes["max_blocks"])
+        config = replace(reader.info.config, **changes)
+        prices = prices_of(reader, PriceList().find)
+        if config.budget_usd is not None:
+            refuse_unpriced(prices)
+            refuse_unknown_past(reader, prices)
+            refuse_spent(reader, prices, changes.get("budget_usd"))
+        items, recorded = reader.items(), Recorded.of(reader) if config.rejudged else None
+    task = task or task_class(config.task).configured(config.params)
+    prepared = with_facts(
+        from_record(config, task, items, recorded, prices, functions), price_facts(config, prices)
+    )
+    if recorded is None:
+        works = works_of(task, config.dataset, list(prepared.items.values()))
+        prepared = replace(with_facts(prepared, works_facts(works)), works=works)
+    prepared.check_participants()
+    return prepared
+
+
+def prepare_rejudge(
+    config: Config,
+    task: Task,
+    items: Sequence[Any],
+    recorded: Recorded,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    need_keys: bool = True,
+) -> Prepared:
+    """A new run in which recorded matches are judged again."""
+    prices = prices_for(config.asked)
+    prepared = from_record(config, task, items, recorded, prices, functions)
+    prepared = with_facts(prepared, price_facts(config, prices))
+    prepared.cautions.extend(prompt_cautions(prepared))
+    return within_budget(prepared, need_keys)
+
+
+def prepare_to_read(path: Path) -> Prepared:
+    """A run as it was, to check its record: nobody is seated, no key or price is needed."""
+    with SqliteReader(path) as reader:
+        config, items = reader.info.config, reader.items()
+        recorded = Recorded.of(reader) if config.rejudged else None
+    task = task_class(config.task).configured(config.params)
+    return from_record(config, task, items, recorded, Prices(config.asked))
+
+
+def replan(prepared: Prepared, config: Config, items: Mapping[str, Any]) -> Prepared:
+    """The same task under a changed configuration, on other items of its pool: nothing is read or
+    configured again."""
+    task, plan = prepared.task, make_plan(config, prepared.task, items)
+    prices, works = prices_for(config.asked), works_of(task, config.dataset, list(items.values()))
+    facts = {**works_facts(works), **price_facts(config, prices)}
+    again = assemble(config, task, plan, items, prices, facts, prepared.functions)
+    outdated = {*prepared.read, *prepared.plan.cautions()}
+    kept = [caution for caution in prepared.cautions if caution not in outdated]
+    return replace(again, works=works, pool=prepared.pool, cautions=[*kept, *plan.cautions()])
+
+
+def from_record(
+    config: Config,
+    task: Task,
+    items: Sequence[Any],
+    recorded: Recorded | None,
+    prices: Prices,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+) -> Prepared:
+    """A run on items that are stored with it; `recorded`: its matches are those of another run."""
+    check_names(config, task)
+    own = recorded_items(items, task)
+    plan = recorded.plan if recorded else make_plan(config, task, own)
+    facts = recorded.facts if recorded else {}
+    prepared = assemble(config, task, plan, own, prices, facts, functions)
+    return replace(prepared, source=recorded.path if recorded else None)
+
+
+def assemble(
+    config: Config,
+    task: Task,
+    plan: Plan,
+    items: Mapping[str, Any],
+    prices: Prices,
+    facts: Mapping[str, Any],
+    functions: Mapping[str, Callable[..., Any]] | None,
+) -> Prepared:
+    """The parts of a run put together; `facts` are what its identity has besides the rule."""
+    seats = counted(plan.opening.seats, task)
+    metrics_of(task, seats)  # a task that cannot say fails here
+    unused = unused_prompts(task, seats, config.standardise)
+    prompts = chosen_prompts(type(task), config.prompts, unused)
+    own = identity(task, seats, prompts, stored(list(items.values())))
+    return Prepared(
+        config, task, prompts, plan, items, functions or {}, [], {**own, **facts}, prices
+    )
+
+
+def with_facts(prepared: Prepared, facts: Mapping[str, Any]) -> Prepared:
+    """The same run with more facts in its identity."""
+    return replace(prepared, identity={**prepared.identity, **facts})
+
+
+def check_names(config: Config, task: Task) -> None:
+    """Refuse prompts and models that do not exist, and a contestant that is named twice."""
+    chosen_prompts(type(task), config.prompts)
     for alias in config.seated:
         if alias not in config.models:
             raise unknown("model", alias, config.models)
@@ -107,75 +249,96 @@ def prepare(
         raise UsageError(
             "a contestant is named twice: give each an alias, -m a=PROVIDER/NAME -m b=PROVIDER/NAME"
         )
-    chosen = selected(config, task, items, again=again or recorded is not None)
-    config = chosen.config
-    plan = (
-        recorded.plan
-        if recorded
-        else planned(
-            config.plan,
-            task,
-            config.contestants,
-            config.instruments,
-            list(chosen.items),
-            config.repeats,
-            config.seed,
-            size=config.seats,
-            stop=config.stop,
-            max_blocks=config.max_blocks,
-            verify=None
-            if config.verify is None
-            else (config.verify.wanted, config.verify.metric, config.verify.theta),
-            adversary=config.adversary,
-        )
-    )
-    table = counted(plan.opening.seats, task)
-    metrics_of(task, table)
-    unused = unused_prompts(task, table, config.standardise)
-    prompts = chosen_prompts(type(task), config.prompts, unused)
-    worded = [] if again else list(about_prompts(type(task), config.prompts, unused))
-    prices = prices or prices_for(config.asked)
-    # What they answered is on record: who only reads a run needs none.
-    works = (
-        works_of(task, config.dataset, list(chosen.items.values()))
-        if seated and not recorded
-        else {}
-    )
-    kept = (
-        {"prices": prices.keep()}
-        if seated and any(not is_free(model) for model in config.asked.values())
-        else {}
-    )
-    read = [*chosen.read, *(f"{name} {work.told}" for name, work in works.items())]
-    found = (
-        {"works": {name: work.facts for name, work in works.items()}}
-        if works
-        else recorded.facts
-        if recorded
-        else {}
-    )
-    prepared = Prepared(
-        config,
+
+
+def make_plan(config: Config, task: Task, items: Mapping[str, Any]) -> Plan:
+    """Which matches are played, and when to stop."""
+    verify = config.verify
+    return planned(
+        config.plan,
         task,
-        prompts,
-        plan,
-        chosen.items,
-        functions or {},
-        worded if again or recorded else [*read, *worded, *task.cautions(table), *plan.cautions()],
-        {**identity(task, table, prompts, stored(list(chosen.items.values()))), **found, **kept},
-        prices,
-        works,
-        recorded.path if recorded else None,
-        chosen.pool,
+        config.contestants,
+        config.instruments,
+        list(items),
+        config.repeats,
+        config.seed,
+        size=config.seats,
+        stop=config.stop,
+        max_blocks=config.max_blocks,
+        verify=None if verify is None else (verify.wanted, verify.metric, verify.theta),
+        adversary=config.adversary,
     )
-    # Each is made once, so that a wrong name or option fails here.
-    made = {alias: who for alias, who, _ in prepared.participants(keyless)} if seated else {}
-    if seated and config.budget_usd is not None:
-        refuse_unpriced(prices)
-        if not again:  # what a run began with cannot be changed
-            if open_ended := endless(made, prices):
-                prepared = with_ends(prepared, open_ended)
-            refuse_too_little(prepared.config, made, prices)
+
+
+def prompt_cautions(prepared: Prepared) -> Iterator[str]:
+    """What the user should know about replaced prompts."""
+    config, task = prepared.config, prepared.task
+    unused = unused_prompts(task, prepared.seats, config.standardise)
+    return about_prompts(type(task), config.prompts, unused)
+
+
+def works_facts(works: Mapping[str, Work]) -> dict[str, Any]:
+    """What a record keeps about the works of reference that its matches consult."""
+    return {"works": {name: work.facts for name, work in works.items()}} if works else {}
+
+
+def price_facts(config: Config, prices: Prices) -> dict[str, Any]:
+    """What a record keeps about prices: those at its beginning."""
+    paid = any(not is_free(model) for model in config.asked.values())
+    return {"prices": prices.keep()} if paid else {}
+
+
+def screening_config(prepared: Prepared) -> Config | None:
+    """The run that finds items of which the instruments are sure (KIEval §3.2), if the task wants
+    one."""
+    screening, config = prepared.task.vetting(), prepared.config
+    if screening is None or config.verified:
+        return None
+    models: dict[str, dict[str, Any]] = {}
+    for alias in dict.fromkeys(
+        alias for role in screening.roles for alias in config.instruments.get(role, [])
+    ):
+        # one model in two roles is asked once
+        if alias in prepared.functions or config.models[alias] not in models.values():
+            models[alias] = model_for_screening(config.models[alias], screening.samples)
+    return Config(
+        task=screening.task,
+        params=dict(screening.params),
+        models=models,
+        contestants=list(models),
+        plan="each",
+        repeats=screening.samples,
+        seed=config.seed,
+        dataset=config.dataset,
+        columns=config.columns,
+        budget_usd=config.budget_usd,
+        max_calls=config.max_calls,
+        concurrency=config.concurrency,
+        name=f"items for {config.name}" if config.name else "",
+        verify=Verify(config.items or len(prepared.pool), screening.metric, screening.theta),
+    )
+
+
+def model_for_screening(model: Mapping[str, Any], samples: int) -> dict[str, Any]:
+    """A model as it is asked for answers: bots without what they are in the interview; several
+    answers need some chance."""
+    if str(model["model"]).startswith("bot/"):
+        return {"model": model["model"]}
+    if samples > 1 and str(model.get("temperature")) in ("0", "0.0"):
+        return {**model, "temperature": 1.0}
+    return dict(model)
+
+
+def within_budget(prepared: Prepared, need_keys: bool = True) -> Prepared:
+    """Make every participant once, so that wrong names and options fail here, and check that a
+    budget can hold."""
+    seats = prepared.check_participants(need_keys)
+    if prepared.config.budget_usd is None:
+        return prepared
+    refuse_unpriced(prepared.prices)
+    if open_ended := endless(seats, prepared.prices):
+        prepared = with_ends(prepared, open_ended)
+    refuse_too_little(prepared.config, seats, prepared.prices)
     return prepared
 
 
@@ -226,39 +389,6 @@ def refuse_unpriced(prices: Prices) -> None:
             f"tokens, or {unpriced[0]}: free), "
             "or bound the calls instead: --max-calls N"
         )
-
-
-def prepare_again(
-    path: Path,
-    given: Mapping[str, Given] | None = None,
-    functions: Mapping[str, Callable[..., Any]] | None = None,
-    task: Task | None = None,
-    seated: bool = True,
-) -> Prepared:
-    """A run's own configuration and items, made playable again; its limits may be given anew."""
-    changes = {
-        name: OPTIONS[name].check(each.value, each.said) for name, each in (given or {}).items()
-    }
-    with SqliteReader(path) as reader:
-        if "max_blocks" in changes:
-            refuse_fewer_blocks(reader, changes["max_blocks"])
-        config = replace(reader.info.config, **changes)
-        prices = prices_of(reader, PriceList().find) if seated else None
-        if prices is not None and config.budget_usd is not None:
-            refuse_unpriced(prices)
-            refuse_unknown_past(reader, prices)
-            refuse_spent(reader, prices, changes.get("budget_usd"))
-        items, recorded = reader.items(), Recorded.of(reader) if config.rejudged else None
-    return prepare(
-        config,
-        task=task,
-        items=items or None,
-        functions=functions,
-        seated=seated,
-        prices=prices,
-        again=True,
-        recorded=recorded,
-    )
 
 
 def refuse_unknown_past(reader: RunReader, prices: Prices) -> None:

@@ -30,20 +30,17 @@ class Selection(NamedTuple):
     read: list[str]
 
 
-def selected(config: Config, task: Task, items: Sequence[Any] | None, again: bool) -> Selection:
-    """The items of a run; those of one that was begun before, or that others have chosen, are what
-    they are."""
+def selected(config: Config, task: Task, items: Sequence[Any] | None) -> Selection:
+    """The items of a new run: those of a dataset, or those given, that fit its task."""
     kind, odd = type(task), list[str]()
     if items is None and config.dataset is not None:
         items = items_from(config.dataset, kind_of(kind), config.columns)
         odd = unread(config.dataset, kind_of(kind), config.columns)
     if items is None and task.bundled:
         items = task.bundled
-    if kind.item_type is not None and not items:
-        raise UsageError(f"{task.name} is played on items: name them with --dataset NAME|PATH")
-    known = begun_with(items or (), kind) if again else fitting(items or (), kind)
-    if not again:
-        refuse_unknown_picks(known, task)
+    refuse_no_items(items or (), task)
+    known = fitting(items or (), kind)
+    refuse_unknown_picks(known, task)
     pool = by_id(taken(known, task))
     others = f", {len(pool)} of them for {task.name} as it is set" if len(pool) < len(known) else ""
     read = (
@@ -51,7 +48,7 @@ def selected(config: Config, task: Task, items: Sequence[Any] | None, again: boo
         if config.dataset is not None
         else []
     )
-    if not again and not config.verify and not config.verified:  # else they are in order already
+    if not config.verify:  # else they are in order already
         pool = by_id(spread(list(pool.values()), task.stratum, config.seed))
         if config.items is None and task.sample is not None:
             config = replace(config, items=min(task.sample, len(pool)))
@@ -91,12 +88,22 @@ def refuse_unknown_picks(items: Sequence[Any], task: Task) -> None:
                 raise unknown(field, name, known - {""})
 
 
-def begun_with(items: Sequence[Any], task: type[Task]) -> list[Any]:
-    """The items of a run as it was begun: their fields, in no form but their own."""
-    return [
-        item if isinstance(item, kind_of(task)) else item_from(item, kind_of(task), f"item {n}", n)
+def recorded_items(items: Sequence[Any], task: Task) -> dict[str, Any]:
+    """The items that are stored with a run, by id."""
+    refuse_no_items(items, task)
+    if not items:
+        return {}
+    kind = kind_of(type(task))
+    return by_id(
+        item if isinstance(item, kind) else item_from(item, kind, f"item {n}", n)
         for n, item in enumerate(items, 1)
-    ]
+    )
+
+
+def refuse_no_items(items: Sequence[Any], task: Task) -> None:
+    """A task that is played on items needs some."""
+    if type(task).item_type is not None and not items:
+        raise UsageError(f"{task.name} is played on items: name them with --dataset NAME|PATH")
 
 
 def taken(items: Sequence[Any], task: Task) -> list[Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from parley.config.experiment import Experiment
 from parley.config.identity import refuse_changes
-from parley.config.prepare import Prepared, names_of, prepare
+from parley.config.prepare import Prepared, names_of, prepare_rejudge
 from parley.config.recorded_matches import Recorded, works_in
 from parley.config.task_catalogue import task_class
 from parley.errors import ReplayError, UsageError
@@ -47,7 +47,7 @@ def rejudging(
     *,
     seed: int | None = None,
     task: Task | None = None,
-    keyless: bool = False,
+    need_keys: bool = True,
 ) -> Prepared:
     """The matches of a run, ready to be judged by the instruments of an experiment."""
     with SqliteReader(path) as reader:
@@ -60,13 +60,9 @@ def rejudging(
                 f"{reader.info.id} has no match that has ended: there is nothing to judge"
             )
         plan = Fixed([replace(spec, seats=contestants(spec, task) | judges) for spec in matches])
-        prepared = prepare(
-            config,
-            task=task,
-            items=reader.items() or None,
-            functions=experiment.functions,
-            keyless=keyless,
-            recorded=Recorded(path, plan, works_in(reader)),
+        recorded = Recorded(path, plan, works_in(reader))
+        prepared = prepare_rejudge(
+            config, task, reader.items(), recorded, experiment.functions, need_keys
         )
         return replace(
             prepared, cautions=[*cautions(reader, prepared, len(matches)), *prepared.cautions]

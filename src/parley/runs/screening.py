@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from parley.config.prepare import Prepared, prepare
+from parley.config.prepare import Prepared, refuse_too_little, replan
 from parley.config.prices import PriceList
 from parley.errors import StoreError, UsageError
 from parley.money import costs, prices_of, total
@@ -25,7 +25,7 @@ from parley.runs import player as runs
 from parley.runs.endings import Ending
 from parley.runs.forecast import Forecast, forecast
 from parley.store import RunReader
-from parley.store.config import MAY_CHANGE, Config, Verify
+from parley.store.config import MAY_CHANGE, Config
 from parley.store.sqlite.folder import files
 from parley.store.sqlite.reader import SqliteReader
 from parley.tables import how_many
@@ -35,18 +35,18 @@ async def start(
     prepared: Prepared, folder: Path, *, concurrency: int | None = None, **watching: Any
 ) -> Ending:
     """Play a new run; where its task wants that, on items that its instruments are sure of."""
-    if prepared.task.vetting() is None or prepared.config.verified:
+    screening = prepared.screening
+    if screening is None:
         return await runs.start(prepared, folder, concurrency=concurrency, **watching)
-    path = found_before(looking(prepared), folder)
+    path, spent = find_earlier(screening, folder), (0, 0.0)
     if path is None:
-        spent = (0, 0.0)
-        ending = await runs.start(looking(prepared), folder, concurrency=concurrency, **watching)
+        ending = await runs.start(screening, folder, concurrency=concurrency, **watching)
     else:
         with SqliteReader(path) as reader:
             spent, before = taken_by(reader), reader.info.config
-        ending = await runs.go_on(
-            looking(prepared, before, spent), path, concurrency=concurrency, **watching
-        )
+        config = continued(screening.config, before, spent)
+        screening = replan(screening, config, screening.items)
+        ending = await runs.go_on(screening, path, concurrency=concurrency, **watching)
     if ending.state != "done":
         return replace(ending, looking=True)
     return await runs.start(
@@ -65,8 +65,8 @@ def taken_by(reader: RunReader) -> tuple[int, float]:
 def foreseen(prepared: Prepared) -> Forecast:
     """What a run will take, with what it takes to find its items."""
     found = forecast(prepared)
-    if prepared.task.vetting() is not None and not prepared.config.verified:
-        asking = forecast(looking(prepared, keyless=True))
+    if prepared.screening is not None:
+        asking = forecast(prepared.screening)
         found.rows += asking.rows
         found.notes.append(
             f"before that the items are put to "
@@ -76,66 +76,23 @@ def foreseen(prepared: Prepared) -> Forecast:
     return found
 
 
-def looking(
-    prepared: Prepared,
-    before: Config | None = None,
-    spent: tuple[int, float] = (0, 0.0),
-    keyless: bool = False,
-) -> Prepared:
-    """The run that looks for items; bounds are on what it takes from now on, besides what it had
-    `spent` before."""
-    vetting, config = prepared.task.vetting(), prepared.config
-    assert vetting is not None
-    models: dict[str, dict[str, Any]] = {}
-    for alias in dict.fromkeys(
-        alias for role in vetting.roles for alias in config.instruments.get(role, [])
-    ):
-        # one model in two roles is asked once
-        if alias in prepared.functions or config.models[alias] not in models.values():
-            models[alias] = asked_as(config.models[alias], vetting.samples)
-    wanted = config.items or len(prepared.pool)
-    found = Config(
-        task=vetting.task,
-        params=dict(vetting.params),
-        models=models,
-        contestants=list(models),
-        plan="each",
-        repeats=vetting.samples,
-        seed=config.seed,
-        dataset=config.dataset,
-        columns=config.columns,
+def continued(config: Config, before: Config, spent: tuple[int, float]) -> Config:
+    """A screening that goes on: its own models, as many items as it has looked for or more, and
+    limits on what it takes from now on, besides what it had `spent` before."""
+    assert config.verify is not None
+    assert before.verify is not None
+    wanted = max(config.verify.wanted, before.verify.wanted)
+    return replace(
+        config,
+        models=before.models,
+        contestants=before.contestants,
+        verify=replace(before.verify, wanted=wanted),
         budget_usd=None if config.budget_usd is None else config.budget_usd + spent[1],
         max_calls=None if config.max_calls is None else config.max_calls + spent[0],
-        concurrency=config.concurrency,
-        name=f"items for {config.name}" if config.name else "",
-        verify=Verify(wanted, vetting.metric, vetting.theta),
-    )
-    # its own models, under its own limits; as many items as it has looked for, or more
-    if before is not None:
-        assert before.verify is not None
-        most = max(wanted, before.verify.wanted)
-        found = replace(
-            found,
-            models=before.models,
-            contestants=before.contestants,
-            verify=replace(before.verify, wanted=most),
-        )
-    return prepare(
-        found, items=list(prepared.pool.values()), functions=prepared.functions, keyless=keyless
     )
 
 
-def asked_as(model: Mapping[str, Any], samples: int) -> dict[str, Any]:
-    """A model as it is asked for answers: bots without what they are in the interview; several
-    answers need some chance."""
-    if str(model["model"]).startswith("bot/"):
-        return {"model": model["model"]}
-    if samples > 1 and str(model.get("temperature")) in ("0", "0.0"):
-        return {**model, "temperature": 1.0}
-    return dict(model)
-
-
-def found_before(asking: Prepared, folder: Path) -> Path | None:
+def find_earlier(asking: Prepared, folder: Path) -> Path | None:
     """A run that has looked for the same items in the same way, or has begun to; what a function
     answers nobody knows before."""
     if asking.config.models.keys() & asking.functions.keys():
@@ -195,7 +152,7 @@ def limited(prepared: Prepared, path: Path, before: tuple[int, float]) -> Prepar
             f"{names} answered none of {len(blocks)} questions right ({run}): there is nothing "
             f"to interview about"
         )
-    items = [prepared.pool[name] for name in sure[:wanted]]
+    items = {name: prepared.pool[name] for name in sure[:wanted]}
     left: dict[str, Any] = {
         "max_calls": None
         if config.max_calls is None
@@ -205,13 +162,12 @@ def limited(prepared: Prepared, path: Path, before: tuple[int, float]) -> Prepar
         else max(0.0, config.budget_usd - (usd - before[1])),
     }
     own = replace(config, items=len(items), verified=run, **left)
-    again = prepare(own, task=prepared.task, items=items, functions=prepared.functions)
+    again = replan(prepared, own, items)
+    if own.budget_usd is not None:
+        refuse_too_little(own, again.check_participants(), again.prices)
     few = f"; {wanted} were wanted" if len(items) < wanted else ""
     told = (
         f"{how_many(len(items))} that {names} answered right, "
         f"of {len(blocks)} looked at ({run}){few}"
     )
-    return replace(
-        again,
-        cautions=[told, *(each for each in again.cautions if not each.startswith("dataset "))],
-    )
+    return replace(again, cautions=[told, *again.cautions])
