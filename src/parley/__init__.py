@@ -8,6 +8,7 @@ from typing import Any as _Any
 from parley.errors import Forfeit, ParleyError, RecordEnded, TaskError, UsageError
 from parley.rules.bot_view import Sight
 from parley.rules.items import Paragraph, Problem, Question, WordPair
+from parley.rules.notes import Ended, Note, Vote, Votes
 from parley.rules.pool import Example, Seat, View
 from parley.rules.prompts import Prompt
 from parley.rules.readers import Amount, Choice, Code, Fields, Reader, Said, Text, Word
@@ -25,10 +26,12 @@ __all__ = [
     "Choice",
     "Code",
     "Demonstrations",
+    "Ended",
     "Example",
     "Fields",
     "Forfeit",
     "Metric",
+    "Note",
     "Paragraph",
     "ParleyError",
     "Problem",
@@ -49,6 +52,8 @@ __all__ = [
     "UsageError",
     "Vetting",
     "View",
+    "Vote",
+    "Votes",
     "Word",
     "WordList",
     "WordPair",

@@ -185,10 +185,10 @@ def test_counts_are_kept_for_the_whole_corpus(file, tmp_path):
     notes = play(
         kind(rounds=2), said(["Rain.", "The rain."], ["Longer."]), item=kind.bundled[0]
     ).notes
-    (counted,) = [note["overlap"] for note in notes if "overlap" in note]
+    (counted,) = [note.facts["overlap"] for note in notes if "overlap" in note.facts]
     assert counted["poet"] == counted["critic"]  # comments are worth what the writer makes of them
     kind = task_class(file(TEXT + ITEMS + CHRF + "answers: text\n"))
     notes = play(kind(), said(["Rain."], ["The rain."]), item=kind.bundled[0]).notes
-    (counted,) = [note["overlap"] for note in notes if "overlap" in note]
+    (counted,) = [note.facts["overlap"] for note in notes if "overlap" in note.facts]
     assert counted["poet"] != counted["critic"]
     assert kind().basis().keys() == {"bleu", "chrf"}  # no count without a signature

@@ -386,7 +386,7 @@ def test_a_reader_that_breaks_has_not_read_the_reply():
 def test_notes_are_kept_as_they_will_be_read_and_words_as_they_can_be_written():
     hand = ByHand(games.Echo())
     hand.referee.note(x=float("nan"), when=date(2026, 1, 2), seats=[GUESTS[0]])
-    assert hand.referee.notes == [
+    assert [note.as_json() for note in hand.referee.notes] == [
         {"round": 0, "x": None, "when": "2026-01-02", "seats": ["guests.1"]}
     ]
     hand.referee.tell(GUESTS[0], "a\ud800b")

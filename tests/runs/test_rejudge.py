@@ -60,7 +60,7 @@ class Essay(Task):
             judge, f"Mark this:\n{referee.quote(text, writer)}", expect=MARK, default=None
         )
         given = [mark["score"] for mark in marks.values() if mark]
-        referee.note(votes={seat: {writer: mark} for seat, mark in marks.items() if mark})
+        referee.note(Votes({seat: {writer: mark} for seat, mark in marks.items() if mark}))
         return {writer: {"marks": sum(given) / len(given) if given else None, "letters": len(text)}}
 
 

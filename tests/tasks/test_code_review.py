@@ -75,7 +75,7 @@ def test_every_version_is_run_and_the_last_one_stands_after_the_end(sandbox):
     assert found.rounds == 4  # two versions, two reviews
     assert found.scores[PROGRAMMER] == {"pass_1": 0, "pass_2": 1, "pass": 1, "improvement": 1}
     assert found.scores[REVIEWER] == {"improvement": 1}
-    assert [(note["version"], note["passed"]) for note in found.notes] == [(1, False), (2, True)]
+    assert [(n.facts["version"], n.facts["passed"]) for n in found.notes] == [(1, False), (2, True)]
 
 
 def test_the_first_review_cannot_end_it(sandbox):
@@ -133,7 +133,7 @@ def test_a_panel_votes_and_who_cannot_be_read_has_no_vote(sandbox, vote, wanted)
     )
     assert found.scores[PROGRAMMER]["judge"] == wanted
     assert found.scores[REVIEWER]["judge"] == 7
-    (votes,) = [note["votes"] for note in found.notes if "votes" in note]
+    (votes,) = [note.facts["votes"] for note in found.notes if "votes" in note.facts]
     assert {judge: vote["programmer"]["score"] for judge, vote in votes.items() if vote} == {
         "judge.1": 2,
         "judge.2": 4,

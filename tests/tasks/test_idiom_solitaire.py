@@ -46,8 +46,8 @@ class Played:
         self.outcome = play(task, self.cast, works={"dictionary": lexicon}, record=self.tape)
         self.win = {seat: self.outcome.scores[seat]["win"] for seat in (EARLY, LATE)}
         self.hits = [self.outcome.scores[seat]["hits"] for seat in (EARLY, LATE)]
-        (note,) = self.outcome.notes
-        self.chain, self.end = note.facts["chain"], note["end"]
+        note = self.outcome.notes[0].facts
+        self.chain, self.end = note["chain"], note["end"]
         self.lost = [
             (each.seat, each.kind) for each in self.outcome.violations if each.outcome == "ruled"
         ]

@@ -140,7 +140,7 @@ def test_an_evaluator_may_stop_it_and_both_conventions_are_given():
     assert (found["rounds"], found["first_answer"]) == (1, 0)
     assert found["kieval"] == pytest.approx(10)
     assert found["kieval_zero"] == pytest.approx(interview([10], 5, "zero"))
-    assert table.referee.notes[-1]["stop"] == "off_topic"
+    assert table.referee.notes[-1].facts["stop"] == "off_topic"
 
 
 def test_of_a_panel_more_than_half_must_want_to_stop():
@@ -181,7 +181,7 @@ def test_a_first_answer_that_cannot_be_read_does_not_end_it():
     outcome = play(PLAIN, cast("I would rather not say."), item=LEAF)
     assert outcome.state == "done"
     assert outcome.scores[CANDIDATE]["first_answer"] == 0
-    assert next(note for note in outcome.notes if "first" in note)["first"] is None
+    assert next(n.facts for n in outcome.notes if "first" in n.facts)["first"] is None
 
 
 def test_an_evaluation_that_cannot_be_read_leaves_its_round_out():
@@ -189,7 +189,7 @@ def test_an_evaluation_that_cannot_be_read_leaves_its_round_out():
     outcome = play(PLAIN, {**cast(), EVALUATOR: Speaking(lambda view: next(replies))}, item=LEAF)
     assert outcome.scores[CANDIDATE]["kieval"] == 100
     assert outcome.scores[CANDIDATE]["rounds"] == 4
-    assert outcome.notes[-1]["unreadable"] == 1
+    assert outcome.notes[-1].facts["unreadable"] == 1
 
 
 def test_an_interviewer_that_says_nothing_costs_the_candidate_nothing():
@@ -197,7 +197,7 @@ def test_an_interviewer_that_says_nothing_costs_the_candidate_nothing():
     assert outcome.state == "done"
     assert outcome.scores[CANDIDATE]["kieval"] is None
     assert outcome.scores[CANDIDATE]["first_answer"] == 1
-    assert outcome.notes[-1]["stop"] == "no_question"
+    assert outcome.notes[-1].facts["stop"] == "no_question"
 
 
 def test_what_was_cut_is_told_and_is_no_answer():
@@ -270,7 +270,7 @@ def test_whatever_a_candidate_says_is_only_graded(kind):
     outcome = play(PLAIN, {**cast(candidate=said), EVALUATOR: Watched()}, item=LEAF)
     assert outcome.state == "done"
     assert outcome.scores[CANDIDATE]["kieval"] == pytest.approx(10)
-    assert outcome.notes[-1]["stop"] == "off_topic"
+    assert outcome.notes[-1].facts["stop"] == "off_topic"
     assert outcome.scores[CANDIDATE]["rounds"] == 1
     assert not fault or ("candidate", fault) in kinds(outcome)
     outside = QUOTED.sub("", shown[0])

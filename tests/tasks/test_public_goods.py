@@ -140,7 +140,7 @@ def test_bots_play_as_their_names_say(feedback):
         for seat, name in zip(seats(5), names, strict=True)
     }
     outcome = play(task, cast, seed=7)
-    paid = [list(note["invested"].values()) for note in outcome.notes]
+    paid = [list(note.facts["invested"].values()) for note in outcome.notes]
     assert [row[0] for row in paid] == [0] * 5
     assert [row[1] for row in paid] == [10] * 5
     assert [row[2] for row in paid] == [5, 6, 7, 8, 9]

@@ -396,7 +396,7 @@ def test_right_is_one_and_wrong_is_nought(item, right, wrong):
             1,
             [],
         )
-        assert outcome.notes[0]["right"] is bool(score)
+        assert outcome.notes[0].facts["right"] is bool(score)
 
 
 def test_the_question_its_choices_and_the_form_are_shown_and_the_answer_is_not():

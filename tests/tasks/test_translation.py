@@ -151,7 +151,7 @@ def test_one_pass_scores_the_text_of_each_against_the_reference():
     wanted = {"bleu": 1, "chrf": 1, "improvement": 1 - before.bleu}
     assert table.scores[PROOFREADER] == pytest.approx(wanted)
     (note,) = table.referee.notes
-    assert note["overlap"]["translator"] == before.counts
+    assert note.facts["overlap"]["translator"] == before.counts
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999", "1" + "0" * 400])
@@ -233,7 +233,7 @@ def test_the_order_of_roles_before_a_judge_is_balanced_over_matches(task, item):
         assert [line.lower() for line in lines] == shown
         assert f"the {shown[0]} and the {shown[1]}" in text
         table.answer({JUDGE: {name: {"basis": "", "score": 5} for name in shown}})
-        assert table.referee.notes[-1]["order"] == shown
+        assert table.referee.notes[-1].facts["order"] == shown
         orders[tuple(shown)] += 1
     assert set(orders) == {(first, second), (second, first)}
     assert min(orders.values()) > 70  # of 200; fewer has a chance of 1 in 50,000

@@ -57,7 +57,7 @@ class Played:
         self.outcome = play(
             WordGuessing(**params), self.cast, seed=seed, item=item, record=self.tape
         )
-        (note,) = self.outcome.notes
+        note = self.outcome.notes[0].facts
         self.words = {Seat.of(key): word for key, word in note["guessing"]["words"].items()}
         self.firsts = [note["guessing"]["firsts"][seat.key] for seat in seats]
         self.rounds, self.both = note["guessing"]["rounds"], note["guessing"]["both"]

@@ -122,7 +122,10 @@ async def replayed(
                 for fault in again.violations
             ],
         ),
-        "notes": ([note.to_dict() for note in reader.notes_of(match.number)], again.notes),
+        "notes": (
+            [note.to_dict() for note in reader.notes_of(match.number)],
+            [note.as_json() for note in again.notes],
+        ),
     }
     departures = [
         f"its {what} differ: {difference(old, new)}"

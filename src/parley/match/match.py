@@ -19,6 +19,7 @@ from parley.match.masking import masked
 from parley.match.protocol import Participant, Reply, thought_apart
 from parley.match.record import Call, Record, Tape
 from parley.match.seating import seated, settled
+from parley.rules.notes import WrittenNote
 from parley.rules.parsing import mended
 from parley.rules.pool import Content, Message, Pool, Privy, Seat, View, text_of
 from parley.rules.prompts import AGAIN, FORM, SHORTER, Prompt
@@ -40,7 +41,7 @@ class Outcome:
     scores: dict[Seat, dict[str, float | None]]
     rounds: int
     violations: list[Violation]
-    notes: list[dict[str, Any]]
+    notes: list[WrittenNote]
 
 
 class Answer(NamedTuple):

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar, overload
 import orjson
 
 from parley.errors import TaskError
+from parley.rules.notes import Note, WrittenNote, facts_of
 from parley.rules.pool import Example, Pool, Seat, plain
 from parley.rules.prompts import Prompt
 from parley.rules.readers import Reader, Said, Text
@@ -114,7 +115,7 @@ class Referee:
     ) -> None:
         self.item = item
         self.round = 0
-        self.notes: list[dict[str, Any]] = []
+        self.notes: list[WrittenNote] = []
         self.violations: list[Violation] = []
         self.loose: dict[int, Ask[Any] | Run | Consult] = {}  # made, but not awaited yet
         self._pool, self._prompts, self._params = pool, prompts or {}, task.params
@@ -234,17 +235,23 @@ class Referee:
         self.loose[id(consult)] = consult
         return consult
 
-    def note(self, **facts: Any) -> None:
-        """Write facts, which are plain data, into the record for reports; participants never see
-        them."""
-        found = {"round": self.round, **plain(facts)}
+    def note(self, note: Note | None = None, /, **facts: Any) -> None:
+        """Write into the record: a declared `Note`, which analyses read, or free facts for people.
+
+        Participants never see it.
+        """
+        if note is not None:
+            if facts or not isinstance(note, Note):
+                raise TaskError("a note is one `Note`, or facts by name: referee.note(coins=3)")
+            facts = facts_of(note)
         if "round" in facts:
             raise TaskError("a note has its round already: give the fact another name")
         try:
             # as it will be read from the record
-            self.notes.append(orjson.loads(orjson.dumps(found)))
+            found = orjson.loads(orjson.dumps(plain(facts)))
         except TypeError as wrong:
             raise TaskError(f"a note holds plain data only: {wrong}") from None
+        self.notes.append(WrittenNote(self.round, found, None if note is None else note.kind))
 
     def fault(self, seat: Seat, kind: str, detail: str = "") -> None:
         """Record that a seat broke a rule of the game; what follows is the script's business."""

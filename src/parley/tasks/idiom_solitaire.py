@@ -9,7 +9,20 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Annotated, Literal
 
-from parley import Choice, Metric, Prompt, Referee, Role, Scores, Seat, Sight, Task, Word, WordList
+from parley import (
+    Choice,
+    Ended,
+    Metric,
+    Prompt,
+    Referee,
+    Role,
+    Scores,
+    Seat,
+    Sight,
+    Task,
+    Word,
+    WordList,
+)
 
 # What loses, in the order in which it is looked at: a checker is asked about nothing that loses
 # anyway.
@@ -72,7 +85,7 @@ class IdiomSolitaire(Task):
             chain.append(idiom)
             hits[player] += 1
 
-        referee.note(chain=chain, end=reason)
+        referee.note(ChainEnded(reason, chain))
         return {player: {"win": win[player], "hits": hits[player]} for player in players}
 
     async def ruled(
@@ -117,6 +130,13 @@ class IdiomSolitaire(Task):
         # players are asked again in words of their own
         nobody_checks = [CHECK[self.language].name, "again", "shorter", "form"]
         return [*super().unsaid(seats), *([] if seats["checker"] else nobody_checks)]
+
+
+@dataclass(frozen=True)
+class ChainEnded(Ended):
+    """What ended the chain, and the chain itself."""
+
+    chain: list[str]
 
 
 RULES = {

@@ -19,6 +19,7 @@ from parley.errors import StoreError
 from parley.match.protocol import Reply, Usage
 from parley.match.record import Call
 from parley.plans import MatchSpec
+from parley.rules.notes import WrittenNote
 from parley.rules.pool import Content, Message, Part, Seat, text_of
 from parley.rules.referee import Violation
 from parley.store.sqlite.filesystem import is_network
@@ -115,15 +116,9 @@ def violation_row(match: int, number: int, violation: Violation) -> tuple[Any, .
     return match, number, *{**asdict(violation), "seat": violation.seat.key}.values()
 
 
-def note_row(match: int, number: int, note: dict[str, Any]) -> tuple[Any, ...]:
+def note_row(match: int, number: int, note: WrittenNote) -> tuple[Any, ...]:
     """What the rule wrote down, as a row."""
-    return (
-        match,
-        number,
-        note["round"],
-        encoded({name: fact for name, fact in note.items() if name != "round"}),
-        getattr(note, "kind", None),
-    )
+    return (match, number, note.round, encoded(note.facts), note.kind)
 
 
 def round_row(match: int, first: int, messages: Iterable[Message]) -> tuple[int, int, bytes]:

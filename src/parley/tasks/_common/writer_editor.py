@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from parley import Fields, Metric, Prompt, Reader, Referee, Seat, Text
+from parley import Fields, Metric, Note, Prompt, Reader, Referee, Seat, Text, Votes
 from parley.tasks._common.judge_votes import Vote, voted
 from parley.tasks._common.overlap import Overlap, overlap
 
@@ -82,6 +82,20 @@ def ends(review: str | None, over: str = OVER) -> bool:
     return review is not None and bare(review) == bare(over) != ""
 
 
+@dataclass(frozen=True)
+class OverlapCounts(Note, kind="overlap", legacy_keys={"overlap"}):
+    """What was counted in texts beside their reference, by seat and measure."""
+
+    overlap: Mapping[Seat, Mapping[str, Sequence[int]]]
+
+
+@dataclass(frozen=True)
+class RubricVotes(Votes):
+    """Votes, with the order in which the roles were named to the judges."""
+
+    order: Sequence[Seat]
+
+
 def bare(word: str) -> str:
     """A word without what stands around it: spaces, quotation marks and punctuation of any
     script."""
@@ -107,7 +121,7 @@ def overlapping(
     """How far texts agree with a reference; what was counted is noted, so that all texts of a run
     can be scored as one."""
     found = {seat: overlap(text or "", reference, language) for seat, text in given.items()}
-    referee.note(overlap={seat: each.counts for seat, each in found.items()})
+    referee.note(OverlapCounts({seat: each.counts for seat, each in found.items()}))
     return found
 
 
@@ -145,7 +159,7 @@ async def rated(
     for seat in rubric:
         given = [float(said[seat]["score"]) for said in votes.values() if said is not None]
         scores[seat] = {"judge": voted(given, vote)}
-    referee.note(votes=votes, order=order)
+    referee.note(RubricVotes(votes, order))
     return scores
 
 

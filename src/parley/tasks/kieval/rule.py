@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from parley import (
     Fields,
     Metric,
+    Note,
     Prompt,
     Question,
     RecordEnded,
@@ -21,6 +22,7 @@ from parley import (
     Task,
     Text,
     Vetting,
+    Votes,
 )
 from parley.rules.languages import language as spoken
 from parley.tasks._common.answers import Exact, Option, gives_away, is_right, words_in
@@ -117,14 +119,7 @@ class KIEval(Task):
         evaluated = sum(any(marks.values()) for marks in graded)
         # the next question was asked in vain
         wasted = self.overlap and stop in STOPS[1:] and len(graded) < self.rounds
-        referee.note(
-            first=first,
-            right=right,
-            stop=stop,
-            evaluated=evaluated,
-            unreadable=len(graded) - evaluated,
-            wasted=wasted,
-        )
+        referee.note(InterviewEnd(first, right, stop, evaluated, len(graded) - evaluated, wasted))
         scores = {
             name: self.score(graded, aspect, self.missing, stop) for name, aspect in METRICS.items()
         }
@@ -175,7 +170,7 @@ class KIEval(Task):
                 judge: None if given is None else self.vote_of(given, candidate)
                 for judge, given in marks.items()
             }
-            referee.note(interview=turn, votes=votes)
+            referee.note(InterviewVotes(votes, turn))
             if stopped(marks) != "none" or turn == self.rounds:
                 break
             if not self.overlap:
@@ -245,6 +240,25 @@ class KIEval(Task):
             raise ValueError(
                 "log-probabilities are asked for once: leave samples out, or set verify=samples"
             )
+
+
+@dataclass(frozen=True)
+class InterviewVotes(Votes):
+    """The evaluators' marks for one reply, and which reply it was."""
+
+    interview: int
+
+
+@dataclass(frozen=True)
+class InterviewEnd(Note, kind="kieval.end", legacy_keys={"first", "stop", "evaluated"}):
+    """How an interview went: the first answer, what ended it, and how many replies were graded."""
+
+    first: str | None
+    right: bool
+    stop: str
+    evaluated: int
+    unreadable: int
+    wasted: bool
 
 
 METRICS = {"kieval": "overall", **{aspect: aspect for aspect in ASPECTS}}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from parley import Fields, Metric, Prompt, Referee, Role, Scores, Seat, Task, WordPair
+from parley import Fields, Metric, Note, Prompt, Referee, Role, Scores, Seat, Task, WordPair
 from parley.tasks._common.word_matching import BASIS, alike, folded, matches, mentions
 from parley.tasks.word_guessing.scoring import BEYOND, Never, scored, successful
 
@@ -87,7 +87,7 @@ class WordGuessing(Task):
             if both and self.end == "all_guessed":
                 break
 
-        referee.note(guessing={"words": words, "firsts": firsts, "rounds": number, "both": both})
+        referee.note(GameEnd(Game(words, firsts, number, both)))
         if self.only == "successful" and not successful(both):
             return dict.fromkeys(players)
         longest, actual = (
@@ -179,6 +179,24 @@ class WordGuessing(Task):
                 f"only=successful keeps matches that took more than {BEYOND} rounds, "
                 f"and rounds is {self.rounds}"
             )
+
+
+@dataclass(frozen=True)
+class Game:
+    """Who had which word, who first guessed right and when, and the round in which both were
+    guessed."""
+
+    words: Mapping[Seat, str]
+    firsts: Mapping[Seat, int | None]
+    rounds: int
+    both: int | None
+
+
+@dataclass(frozen=True)
+class GameEnd(Note, kind="word_guessing.end", legacy_keys={"guessing"}):
+    """How a game went."""
+
+    guessing: Game
 
 
 RULES = Prompt(
