@@ -21,7 +21,7 @@ check: .venv/.checked
 
 # JSON schemas that are made from the code; tests compare them.
 schemas: .venv/.tested
-	PARLEY_UPDATE=1 $(BIN)/python -m pytest -q -k published_schema tests/config
+	PARLEY_UPDATE=1 $(BIN)/python -m pytest -q -k published_schema tests/config tests/results
 
 # What runs the embedded model has no build for every machine: without it the demo has bots only, and says so.
 .venv/.installed: pyproject.toml

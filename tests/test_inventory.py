@@ -21,7 +21,7 @@ import pytest
 import parley
 import parley.testing
 from parley.cli import command, main
-from tests.test_nets import brought_up_to_date, said, said_of_all
+from tests.test_nets import as_before, brought_up_to_date, said, said_of_all
 
 FILE = Path(__file__).parent / "data" / "inventory.json"
 TASKS = "public_goods idiom_solitaire code_review translation kieval word_guessing qa"
@@ -41,7 +41,7 @@ def flags(found=command, name="parley"):
         choices = [
             f"{each.opts[0]} {choice}"
             for each in found.params
-            if isinstance(each.type, click.Choice)
+            if hasattr(each.type, "choices")
             for choice in each.type.choices
         ]
         below = {}
@@ -76,7 +76,7 @@ def documents(folder):
         **{f"tasks {name}": said("tasks", name, "--json", cwd=folder) for name in TASKS.split()},
     }
     found |= said_of_all(folder)
-    return {name: sorted(paths(each["out"])) for name, each in found.items()}
+    return {name: sorted(paths(as_before(each["out"]))) for name, each in found.items()}
 
 
 def documents_of_runs(folder):
@@ -84,7 +84,9 @@ def documents_of_runs(folder):
     asked = {"show": "show {}.parley --json", "match": "show {}.parley 1 --json"}
     asked |= {"audit": "audit {}.parley --json"}
     return {
-        f"{kind} {name}": sorted(paths(said(*words.format(name).split(), cwd=folder)["out"]))
+        f"{kind} {name}": sorted(
+            paths(as_before(said(*words.format(name).split(), cwd=folder)["out"]))
+        )
         for name in [*TASKS.split(), "rejudged", "race", "priced"]
         for kind, words in asked.items()
     }

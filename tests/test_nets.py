@@ -193,9 +193,27 @@ def test_every_run_has_what_was_said_of_it():
     assert sorted(path.stem for path in FOLDER.glob("*.json")) == sorted([*names(), "store"])
 
 
+MOVED = {"corpus": [], "guessing": None, "stops": []}  # and what stood there in other tasks
+
+
+def as_before(out):
+    """A result with the parts of tasks where they stood before: among those of all runs."""
+    if isinstance(out, dict) and out.get("schema") == "parley.result/1":
+        own = {name.rpartition(".")[2]: part for name, part in out.pop("parts").items()}
+        out |= {name: own.get(name, empty) for name, empty in MOVED.items()}
+    for result in out.get("results", []) if isinstance(out, dict) else ():
+        as_before(result)  # a report holds whole results
+    return out
+
+
 @pytest.mark.parametrize("name", names())
 def test_an_old_run_reads_as_it_did(name, folder):
     before, now = kept(name), said_of(name, folder)
+    for each in now.values():
+        as_before(each["out"])
+    if name not in ("kieval", "kieval_plain"):  # `aspects` is a part of KIEval now
+        del before[f"show {name}.parley --part aspects --format csv"]
+        assert now.pop(f"show {name}.parley --part aspects --format csv")["out"] == [[]]
     audit = f"audit {name}.parley --json"
     old, new = before.pop(audit)["out"], now.pop(" ".join((audit, *AUDITED.get(name, ()))))["out"]
     assert apart(before, now) == []
@@ -208,7 +226,9 @@ def test_an_old_run_reads_as_it_did(name, folder):
 
 
 def test_several_old_runs_read_as_they_did(folder):
-    assert apart(kept("store"), said_of_all(folder)) == []
+    now = said_of_all(folder)
+    as_before(now["report"]["out"])
+    assert apart(kept("store"), now) == []
 
 
 ENDED = "SELECT COUNT(*) FROM matches WHERE state IN ('done', 'aborted')"

@@ -18,11 +18,17 @@ from parley.rules.task import Metric, Role, Scores, Task, Vetting
 
 if _TYPE_CHECKING:
     from parley.api import rejudge, resume, run, run_async
+    from parley.results.part import Part, Style
     from parley.results.result import Result
+    from parley.results.scores import RunScores
+    from parley.results.types import Bar, Bars, HeatMap, Intervals, Lines, Point, Series, Share
+    from parley.tables import Table
 
 __version__ = "0.1.0"
 __all__ = [
     "Amount",
+    "Bar",
+    "Bars",
     "Choice",
     "Code",
     "Demonstrations",
@@ -30,10 +36,15 @@ __all__ = [
     "Example",
     "Fields",
     "Forfeit",
+    "HeatMap",
+    "Intervals",
+    "Lines",
     "Metric",
     "Note",
     "Paragraph",
     "ParleyError",
+    "Part",
+    "Point",
     "Problem",
     "Prompt",
     "Question",
@@ -42,10 +53,15 @@ __all__ = [
     "Referee",
     "Result",
     "Role",
+    "RunScores",
     "Said",
     "Scores",
     "Seat",
+    "Series",
+    "Share",
     "Sight",
+    "Style",
+    "Table",
     "Task",
     "TaskError",
     "Text",
@@ -63,11 +79,23 @@ __all__ = [
     "run_async",
 ]
 _LATE = {
+    "Bar": "results.types",
+    "Bars": "results.types",
+    "HeatMap": "results.types",
+    "Intervals": "results.types",
+    "Lines": "results.types",
+    "Part": "results.part",
+    "Point": "results.types",
+    "Result": "results.result",
+    "RunScores": "results.scores",
+    "Series": "results.types",
+    "Share": "results.types",
+    "Style": "results.part",
+    "Table": "tables",
+    "rejudge": "api",
+    "resume": "api",
     "run": "api",
     "run_async": "api",
-    "resume": "api",
-    "rejudge": "api",
-    "Result": "results.result",
 }
 
 

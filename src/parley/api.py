@@ -13,7 +13,7 @@ from parley.config.prepare import prepare_resume
 from parley.config.prices import PriceList
 from parley.errors import ParleyError, UsageError
 from parley.options import OPTIONS, RESUMABLE, from_keywords
-from parley.results.result import Result
+from parley.results.result import Result, parts_to_store
 from parley.rules.task import Task
 from parley.runs import player as runs
 from parley.runs.endings import Ending
@@ -90,7 +90,8 @@ async def run_async(
         store=str(store) if store else None,
     )
     experiment.given |= given
-    return judged(await start(experiment.prepare(), stores.folder(experiment.store)))
+    place = stores.folder(experiment.store)
+    return judged(await start(experiment.prepare(), place, summarise=parts_to_store))
 
 
 def resume(
@@ -112,7 +113,7 @@ def resume(
     given = from_keywords(**{name: value for name, value in locals().items() if name in RESUMABLE})
     path = found(run, stores.folder(str(store) if store else None))
     prepared = prepare_resume(path, given, functions, task)
-    return judged(finished(runs.go_on(prepared, path)))
+    return judged(finished(runs.go_on(prepared, path, summarise=parts_to_store)))
 
 
 def rejudge(
@@ -138,7 +139,13 @@ def rejudge(
     experiment.given = from_keywords(
         budget_usd=budget_usd, max_calls=max_calls, name=name, concurrency=concurrency
     )
-    return judged(finished(runs.start(rejudging(path, experiment, seed=seed, task=task), place)))
+    return judged(
+        finished(
+            runs.start(
+                rejudging(path, experiment, seed=seed, task=task), place, summarise=parts_to_store
+            )
+        )
+    )
 
 
 def found(run: str | Path | Result, place: Path) -> Path:
@@ -150,7 +157,7 @@ def judged(ending: Ending) -> Result:
     """The result of a run that went wrong only for reasons that resuming may mend."""
     if ending.state == "failed":
         raise ParleyError(ending.reason)
-    return Result(ending.path, look_up=PriceList().find)
+    return Result(ending.path, look_up=PriceList().find, task=ending.task)
 
 
 def asked_for(task: str | Path | Task, params: Mapping[str, Any]) -> Experiment:

@@ -16,13 +16,16 @@ from hypothesis import strategies as st
 
 from parley import Question, UsageError, run, run_async
 from parley.report import page
-from parley.report.build import report
-from parley.report.figures import scatter, stop_bars, ticks
+from parley.report.build import build_report
+from parley.report.figures import draw, ticks
+from parley.report.sections import ReportOptions
 from parley.statistics.contamination import contamination, correlations
 from parley.statistics.intervals import interval
-from parley.tasks.kieval.comparison import Asked, pairs
+from parley.tasks.kieval.analysis import stop_bars
+from parley.tasks.kieval.comparison import pairs
 from parley.tasks.kieval.entries import Entry, Figure, merged, overall, together
 from parley.tasks.kieval.model_table import BENCHMARK, FIRST, GIVEN, comparison
+from parley.tasks.kieval.report import fit_figure
 from parley.tasks.kieval.rule import ASPECTS, KIEval
 from parley.tasks.kieval.scores_file import read
 from parley.testing.server import Server, sent
@@ -366,7 +369,7 @@ def hostile(tmp_path_factory):
 
 
 def test_ends_of_interviews_and_violations_are_counted(hostile):
-    rows = {row["alias"]: row for row in hostile.data["stops"]}
+    rows = {row["alias"]: row for row in hostile.data["parts"]["kieval.stops"]}
     assert rows["sound"]["reasons"] == {"none": 6}
     assert rows[HOSTILE]["reasons"] == {"repetition": 6}
     assert (
@@ -376,7 +379,7 @@ def test_ends_of_interviews_and_violations_are_counted(hostile):
         == 6
     )
     assert 0 < rows["sound"]["early"]["high"] < 1
-    found = report([hostile.path]).analysis
+    found = build_report([hostile.path]).compared[0].analysis
     kinds = {(row["alias"], row["kind"]): row for row in found.record.violations}
     assert kinds["i", "answer given away"]["matches"] == 12
     assert kinds[HOSTILE, "overlong"]["matches"] == 6
@@ -408,20 +411,20 @@ def test_a_page_escapes_what_is_hostile_and_asks_nobody(hostile, tmp_path):
     found = checked(text)
     assert HOSTILE in "".join(found.words)  # shown as it is written
     assert "b" not in found.tags
-    assert found.tags.count("svg") == 2  # a dataset's points, and stop reasons
+    assert found.tags.count("svg") > 2  # a dataset's points, stop reasons, and those of the run
 
 
 def test_a_page_that_grows_too_large_leaves_out_parts_of_single_runs(hostile, monkeypatch):
-    whole = report([hostile.path]).render("html")
+    whole = build_report([hostile.path]).render("html")
     monkeypatch.setattr(page, "LARGEST", len(whole.encode()))
-    small = report([hostile.path]).render("html")
+    small = build_report([hostile.path]).render("html")
     assert len(small) < len(whole)
     assert f"parley show {hostile.data['run']['id']} --part" in " ".join(checked(small).words)
 
 
 def test_no_secret_stands_in_a_report(hostile, monkeypatch):
     monkeypatch.setenv("SOME_API_KEY", "own items")  # which happens to be the dataset's name
-    made = report([hostile.path])
+    made = build_report([hostile.path])
     for form in ("text", "markdown", "latex", "csv", "html", "json"):
         assert "own items" not in made.render(form), form
         assert "[key]" in made.render(form)
@@ -438,20 +441,20 @@ def test_every_task_has_a_page(tmp_path):
     assert found.data["results"][0]["signature"] in words
     assert "a − b" in words
     with pytest.raises(UsageError, match=r"are for runs of kieval and qa; found public_goods"):
-        report([found.path], Asked(reference=["a"]))
+        build_report([found.path], ReportOptions(reference=["a"]))
     with pytest.raises(UsageError, match="given twice"):
-        report([found.path, found.path])
+        build_report([found.path, found.path])
     with pytest.raises(UsageError, match="cannot be written to"):
         found.report(tmp_path / "nowhere" / "page.html")
 
 
 def test_a_figure_names_who_lies_apart():
     fits = contamination(points(cheaters=True), [name for name in MODELS if name != "Yi 6B"]).fits
-    drawn = scatter(next(fit for fit in fits if fit.dataset == "ARC-C"))
+    drawn = draw(fit_figure(next(fit for fit in fits if fit.dataset == "ARC-C")))
     assert drawn.count('class="suspected"') == 2
     assert ">PT-Cheater</text>" in drawn
     assert "Yi 6B: accuracy 79.0, KIEval 76.8, worth a look" in drawn
-    assert stop_bars([{"alias": "a", "interviews": 5, "reasons": {"none": 5}}]) == ""
+    assert stop_bars([("a", 5, {"none": 5})]) is None
 
 
 @given(st.floats(-50, 100), st.floats(1e-3, 150))
@@ -495,14 +498,14 @@ def test_tokens_by_role_and_what_more_models_would_cost(tmp_path, monkeypatch):
                 store="runs",
             )
 
-    found = report([asyncio.run(main()).path])
-    spent = {row.role: row for row in found.analysis.record.spent}
+    found = build_report([asyncio.run(main()).path])
+    spent = {row.role: row for row in found.compared[0].analysis.record.spent}
     assert (
         spent["evaluator"].conversations,
         spent["evaluator"].each(spent["evaluator"].tokens_in),
     ) == (6, 2000)
     assert spent["interactor"].each(spent["interactor"].tokens_out) == 40
-    (scaling,) = found.analysis.record.scaling
+    (scaling,) = found.compared[0].analysis.record.scaling
     # three questions, two rounds
     assert scaling.single == pytest.approx(3 * 2 * (1520 * 0 + 10 * 1500 + 30 * 120) / 1e6)
     assert scaling.pair == pytest.approx(3 * (10 * 2000 + 30 * 100) / 1e6)

@@ -170,7 +170,9 @@ def test_who_has_left_a_race_counts_in_no_part(tmp_path):
     data = command("show", "race", "--json", cwd=tmp_path).json
     for metric in ("bleu", "chrf"):
         means = next(table for table in data["tables"] if table["metric"] == metric)["rows"]
-        whole = next(table for table in data["corpus"] if table["metric"] == metric)["rows"]
+        whole = next(
+            table for table in data["parts"]["translation.corpus"] if table["metric"] == metric
+        )["rows"]
         assert {alias: row["matches"] for alias, row in whole.items()} == {
             alias: row["matches"] for alias, row in means.items()
         }
@@ -270,7 +272,7 @@ def test_role_tables_have_intervals_and_edges_in_every_form(tmp_path):
     )
     assert float(edge["first_mean"]) == table["rows"]["good"]["mean"]
     assert "95% intervals of the same" in found.render("markdown", "roles")
-    whole = found.data["corpus"][0]["cells"][0]["cell"]
+    whole = found.data["parts"]["translation.corpus"][0]["cells"][0]["cell"]
     assert whole["first_low"] <= whole["first"] <= whole["first_high"]
 
 

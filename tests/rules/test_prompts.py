@@ -11,7 +11,7 @@ from parley import Paragraph, Problem, Prompt, UsageError
 from parley.cli.tasks import described, meaning_of
 from parley.config.experiment import Experiment
 from parley.config.prompt_overrides import chosen_prompts, unused_prompts
-from parley.config.task_catalogue import names, task_class
+from parley.config.task_catalogue import task_class, task_names
 from parley.datasets.dictionaries import Lexicon
 from parley.participants._registry import make
 from parley.rules.prompts import COMMON
@@ -164,7 +164,7 @@ def test_what_a_task_says_to_be_unsaid_is_never_heard_and_all_else_is(monkeypatc
     }
 
 
-@pytest.mark.parametrize("name", [*names(), POEM])
+@pytest.mark.parametrize("name", [*task_names(), POEM])
 def test_every_parameter_and_variable_of_a_bundled_task_is_explained(name):
     task = task_class(name)
     wanted = {each.name for each in fields(task)} | {

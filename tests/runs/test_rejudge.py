@@ -18,6 +18,7 @@ from parley import (
     Role,
     Task,
     UsageError,
+    Votes,
     rejudge,
     resume,
     run,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from parley import Code, Problem, Seat, UsageError, run
 from parley.audit.audit import audit
 from parley.errors import SandboxError
-from parley.results.parts.passes import pass_at
+from parley.results.parts.pass_at_k import pass_at
 from parley.runs.player import awaited
 from parley.runs.progress import Tally
 from parley.sandbox.executor import Sandbox

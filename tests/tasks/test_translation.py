@@ -483,7 +483,7 @@ def test_corpus_scores_of_a_run_are_those_of_its_texts(played):
                 texts.setdefault((*pair, message["sender"]), []).append(
                     (message["content"], references[match["item"]])
                 )
-    (bleu, chrf) = played.data["corpus"]
+    (bleu, chrf) = played.data["parts"]["translation.corpus"]
     assert (bleu["metric"], chrf["metric"]) == ("bleu", "chrf")
     assert len(bleu["cells"]) == len(chrf["cells"]) == 6
     for table, measure in (bleu, BLEU(tokenize="zh")), (chrf, CHRF()):

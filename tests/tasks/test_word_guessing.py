@@ -18,7 +18,7 @@ from parley import Result, Seat, UsageError, WordPair
 from parley.audit.audit import audit
 from parley.datasets.catalogue import items_from
 from parley.plans.arrangements import Table, together
-from parley.results.parts.external import external
+from parley.results.parts.external import read_scores
 from parley.rules.bot_view import QUOTED
 from parley.rules.pool import text_of
 from parley.statistics.intervals import interval
@@ -480,7 +480,7 @@ def scores_of(result, alias, metric="age"):
 @pytest.mark.parametrize("end", ["rounds", "all_guessed"])
 def test_the_part_on_guessing_counts_matches_zeros_and_means(tmp_path, end):
     result = run_of_four(tmp_path, rounds=3, end=end)
-    found = result.data["guessing"]
+    found = result.data["parts"]["word_guessing.guessing"]
     notes = [match["notes"][0]["guessing"] for match in result.matches]
     beyond = [note for note in notes if note["both"] not in (1, 2)]
     wanted = [
@@ -505,7 +505,9 @@ def test_the_part_on_guessing_counts_matches_zeros_and_means(tmp_path, end):
 
 def test_how_a_match_ends_does_not_change_how_many_took_more_than_two_rounds(tmp_path):
     ends = [
-        run_of_four(tmp_path / end, rounds=4, end=end).data["guessing"]["matches"]
+        run_of_four(tmp_path / end, rounds=4, end=end).data["parts"]["word_guessing.guessing"][
+            "matches"
+        ]
         for end in ("rounds", "all_guessed")
     ]
     assert ends[0] == ends[1]
@@ -525,7 +527,9 @@ def test_means_and_shares_are_over_matches_where_pairs_of_words_have_unequal_num
         "store": tmp_path,
     }
     result = parley.run("word_guessing", models=models, **options)
-    data = {each["alias"]: each for each in result.data["guessing"]["models"]}
+    data = {
+        each["alias"]: each for each in result.data["parts"]["word_guessing.guessing"]["models"]
+    }
     for alias in "ab":
         scored = [age for age in scores_of(result, alias) if age is not None]
         assert 0 < len(scored) < 48
@@ -538,7 +542,7 @@ def test_means_and_shares_are_over_matches_where_pairs_of_words_have_unequal_num
         # each pair of words once: not the same
         assert abs(row["mean"] - data[alias]["age"]["mean"]) > 1e-4
     for each in [
-        *result.data["guessing"]["matches"],
+        *result.data["parts"]["word_guessing.guessing"]["matches"],
         *(each[name] for each in data.values() for name in ("zeros", "guessed")),
     ]:
         assert each["share"] == pytest.approx(each["count"] / each["of"])
@@ -550,7 +554,7 @@ def test_means_and_shares_are_over_matches_where_pairs_of_words_have_unequal_num
 def test_the_table_of_the_part_on_guessing_has_matches_and_models_in_rows_of_one_form(tmp_path):
     result = run_of_four(tmp_path, rounds=3)
     rows = list(csv.DictReader(result.render("csv", "guessing").splitlines()))
-    found = result.data["guessing"]
+    found = result.data["parts"]["word_guessing.guessing"]
     for row, each in zip(rows[:3], found["matches"], strict=True):
         assert (row["alias"], row["what"], int(row["count"]), int(row["of"])) == (
             "",
@@ -589,7 +593,7 @@ def test_only_matches_that_count_are_counted(tmp_path):
     result = parley.run("word_guessing", models=models, items=ITEMS[:60], rounds=2, **options)
     (counted,) = {row["matches"] for row in result.data["results"]}
     assert (
-        result.data["guessing"]["matches"][0]["of"]
+        result.data["parts"]["word_guessing.guessing"]["matches"][0]["of"]
         == 2 * counted
         < result.data["run"]["matches"]["done"]
     )
@@ -597,7 +601,7 @@ def test_only_matches_that_count_are_counted(tmp_path):
 
 def test_only_successful_matches_stand_in_the_signature_and_the_others_are_missing(tmp_path):
     result = run_of_four(tmp_path, rounds=3, only="successful")
-    good = result.data["guessing"]["matches"][1]["count"]
+    good = result.data["parts"]["word_guessing.guessing"]["matches"][1]["count"]
     assert 0 < good < 22
     assert all(
         row["missing"] == 22 - good and "|only:successful|" in row["signature"]
@@ -671,18 +675,7 @@ def test_scores_that_cannot_be_read_are_refused_with_their_row(text, said, tmp_p
     file = tmp_path / "scores.csv"
     file.write_text(text)
     with pytest.raises(UsageError, match=said):
-        external(
-            [
-                {
-                    "alias": "a",
-                    "model_requested": "bot/guesser",
-                    "metric": "age",
-                    "role": "players",
-                    "mean": 1.0,
-                }
-            ],
-            file,
-        )
+        read_scores(file, {"a": "bot/guesser"})
 
 
 @pytest.mark.slow

@@ -14,7 +14,9 @@ FOLDER = Path(__file__).parents[2] / "examples"
 EXAMPLES = sorted(map(str, [*FOLDER.glob("*.py"), FOLDER / "poem.yaml", FOLDER / "summary.yaml"]))
 
 
-@pytest.mark.parametrize("reference", [*catalogue.names(), *EXAMPLES], ids=lambda r: Path(r).stem)
+@pytest.mark.parametrize(
+    "reference", [*catalogue.task_names(), *EXAMPLES], ids=lambda r: Path(r).stem
+)
 def test_every_task_of_ours_passes(reference):
     task = catalogue.task_class(reference).configured({})
     items = task.bundled or (items_from("samples", task.item_type)[:4] if task.item_type else ())

@@ -49,8 +49,9 @@ from parley.config.rule_digest import comparable
 from parley.datasets.open_references import works_of
 from parley.errors import ParleyError, TaskError
 from parley.plans import unfolded
-from parley.results.scores import asked_without
+from parley.results.scores import describe_left_out
 from parley.results.transcript import conversations
+from parley.results.types import LeftOut
 from parley.store import MatchRow, RunReader
 from parley.store.sqlite.reader import SqliteReader
 from parley.tables import plural
@@ -254,7 +255,7 @@ class Looking:
                 f"judged again: what contestants said is that of {config.rejudged.run}, which "
                 f"has an audit of its own"
             )
-        yield from asked_without(reader.unsupported_options())
+        yield from describe_left_out([LeftOut(**each) for each in reader.unsupported_options()])
         if reader.info.identity.get("runs_code") and config.sandbox == "none":
             yield (
                 "UNSAFE: what models wrote was run without isolation; "

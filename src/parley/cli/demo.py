@@ -12,17 +12,17 @@ from parley.cli.playing import played
 from parley.cli.progress_line import fetching, say
 from parley.cli.shared_options import as_json, in_store
 from parley.config.experiment import Experiment
+from parley.config.task_catalogue import task_class
 from parley.errors import ParleyError
 from parley.options import from_keywords
 from parley.providers import _registry as providers
 from parley.providers.embedded import SMOLLM2
 from parley.runs import player as runs
 from parley.store.sqlite import folder as stores
-from parley.tasks.public_goods import PublicGoods
 
 MODEL = {"model": "embedded/smollm2", "max_tokens": 96}
 BOTS = ("free-rider", "reciprocator", "gradual", "random", "altruist")
-SEATS = 5
+SEATS, ROUNDS = 5, 5
 AT_ONCE = 4  # matches: as many as the model answers at the same time
 
 
@@ -37,12 +37,12 @@ def command(bots_only: bool, store: str | None, as_json: bool) -> int:
     busy machine. It has 135 million parameters: its score shows that everything works, not what
     language models can do.
     """
-    task = PublicGoods()
+    task = task_class("public_goods").configured({"rounds": ROUNDS})
     models: dict[str, dict[str, Any]] = (
         {} if bots_only or not modelled() else {"smollm2": dict(MODEL)}
     )
     models |= {name: {"model": f"bot/{name}"} for name in BOTS[: SEATS - len(models)]}
-    say(f"public goods game: {', '.join(models)} play {task.rounds} rounds, {task.repeats} times")
+    say(f"public goods game: {', '.join(models)} play {ROUNDS} rounds, {task.repeats} times")
     if "smollm2" in models:
         say("smollm2 is a language model so small that its score proves the pipeline, not a model")
     given = from_keywords(name="demo", concurrency=AT_ONCE)

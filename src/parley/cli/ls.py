@@ -11,6 +11,7 @@ from parley.config.prices import PriceList
 from parley.errors import StoreError
 from parley.money import costs, prices_of, total
 from parley.results.scores import run_facts
+from parley.results.types import as_json as plain
 from parley.store.sqlite import folder as stores
 from parley.store.sqlite.reader import SqliteReader
 from parley.tables import Table
@@ -27,7 +28,7 @@ def command(store: str | None, as_json: bool) -> None:
         try:
             with SqliteReader(path) as reader:
                 cost = total(costs(reader, prices_of(reader, look_up)))
-                facts = run_facts(reader)
+                facts = plain(run_facts(reader))
                 facts["cost"] = {
                     "calls": cost.calls,
                     "usd": cost.usd,

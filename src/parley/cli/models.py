@@ -56,7 +56,7 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     if names:
         facts: dict[str, Any] = {"aliases": own, "prices": priced}
     else:
-        bots = {task: sorted(catalogue.task_class(task).bots) for task in catalogue.names()}
+        bots = {task: sorted(catalogue.task_class(task).bots) for task in catalogue.task_names()}
         bots = {"any task": sorted(ANYWHERE), **bots}
         served = [described(name) for name in providers.names()]
         facts = {

@@ -13,7 +13,7 @@ import click
 
 from parley.cli.progress_line import progress, say
 from parley.config.prices import PriceList
-from parley.results.result import Result
+from parley.results.result import Result, parts_to_store
 from parley.runs.endings import Ending
 from parley.runs.event_loop import finished
 from parley.runs.progress import Brake, Tally
@@ -32,11 +32,10 @@ def played(play: Play, *, as_json: bool, form: str, quiet: bool = False) -> int:
             f"again, and it goes on ({ending.path})"
         )
         return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])
-    show(
-        Result(ending.path, reasoned=ending.state == "done", look_up=PriceList().find),
-        as_json,
-        form,
+    result = Result(
+        ending.path, reasoned=ending.state == "done", look_up=PriceList().find, task=ending.task
     )
+    show(result, as_json, form)
     told(ending)
     return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])
 
@@ -62,7 +61,7 @@ async def attended(play: Play, quiet: bool) -> Ending:
             loop.add_signal_handler(signum, interrupt)
     try:
         async with progress(tally, quiet):
-            return await play(tally=tally, brake=brake)
+            return await play(tally=tally, brake=brake, summarise=parts_to_store)
     except asyncio.CancelledError:
         say(
             "stopped at once"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from parley.cli.progress_line import say
-from parley.cli.shared_options import as_json, assigned, in_store
-from parley.report.build import report, written
+from parley.cli.shared_options import as_json, assigned, in_store, with_task
+from parley.config.task_catalogue import task_class
+from parley.report.build import build_report, write_report
+from parley.report.sections import ReportOptions
 from parley.store.sqlite import folder as stores
 from parley.tables import FORMATS
-from parley.tasks.kieval.comparison import Asked
-from parley.tasks.kieval.scores_file import read
 
 
 @click.command()
@@ -45,6 +45,7 @@ from parley.tasks.kieval.scores_file import read
 @click.option(
     "--newest", is_flag=True, help="Of runs that measure one model otherwise, take the newest."
 )
+@with_task
 @in_store
 @click.option(
     "--format",
@@ -61,6 +62,7 @@ def command(
     without: tuple[str, ...],
     controls: tuple[str, ...],
     newest: bool,
+    task: str | None,
     store: str | None,
     form: str | None,
     as_json: bool,
@@ -73,17 +75,17 @@ def command(
     """
     place = stores.folder(store)
     paths = [stores.find(run, place) for run in runs]
-    asked = Asked(
-        read(scores) if scores else None,
+    options = ReportOptions(
+        scores,
         reference,
         without,
         assigned(controls, "--control"),
         newest,
     )
-    text = report(paths, asked).render(
+    text = build_report(paths, options, task_class(task) if task else None).render(
         "json" if as_json else form or ("html" if output else "text")
     )
     if output is None:
         click.echo(text)
         return
-    say(f"written to {written(output, text)}")
+    say(f"written to {write_report(output, text)}")

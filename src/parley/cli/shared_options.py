@@ -21,6 +21,11 @@ in_format = click.option(
     default="text",
     help="Choose the format of the table.",
 )
+with_task = click.option(
+    "--task",
+    metavar="FILE",
+    help="Load the task of the run from this file; a run never chooses the code itself.",
+)
 
 
 def flag_of(option: Declared, resume: bool = False) -> Decorator:

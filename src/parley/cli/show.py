@@ -9,11 +9,12 @@ import click
 import orjson
 
 from parley.cli.playing import show
-from parley.cli.shared_options import as_json, in_format, in_store
+from parley.cli.shared_options import as_json, in_format, in_store, with_task
 from parley.cli.terminal import visible
 from parley.config.prices import PriceList
-from parley.errors import UsageError
-from parley.results.parts.differences import PARTS
+from parley.config.task_catalogue import installed_task, task_class, task_names
+from parley.errors import UsageError, unknown
+from parley.results.part import general_parts, parts_of_task
 from parley.results.result import Result
 from parley.results.transcript import conversations
 from parley.rules.pool import Seat, as_message
@@ -26,14 +27,31 @@ from parley.tables import clip
 LONG = 200  # letters of a note's value
 
 
+def part_names() -> list[str]:
+    """The parts that installed tasks and all runs may have."""
+    tasks = [installed_task(name) for name in task_names()]
+    own = [part.name for task in tasks for part in parts_of_task(task)]
+    return sorted({*(part.name for part in general_parts()), *own})
+
+
+class PartName(click.ParamType[str]):
+    """The name of a part; which there are depends on the run."""
+
+    name = "part"
+
+    @property
+    def choices(self) -> list[str]:
+        return part_names()
+
+
 @click.command()
 @click.argument("run")
 @click.argument("match", type=click.IntRange(1, 2**31), required=False)
 @click.option(
     "--part",
-    type=click.Choice(["results", *PARTS]),
+    type=PartName(),
     default="results",
-    help="Which part of the results.",
+    help="Print one part of the results; `parley tasks NAME` lists those of a task.",
 )
 @click.option(
     "--interval",
@@ -44,6 +62,7 @@ LONG = 200  # letters of a note's value
 @click.option(
     "--scores", metavar="FILE.csv", help="Scores from elsewhere, by alias, for --part external."
 )
+@with_task
 @in_store
 @in_format
 @as_json
@@ -53,6 +72,7 @@ def command(
     part: str,
     interval: str,
     scores: str | None,
+    task: str | None,
     store: str | None,
     form: str,
     as_json: bool,
@@ -62,7 +82,16 @@ def command(
     if scores is not None and (match is not None or (part != "external" and not as_json)):
         raise UsageError("--scores is for --part external, or for --json")
     if match is None:
-        show(Result(path, interval, scores=scores, look_up=PriceList().find), as_json, form, part)
+        with SqliteReader(path) as reader:
+            played = reader.info.config.task
+        kind = task_class(task) if task else installed_task(played)
+        result = Result(path, interval, scores=scores, look_up=PriceList().find, task=kind)
+        if part in result.parts or part in result.stored or as_json:
+            show(result, as_json, form, part)
+        elif part in part_names():
+            click.echo("" if form == "csv" else f"{part} is no part of {played}")
+        else:
+            raise unknown("part", part, [*result.parts, *result.stored])
         return
     with SqliteReader(path) as reader:
         facts = seen(reader, match)

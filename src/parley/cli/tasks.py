@@ -13,6 +13,7 @@ import orjson
 from parley.cli.shared_options import as_json
 from parley.config import task_catalogue as catalogue
 from parley.config.prompt_overrides import unused_prompts
+from parley.results.part import parts_of_task
 from parley.rules.task import Task
 
 
@@ -22,7 +23,7 @@ from parley.rules.task import Task
 def command(name: str | None, as_json: bool) -> None:
     """List the tasks; with NAME (or a path), show roles, parameters, metrics, prompts and bots."""
     if name is None:
-        found = {each: summary(catalogue.task_class(each)) for each in catalogue.names()}
+        found = {each: summary(catalogue.task_class(each)) for each in catalogue.task_names()}
         if as_json:
             click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
         else:
@@ -85,6 +86,8 @@ def lines(facts: Mapping[str, Any]) -> Iterator[str]:
             yield f"    {{{name}}}" + (
                 f": {facts['meanings'][name]}" if facts["meanings"][name] else ""
             )
+    for name, title in facts["parts"].items():
+        yield f"part {name}: {title} (parley show RUN --part {name})"
 
 
 def kind_of(hint: Any) -> str:
@@ -146,6 +149,7 @@ def described(task: type[Task]) -> dict[str, Any]:
         },
         "texts": {f"{task.name}.{name}": prompt.text for name, prompt in prompts.items()},
         "unsaid": [f"{task.name}.{name}" for name in prompts if name in unsaid],
+        "parts": {part.name: part.title for part in parts_of_task(task)},
         "bots": {f"bot/{name}": (bot.__doc__ or "").strip() for name, bot in task.bots.items()},
         "bot_options": {f"bot/{name}": options_of(bot) for name, bot in task.bots.items()},
     }

@@ -8,16 +8,17 @@ import sys
 from hashlib import blake2b
 from importlib import import_module
 from importlib.metadata import entry_points
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from parley import tasks
 from parley.errors import TaskError, UsageError, unknown
 from parley.rules.task import Task
 
 
-def names() -> list[str]:
+def task_names() -> list[str]:
     """The tasks that can be played by name."""
     own = {
         module.name
@@ -40,9 +41,40 @@ def task_class(reference: str) -> type[Task]:
     for entry in entry_points(group="parley.tasks", name=reference):
         found: type[Task] = entry.load()
         return found
-    if reference not in names():
-        raise unknown("task", reference, names())
+    if reference not in task_names():
+        raise unknown("task", reference, task_names())
     return only_task(import_module(f"parley.tasks.{reference}"), reference)
+
+
+def is_path(reference: str) -> bool:
+    """Whether a task is named by the path of a file."""
+    return reference.endswith((".py", ".yaml", ".yml")) or ".py:" in reference
+
+
+def installed_task(reference: str) -> type[Task] | None:
+    """The class of an installed task, by name; None for a file, and for a task that is not
+    installed or cannot be loaded.
+
+    Commands that read a run use this: a run's record never chooses a file to load.
+    """
+    if is_path(reference):
+        return None
+    try:
+        return task_class(reference)
+    except (UsageError, TaskError, ImportError, AttributeError):
+        return None
+
+
+def comparisons() -> list[Any]:
+    """What installed tasks can say of several runs together: `COMPARISONS` of their `report`
+    modules."""
+    found = []
+    for name in task_names():
+        task = installed_task(name)
+        package, _, module = task.__module__.rpartition(".") if task else ("", "", "")
+        if module == "rule" and find_spec(f"{package}.report") is not None:
+            found += import_module(f"{package}.report").COMPARISONS
+    return found
 
 
 def from_file(path: str) -> ModuleType:

@@ -1,190 +1,277 @@
-"""Figures of the page as SVG that needs nothing else: a scatter plot with its line and band, bars
-of stop reasons."""
+"""Figures drawn as SVG that needs nothing else: no script, no font, no request."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from html import escape
-from typing import Any
 
-from parley.statistics.contamination import LOOK, SUSPECTED, Fit, Position
-from parley.tasks.kieval.analysis import NONE
+from parley.results.types import Bars, Dot, Figure, HeatMap, Intervals, Lines, Scatter, Series
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 560, 400, 52, 16, 14, 44
-NAMED = 12  # models up to which all are named, otherwise those that lie apart
-KINDS = 6  # colours of the bars
+LABELS = 180  # room for names at the left
+LINE = 26  # height of a row
+NAMED = 12  # dots up to which all are named, otherwise those that lie apart
+KINDS = 6  # colours
+
+Axis = Callable[[float], float]
 
 
-def scatter(fit: Fit) -> str:
-    """Score against accuracy on one dataset; who lies apart has a sign of its own and a name."""
-    band = fit.band or []
-    across = span([one.accuracy for one in fit.positions])
-    heights = [one.score for one in fit.positions] + [
-        end for step in band for end in (step.low, step.high)
-    ]
-    up = span([min(max(value, -5.0), 105.0) for value in heights])
-
-    def x(value: float) -> float:
-        return round(
-            LEFT + (value - across[0]) / (across[1] - across[0]) * (WIDTH - LEFT - RIGHT), 1
-        )
-
-    def y(value: float) -> float:
-        inside = min(max(value, up[0]), up[1])
-        return round(
-            HEIGHT - BOTTOM - (inside - up[0]) / (up[1] - up[0]) * (HEIGHT - TOP - BOTTOM), 1
-        )
-
-    parts = [*grid(across, up, x, y)]
-    if band:
-        edge = [f"{x(step.x)},{y(step.high)}" for step in band] + [
-            f"{x(step.x)},{y(step.low)}" for step in reversed(band)
-        ]
-        parts.append(f'<polygon class="band" points="{" ".join(edge)}"/>')
-        parts.append(
-            f'<polyline class="line" '
-            f'points="{" ".join(f"{x(step.x)},{y(step.y)}" for step in band)}"/>'
-        )
-    parts += [sign(one, x(one.accuracy), y(one.score)) for one in fit.positions]
-    parts += names(fit.positions, x, y)
-    return svg(WIDTH, HEIGHT, f"KIEval score against accuracy on {fit.dataset}", parts)
+def draw(figure: Figure, clean: Callable[[str], str] = str) -> str:
+    """A figure as SVG; `clean` takes secrets out of its words."""
+    match figure:
+        case Scatter():
+            return draw_scatter(figure, clean)
+        case Bars():
+            return draw_bars(figure, clean)
+        case Lines():
+            return draw_lines(figure, clean)
+        case Intervals():
+            return draw_intervals(figure, clean)
+        case HeatMap():
+            return draw_heat_map(figure, clean)
 
 
-def grid(across: tuple[float, float], up: tuple[float, float], x: Any, y: Any) -> list[str]:
-    """Axes with their ticks and titles."""
-    parts = []
-    for value in ticks(*across):
-        parts.append(
-            f'<line class="grid" x1="{x(value)}" y1="{TOP}" x2="{x(value)}" '
-            f'y2="{HEIGHT - BOTTOM}"/>'
-        )
-        parts.append(
-            f'<text x="{x(value)}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{value:g}</text>'
-        )
-    for value in ticks(*up):
-        parts.append(
-            f'<line class="grid" x1="{LEFT}" y1="{y(value)}" x2="{WIDTH - RIGHT}" y2="{y(value)}"/>'
-        )
-        parts.append(f'<text x="{LEFT - 6}" y="{y(value) + 4}" text-anchor="end">{value:g}</text>')
-    middle = (TOP + HEIGHT - BOTTOM) / 2
-    parts.append(
-        f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}" '
-        f'text-anchor="middle">accuracy, %</text>'
-    )
-    parts.append(
-        f'<text transform="translate(14 {middle}) '
-        f'rotate(-90)" text-anchor="middle">KIEval score</text>'
-    )
-    return parts
+def draw_scatter(figure: Scatter, clean: Callable[[str], str]) -> str:
+    """Points in the plane; those that lie apart have a sign and a name of their own."""
+    line = figure.line
+    ends = [end for end in (*line.low, *line.high) if end is not None] if line else []
+    across = padded([dot.x for dot in figure.dots])
+    up = padded([min(max(y, -5.0), 105.0) for y in [*(dot.y for dot in figure.dots), *ends]])
+    x, y = axes(across, up)
+    parts = [*draw_grid(across, up, x, y, clean(figure.x), clean(figure.y))]
+    if line and line.low:
+        edge = [(at, high) for at, high in zip(line.x, line.high, strict=True) if high is not None]
+        back = [(at, low) for at, low in zip(line.x, line.low, strict=True) if low is not None]
+        corners = [f"{x(at)},{y(value)}" for at, value in [*edge, *reversed(back)]]
+        parts.append(f'<polygon class="band" points="{" ".join(corners)}"/>')
+    if line:
+        parts.append(draw_path(line, x, y, "line"))
+    parts += [draw_dot(dot, x(dot.x), y(dot.y), clean) for dot in figure.dots]
+    parts += dot_names(figure.dots, x, y, clean)
+    return svg(WIDTH, HEIGHT, clean(figure.alt), parts)
 
 
-def sign(one: Position, x: float, y: float) -> str:
-    """A model: a circle, and if it lies apart a form and a colour of its own."""
-    level = one.below.level or one.above.level
-    said = f"{one.model}: accuracy {one.accuracy:.1f}, KIEval {one.score:.1f}" + (
-        f", {level}" if level else ""
-    )
-    title = f"<title>{escape(said)}</title>"
-    if one.below.level == SUSPECTED:
-        corners = f"{x},{y - 7} {x + 7},{y} {x},{y + 7} {x - 7},{y}"
-        return f'<polygon class="suspected" points="{corners}">{title}</polygon>'
-    if one.below.level == LOOK:
-        return f'<rect class="look" x="{x - 5}" y="{y - 5}" width="10" height="10">{title}</rect>'
-    if one.above.level is not None:
-        return (
-            f'<polygon class="above" points="{x},{y - 7} {x + 6},{y + 5} '
-            f'{x - 6},{y + 5}">{title}</polygon>'
-        )
+def draw_dot(dot: Dot, x: float, y: float, clean: Callable[[str], str]) -> str:
+    """A circle; a dot that lies apart has a shape and a colour of its own."""
+    title = f"<title>{escape(clean(dot.note or dot.label))}</title>"
+    match dot.mark:
+        case "suspected":
+            corners = f"{x},{y - 7} {x + 7},{y} {x},{y + 7} {x - 7},{y}"
+            return f'<polygon class="suspected" points="{corners}">{title}</polygon>'
+        case "look":
+            box = f'x="{x - 5}" y="{y - 5}" width="10" height="10"'
+            return f'<rect class="look" {box}>{title}</rect>'
+        case "above":
+            corners = f"{x},{y - 7} {x + 6},{y + 5} {x - 6},{y + 5}"
+            return f'<polygon class="above" points="{corners}">{title}</polygon>'
     return f'<circle class="point" cx="{x}" cy="{y}" r="4.5">{title}</circle>'
 
 
-def names(positions: Sequence[Position], x: Any, y: Any) -> list[str]:
-    """Names beside the signs, moved up or down where they would cover each other."""
-    shown = [
-        one for one in positions if len(positions) <= NAMED or one.below.level or one.above.level
-    ]
+def dot_names(dots: Sequence[Dot], x: Axis, y: Axis, clean: Callable[[str], str]) -> list[str]:
+    """Names beside the dots, moved up where they would cover each other."""
+    named = [dot for dot in dots if len(dots) <= NAMED or dot.mark]
     parts, taken = [], list[tuple[float, float, float]]()
-    for one in sorted(shown, key=lambda one: (one.score, one.model)):
-        label = one.model if len(one.model) <= 24 else f"{one.model[:23]}…"
-        wide, at = 7.0 * len(label), y(one.score) + 4
-        right = x(one.accuracy) + 10 + wide <= WIDTH
-        begin = x(one.accuracy) + 10 if right else x(one.accuracy) - 10 - wide
+    for dot in sorted(named, key=lambda dot: (dot.y, dot.label)):
+        label = shorten(clean(dot.label))
+        wide, at = 7.0 * len(label), y(dot.y) + 4
+        right = x(dot.x) + 10 + wide <= WIDTH
+        begin = x(dot.x) + 10 if right else x(dot.x) - 10 - wide
         while any(
             abs(at - other) < 13 and begin < end and start < begin + wide
             for other, start, end in taken
         ):
             at -= 13
         taken.append((at, begin, begin + wide))
-        place = f'x="{begin}"' if right else f'x="{x(one.accuracy) - 10}" text-anchor="end"'
-        parts.append(
-            f'<text class="name" {place} y="{round(max(at, 10.0), 1)}">{escape(label)}</text>'
-        )
+        place = f'x="{begin}"' if right else f'x="{x(dot.x) - 10}" text-anchor="end"'
+        top = round(max(at, 10.0), 1)
+        parts.append(f'<text class="name" {place} y="{top}">{escape(label)}</text>')
     return parts
 
 
-def stop_bars(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Interviews that ended early, by model and reason, all datasets together (KIEval, figure
-    4)."""
-    models: dict[str, Counter[str]] = {}
-    held: Counter[str] = Counter()
-    for row in rows:
-        held[row["alias"]] += row["interviews"]
-        models.setdefault(row["alias"], Counter()).update(
-            {r: n for r, n in row["reasons"].items() if r != NONE}
-        )
-    reasons = sorted({reason for found in models.values() for reason in found})
-    most = max(
-        (found.total() / held[model] for model, found in models.items() if held[model]), default=0.0
-    )
-    if not most:
-        return ""
-    left, line = 180, 26
-    height = line * len(models) + 24 + 18 * math.ceil(len(reasons) / 3)
+def draw_bars(figure: Bars, clean: Callable[[str], str]) -> str:
+    """Stacked bars, one under the other, with a legend of their pieces."""
+    names = sorted({name for bar in figure.bars for name in bar.pieces})
+    most = max((sum(bar.pieces.values()) for bar in figure.bars), default=0.0) or 1.0
+    height = LINE * len(figure.bars) + 24 + 18 * math.ceil(len(names) / 3)
     parts = []
-    for place, (model, found) in enumerate(models.items()):
-        top, at = 4 + place * line, float(left)
-        label = model if len(model) <= 24 else f"{model[:23]}…"
-        parts.append(
-            f'<text x="{left - 8}" y="{top + 14}" text-anchor="end">{escape(label)}</text>'
-        )
-        for kind, reason in enumerate(reasons):
-            share = found[reason] / held[model]
-            wide = share / most * (WIDTH - left - 95)
+    for place, bar in enumerate(figure.bars):
+        top, at = 4 + place * LINE, float(LABELS)
+        parts.append(row_label(clean(bar.label), top))
+        for name, value in bar.pieces.items():
+            wide = value / most * (WIDTH - LABELS - 95)
             if wide:
-                said = escape(
-                    f"{model}, {reason.replace('_', ' ')}: "
-                    f"{found[reason]} of {held[model]} interviews"
-                )
+                said = escape(clean(f"{bar.label}, {name}: {value:.3g}"))
                 box = f'x="{at:.1f}" y="{top}" width="{wide:.1f}" height="18"'
-                parts.append(f'<rect class="kind{kind % KINDS}" {box}><title>{said}</title></rect>')
+                kind = names.index(name) % KINDS
+                parts.append(f'<rect class="kind{kind}" {box}><title>{said}</title></rect>')
             at += wide
-        early = f"{100 * found.total() / held[model]:.0f}% of {held[model]}"
-        parts.append(f'<text x="{at + 6:.1f}" y="{top + 14}">{early}</text>')
-    for kind, reason in enumerate(reasons):
-        at, down = 10 + kind % 3 * 180, line * len(models) + 16 + kind // 3 * 18
-        parts.append(
-            f'<rect class="kind{kind % KINDS}" x="{at}" y="{down}" width="12" height="12"/>'
-        )
-        parts.append(
-            f'<text x="{at + 18}" y="{down + 10}">{escape(reason.replace("_", " "))}</text>'
-        )
-    return svg(
-        WIDTH, height, "Why interviews ended early, as a share of all interviews of a model", parts
-    )
+        parts.append(f'<text x="{at + 6:.1f}" y="{top + 14}">{escape(clean(bar.note))}</text>')
+    parts += draw_legend([clean(name) for name in names], LINE * len(figure.bars) + 16)
+    return svg(WIDTH, height, clean(figure.alt), parts)
+
+
+def draw_lines(figure: Lines, clean: Callable[[str], str]) -> str:
+    """Lines over a common axis, with a legend; bars at the points where intervals are known."""
+    points = [value for series in figure.series for value in series.x]
+    values = [
+        value
+        for series in figure.series
+        for value in (*series.y, *series.low, *series.high)
+        if value is not None
+    ]
+    across, up = padded(points), padded(values)
+    x, y = axes(across, up)
+    parts = [*draw_grid(across, up, x, y, clean(figure.x), clean(figure.y))]
+    for kind, series in enumerate(figure.series):
+        parts.append(draw_path(series, x, y, f"stroke{kind % KINDS}"))
+        for at, low, high in zip(series.x, series.low, series.high, strict=False):
+            if low is not None and high is not None:
+                ends = f'x1="{x(at)}" y1="{y(low)}" x2="{x(at)}" y2="{y(high)}"'
+                parts.append(f'<line class="stroke{kind % KINDS}" {ends}/>')
+    names = [clean(series.label) for series in figure.series]
+    rows = math.ceil(len(names) / 3)
+    parts += draw_legend(names, HEIGHT + 4)
+    return svg(WIDTH, HEIGHT + 8 + 18 * rows, clean(figure.alt), parts)
+
+
+def draw_intervals(figure: Intervals, clean: Callable[[str], str]) -> str:
+    """Values with their intervals, one under the other."""
+    ends = [
+        end
+        for point in figure.points
+        for end in (point.low, point.value, point.high)
+        if end is not None
+    ]
+    across = padded(ends)
+    room = WIDTH - LABELS - RIGHT
+
+    def x(value: float) -> float:
+        return round(LABELS + (value - across[0]) / (across[1] - across[0]) * room, 1)
+
+    height = LINE * len(figure.points) + 40
+    bottom = LINE * len(figure.points) + 6
+    parts = []
+    for tick in ticks(*across):
+        parts.append(f'<line class="grid" x1="{x(tick)}" y1="0" x2="{x(tick)}" y2="{bottom}"/>')
+        place = f'x="{x(tick)}" y="{bottom + 16}"'
+        parts.append(f'<text {place} text-anchor="middle">{tick:g}</text>')
+    groups = list(dict.fromkeys(point.group for point in figure.points))
+    for row, point in enumerate(figure.points):
+        middle = 4 + row * LINE + 9
+        label = f"{point.label}, {point.group}" if len(groups) > 1 else point.label
+        parts.append(row_label(clean(label), 4 + row * LINE))
+        kind = groups.index(point.group) % KINDS
+        if point.low is not None and point.high is not None:
+            line = f'x1="{x(point.low)}" y1="{middle}" x2="{x(point.high)}" y2="{middle}"'
+            parts.append(f'<line class="stroke{kind}" {line}/>')
+        if point.value is not None:
+            said = escape(clean(f"{label}: {point.value:.3g}"))
+            dot = f'cx="{x(point.value)}" cy="{middle}" r="4.5"'
+            parts.append(f'<circle class="kind{kind}" {dot}><title>{said}</title></circle>')
+    unit = f'<text x="{WIDTH - RIGHT}" y="{height - 6}" text-anchor="end">'
+    parts.append(f"{unit}{escape(clean(figure.unit))}</text>")
+    return svg(WIDTH, height, clean(figure.alt), parts)
+
+
+def draw_heat_map(figure: HeatMap, clean: Callable[[str], str]) -> str:
+    """A field for each value, with its number: colour is not the only sign."""
+    known = [value for row in figure.values for value in row if value is not None]
+    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    wide = (WIDTH - LABELS) / max(len(figure.columns), 1)
+    parts = []
+    for at, column in enumerate(figure.columns):
+        middle = LABELS + (at + 0.5) * wide
+        name = escape(shorten(clean(column), max(3, int(wide / 7))))
+        parts.append(f'<text x="{middle:.1f}" y="14" text-anchor="middle">{name}</text>')
+    for row, (label, values) in enumerate(zip(figure.rows, figure.values, strict=True)):
+        top = 22 + row * LINE
+        parts.append(row_label(clean(label), top))
+        for at, value in enumerate(values):
+            if value is None:
+                continue
+            share = (value - low) / (high - low) if high > low else 0.5
+            box = f'x="{LABELS + at * wide:.1f}" y="{top}" width="{wide:.1f}" height="{LINE - 2}"'
+            parts.append(f'<rect class="heat" style="--share:{share:.2f}" {box}/>')
+            place = f'x="{LABELS + (at + 0.5) * wide:.1f}" y="{top + 16}" text-anchor="middle"'
+            parts.append(f"<text {place}>{value:.2f}</text>")
+    return svg(WIDTH, 30 + LINE * len(figure.rows), clean(figure.alt), parts)
+
+
+def axes(across: tuple[float, float], up: tuple[float, float]) -> tuple[Axis, Axis]:
+    """Where values lie in a figure with both axes."""
+
+    def x(value: float) -> float:
+        share = (value - across[0]) / (across[1] - across[0])
+        return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1)
+
+    def y(value: float) -> float:
+        inside = min(max(value, up[0]), up[1])
+        share = (inside - up[0]) / (up[1] - up[0])
+        return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)
+
+    return x, y
+
+
+def draw_grid(
+    across: tuple[float, float], up: tuple[float, float], x: Axis, y: Axis, below: str, beside: str
+) -> list[str]:
+    """Axes with their ticks and titles."""
+    parts, foot = [], HEIGHT - BOTTOM
+    for value in ticks(*across):
+        parts.append(f'<line class="grid" x1="{x(value)}" y1="{TOP}" x2="{x(value)}" y2="{foot}"/>')
+        place = f'x="{x(value)}" y="{foot + 16}"'
+        parts.append(f'<text {place} text-anchor="middle">{value:g}</text>')
+    for value in ticks(*up):
+        ends = f'x1="{LEFT}" y1="{y(value)}" x2="{WIDTH - RIGHT}" y2="{y(value)}"'
+        parts.append(f'<line class="grid" {ends}/>')
+        place = f'x="{LEFT - 6}" y="{y(value) + 4}"'
+        parts.append(f'<text {place} text-anchor="end">{value:g}</text>')
+    middle, centre = (TOP + foot) / 2, (LEFT + WIDTH - RIGHT) / 2
+    place = f'x="{centre}" y="{HEIGHT - 8}" text-anchor="middle"'
+    parts.append(f"<text {place}>{escape(below)}</text>")
+    turned = f'transform="translate(14 {middle}) rotate(-90)" text-anchor="middle"'
+    parts.append(f"<text {turned}>{escape(beside)}</text>")
+    return parts
+
+
+def draw_path(series: Series, x: Axis, y: Axis, style: str) -> str:
+    """A line through the points that have a value."""
+    points = zip(series.x, series.y, strict=True)
+    known = " ".join(f"{x(at)},{y(value)}" for at, value in points if value is not None)
+    return f'<polyline class="{style}" points="{known}"/>'
+
+
+def draw_legend(names: Sequence[str], top: int) -> list[str]:
+    """Names beside their colours, three in a row."""
+    parts = []
+    for kind, name in enumerate(names):
+        at, down = 10 + kind % 3 * 180, top + kind // 3 * 18
+        box = f'x="{at}" y="{down}" width="12" height="12"'
+        parts.append(f'<rect class="kind{kind % KINDS}" {box}/>')
+        parts.append(f'<text x="{at + 18}" y="{down + 10}">{escape(shorten(name))}</text>')
+    return parts
+
+
+def row_label(label: str, top: int) -> str:
+    """The name of a row, at the left."""
+    place = f'x="{LABELS - 8}" y="{top + 14}" text-anchor="end"'
+    return f"<text {place}>{escape(shorten(label))}</text>"
+
+
+def shorten(label: str, most: int = 24) -> str:
+    """A label that fits."""
+    return label if len(label) <= most else f"{label[: most - 1]}…"
 
 
 def svg(width: int, height: int, title: str, parts: Sequence[str]) -> str:
-    """A figure with words for those who do not see it."""
+    """A figure with words for people who do not see it."""
     body, said = "".join(parts), escape(title)
-    return (
-        f'<svg viewBox="0 0 {width} {height}" role="img" '
-        f'aria-label="{said}"><title>{said}</title>{body}</svg>'
-    )
+    head = f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{said}">'
+    return f"{head}<title>{said}</title>{body}</svg>"
 
 
-def span(values: Sequence[float]) -> tuple[float, float]:
+def padded(values: Sequence[float]) -> tuple[float, float]:
     """A range with a little room around it."""
     low, high = (min(values), max(values)) if values else (0.0, 100.0)
     room = (high - low) * 0.08 or 1.0

@@ -7,38 +7,36 @@ from dataclasses import replace
 from html import escape
 
 from parley import __version__
-from parley.report.figures import scatter, stop_bars
-from parley.results.parts.differences import PARTS
+from parley.report.figures import draw
+from parley.report.sections import Clean, Compared, Section, clean_table, secret_cover
 from parley.results.result import Result
-from parley.statistics.contamination import Fit
-from parley.tasks.kieval.comparison import Analysis
-from parley.tasks.kieval.sections import Clean, Section, cleaned, sections, tidy
+from parley.results.types import Scatter
 
 LARGEST = 1_000_000  # bytes of a page
 
 
-def page(found: Analysis | None, results: Sequence[Result]) -> str:
-    """The analysis, where there is one, then every run for itself."""
-    for parts in (True, False):  # of single runs, as far as there is room for them
-        text = made(found, results, parts)
+def make_page(compared: Sequence[Compared], results: Sequence[Result]) -> str:
+    """The comparisons, where there are some, then every run for itself."""
+    for whole in (True, False):  # all parts of single runs, as far as there is room for them
+        text = page_text(compared, results, whole)
         if len(text.encode()) < LARGEST:
             break
     return text
 
 
-def made(found: Analysis | None, results: Sequence[Result], parts: bool) -> str:
+def page_text(compared: Sequence[Compared], results: Sequence[Result], whole: bool) -> str:
     """The page, with all parts of every run or with its results only."""
-    clean = cleaned()
-    shown = [
-        *([] if found is None else sections(found)),
-        *(of_run(result, parts) for result in results),
+    clean = secret_cover()
+    sections = [
+        *(section for found in compared for section in found.sections()),
+        *(section_of_run(result, whole) for result in results),
     ]
-    ids = [str(result.data["run"]["id"]) for result in results]
-    tasks = ", ".join(dict.fromkeys(str(result.data["run"]["task"]) for result in results))
-    body = "".join(drawn(part, at, found, clean) for at, part in enumerate(shown))
+    ids = [result.head.run.id for result in results]
+    tasks = ", ".join(dict.fromkeys(result.head.run.task for result in results))
+    body = "".join(draw_section(section, at, clean) for at, section in enumerate(sections))
     links = "".join(
-        f'<li><a href="#s{at}">{escape(clean(part.title))}</a></li>'
-        for at, part in enumerate(shown)
+        f'<li><a href="#s{at}">{escape(clean(section.title))}</a></li>'
+        for at, section in enumerate(sections)
     )
     title = escape(clean(f"Parley: {tasks}"))
     closed = "default-src 'none'; style-src 'unsafe-inline'"
@@ -53,64 +51,44 @@ def made(found: Analysis | None, results: Sequence[Result], parts: bool) -> str:
     )
 
 
-def of_run(result: Result, whole: bool) -> Section:
-    """The ordinary parts of a result, as far as it has them."""
-    data = result.data
-    name = f" ({data['run']['name']})" if data["run"]["name"] else ""
-    title = f"Run {data['run']['id']}{name}: {data['run']['task']}, {data['run']['state']}"
+def section_of_run(result: Result, whole: bool) -> Section:
+    """The result of a run with all its parts, as far as it has them."""
+    run = result.head.run
+    name = f" ({run.name})" if run.name else ""
+    title = f"Run {run.id}{name}: {run.task}, {run.state}"
     if not whole:
-        return Section(
-            title,
-            [result.table()],
-            f"Its other parts are left out here: parley show {data['run']['id']} --part …",
-        )
-    parts = [table for part in PARTS for table in PARTS[part](data) if table.rows]
-    signature = f"signature: {data['results'][0]['signature']}" if data["results"] else ""
-    parts = [
-        replace(table, note="\n".join(filter(None, [table.note, signature]))) for table in parts
+        left_out = f"Its other parts are left out here: parley show {run.id} --part …"
+        return Section(title, [result.table()], left_out)
+    names = [name for name in (*result.parts, *result.stored) if name != "results"]
+    tables = [table for name in names for table in result.tables(name) if table.rows]
+    figures = [figure for name in ("results", *names) for figure in result.figures(name)]
+    rows = result.part("results")
+    signature = f"signature: {rows[0].signature}" if rows else ""
+    tables = [
+        replace(table, note="\n".join(filter(None, [table.note, signature]))) for table in tables
     ]
-    return Section(title, [result.table(), *parts])
+    return Section(title, [result.table(), *tables], figures=figures)
 
 
-def drawn(section: Section, at: int, found: Analysis | None, clean: Clean) -> str:
+def draw_section(section: Section, at: int, clean: Clean) -> str:
     """A section: words, figures, tables."""
-    figures = ""
-    if section.figure == "scatter" and found is not None and found.contamination is not None:
-        pictures = [
-            (fit.dataset, scatter(named(fit, clean)))
-            for fit in found.contamination.fits
-            if fit.positions
-        ]
-        figures = "".join(
-            f"<figure>{svg}<figcaption>{escape(clean(name))}</figcaption></figure>"
-            for name, svg in pictures
-        )
-        figures += f"<p>{LEGEND}</p>"
-    if section.figure == "stops" and found is not None:
-        picture = stop_bars([{**row, "alias": clean(row["alias"])} for row in found.record.stops])
-        figures = f"<figure>{picture}</figure>" if picture else ""
+    figures = "".join(
+        f"<figure>{draw(figure, clean)}"
+        f"<figcaption>{escape(clean(figure.title))}</figcaption></figure>"
+        for figure in section.figures
+    )
+    legends = dict.fromkeys(
+        figure.legend for figure in section.figures if isinstance(figure, Scatter)
+    )
+    figures += "".join(f"<p>{escape(clean(legend))}</p>" for legend in legends if legend)
     words = f"<p>{escape(clean(section.words))}</p>" if section.words else ""
     tables = "".join(
-        f'<div class="table left{table.left}">{tidy(table, clean).render("html")}</div>'
+        f'<div class="table left{table.left}">{clean_table(table, clean).render("html")}</div>'
         for table in section.tables
     )
     title = escape(clean(section.title))
     return f'<section id="s{at}"><h2>{title}</h2>{words}{figures}{tables}</section>'
 
-
-def named(fit: Fit, clean: Clean) -> Fit:
-    """A dataset's points with names that may be shown."""
-    return replace(
-        fit,
-        dataset=clean(fit.dataset),
-        positions=[replace(one, model=clean(one.model)) for one in fit.positions],
-    )
-
-
-LEGEND = (
-    "Line and band: where models are expected by the others; the band leaves out 5 in 100 honest "
-    "models on either side. ◆ suspected, □ worth a look, ▲ above the line, ● others."
-)
 
 STYLE = """
 :root{color-scheme:light dark;--ink:#1c1f24;--soft:#5c6370;--paper:#fff;--rule:#d9dde3;--band:#3b6ea522;--line:#3b6ea5;
@@ -130,6 +108,9 @@ figcaption{color:var(--soft);text-align:center}svg text{font:12px system-ui,sans
 .grid{stroke:var(--rule)}.band{fill:var(--band)}.line{fill:none;stroke:var(--line);stroke-width:2}
 .name{paint-order:stroke;stroke:var(--paper);stroke-width:3px}
 .point{fill:var(--line)}.suspected{fill:var(--bad)}.look{fill:var(--paper);stroke:var(--look);stroke-width:2}.above{fill:var(--good)}
+.heat{fill:color-mix(in srgb,var(--line) calc(var(--share)*70%),var(--paper))}
+.stroke0{fill:none;stroke:#3b6ea5;stroke-width:2}.stroke1{fill:none;stroke:#d98e04;stroke-width:2}.stroke2{fill:none;stroke:#2b8a6e;stroke-width:2}
+.stroke3{fill:none;stroke:#b3261e;stroke-width:2}.stroke4{fill:none;stroke:#7b5ea7;stroke-width:2}.stroke5{fill:none;stroke:#7a7f87;stroke-width:2}
 .kind0{fill:#3b6ea5}.kind1{fill:#d98e04}.kind2{fill:#2b8a6e}.kind3{fill:#b3261e}.kind4{fill:#7b5ea7}.kind5{fill:#7a7f87}
 @media print{nav{display:none}section{break-inside:avoid}}
 """  # noqa: E501

@@ -3,42 +3,53 @@ alone."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from parley.errors import UsageError, unknown
-from parley.money import LookUp, costs, is_free, priced, prices_of, remark
-from parley.results.parts.differences import PARTS, paths, rows_of
-from parley.results.parts.external import external
-from parley.results.parts.judges import judges
-from parley.results.parts.outcomes import outcomes
-from parley.results.parts.rejudged import again
-from parley.results.parts.rounds import by_partner, by_round, passes
-from parley.results.parts.topics import topics
-from parley.results.scores import (
-    Findings,
-    asked_without,
-    not_finished,
-    run_facts,
-    unfinished,
-    violated,
-)
-from parley.statistics.intervals import ALPHA
-from parley.store import RunReader
-from parley.store.sqlite.reader import SqliteReader
-from parley.tables import Table, between, number, whisker
-from parley.tasks._common.corpus_analysis import corpus
-from parley.tasks.kieval.analysis import stops
-from parley.tasks.word_guessing.analysis import guessing
+import orjson
 
-COUNTS = ("blocks", "matches", "missing", "violations")
-COLUMNS = (
-    "alias", "model_requested", "model_served", "role", "metric", "unit", "mean", "low", "high",
-    "sd", "interval", "blocks", "matches", "missing", "violations", "signature",
-)  # fmt: skip
+from parley import __version__
+from parley.errors import ParleyError, UsageError, unknown
+from parley.money import LookUp, is_free, remark
+from parley.results.part import (
+    Part,
+    Style,
+    general_parts,
+    parts_of_task,
+    qualified,
+)
+from parley.results.parts.main_table import score_table, with_drawings
+from parley.results.parts.stability import describe_paths
+from parley.results.scores import (
+    RunScores,
+    count_violations,
+    describe_left_out,
+    describe_unfinished,
+    run_facts,
+    unfinished_models,
+)
+from parley.results.types import (
+    FIGURES,
+    Figure,
+    LeftOut,
+    Programs,
+    Rank,
+    ResultHead,
+    RunFactsInResult,
+    as_json,
+    json_schema,
+)
+from parley.rules.notes import decode
+from parley.rules.task import Task
+from parley.statistics.intervals import ALPHA
+from parley.store import RunReader, StoredPart
+from parley.store.sqlite.reader import SqliteReader as open_run
+from parley.tables import Table
+
 NOTES = {
     "bounded": (
         "* an interval for bounded scores: for so few blocks an end of the range is near, or all "
@@ -48,12 +59,11 @@ NOTES = {
         "intervals hold at every look, all of a metric together: the run looks at what it plays"
     ),
 }
-
-
 UNSAFE = (
     "UNSAFE: what models wrote was run without isolation; a program can have changed anything, "
     "these numbers too"
 )
+REMARKS = ("results", "stability", "judges", "rejudged", "cost")  # parts that the table speaks of
 
 
 class Result:
@@ -61,7 +71,8 @@ class Result:
     Student's t.
 
     `scores` names a file with scores from elsewhere (`alias`, and columns of scores), for the part
-    `external`.
+    `external`. `task` is the class that was played, whose own parts are computed, too; without it,
+    what it computed when the run was played is shown.
     """
 
     def __init__(
@@ -71,66 +82,121 @@ class Result:
         reasoned: bool = True,
         scores: str | Path | None = None,
         look_up: LookUp | None = None,
+        task: type[Task] | None = None,
     ) -> None:
         """`reasoned`: whether the table says why a run stopped. `look_up` finds prices that the run
         did not record."""
-        self.path, self._method, self._reasoned, self._scores = (
-            Path(path),
-            interval,
-            reasoned,
-            scores,
+        self.path, self._method, self._reasoned = Path(path), interval, reasoned
+        self._scores, self._look_up, self._task = scores, look_up, task
+        self._computed: dict[str, Any] = {}
+        self.failures: dict[str, str] = {}  # parts that could not be computed, and why
+
+    # What there is.
+
+    @cached_property
+    def parts(self) -> dict[str, Part[Any]]:
+        """The parts that this result can have, by name: general ones, then the task's own."""
+        own = parts_of_task(self._task)
+        for part in own:
+            if part.name in {each.name for each in general_parts()}:
+                raise ParleyError(
+                    f"the task's part {part.name!r} has the name of a general part: rename it"
+                )
+        return {part.name: part for part in (*general_parts(), *own)}
+
+    @cached_property
+    def stored(self) -> dict[str, StoredPart]:
+        """What parts computed when the run was played, by name, for those that are not at hand."""
+        with open_run(self.path) as reader:
+            found = {stored.name.rpartition(".")[2]: stored for stored in reader.part_results()}
+        return {name: stored for name, stored in found.items() if name not in self.parts}
+
+    @cached_property
+    def head(self) -> ResultHead:
+        """What a result says besides its parts."""
+        with open_run(self.path) as reader:
+            run = RunScores(reader, self._method, self._look_up, self._scores)
+            return self._head(reader, run)
+
+    def _head(self, reader: RunReader, run: RunScores) -> ResultHead:
+        return ResultHead(
+            run=RunFactsInResult(
+                **vars(run_facts(reader)), unfinished=list(unfinished_models(reader))
+            ),
+            digits={name: metric.digits for name, metric in run.metrics.items()},
+            leading={role: name for role in run.roles if (name := run.ranking_metric(role))},
+            violations=count_violations(reader),
+            left_out=tuple(LeftOut(**each) for each in reader.unsupported_options()),
+            ranks=tuple(Rank(**vars(rank)) for rank in run.ranks),
+            programs=count_programs(reader),
         )
-        self._look_up = look_up
+
+    def compute(self, names: Iterable[str] | None = None) -> None:
+        """Compute parts that were not computed yet: these, or all that apply to the run."""
+        wanted = [
+            part
+            for name, part in self.parts.items()
+            if name not in self._computed and (names is None or name in names)
+        ]
+        if not wanted:
+            return
+        with open_run(self.path) as reader:
+            run = RunScores(reader, self._method, self._look_up, self._scores)
+            self.__dict__.setdefault("head", self._head(reader, run))
+            for part in wanted:
+                self._computed[part.name] = self._compute(part, run)
+
+    def _compute(self, part: Part[Any], run: RunScores) -> Any:
+        """One part; one of a task that fails leaves all others as they are."""
+        empty = () if part.many else None
+        if not part.applies(run.info):
+            return empty
+        try:
+            found = part.compute(run)
+        except ParleyError:
+            raise
+        except Exception as wrong:
+            if part in general_parts():
+                raise
+            self.failures[part.name] = f"{type(wrong).__name__}: {wrong}"
+            return empty
+        return empty if found is None else found
+
+    def part(self, name: str) -> Any:
+        """What a part has found: dataclasses, as its `result` says; None or () where there is
+        nothing."""
+        if name not in self.parts:
+            raise unknown("part", name, [*self.parts, *self.stored])
+        self.compute([name])
+        return self._computed[name]
+
+    # Its forms.
 
     @cached_property
     def data(self) -> dict[str, Any]:
         """All of it, in the form that `--json` prints (schema parley.result/1)."""
-        with SqliteReader(self.path) as reader:
-            findings = Findings(reader, self._method)
-            pairs, results, tables = findings.pairs(), findings.results(), findings.tables()
-            return {
-                "schema": "parley.result/1",
-                "run": {**run_facts(reader), "unfinished": unfinished(reader)},
-                "digits": {
-                    name: metric.get("digits", 2) for name, metric in findings.metrics.items()
-                },
-                "results": results,
-                "leading": {
-                    role: metric for role in findings.roles if (metric := findings.leading(role))
-                },
-                "violations": violated(reader),
-                "left_out": reader.unsupported_options(),
-                "pairs": [vars(pair) for pair in pairs],
-                "ranks": [vars(rank) for rank in findings.ranks(pairs)],
-                "positions": findings.positions(),
-                "tables": tables,
-                "corpus": corpus(findings, tables),
-                "ratings": findings.ratings(),
-                "outcomes": outcomes(findings),
-                "stability": findings.stability(),
-                "rounds": by_round(findings, results),
-                "partners": by_partner(findings, tables),
-                "passes": passes(findings),
-                "judges": judges(findings),
-                "guessing": guessing(findings, results),
-                "topics": topics(findings),
-                "external": external(results, self._scores) if self._scores else [],
-                "stops": stops(findings),
-                "rejudged": again(findings),
-                "programs": programs(reader),
-                "cost": costs(reader, prices := prices_of(reader, self._look_up)),
-                "prices": priced(reader, prices),
-            }
+        self.compute()
+        found: dict[str, Any] = as_json(self.head)
+        for part in general_parts():
+            value = as_json(self._computed[part.name])
+            found |= value if part.spread else {part.json_key: value}
+        task = self.head.run.task
+        found["parts"] = {
+            qualified(part, task): as_json(self._computed[part.name])
+            for part in self.parts.values()
+            if part not in general_parts()
+        } | {stored.name: orjson.loads(stored.data) for stored in self.stored.values()}
+        return found
 
     @property
     def state(self) -> str:
         """running, done, stopped or failed; all but `done` mean that the result is partial."""
-        return str(self.data["run"]["state"])
+        return self.head.run.state
 
     @property
     def matches(self) -> list[dict[str, Any]]:
         """Every match with its seats, scores, violations and transcript."""
-        with SqliteReader(self.path) as reader:
+        with open_run(self.path) as reader:
             scores = reader.scores_by_match()
             return [
                 {
@@ -143,227 +209,296 @@ class Result:
                 for match in reader.matches()
             ]
 
+    @cached_property
+    def style(self) -> Style:
+        """How tables and figures of this result are drawn."""
+        self.compute(["stability"])
+        stability = self._computed["stability"]
+        return Style(
+            level=f"{100 * (1 - (stability.alpha if stability else ALPHA)):g}%",
+            digits=self.head.digits,
+            sequential=stability is not None,
+            race=stability is not None and stability.plan == "race",
+            these_items=stability is not None and stability.target == "these_items",
+        )
+
     def table(self) -> Table:
         """Alias × role: mean, interval, n, with the interval drawn, and what the numbers rest
         on."""
-        rows = self.data["results"]
-        spans: dict[str, tuple[float, float]] = {}
-        for metric in {row["metric"] for row in rows}:
-            known = [
-                row[end]
-                for row in rows
-                if row["metric"] == metric
-                for end in ("low", "mean", "high")
-            ]
-            ends = [value for value in known if value is not None]
-            spans[metric] = (min(ends), max(ends)) if ends else (0, 0)
-        plain = self._plain()
-        header = [*plain.header[:5], "", *plain.header[5:]]
-        drawn = [
-            whisker(row["low"], row["mean"], row["high"], spans[row["metric"]]) for row in rows
-        ]
-        lines = [
-            [*line[:5], drawing, *line[5:]] for line, drawing in zip(plain.rows, drawn, strict=True)
-        ]
-        return Table(header, lines, left=3, note=plain.note)
+        return with_drawings(self._plain_table(), self.part("results"))
+
+    def _plain_table(self) -> Table:
+        self.compute(REMARKS)
+        table = score_table(self.part("results"), self.style)
+        return replace(table, note="\n".join(self.remarks()))
+
+    def tables(self, name: str) -> list[Table]:
+        """The tables of a part; none where there is nothing of it in the run."""
+        if name in self.stored and name not in self.parts:
+            return stored_tables(self.stored[name])
+        found = self.part(name)
+        return list(self.parts[name].tables(found, self.style)) if found else []
+
+    def figures(self, name: str) -> list[Figure]:
+        """The figures of a part."""
+        if name in self.stored and name not in self.parts:
+            return stored_figures(self.stored[name])
+        found = self.part(name)
+        return list(self.parts[name].figures(found, self.style)) if found else []
 
     def render(self, form: str = "text", part: str = "results") -> str:
         """A part of the result in one of its forms; CSV has a column for everything, unrounded."""
-        if part != "results":
-            if part not in PARTS:
-                raise unknown("part", part, ["results", *PARTS])
-            return self._part(part, form)
+        if part not in self.parts and part not in self.stored:
+            raise unknown("part", part, [*self.parts, *self.stored])
         if form == "csv":
-            names = [name for name in COLUMNS if name != "model_served"]
-            cells = [
-                ["" if row[name] is None else str(row[name]) for name in names]
-                for row in self.data["results"]
-            ]
-            return Table(names, cells).render("csv")
-        if not self.data["results"]:
-            return "\n".join(self.remarks())
-        return (self.table() if form in ("text", "html") else self._plain()).render(form)
-
-    def _part(self, part: str, form: str) -> str:
-        """A part of the result; its rows as they are for machines, with the signature for
-        people."""
-        if form == "csv":
-            rows = rows_of(part, self.data)
-            names = list(rows[0]) if rows else []
-            cells = [
-                ["" if row[name] is None else str(row[name]) for name in names] for row in rows
-            ]
-            return Table(names, cells).render("csv") if rows else ""
-        *first, last = PARTS[part](self.data)
-        if not last.rows:
-            return str(last.header[0])
-        signature = (
-            [f"signature: {self.data['results'][0]['signature']}"]
-            if self.data["results"] and last.rows
-            else []
-        )
-        standing = [] if self.data["run"]["state"] == "done" else self._standing()
-        last = replace(
-            last,
-            note="\n".join(filter(None, [last.note, *standing, *unsafe(self.data), *signature])),
-        )
+            return self._csv(part)
+        if part == "results":
+            if not self.part("results"):
+                return "\n".join(self.remarks())
+            return (self.table() if form in ("text", "html") else self._plain_table()).render(form)
+        tables = self.tables(part)
+        if part in self.failures:
+            raise ParleyError(f"the part {part!r} could not be computed: {self.failures[part]}")
+        if not tables:
+            return self.parts[part].absent
+        *first, last = tables
+        standing = [] if self.state == "done" else self._standing()
+        notes = [last.note, *standing, *self._unsafe(), *self._signature()]
+        last = replace(last, note="\n".join(filter(None, notes)))
         return "\n\n".join(table.render(form) for table in [*first, last])
 
-    def _plain(self) -> Table:
-        """The table without drawings."""
-        header = ["model", "role", "metric", "mean", f"{self._level()} interval", "sd", *COUNTS]
-        lines = []
-        for row in self.data["results"]:
-            digits, mark = (
-                self.data["digits"][row["metric"]],
-                "*" if row["interval"] == "bounded" else "",
-            )
-            bounds = f"{between(row['low'], row['high'], digits)}{mark}"
-            unit = f"{row['metric']} ({row['unit']})" if row["unit"] else row["metric"]
-            mean, sd, counts = (
-                number(row["mean"], digits),
-                number(row["sd"], digits),
-                [str(row[name]) for name in COUNTS],
-            )
-            lines.append([row["alias"], row["role"], unit, mean, bounds, sd, *counts])
-        return Table(header, lines, left=3, note="\n".join(self.remarks()))
+    def _csv(self, part: str) -> str:
+        """The rows of a part, every number as it is."""
+        if part in self.parts:
+            found = self.part(part)
+            rows = [dict(row) for row in self.parts[part].rows(found)] if found else []
+            if part != "results" and rows:
+                signature = self.part("results")[0].signature if self.part("results") else None
+                rows = [{**row, "signature": signature} for row in rows]
+        else:
+            rows = [row for table in plain_rows(self.stored[part]) for row in table]
+        if not rows:
+            return ""
+        names = list(rows[0])
+        cells = [["" if row[name] is None else str(row[name]) for name in names] for row in rows]
+        return Table(names, cells).render("csv")
 
-    def _level(self) -> str:
-        """How sure the intervals are."""
-        stability = self.data["stability"]
-        return f"{100 * (1 - (stability['alpha'] if stability else ALPHA)):g}%"
+    # What to know of it.
 
     def remarks(self) -> list[str]:
         """What belongs to the table: how the run stands, violations, cost, ranks, what the scores
         rest on."""
-        data, lines = self.data, self._standing()
-        run = data["run"]
-        if data["rejudged"]:
+        self.compute(REMARKS)
+        head, results = self.head, self.part("results")
+        rejudged, judges, cost = (self.part(name) for name in ("rejudged", "judges", "cost"))
+        lines = self._standing()
+        if rejudged:
             lines.append(
-                f"{' and '.join(data['rejudged']['roles'])} of {data['rejudged']['run']}, judged "
-                f"again: no contestant was called"
+                f"{' and '.join(rejudged.roles)} of {rejudged.run}, judged again: no contestant "
+                "was called"
             )
-        lines += (
-            [f"excluded, and not played: {', '.join(run['excluded'])}"] if run["excluded"] else []
-        )
-        lines += unsafe(data) + forgeable(data) + partial_panel(data)
-        kinds = {row["interval"] for row in data["results"]}
+        if head.run.excluded:
+            lines.append(f"excluded, and not played: {', '.join(head.run.excluded)}")
+        lines += self._unsafe() + describe_programs(head.programs)
+        if judges and judges.incomplete.matches:
+            missing = judges.incomplete
+            lines.append(
+                f"a vote is missing in {missing.matches} of {missing.of} matches "
+                f"(see --part judges)"
+            )
+        if judges and judges.also_play:
+            also = ", ".join(judges.also_play)
+            lines.append(f"judges whose models play as well: {also} (see --part judges)")
+        kinds = {row.interval for row in results}
         lines += [note for kind, note in NOTES.items() if kind in kinds]
-        lines += paths(data["stability"])
-        if data["violations"]:
-            found = ", ".join(
-                f"{each['alias']} {each['kind']} ×{each['count']}" for each in data["violations"]
-            )
+        lines += describe_paths(self.part("stability"))
+        if head.violations:
+            found = ", ".join(f"{each.alias} {each.kind} ×{each.count}" for each in head.violations)
             lines.append(f"violations: {found}")
-        lines += asked_without(data["left_out"])
-        lines += remark([row for row in data["cost"] if not is_free(run["models"][row["alias"]])])
-        if data["results"]:
-            sure = f"{self._level()}, {'at every look' if data['stability'] else 'Holm'}"
-            for role, metric in sorted(data["leading"].items()):
-                places = [
-                    rank
-                    for rank in data["ranks"]
-                    if (rank["metric"], rank["role"]) == (metric, role)
-                ]
-                lines += [ranked(metric, role, places, sure)] if places else []
-            lines.append(f"signature: {data['results'][0]['signature']}")
+        lines += describe_left_out(head.left_out)
+        billed = [row for row in cost.cost if not is_free(head.run.models[row.alias])]
+        lines += remark([as_json(row) for row in billed])
+        if results:
+            sure = f"{self.style.level}, {'at every look' if self.style.sequential else 'Holm'}"
+            for role, metric in sorted(head.leading.items()):
+                places = [r for r in head.ranks if (r.metric, r.role) == (metric, role)]
+                lines += [describe_ranks(metric, role, places, sure)] if places else []
+            lines += self._signature()
+        lines += [
+            f"part {name} could not be computed: {why}" for name, why in self.failures.items()
+        ]
         return lines
+
+    def _signature(self) -> list[str]:
+        results = self.part("results")
+        return [f"signature: {results[0].signature}"] if results else []
+
+    def _unsafe(self) -> list[str]:
+        """The warning for a run whose programs nothing isolated."""
+        return [UNSAFE] if self.head.run.sandbox == "none" else []
 
     def _standing(self) -> list[str]:
         """How the run stands, where there is anything to say to that."""
-        run, stop = self.data["run"], self.data["run"]["stop"]
-        if run["state"] == "done":
-            return (
-                [f"{stop['status'].replace('_', ' ')}: {stop['reason']}"]
-                if stop["status"] and stop["reason"]
-                else []
-            )
-        # where nobody knows how many there will be
-        of = "" if self.data["stability"] else f" of {run['matches']['planned']}"
-        why = f"; {stop['reason']}" if stop["reason"] and self._reasoned else ""
-        return [
-            f"{run['state']}: {run['matches']['done']}{of} matches{why}",
-            *not_finished(run["unfinished"]),
-        ]
+        run, stop = self.head.run, self.head.run.stop
+        if run.state == "done":
+            said = stop.status and stop.reason
+            return [f"{str(stop.status).replace('_', ' ')}: {stop.reason}"] if said else []
+        # a run that stops by itself does not know how many matches there will be
+        of = "" if self.style.sequential else f" of {run.matches.planned}"
+        why = f"; {stop.reason}" if stop.reason and self._reasoned else ""
+        line = f"{run.state}: {run.matches.done}{of} matches{why}"
+        return [line, *describe_unfinished(run.unfinished)]
+
+    # For other tools.
 
     def to_pandas(self) -> Any:
         """The results as a pandas data frame."""
-        return frames("pandas").DataFrame(self.data["results"])
+        return import_frames("pandas").DataFrame(as_json(self.part("results")))
 
     def to_polars(self) -> Any:
         """The results as a polars data frame."""
-        return frames("polars").DataFrame(self.data["results"], infer_schema_length=None)
+        rows = as_json(self.part("results"))
+        return import_frames("polars").DataFrame(rows, infer_schema_length=None)
 
     def report(self, path: str | Path) -> Path:
         """All parts of the result on one self-contained page."""
-        # which stands above results: only this door leads up
-        making = import_module("parley.report.build")
-        place: Path = making.written(path, making.report([self.path]).render("html"))
+        build = import_module("parley.report.build")  # a room above: only this method leads there
+        place: Path = build.write_report(path, build.build_report([self.path]).render("html"))
         return place
 
     def __repr__(self) -> str:
-        return f"{self.data['run']['id']} ({self.state})\n{self.render()}"
+        return f"{self.head.run.id} ({self.state})\n{self.render()}"
 
     def _repr_html_(self) -> str:
-        return f"<p>{self.data['run']['id']} ({self.state})</p>{self.table()._repr_html_()}"
+        return f"<p>{self.head.run.id} ({self.state})</p>{self.table()._repr_html_()}"
+
+    def to_stored(self) -> list[StoredPart]:
+        """What the task's parts have found, to be kept in the run's file."""
+        self.compute()
+        kept = []
+        for part in self.parts.values():
+            if part in general_parts() or part.name in self.failures:
+                continue
+            figures = [as_json(figure) for figure in self.figures(part.name)]
+            kept.append(
+                StoredPart(
+                    qualified(part, self.head.run.task),
+                    __version__,
+                    orjson.dumps(json_schema(part.result)).decode(),
+                    orjson.dumps(as_json(self._computed[part.name])).decode(),
+                    orjson.dumps(figures).decode(),
+                )
+            )
+        return kept
 
 
-def programs(reader: RunReader) -> dict[str, int] | None:
+def parts_to_store(path: Path, task: type[Task]) -> list[StoredPart]:
+    """What a task's own parts have found in a run, to be kept in its file."""
+    return Result(path, task=task).to_stored() if parts_of_task(task) else []
+
+
+def result_schema() -> dict[str, Any]:
+    """The JSON schema of `parley.result/1`: what every result says, and its general parts."""
+    schema = json_schema(ResultHead)
+    for part in general_parts():
+        found = json_schema(part.result)
+        if part.spread:
+            schema["properties"] |= found["properties"]
+            schema["required"] += found["required"]
+            continue
+        known = found if part.many else {"anyOf": [found, {"type": "null"}]}
+        schema["properties"][part.json_key] = known
+        schema["required"].append(part.json_key)
+    about = "what the task's own parts have found, by TASK.PART"
+    schema["properties"]["parts"] = {"type": "object", "description": about}
+    schema["required"].append("parts")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def count_programs(reader: RunReader) -> Programs | None:
     """How many programs were judged, and how many of them where they could interfere; None where a
     task runs none."""
     if not reader.info.identity.get("runs_code"):
         return None
     found = reader.verdict_kinds()
-    return {"run": found.total(), "inside": found["inside"]}
+    return Programs(found.total(), found["inside"])
 
 
-def unsafe(data: dict[str, Any]) -> list[str]:
-    """The word of warning for a run whose programs nothing held."""
-    return [UNSAFE] if data["run"]["sandbox"] == "none" else []
-
-
-def forgeable(data: dict[str, Any]) -> list[str]:
+def describe_programs(found: Programs | None) -> list[str]:
     """How many verdicts a hostile program could have forged."""
-    found = data["programs"]
-    if not found or not found["inside"]:
+    if found is None or not found.inside:
         return []
-    were = "was" if found["inside"] == 1 else "were"
+    were = "was" if found.inside == 1 else "were"
     return [
-        f"{found['inside']} of {found['run']} programs {were} judged inside their own process, "
-        f"where they could forge it"
+        f"{found.inside} of {found.run} programs {were} judged inside their own process, where "
+        "they could forge it"
     ]
 
 
-def partial_panel(data: dict[str, Any]) -> list[str]:
-    """What to know of judges before their scores are believed."""
-    found, lines = data["judges"], []
-    if found and found["incomplete"]["matches"]:
-        lines.append(
-            "a vote is missing in {matches} of {of} matches (see --part judges)".format(
-                **found["incomplete"]
-            )
-        )
-    if found and found["also_play"]:
-        lines.append(
-            f"judges whose models play as well: {', '.join(found['also_play'])} (see --part judges)"
-        )
-    return lines
+def describe_ranks(metric: str, role: str, places: Sequence[Rank], sure: str) -> str:
+    """The places of all models in a role, in one line."""
+    named = [
+        f"{rank.alias} {rank.low}" + (f"–{rank.high}" if rank.high != rank.low else "")
+        for rank in places
+    ]
+    return f"ranks by {metric}, {role} ({sure}): {', '.join(named)}"
 
 
-def frames(library: str) -> Any:
+def plain_rows(stored: StoredPart) -> list[list[dict[str, Any]]]:
+    """Stored data as rows: a list of objects as it is, an object list by list."""
+    data = orjson.loads(stored.data)
+    if isinstance(data, list):
+        found = [data]
+    else:
+        lists = [each for each in (data or {}).values() if isinstance(each, list) and each]
+        rest = {name: each for name, each in (data or {}).items() if not isinstance(each, list)}
+        found = [*([[rest]] if rest else []), *lists]
+    return [[flatten(row) for row in rows if isinstance(row, dict)] for rows in found if rows]
+
+
+def flatten(row: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """An object as one row: what stands deeper has the names of both levels."""
+    found: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, dict):
+            found |= flatten(value, f"{before}{name}_")
+        else:
+            text = orjson.dumps(value).decode() if isinstance(value, list) else value
+            found[f"{before}{name}"] = text
+    return found
+
+
+def stored_tables(stored: StoredPart) -> list[Table]:
+    """What a part computed when the run was played, as plain tables."""
+    task, _, name = stored.name.rpartition(".")
+    note = f"{name}, as {task} computed it when the run was played (Parley {stored.version})"
+    tables = []
+    for rows in plain_rows(stored):
+        header = list(dict.fromkeys(column for row in rows for column in row))
+        cells = [
+            ["–" if row.get(column) is None else str(row[column]) for column in header]
+            for row in rows
+        ]
+        tables.append(Table(header, cells, note=note))
+    return tables
+
+
+def stored_figures(stored: StoredPart) -> list[Figure]:
+    """The figures of a part that was computed when the run was played."""
+    found: list[Figure] = []
+    for data in orjson.loads(stored.figures):
+        kind = FIGURES.get(str(data.get("kind")))
+        if kind is not None:
+            try:
+                found.append(decode(data, kind, "figure"))
+            except ValueError as wrong:
+                raise ParleyError(f"{stored.name} holds a damaged figure: {wrong}") from None
+    return found
+
+
+def import_frames(library: str) -> Any:
     """A library for data frames, which is no part of the installation."""
     try:
         return import_module(library)
     except ImportError:
         raise UsageError(f"{library} is not installed: pip install 'parley-eval[frames]'") from None
-
-
-def ranked(metric: str, role: str, places: list[dict[str, Any]], sure: str) -> str:
-    """The places of all models in a role, in one line."""
-    shown = [
-        f"{rank['alias']} {rank['low']}"
-        + (f"–{rank['high']}" if rank["high"] != rank["low"] else "")
-        for rank in places
-        if rank["role"] == role
-    ]
-    return f"ranks by {metric}, {role} ({sure}): {', '.join(shown)}"

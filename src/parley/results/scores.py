@@ -1,72 +1,138 @@
-"""What a run has found, as plain data: computed from the run's file alone."""
+"""The scores of a run, as every analysis reads them: computed from the run's record alone."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from parley.errors import UsageError
-from parley.money import costs as costs
-from parley.plans.stop_targets import leading_metrics
+from parley.errors import StoreError, UsageError
+from parley.money import LookUp, prices_of
 from parley.results.signature import signature
+from parley.results.types import (
+    LeftOut,
+    Limits,
+    MatchCounts,
+    RunFacts,
+    ScoreRow,
+    Share,
+    Stop,
+    Unfinished,
+    ViolationCount,
+)
+from parley.rules.notes import Note
+from parley.rules.pool import Seat
 from parley.rules.task import Metric
-from parley.statistics import bradley_terry as bradley_terry
 from parley.statistics import estimates as plain
 from parley.statistics import role_tables as roles
 from parley.statistics.estimates import Observation
 from parley.statistics.intervals import ALPHA, interval
 from parley.statistics.role_tables import Seated
-from parley.store import RunReader
+from parley.store import MatchRow, RunReader
 from parley.tables import plural
 
 if TYPE_CHECKING:
     from parley.statistics.anytime import Anytime
 
+N = TypeVar("N", bound=Note)
+NAMED = 8  # models that a line names at most
 
-class Findings:
-    """A run's scores, looked at from every side; what is idle does not count."""
 
-    def __init__(self, reader: RunReader, method: str = "block") -> None:
-        self.reader, self.config, self.method = reader, reader.info.config, method
-        self.metrics: dict[str, dict[str, Any]] = {
-            metric["name"]: dict(metric) for metric in reader.info.identity["metrics"]
+class RunScores:
+    """A run's scores from every side. This is what the `compute` of a part is given.
+
+    Only matches that have ended count, and only seats that are scored. In a run that stopped by
+    what it saw, only whole blocks count.
+    """
+
+    def __init__(
+        self,
+        reader: RunReader,
+        method: str = "block",
+        look_up: LookUp | None = None,
+        scores_file: str | Path | None = None,
+    ) -> None:
+        """`look_up` finds prices that the run did not record; `scores_file` has scores from
+        elsewhere."""
+        self.reader, self.info, self.method = reader, reader.info, method
+        self.prices, self.scores_file = prices_of(reader, look_up), scores_file
+        self.config, self.identity = reader.info.config, reader.info.identity
+        self.metrics: dict[str, Metric] = {
+            each["name"]: metric_from(each) for each in self.identity["metrics"]
         }
-        self.bounds = {
-            name: (metric["low"], metric["high"]) for name, metric in self.metrics.items()
-        }
-        self.lower = frozenset(
-            name for name, metric in self.metrics.items() if metric["better"] == "lower"
-        )
-        self.roles = [
-            name for name, kind in reader.info.identity["roles"].items() if kind == "contestant"
-        ]
-        self._scores = list(reader.scores())
-        # those that count
-        self.matches = [match for match in reader.matches() if match.has_ended]
+        self.bounds = {name: (metric.low, metric.high) for name, metric in self.metrics.items()}
+        self.roles = [name for name, kind in self.identity["roles"].items() if kind == "contestant"]
+        scores, matches = list(reader.scores()), [row for row in reader.matches() if row.has_ended]
         if self.config.stop is not None:
             if method != "block":
                 raise UsageError(
-                    "this run stopped by what it saw: "
-                    "only intervals that hold at every look are right for it"
+                    "this run stopped by what it saw: only intervals that hold at every look are "
+                    "right for it"
                 )
-            # its plan looks at whole blocks only, and so do its results
             whole = whole_blocks(reader)
-            self._scores = [score for score in self._scores if score.block in whole]
-            self.matches = [match for match in self.matches if match.block in whole]
+            scores = [score for score in scores if score.block in whole]
+            matches = [match for match in matches if match.block in whole]
+        self.matches: list[MatchRow] = matches
+        self._scores = scores
         self.observations = [
-            Observation(
-                score.block, score.match, score.alias, score.seat.role, score.metric, score.value
-            )
-            for score in self._scores
-            if not score.idle
+            Observation(each.block, each.match, each.alias, each.seat.role, each.metric, each.value)
+            for each in scores
+            if not each.idle
         ]
 
+    def notes(self, kind: type[N]) -> Iterator[tuple[MatchRow, N]]:
+        """The notes of one kind in matches that count, by match, as the type that was written."""
+        by_number = {match.number: match for match in self.matches}
+        legacy = kind.legacy_keys if self.info.notes_without_kinds else frozenset()
+        for row in self.reader.notes(None if legacy else kind.kind):
+            if row.match in by_number and (not legacy or legacy <= row.facts.keys()):
+                try:
+                    note = kind.from_facts(row.facts)
+                except ValueError as wrong:
+                    raise StoreError(
+                        f"match {row.match} has a note that is damaged: {wrong}"
+                    ) from None
+                yield by_number[row.match], note
+
+    def contestants_of(self, match: MatchRow) -> Iterator[tuple[Seat, str]]:
+        """The seats of a match that are scored, with the aliases that sat there."""
+        for seat, alias in match.seats.items():
+            if seat.role in self.roles and seat not in match.idle:
+                yield seat, alias
+
+    def share(self, cases: Iterable[tuple[str, bool]]) -> Share:
+        """The share of cases among (block, case), with an interval over blocks."""
+        blocks: dict[str, list[bool]] = {}
+        for block, case in cases:
+            blocks.setdefault(block, []).append(case)
+        means = [fmean(found) for found in blocks.values()]
+        low, high, _ = interval(means, (0.0, 1.0))
+        return Share(sum(map(sum, blocks.values())), fmean(means), low, high, len(means))
+
+    def measured_metric(self, role: str) -> str | None:
+        """What a role is known by: the first metric that is measured for it alone, else the first
+        that is measured for it."""
+        own = [
+            metric
+            for metric in self.metrics.values()
+            if not metric.judged and (not metric.roles or role in metric.roles)
+        ]
+        alone = [metric for metric in own if list(metric.roles) == [role]]
+        return next((metric.name for metric in [*alone, *own]), None)
+
+    def ranking_metric(self, role: str) -> str | None:
+        """What a role is ranked by: what is measured of it alone; where nothing is, the task's
+        first metric that it has."""
+        own = [m for m in self.metrics.values() if not m.roles or role in m.roles]
+        alone = [m for m in own if list(m.roles) == [role] and not m.judged]
+        return next((metric.name for metric in [*alone, *own]), None)
+
     @cached_property
-    def _anytime(self) -> dict[str, Anytime] | None:
+    def anytime(self) -> dict[str, Anytime] | None:
         """By metric, what can be said of a run that stopped by what it saw."""
         stop = self.config.stop
         if stop is None:
@@ -75,9 +141,10 @@ class Findings:
 
         population = len(self.reader.items()) if stop.target == "these_items" else None
         repeats = {match.number: match.repeat for match in self.reader.matches()}
+        metrics = list(self.metrics.values())
         found = {}
-        for metric in self._declared:
-            scale = Scale(metric.low, metric.high, stop.epsilon(metric, self._declared[0]))
+        for metric in metrics:
+            scale = Scale(metric.low, metric.high, stop.epsilon(metric, metrics[0]))
             if scale.low < scale.high and scale.epsilon > 0:
                 found[metric.name] = anytime(
                     self.observations,
@@ -90,44 +157,14 @@ class Findings:
                 )
         return found
 
-    @property
-    def _declared(self) -> list[Metric]:
-        return [
-            Metric(**{**metric, "roles": tuple(metric["roles"])})
-            for metric in self.metrics.values()
-        ]
-
-    def measured(self, role: str) -> str | None:
-        """What a role is known by: the first metric that is measured for it alone, else the first
-        that is measured for it."""
-        own = [
-            metric
-            for metric in self.metrics.values()
-            if not metric.get("judged") and (not metric["roles"] or role in metric["roles"])
-        ]
-        alone = [metric for metric in own if list(metric["roles"]) == [role]]
-        return next((str(metric["name"]) for metric in [*alone, *own]), None)
-
-    def leading(self, role: str) -> str | None:
-        """What a role is ranked by: what is measured of it alone; where nothing is, the task's
-        first metric that it has."""
-        own = [
-            metric
-            for metric in self.metrics.values()
-            if not metric["roles"] or role in metric["roles"]
-        ]
-        alone = [
-            metric for metric in own if list(metric["roles"]) == [role] and not metric.get("judged")
-        ]
-        return next((str(metric["name"]) for metric in [*alone, *own]), None)
-
-    def results(self) -> list[dict[str, Any]]:
+    @cached_property
+    def results(self) -> tuple[ScoreRow, ...]:
         """Every model in every role and metric: mean, interval, n, what is missing, what the score
         rests on."""
         served, order = self.reader.names_served(), list(self.metrics)
-        faults = Counter((fault.alias, fault.seat.role) for fault in self.reader.violations())
+        faults = Counter((each.alias, each.seat.role) for each in self.reader.violations())
         found = plain.cells(self.observations, self.bounds, self.method)
-        without = failed(self.reader, self._declared, self.roles)
+        without = missing_by_failure(self.reader, list(self.metrics.values()), self.roles)
         cells = {(cell.alias, cell.role, cell.metric) for cell in found}
         nothing = interval([], (0, 0))
         found += [
@@ -138,58 +175,73 @@ class Findings:
             found, key=lambda cell: (order.index(cell.metric), cell.role, cell.alias)
         ):
             low, high, kind = self._interval(cell)
-            facts = {
-                "alias": cell.alias,
-                "model_requested": self.config.models[cell.alias]["model"],
-                "model_served": served.get(cell.alias, []),
-                "role": cell.role,
-                "metric": cell.metric,
-                "unit": self.metrics[cell.metric]["unit"],
-                "mean": cell.mean,
-                "low": low,
-                "high": high,
-                "sd": cell.sd,
-                "interval": kind,
-                "blocks": cell.blocks,
-                "matches": cell.matches,
-                "missing": cell.missing + without[cell.alias, cell.role, cell.metric],
-                "violations": faults[cell.alias, cell.role],
-                "signature": signature(self.reader, cell.matches),
-            }
-            rows.append(facts)
-        return rows
+            rows.append(
+                ScoreRow(
+                    alias=cell.alias,
+                    model_requested=self.config.models[cell.alias]["model"],
+                    model_served=list(served.get(cell.alias, [])),
+                    role=cell.role,
+                    metric=cell.metric,
+                    unit=self.metrics[cell.metric].unit,
+                    mean=cell.mean,
+                    low=low,
+                    high=high,
+                    sd=cell.sd,
+                    interval=kind,
+                    blocks=cell.blocks,
+                    matches=cell.matches,
+                    missing=cell.missing + without[cell.alias, cell.role, cell.metric],
+                    violations=faults[cell.alias, cell.role],
+                    signature=signature(self.info, cell.matches),
+                )
+            )
+        return tuple(rows)
 
     def _interval(self, cell: plain.Cell) -> tuple[float | None, float | None, str | None]:
         """The interval of a fixed run; of one that stopped by what it saw, the one that holds at
         every look."""
-        if self._anytime is None:
+        if self.anytime is None:
             return cell.interval
-        known = self._anytime.get(cell.metric)
+        known = self.anytime.get(cell.metric)
         found = known.intervals.get((cell.metric, cell.role, cell.alias)) if known else None
         return (*found, "anytime") if found else (None, None, None)
 
-    def pairs(self) -> list[plain.Pair]:
+    @cached_property
+    def differences(self) -> tuple[plain.Pair, ...]:
         """All differences between models in one role and metric, in a fixed order."""
-        if self._anytime is None:
+        if self.anytime is None:
             found = plain.pairs(
                 plain.block_means(self.observations), self.bounds, method=self.method
             )
         else:
-            found = [pair for each in self._anytime.values() for pair in each.pairs]
+            found = [pair for each in self.anytime.values() for pair in each.pairs]
         order = list(self.metrics)
-        return sorted(found, key=lambda pair: (order.index(pair.metric), pair.role, pair.a, pair.b))
-
-    def ranks(self, pairs: Sequence[plain.Pair]) -> list[plain.Rank]:
-        """The places that each model may truly hold."""
-        order, alpha = list(self.metrics), self.config.stop.alpha if self.config.stop else ALPHA
-        found = plain.ranks(plain.block_means(self.observations), pairs, self.lower, alpha)
-        return sorted(
-            found,
-            key=lambda rank: (order.index(rank.metric), rank.role, rank.low, rank.high, rank.alias),
+        return tuple(
+            sorted(found, key=lambda pair: (order.index(pair.metric), pair.role, pair.a, pair.b))
         )
 
+    @cached_property
+    def ranks(self) -> tuple[plain.Rank, ...]:
+        """The places that each model may truly hold."""
+        order, alpha = list(self.metrics), self.config.stop.alpha if self.config.stop else ALPHA
+        lower = frozenset(name for name, m in self.metrics.items() if m.better == "lower")
+        found = plain.ranks(plain.block_means(self.observations), self.differences, lower, alpha)
+        return tuple(
+            sorted(
+                found,
+                key=lambda rank: (
+                    order.index(rank.metric),
+                    rank.role,
+                    rank.low,
+                    rank.high,
+                    rank.alias,
+                ),
+            )
+        )
+
+    @cached_property
     def seated(self) -> list[Seated]:
-        """Scores with their places; an idle seat is known, its score is not."""
+        """Scores with their places; an unscored seat is known, its score is not."""
         return [
             Seated(
                 s.block,
@@ -205,166 +257,84 @@ class Findings:
         ]
 
     @cached_property
-    def places(self) -> tuple[roles.Place, roles.Place] | None:
-        return roles.places(self.seated(), self.roles)
+    def two_seats(self) -> tuple[roles.Place, roles.Place] | None:
+        """The first and the second seat, where matches are of two."""
+        return roles.places(self.seated, self.roles)
 
+    @cached_property
     def meetings(self) -> list[roles.Meeting]:
         """Matches of two, where that is what is played."""
-        return roles.meetings(self.seated(), self.places) if self.places else []
+        return roles.meetings(self.seated, self.two_seats) if self.two_seats else []
 
-    def tables(self) -> list[dict[str, Any]]:
-        """First seats down, second seats across (DynaEval, tables 1 to 6); unplayed pairs are
-        null."""
-        seats = self.places
-        if seats is None:
-            return []
-        found = roles.role_tables(
-            self.meetings(), [*self.config.players, *self.config.excluded], self.bounds
-        )
-        return [
-            {
-                "metric": metric,
-                "digits": self.metrics[metric].get("digits", 2),
-                "first": place_name(*seats[0]),
-                "second": place_name(*seats[1]),
-                "cells": [
-                    {"first": row, "second": column, "cell": None if cell is None else cell.facts()}
-                    for (row, column), cell in found[metric].cells.items()
-                    if row != column
-                ],
-                **found[metric].margins.facts(),
-            }
-            for metric in self.metrics
-            if metric in found
-        ]
 
-    def positions(self) -> list[dict[str, Any]]:
-        """What sitting early or late in a role was worth."""
-        return [
-            {
-                "role": effect.role,
-                "metric": effect.metric,
-                "position": effect.position,
-                "effect": effect.mean,
-                "low": effect.interval.low,
-                "high": effect.interval.high,
-                "blocks": effect.blocks,
-            }
-            for effect in roles.position_effects(self.seated(), self.bounds)
-        ]
-
-    def ratings(self) -> list[dict[str, Any]]:
-        """Bradley-Terry ratings of the metrics that say who of two won."""
-        met = self.meetings()
-        found = []
-        for metric, bounds in self.bounds.items():
-            here = [meeting for meeting in met if meeting.metric == metric]
-            if bradley_terry.is_win_loss(here, bounds):
-                fitted = bradley_terry.ratings(bradley_terry.games(here))
-                models = [
-                    {"alias": m.alias, "group": m.group, "matches": m.matches, "blocks": m.blocks}
-                    | {"logit": m.logit._asdict(), "elo": m.elo._asdict()}
-                    for m in fitted.models
-                ]
-                found.append(
-                    {
-                        "metric": metric,
-                        "models": models,
-                        "first_mover": fitted.first_mover._asdict(),
-                    }
-                )
-        return found
-
-    def stability(self) -> dict[str, Any] | None:
-        """How the intervals of a run that stopped by what it saw became narrow, look by look."""
-        stop = self.config.stop
-        if stop is None or self._anytime is None:
-            return None
-        leading = leading_metrics(self._declared, self.roles, stop)
-        paths = []
-        for metric in dict.fromkeys(leading.values()):
-            path = self._anytime[metric.name].path
-            points = [
-                {
-                    "blocks": point.blocks,
-                    "matches": point.matches,
-                    "half_widths": [
-                        {"role": role, "alias": alias, "half_width": width}
-                        for (role, alias), width in point.half_widths.items()
-                        if role in leading and leading[role].name == metric.name
-                    ],
-                }
-                for point in path
-            ]
-            paths.append({"metric": metric.name, "half_width": metric.epsilon, "points": points})
-        return {**asdict(stop), "plan": self.config.plan, "paths": paths}
+def metric_from(facts: Mapping[str, Any]) -> Metric:
+    """A metric as the record describes it."""
+    return Metric(**{**facts, "roles": tuple(facts["roles"])})
 
 
 def whole_blocks(reader: RunReader) -> set[str]:
     """Blocks of which every match has ended."""
     matches = list(reader.matches())
-    return {match.block for match in matches} - {m.block for m in matches if not m.has_ended}
+    return {match.block for match in matches} - {
+        match.block for match in matches if not match.has_ended
+    }
 
 
-def place_name(role: str, position: int) -> str:
+def seat_name(role: str, position: int) -> str:
     """A seat's role and position as a table names them."""
     return f"{role} {position}" if position else role
 
 
-def run_facts(reader: RunReader) -> dict[str, Any]:
+def run_facts(reader: RunReader) -> RunFacts:
     """The `run` object of results and of `parley ls`."""
-    config, counts = reader.info.config, reader.counts()
-    return {
-        "id": reader.info.id,
-        "name": config.name or None,
-        "task": reader.info.identity["task"],
-        "params": config.params,
-        "models": config.models,
-        "excluded": config.excluded,
-        "plan": config.plan,
-        "seed": config.seed,
-        "sandbox": config.sandbox if reader.info.identity.get("runs_code") else None,
-        "budget": {"usd": config.budget_usd, "calls": config.max_calls},
-        "state": reader.info.state,
-        "stop": {"status": reader.info.status, "reason": reader.info.reason},
-        "matches": {
-            "planned": reader.info.planned,
-            "done": counts.get("done", 0) + counts.get("aborted", 0),
-            "failed": counts.get("failed", 0),
-        },
-        "parley": reader.info.identity["parley"],
-        "created": datetime.fromtimestamp(reader.info.created, UTC).isoformat(timespec="seconds"),
-    }
+    info, config, counts = reader.info, reader.info.config, reader.counts()
+    return RunFacts(
+        id=info.id,
+        name=config.name or None,
+        task=info.identity["task"],
+        params=config.params,
+        models=config.models,
+        excluded=config.excluded,
+        plan=config.plan,
+        seed=config.seed,
+        sandbox=config.sandbox if info.identity.get("runs_code") else None,
+        budget=Limits(config.budget_usd, config.max_calls),
+        state=info.state,
+        stop=Stop(info.status, info.reason),
+        matches=MatchCounts(
+            info.planned,
+            counts.get("done", 0) + counts.get("aborted", 0),
+            counts.get("failed", 0),
+        ),
+        parley=info.identity["parley"],
+        created=datetime.fromtimestamp(info.created, UTC).isoformat(timespec="seconds"),
+    )
 
 
-def violated(reader: RunReader) -> list[dict[str, Any]]:
-    """The `violations` object: how often which model did what."""
+def count_violations(reader: RunReader) -> tuple[ViolationCount, ...]:
+    """How often which model broke a rule, and how."""
     counted = Counter((each.alias, each.kind) for each in reader.violations())
-    return [
-        {"alias": alias, "kind": kind, "count": count}
-        for (alias, kind), count in sorted(counted.items())
-    ]
+    return tuple(
+        ViolationCount(alias, kind, count) for (alias, kind), count in sorted(counted.items())
+    )
 
 
-def asked_without(left_out: Sequence[Mapping[str, Any]]) -> list[str]:
+def describe_left_out(left_out: Sequence[LeftOut]) -> list[str]:
     """A line for every model whose endpoint did not take all that was set for it."""
     said = {"system": "a system role"}
     return [
-        f"{found['alias']} was asked without "
-        f"{', '.join(said.get(option, option) for option in found['options'])} "
-        f"in {plural(found['calls'], 'call')}: its endpoint does not take that"
+        f"{found.alias} was asked without "
+        f"{', '.join(said.get(option, option) for option in found.options)} "
+        f"in {plural(found.calls, 'call')}: its endpoint does not take that"
         for found in left_out
     ]
 
 
-MOST = 8  # models that are named
-
-
-def failed(
+def missing_by_failure(
     reader: RunReader, metrics: Sequence[Metric], contestants: Sequence[str]
 ) -> Counter[tuple[str, str, str]]:
-    """By alias, role and metric, the scores that matches which failed have not given; a plan that
-    looks knows none of them."""
+    """By alias, role and metric, the scores that failed matches have not given; a plan that looks
+    at what was played counts none of them."""
     seats = [
         (alias, seat.role)
         for match in (reader.matches() if reader.info.config.stop is None else ())
@@ -380,28 +350,25 @@ def failed(
     )
 
 
-def unfinished(reader: RunReader) -> list[dict[str, Any]]:
+def unfinished_models(reader: RunReader) -> tuple[Unfinished, ...]:
     """In a run that stopped, the models with matches that were not finished, and how many were
     planned for them."""
     if reader.info.state not in ("stopped", "failed"):
-        return []
+        return ()
     planned, ended = Counter[str](), Counter[str]()
     for match in reader.matches():
         aliases = set(match.seats.values())
         planned.update(aliases)
         ended.update(aliases if match.has_ended else ())
-    return [
-        {"alias": alias, "matches": planned[alias] - ended[alias], "planned": planned[alias]}
+    return tuple(
+        Unfinished(alias, planned[alias] - ended[alias], planned[alias])
         for alias in reader.info.config.models
         if planned[alias] > ended[alias]
-    ]
+    )
 
 
-def not_finished(found: Sequence[Mapping[str, Any]]) -> list[str]:
+def describe_unfinished(found: Sequence[Unfinished]) -> list[str]:
     """A line on the models whose matches were not finished."""
-    shown = [
-        f"{each['alias']} {each['matches']:,} of {each['planned']:,} matches"
-        for each in found[:MOST]
-    ]
-    more = [f"and {len(found) - MOST} more models"] if len(found) > MOST else []
-    return [f"not finished: {', '.join([*shown, *more])}"] if shown else []
+    named = [f"{each.alias} {each.matches:,} of {each.planned:,} matches" for each in found[:NAMED]]
+    more = [f"and {len(found) - NAMED} more models"] if len(found) > NAMED else []
+    return [f"not finished: {', '.join([*named, *more])}"] if named else []

@@ -6,17 +6,17 @@ from typing import Any
 
 import orjson
 
-from parley.store import RunReader
+from parley.store import RunInfo
 from parley.store.config import digest
 
 
-def signature(reader: RunReader, matches: int) -> str:
+def signature(info: RunInfo, matches: int) -> str:
     """What a score rests on, in one line: two scores compare only if these agree.
 
     `field` stands for who else was at the table, and is there only where somebody was, unless it
     was the one `adversary` whom all met.
     """
-    config, identity = reader.info.config, reader.info.identity
+    config, identity = info.config, info.identity
     works = identity.get("works", {})  # a digest says more than the names of files
     params = [f"{name}:{value}" for name, value in config.params.items() if name not in works]
     params += [f"{name}:{work}" for name, work in works.items()]

@@ -122,6 +122,8 @@ class Task:
     # whether seats of one role speak one after another: a plan then draws who follows whom
     in_turn: ClassVar[bool] = False
     bots: ClassVar[Mapping[str, Callable[..., Any]]] = {}
+    # analyses of its own: parley.Part objects, or "package.module:NAME" where these are
+    parts: ClassVar[Sequence[Any] | str] = ()
     # items that the task brings along, played on where nothing else is said
     bundled: ClassVar[Sequence[Any]] = ()
     definition: ClassVar[str] = ""  # of a task that no Python file defines: what it was made from

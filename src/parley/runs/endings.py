@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from parley.errors import ParticipantError, Refused
 from parley.money import Prices, costs, money, total
+from parley.rules.task import Task
 from parley.store import RunReader
 from parley.tables import clip, plural
 
@@ -33,6 +34,7 @@ class Ending:
     # what must be changed before going on is of use; {resume} stands for how to go on then
     remedy: str = ""
     looking: bool = False  # it ended before the run itself began, while items were looked for
+    task: type[Task] | None = None  # the class that was played
 
 
 def lasts(fault: Exception) -> bool:

@@ -34,24 +34,27 @@ from parley.options import CONCURRENCY
 from parley.plans import Done, MatchSpec, gathered
 from parley.providers._backoff import AGAIN, NOTICE
 from parley.rules.references import Lot
+from parley.rules.task import Task
 from parley.runs.budget import Budget
 from parley.runs.endings import Ending, least, reasons, remedy
 from parley.runs.progress import Brake, Tally
 from parley.runs.scheduler import Crew
 from parley.runs.seats import Placed
 from parley.runs.spending import Ledger
-from parley.store import Journal, RunReader
+from parley.store import Journal, RunReader, StoredPart
 from parley.store.sqlite.folder import SUFFIX
 from parley.store.sqlite.reader import SqliteReader
 from parley.store.sqlite.writer import SqliteJournal
 
 if TYPE_CHECKING:
     from parley.sandbox.executor import Sandbox
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import TYPE_CHECKING
 
+# what is kept of the analyses that a task brings, from the run's file and the task's class
+Summarise = Callable[[Path, type[Task]], Sequence[StoredPart]]
 HEARTBEAT = 10.0  # seconds
 
 
@@ -88,7 +91,8 @@ async def go_on(
         refuse_changes(reader.info.identity, prepared.identity, reader.info.id)
         # more items may be wanted now
         if reader.info.state == "done" and reader.info.config.verify == prepared.config.verify:
-            return Ending(path, "done", reader.info.status, reader.info.reason or "")
+            status, reason = reader.info.status, reader.info.reason or ""
+            return Ending(path, "done", status, reason, task=type(prepared.task))
         raised = reader.info.config != prepared.config
     async with proven(prepared) as sandbox:
         journal = await SqliteJournal.open(path)
@@ -130,6 +134,7 @@ async def play(
     sandbox: Sandbox | None = None,
     tally: Tally | None = None,
     brake: Brake | None = None,
+    summarise: Summarise | None = None,
 ) -> Ending:
     """Ask the plan for matches, play them, ask again, until it is done or something stops the
     run."""
@@ -152,6 +157,8 @@ async def play(
             await playing.ledger.settle(playing.places)
             await playing.ledger.keep_prices(path, prepared)
             await journal.end(state, status, reason)
+            if summarise is not None:
+                await journal.keep_parts(summarise(path, type(prepared.task)))
     except asyncio.CancelledError:
         with suppress(StoreError):
             if playing is not None:
@@ -175,6 +182,7 @@ async def play(
         flag,
         least(brake.limit, brake.needed, playing.budget),
         remedy(playing.faults.values()),
+        task=type(prepared.task),
     )
 
 

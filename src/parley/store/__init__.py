@@ -30,6 +30,7 @@ class RunInfo:
     status: str | None  # why it stopped, in one word
     reason: str | None  # the same in a sentence
     planned: int  # matches known so far
+    notes_without_kinds: bool = False  # recorded before notes had a kind
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,7 @@ class Translation(Task):
     rounds: int = 1
     vote: Vote = "mean"
 
+    parts = "parley.tasks._common.corpus_analysis:PARTS"
     roles = {"translator": Role(), "proofreader": Role(), "judge": Role(0, 9, instrument=True)}
     item_type = Paragraph
 

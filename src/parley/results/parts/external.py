@@ -3,56 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from parley.datasets.files import Located, rows_of
 from parley.errors import UsageError
+from parley.results.part import Part, Style
+from parley.results.scores import RunScores
 from parley.statistics.correlation import spearman
-from parley.tables import Table, between, nothing, number
+from parley.tables import Table, between, number
 
 NAMES = ("alias", "model")  # columns that say whose scores a row holds
 
 
-def external(results: Sequence[dict[str, Any]], file: str | Path) -> list[dict[str, Any]]:
-    """Every metric of a run beside every column of a file: Spearman's rho, its p and interval, and
-    the models it rests on."""
-    scores = scores_in(file, {row["alias"]: row["model_requested"] for row in results})
+@dataclass(frozen=True)
+class ExternalCorrelation:
+    """A metric of the run beside a column of a file: Spearman's rho over the models that have
+    both."""
+
+    score: str
+    metric: str
+    role: str
+    rho: float | None
+    p: float | None
+    low: float | None
+    high: float | None
+    models: int
+    left_out: int
+
+
+def compute_external(run: RunScores) -> tuple[ExternalCorrelation, ...]:
+    """Every metric of the run beside every column of the file, where one was given."""
+    if run.scores_file is None:
+        return ()
+    scores = read_scores(run.scores_file, {row.alias: row.model_requested for row in run.results})
     found = []
-    for metric, role in dict.fromkeys((row["metric"], row["role"]) for row in results):
+    for metric, role in dict.fromkeys((row.metric, row.role) for row in run.results):
         means = {
-            row["alias"]: row["mean"]
-            for row in results
-            if (row["metric"], row["role"]) == (metric, role)
+            row.alias: row.mean for row in run.results if (row.metric, row.role) == (metric, role)
         }
         for column, given in scores.items():
             rho = spearman(list(means.values()), [given.get(alias) for alias in means])
-            facts = {"score": column, "metric": metric, "role": role, "rho": rho.r, "p": rho.p}
+            ends = (rho.interval.low, rho.interval.high)
             found.append(
-                {
-                    **facts,
-                    "low": rho.interval.low,
-                    "high": rho.interval.high,
-                    "models": rho.n,
-                    "left_out": rho.dropped,
-                }
+                ExternalCorrelation(column, metric, role, rho.r, rho.p, *ends, rho.n, rho.dropped)
             )
-    return found
+    return tuple(found)
 
 
-def scores_in(file: str | Path, models: dict[str, str]) -> dict[str, dict[str, float | None]]:
+def read_scores(file: str | Path, models: Mapping[str, str]) -> dict[str, dict[str, float | None]]:
     """By column, the score of each model that the file knows, under its alias here or under
     PROVIDER/NAME."""
     rows = list(rows_of(Path(file).expanduser()))
     found: dict[str, dict[str, float | None]] = {}
     first: dict[str, str] = {}
     for each in rows:
-        who, columns = taken(each)
+        who, columns = split_row(each)
         for alias in [alias for alias, model in models.items() if who in (alias, model)]:
             if (before := first.setdefault(alias, each.where)) is not each.where:
                 raise UsageError(f"{each.where}: {alias} has scores already: {before}")
             for column, value in columns.items():
-                found.setdefault(column, {})[alias] = number_in(value, column, each.where)
+                found.setdefault(column, {})[alias] = parse_score(value, column, each.where)
     if not found:
         known = ", ".join(models) or "nobody has a result"
         raise UsageError(
@@ -62,7 +74,7 @@ def scores_in(file: str | Path, models: dict[str, str]) -> dict[str, dict[str, f
     return found
 
 
-def taken(each: Located) -> tuple[str, dict[str, Any]]:
+def split_row(each: Located) -> tuple[str, dict[str, Any]]:
     """Whose scores a row holds, and the scores."""
     row = each.row if isinstance(each.row, dict) else {}
     name = next((name for name in NAMES if name in row), None)
@@ -75,7 +87,7 @@ def taken(each: Located) -> tuple[str, dict[str, Any]]:
     return str(row[name]).strip(), columns
 
 
-def number_in(value: Any, column: str, where: str) -> float | None:
+def parse_score(value: Any, column: str, where: str) -> float | None:
     """A score; an empty cell is one that is missing."""
     if value is None or str(value).strip() == "":
         return None
@@ -88,32 +100,28 @@ def number_in(value: Any, column: str, where: str) -> float | None:
     return found
 
 
-def external_tables(data: Mapping[str, Any]) -> list[Table]:
+def external_tables(found: Sequence[ExternalCorrelation], style: Style) -> list[Table]:
     """Rank correlations with scores from elsewhere."""
-    if not data["external"]:
-        return [
-            nothing(
-                "scores from elsewhere come in a file: --scores FILE.csv, with a column `alias` "
-                "and columns of scores"
-            )
-        ]
     rows = [
-        [
-            row["score"],
-            row["metric"],
-            row["role"],
-            number(row["rho"]),
-            between(row["low"], row["high"]),
-        ]
-        + [number(row["p"], 3), str(row["models"]), str(row["left_out"])]
-        for row in data["external"]
+        [row.score, row.metric, row.role, number(row.rho), between(row.low, row.high)]
+        + [number(row.p, 3), str(row.models), str(row.left_out)]
+        for row in found
     ]
     header = ["score", "metric", "role", "rho", "95% interval", "p", "models", "without a score"]
-    return [
-        Table(
-            header,
-            rows,
-            left=3,
-            note="Spearman's rank correlation over models; few models say little",
-        )
-    ]
+    note = "Spearman's rank correlation over models; few models say little"
+    return [Table(header, rows, left=3, note=note)]
+
+
+PARTS = (
+    Part(
+        "external",
+        "Beside scores from elsewhere",
+        tuple[ExternalCorrelation, ...],
+        compute_external,
+        tables=external_tables,
+        absent=(
+            "scores from elsewhere come in a file: --scores FILE.csv, with a column `alias` and "
+            "columns of scores"
+        ),
+    ),
+)

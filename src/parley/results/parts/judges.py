@@ -1,14 +1,17 @@
-"""How far judges can be trusted in a run: with each other, beside what was measured (DynaEval
-§3.1), towards length and self."""
+"""How far judges can be trusted: with each other, beside what was measured (DynaEval §3.1), towards
+length and towards themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from parley.results.scores import Findings
-from parley.rules.pool import Seat
+from parley.results.part import Part, Rows, Style
+from parley.results.scores import RunScores
+from parley.results.types import as_json
+from parley.rules.notes import Votes
 from parley.statistics.agreement import Estimate, krippendorff_alpha
 from parley.statistics.correlation import (
     Correlation,
@@ -18,9 +21,11 @@ from parley.statistics.correlation import (
 )
 from parley.statistics.intervals import interval
 from parley.statistics.judge_bias import Judgement, self_preference
+from parley.store import RunInfo
+from parley.tables import Table, between, number, signed
 
 
-class Vote(NamedTuple):
+class JudgeVote(NamedTuple):
     """What a judge gave to a seat; None where its judgement could not be read."""
 
     block: str
@@ -35,60 +40,131 @@ class Vote(NamedTuple):
     mark: float | None  # as it was given, where the score is what that is worth
 
 
-def judges(findings: Findings) -> dict[str, Any] | None:
-    """How every judge votes, how far the panel agrees, what it follows and what it favours; None
-    without judged scores."""
-    judged = next((name for name, metric in findings.metrics.items() if metric.get("judged")), None)
+@dataclass(frozen=True)
+class PanelRow:
+    """How one judge votes on one role; `votes` were given of those `asked` for."""
+
+    judge: str
+    role: str
+    votes: int
+    asked: int
+    blocks: int
+    mean: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Incomplete:
+    """In how many matches a vote is missing."""
+
+    matches: int
+    of: int
+
+
+@dataclass(frozen=True)
+class AgreementRow:
+    """How far a panel agrees on a role: Krippendorff's alpha."""
+
+    role: str
+    judges: int
+    one_model_twice: bool
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    blocks: int | None
+
+
+@dataclass(frozen=True)
+class ValidityRow:
+    """How far judges follow what was measured of a role."""
+
+    role: str
+    measured: str
+    over: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    blocks: int | None
+
+
+@dataclass(frozen=True)
+class BiasRow:
+    """What judges favour: length, or their own model."""
+
+    about: str
+    judge: str | None
+    role: str | None
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    blocks: int | None
+
+
+@dataclass(frozen=True)
+class JudgeReport:
+    """Everything about the judges of a run."""
+
+    metric: str
+    panel: tuple[PanelRow, ...]
+    incomplete: Incomplete
+    agreement: tuple[AgreementRow, ...]
+    validity: tuple[ValidityRow, ...]
+    bias: tuple[BiasRow, ...]
+    also_play: tuple[str, ...]
+
+
+def compute_judges(run: RunScores) -> JudgeReport | None:
+    """How every judge votes, how far the panel agrees, what it follows and what it favours."""
+    judged = next((name for name, metric in run.metrics.items() if metric.judged), None)
     if judged is None:
         return None
-    votes = votes_of(findings)
-    bounds = findings.bounds[judged]
+    votes = list(all_votes(run))
+    bounds = run.bounds[judged]
     panels = {vote.match: 0 for vote in votes} | {
         vote.match: 1 for vote in votes if vote.score is None
     }
-    return {
-        "metric": judged,
-        "panel": panel(votes, bounds),
-        "incomplete": {"matches": sum(panels.values()), "of": len(panels)},
-        "agreement": agreement(votes),
-        "validity": [row for role in findings.roles for row in compared(findings, role, judged)],
-        "bias": [*lengthy(findings, votes), *selfish(findings, votes, bounds)],
-        "also_play": playing(findings, votes),
-    }
+    return JudgeReport(
+        metric=judged,
+        panel=tuple(panel_rows(votes, bounds)),
+        incomplete=Incomplete(sum(panels.values()), len(panels)),
+        agreement=tuple(agreement_rows(votes)),
+        validity=tuple(row for role in run.roles for row in validity_rows(run, role, judged)),
+        bias=(*length_bias(run, votes), *self_preference_rows(run, votes, bounds)),
+        also_play=tuple(judges_that_play(run, votes)),
+    )
 
 
-def votes_of(findings: Findings) -> list[Vote]:
-    """Every vote that was asked for in a match that counts, on seats that count; one that could not
-    be read is None."""
-    found = []
-    for match in findings.matches:
-        for number, note in enumerate(findings.reader.notes_of(match.number)):
-            if "votes" not in note.facts:
-                continue
-            for judge, given in note.facts["votes"].items():
-                for seat, alias in match.seats.items():
-                    role = seat.role
-                    if role in findings.roles and seat not in match.idle:
-                        vote = (given or {}).get(seat.key, {})
-                        who = (judge, match.seats[Seat.of(judge)], seat.key, role, alias)
-                        score = vote.get("score")
-                        found.append(
-                            Vote(
-                                match.block,
-                                match.number,
-                                number,
-                                *who,
-                                score,
-                                vote.get("mark", score),
-                            )
-                        )
-    return found
+def all_votes(run: RunScores) -> Iterator[JudgeVote]:
+    """Every vote that was asked for in a match that counts, on seats that count."""
+    numbers: dict[int, int] = {}
+    for match, note in run.notes(Votes):
+        number = numbers[match.number] = numbers.get(match.number, -1) + 1
+        for judge, given in note.votes.items():
+            for seat, alias in run.contestants_of(match):
+                vote = (given or {}).get(seat)
+                score = vote.score if vote else None
+                mark = score if vote is None or vote.mark is None else vote.mark
+                yield JudgeVote(
+                    match.block,
+                    match.number,
+                    number,
+                    judge.key,
+                    match.seats[judge],
+                    seat.key,
+                    seat.role,
+                    alias,
+                    score,
+                    mark,
+                )
 
 
-def panel(votes: list[Vote], bounds: tuple[float, float]) -> list[dict[str, Any]]:
+def panel_rows(votes: Sequence[JudgeVote], bounds: tuple[float, float]) -> Iterator[PanelRow]:
     """How each judge votes on each role: mean with its interval over blocks, votes given of those
     asked for."""
-    found = []
     seats = sorted({(vote.judge, vote.name) for vote in votes})
     names = [name for _, name in seats]
     for judge, name in seats:
@@ -102,47 +178,41 @@ def panel(votes: list[Vote], bounds: tuple[float, float]) -> list[dict[str, Any]
                     blocks.setdefault(vote.block, []).append(vote.score)
             means = [fmean(scores) for scores in blocks.values()]
             low, high, _ = interval(means, bounds)
-            shown = name if names.count(name) == 1 else f"{name} ({judge})"
-            given = sum(map(len, blocks.values()))
-            facts = {
-                "judge": shown,
-                "role": role,
-                "votes": given,
-                "asked": len(mine),
-                "blocks": len(means),
-            }
-            found.append(
-                {**facts, "mean": fmean(means) if means else None, "low": low, "high": high}
+            yield PanelRow(
+                judge=name if names.count(name) == 1 else f"{name} ({judge})",
+                role=role,
+                votes=sum(map(len, blocks.values())),
+                asked=len(mine),
+                blocks=len(means),
+                mean=fmean(means) if means else None,
+                low=low,
+                high=high,
             )
-    return found
 
 
-def agreement(votes: list[Vote]) -> list[dict[str, Any]]:
+def agreement_rows(votes: Sequence[JudgeVote]) -> Iterator[AgreementRow]:
     """Krippendorff's alpha of the panel, by the role that it judges, over what at least two have
     judged."""
     seats = sorted({vote.judge for vote in votes})
     twice = len({vote.name for vote in votes}) < len(seats)
-    found = []
     for role in dict.fromkeys(vote.role for vote in votes):
         units: dict[tuple[str, int, int, str], dict[str, float | None]] = {}
         for vote in votes:
             if vote.role == role:
-                units.setdefault((vote.block, vote.match, vote.note, vote.seat), {})[vote.judge] = (
-                    vote.mark
-                )
+                unit = (vote.block, vote.match, vote.note, vote.seat)
+                units.setdefault(unit, {})[vote.judge] = vote.mark
         rows = [[given.get(seat) for seat in seats] for given in units.values()]
         alpha = krippendorff_alpha(rows, "ordinal", [block for block, *_ in units])
-        found.append({"role": role, "judges": len(seats), "one_model_twice": twice, **facts(alpha)})
-    return found
+        yield AgreementRow(role, len(seats), twice, **estimate_facts(alpha))
 
 
-def compared(findings: Findings, role: str, judged: str) -> Iterator[dict[str, Any]]:
+def validity_rows(run: RunScores, role: str, judged: str) -> Iterator[ValidityRow]:
     """What judges gave beside what was measured of a role: over matches, within items, and model by
     model."""
-    measured = findings.measured(role)
+    measured = run.measured_metric(role)
     by_match: dict[tuple[str, int, str], dict[str, float | None]] = {}
     by_model: dict[str, dict[str, list[float]]] = {}
-    for row in findings.observations:
+    for row in run.observations:
         if row.role == role and row.metric in (judged, measured):
             by_match.setdefault((row.block, row.match, row.alias), {})[row.metric] = row.value
             if row.value is not None:
@@ -156,69 +226,57 @@ def compared(findings: Findings, role: str, judged: str) -> Iterator[dict[str, A
         for each in by_model.values()
         if {judged, measured} <= each.keys()
     ]
-    yield {
-        "role": role,
-        "measured": measured,
-        "over": "matches",
-        **facts(blocked_correlation(left, right, blocks)),
-    }
-    yield {
-        "role": role,
-        "measured": measured,
-        "over": "within items",
-        **facts(centred_correlation(left, right, blocks)),
-    }
+    matches = blocked_correlation(left, right, blocks)
+    yield ValidityRow(role, measured, "matches", **estimate_facts(matches))
+    within = centred_correlation(left, right, blocks)
+    yield ValidityRow(role, measured, "within items", **estimate_facts(within))
     if len(models) > 2:  # any two are in order, or out of it
         ranked = spearman([a for a, _ in models], [b for _, b in models])
-        yield {"role": role, "measured": measured, "over": "models", **facts(ranked)}
+        yield ValidityRow(role, measured, "models", **estimate_facts(ranked))
 
 
-def lengthy(findings: Findings, votes: list[Vote]) -> Iterator[dict[str, Any]]:
-    """How far who says more about the same item is rated higher: a bias only as far as more is not
-    better."""
-    lengths = findings.reader.reply_lengths()
+def length_bias(run: RunScores, votes: Sequence[JudgeVote]) -> Iterator[BiasRow]:
+    """How far those who say more about the same item are rated higher: a bias only as far as more
+    is not better."""
+    lengths = {(match, seat.key): n for (match, seat), n in run.reader.reply_lengths().items()}
     for role in dict.fromkeys(vote.role for vote in votes):
         given: dict[tuple[str, int, str], list[float]] = {}
         for vote in votes:
             if vote.role == role and vote.score is not None:
                 given.setdefault((vote.block, vote.match, vote.seat), []).append(vote.score)
-        said = [lengths.get((match, Seat.of(seat))) for _, match, seat in given]
+        said = [lengths.get((match, seat)) for _, match, seat in given]
         found = centred_correlation(
             [fmean(scores) for scores in given.values()], said, [block for block, _, _ in given]
         )
-        yield {"about": "length", "judge": None, "role": role, **facts(found)}
+        yield BiasRow("length", None, role, **estimate_facts(found))
 
 
-def selfish(
-    findings: Findings, votes: list[Vote], bounds: tuple[float, float]
-) -> Iterator[dict[str, Any]]:
+def self_preference_rows(
+    run: RunScores, votes: Sequence[JudgeVote], bounds: tuple[float, float]
+) -> Iterator[BiasRow]:
     """How much more a judge gives to its own model than others do, beyond what it so gives to other
     models."""
-    models = findings.config.models
+    models = run.config.models
     own = {
         judge: alias
         for judge in {vote.name for vote in votes}
-        for alias in findings.config.contestants
+        for alias in run.config.contestants
         if models[alias]["model"] == models[judge]["model"]
     }
     for judge in sorted(own):
         given = [Judgement(vote.block, vote.name, vote.alias, vote.score) for vote in votes]
-        yield {
-            "about": "itself",
-            "judge": judge,
-            "role": None,
-            **facts(self_preference(given, judge, own, bounds)),
-        }
+        found = self_preference(given, judge, own, bounds)
+        yield BiasRow("itself", judge, None, **estimate_facts(found))
 
 
-def playing(findings: Findings, votes: list[Vote]) -> list[str]:
+def judges_that_play(run: RunScores, votes: Sequence[JudgeVote]) -> list[str]:
     """The judges whose models play as well."""
-    models = findings.config.models
-    played = {models[alias]["model"] for alias in findings.config.contestants}
+    models = run.config.models
+    played = {models[alias]["model"] for alias in run.config.contestants}
     return sorted(name for name in {vote.name for vote in votes} if models[name]["model"] in played)
 
 
-def facts(found: Estimate | Correlation) -> dict[str, Any]:
+def estimate_facts(found: Estimate | Correlation) -> dict[str, Any]:
     """A figure, its interval and n; where rows share blocks, how many blocks there are."""
     value = found.r if isinstance(found, Correlation) else found.value
     blocks = None if isinstance(found, Correlation) else found.blocks
@@ -229,3 +287,88 @@ def facts(found: Estimate | Correlation) -> dict[str, Any]:
         "n": found.n,
         "blocks": blocks,
     }
+
+
+def judge_tables(found: JudgeReport, style: Style) -> list[Table]:
+    """Judges one by one, among themselves, beside what was measured, and what they favour."""
+    panel = [
+        [each.judge, each.role, number(each.mean), between(each.low, each.high), str(each.blocks)]
+        + [f"{each.votes} of {each.asked}"]
+        for each in found.panel
+    ]
+    if not panel:
+        return []
+    missing = found.incomplete
+    note = (
+        f"in {missing.matches} of {missing.of} matches a vote is missing" if missing.matches else ""
+    )
+    header = ["judge", "judged role", "mean", "95% interval", "blocks", "votes"]
+    tables = [Table(header, panel, left=2, note=note)]
+    if any(each.judges > 1 for each in found.agreement):
+        lines = [
+            [each.role, str(each.judges), number(each.value), between(each.low, each.high)]
+            + [str(each.n)]
+            for each in found.agreement
+        ]
+        note = "Krippendorff's alpha of ordinal marks, over what two or more have judged"
+        if any(each.one_model_twice for each in found.agreement):
+            note += "; one model sits there twice: with itself, it agrees by being itself"
+        header = ["judged role", "judges", "alpha", "95% interval", "judged"]
+        tables.append(Table(header, lines, note=note))
+    if found.validity:
+        lines = [
+            [each.role, each.measured, each.over, number(each.value)]
+            + [between(each.low, each.high), str(each.n)]
+            for each in found.validity
+        ]
+        note = (
+            f"correlation of {found.metric} with what was measured: Pearson's r over matches, rank "
+            "correlations else"
+        )
+        header = ["role", "measured", "over", "r", "95% interval", "n"]
+        tables.append(Table(header, lines, left=3, note=note))
+    lines = [
+        [each.judge or "all", each.role or "all", each.about, signed(each.value)]
+        + [between(each.low, each.high), str(each.n)]
+        for each in found.bias
+    ]
+    note = (
+        "length: rank correlation of ratings with how much was said, within items, a bias only as "
+        "far as more is not better; itself: how much more a judge gives its own model than other "
+        f"judges do, beyond what it so gives to others{style.fixed}"
+    )
+    header = ["judge", "judged role", "towards", "value", "95% interval", "n"]
+    return [*tables, Table(header, lines, left=3, note=note)] if lines else tables
+
+
+def judge_rows(found: JudgeReport) -> Rows:
+    """All about judges in rows of one form."""
+    columns = ("judge", "role", "measured", "over", "value", "low", "high", "n", "asked", "blocks")
+    rows: list[dict[str, Any]] = [
+        {"about": "votes", **as_json(each), "value": each.mean, "n": each.votes}
+        for each in found.panel
+    ]
+    rows += [{"about": "agreement", **as_json(each)} for each in found.agreement]
+    rows += [{"about": "validity", **as_json(each)} for each in found.validity]
+    rows += [{**as_json(each), "about": "bias", "over": each.about} for each in found.bias]
+    return [{"about": row["about"], **{name: row.get(name) for name in columns}} for row in rows]
+
+
+def is_judged(info: RunInfo) -> bool:
+    """Whether a metric of the task comes from judges."""
+    return any(metric.get("judged") for metric in info.identity["metrics"])
+
+
+PARTS = (
+    Part(
+        "judges",
+        "How far the judges can be trusted",
+        JudgeReport,
+        compute_judges,
+        tables=judge_tables,
+        rows=judge_rows,
+        applies=is_judged,
+        absent="no judge was seated",
+        section="judges",
+    ),
+)

@@ -4,55 +4,130 @@ by."""
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from parley.results.scores import Findings, place_name
+from parley.results.part import Part, Rows, Style
+from parley.results.scores import RunScores, seat_name
+from parley.results.types import Bar, Bars, Figure
+from parley.rules.notes import Ended
 from parley.statistics.bradley_terry import is_win_loss
+from parley.tables import Table
+
+KINDS = ("won", "drawn", "lost")
 
 
-def outcomes(findings: Findings) -> list[dict[str, Any]]:
-    """By model and seat: matches won, drawn and lost, and the ends that the rule noted for those
+@dataclass(frozen=True)
+class Outcomes:
+    """How the matches of a model in one seat ended; `by`: what the lost ones were lost by."""
+
+    alias: str
+    seat: str
+    matches: int
+    won: int
+    drawn: int
+    lost: int
+    by: dict[str, int]
+
+
+def compute_outcomes(run: RunScores) -> tuple[Outcomes, ...]:
+    """By model and seat: matches won, drawn and lost, and the reasons that the rule noted for those
     that were lost."""
-    met = findings.meetings()
-    bounds, seats = findings.bounds, findings.places
     metric = next(
         (
             name
-            for name in bounds
-            if is_win_loss([each for each in met if each.metric == name], bounds[name])
+            for name, bounds in run.bounds.items()
+            if is_win_loss([each for each in run.meetings if each.metric == name], bounds)
         ),
         None,
     )
-    if metric is None or seats is None:
-        return []
+    if metric is None or run.two_seats is None:
+        return ()
+    ends = {match.number: note.end for match, note in run.notes(Ended)}
     counts: dict[tuple[str, str], Counter[str]] = {}
     reasons: dict[tuple[str, str], Counter[str]] = {}
-    for each in met:
+    for each in run.meetings:
         if each.metric != metric or each.first_value is None or each.second_value is None:
             continue
-        end = next(
-            (
-                str(note.facts["end"])
-                for note in findings.reader.notes_of(each.match)
-                if "end" in note.facts
-            ),
-            "",
+        sides = zip(
+            run.two_seats,
+            (each.first, each.second),
+            (each.first_value, each.second_value),
+            strict=True,
         )
-        for place, alias, value in zip(
-            seats, (each.first, each.second), (each.first_value, each.second_value), strict=True
-        ):
-            key = (alias, place_name(*place))
+        for seat, alias, value in sides:
+            key = (alias, seat_name(*seat))
             kind = "won" if value == 1 else "lost" if value == 0 else "drawn"
             counts.setdefault(key, Counter())[kind] += 1
-            if kind == "lost" and end:
-                reasons.setdefault(key, Counter())[end] += 1
+            if kind == "lost" and ends.get(each.match):
+                reasons.setdefault(key, Counter())[ends[each.match]] += 1
+    return tuple(
+        Outcomes(
+            alias,
+            seat,
+            found.total(),
+            found["won"],
+            found["drawn"],
+            found["lost"],
+            dict(sorted(reasons.get((alias, seat), Counter()).items())),
+        )
+        for (alias, seat), found in sorted(counts.items())
+    )
+
+
+def outcome_tables(found: Sequence[Outcomes], style: Style) -> list[Table]:
+    """Numbers of matches, a column for each reason."""
+    ends = list(dict.fromkeys(end for row in found for end in row.by))
+    lines = [
+        [row.alias, row.seat, str(row.matches), *(str(getattr(row, kind)) for kind in KINDS)]
+        + [str(row.by.get(end, 0)) for end in ends]
+        for row in found
+    ]
+    header = ["model", "seat", "matches", *KINDS, *(f"by {end}" for end in ends)]
+    note = "numbers of matches; win rates with their intervals stand in --part roles"
+    return [Table(header, lines, left=2, note=note)]
+
+
+def outcome_rows(found: Sequence[Outcomes]) -> Rows:
+    """One row a model and seat, a column for each reason."""
+    ends = dict.fromkeys(end for row in found for end in row.by)
     return [
         {
-            "alias": alias,
-            "seat": seat,
-            "matches": found.total(),
-            **{kind: found[kind] for kind in ("won", "drawn", "lost")},
+            "alias": row.alias,
+            "seat": row.seat,
+            "matches": row.matches,
+            "won": row.won,
+            "drawn": row.drawn,
+            "lost": row.lost,
+            **{f"lost_by_{end.replace(' ', '_')}": row.by.get(end, 0) for end in ends},
         }
-        | {"by": dict(sorted(reasons.get((alias, seat), Counter()).items()))}
-        for (alias, seat), found in sorted(counts.items())
+        for row in found
     ]
+
+
+def outcome_figures(found: Sequence[Outcomes], style: Style) -> Sequence[Figure]:
+    """A bar for each model and seat."""
+    bars = tuple(
+        Bar(
+            f"{row.alias}, {row.seat}",
+            {kind: float(getattr(row, kind)) for kind in KINDS},
+            f"{row.won} of {row.matches} won",
+        )
+        for row in found
+    )
+    alt = "; ".join(f"{bar.label}: {bar.note}" for bar in bars)
+    return [Bars("Matches won, drawn and lost", alt, "matches", bars)]
+
+
+PARTS = (
+    Part(
+        "outcomes",
+        "How matches ended",
+        tuple[Outcomes, ...],
+        compute_outcomes,
+        tables=outcome_tables,
+        rows=outcome_rows,
+        figures=outcome_figures,
+        absent="outcomes are for matches of two that one wins",
+    ),
+)

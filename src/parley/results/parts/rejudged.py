@@ -2,50 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
-from parley.results.parts.judges import facts
-from parley.results.scores import Findings
+from parley.results.part import Part, Rows, Style
+from parley.results.parts.judges import estimate_facts
+from parley.results.scores import RunScores
+from parley.results.types import as_json
 from parley.statistics.agreement import krippendorff_alpha
 from parley.statistics.correlation import blocked_correlation
 from parley.statistics.estimates import Observation, block_means
 from parley.statistics.intervals import interval
-from parley.store import Score
+from parley.store import RunInfo, Score
+from parley.tables import Table, between, number, signed
 
 Given = Mapping[tuple[int, str, str], float | None]  # by match, seat and metric
 
 
-def again(findings: Findings) -> dict[str, Any] | None:
-    """Scores before and now, by model and role, and how far the two agree over matches; None where
-    nothing was judged again."""
-    rejudged = findings.config.rejudged
+@dataclass(frozen=True)
+class Moved:
+    """A model's mean before and now, and the difference on the blocks that have both."""
+
+    role: str
+    metric: str
+    alias: str
+    before: float | None
+    now: float | None
+    difference: float | None
+    low: float | None
+    high: float | None
+    blocks: int
+
+
+@dataclass(frozen=True)
+class JudgementAgreement:
+    """How far scores before and now agree over matches."""
+
+    role: str
+    metric: str
+    kind: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    blocks: int | None
+
+
+@dataclass(frozen=True)
+class Rejudgement:
+    """The run that was judged before, by whom, and what came of judging it again."""
+
+    run: str
+    roles: tuple[str, ...]
+    before: dict[str, list[str]]
+    models: tuple[Moved, ...]
+    agreement: tuple[JudgementAgreement, ...]
+
+
+def compare_judgements(run: RunScores) -> Rejudgement | None:
+    """Scores before and now, by model and role, and how far the two agree over matches."""
+    rejudged = run.config.rejudged
     if rejudged is None:
         return None
-    before = [score for score in findings.reader.scores(rejudged.run) if not score.idle]
+    before = [score for score in run.reader.scores(rejudged.run) if not score.idle]
     now = {
-        (score.match, score.seat.key, score.metric): score.value
-        for score in findings.reader.scores()
+        (score.match, score.seat.key, score.metric): score.value for score in run.reader.scores()
     }
     then = {(score.match, score.seat.key, score.metric): score.value for score in before}
     touched = [
-        name
-        for name, metric in findings.metrics.items()
-        if metric.get("judged") or differs(name, then, now)
+        name for name, metric in run.metrics.items() if metric.judged or differs(name, then, now)
     ]
-    return {
-        "run": rejudged.run,
-        "roles": rejudged.roles,
-        "before": rejudged.before,
-        "models": [row for metric in touched for row in moved(findings, metric, before)],
-        "agreement": [
+    return Rejudgement(
+        run=rejudged.run,
+        roles=tuple(rejudged.roles),
+        before=rejudged.before,
+        models=tuple(row for metric in touched for row in moved_models(run, metric, before)),
+        agreement=tuple(
             row
             for metric in touched
-            for role in findings.roles
-            for row in agreed(metric, role, before, now)
-        ],
-    }
+            for role in run.roles
+            for row in judgement_agreement(metric, role, before, now)
+        ),
+    )
 
 
 def differs(metric: str, then: Given, now: Given) -> bool:
@@ -54,46 +93,98 @@ def differs(metric: str, then: Given, now: Given) -> bool:
     return any(then.get(key) != value for key, value in now.items() if key[2] == metric)
 
 
-def moved(findings: Findings, metric: str, before: Sequence[Score]) -> list[dict[str, Any]]:
+def moved_models(run: RunScores, metric: str, before: Sequence[Score]) -> Iterator[Moved]:
     """Every model's means, and the difference on the blocks that have both."""
     then = block_means(
         [Observation(s.block, s.match, s.alias, s.seat.role, s.metric, s.value) for s in before]
     )
-    now, (low, high) = block_means(findings.observations), findings.bounds[metric]
-    rows = []
-    for key in [
-        (metric, role, alias) for role in findings.roles for alias in findings.config.contestants
-    ]:
-        first, second = then.get(key, {}), now.get(key, {})
-        steps = [second[block] - first[block] for block in second if block in first]
-        found = interval(steps, (low - high, high - low))
-        means = {
-            "before": fmean(first.values()) if first else None,
-            "now": fmean(second.values()) if second else None,
-        }
-        step = {
-            "difference": fmean(steps) if steps else None,
-            "low": found.low,
-            "high": found.high,
-            "blocks": len(steps),
-        }
-        if first or second:
-            rows.append({"role": key[1], "metric": metric, "alias": key[2], **means, **step})
-    return rows
+    now, (lowest, highest) = block_means(run.observations), run.bounds[metric]
+    for role in run.roles:
+        for alias in run.config.contestants:
+            first, second = (means.get((metric, role, alias), {}) for means in (then, now))
+            if not first and not second:
+                continue
+            steps = [second[block] - first[block] for block in second if block in first]
+            found = interval(steps, (lowest - highest, highest - lowest))
+            yield Moved(
+                role=role,
+                metric=metric,
+                alias=alias,
+                before=fmean(first.values()) if first else None,
+                now=fmean(second.values()) if second else None,
+                difference=fmean(steps) if steps else None,
+                low=found.low,
+                high=found.high,
+                blocks=len(steps),
+            )
 
 
-def agreed(metric: str, role: str, before: Sequence[Score], now: Given) -> list[dict[str, Any]]:
+def judgement_agreement(
+    metric: str, role: str, before: Sequence[Score], now: Given
+) -> Iterator[JudgementAgreement]:
     """How far scores before and now agree over matches."""
     here = [score for score in before if score.metric == metric and score.seat.role == role]
-    first, second = (
-        [score.value for score in here],
-        [now.get((s.match, s.seat.key, metric)) for s in here],
-    )
-    if not any(
-        one is not None and other is not None for one, other in zip(first, second, strict=True)
-    ):
-        return []
+    first = [score.value for score in here]
+    second = [now.get((s.match, s.seat.key, metric)) for s in here]
+    if not any(a is not None and b is not None for a, b in zip(first, second, strict=True)):
+        return
     blocks = [score.block for score in here]
     alpha = krippendorff_alpha(list(zip(first, second, strict=True)), "interval", blocks)
-    found = {"alpha": facts(alpha), "r": facts(blocked_correlation(first, second, blocks))}
-    return [{"role": role, "metric": metric, "kind": kind, **each} for kind, each in found.items()]
+    yield JudgementAgreement(role, metric, "alpha", **estimate_facts(alpha))
+    r = blocked_correlation(first, second, blocks)
+    yield JudgementAgreement(role, metric, "r", **estimate_facts(r))
+
+
+def rejudged_tables(found: Rejudgement, style: Style) -> list[Table]:
+    """Scores before and now, and how far they agree."""
+    lines = []
+    for row in found.models:
+        digits = style.digits_of(row.metric)
+        lines.append(
+            [row.alias, row.role, row.metric, number(row.before, digits), number(row.now, digits)]
+            + [signed(row.difference, digits), between(row.low, row.high, digits), str(row.blocks)]
+        )
+    before = "; ".join(
+        f"{role}: {', '.join(panel) or 'nobody'}" for role, panel in found.before.items()
+    )
+    note = (
+        f"before: {found.run} ({before}); the difference on the blocks that have both, "
+        "with its 95% interval"
+    )
+    header = ["model", "role", "metric", "before", "now", "now − before", "95% interval", "blocks"]
+    models = Table(header, lines, left=3, note=note)
+    lines = [
+        [row.role, row.metric, row.kind, number(row.value), between(row.low, row.high), str(row.n)]
+        for row in found.agreement
+    ]
+    note = (
+        "over matches: Krippendorff's alpha (1: the same scores), Pearson's r (1: "
+        "the same order and distances)"
+    )
+    header = ["role", "metric", "agreement", "value", "95% interval", "n"]
+    return [models, Table(header, lines, left=3, note=note)]
+
+
+def rejudged_rows(found: Rejudgement) -> Rows:
+    """One row a model."""
+    return [as_json(row) for row in found.models]
+
+
+def is_rejudged(info: RunInfo) -> bool:
+    """Whether the run judges the matches of another one again."""
+    return info.config.rejudged is not None
+
+
+PARTS = (
+    Part(
+        "rejudged",
+        "Judged again",
+        Rejudgement,
+        compare_judgements,
+        tables=rejudged_tables,
+        rows=rejudged_rows,
+        applies=is_rejudged,
+        absent="this run was judged once (see `parley rejudge`)",
+        section="judges",
+    ),
+)

@@ -1,85 +1,170 @@
-"""Role tables as tables: who scored how much with whom (DynaEval, tables 1 to 6)."""
+"""Role tables: who scored how much with whom (DynaEval, tables 1 to 6), and what a position is
+worth."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from parley.results.parts.courses import fixed
-from parley.tables import Table, nothing, shown
+from parley.results.part import Part, Rows, Style
+from parley.results.scores import RunScores, seat_name
+from parley.statistics import role_tables
+from parley.tables import Table, between, shown, signed
 
-Data = Mapping[str, Any]
 SIDES = ("first", "second")
 
 
-def roles(data: Data) -> list[Table]:
-    """Who scored how much against whom: first seats down, second seats across, both scores and n in
-    a cell."""
-    raced = data["stability"] is not None and data["stability"]["plan"] == "race"
-    apart = " that count for each: who has left the race does not" if raced else ""
-    found = [
-        each
-        for table in data["tables"]
-        for each in role_table(table, table["metric"], apart, fixed(data))
-    ]
-    return found or [nothing("role tables are for matches of two")]
+@dataclass(frozen=True)
+class PairScore:
+    """What two models scored when they met in this order; `idle`: matches without a score that
+    counts, by side."""
+
+    first: float | None
+    second: float | None
+    matches: int
+    blocks: int
+    idle: tuple[int, ...]
+    first_low: float | None
+    first_high: float | None
+    second_low: float | None
+    second_high: float | None
 
 
-def corpus(data: Data) -> list[Table]:
-    """The same with corpus-level scores: all texts of a pair are scored as one."""
-    found = [
-        each
-        for table in data["corpus"]
-        for each in role_table(
-            table, f"corpus-level {table['metric']} ({table['signature']})", "", fixed(data)
-        )
-    ]
-    return found or [
-        nothing("no texts of this task are held against references, or nothing was played by two")
-    ]
+@dataclass(frozen=True)
+class PairCell:
+    """A cell of a role table; a pair that was not played has no score."""
+
+    first: str
+    second: str
+    cell: PairScore | None
 
 
-def role_table(table: Data, what: str, apart: str, sure: str) -> list[Table]:
-    """One role table, and its intervals."""
-    cells, digits = (
-        {(each["first"], each["second"]): each["cell"] for each in table["cells"]},
-        table["digits"],
+@dataclass(frozen=True)
+class MarginMean:
+    """The mean of a row or a column, every partner weighing the same."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    cells: int
+    matches: int
+
+
+@dataclass(frozen=True)
+class TableMeans:
+    """The means of the first and of the second seat over the whole table."""
+
+    first: MarginMean
+    second: MarginMean
+
+
+@dataclass(frozen=True)
+class RoleTable:
+    """First seats down, second seats across."""
+
+    metric: str
+    digits: int
+    first: str
+    second: str
+    cells: tuple[PairCell, ...]
+    rows: dict[str, MarginMean]
+    columns: dict[str, MarginMean]
+    all: TableMeans
+
+
+def score_of(cell: role_tables.Cell) -> PairScore:
+    """A cell in its published form."""
+    (low, high, _), (second_low, second_high, _) = cell.first_interval, cell.second_interval
+    return PairScore(
+        cell.first,
+        cell.second,
+        cell.matches,
+        cell.blocks,
+        cell.idle,
+        low,
+        high,
+        second_low,
+        second_high,
     )
-    aliases, every = list(table["rows"]), table["all"]
-    header = [f"{table['first']} ↓  {table['second']} →", *aliases, f"mean {table['first']}"]
+
+
+def margin_of(margin: role_tables.Margin) -> MarginMean:
+    """A mean at the edge in its published form."""
+    low, high, _ = margin.interval
+    return MarginMean(margin.mean, low, high, margin.cells, margin.matches)
+
+
+def margins_of(margins: role_tables.Margins) -> dict[str, Any]:
+    """All means at the edges: the fields of a role table that they fill."""
+    return {
+        "rows": {alias: margin_of(each) for alias, each in margins.rows.items()},
+        "columns": {alias: margin_of(each) for alias, each in margins.columns.items()},
+        "all": TableMeans(margin_of(margins.first), margin_of(margins.second)),
+    }
+
+
+def compute_role_tables(run: RunScores) -> tuple[RoleTable, ...]:
+    """A table for every metric, where matches are of two."""
+    if run.two_seats is None:
+        return ()
+    listed = [*run.config.players, *run.config.excluded]
+    found = role_tables.role_tables(run.meetings, listed, run.bounds)
+    first, second = (seat_name(*seat) for seat in run.two_seats)
+    return tuple(
+        RoleTable(
+            metric=metric,
+            digits=run.metrics[metric].digits,
+            first=first,
+            second=second,
+            cells=tuple(
+                PairCell(row, column, None if cell is None else score_of(cell))
+                for (row, column), cell in found[metric].cells.items()
+                if row != column
+            ),
+            **margins_of(found[metric].margins),
+        )
+        for metric in run.metrics
+        if metric in found
+    )
+
+
+def role_tables_shown(found: Sequence[RoleTable], style: Style) -> list[Table]:
+    """First seats down, second seats across, both scores and n in a cell."""
+    apart = " that count for each: who has left the race does not" if style.race else ""
+    return [
+        each for table in found for each in format_role_table(table, table.metric, style, apart)
+    ]
+
+
+def format_role_table(table: RoleTable, what: str, style: Style, apart: str = "") -> list[Table]:
+    """One role table, and its intervals."""
+    cells, digits = {(each.first, each.second): each.cell for each in table.cells}, table.digits
+    aliases, every = list(table.rows), table.all
+    header = [f"{table.first} ↓  {table.second} →", *aliases, f"mean {table.first}"]
     rows = [
         [
             one,
-            *(met(cells.get((one, other)), digits) for other in aliases),
-            margin(table["rows"][one], digits),
+            *(format_cell(cells.get((one, other)), digits) for other in aliases),
+            format_margin(table.rows[one], digits),
         ]
         for one in aliases
     ]
-    below = [margin(table["columns"][one], digits) for one in aliases]
-    rows.append(
-        [
-            f"mean {table['second']}",
-            *below,
-            f"{margin(every['first'], digits)} / {margin(every['second'], digits)}",
-        ]
-    )
+    below = [format_margin(table.columns[one], digits) for one in aliases]
+    both = f"{format_margin(every.first, digits)} / {format_margin(every.second, digits)}"
+    rows.append([f"mean {table.second}", *below, both])
     ends = [
         [
             one,
-            *(ranges(cells.get((one, other)), digits) for other in aliases),
-            edge(table["rows"][one], digits),
+            *(cell_intervals(cells.get((one, other)), digits) for other in aliases),
+            margin_interval(table.rows[one], digits),
         ]
         for one in aliases
     ]
-    below = [edge(table["columns"][one], digits) for one in aliases]
-    ends.append(
-        [
-            f"mean {table['second']}",
-            *below,
-            f"{edge(every['first'], digits)} / {edge(every['second'], digits)}",
-        ]
-    )
-    note = f"{what}: {table['first']} / {table['second']} (matches{apart})"
+    below = [margin_interval(table.columns[one], digits) for one in aliases]
+    both = f"{margin_interval(every.first, digits)} / {margin_interval(every.second, digits)}"
+    ends.append([f"mean {table.second}", *below, both])
+    note = f"{what}: {table.first} / {table.second} (matches{apart})"
     alike = (
         "means of rows and columns weigh partners alike, those of the results weigh blocks alike"
     )
@@ -89,80 +174,155 @@ def role_table(table: Data, what: str, apart: str, sure: str) -> list[Table]:
             header,
             ends,
             note=(
-                f"95% intervals of the same, over blocks; of a mean, "
-                f"where every block has all partners{sure}"
+                "95% intervals of the same, over blocks; of a mean, where every block has all "
+                f"partners{style.fixed}"
             ),
         ),
     ]
 
 
-def ranges(cell: Data | None, digits: int) -> str:
+def cell_intervals(cell: PairScore | None, digits: int) -> str:
     """The intervals of a cell."""
     if cell is None:
         return "-"
-    return " / ".join(
-        edge({end: cell[f"{side}_{end}"] for end in ("low", "high")}, digits) for side in SIDES
-    )
+    first = short_interval(cell.first_low, cell.first_high, digits)
+    return f"{first} / {short_interval(cell.second_low, cell.second_high, digits)}"
 
 
-def edge(found: Data, digits: int) -> str:
-    """An interval, short."""
-    return (
-        "–"
-        if found["low"] is None
-        else f"{shown(found['low'], digits)}…{shown(found['high'], digits)}"
-    )
+def margin_interval(margin: MarginMean, digits: int) -> str:
+    return short_interval(margin.low, margin.high, digits)
 
 
-def met(cell: Data | None, digits: int) -> str:
+def short_interval(low: float | None, high: float | None, digits: int) -> str:
+    """An interval in little space."""
+    return "–" if low is None or high is None else f"{shown(low, digits)}…{shown(high, digits)}"
+
+
+def format_cell(cell: PairScore | None, digits: int) -> str:
     """A cell of a role table: both scores, and n."""
     if cell is None:
         return "-"
-    first, second = (cell["matches"] - idle for idle in cell["idle"])
-    scores = f"{shown(cell['first'], digits)} / {shown(cell['second'], digits)}"
+    first, second = (cell.matches - idle for idle in cell.idle)
+    scores = f"{shown(cell.first, digits)} / {shown(cell.second, digits)}"
     return f"{scores} ({first if first == second else f'{first}, {second}'})"
 
 
-def margin(found: Data, digits: int) -> str:
+def format_margin(margin: MarginMean, digits: int) -> str:
     """A mean at the edge of a role table, and n."""
-    return "-" if found["mean"] is None else f"{shown(found['mean'], digits)} ({found['matches']})"
+    return "-" if margin.mean is None else f"{shown(margin.mean, digits)} ({margin.matches})"
 
 
-def flat(table: Data) -> list[dict[str, Any]]:
-    """A role table in rows: its cells, then the means of rows, of columns and of all, where the
-    other is `mean`."""
-    about = {
-        "metric": table["metric"],
-        "first_role": table["first"],
-        "second_role": table["second"],
-    }
-    rows = []
-    for each in table["cells"]:
-        if (cell := each["cell"]) is not None:
-            facts = {f"{side}_mean": cell[side] for side in SIDES}
-            ends = {
-                f"{side}_{end}": cell[f"{side}_{end}"] for side in SIDES for end in ("low", "high")
+def role_table_rows(found: Sequence[RoleTable]) -> Rows:
+    """The cells of role tables, then the means of rows, of columns and of all, where the other is
+    `mean`."""
+    return [row for table in found for row in rows_of_table(table)]
+
+
+def rows_of_table(table: RoleTable) -> list[dict[str, Any]]:
+    """One role table in rows."""
+    about = {"metric": table.metric, "first_role": table.first, "second_role": table.second}
+    rows: list[dict[str, Any]] = [
+        {
+            **about,
+            "first": each.first,
+            "second": each.second,
+            "first_mean": cell.first,
+            "second_mean": cell.second,
+            "first_low": cell.first_low,
+            "first_high": cell.first_high,
+            "second_low": cell.second_low,
+            "second_high": cell.second_high,
+            "first_matches": cell.matches - cell.idle[0],
+            "second_matches": cell.matches - cell.idle[1],
+            "blocks": cell.blocks,
+        }
+        for each in table.cells
+        if (cell := each.cell) is not None
+    ]
+    edges = [(SIDES[0], alias, each) for alias, each in table.rows.items()]
+    edges += [(SIDES[1], alias, each) for alias, each in table.columns.items()]
+    edges += [(SIDES[0], "mean", table.all.first), (SIDES[1], "mean", table.all.second)]
+    blank: Mapping[str, Any] = dict.fromkeys(
+        name for name in (rows[0] if rows else about) if name not in about
+    )
+    for side, alias, margin in edges:
+        if margin.mean is not None:
+            facts = {
+                f"{side}_mean": margin.mean,
+                f"{side}_low": margin.low,
+                f"{side}_high": margin.high,
+                f"{side}_matches": margin.matches,
             }
-            counts = {
-                f"{side}_matches": cell["matches"] - idle
-                for side, idle in zip(SIDES, cell["idle"], strict=True)
-            }
-            rows.append(
-                {
-                    **about,
-                    "first": each["first"],
-                    "second": each["second"],
-                    **facts,
-                    **ends,
-                    **counts,
-                    "blocks": cell["blocks"],
-                }
-            )
-    edges = [(SIDES[0], alias, each) for alias, each in table["rows"].items()]
-    edges += [(SIDES[1], alias, each) for alias, each in table["columns"].items()]
-    for side, alias, each in [*edges, *((side, "mean", table["all"][side]) for side in SIDES)]:
-        blank = dict.fromkeys([name for name in (rows[0] if rows else about) if name not in about])
-        facts = {f"{side}_{name}": each[name] for name in ("mean", "low", "high", "matches")}
-        if each["mean"] is not None:
             rows.append({**about, **blank, "first": "mean", "second": "mean", side: alias, **facts})
     return rows
+
+
+@dataclass(frozen=True)
+class PositionEffect:
+    """What sitting at a position of a role adds to a score, compared with all its positions."""
+
+    role: str
+    metric: str
+    position: int
+    effect: float | None
+    low: float | None
+    high: float | None
+    blocks: int
+
+
+def compute_positions(run: RunScores) -> tuple[PositionEffect, ...]:
+    """What sitting early or late in a role was worth."""
+    return tuple(
+        PositionEffect(
+            each.role,
+            each.metric,
+            each.position,
+            each.mean,
+            each.interval.low,
+            each.interval.high,
+            each.blocks,
+        )
+        for each in role_tables.position_effects(run.seated, run.bounds)
+    )
+
+
+def position_tables(found: Sequence[PositionEffect], style: Style) -> list[Table]:
+    """What a position in a role was worth."""
+    rows = [
+        [
+            each.role,
+            str(each.position),
+            each.metric,
+            signed(each.effect),
+            between(each.low, each.high),
+            str(each.blocks),
+        ]
+        for each in found
+    ]
+    header = ["role", "position", "metric", "effect", "95% interval", "blocks"]
+    note = f"compared with all positions of the role alike{style.fixed}"
+    return [Table(header, rows, left=3, note=note)]
+
+
+PARTS = (
+    Part(
+        "roles",
+        "Who scored how much with whom",
+        tuple[RoleTable, ...],
+        compute_role_tables,
+        tables=role_tables_shown,
+        rows=role_table_rows,
+        absent="role tables are for matches of two",
+        section="result",
+        key="tables",
+    ),
+    Part(
+        "positions",
+        "What a position is worth",
+        tuple[PositionEffect, ...],
+        compute_positions,
+        tables=position_tables,
+        absent="no role has several positions",
+        section="fairness",
+    ),
+)

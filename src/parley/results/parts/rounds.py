@@ -1,97 +1,169 @@
-"""How a score went from round to round (DynaEval, figure 4), and what several samples are worth
-(Pass@K)."""
+"""How a score went from round to round (DynaEval, figure 4)."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from parley.results.parts.passes import pass_at
-from parley.results.scores import Findings
-from parley.statistics import estimates as plain
-from parley.statistics.estimates import Observation
+from parley.results.part import Part, Style
+from parley.results.parts.roles import compute_role_tables
+from parley.results.scores import RunScores
+from parley.results.types import Figure, Lines, Series
+from parley.store import RunInfo
+from parley.tables import Table, between, number
 
-KS = (1, 2, 3, 5, 10, 20, 50, 100)
+
+@dataclass(frozen=True)
+class RoundScore:
+    """A model's score in one role after one round."""
+
+    role: str
+    alias: str
+    metric: str
+    mean: float | None
+    low: float | None
+    high: float | None
+    blocks: int
+    matches: int
+    missing: int
+    round: int
 
 
-def by_round(findings: Findings, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Every model in every role, round by round (4 a)."""
-    rounds = {
-        name: metric["round"] for name, metric in findings.metrics.items() if metric.get("round")
-    }
-    facts = ("role", "alias", "metric", "mean", "low", "high", "blocks", "matches", "missing")
+@dataclass(frozen=True)
+class PartnerScore:
+    """What a writer scored with one partner after one round."""
+
+    first_role: str
+    first: str
+    second_role: str
+    second: str
+    metric: str
+    round: int
+    mean: float | None
+    matches: int
+    blocks: int
+
+
+def round_metrics(run: RunScores) -> dict[str, int]:
+    """The metrics that are a score after a round, and which round."""
+    return {name: metric.round for name, metric in run.metrics.items() if metric.round}
+
+
+def compute_rounds(run: RunScores) -> tuple[RoundScore, ...]:
+    """Every model in every role, round by round (figure 4 a)."""
+    rounds = round_metrics(run)
     rows = [
-        {**{name: row[name] for name in facts}, "round": rounds[row["metric"]]}
-        for row in results
-        if row["metric"] in rounds
-    ]
-    return sorted(rows, key=lambda row: (row["role"], row["alias"], row["round"]))
-
-
-def by_partner(findings: Findings, tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Every ordered pair, round by round: how a writer fares with each editor (4 b)."""
-    rounds = {
-        name: metric["round"] for name, metric in findings.metrics.items() if metric.get("round")
-    }
-    rows = [
-        {
-            "first_role": table["first"],
-            "first": each["first"],
-            "second_role": table["second"],
-            "second": each["second"],
-        }
-        | {"metric": table["metric"], "round": rounds[table["metric"]]}
-        | {
-            "mean": each["cell"]["first"],
-            "matches": each["cell"]["matches"],
-            "blocks": each["cell"]["blocks"],
-        }
-        for table in tables
-        if table["metric"] in rounds
-        for each in table["cells"]
-        if each["cell"] is not None
-    ]
-    return sorted(rows, key=lambda row: (row["first"], row["second"], row["round"]))
-
-
-def passes(findings: Findings) -> list[dict[str, Any]]:
-    """Pass@K of metrics that say what success is: the matches of a model in the leading role on one
-    item are its samples."""
-    found: list[dict[str, Any]] = []
-    leading = findings.roles[0]
-    if not findings.reader.items():
-        return found  # matches against others are no samples of one thing
-    for name, metric in findings.metrics.items():
-        if metric["success"] is None:
-            continue
-        samples: dict[tuple[str, str], dict[str, list[bool]]] = defaultdict(
-            lambda: defaultdict(list)
+        RoundScore(
+            row.role,
+            row.alias,
+            row.metric,
+            row.mean,
+            row.low,
+            row.high,
+            row.blocks,
+            row.matches,
+            row.missing,
+            rounds[row.metric],
         )
-        for row in findings.observations:
-            if row.metric == name and row.role == leading and row.value is not None:
-                good = (
-                    row.value >= metric["success"]
-                    if metric["better"] == "higher"
-                    else row.value <= metric["success"]
-                )
-                samples[row.role, row.alias][row.block].append(good)
-        for (role, alias), items in sorted(samples.items()):
-            least = min(map(len, items.values()))
-            for k in [k for k in KS if k <= least]:
-                values = [
-                    Observation(item, 0, alias, role, name, pass_at(k, len(s), sum(s)))
-                    for item, s in items.items()
-                ]
-                (cell,) = plain.cells(values, {name: (0.0, 1.0)}, findings.method)
-                low, high, _ = cell.interval
-                facts = {
-                    "role": role,
-                    "alias": alias,
-                    "metric": name,
-                    "k": k,
-                    "mean": cell.mean,
-                    "low": low,
-                    "high": high,
-                }
-                found.append({**facts, "items": len(items), "samples": least})
-    return found
+        for row in run.results
+        if row.metric in rounds
+    ]
+    return tuple(sorted(rows, key=lambda row: (row.role, row.alias, row.round)))
+
+
+def compute_partners(run: RunScores) -> tuple[PartnerScore, ...]:
+    """Every ordered pair, round by round: how a writer fares with each editor (figure 4 b)."""
+    rounds = round_metrics(run)
+    rows = [
+        PartnerScore(
+            table.first,
+            each.first,
+            table.second,
+            each.second,
+            table.metric,
+            rounds[table.metric],
+            each.cell.first,
+            each.cell.matches,
+            each.cell.blocks,
+        )
+        for table in (compute_role_tables(run) if rounds else ())
+        if table.metric in rounds
+        for each in table.cells
+        if each.cell is not None
+    ]
+    return tuple(sorted(rows, key=lambda row: (row.first, row.second, row.round)))
+
+
+def round_tables(found: Sequence[RoundScore], style: Style) -> list[Table]:
+    """By model and role, a column a round."""
+    numbers = sorted({row.round for row in found})
+    cells: dict[tuple[str, str], dict[int, str]] = {(row.role, row.alias): {} for row in found}
+    for row in found:
+        cells[row.role, row.alias][row.round] = f"{number(row.mean)} ({between(row.low, row.high)})"
+    lines = [
+        [alias, role, *(by.get(each, "–") for each in numbers)]
+        for (role, alias), by in cells.items()
+    ]
+    note = f"means with {style.level} intervals; after the end the last version stands"
+    header = ["model", "role", *(f"round {each}" for each in numbers)]
+    return [Table(header, lines, left=2, note=note)]
+
+
+def partner_tables(found: Sequence[PartnerScore], style: Style) -> list[Table]:
+    """By writer and editor, a column a round."""
+    numbers = sorted({row.round for row in found})
+    pairs: dict[tuple[str, str], dict[int, str]] = {}
+    for row in found:
+        pairs.setdefault((row.first, row.second), {})[row.round] = (
+            f"{number(row.mean)} ({row.matches})"
+        )
+    lines = [[*pair, *(by.get(each, "–") for each in numbers)] for pair, by in pairs.items()]
+    roles = [found[0].first_role, found[0].second_role]
+    header = [*roles, *(f"round {each}" for each in numbers)]
+    return [Table(header, lines, left=2, note="means (matches)")]
+
+
+def round_figures(found: Sequence[RoundScore], style: Style) -> Sequence[Figure]:
+    """A line for each model and role."""
+    series = []
+    for role, alias in dict.fromkeys((row.role, row.alias) for row in found):
+        rows = [row for row in found if (row.role, row.alias) == (role, alias)]
+        series.append(
+            Series(
+                f"{alias}, {role}",
+                tuple(float(row.round) for row in rows),
+                tuple(row.mean for row in rows),
+                tuple(row.low for row in rows),
+                tuple(row.high for row in rows),
+            )
+        )
+    title = "Score by round"
+    return [Lines(title, f"{title}, with intervals", "round", "mean", tuple(series))]
+
+
+def has_rounds(info: RunInfo) -> bool:
+    """Whether a metric of the task is a score after a round."""
+    return any(metric.get("round") for metric in info.identity["metrics"])
+
+
+PARTS = (
+    Part(
+        "rounds",
+        "From round to round",
+        tuple[RoundScore, ...],
+        compute_rounds,
+        tables=round_tables,
+        figures=round_figures,
+        applies=has_rounds,
+        absent="no score of this task goes from round to round",
+    ),
+    Part(
+        "partners",
+        "From round to round, by partner",
+        tuple[PartnerScore, ...],
+        compute_partners,
+        tables=partner_tables,
+        applies=has_rounds,
+        absent="no score of this task goes from round to round between two",
+    ),
+)

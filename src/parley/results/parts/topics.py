@@ -3,76 +3,118 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from parley.results.parts.courses import fixed
-from parley.results.scores import Findings
+from parley.results.part import Part, Style
+from parley.results.scores import RunScores
+from parley.results.types import Figure, HeatMap
 from parley.statistics import estimates as plain
 from parley.statistics.estimates import Observation
-from parley.tables import Table, between, nothing, number
-
-Data = Mapping[str, Any]
+from parley.tables import Table, between, number
 
 
-def topics(findings: Findings) -> list[dict[str, Any]]:
-    """Every model's mean by topic or subject: what a heat map of models and topics shows (figure
-    2)."""
-    named = {
-        str(item["id"]): item.get("topic") or item.get("subject")
-        for item in findings.reader.items()
+@dataclass(frozen=True)
+class TopicScore:
+    """A model's mean on the items of one topic."""
+
+    topic: str
+    alias: str
+    role: str
+    metric: str
+    mean: float | None
+    low: float | None
+    high: float | None
+    interval: str | None
+    blocks: int
+    matches: int
+    missing: int
+
+
+def compute_topics(run: RunScores) -> tuple[TopicScore, ...]:
+    """Every model's mean by topic or subject: what a heat map of models and topics shows."""
+    topics = {
+        str(item["id"]): str(topic)
+        for item in run.reader.items()
+        if (topic := item.get("topic") or item.get("subject"))
     }
-    topic_of = {item: str(topic) for item, topic in named.items() if topic}
     by_topic: dict[str, list[Observation]] = defaultdict(list)
-    for row in findings.observations:
-        if row.block in topic_of:
-            by_topic[topic_of[row.block]].append(row)
-    found = []
-    for topic in sorted(by_topic):
-        for cell in plain.cells(by_topic[topic], findings.bounds, findings.method):
-            low, high, kind = cell.interval
-            facts = {
-                "topic": topic,
-                "alias": cell.alias,
-                "role": cell.role,
-                "metric": cell.metric,
-                "mean": cell.mean,
-            }
-            counts = {"blocks": cell.blocks, "matches": cell.matches, "missing": cell.missing}
-            found.append({**facts, "low": low, "high": high, "interval": kind, **counts})
-    order = list(findings.metrics)
-    return sorted(
-        found, key=lambda row: (order.index(row["metric"]), row["role"], row["topic"], row["alias"])
+    for row in run.observations:
+        if row.block in topics:
+            by_topic[topics[row.block]].append(row)
+    found = [
+        TopicScore(
+            topic,
+            cell.alias,
+            cell.role,
+            cell.metric,
+            cell.mean,
+            *cell.interval,
+            cell.blocks,
+            cell.matches,
+            cell.missing,
+        )
+        for topic in sorted(by_topic)
+        for cell in plain.cells(by_topic[topic], run.bounds, run.method)
+    ]
+    order = list(run.metrics)
+    return tuple(
+        sorted(found, key=lambda row: (order.index(row.metric), row.role, row.topic, row.alias))
     )
 
 
-def topic_tables(data: Data) -> list[Table]:
+def topic_tables(found: Sequence[TopicScore], style: Style) -> list[Table]:
     """The leading score by topic and model."""
-    if not data["topics"]:
-        return [nothing("the items of this run have no topics or subjects, or nothing was played")]
-    leading = data["topics"][0]["metric"]
-    rows = [row for row in data["topics"] if row["metric"] == leading]
-    aliases, digits = sorted({row["alias"] for row in rows}), data["digits"][leading]
-    cells: dict[tuple[str, str], dict[str, Data]] = {}
+    leading = found[0].metric
+    rows = [row for row in found if row.metric == leading]
+    aliases, digits = sorted({row.alias for row in rows}), style.digits_of(leading)
+    cells: dict[tuple[str, str], dict[str, TopicScore]] = {}
     for row in rows:
-        cells.setdefault((row["topic"], row["role"]), {})[row["alias"]] = row
+        cells.setdefault((row.topic, row.role), {})[row.alias] = row
     lines = []
     for (topic, role), by in cells.items():
-        means = [row["mean"] for row in by.values() if row["mean"] is not None]
+        means = [row.mean for row in by.values() if row.mean is not None]
         middle = number(sum(means) / len(means) if means else None, digits)
-        lines.append([topic, role, *(heat(by.get(alias), digits) for alias in aliases), middle])
+        each = [format_topic(by.get(alias), digits) for alias in aliases]
+        lines.append([topic, role, *each, middle])
     note = (
         f"{leading}: mean (95% interval; blocks), and the mean over models; other metrics are in "
-        f"CSV and JSON{fixed(data)}"
+        f"CSV and JSON{style.fixed}"
     )
     return [Table(["topic", "role", *aliases, "mean"], lines, left=2, note=note)]
 
 
-def heat(cell: Data | None, digits: int) -> str:
-    """A cell of a heat map."""
-    if cell is None or cell["mean"] is None:
+def format_topic(row: TopicScore | None, digits: int) -> str:
+    """A cell of the table."""
+    if row is None or row.mean is None:
         return "–"
-    return (
-        f"{number(cell['mean'], digits)} ({between(cell['low'], cell['high'], digits)}; "
-        f"{cell['blocks']})"
-    )
+    return f"{number(row.mean, digits)} ({between(row.low, row.high, digits)}; {row.blocks})"
+
+
+def topic_figures(found: Sequence[TopicScore], style: Style) -> Sequence[Figure]:
+    """A heat map of the leading score for each role."""
+    leading = found[0].metric
+    figures = []
+    for role in dict.fromkeys(row.role for row in found):
+        rows = [row for row in found if (row.metric, row.role) == (leading, role)]
+        topics = tuple(dict.fromkeys(row.topic for row in rows))
+        aliases = tuple(sorted({row.alias for row in rows}))
+        means = {(row.topic, row.alias): row.mean for row in rows}
+        title = f"{leading} by topic, {role}"
+        values = tuple(tuple(means.get((topic, a)) for a in aliases) for topic in topics)
+        alt = f"{title}: {len(topics)} topics, {len(aliases)} models"
+        figures.append(HeatMap(title, alt, leading, topics, aliases, values))
+    return figures
+
+
+PARTS = (
+    Part(
+        "topics",
+        "By topic",
+        tuple[TopicScore, ...],
+        compute_topics,
+        tables=topic_tables,
+        figures=topic_figures,
+        absent="the items of this run have no topics or subjects, or nothing was played",
+    ),
+)

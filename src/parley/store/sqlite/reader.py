@@ -34,7 +34,7 @@ from parley.store.config import Config, Identity, PriceFacts
 from parley.store.decoding import find_misfit
 from parley.store.sqlite.owner import lives
 from parley.store.sqlite.rows import FIELDS, call_from
-from parley.store.sqlite.schema import VERSION, newer, summed, version_of
+from parley.store.sqlite.schema import NOTES_WITH_KINDS, VERSION, newer, summed, version_of
 from parley.tables import clip
 
 TEXT, WHOLE, NUMBER = (str,), (int,), (int, float)
@@ -93,9 +93,9 @@ class SqliteReader:
         except (OSError, sqlite3.Error) as wrong:
             raise StoreError(f"{path} cannot be read as a run: {wrong}") from None
         try:
-            version = version_of(self._connection, str(path))
-            if version < VERSION:
-                self._connection = newer(self._connection, version)
+            self._version = version_of(self._connection, str(path))
+            if self._version < VERSION:
+                self._connection = newer(self._connection, self._version)
             self._connection.execute("BEGIN")  # one moment of the run, however long it is looked at
             self.info = self._read_info()
         except sqlite3.Error as wrong:
@@ -131,7 +131,8 @@ class SqliteReader:
             self._damaged("its identity has no metrics")
         for alias, price in rests.get("prices", {}).items():
             self._check_price(price, f"the price of {alias}")
-        return RunInfo(id, created, known, rests, state, status, reason, planned)
+        old = self._version < NOTES_WITH_KINDS
+        return RunInfo(id, created, known, rests, state, status, reason, planned, old)
 
     def __enter__(self) -> Self:
         return self

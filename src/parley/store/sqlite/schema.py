@@ -110,6 +110,9 @@ MIGRATIONS = [
     """,
 ]
 VERSION = len(MIGRATIONS)
+NOTES_WITH_KINDS = 1 + next(
+    step for step, sql in enumerate(MIGRATIONS) if "ALTER TABLE notes ADD COLUMN kind" in sql
+)
 
 
 def version_of(connection: sqlite3.Connection, path: str) -> int:

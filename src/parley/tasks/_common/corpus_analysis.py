@@ -5,69 +5,89 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 from statistics import stdev
-from typing import Any
 
-from parley.results.scores import Findings
-from parley.rules.pool import Seat
+from parley.results.part import Part, Style
+from parley.results.parts.roles import (
+    PairCell,
+    RoleTable,
+    format_role_table,
+    margins_of,
+    role_table_rows,
+    score_of,
+)
+from parley.results.scores import RunScores, seat_name
 from parley.statistics.agreement import FEWEST
 from parley.statistics.intervals import ALPHA, UNKNOWN, Interval
 from parley.statistics.role_tables import Cell, Pair, margins
 from parley.statistics.student_t import t_quantile
+from parley.store import RunInfo
+from parley.tables import Table
 from parley.tasks._common.overlap import MEASURES, of_corpus, pooled
+from parley.tasks._common.writer_editor import OverlapCounts
 
 DRAWS = 200
-Counted = tuple[str, list[int]]  # a match's block, and what was counted in it
+Counted = tuple[str, Sequence[int]]  # a match's block, and what was counted in it
 
 
-def corpus(findings: Findings, tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Role tables like those of mean scores, with corpus-level scores in the cells; none where
-    nothing was counted."""
-    basis = findings.reader.info.identity.get("basis", {})
-    if not basis.keys() & MEASURES:
-        return []
-    met = {each.match: (each.first, each.second, each.block) for each in findings.meetings()}
-    idle = {match.number: match.idle for match in findings.matches}
-    counts: dict[
-        str, dict[Pair, dict[str, list[tuple[str, list[int]]]]]
-    ] = {}  # by measure, pair and role: of every match that counts
+@dataclass(frozen=True)
+class CorpusTable(RoleTable):
+    """A role table of corpus-level scores, and what they were computed with."""
+
+    signature: str
+
+
+def compute_corpus(run: RunScores) -> tuple[CorpusTable, ...]:
+    """Role tables like those of mean scores, with corpus-level scores in the cells."""
+    met = {each.match: (each.first, each.second, each.block) for each in run.meetings}
+    # by measure, pair and role: what was counted in every match
+    counts: dict[str, dict[Pair, dict[str, list[Counted]]]] = {}
     blocks: dict[Pair, list[str]] = {}
-    for match, (first, second, block) in met.items():
-        for note in findings.reader.notes_of(match):
-            given = {
-                seat: found
-                for key, found in note.facts.get("overlap", {}).items()
-                if (seat := Seat.of(key)) not in idle[match]
-            }
-            if given:
-                blocks.setdefault((first, second), []).append(block)
-            for seat, found in given.items():
-                for name, numbers in found.items():
-                    by_role = counts.setdefault(name, {}).setdefault((first, second), {})
-                    by_role.setdefault(seat.role, []).append((block, numbers))
-    places = next(((table["first"], table["second"]) for table in tables), ("", ""))
-    found = []
+    for match, note in run.notes(OverlapCounts):
+        if match.number not in met:
+            continue
+        first, second, block = met[match.number]
+        given = {seat: each for seat, each in note.overlap.items() if seat not in match.idle}
+        if given:
+            blocks.setdefault((first, second), []).append(block)
+        for seat, found in given.items():
+            for name, numbers in found.items():
+                by_role = counts.setdefault(name, {}).setdefault((first, second), {})
+                by_role.setdefault(seat.role, []).append((block, numbers))
+    if run.two_seats is None:
+        return ()
+    places = (seat_name(*run.two_seats[0]), seat_name(*run.two_seats[1]))
+    basis, listed = run.identity.get("basis", {}), [*run.config.players, *run.config.excluded]
+    tables = []
     for name, pairs in counts.items():
         cells = {
             pair: cell_of(name, by_role, places, blocks[pair]) for pair, by_role in pairs.items()
         }
-        listed = [*findings.config.players, *findings.config.excluded]
-        found.append(
-            {
-                "metric": name,
-                "signature": of_corpus(name, basis.get(name, "")),
-                "digits": findings.metrics.get(name, {}).get("digits", 2),
-                "first": places[0],
-                "second": places[1],
-                "cells": [
-                    {"first": one, "second": other, "cell": cell.facts()}
-                    for (one, other), cell in cells.items()
-                ],
-                **margins(cells, listed).facts(),
-            }
+        tables.append(
+            CorpusTable(
+                metric=name,
+                digits=run.metrics[name].digits if name in run.metrics else 2,
+                first=places[0],
+                second=places[1],
+                cells=tuple(PairCell(*pair, score_of(cell)) for pair, cell in cells.items()),
+                **margins_of(margins(cells, listed)),
+                signature=of_corpus(name, basis.get(name, "")),
+            )
         )
-    return found
+    return tuple(tables)
+
+
+def corpus_tables(found: Sequence[CorpusTable], style: Style) -> list[Table]:
+    """First seats down, second seats across: all texts of a pair are scored as one."""
+    return [
+        each
+        for table in found
+        for each in format_role_table(
+            table, f"corpus-level {table.metric} ({table.signature})", style
+        )
+    ]
 
 
 def cell_of(
@@ -110,3 +130,22 @@ def resampled(name: str, given: Sequence[Counted]) -> Interval:
     )
     half *= math.sqrt(n / (n - 1))
     return Interval(max(0.0, value - half), min(1.0, value + half), "block bootstrap")
+
+
+def has_references(info: RunInfo) -> bool:
+    """Whether texts of the task are held against references."""
+    return bool(info.identity.get("basis", {}).keys() & MEASURES)
+
+
+PARTS = (
+    Part(
+        "corpus",
+        "Corpus-level scores",
+        tuple[CorpusTable, ...],
+        compute_corpus,
+        tables=corpus_tables,
+        rows=role_table_rows,
+        applies=has_references,
+        absent="no texts of this task are held against references, or nothing was played by two",
+    ),
+)

@@ -86,6 +86,7 @@ class Defined(Task):
     rounds: int = 1
     vote: Vote = "mean"
 
+    parts = "parley.tasks._common.corpus_analysis:PARTS"
     contestants: ClassVar[tuple[str, str]] = ("writer", "editor")
     words: ClassVar[Words]
     judge: ClassVar[Prompt]

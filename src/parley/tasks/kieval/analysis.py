@@ -1,54 +1,54 @@
-"""How interviews ended, by model (KIEval, figure 4), from what the rule wrote down."""
+"""What an analysis of interviews shows beyond scores: how they ended (KIEval, figure 4), and all
+aspects side by side (tables 8 to 12)."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
-from statistics import fmean
-from typing import Any
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from parley.results.scores import Findings
-from parley.statistics.intervals import interval
+from parley.results.part import Part, Rows, Style
+from parley.results.scores import RunScores
+from parley.results.types import Bar, Bars, Figure, ScoreRow, Share
+from parley.tables import Table, between, number
+from parley.tasks.kieval.rule import InterviewEnd
 
 NONE = "none"  # the interview went on to its last round
 OTHERS = ("record_ended", "no_question")  # what ended it is no word of an evaluator's
 
 
-def stops(findings: Findings) -> list[dict[str, Any]]:
-    """Interviews, the reasons that ended them early, and first answers that could not be read;
-    empty where none was held."""
-    # block, what ended it, whether the answer could be read
-    held: dict[tuple[str, str], list[tuple[str, str, bool]]] = {}
-    for match in findings.matches:
-        last = next(
-            (
-                note.facts
-                for note in reversed(findings.reader.notes_of(match.number))
-                if "evaluated" in note.facts
-            ),
-            None,
+@dataclass(frozen=True)
+class StopRow:
+    """How the interviews of one model ended, and first answers that could not be read."""
+
+    role: str
+    alias: str
+    interviews: int
+    reasons: dict[str, int]
+    early: Share
+    unreadable: Share
+
+
+def count_stops(run: RunScores) -> tuple[StopRow, ...]:
+    """By model, the reasons that ended its interviews."""
+    held: dict[tuple[str, str], dict[int, tuple[str, InterviewEnd]]] = defaultdict(dict)
+    for match, end in run.notes(InterviewEnd):
+        for seat, alias in run.contestants_of(match):
+            held[seat.role, alias][match.number] = (match.block, end)  # the last note counts
+    return tuple(
+        StopRow(
+            role,
+            alias,
+            len(ends),
+            count_reasons(end.stop for _, end in ends.values()),
+            run.share((block, end.stop not in (NONE, *OTHERS)) for block, end in ends.values()),
+            run.share((block, end.first is None) for block, end in ends.values()),
         )
-        if last is None:
-            continue
-        for seat, alias in match.seats.items():
-            if (role := seat.role) in findings.roles and seat not in match.idle:
-                held.setdefault((role, alias), []).append(
-                    (match.block, str(last["stop"]), last["first"] is not None)
-                )
-    return [
-        {
-            "role": role,
-            "alias": alias,
-            "interviews": len(found),
-            "reasons": counted(end for _, end, _ in found),
-            "early": share((block, end not in (NONE, *OTHERS)) for block, end, _ in found),
-            "unreadable": share((block, not read) for block, _, read in found),
-        }
-        for (role, alias), found in sorted(held.items())
-    ]
+        for (role, alias), ends in sorted(held.items())
+    )
 
 
-def counted(ends: Iterable[str]) -> dict[str, int]:
+def count_reasons(ends: Iterable[str]) -> dict[str, int]:
     """How often each reason was given, those that ended nothing last."""
     found = Counter(ends)
     return {
@@ -57,17 +57,121 @@ def counted(ends: Iterable[str]) -> dict[str, int]:
     }
 
 
-def share(cases: Iterable[tuple[str, bool]]) -> dict[str, Any]:
-    """How many cases, and their share with its interval over blocks."""
-    blocks: dict[str, list[bool]] = {}
-    for block, case in cases:
-        blocks.setdefault(block, []).append(case)
-    means = [fmean(found) for found in blocks.values()]
-    low, high, _ = interval(means, (0.0, 1.0))
-    return {
-        "count": sum(map(sum, blocks.values())),
-        "share": fmean(means),
-        "low": low,
-        "high": high,
-        "blocks": len(means),
-    }
+def stop_tables(found: Sequence[StopRow], style: Style) -> list[Table]:
+    """Why interviews ended, and first answers that could not be read."""
+    ends = list(dict.fromkeys(end for row in found for end in row.reasons))
+    lines = [
+        [row.alias, row.role, str(row.interviews)]
+        + [str(row.reasons.get(end, 0)) for end in ends]
+        + [*format_share(row.early), *format_share(row.unreadable)]
+        for row in found
+    ]
+    header = ["model", "role", "interviews", *(end.replace("_", " ") for end in ends)]
+    header += ["ended early", "95% interval", "first answer unreadable", "95% interval"]
+    note = (
+        "interviews by what ended them; none: they went on to the last round; intervals over "
+        f"questions{style.fixed}"
+    )
+    return [Table(header, lines, left=2, note=note)]
+
+
+def format_share(share: Share) -> list[str]:
+    """A share in percent, and its interval."""
+    low, high = (None if end is None else 100 * end for end in (share.low, share.high))
+    return [f"{number(100 * share.share, 1)}%", between(low, high, 1)]
+
+
+def stop_rows(found: Sequence[StopRow]) -> Rows:
+    """One row a model, a column for each reason."""
+    ends = dict.fromkeys(end for row in found for end in row.reasons)
+    return [
+        {
+            "alias": row.alias,
+            "role": row.role,
+            "interviews": row.interviews,
+            **{f"stop_{end}": row.reasons.get(end, 0) for end in ends},
+            **{f"early_{name}": value for name, value in vars(row.early).items()},
+            **{f"unreadable_{name}": value for name, value in vars(row.unreadable).items()},
+        }
+        for row in found
+    ]
+
+
+def stop_figures(found: Sequence[StopRow], style: Style) -> Sequence[Figure]:
+    """Interviews that ended early, by model and reason."""
+    bars = stop_bars([(row.alias, row.interviews, row.reasons) for row in found])
+    return [bars] if bars else []
+
+
+def stop_bars(rows: Iterable[tuple[str, int, dict[str, int]]]) -> Bars | None:
+    """Interviews that ended early, by model and reason, as a share of all interviews of a model."""
+    models: dict[str, Counter[str]] = {}
+    held: Counter[str] = Counter()
+    for alias, interviews, reasons in rows:
+        held[alias] += interviews
+        early = {reason: n for reason, n in reasons.items() if reason != NONE}
+        models.setdefault(alias, Counter()).update(early)
+    if not any(models.values()):
+        return None
+    bars = tuple(
+        Bar(
+            model,
+            {name.replace("_", " "): n / held[model] for name, n in sorted(found.items())},
+            f"{100 * found.total() / held[model]:.0f}% of {held[model]}",
+        )
+        for model, found in models.items()
+    )
+    title = "Why interviews ended early, as a share of all interviews of a model"
+    alt = "; ".join(f"{bar.label}: {bar.note}" for bar in bars)
+    return Bars(title, f"{title}: {alt}", "share", bars)
+
+
+def compute_aspects(run: RunScores) -> tuple[ScoreRow, ...]:
+    return run.results
+
+
+def aspect_tables(found: Sequence[ScoreRow], style: Style) -> list[Table]:
+    """All metrics of a model in one row."""
+    metrics = list(dict.fromkeys(row.metric for row in found))
+    cells: dict[tuple[str, str], dict[str, str]] = {}
+    counts: dict[tuple[str, str], int] = {}
+    for row in found:
+        digits, key = style.digits_of(row.metric), (row.alias, row.role)
+        shown = f"{number(row.mean, digits)} ({between(row.low, row.high, digits)})"
+        cells.setdefault(key, {})[row.metric] = shown
+        counts[key] = max(counts.get(key, 0), row.blocks)
+    lines = [
+        [*key, *(by.get(metric, "–") for metric in metrics), str(counts[key])]
+        for key, by in cells.items()
+    ]
+    header = ["model", "role", *metrics, "blocks"]
+    return [Table(header, lines, left=2, note="means with their intervals")]
+
+
+def aspect_rows(found: Sequence[ScoreRow]) -> Rows:
+    """One row a model and aspect."""
+    names = ("alias", "role", "metric", "mean", "low", "high", "blocks", "matches", "missing")
+    return [{name: getattr(row, name) for name in names} for row in found]
+
+
+PARTS = (
+    Part(
+        "stops",
+        "How interviews ended",
+        tuple[StopRow, ...],
+        count_stops,
+        tables=stop_tables,
+        rows=stop_rows,
+        figures=stop_figures,
+        absent="no interview was held in this run",
+    ),
+    Part(
+        "aspects",
+        "Aspects side by side",
+        tuple[ScoreRow, ...],
+        compute_aspects,
+        tables=aspect_tables,
+        rows=aspect_rows,
+        absent="nothing was played",
+    ),
+)

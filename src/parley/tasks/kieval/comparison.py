@@ -4,35 +4,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from parley.errors import UsageError, unknown
-from parley.results.scores import Findings
+from parley.report.sections import ReportOptions
+from parley.results.scores import RunScores
+from parley.results.types import as_json
 from parley.statistics.contamination import Contamination, Row, contamination, correlations
 from parley.statistics.matched_controls import Matched, matched
 from parley.store import RunReader
 from parley.store.sqlite.reader import SqliteReader
-from parley.tasks.kieval.analysis import stops
+from parley.tasks.kieval.analysis import count_stops
 from parley.tasks.kieval.entries import TASKS, Entry, dataset_of, entries, merged
 from parley.tasks.kieval.model_table import Comparison, comparison
-from parley.tasks.kieval.scores_file import Scores
+from parley.tasks.kieval.scores_file import read
 from parley.tasks.kieval.token_costs import Scaling, Spent, forecast, spending, summed
 
 SCHEMA = "parley.report/1"
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What is wanted of an analysis beyond its runs."""
-
-    scores: Scores | None = None
-    reference: Sequence[str] = ()
-    without: Sequence[str] = ()
-    controls: Mapping[str, str] = field(default_factory=dict)  # suspect: control
-    newest: bool = False
 
 
 @dataclass
@@ -95,10 +86,12 @@ class Analysis:
         }
 
 
-def analysed(paths: Sequence[Path], asked: Asked) -> Analysis:
+def analysed(paths: Sequence[Path], asked: ReportOptions) -> Analysis:
     """The analysis of runs of these tasks."""
     record = recorded(paths)
-    found = comparison(merged(record.entries, asked.newest), asked.scores)
+    found = comparison(
+        merged(record.entries, asked.newest), read(asked.scores) if asked.scores else None
+    )
     if asked.newest:
         record = counted(record, found)
     record.spent = summed(record.spent)
@@ -141,18 +134,18 @@ def recorded(paths: Sequence[Path]) -> Record:
                     f"is measured by it"
                 )
                 continue
-            findings = Findings(reader)
-            found.entries += entries(findings)
+            run = RunScores(reader)
+            found.entries += entries(run)
             found.runs.append(
                 {
                     **place,
                     "name": config.name or None,
                     "state": reader.info.state,
-                    "matches": len(findings.matches),
+                    "matches": len(run.matches),
                 }
             )
-            found.stops += [{**place, **row} for row in stops(findings)]
-            found.violations += [{**place, **row} for row in faults(reader, len(findings.matches))]
+            found.stops += [{**place, **row} for row in as_json(count_stops(run))]
+            found.violations += [{**place, **row} for row in faults(reader, len(run.matches))]
             if config.stop is not None:
                 sure = f"{100 * (1 - config.stop.alpha):g}%"
                 found.cautions.append(
@@ -165,8 +158,8 @@ def recorded(paths: Sequence[Path]) -> Record:
                     f"{reader.info.reason or 'still played'}"
                 )
             if place["task"] == "kieval":
-                found.spent += spending(findings)
-                found.scaling += filter(None, [forecast(findings)])
+                found.spent += spending(run)
+                found.scaling += filter(None, [forecast(run)])
     return found
 
 

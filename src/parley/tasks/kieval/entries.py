@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from parley.errors import UsageError
-from parley.results.scores import Findings
+from parley.results.scores import RunScores
 from parley.statistics.estimates import block_means
 from parley.statistics.intervals import Interval, interval
 from parley.statistics.matched_controls import PERCENT
@@ -50,34 +50,26 @@ class Entry:
     fixed: bool = True  # the number of questions was: the run did not stop by what it saw
 
 
-def entries(findings: Findings) -> list[Entry]:
+def entries(run: RunScores) -> list[Entry]:
     """Everything that a run of one of these tasks says of its models."""
-    reader, config = findings.reader, findings.config
-    task, role = reader.info.identity["task"], findings.roles[0]
-    means, found = block_means(findings.observations), []
-    rows = [row for row in findings.results() if row["role"] == role]
-    for alias in dict.fromkeys(row["alias"] for row in rows):
+    reader, config = run.reader, run.config
+    task, role = reader.info.identity["task"], run.roles[0]
+    means, found = block_means(run.observations), []
+    rows = [row for row in run.results if row.role == role]
+    for alias in dict.fromkeys(row.alias for row in rows):
         figures, questions, bounds = {}, {}, {}
-        for row in (row for row in rows if row["alias"] == alias):
-            metric = named(task, row["metric"], config.params)
-            times = (
-                100.0
-                if row["metric"] in SHARES and findings.bounds[row["metric"]] == (0, 1)
-                else 1.0
-            )
-            bounds[metric] = (
-                findings.bounds[row["metric"]][0] * times,
-                findings.bounds[row["metric"]][1] * times,
-            )
+        for row in (row for row in rows if row.alias == alias):
+            metric, (lowest, highest) = row.metric, run.bounds[row.metric]
+            times = 100.0 if metric in SHARES and (lowest, highest) == (0, 1) else 1.0
+            name = named(task, metric, config.params)
+            bounds[name] = (lowest * times, highest * times)
             mean, low, high = (
-                None if row[end] is None else row[end] * times for end in ("mean", "low", "high")
+                None if end is None else end * times for end in (row.mean, row.low, row.high)
             )
-            figures[metric] = Figure(
-                mean, low, high, row["blocks"], row["missing"], row["interval"]
-            )
-            by = means.get((row["metric"], role, alias), {})
-            questions[metric] = {block: value * times for block, value in by.items()}
-        signature = next(row["signature"] for row in rows if row["alias"] == alias)
+            figures[name] = Figure(mean, low, high, row.blocks, row.missing, row.interval)
+            by = means.get((metric, role, alias), {})
+            questions[name] = {block: value * times for block, value in by.items()}
+        signature = next(row.signature for row in rows if row.alias == alias)
         model = str(config.models[alias]["model"])
         facts = (
             figures,

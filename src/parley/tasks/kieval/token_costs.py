@@ -9,7 +9,7 @@ from statistics import fmean
 
 from parley.config.prices import PriceList
 from parley.money import costs, prices_of, total
-from parley.results.scores import Findings
+from parley.results.scores import RunScores
 from parley.runs.forecast import graded, scaling
 from parley.store import RunReader
 from parley.tasks.kieval.entries import dataset_of
@@ -39,15 +39,15 @@ class Spent:
         return None if tokens is None or not self.conversations else tokens / self.conversations
 
 
-def spending(findings: Findings) -> list[Spent]:
+def spending(run: RunScores) -> list[Spent]:
     """By role, from one run."""
-    reader, found = findings.reader, []
+    reader, found = run.reader, []
     rows, money = reader.usage_by_model(), costs(reader, prices_of(reader, PriceList().find))
     cast = {
         alias
-        for match in findings.matches
+        for match in run.matches
         for seat, alias in match.seats.items()
-        if seat.role in findings.roles
+        if seat.role in run.roles
     }
     for role in reader.info.identity["roles"]:
         own = [row for row in rows if row.seat.role == role]
@@ -59,7 +59,7 @@ def spending(findings: Findings) -> list[Spent]:
         )
         paid = total(row for row in money if row["role"] == role)
         calls, counted = (sum(getattr(row, name) for row in own) for name in ("calls", "counted"))
-        dataset, played = dataset_of(findings.config.dataset), len(findings.matches)
+        dataset, played = dataset_of(run.config.dataset), len(run.matches)
         size = (len(cast), played, calls, counted)
         found.append(
             Spent(reader.info.id, dataset, role, *size, read, cached, said, paid.usd, paid.at_least)
@@ -113,19 +113,19 @@ class Scaling:
     rows: list[dict[str, float]]
 
 
-def forecast(findings: Findings) -> Scaling | None:
+def forecast(run: RunScores) -> Scaling | None:
     """From one run's instruments; None where not all of their tokens are known, or nobody sends a
     bill for them.
 
     A pair is taken to cost, on every question, one reply of the evaluator to both conversations in
     full.
     """
-    reader, instruments = findings.reader, findings.config.instruments
+    reader, instruments = run.reader, run.config.instruments
     models = {
         alias
-        for match in findings.matches
+        for match in run.matches
         for seat, alias in match.seats.items()
-        if seat.role in findings.roles
+        if seat.role in run.roles
     }
     paid = [
         row
@@ -133,18 +133,18 @@ def forecast(findings: Findings) -> Scaling | None:
         if row["role"] in instruments
     ]
     usd = total(paid).usd
-    if not usd or not models or not findings.matches:
+    if not usd or not models or not run.matches:
         return None
-    single, pair = usd / len(models), in_pairs(reader, findings)
-    place = (reader.info.id, dataset_of(findings.config.dataset))
+    single, pair = usd / len(models), in_pairs(reader, run)
+    place = (reader.info.id, dataset_of(run.config.dataset))
     return None if pair is None else Scaling(*place, single, pair, scaling(single, pair, MODELS))
 
 
-def in_pairs(reader: RunReader, findings: Findings) -> float | None:
+def in_pairs(reader: RunReader, run: RunScores) -> float | None:
     """What it would cost to compare two models on all questions, each at the length that its
     interview had in the end."""
     prices, by_question = prices_of(reader, PriceList().find), dict[str, list[float]]()
-    for match in findings.matches:
+    for match in run.matches:
         calls = [call for call in reader.calls(match.number) if call.seat.role == "evaluator"]
         if not calls:
             continue

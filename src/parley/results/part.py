@@ -1,0 +1,150 @@
+"""A part of a result: one analysis, with its tables, its rows for machines, and its figures.
+
+A general part is a file in `results/parts`. A task brings its own: `parts = (…)` in the class of a
+task that is one file, or `PARTS` in the `analysis` module beside the rule of one that is a folder.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, get_origin
+
+from parley.errors import TaskError
+from parley.results.types import Figure, as_json, json_schema
+from parley.tables import Table
+
+if TYPE_CHECKING:
+    from parley.results.scores import RunScores
+    from parley.rules.task import Task
+    from parley.store import RunInfo
+
+D = TypeVar("D")
+SectionName: TypeAlias = Literal["result", "task", "fairness", "judges", "cost"]
+Rows: TypeAlias = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Style:
+    """What tables and figures need besides their data."""
+
+    level: str = "95%"  # of intervals
+    digits: Mapping[str, int] | None = None  # by metric
+    sequential: bool = False  # the run stopped by what it saw
+    race: bool = False
+    these_items: bool = False  # it says something of exactly these items, not of others like them
+
+    def digits_of(self, metric: str) -> int:
+        """How many digits a metric is shown with."""
+        return (self.digits or {}).get(metric, 2)
+
+    @property
+    def fixed(self) -> str:
+        """What to know of an interval that is made for a fixed number of blocks, where the number
+        was not fixed."""
+        said = "; intervals as if the number of blocks had been fixed beforehand"
+        return said if self.sequential else ""
+
+
+def rows_of(found: Any) -> Rows:
+    """The rows of a part that is a sequence of dataclasses: their fields are the columns."""
+    return [as_json(each) for each in found]
+
+
+def no_figures(found: Any, style: Style) -> Sequence[Figure]:
+    """The figures of a part that has none."""
+    return ()
+
+
+def always(info: RunInfo) -> bool:
+    """A part that every run may have."""
+    return True
+
+
+@dataclass(frozen=True)
+class Part(Generic[D]):
+    """An analysis of a run.
+
+    `result` is the type that `compute` returns: a dataclass, or `tuple[Row, …]` of them. It is
+    published as JSON, so only plain values may stand in it. `compute` returns None, or an empty
+    tuple, where a run has nothing of this; `absent` says why.
+    """
+
+    name: str  # --part NAME, and the anchor on a page
+    title: str
+    result: Any
+    compute: Callable[[RunScores], D | None]
+    tables: Callable[[D, Style], Sequence[Table]]
+    rows: Callable[[D], Rows] = rows_of
+    figures: Callable[[D, Style], Sequence[Figure]] = no_figures
+    applies: Callable[[RunInfo], bool] = always  # from configuration and identity alone
+    absent: str = "this run has nothing of this part"
+    section: SectionName = "task"
+    key: str = ""  # in the JSON of a result, where it is not the name
+    spread: bool = False  # its fields are keys of the result themselves
+
+    def __post_init__(self) -> None:
+        if not self.name.replace("_", "").isalnum():
+            raise TaskError(f"a part is named in letters, digits and _, not {self.name!r}")
+        json_schema(self.result)  # a type that cannot be published fails here
+
+    @property
+    def many(self) -> bool:
+        """Whether the result is a sequence of rows."""
+        return get_origin(self.result) is tuple
+
+    @property
+    def json_key(self) -> str:
+        return self.key or self.name
+
+
+@cache
+def general_parts() -> tuple[Part[Any], ...]:
+    """The parts that any run may have: those of all files in `results/parts`."""
+    package = import_module("parley.results.parts")
+    modules = [
+        import_module(f"{package.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(package.__path__)
+    ]
+    return unique(part for module in modules for part in getattr(module, "PARTS", ()))
+
+
+def parts_of_task(task: type[Task] | None) -> tuple[Part[Any], ...]:
+    """The parts that a task and the classes it inherits from bring."""
+    found = [part for kind in (task.__mro__ if task else ()) for part in declared_parts(kind)]
+    return unique(dict.fromkeys(found))
+
+
+def declared_parts(kind: type) -> Sequence[Part[Any]]:
+    """The parts that a class declares: in itself, or in the `analysis` module of its package."""
+    if "parts" in vars(kind):
+        given = vars(kind)["parts"]
+        if isinstance(given, str):  # "package.module:PARTS", loaded when a result is computed
+            module, _, name = given.partition(":")
+            given = getattr(import_module(module), name)
+        found: tuple[Part[Any], ...] = tuple(given)
+        if wrong := [each for each in found if not isinstance(each, Part)]:
+            raise TaskError(f"{kind.__name__}.parts holds {wrong[0]!r}, which is no parley.Part")
+        return found
+    package, _, module = kind.__module__.rpartition(".")
+    if module != "rule" or not package or find_spec(f"{package}.analysis") is None:
+        return ()
+    return tuple(import_module(f"{package}.analysis").PARTS)
+
+
+def unique(parts: Any) -> tuple[Part[Any], ...]:
+    """Parts, each under a name of its own."""
+    found: dict[str, Part[Any]] = {}
+    for part in parts:
+        if found.setdefault(part.name, part) is not part:
+            raise TaskError(f"two parts are called {part.name!r}: rename one of them")
+    return tuple(found.values())
+
+
+def qualified(part: Part[Any], task: str) -> str:
+    """The name of a task's part in the JSON of a result."""
+    return f"{task}.{part.name}"

@@ -1,0 +1,114 @@
+"""Pass@K: the chance that at least one of K samples succeeds, estimated without bias."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import comb
+
+from parley.results.part import Part, Style
+from parley.results.scores import RunScores
+from parley.statistics import estimates as plain
+from parley.statistics.estimates import Observation
+from parley.store import RunInfo
+from parley.tables import Table, between, number
+
+KS = (1, 2, 3, 5, 10, 20, 50, 100)
+
+
+@dataclass(frozen=True)
+class PassRate:
+    """Pass@K of a model in the leading role."""
+
+    role: str
+    alias: str
+    metric: str
+    k: int
+    mean: float | None
+    low: float | None
+    high: float | None
+    items: int
+    samples: int
+
+
+def pass_at(k: int, samples: int, right: int) -> float:
+    """1 − C(n − c, k) / C(n, k), for c right ones of n samples (Chen et al. 2021, eq. 1)."""
+    if not 0 <= right <= samples or not 1 <= k <= samples:
+        raise ValueError(
+            f"Pass@{k} of {right} right ones among {samples} samples cannot be estimated"
+        )
+    return 1 - comb(samples - right, k) / comb(samples, k)
+
+
+def compute_pass_rates(run: RunScores) -> tuple[PassRate, ...]:
+    """Pass@K of metrics that say what success is: the matches of a model in the leading role on one
+    item are its samples."""
+    found: list[PassRate] = []
+    if not run.reader.items():
+        return ()  # matches against others are no samples of one thing
+    for name, metric in run.metrics.items():
+        if metric.success is None:
+            continue
+        samples: dict[tuple[str, str], dict[str, list[bool]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        for row in run.observations:
+            if row.metric == name and row.role == run.roles[0] and row.value is not None:
+                good = (
+                    row.value >= metric.success
+                    if metric.better == "higher"
+                    else row.value <= metric.success
+                )
+                samples[row.role, row.alias][row.block].append(good)
+        for (role, alias), items in sorted(samples.items()):
+            least = min(map(len, items.values()))
+            for k in [k for k in KS if k <= least]:
+                values = [
+                    Observation(item, 0, alias, role, name, pass_at(k, len(s), sum(s)))
+                    for item, s in items.items()
+                ]
+                (cell,) = plain.cells(values, {name: (0.0, 1.0)}, run.method)
+                low, high, _ = cell.interval
+                found.append(
+                    PassRate(role, alias, name, k, cell.mean, low, high, len(items), least)
+                )
+    return tuple(found)
+
+
+def pass_tables(found: Sequence[PassRate], style: Style) -> list[Table]:
+    """By model, a column for each K."""
+    ks = sorted({row.k for row in found})
+    cells: dict[tuple[str, str, str], dict[int, str]] = {}
+    for row in found:
+        cells.setdefault((row.alias, row.role, row.metric), {})[row.k] = (
+            f"{number(row.mean)} ({between(row.low, row.high)})"
+        )
+    lines = [[*key, *(by.get(k, "–") for k in ks)] for key, by in cells.items()]
+    note = (
+        "unbiased estimate, mean over items with its 95% interval; the matches on one item are "
+        f"the samples{style.fixed}"
+    )
+    header = ["model", "role", "metric", *(f"K = {k}" for k in ks)]
+    return [Table(header, lines, left=3, note=note)]
+
+
+def has_success(info: RunInfo) -> bool:
+    """Whether a metric says what success is."""
+    return any(metric.get("success") is not None for metric in info.identity["metrics"])
+
+
+PARTS = (
+    Part(
+        "passes",
+        "Pass@K",
+        tuple[PassRate, ...],
+        compute_pass_rates,
+        tables=pass_tables,
+        applies=has_success,
+        absent=(
+            "Pass@K is for metrics that say what success is, on items; there is none here, or "
+            "nothing was played"
+        ),
+    ),
+)

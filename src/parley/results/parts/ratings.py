@@ -1,0 +1,117 @@
+"""Bradley-Terry ratings, where matches are of two and one wins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from parley.results.part import Part, Rows, Style
+from parley.results.scores import RunScores
+from parley.statistics import bradley_terry
+from parley.tables import Table, between
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its interval; None where it is unknown."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class ModelRating:
+    """A model's rating within its group: models that a chain of matches links."""
+
+    alias: str
+    group: int
+    matches: int
+    blocks: int
+    logit: Estimate
+    elo: Estimate
+
+
+@dataclass(frozen=True)
+class MetricRatings:
+    """The ratings by one metric, and what moving first is worth, in logits."""
+
+    metric: str
+    models: tuple[ModelRating, ...]
+    first_mover: Estimate
+
+
+def compute_ratings(run: RunScores) -> tuple[MetricRatings, ...]:
+    """Ratings by every metric that says who of two won."""
+    found = []
+    for metric, bounds in run.bounds.items():
+        here = [meeting for meeting in run.meetings if meeting.metric == metric]
+        if bradley_terry.is_win_loss(here, bounds):
+            fitted = bradley_terry.ratings(bradley_terry.games(here))
+            models = tuple(
+                ModelRating(
+                    m.alias, m.group, m.matches, m.blocks, Estimate(*m.logit), Estimate(*m.elo)
+                )
+                for m in fitted.models
+            )
+            found.append(MetricRatings(metric, models, Estimate(*fitted.first_mover)))
+    return tuple(found)
+
+
+def rating_tables(found: tuple[MetricRatings, ...], style: Style) -> list[Table]:
+    """Ratings on Elo's scale."""
+    tables = []
+    for each in found:
+        rows = [
+            [model.alias, *elo_cells(model.elo), str(model.blocks), str(model.matches)]
+            for model in each.models
+        ]
+        first = each.first_mover
+        notes = [f"Bradley-Terry ratings from {each.metric}, Elo's scale, mean 1500{style.fixed}"]
+        if first.value is not None:
+            ends = between(first.low, first.high)
+            notes.append(f"moving first: {first.value:+.2f} logits, {ends}")
+        if len({model.group for model in each.models}) > 1:
+            notes.append("models of different groups never met, and do not compare")
+        header = ["model", "rating", "95% interval", "blocks", "matches"]
+        tables.append(Table(header, rows, note="\n".join(notes)))
+    return tables
+
+
+def elo_cells(elo: Estimate) -> list[str]:
+    """A rating and its interval."""
+    if elo.value is None:
+        return ["–", "–"]
+    ends = "–" if elo.low is None or elo.high is None else f"{elo.low:.0f} to {elo.high:.0f}"
+    return [f"{elo.value:.0f}", ends]
+
+
+def rating_rows(found: tuple[MetricRatings, ...]) -> Rows:
+    """One row a model."""
+    return [
+        {
+            "metric": each.metric,
+            "alias": model.alias,
+            "group": model.group,
+            "elo_value": model.elo.value,
+            "elo_low": model.elo.low,
+            "elo_high": model.elo.high,
+            "blocks": model.blocks,
+            "matches": model.matches,
+        }
+        for each in found
+        for model in each.models
+    ]
+
+
+PARTS = (
+    Part(
+        "ratings",
+        "Ratings",
+        tuple[MetricRatings, ...],
+        compute_ratings,
+        tables=rating_tables,
+        rows=rating_rows,
+        absent="ratings are for matches of two that one wins",
+        section="result",
+    ),
+)

@@ -1,0 +1,201 @@
+"""How the intervals of a run that stopped by what it saw became narrow, look by look."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from parley.plans.stop_targets import leading_metrics
+from parley.results.part import Part, Rows, Style
+from parley.results.scores import RunScores
+from parley.results.types import Figure, Lines, Series
+from parley.store import RunInfo
+from parley.tables import Table, number
+
+BARS = "▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True)
+class HalfWidth:
+    """Half the width of one model's interval in one role; None where blocks contradict each
+    other."""
+
+    role: str
+    alias: str
+    half_width: float | None
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the intervals were after so many blocks."""
+
+    blocks: int
+    matches: int
+    half_widths: tuple[HalfWidth, ...]
+
+
+@dataclass(frozen=True)
+class Path:
+    """The looks at one metric, and the half-width that was asked for."""
+
+    metric: str
+    half_width: float
+    points: tuple[Look, ...]
+
+
+@dataclass(frozen=True)
+class Stability:
+    """What was asked of a run that stops by itself, and how it got there."""
+
+    half_width: float | None
+    alpha: float
+    target: str
+    top: int | None
+    plan: str
+    paths: tuple[Path, ...]
+
+
+def compute_stability(run: RunScores) -> Stability | None:
+    """The looks at every metric that the run stops by."""
+    stop = run.config.stop
+    if stop is None or run.anytime is None:
+        return None
+    leading = leading_metrics(list(run.metrics.values()), run.roles, stop)
+    paths = []
+    for metric in dict.fromkeys(leading.values()):
+        points = tuple(
+            Look(
+                point.blocks,
+                point.matches,
+                tuple(
+                    HalfWidth(role, alias, width)
+                    for (role, alias), width in point.half_widths.items()
+                    if role in leading and leading[role].name == metric.name
+                ),
+            )
+            for point in run.anytime[metric.name].path
+        )
+        paths.append(Path(metric.name, metric.epsilon, points))
+    return Stability(
+        stop.half_width, stop.alpha, stop.target, stop.top, run.config.plan, tuple(paths)
+    )
+
+
+def stability_tables(found: Stability, style: Style) -> list[Table]:
+    """Half-widths by the number of blocks, look by look."""
+    tables = []
+    for path in found.paths:
+        last = path.points[-1].half_widths if path.points else ()
+        cells = [(each.role, each.alias) for each in last]
+        rows = []
+        for point in path.points:
+            widths = {(each.role, each.alias): each.half_width for each in point.half_widths}
+            rows.append(
+                [
+                    str(point.blocks),
+                    str(point.matches),
+                    *(f"{number(widths.get(cell), 3)}" for cell in cells),
+                ]
+            )
+        header = ["blocks", "matches", *(f"{alias}, {role}" for role, alias in cells)]
+        note = f"half-widths of {path.metric}; {describe_aim(found, path)}"
+        tables.append(Table(header, rows, left=0, note=note))
+    return tables
+
+
+def stability_rows(found: Stability) -> Rows:
+    """One row a look and interval."""
+    return [
+        {
+            "metric": path.metric,
+            "blocks": point.blocks,
+            "matches": point.matches,
+            "role": each.role,
+            "alias": each.alias,
+            "half_width": each.half_width,
+        }
+        for path in found.paths
+        for point in path.points
+        for each in point.half_widths
+    ]
+
+
+def stability_figures(found: Stability, style: Style) -> Sequence[Figure]:
+    """Half-widths over blocks, a line for each model and role."""
+    figures = []
+    for path in found.paths:
+        cells = dict.fromkeys((e.role, e.alias) for p in path.points for e in p.half_widths)
+        series = []
+        for role, alias in cells:
+            widths = [
+                next(
+                    (e.half_width for e in p.half_widths if (e.role, e.alias) == (role, alias)),
+                    None,
+                )
+                for p in path.points
+            ]
+            blocks = tuple(float(point.blocks) for point in path.points)
+            series.append(Series(f"{alias}, {role}", blocks, tuple(widths)))
+        title = f"Half-width of {path.metric}"
+        alt = f"{title} by the number of blocks; {describe_aim(found, path)}"
+        figures.append(Lines(title, alt, "blocks", "half-width", tuple(series)))
+    return figures
+
+
+def describe_paths(found: Stability | None) -> list[str]:
+    """The way of the widest interval, drawn in one line for each metric."""
+    lines = []
+    for path in found.paths if found else ():
+        known = [[each.half_width for each in point.half_widths] for point in path.points]
+        widest = [
+            max(width for width in widths if width is not None)
+            for widths in known
+            if widths and None not in widths
+        ]
+        if any(None in widths for widths in known):
+            lines.append(f"{path.metric}: no mean fits all blocks of a model: they were not alike")
+        elif widest and found:
+            drawing = "".join(
+                BARS[round((len(BARS) - 1) * width / max(widest))] for width in thin_out(widest, 24)
+            )
+            blocks, aim = path.points[-1].blocks, describe_aim(found, path)
+            now = f"{widest[-1]:.3g} after {blocks} blocks ({aim})"
+            lines.append(f"widest half-width of {path.metric}: {drawing} {now}")
+    return lines
+
+
+def describe_aim(found: Stability, path: Path) -> str:
+    """What the run went for: narrow intervals, or small differences."""
+    width = f"{path.half_width:g}"
+    return f"a race decides differences of {width}" if found.plan == "race" else f"wanted {width}"
+
+
+def thin_out(values: Sequence[float], most: int) -> Sequence[float]:
+    """At most so many values, evenly spread, with the first and the last."""
+    if len(values) <= most:
+        return values
+    return [values[round(at * (len(values) - 1) / (most - 1))] for at in range(most)]
+
+
+def stops_by_itself(info: RunInfo) -> bool:
+    """Whether a run looks at what it plays."""
+    return info.config.stop is not None
+
+
+PARTS = (
+    Part(
+        "stability",
+        "How precise it became",
+        Stability,
+        compute_stability,
+        tables=stability_tables,
+        rows=stability_rows,
+        figures=stability_figures,
+        applies=stops_by_itself,
+        absent=(
+            "the run played a fixed plan: `--until-stable` and `--plan race` look at what was "
+            "played"
+        ),
+        section="fairness",
+    ),
+)

@@ -1,0 +1,336 @@
+"""The published form of a result: dataclasses, and the JSON schema made from them.
+
+`parley.result/1` is what `--json` prints. Figures are data, too: the report draws them, and so can
+anybody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+from parley.errors import TaskError
+
+SCHEMA: Literal["parley.result/1"] = "parley.result/1"
+SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
+
+
+@dataclass(frozen=True)
+class Share:
+    """How many cases there are, and their share with an interval over blocks."""
+
+    count: int
+    share: float
+    low: float | None
+    high: float | None
+    blocks: int
+
+
+@dataclass(frozen=True)
+class ScoreRow:
+    """One model in one role and metric."""
+
+    alias: str
+    model_requested: str
+    model_served: list[str]
+    role: str
+    metric: str
+    unit: str
+    mean: float | None
+    low: float | None
+    high: float | None
+    sd: float | None
+    interval: str | None
+    blocks: int
+    matches: int
+    missing: int
+    violations: int
+    signature: str
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Why a run stopped, where it has."""
+
+    status: str | None
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class MatchCounts:
+    """How many matches are planned so far, have ended, and have failed."""
+
+    planned: int | None
+    done: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the run may spend."""
+
+    usd: float | None
+    calls: int | None
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A model of a run that stopped, whose matches were not all finished."""
+
+    alias: str
+    matches: int
+    planned: int
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What was run, and how it stands."""
+
+    id: str
+    name: str | None
+    task: str
+    params: dict[str, Any]
+    models: dict[str, dict[str, Any]]
+    excluded: list[str]
+    plan: str
+    seed: int
+    sandbox: str | None
+    budget: Limits
+    state: str
+    stop: Stop
+    matches: MatchCounts
+    parley: str
+    created: str
+
+
+@dataclass(frozen=True)
+class RunFactsInResult(RunFacts):
+    """The same, with the models whose matches were not finished."""
+
+    unfinished: list[Unfinished] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class ViolationCount:
+    """How often a model broke a rule in one way."""
+
+    alias: str
+    kind: str
+    count: int
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Options of a model that its endpoint did not take, and the calls that went without them."""
+
+    alias: str
+    options: list[str]
+    calls: int
+
+
+@dataclass(frozen=True)
+class Rank:
+    """The places that a model may hold in a role and metric."""
+
+    role: str
+    metric: str
+    alias: str
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Programs:
+    """How many programs were judged, and how many inside their own process, where they could
+    interfere."""
+
+    run: int
+    inside: int
+
+
+@dataclass(frozen=True)
+class PriceRow:
+    """USD per million tokens that a model was taken at, for calls above a number of tokens."""
+
+    alias: str
+    model_served: str | None
+    above: int
+    input: float
+    cached_input: float
+    output: float
+    written_input: float | None
+    source: str
+    as_of: str | None
+
+
+@dataclass(frozen=True)
+class ResultHead:
+    """What a result says besides its parts."""
+
+    run: RunFactsInResult
+    digits: dict[str, int]  # by metric: how many are shown
+    leading: dict[str, str]  # by role: the metric that it is ranked by
+    violations: tuple[ViolationCount, ...]
+    left_out: tuple[LeftOut, ...]
+    ranks: tuple[Rank, ...]
+    programs: Programs | None
+    schema: Literal["parley.result/1"] = SCHEMA
+
+
+# Figures: what to draw, never how.
+
+
+@dataclass(frozen=True)
+class Point:
+    """A value with its interval, under a label."""
+
+    label: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    group: str = ""
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Values with their intervals, one under the other."""
+
+    title: str
+    alt: str
+    unit: str
+    points: tuple[Point, ...]
+    kind: Literal["intervals"] = "intervals"
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One bar of several pieces, by the names of the pieces."""
+
+    label: str
+    pieces: dict[str, float]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Stacked bars."""
+
+    title: str
+    alt: str
+    unit: str
+    bars: tuple[Bar, ...]
+    kind: Literal["bars"] = "bars"
+
+
+@dataclass(frozen=True)
+class Series:
+    """A line through points, with a band around it where intervals are known."""
+
+    label: str
+    x: tuple[float, ...]
+    y: tuple[float | None, ...]
+    low: tuple[float | None, ...] = ()
+    high: tuple[float | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Lines over a common axis."""
+
+    title: str
+    alt: str
+    x: str
+    y: str
+    series: tuple[Series, ...]
+    kind: Literal["lines"] = "lines"
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A point of a scatter plot; `mark` chooses its shape and colour."""
+
+    label: str
+    x: float
+    y: float
+    mark: Literal["", "suspected", "look", "above"] = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Points in the plane, with a line and a band where there is one."""
+
+    title: str
+    alt: str
+    x: str
+    y: str
+    dots: tuple[Dot, ...]
+    line: Series | None = None
+    legend: str = ""
+    kind: Literal["scatter"] = "scatter"
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """Values by row and column; None where there is none."""
+
+    title: str
+    alt: str
+    unit: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: tuple[tuple[float | None, ...], ...]
+    kind: Literal["heat map"] = "heat map"
+
+
+Figure: TypeAlias = Intervals | Bars | Lines | Scatter | HeatMap
+FIGURES: dict[str, type] = {
+    "intervals": Intervals,
+    "bars": Bars,
+    "lines": Lines,
+    "scatter": Scatter,
+    "heat map": HeatMap,
+}
+
+
+def json_schema(kind: Any) -> dict[str, Any]:
+    """The JSON schema of a type that a result may have: dataclasses of scalars, literals, optional
+    values, sequences and mappings by text."""
+    if kind is Any:
+        return {}
+    if kind in SCALARS:
+        return {"type": SCALARS[kind]}
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return {"enum": list(inner)}
+    if origin in (Union, UnionType):
+        return {"anyOf": [json_schema(each) for each in inner]}
+    if origin in (tuple, list, Sequence) and (origin is not tuple or inner[1:] == (...,)):
+        return {"type": "array", "items": json_schema(inner[0])}
+    if origin in (dict, Mapping) and inner[0] is str:
+        return {"type": "object", "additionalProperties": json_schema(inner[1])}
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = get_type_hints(kind)
+        needed = [
+            each.name
+            for each in fields(kind)
+            if each.default is MISSING and each.default_factory is MISSING
+        ]
+        return {
+            "type": "object",
+            "description": " ".join((kind.__doc__ or "").split()),
+            "properties": {each.name: json_schema(hints[each.name]) for each in fields(kind)},
+            "required": needed,
+        }
+    raise TaskError(f"a result cannot hold {kind}: use dataclasses of plain values")
+
+
+def as_json(value: Any) -> Any:
+    """A result as plain data: dataclasses as mappings, tuples as lists."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: as_json(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): as_json(each) for name, each in value.items()}
+    return [as_json(each) for each in value] if isinstance(value, list | tuple) else value

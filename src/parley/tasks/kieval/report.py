@@ -1,0 +1,604 @@
+"""What KIEval reports of several runs: interviews and benchmarks by model and dataset,
+contamination, how interviews ended, what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from parley.money import money
+from parley.report.sections import Comparison, ReportOptions, Section
+from parley.results.types import Dot, Figure, Scatter, Series
+from parley.statistics.contamination import LOOK, SUSPECTED, Contamination, Fit, Position, Side
+from parley.statistics.estimates import Pair
+from parley.statistics.matched_controls import Matched
+from parley.tables import Table, between, number, signed
+from parley.tasks.kieval.analysis import NONE, stop_bars
+from parley.tasks.kieval.comparison import Analysis, analysed
+from parley.tasks.kieval.entries import TASKS, alike
+from parley.tasks.kieval.entries import Figure as Mean
+from parley.tasks.kieval.model_table import ASPECTS, CONVENTIONS, FIRST, Cell
+
+LEVEL = "95% interval"
+LEGEND = (
+    "Line and band: where models are expected by the others; the band leaves out 5 in 100 honest "
+    "models on either side. ◆ suspected, □ worth a look, ▲ above the line, ● others."
+)
+
+
+@dataclass(frozen=True)
+class Contaminated:
+    """Interviews and benchmarks analysed together, as a report shows them."""
+
+    analysis: Analysis
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return self.analysis.data
+
+    def sections(self) -> Iterator[Section]:
+        return all_sections(self.analysis)
+
+    def table(self) -> Table:
+        return flat_table(self.analysis)
+
+
+def compare(paths: Sequence[Path], options: ReportOptions) -> Contaminated:
+    """Analyse runs of interviews and benchmarks together."""
+    return Contaminated(analysed(paths, options))
+
+
+def all_sections(found: Analysis) -> Iterator[Section]:
+    """All that there is something to say of, in the order of the paper."""
+    if found.cautions:
+        yield Section("Read this first", [Table(["caution"], [[line] for line in found.cautions])])
+    if found.comparison.models:
+        yield Section("Models and datasets", [overview_table(found)])
+    for dataset in found.comparison.datasets:
+        yield Section(f"Results on {dataset}", list(dataset_tables(found, dataset)))
+    if found.correlations:
+        yield Section("Accuracy and KIEval score: correlation", [correlation_table(found)])
+    if found.contamination is not None:
+        tables, words = contamination_tables(found.contamination), verdict(found)
+        figures = contamination_figures(found.contamination)
+        yield Section("Contamination", tables, words, figures)
+    if found.matched:
+        yield Section("Matched control", [control_table(found.matched)])
+    if found.record.stops:
+        bars = stop_bars(
+            (row["alias"], row["interviews"], row["reasons"]) for row in found.record.stops
+        )
+        yield Section("How interviews ended", [stop_table(found)], "", [bars] if bars else [])
+    if found.record.violations:
+        yield Section("Violations", [violation_table(found)])
+    if found.record.spent:
+        yield Section("Cost", list(cost_tables(found)))
+
+
+def overview_table(found: Analysis) -> Table:
+    """Every model on every dataset and over all (table 2); the intervals over all stand here, the
+    others by dataset."""
+    shown, header = found.comparison, ["model"]
+    for dataset in shown.datasets:
+        header += [f"{dataset} acc.", "KIEval", "rounds"]
+    header += [
+        "overall acc.",
+        LEVEL,
+        "KIEval",
+        LEVEL,
+        "KIEval, zero",
+        LEVEL,
+        "questions",
+        "interviews",
+        *shown.columns,
+    ]
+    rows = []
+    for model in shown.models:
+        row = [model]
+        for dataset in shown.datasets:
+            cell = shown.by.get((model, dataset))
+            row += [value(cell, "accuracy"), value(cell, "kieval_played"), value(cell, "rounds", 2)]
+        whole = shown.overall[model]
+        for measure in ("accuracy", *CONVENTIONS):
+            figure = whole.get(measure, Mean(None))
+            row += [number(figure.value, 1), between(figure.low, figure.high, 1)]
+        row += [
+            count(whole.get(measure, Mean(None)).n) for measure in ("accuracy", "kieval_played")
+        ]
+        row += [number(by.get(model)) for by in shown.columns.values()]
+        rows.append(row)
+    notes = [
+        (
+            "acc.: benchmark accuracy, in percent; KIEval: rounds that were played count (zero: "
+            "those lost to an early end count 0)"
+        ),
+        (
+            "overall: unweighted means over datasets, for models that have all of them; "
+            "intervals, n, signatures: by dataset, below"
+        ),
+    ]
+    return Table(header, rows, note="\n".join(notes))
+
+
+def value(cell: Cell | None, measure: str, digits: int = 1) -> str:
+    """A mean, or a dash."""
+    return (
+        number(cell.figures[measure].value, digits)
+        if cell is not None and measure in cell.figures
+        else "–"
+    )
+
+
+def count(n: int | None) -> str:
+    return "–" if n is None else f"{n:,}"
+
+
+def dataset_tables(found: Analysis, dataset: str) -> Iterator[Table]:
+    """One dataset: accuracies, scores by both conventions and rounds with all that belongs to them;
+    aspects (tables 8 to 12)."""
+    cells = [cell for cell in found.comparison.cells if cell.dataset == dataset]
+    measures = {
+        "accuracy": ("acc.", 1), "first_answers": ("interviewed", 1),
+        "kieval_played": ("KIEval", 1),
+        "kieval_zero": ("KIEval, zero", 1), "rounds": ("rounds", 2),
+    }  # fmt: skip
+    header = ["model", "acc. from"]
+    for title, _ in measures.values():
+        header += [title, LEVEL, "n"]
+    rows = []
+    for cell in cells:
+        row = [cell.model, cell.source or "–"]
+        for measure, (_, digits) in measures.items():
+            figure = cell.figures.get(measure, Mean(None))
+            row += [
+                number(figure.value, digits),
+                between(figure.low, figure.high, digits),
+                count(figure.n),
+            ]
+        rows.append(
+            [*row, str(max((figure.missing for figure in cell.figures.values()), default=0))]
+        )
+    notes = [
+        "interviewed: accuracy of the first answers to the interviewed questions; n: questions"
+    ]
+    if any(cell.source == FIRST for cell in cells):
+        notes.append(f"{FIRST}: no benchmark was run, so acc. is that of the interviewed questions")
+    yield Table(
+        [*header, "missing"], rows, left=2, note="\n".join([*notes, *signature_lines(cells)])
+    )
+    if any(cell.aspects for cell in cells):
+        yield aspect_table([cell for cell in cells if cell.aspects])
+
+
+def aspect_table(cells: list[Cell]) -> Table:
+    """The KIEval score of every aspect, as the run counts rounds that were not played."""
+    rows = [
+        [cell.model]
+        + [
+            f"{number(f.value, 1)} ({between(f.low, f.high, 1)})"
+            for name in ASPECTS
+            if (f := cell.aspects.get(name))
+        ]
+        + [count(max((figure.n or 0 for figure in cell.aspects.values()), default=None))]
+        for cell in cells
+    ]
+    return Table(
+        ["model", *ASPECTS, "n"],
+        rows,
+        note=(
+            f"KIEval scores by aspect with their {LEVEL}s, by the convention that the signature "
+            f"names; n: interviews"
+        ),
+    )
+
+
+def signature_lines(cells: list[Cell]) -> list[str]:
+    """The signatures that the figures of a dataset rest on, each once."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for task in ("kieval", "qa"):
+        for cell in cells:
+            if task in cell.signatures:
+                found.setdefault(alike(cell.signatures[task]), []).append(cell.model)
+    return [
+        f"signature ({', '.join(models)}): {'|'.join(facts)}" for facts, models in found.items()
+    ]
+
+
+def correlation_table(found: Analysis) -> Table:
+    """Pearson's r of benchmark accuracy and KIEval score, with all models and without the excluded
+    ones (table 5)."""
+    rows = [
+        [row.dataset or "overall", ", ".join(row.without) or "nobody", number(row.correlation.r, 3)]
+        + [between(row.correlation.interval.low, row.correlation.interval.high, 3)]
+        + ["–" if row.correlation.p is None else f"{row.correlation.p:.2e}", str(row.correlation.n)]
+        for row in found.correlations
+    ]
+    note = (
+        "Pearson's r over models, p two-sided by Student's t, interval by Fisher's z; overall "
+        "takes every model on every dataset for a point of its own, as the paper does: they are "
+        "not independent, so its p and interval are too sure"
+    )
+    return Table(["dataset", "without", "r", LEVEL, "p", "n"], rows, left=2, note=note)
+
+
+def verdict(found: Analysis) -> str:
+    """What the analysis says of models, in a sentence for each level."""
+    assert found.contamination is not None
+    said = found.contamination
+    lines = [
+        f"Suspected of knowing a benchmark better than its subject: {', '.join(said.suspected)}."
+        if said.suspected
+        else "",
+        (
+            f"Worth a look, which is an invitation to look and no finding: "
+            f"{', '.join(said.worth_a_look)}."
+        )
+        if said.worth_a_look
+        else "",
+        f"Above the line, where the benchmark does not show what they can: {', '.join(said.above)}."
+        if said.above
+        else "",
+    ]
+    tested = any(one.datasets for one in said.standings)
+    return " ".join(filter(None, lines)) or (
+        "No model lies apart from the others." if tested else "There is no verdict."
+    )
+
+
+def stop_table(found: Analysis) -> Table:
+    """Why interviews ended early, by model and dataset, with first answers that could not be read
+    (figure 4)."""
+    reasons = dict.fromkeys(
+        reason for row in found.record.stops for reason in row["reasons"] if reason != NONE
+    )
+    rows = [
+        [
+            row["alias"],
+            row["dataset"],
+            row["run"],
+            str(row["interviews"]),
+            *format_share_of(row["early"]),
+        ]
+        + [str(row["reasons"].get(reason, 0)) for reason in reasons]
+        + format_share_of(row["unreadable"])
+        for row in found.record.stops
+    ]
+    header = [
+        "model",
+        "dataset",
+        "run",
+        "interviews",
+        "ended early",
+        LEVEL,
+        *(reason.replace("_", " ") for reason in reasons),
+    ]
+    header += ["first answer unreadable", LEVEL]
+    return Table(
+        header,
+        rows,
+        left=3,
+        note="numbers of interviews by what ended them; shares with intervals over questions",
+    )
+
+
+def violation_table(found: Analysis) -> Table:
+    """Replies that were too long, answers given away, forms not kept."""
+    rows = [
+        [
+            row["alias"],
+            row["role"],
+            row["dataset"],
+            row["run"],
+            row["kind"],
+            str(row["count"]),
+            str(row["matches"]),
+        ]
+        for row in found.record.violations
+    ]
+    note = (
+        "count: how often, in how many matches; what an instrument did is counted by its own name"
+    )
+    return Table(
+        ["model", "role", "dataset", "run", "violation", "count", "matches"],
+        rows,
+        left=5,
+        note=note,
+    )
+
+
+def cost_tables(found: Analysis) -> Iterator[Table]:
+    """Tokens by role and conversation (table 14); what more models would cost (table 15)."""
+    rows = []
+    for one in found.record.spent:
+        least = "" if one.counted == one.calls else "≥ "
+        tokens = [one.each(one.tokens_in), one.each(one.tokens_cached), one.each(one.tokens_out)]
+        shown = ["–" if each is None else f"{least}{each:,.0f}" for each in tokens]
+        usd = "–" if one.usd is None else money(one.usd / one.models) if one.models else "–"
+        rows.append(
+            [
+                one.dataset,
+                one.role,
+                str(one.models),
+                str(one.conversations),
+                f"{one.calls:,}",
+                *shown,
+                usd,
+            ]
+        )
+    header = [
+        "dataset",
+        "role",
+        "models",
+        "conversations",
+        "calls",
+        "tokens in",
+        "cached",
+        "tokens out",
+        "usd a model",
+    ]
+    note = (
+        "tokens: means over conversations; ≥: not all calls were counted by their endpoints; –: "
+        "none was, or no price is known"
+    )
+    yield Table(header, rows, left=2, note=note)
+    if found.record.scaling:
+        lines = [
+            [each.dataset, each.run, how, *(money(row[key]) for row in each.rows)]
+            for each in found.record.scaling
+            for how, key in (("one by one", "single"), ("in pairs", "pairwise"))
+        ]
+        note = (
+            "USD for interactor and evaluator, by what they cost here; in pairs: every two models "
+            "are compared on every question by one reply to both conversations in full"
+        )
+        models = [
+            f"{row['models']:g} models" if row["models"] != 1 else "1 model"
+            for row in found.record.scaling[0].rows
+        ]
+        yield Table(["dataset", "run", "graded", *models], lines, left=3, note=note)
+
+
+def contamination_tables(found: Contamination) -> list[Table]:
+    """Every model over all datasets, then dataset by dataset."""
+    rows = [
+        [
+            one.model,
+            str(one.datasets),
+            format_p(one.below.p),
+            format_p(one.below.adjusted),
+            level_word(one.below),
+            format_p(one.above.p),
+        ]
+        + [format_p(one.above.adjusted), level_word(one.above)]
+        for one in found.standings
+    ]
+    header = [
+        "model",
+        "datasets",
+        "p below",
+        "corrected",
+        "below the line",
+        "p above",
+        "corrected",
+        "above the line",
+    ]
+    notes = [f"reference models: {', '.join(found.reference)}"] if found.reference else []
+    whole = Table(header, rows, note="\n".join([found.method, *notes]))
+    return [whole, *(position_table(fit) for fit in found.fits)]
+
+
+def position_table(fit: Fit) -> Table:
+    """Every model of a dataset beside the line of the others."""
+    rows = [
+        [
+            one.model,
+            number(one.accuracy, 1),
+            number(one.score, 1),
+            number(one.expected, 1),
+            signed(one.studentised),
+        ]
+        + [
+            format_p(one.below.p),
+            level_word(one.below),
+            format_p(one.above.p),
+            level_word(one.above),
+        ]
+        for one in fit.positions
+    ]
+    header = [
+        fit.dataset,
+        "accuracy",
+        "KIEval",
+        "expected",
+        "distance",
+        "p below",
+        "",
+        "p above",
+        "",
+    ]
+    notes = [fit.note] if fit.note else []
+    if fit.line is not None:
+        sign, slope = "+" if fit.line.slope >= 0 else "−", number(abs(fit.line.slope))
+        line = f"KIEval = {number(fit.line.intercept)} {sign} {slope} · accuracy"
+        notes.append(f"line of {fit.line.n} models ({', '.join(fit.fitted)}): {line}")
+    if fit.aside:
+        notes.append(f"lie apart, and are not in the line: {', '.join(fit.aside)}")
+    if fit.missing:
+        notes.append(f"without accuracy or score: {', '.join(fit.missing)}")
+    notes.append(
+        "expected: by the line of the others; distance: from it, in standard errors; p "
+        "one-sided, for this dataset alone"
+    )
+    return Table(header, rows, note="\n".join(notes))
+
+
+def control_table(found: Sequence[Matched]) -> Table:
+    """A suspect less its control, question by question (table 3)."""
+    rows = [
+        [
+            one.dataset,
+            one.suspect,
+            one.control,
+            *difference_cells(one.accuracy),
+            *difference_cells(one.score),
+            *difference_cells(one.excess),
+        ]
+        for one in found
+    ]
+    header = ["dataset", "suspect", "control"]
+    for title in ("accuracy", "KIEval", "excess"):
+        header += [title, "95% interval", "p", "n"]
+    note = (
+        "suspect less control, in points, on the questions that both answered; excess: what it "
+        "gains in accuracy and not in conversation; p not corrected"
+    )
+    return Table(header, rows, left=3, note=note)
+
+
+def difference_cells(pair: Pair | None) -> list[str]:
+    """A difference with its interval, p and n."""
+    if pair is None:
+        return ["–", "–", "–", "0"]
+    return [
+        signed(pair.difference, 1),
+        between(pair.low, pair.high, 1),
+        format_p(pair.p),
+        str(pair.blocks),
+    ]
+
+
+def format_p(value: float | None) -> str:
+    return "–" if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def level_word(side: Side) -> str:
+    """The level that is reached, if one is."""
+    return side.level or ("not tested" if side.p is None else "")
+
+
+def flat_table(found: Analysis) -> Table:
+    """Every figure in a row of its own, unrounded."""
+    rows: list[dict[str, Any]] = []
+    for cell in found.comparison.cells:
+        for measure, figure in {
+            **cell.figures,
+            **{f"aspect {name}": each for name, each in cell.aspects.items()},
+        }.items():
+            source = cell.source if measure == "accuracy" else None
+            signature = (
+                cell.signatures.get("qa" if source == "benchmark" else "kieval")
+                if figure.n is not None
+                else None
+            )
+            rows.append(
+                {
+                    "model": cell.model,
+                    "dataset": cell.dataset,
+                    "measure": measure,
+                    **vars(figure),
+                    "from": source,
+                }
+            )
+            rows[-1]["signature"] = signature
+    for model, measures in found.comparison.overall.items():
+        rows += [
+            {"model": model, "measure": f"overall {name}", **vars(figure)}
+            for name, figure in measures.items()
+        ]
+    for column, by in found.comparison.columns.items():
+        rows += [
+            {"model": model, "measure": column, "value": value, "from": "file"}
+            for model, value in by.items()
+        ]
+    for row in found.correlations:
+        r, without = row.correlation, f" without {', '.join(row.without)}" if row.without else ""
+        facts = {
+            "value": r.r,
+            "low": r.interval.low,
+            "high": r.interval.high,
+            "n": r.n,
+            "missing": r.dropped,
+            "p": r.p,
+        }
+        rows.append({"dataset": row.dataset, "measure": f"pearson{without}", **facts})
+    for each in found.record.stops:
+        place = {
+            "model": each["alias"],
+            "dataset": each["dataset"],
+            "n": each["interviews"],
+            "from": each["run"],
+        }
+        rows += [
+            {**place, "measure": f"stop {reason}", "value": count}
+            for reason, count in each["reasons"].items()
+        ]
+        for kind, name in (("early", "ended early"), ("unreadable", "first answer unreadable")):
+            part = each[kind]
+            rows.append(
+                {
+                    **place,
+                    "measure": name,
+                    "value": part["share"],
+                    "low": part["low"],
+                    "high": part["high"],
+                }
+            )
+    names = [
+        "model",
+        "dataset",
+        "measure",
+        "value",
+        "low",
+        "high",
+        "interval",
+        "n",
+        "missing",
+        "p",
+        "from",
+        "signature",
+    ]
+    return Table(
+        names, [["" if row.get(name) is None else str(row[name]) for name in names] for row in rows]
+    )
+
+
+def contamination_figures(found: Contamination) -> list[Figure]:
+    """Score against accuracy, dataset by dataset, with the line that models are held against."""
+    return [fit_figure(fit) for fit in found.fits if fit.positions]
+
+
+def fit_figure(fit: Fit) -> Scatter:
+    """One dataset: every model as a dot, the line of the others and its band."""
+    band = fit.band or []
+    line = Series(
+        "expected",
+        tuple(step.x for step in band),
+        tuple(step.y for step in band),
+        tuple(step.low for step in band),
+        tuple(step.high for step in band),
+    )
+    alt = f"KIEval score against accuracy on {fit.dataset}"
+    dots = tuple(position_dot(one) for one in fit.positions)
+    axes = ("accuracy, %", "KIEval score")
+    return Scatter(fit.dataset, alt, *axes, dots, line if band else None, LEGEND)
+
+
+def position_dot(one: Position) -> Dot:
+    """A model, marked if it lies apart from the line."""
+    level = one.below.level or one.above.level
+    said = f"{one.model}: accuracy {one.accuracy:.1f}, KIEval {one.score:.1f}"
+    mark = {SUSPECTED: "suspected", LOOK: "look"}.get(one.below.level or "", "")
+    mark = mark or ("above" if one.above.level is not None else "")
+    note = f"{said}, {level}" if level else said
+    return Dot(one.model, one.accuracy, one.score, mark, note)  # type: ignore[arg-type]
+
+
+def format_share_of(share: Mapping[str, Any]) -> list[str]:
+    """A share in percent, and its interval."""
+    low, high = (None if share[end] is None else 100 * share[end] for end in ("low", "high"))
+    return [f"{number(100 * share['share'], 1)}%", between(low, high, 1)]
+
+
+COMPARISONS = (Comparison("contamination", TASKS, compare),)

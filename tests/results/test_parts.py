@@ -1,0 +1,217 @@
+"""Parts: a task's own analyses, from one file and from a package; notes; what is stored; the
+schema."""
+
+import json
+import os
+import sqlite3
+import sys
+from contextlib import closing
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from textwrap import dedent
+
+import fastjsonschema
+import pytest
+
+import parley
+from parley import Metric, Note, Part, Role, Seat, Table, Task, TaskError, Votes
+from parley.results.part import declared_parts, general_parts, parts_of_task
+from parley.results.result import Result, result_schema
+from parley.results.types import json_schema
+from parley.rules.notes import Vote
+from tests.cli.test_cli import parley as command
+from tests.test_nets import FOLDER
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "stag_hunt.py"
+BOTS = ["-m", "bot/trusting", "-m", "bot/careful", "--repeats", "2"]
+
+
+@pytest.fixture
+def hunt(tmp_path):
+    """A run of the example, whose file is not where it was played any more."""
+    (tmp_path / "game.py").write_text(EXAMPLE.read_text(encoding="utf-8"), encoding="utf-8")
+    command("run", "./game.py", *BOTS, "--name", "hunt", cwd=tmp_path)
+    (tmp_path / "game.py").unlink()
+    return tmp_path
+
+
+def test_a_game_in_one_file_brings_a_part_a_table_and_a_figure(tmp_path):
+    result = parley.run(
+        str(EXAMPLE), ["bot/trusting", "bot/careful"], repeats=2, store=tmp_path / "runs"
+    )
+    rows = {(row.alias, row.round): row.stag for row in result.part("trust")}
+    assert rows["trusting", 1].share == 1
+    assert rows["careful", 5].share == 0
+    assert rows["careful", 5].blocks == 2
+    assert "hunted the stag" in result.render("text", "trust")
+    assert "alias" in result.render("csv", "trust")
+    (lines,) = result.figures("trust")
+    assert [series.label for series in lines.series] == ["careful", "trusting"]
+    assert result.data["parts"]["stag_hunt.trust"][0]["alias"] == "careful"
+    page = result.report(tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "Share that hunts the stag" in page
+
+
+def test_what_a_part_computed_is_shown_where_its_task_is_not_installed(hunt):
+    shown = command("show", "hunt", "--part", "trust", cwd=hunt).out
+    assert "stag_share" in shown
+    assert "as stag_hunt computed it when the run was played" in shown
+    rows = command("show", "hunt", "--part", "trust", "--format", "csv", cwd=hunt).out
+    assert rows.startswith("alias,round,stag_count")
+    data = command("show", "hunt", "--json", cwd=hunt).json
+    assert data["parts"]["stag_hunt.trust"][0]["round"] == 1
+    command("report", "hunt", "-o", "r.html", cwd=hunt)
+    assert "Share that hunts the stag" in (hunt / "r.html").read_text(encoding="utf-8")
+
+
+def test_a_run_never_chooses_the_code_that_shows_it(hunt):
+    """A file that stands where the record says the task is, is not loaded."""
+    (hunt / "game.py").write_text("raise SystemExit('this file was run')", encoding="utf-8")
+    assert "food" in command("show", "hunt", cwd=hunt).out
+    assert "stag_share" in command("show", "hunt", "--part", "trust", cwd=hunt).out
+    command("report", "hunt", cwd=hunt)
+
+
+def test_the_task_can_be_given_by_its_file(hunt):
+    shown = command("show", "hunt", "--part", "trust", "--task", str(EXAMPLE), cwd=hunt).out
+    assert "hunted the stag" in shown
+
+
+def test_a_game_that_is_a_package_keeps_its_parts_in_its_analysis_module(tmp_path, monkeypatch):
+    source = EXAMPLE.read_text(encoding="utf-8")
+    folder = tmp_path / "hunting"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("from hunting.rule import StagHunt\n")
+    begin, end = source.index("    parts = ("), source.index("    async def play")
+    rule = source[:begin] + source[end:]
+    (folder / "rule.py").write_text(rule)
+    names = "TrustRow, count_trust, trust_lines, trust_table"
+    (folder / "analysis.py").write_text(
+        dedent(f"""
+        from parley import Part
+        from hunting.rule import {names}
+        PARTS = (
+            Part("trust", "Trust", tuple[TrustRow, ...], count_trust, tables=trust_table,
+                 figures=trust_lines),
+        )
+        """)
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    hunting = __import__("hunting")
+    result = parley.run(
+        hunting.StagHunt(), ["bot/trusting", "bot/careful"], repeats=2, store=tmp_path / "runs"
+    )
+    assert result.part("trust")[0].alias == "careful"
+    for name in [name for name in sys.modules if name.startswith("hunting")]:
+        monkeypatch.delitem(sys.modules, name)
+
+
+@dataclass(frozen=True)
+class Scribe(Task):
+    """Writes down what other tasks' analyses once read by its name."""
+
+    roles = {"players": Role(2)}
+
+    async def play(self, referee, players):
+        said = await referee.ask(players, "Say something.")
+        referee.note(guessing=3, evaluated=3, votes=3, overlap=3, end=3, chain=3, first=1, stop=2)
+        return {player: float(len(said[player])) for player in players}
+
+    def metrics(self, seats):
+        return [Metric("letters", 0, 1000, epsilon=1), Metric("judge", 1, 10, 1, judged=True)]
+
+
+def test_free_notes_are_read_by_no_analysis(tmp_path):
+    """A task that writes `guessing=3` played to its end, and then had no result at all."""
+    result = parley.run(Scribe(), {"a": lambda view: "x", "b": lambda view: "xy"}, store=tmp_path)
+    assert result.data["run"]["state"] == "done"
+    assert [row["mean"] for row in result.data["results"][:2]] == [1, 2]
+
+
+@dataclass(frozen=True)
+class Broken(Scribe):
+    """Has a part that fails."""
+
+    parts = (Part("broken", "Broken", tuple[Vote, ...], lambda run: 1 / 0, tables=lambda f, s: []),)
+
+
+def test_a_part_that_fails_is_named_and_leaves_the_result(tmp_path):
+    result = parley.run(Broken(), {"a": lambda view: "x", "b": lambda view: "xy"}, store=tmp_path)
+    assert [row["mean"] for row in result.data["results"][:2]] == [1, 2]
+    assert "part broken could not be computed: ZeroDivisionError" in "\n".join(result.remarks())
+    with pytest.raises(parley.ParleyError, match="'broken' could not be computed"):
+        result.render("text", "broken")
+
+
+def test_only_the_parts_that_apply_are_computed(tmp_path, monkeypatch):
+    result = parley.run("public_goods", ["bot/random", "bot/altruist"], repeats=2, store=tmp_path)
+    names = {part.name for part in parts_of_task(result._task)}
+    assert names == set()
+    fresh = Result(result.path)
+    fresh.render()
+    assert set(fresh._computed) == {"results", "stability", "judges", "rejudged", "cost"}
+
+
+def test_parts_with_one_name_are_refused():
+    def part(name):
+        return Part(name, "x", tuple[Vote, ...], lambda run: (), tables=lambda f, s: [])
+
+    kind = type("Twice", (Scribe,), {"parts": (part("a"), part("a"))})
+    with pytest.raises(TaskError, match="two parts are called 'a'"):
+        parts_of_task(kind)
+    assert declared_parts(Task) == ()
+    with pytest.raises(TaskError, match="which is no parley"):
+        declared_parts(type("Wrong", (Scribe,), {"parts": (3,)}))
+
+
+def test_a_type_that_cannot_be_published_is_refused_when_the_part_is_declared():
+    with pytest.raises(TaskError, match="a result cannot hold"):
+        Part("sets", "x", tuple[set, ...], lambda run: (), tables=lambda f, s: [Table([], [])])
+
+
+def test_every_result_fits_the_published_schema():
+    """For all tasks: the schema of `parley.result/1` is what the dataclasses say, and holds."""
+    file = Path(str(files("parley.results").joinpath("result.schema.json")))
+    if os.environ.get("PARLEY_UPDATE"):
+        file.write_text(json.dumps(result_schema(), indent=2) + "\n", encoding="utf-8")
+    published = json.loads(file.read_text(encoding="utf-8"))
+    assert published == json.loads(json.dumps(result_schema()))
+    validate = fastjsonschema.compile({k: v for k, v in published.items() if k != "$schema"})
+    for path in sorted(FOLDER.glob("*.parley")):
+        validate(json.loads(json.dumps(Result(path).data)))
+    assert {part.json_key for part in general_parts() if not part.spread} <= set(
+        published["required"]
+    )
+
+
+def test_a_note_is_read_back_as_the_type_that_was_written():
+    judge, writer = Seat("judge"), Seat("writer")
+    note = Votes({judge: {writer: Vote(7, 3)}, Seat("judge", 2): None})
+    facts = json.loads(
+        json.dumps({"votes": {"judge": {"writer": {"score": 7, "mark": 3}}, "judge.2": None}})
+    )
+    assert Votes.from_facts(facts) == note
+    for wrong in ({}, {"votes": 3}, {"votes": {"judge": {"writer": {"score": "x"}}}}):
+        with pytest.raises(ValueError, match="votes"):
+            Votes.from_facts(wrong)
+
+
+def test_a_note_without_a_kind_is_refused_when_its_class_is_made():
+    with pytest.raises(TaskError, match="a note has a kind"):
+
+        class Nameless(Note):
+            pass
+
+
+def test_a_damaged_note_is_named_with_its_match(tmp_path):
+    result = parley.run(str(EXAMPLE), ["bot/trusting", "bot/careful"], repeats=2, store=tmp_path)
+    with closing(sqlite3.connect(result.path)) as connection:
+        connection.execute('UPDATE notes SET facts = \'{"number": "x"}\' WHERE match = 2')
+        connection.commit()
+    with pytest.raises(parley.ParleyError, match="match 2 has a note that is damaged"):
+        Result(result.path, task=result._task).part("trust")
+
+
+def test_figures_of_json_types_have_a_schema():
+    assert json_schema(tuple[Vote, ...])["items"]["required"] == ["score"]
