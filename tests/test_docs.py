@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
+from pkgutil import resolve_name
 
 import click
 import pytest
@@ -80,6 +81,31 @@ def test_console_blocks_run_and_print_what_they_show(place, body):
         assert done.returncode == 0, f"{line}\n{done.stderr}"
         if shown.strip():
             assert done.stdout == shown
+
+
+TEXTS = [
+    *PAGES,
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs" / "decisions").glob("*.md")),
+    *sorted((ROOT / "src").rglob("*.py")),
+]
+NAMED = re.compile(r"`(parley(?:\.[A-Za-z_]\w*)+)`")
+
+
+def test_every_module_and_function_that_a_text_names_exists():
+    texts = {path: path.read_text(encoding="utf-8") for path in TEXTS}
+    named = {(name, path) for path, text in texts.items() for name in NAMED.findall(text)}
+    assert len(named) > 20
+    assert [f"{path.relative_to(ROOT)}: {name}" for name, path in named if not exists(name)] == []
+
+
+def exists(name):
+    """Whether a dotted name is a module, or what a module or a class of it holds."""
+    try:
+        resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
+    return True
 
 
 def help_page():

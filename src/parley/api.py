@@ -149,7 +149,7 @@ def rejudge(
 
 
 def found(run: str | Path | Result, place: Path) -> Path:
-    """The file of a run: of a result, or as `parley.store.find` finds it."""
+    """The file of a run: of a result, or as `parley.store.sqlite.folder.find` finds it."""
     return run.path if isinstance(run, Result) else stores.find(str(run), place)
 
 

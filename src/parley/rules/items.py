@@ -42,7 +42,7 @@ class Problem:
 class Paragraph:
     """A piece of text to be translated, with a translation that is taken for right.
 
-    Languages are codes as `parley.scoring.languages` has them, whatever they were called; nothing
+    Languages are codes as `parley.rules.languages` has them, whatever they were called; nothing
     where they are not known.
     """
 
