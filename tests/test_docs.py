@@ -179,7 +179,7 @@ def test_the_pages_of_runs_and_python_name_every_key_and_keyword():
     runs, python = (
         (ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("runs.md", "python.md")
     )
-    for key in aliases.schema()["properties"]:
+    for key in aliases.experiment_schema()["properties"]:
         assert re.search(rf"^{key}:|`{key}`", runs, re.MULTILINE), key
     for name, keyword in inspect.signature(parley.run).parameters.items():
         if keyword.kind is keyword.KEYWORD_ONLY:

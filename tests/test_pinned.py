@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from parley import Question, Seat
-from parley.config.selection import spread
+from parley.config.selection import stratified_order
 from parley.config.task_catalogue import task_class
 from parley.datasets.catalogue import items_from
 from parley.datasets.dictionaries import Lexicon
@@ -91,13 +91,13 @@ class Never:
 def spread_items():
     """Items by strata, in an order drawn with the run's seed."""
     bare = [Question(str(n), "Q?", "A", ("x", "y"), s) for n, s in enumerate("aabbbbcc")]
-    return " ".join(item.id for item in spread(bare, lambda item: item.subject, 4))
+    return " ".join(item.id for item in stratified_order(bare, lambda item: item.subject, 4))
 
 
 def stratified():
     """The first of KIEval's sample questions, as a run with seed 4 takes them."""
     items = items_from("samples", Question)
-    return [str(item.id) for item in spread(items, KIEval().stratum, 4)[:10]]
+    return [str(item.id) for item in stratified_order(items, KIEval().stratum, 4)[:10]]
 
 
 def marks():

@@ -214,7 +214,7 @@ def prices_of(reader: RunReader, look_up: LookUp | None = None) -> Prices:
     info = reader.info
     created = datetime.fromtimestamp(info.created, UTC)
     used = {(each["alias"], each.get("served")): each for each in reader.prices()}
-    return Prices(info.config.asked, created, info.identity.get("prices"), used, look_up)
+    return Prices(info.config.live_models, created, info.identity.get("prices"), used, look_up)
 
 
 def costs(reader: RunReader, prices: Prices | None = None) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from parley import Paragraph
-from parley.config.selection import fitting
+from parley.config.selection import as_items
 from parley.datasets.catalogue import items_from, kind_at, named
 from parley.datasets.formats.paragraphs import SEGMENTS
 from parley.datasets.xml_segments import found_in
@@ -212,7 +212,7 @@ def test_rows_of_the_hub_are_segments_too(tmp_path):
     found = items_from(str(path), Paragraph)
     assert [(item.id, item.pair) for item in found] == [("de-en/1", "de-en"), ("de-en/2", "de-en")]
     assert found[1].source == "Satz 6. Satz 7."
-    assert found == fitting(rows, Translation)  # given from Python
+    assert found == as_items(rows, Translation)  # given from Python
     assert kind_at(str(path)) is Paragraph
 
 
@@ -283,7 +283,7 @@ def test_what_is_wrong_with_a_language_is_said_with_its_row(tmp_path, languages,
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_a_line_ends_alike_however_it_is_written(end):
-    (found,) = fitting([{**PLAIN, "source": f"One.{end}Two.{end}"}], Translation)
+    (found,) = as_items([{**PLAIN, "source": f"One.{end}Two.{end}"}], Translation)
     assert found.source == "One.\nTwo."
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from parley import Question, Result, Seat, UsageError, rejudge, run, run_async
 from parley.config.experiment import with_temperature_zero
 from parley.config.prepare import model_for_screening, prepare_resume
-from parley.config.selection import spread
+from parley.config.selection import stratified_order
 from parley.datasets.catalogue import items_from
 from parley.match.match import Match
 from parley.match.protocol import Reply
@@ -328,11 +328,13 @@ def test_a_part_of_all_questions_has_every_subject_in_its_share():
         for n in range(many)
     ]
     for seed in range(20):
-        found = [item.subject for item in spread(items, lambda item: item.subject, seed)[:20]]
+        found = [
+            item.subject for item in stratified_order(items, lambda item: item.subject, seed)[:20]
+        ]
         assert {name: found.count(name) for name in "abc"} == pytest.approx(
             {"a": 12, "b": 6, "c": 2}, abs=1
         )
-    assert spread(items, lambda item: item.subject, 1) != spread(
+    assert stratified_order(items, lambda item: item.subject, 1) != stratified_order(
         items, lambda item: item.subject, 2
     )
 

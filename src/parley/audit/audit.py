@@ -44,7 +44,7 @@ from parley.audit.messages import (
     unsynchronous,
 )
 from parley.audit.replay import replayed
-from parley.config.prepare import Prepared, names_of, prepare_to_read
+from parley.config.prepare import Prepared, names_to_mask, prepare_to_read
 from parley.config.rule_digest import comparable
 from parley.datasets.open_references import works_of
 from parley.errors import ParleyError, TaskError
@@ -124,7 +124,7 @@ class Looking:
         self.foreign, self.own, self.names = (
             foreign_names(reader),
             brought_in(reader),
-            frozenset(names_of(reader.info.config)),
+            frozenset(names_to_mask(reader.info.config)),
         )
 
     def _prepared(self) -> Prepared | None:

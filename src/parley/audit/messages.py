@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from parley.config.prepare import names_of
+from parley.config.prepare import names_to_mask
 from parley.match.masking import masked
 from parley.match.record import Call
 from parley.rules.pool import text_of
@@ -61,7 +61,7 @@ def unheard(messages: Messages, calls: Sequence[Call], config: Config) -> Iterat
         yield f"round {round}, {seat}, try {attempt + 1}: the words of this reply are not on record"
     for round, seat, attempt in sorted(words.keys() - places):
         # what was taken over may go on for longer than judges let it
-        if config.asks(words[round, seat, attempt].seat.role):
+        if config.is_live_role(words[round, seat, attempt].seat.role):
             yield (
                 f"round {round}, {seat}, try {attempt + 1}: "
                 f"a reply is on record that stands in no round"
@@ -85,7 +85,7 @@ def brought_in(reader: RunReader) -> str:
 def model_names(reader: RunReader) -> set[str]:
     """The names of the models that play, as far as they are long enough to mean one."""
     served = (name for names in reader.names_served().values() for name in names)
-    return {name for name in (*names_of(reader.info.config), *served) if len(name) >= 4}
+    return {name for name in (*names_to_mask(reader.info.config), *served) if len(name) >= 4}
 
 
 def foreign_names(reader: RunReader) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from parley.config.prepare import Prepared, names_of
+from parley.config.prepare import Prepared, names_to_mask
 from parley.errors import Halted, ParleyError
 from parley.match.match import Match
 from parley.match.protocol import Reply
@@ -82,7 +82,7 @@ async def replayed(
         item=prepared.items[match.item] if match.item is not None else None,
         prompts=prepared.prompts,
         record=tape,
-        names=frozenset(names_of(prepared.config)),
+        names=frozenset(names_to_mask(prepared.config)),
         standardise=prepared.config.standardise,
         mend="mends" in reader.info.identity,
         works=works,
@@ -94,7 +94,7 @@ async def replayed(
         return [*(("works", doubt) for doubt in replay.doubts), ("replay", str(wrong))]
     used = {(m.round, m.sender, m.attempt) for m in tape.messages if m.kind == "reply" and m.sender}
     # what was taken over from another run may go on for longer than judges let it
-    asks = prepared.config.asks
+    asks = prepared.config.is_live_role
     wanted = {call for call in tape.calls if asks(call[1].role)} | used
     end = {"state": again.state, "reason": again.reason, "rounds": again.rounds}
     compared: dict[str, tuple[Any, Any]] = {

@@ -168,7 +168,7 @@ async def endpoints(calls: bool) -> tuple[list[dict[str, Any]], list[dict[str, A
     local = [row["provider"] for row in rows if row["in_process"]]
     named = [
         {"alias": alias, **UNASKED, "model": entry["model"], "options": entry}
-        for alias, entry in aliases.known().items()
+        for alias, entry in aliases.shared_models().items()
         if (family := str(entry["model"]).partition("/")[0]) == "http"
         or (providers.known(family) and family not in local)
     ]

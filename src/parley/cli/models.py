@@ -45,7 +45,7 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     asked = Experiment("")
     for name in names:
         asked.add_model(name)
-    own = asked.models if names else aliases.known()
+    own = asked.models if names else aliases.shared_models()
     prices = prices_for(own)
     faults = (
         {}
@@ -73,7 +73,7 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     if not names:
         told(facts)
     if own and not names:
-        click.echo(f"\naliases in {aliases.place()}:")
+        click.echo(f"\naliases in {aliases.models_path()}:")
     for alias, entry in own.items():
         options = ", ".join(f"{name} {value}" for name, value in entry.items() if name != "model")
         then = f": WRONG: {faults[alias]}" if alias in faults else cost_of(priced[alias])

@@ -157,7 +157,7 @@ def refuse_unwanted(prepared: Prepared) -> None:
     bounded = config.budget_usd is not None or config.max_calls is not None
     if bounded or prepared.attended or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
-    if not any(billed(options, prices.of(alias)) for alias, options in config.asked.items()):
+    if not any(billed(options, prices.of(alias)) for alias, options in config.live_models.items()):
         return
     found = foreseen(prepared)
     usd, calls = found.usd, found.data["calls"]

@@ -11,7 +11,7 @@ from parley.config import models_file as aliases
 from parley.config.identity import refuse_secrets
 from parley.config.prepare import Prepared, prepare_new
 from parley.config.task_catalogue import task_class
-from parley.config.yaml_file import Marked
+from parley.config.yaml_file import YamlFile
 from parley.datasets.catalogue import items_from
 from parley.datasets.catalogue import usual as usual_dataset
 from parley.datasets.item_rows import kind_of
@@ -49,8 +49,8 @@ class Experiment:
     instance: Task | None = None  # a task that is configured already
     item_list: Sequence[Any] | None = None  # items given in Python, instead of a dataset
     functions: dict[str, Callable[..., Any]] = field(default_factory=dict)
-    file: Marked | None = None
-    _entered: set[str] = field(default_factory=set)
+    file: YamlFile | None = None
+    _typed: set[str] = field(default_factory=set)
 
     def value(self, name: str) -> Any:
         """An option as it was given, not checked yet; None if it was not given."""
@@ -102,7 +102,7 @@ class Experiment:
         new = (
             {"model": model}
             if "/" in model
-            else aliases.entry(model, self.models, self.file, self._entered)
+            else aliases.model_of_alias(model, self.models, self.file, self._typed)
         )
         if alias:
             named(f"x={new['model']}")  # in Python any alias will do; the model must be one
@@ -114,12 +114,12 @@ class Experiment:
         old = self.models.get(alias)
         if old is not None and new == {"model": old["model"]}:
             new = old  # named again, and it keeps its options
-        if alias in self._entered and old != new:
+        if alias in self._typed and old != new:
             raise UsageError(
                 f"two models are called {alias!r}: give each an alias, "
                 f"like -m a={model} -m b={model}"
             )
-        self._entered.add(alias)
+        self._typed.add(alias)
         self.models[alias] = new
         return alias
 
@@ -223,7 +223,7 @@ class Experiment:
             return self.instance
         task = task_class(self.task)
         if self.file is not None and self.params and self.params == self.file.data.get("set"):
-            with self.file.at("set"):
+            with self.file.errors_at("set"):
                 return task.configured(self.params)
         return task.configured(self.params)
 

@@ -12,7 +12,7 @@ from parley.config import models_file as aliases
 from parley.config.experiment import Experiment
 from parley.config.prompt_overrides import chosen_prompts
 from parley.config.task_catalogue import task_class
-from parley.config.yaml_file import Marked, drawn, shown
+from parley.config.yaml_file import YamlFile, expand_env, shown
 from parley.datasets.files import is_path
 from parley.errors import UsageError, unknown
 from parley.options import OPTIONS, Given, with_options
@@ -38,27 +38,29 @@ def is_file(task: str) -> bool:
 
 def from_file(path: str) -> Experiment:
     """An experiment file as a request; whatever is wrong in it is an error with its line."""
-    file = Marked(Path(path))
+    file = YamlFile(Path(path))
     if file.data.get("kind") == "task":
         task_class(path)  # what is wrong in it is said before anything else
         return Experiment(path)
     refuse_later(file)
     for key in file.data:
         if key in EXPANDED:
-            with file.at(key):
-                file.data[key] = drawn(file.data[key], aliases.schema()["properties"][key])
-    file.check(aliases.schema())
+            with file.errors_at(key):
+                file.data[key] = expand_env(
+                    file.data[key], aliases.experiment_schema()["properties"][key]
+                )
+    file.check(aliases.experiment_schema())
     data = file.data
     reference = (
-        aliases.beside(file, data["task"])
+        aliases.relative_to_file(file, data["task"])
         if re.search(r"\.(py(:\w+)?|ya?ml)$", data["task"])
         else data["task"]
     )
-    with file.at("task"):
+    with file.errors_at("task"):
         task = task_class(reference)
     found = Experiment(reference, params_in(file, task), file=file)
     if "models" in data:
-        found.models = aliases.entries(file, "models")
+        found.models = aliases.models_in(file, "models")
     if "contestants" in data:
         found.contestants = [
             placed(found, alias, "contestants", n) for n, alias in enumerate(data["contestants"])
@@ -69,7 +71,7 @@ def from_file(path: str) -> Experiment:
     roles = [name for name, role in task.roles.items() if role.instrument]
     for role, panel in data.get("instruments", {}).items():
         if role not in roles:
-            raise file.fault(
+            raise file.error(
                 ("instruments", role), str(unknown(f"instrument role of {task.name}:", role, roles))
             )
         panel = [panel] if isinstance(panel, str) else panel
@@ -77,19 +79,19 @@ def from_file(path: str) -> Experiment:
     if "adversary" in data:
         placed(found, data["adversary"], "adversary")
     for address, text in data.get("prompts", {}).items():
-        with file.at("prompts", address):
-            found.prompts[address] = words_of(aliases.beside(file, expanded(text)))
+        with file.errors_at("prompts", address):
+            found.prompts[address] = words_of(aliases.relative_to_file(file, expanded(text)))
             chosen_prompts(task, {address: found.prompts[address]})
     if "dataset" in data:
-        with file.at("dataset"):
+        with file.errors_at("dataset"):
             found.set_dataset(data["dataset"])
         if is_path(found.dataset or ""):
-            found.dataset = aliases.beside(file, str(found.dataset))
+            found.dataset = aliases.relative_to_file(file, str(found.dataset))
     found.given = options_in(file)
     return found
 
 
-def options_in(file: Marked) -> dict[str, Given]:
+def options_in(file: YamlFile) -> dict[str, Given]:
     """The options that a file gives, each with its line."""
     found = {}
     for name, each in OPTIONS.items():
@@ -97,7 +99,7 @@ def options_in(file: Marked) -> dict[str, Given]:
         for key in each.place[:-1]:
             inside = inside.get(key, {})
         if each.place and each.place[-1] in inside:
-            found[name] = Given(inside[each.place[-1]], file.said(each.place))
+            found[name] = Given(inside[each.place[-1]], file.place_text(each.place))
     return found
 
 
@@ -108,29 +110,29 @@ def generated_schema(published: Mapping[str, Any]) -> dict[str, Any]:
     return with_options({**published, "properties": frame}, OPTIONS.values())
 
 
-def refuse_later(file: Marked) -> None:
+def refuse_later(file: YamlFile) -> None:
     """Say what belongs to later versions, and never just leave it out."""
     kind = file.data.get("kind")
     if isinstance(kind, str) and kind in OTHERS:
-        raise file.fault(
+        raise file.error(
             ("kind",),
             f"this version has no {OTHERS[kind]} yet; wanted kind: experiment, found kind: {kind}",
         )
     if "kind" not in file.data and file.data.keys() & {"writer", "editor", "rubric"}:
-        raise file.fault(
+        raise file.error(
             (), "kind is missing: wanted kind: task, which this looks like, or kind: experiment"
         )
     if "kind" in file.data and kind != "experiment":
-        raise file.fault(("kind",), f"wanted kind: experiment or kind: task, found {shown(kind)}")
+        raise file.error(("kind",), f"wanted kind: experiment or kind: task, found {shown(kind)}")
 
 
-def params_in(file: Marked, task: type[Task]) -> dict[str, Any]:
+def params_in(file: YamlFile, task: type[Task]) -> dict[str, Any]:
     """The task's parameters that a file sets, each checked on its own."""
     params: dict[str, Any] = file.data.get("set", {})
     names = {each.name for each in fields(task) if each.init}  # type: ignore[arg-type]
     hints = get_type_hints(task, include_extras=True)
     for key, value in params.items():
-        with file.at("set", key):
+        with file.errors_at("set", key):
             typed(hints, names, {key: value}, "parameter of", task.name)
     return dict(params)
 
@@ -138,8 +140,8 @@ def params_in(file: Marked, task: type[Task]) -> dict[str, Any]:
 def placed(found: Experiment, alias: str, *place: str | int) -> str:
     """An alias that a file seats: one of its own models, or one defined for all runs."""
     assert found.file is not None
-    with found.file.at(*place):
-        found.models.setdefault(alias, aliases.entry(alias, found.models, found.file))
+    with found.file.errors_at(*place):
+        found.models.setdefault(alias, aliases.model_of_alias(alias, found.models, found.file))
     return alias
 
 

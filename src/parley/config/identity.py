@@ -17,7 +17,7 @@ from parley.rules.task import Metric, Task
 from parley.store.config import MAY_CHANGE, Config, digest
 
 
-def identity(
+def run_identity(
     task: Task,
     seats: Mapping[str, int],
     prompts: Mapping[str, Prompt],
@@ -41,7 +41,7 @@ def identity(
             for name, role in task.roles.items()
         },
         "seats": dict(seats),
-        "metrics": [described(metric) for metric in task.metrics(seats)],
+        "metrics": [metric_facts(metric) for metric in task.metrics(seats)],
         **({"basis": dict(basis)} if (basis := task.basis()) else {}),
         "items": f"{len(items)}@{digest(repr(items))[:8]}" if items else None,
         "texts": {f"{task.name}.{name}": prompt.text for name, prompt in sorted(prompts.items())},
@@ -51,7 +51,7 @@ def identity(
     }
 
 
-def described(metric: Metric) -> dict[str, Any]:
+def metric_facts(metric: Metric) -> dict[str, Any]:
     """A metric as a record keeps it: without the guess at its spread, and without what it does not
     use."""
     facts = {name: value for name, value in asdict(metric).items() if name != "spread"}

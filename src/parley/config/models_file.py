@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from parley.config.yaml_file import Marked
+from parley.config.yaml_file import YamlFile
 from parley.errors import UsageError, unknown
 from parley.participants._registry import kinds, named
 from parley.providers import _registry as providers
@@ -20,7 +20,7 @@ Entry = dict[str, Any]  # {"model": PROVIDER/NAME, options…}
 
 
 @cache
-def schema() -> dict[str, Any]:
+def experiment_schema() -> dict[str, Any]:
     """The published form of an experiment file; models have the same form everywhere."""
     found: dict[str, Any] = orjson.loads(
         files("parley.config").joinpath("experiment.schema.json").read_bytes()
@@ -28,17 +28,17 @@ def schema() -> dict[str, Any]:
     return found
 
 
-def place() -> Path:
+def models_path() -> Path:
     """Where aliases are defined for all runs."""
     return Path(os.environ.get("PARLEY_MODELS") or "models.yaml").expanduser()
 
 
-def known() -> dict[str, Entry]:
+def shared_models() -> dict[str, Entry]:
     """The aliases defined for all runs: on the file's top level, or there under `models`."""
-    if not os.environ.get("PARLEY_MODELS") and not place().exists():
+    if not os.environ.get("PARLEY_MODELS") and not models_path().exists():
         return {}
-    file = Marked(place())
-    models = schema()["properties"]["models"]
+    file = YamlFile(models_path())
+    models = experiment_schema()["properties"]["models"]
     inner = file.data.get("models")
     if "models" in file.data and not (isinstance(inner, dict) and "model" in inner):
         form = {
@@ -48,44 +48,44 @@ def known() -> dict[str, Entry]:
             "properties": {"models": models},
         }
         file.check(form)
-        return entries(file, "models")
+        return models_in(file, "models")
     file.check(models)
-    return entries(file)
+    return models_in(file)
 
 
-def entries(file: Marked, *under: str) -> dict[str, Entry]:
+def models_in(file: YamlFile, *under: str) -> dict[str, Entry]:
     """The models that a file defines, checked, with their paths seen from here."""
     found: dict[str, Entry] = {}
     for alias, options in (file.data[under[0]] if under else file.data).items():
-        with file.at(*under, alias, "model"):
+        with file.errors_at(*under, alias, "model"):
             model = named(f"{alias}={options['model']}").model
         family, _, name = model.partition("/")
         if family == "scripted":
-            model = f"{family}/{beside(file, name)}"
+            model = f"{family}/{relative_to_file(file, name)}"
         # a folder: what begins otherwise may be the name of a repository
         elif family == "hf" and name.startswith("."):
-            folder = beside(file, name)
+            folder = relative_to_file(file, name)
             model = f"{family}/{folder if Path(folder).is_absolute() else f'./{folder}'}"
         found[alias] = {**options, "model": model}
     return found
 
 
-def beside(file: Marked, path: str) -> str:
+def relative_to_file(file: YamlFile, path: str) -> str:
     """A path written in a file, which is relative to that file, as it is seen from here."""
     return path if path.startswith(("~", "${")) else str(file.path.parent / path)
 
 
-def entry(
-    alias: str, own: Mapping[str, Entry], file: Marked | None, typed: Collection[str] = ()
+def model_of_alias(
+    alias: str, own: Mapping[str, Entry], file: YamlFile | None, typed: Collection[str] = ()
 ) -> Entry:
     """The model of an alias: one of this run's own, else one of those for all runs. Those that were
     only `typed` are no hint."""
     if alias in own:
         return dict(own[alias])
-    shared = known()
+    shared = shared_models()
     if alias in shared:
         return dict(shared[alias])
-    here = place()
+    here = models_path()
     looked = [str(file.path)] if file else []
     looked.append(str(here) if here.exists() else f"{here}, which is not there")
     if providers.known(alias) or alias in kinds():

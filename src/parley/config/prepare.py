@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from parley.config.identity import identity
+from parley.config.identity import run_identity
 from parley.config.prices import PriceList, place, prices_for
 from parley.config.prompt_overrides import about_prompts, chosen_prompts, unused_prompts
 from parley.config.recorded_matches import Recorded
-from parley.config.selection import recorded_items, selected, stored
+from parley.config.selection import recorded_items, select_items, stored
 from parley.config.task_catalogue import task_class
 from parley.datasets.open_references import works_of
 from parley.errors import KeyMissing, UsageError, unknown
@@ -59,7 +59,8 @@ class Prepared:
     def attended(self) -> bool:
         """Whether a person plays: one match at a time then, and the terminal is theirs."""
         return any(
-            str(options["model"]).startswith("human/") for options in self.config.asked.values()
+            str(options["model"]).startswith("human/")
+            for options in self.config.live_models.values()
         )
 
     @property
@@ -78,7 +79,7 @@ class Prepared:
 
         Without `need_keys`, those whose key is missing are left out, with a caution.
         """
-        for alias, options in self.config.asked.items():
+        for alias, options in self.config.live_models.items():
             rest = {name: value for name, value in options.items() if name != "model"}
             model = self.functions.get(alias, options["model"])
             limits = Limits(
@@ -108,10 +109,10 @@ def prepare_new(
     """
     task = task or task_class(config.task).configured(config.params)
     check_names(config, task)
-    chosen = selected(config, task, items)
+    chosen = select_items(config, task, items)
     config = chosen.config
     plan = make_plan(config, task, chosen.items)
-    prices = prices_for(config.asked)
+    prices = prices_for(config.live_models)
     works = works_of(task, config.dataset, list(chosen.items.values()))
     facts = {**works_facts(works), **price_facts(config, prices)}
     read = [*chosen.read, *(f"{name} {work.told}" for name, work in works.items())]
@@ -169,7 +170,7 @@ def prepare_rejudge(
     need_keys: bool = True,
 ) -> Prepared:
     """A new run in which recorded matches are judged again."""
-    prices = prices_for(config.asked)
+    prices = prices_for(config.live_models)
     prepared = from_record(config, task, items, recorded, prices, functions)
     prepared = with_facts(prepared, price_facts(config, prices))
     prepared.cautions.extend(prompt_cautions(prepared))
@@ -182,14 +183,17 @@ def prepare_to_read(path: Path) -> Prepared:
         config, items = reader.info.config, reader.items()
         recorded = Recorded.of(reader) if config.rejudged else None
     task = task_class(config.task).configured(config.params)
-    return from_record(config, task, items, recorded, Prices(config.asked))
+    return from_record(config, task, items, recorded, Prices(config.live_models))
 
 
 def replan(prepared: Prepared, config: Config, items: Mapping[str, Any]) -> Prepared:
     """The same task under a changed configuration, on other items of its pool: nothing is read or
     configured again."""
     task, plan = prepared.task, make_plan(config, prepared.task, items)
-    prices, works = prices_for(config.asked), works_of(task, config.dataset, list(items.values()))
+    prices, works = (
+        prices_for(config.live_models),
+        works_of(task, config.dataset, list(items.values())),
+    )
     facts = {**works_facts(works), **price_facts(config, prices)}
     again = assemble(config, task, plan, items, prices, facts, prepared.functions)
     outdated = {*prepared.read, *prepared.plan.cautions()}
@@ -228,7 +232,7 @@ def assemble(
     metrics_of(task, seats)  # a task that cannot say fails here
     unused = unused_prompts(task, seats, config.standardise)
     prompts = chosen_prompts(type(task), config.prompts, unused)
-    own = identity(task, seats, prompts, stored(list(items.values())))
+    own = run_identity(task, seats, prompts, stored(list(items.values())))
     return Prepared(
         config, task, prompts, plan, items, functions or {}, [], {**own, **facts}, prices
     )
@@ -242,7 +246,7 @@ def with_facts(prepared: Prepared, facts: Mapping[str, Any]) -> Prepared:
 def check_names(config: Config, task: Task) -> None:
     """Refuse prompts and models that do not exist, and a contestant that is named twice."""
     chosen_prompts(type(task), config.prompts)
-    for alias in config.seated:
+    for alias in config.aliases_in_use:
         if alias not in config.models:
             raise unknown("model", alias, config.models)
     if len(set(config.contestants)) != len(config.contestants):
@@ -284,7 +288,7 @@ def works_facts(works: Mapping[str, Work]) -> dict[str, Any]:
 
 def price_facts(config: Config, prices: Prices) -> dict[str, Any]:
     """What a record keeps about prices: those at its beginning."""
-    paid = any(not is_free(model) for model in config.asked.values())
+    paid = any(not is_free(model) for model in config.live_models.values())
     return {"prices": prices.keep()} if paid else {}
 
 
@@ -336,8 +340,8 @@ def within_budget(prepared: Prepared, need_keys: bool = True) -> Prepared:
     if prepared.config.budget_usd is None:
         return prepared
     refuse_unpriced(prepared.prices)
-    if open_ended := endless(seats, prepared.prices):
-        prepared = with_ends(prepared, open_ended)
+    if open_ended := models_without_limit(seats, prepared.prices):
+        prepared = with_default_limit(prepared, open_ended)
     refuse_too_little(prepared.config, seats, prepared.prices)
     return prepared
 
@@ -363,7 +367,7 @@ def refuse_too_little(config: Config, made: Mapping[str, Participant], prices: P
         )
 
 
-def with_ends(prepared: Prepared, aliases: Sequence[str]) -> Prepared:
+def with_default_limit(prepared: Prepared, aliases: Sequence[str]) -> Prepared:
     """A bound in USD only holds where replies have an end: these models get one, and the person and
     the record are told."""
     models = {
@@ -425,7 +429,7 @@ def refuse_fewer_blocks(reader: RunReader, max_blocks: int) -> None:
         )
 
 
-def names_of(config: Config) -> Iterator[str]:
+def names_to_mask(config: Config) -> Iterator[str]:
     """The names by which the models of a run could give themselves away."""
     # what its seats were shown was masked by the names of the run that played it
     if config.rejudged is not None:
@@ -451,7 +455,7 @@ def limit_of(participant: Any) -> int | None:
     return limit if isinstance(limit, int) else None
 
 
-def endless(participants: Mapping[str, Any], prices: Prices) -> list[str]:
+def models_without_limit(participants: Mapping[str, Any], prices: Prices) -> list[str]:
     """Models with a price whose replies nothing limits, though it could. What takes no max_tokens
     goes by experience."""
     priced = {

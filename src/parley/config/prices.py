@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from parley.config.yaml_file import Marked
+from parley.config.yaml_file import YamlFile
 from parley.errors import UsageError
 from parley.money import NOTHING, Price, Prices, Rate
 from parley.participants._registry import kinds, named
@@ -78,7 +78,7 @@ def own() -> dict[str, Price]:
     """The user's own prices, by alias or PROVIDER/NAME."""
     if not os.environ.get("PARLEY_PRICES") and not place().exists():
         return {}
-    file = Marked(place())
+    file = YamlFile(place())
     file.data = {
         key: {"input": 0, "output": 0} if value == "free" else value
         for key, value in file.data.items()
@@ -86,13 +86,13 @@ def own() -> dict[str, Price]:
     file.check(FORM)
     for key in file.data:
         if "/" in key:
-            with file.at(key):
+            with file.errors_at(key):
                 named(f"x={key}")
     for key, rates in file.data.items():
         for name, usd in rates.items():
             # nan is below nothing and above nothing, so that no schema sees it
             if not usd <= DEAREST:
-                raise file.fault((key, name), f"wanted {USD['title']}, found {usd}")
+                raise file.error((key, name), f"wanted {USD['title']}, found {usd}")
     return {
         key: Price.flat(**rates, source=file.path.name, as_of=day(None))
         for key, rates in file.data.items()

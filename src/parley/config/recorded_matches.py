@@ -35,7 +35,7 @@ class Recorded:
         return cls(reader.path, Fixed([match.spec for match in reader.matches()]), works_in(reader))
 
 
-class Pinned:
+class RecordedReplies:
     """Sits where the record answers; where it does not, the record has ended."""
 
     privy = False
@@ -55,7 +55,7 @@ def works_in(reader: RunReader) -> dict[str, Any]:
     return {"works": reader.info.identity["works"]} if "works" in reader.info.identity else {}
 
 
-def taken_over(path: Path, config: Config, plan: Plan) -> Iterator[Inserts]:
+def copied_matches(path: Path, config: Config, plan: Plan) -> Iterator[Inserts]:
     """What a run that judges again keeps of the one that played: its replies, verdicts and scores,
     as rows for a new file."""
     specs = plan.next([])
@@ -84,7 +84,7 @@ def pinned(reader: RunReader, number: int, config: Config) -> Tape:
     now."""
     tape = Tape()
     for call in reader.calls(number):
-        if not config.asks(call.seat.role):
+        if not config.is_live_role(call.seat.role):
             tape.calls[call.round, call.seat, call.attempt] = call
     tape.effects = reader.effects(number)
     return tape

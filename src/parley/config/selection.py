@@ -30,7 +30,7 @@ class Selection(NamedTuple):
     read: list[str]
 
 
-def selected(config: Config, task: Task, items: Sequence[Any] | None) -> Selection:
+def select_items(config: Config, task: Task, items: Sequence[Any] | None) -> Selection:
     """The items of a new run: those of a dataset, or those given, that fit its task."""
     kind, odd = type(task), list[str]()
     if items is None and config.dataset is not None:
@@ -39,9 +39,9 @@ def selected(config: Config, task: Task, items: Sequence[Any] | None) -> Selecti
     if items is None and task.bundled:
         items = task.bundled
     refuse_no_items(items or (), task)
-    known = fitting(items or (), kind)
+    known = as_items(items or (), kind)
     refuse_unknown_picks(known, task)
-    pool = by_id(taken(known, task))
+    pool = by_id(drop_unfit(known, task))
     others = f", {len(pool)} of them for {task.name} as it is set" if len(pool) < len(known) else ""
     read = (
         [f"dataset {config.dataset}: {how_many(len(known))} read{others}", *odd]
@@ -49,7 +49,7 @@ def selected(config: Config, task: Task, items: Sequence[Any] | None) -> Selecti
         else []
     )
     if not config.verify:  # else they are in order already
-        pool = by_id(spread(list(pool.values()), task.stratum, config.seed))
+        pool = by_id(stratified_order(list(pool.values()), task.stratum, config.seed))
         if config.items is None and task.sample is not None:
             config = replace(config, items=min(task.sample, len(pool)))
     if config.items is not None:
@@ -63,7 +63,7 @@ def selected(config: Config, task: Task, items: Sequence[Any] | None) -> Selecti
     return Selection(dict(list(pool.items())[: config.items]), pool, config, read)
 
 
-def fitting(items: Sequence[Any], task: type[Task]) -> list[Any]:
+def as_items(items: Sequence[Any], task: type[Task]) -> list[Any]:
     """Items as the task knows them; plain rows are taken as from a file."""
     if isinstance(items, str | bytes | Mapping):
         raise UsageError(
@@ -106,7 +106,7 @@ def refuse_no_items(items: Sequence[Any], task: Task) -> None:
         raise UsageError(f"{task.name} is played on items: name them with --dataset NAME|PATH")
 
 
-def taken(items: Sequence[Any], task: Task) -> list[Any]:
+def drop_unfit(items: Sequence[Any], task: Task) -> list[Any]:
     """Of all items those that are for the task as it is configured; others are never played."""
     found = [item for item in items if not task.unfit(item)]
     if items and not found:
@@ -134,7 +134,9 @@ def by_id(items: Iterable[Any]) -> dict[str, Any]:
     return found
 
 
-def spread(items: Sequence[Any], kind: Callable[[Any], str | None], seed: int) -> list[Any]:
+def stratified_order(
+    items: Sequence[Any], kind: Callable[[Any], str | None], seed: int
+) -> list[Any]:
     """Items in an order drawn with a seed: every beginning has each kind in about its share;
     without kinds, as they are."""
     groups: dict[str, list[Any]] = {}

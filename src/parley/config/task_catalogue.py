@@ -37,13 +37,13 @@ def task_class(reference: str) -> type[Task]:
 
         return task_in(path)
     if path.endswith(".py"):
-        return only_task(from_file(path), reference, chosen if colon else "")
+        return single_task_in(from_file(path), reference, chosen if colon else "")
     for entry in entry_points(group="parley.tasks", name=reference):
         found: type[Task] = entry.load()
         return found
     if reference not in task_names():
         raise unknown("task", reference, task_names())
-    return only_task(import_module(f"parley.tasks.{reference}"), reference)
+    return single_task_in(import_module(f"parley.tasks.{reference}"), reference)
 
 
 def is_path(reference: str) -> bool:
@@ -114,7 +114,7 @@ def module_name(place: Path, content: bytes = b"") -> str:
     )
 
 
-def only_task(module: ModuleType, reference: str, chosen: str = "") -> type[Task]:
+def single_task_in(module: ModuleType, reference: str, chosen: str = "") -> type[Task]:
     """The one task that a module defines, or the chosen one."""
     found = {
         name: value

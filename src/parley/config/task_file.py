@@ -18,7 +18,7 @@ import orjson
 
 from parley.config.task_catalogue import module_name
 from parley.config.task_file_metrics import measured
-from parley.config.yaml_file import Marked, shown
+from parley.config.yaml_file import YamlFile, shown
 from parley.datasets.files import Located
 from parley.datasets.formats import item_of
 from parley.datasets.item_rows import fields_of
@@ -67,9 +67,9 @@ def schema() -> dict[str, Any]:
 
 def task_in(path: str) -> type[Task]:
     """The task that a file defines; whatever is wrong in it is an error with its line."""
-    file = Marked(Path(path).expanduser())
+    file = YamlFile(Path(path).expanduser())
     if "kind" in file.data and file.data["kind"] != "task":
-        raise file.fault(("kind",), f"wanted kind: task, found {shown(file.data['kind'])}")
+        raise file.error(("kind",), f"wanted kind: task, found {shown(file.data['kind'])}")
     file.check(schema())
     data, place = file.data, file.path.resolve()
     writer, editor = roles_in(file)
@@ -122,20 +122,20 @@ def task_in(path: str) -> type[Task]:
     return found
 
 
-def roles_in(file: Marked) -> tuple[str, str]:
+def roles_in(file: YamlFile) -> tuple[str, str]:
     """The names of the writer and the editor, which are parameters of the rule."""
     writer, editor = file.data["writer"], file.data["editor"]
     for key, role in (("writer", writer), ("editor", editor)):
         if role in ("self", "referee") or iskeyword(role):
-            raise file.fault((key,), f"{role} cannot be the name of a role: choose another")
+            raise file.error((key,), f"{role} cannot be the name of a role: choose another")
     if len({writer, editor, "judge"}) < 3:
-        raise file.fault(
+        raise file.error(
             ("editor",),
             f"writer, editor and judge are three roles, found {writer}, {editor}, judge",
         )
     for role in file.data["rubric"]:
         if role not in (writer, editor):
-            raise file.fault(("rubric", role), str(unknown("role", role, (writer, editor))))
+            raise file.error(("rubric", role), str(unknown("role", role, (writer, editor))))
     return writer, editor
 
 
@@ -152,14 +152,14 @@ def played_by(*contestants: str) -> Any:
     return play
 
 
-def worded(file: Marked, place: tuple[str, str], name: str, fields: Sequence[str]) -> Worded:
+def worded(file: YamlFile, place: tuple[str, str], name: str, fields: Sequence[str]) -> Worded:
     """A prompt of the file, or the usual one; its variables must be there, and others must not."""
     section, key = place
     text = file.data[section].get(key, USUAL.get(name))
     if text is None:
-        raise file.fault((section,), f"{key} is missing: wanted {key}: the words of this prompt")
+        raise file.error((section,), f"{key} is missing: wanted {key}: the words of this prompt")
     words, also = text.strip("\n"), "number" if name in PROMPTS else "asked"
-    with file.at(*place):
+    with file.errors_at(*place):
         try:
             return Worded(name, words, NEEDED.get(name, ()), (*fields, *TOLD, also))
         except UnknownName as wrong:
@@ -167,30 +167,30 @@ def worded(file: Marked, place: tuple[str, str], name: str, fields: Sequence[str
             raise UsageError(f"{wrong}{hint}") from None
 
 
-def item_kind(file: Marked) -> type | None:
+def item_kind(file: YamlFile) -> type | None:
     """The type of the task's items: the fields that the file names, or those of its first item."""
     items, said = file.data.get("items", []), file.data.get("fields")
     names = said or [name for name in items[0] if name != "id"] if said or items else []
     for number, name in enumerate(names):
         place = ("fields", number) if said else ("items", 0, name)
         if name in OWN:
-            raise file.fault(
+            raise file.error(
                 place, f"{name} has a meaning of its own in prompts: call the field otherwise"
             )
         if not name.isascii() or not name.isidentifier():
-            raise file.fault(
+            raise file.error(
                 place, f"wanted the name of a field, of letters, digits and _, found {shown(name)}"
             )
         if iskeyword(name):
-            raise file.fault(place, f"{name} is a word of Python: call the field otherwise")
+            raise file.error(place, f"{name} is a word of Python: call the field otherwise")
         if name in names[:number]:
-            raise file.fault(place, f"{name} is named twice: take one out")
+            raise file.error(place, f"{name} is named twice: take one out")
     if not names:
         return None
     return make_dataclass("Item", [("id", str), *((name, str) for name in names)], frozen=True)
 
 
-def bundled(file: Marked, kind: type | None) -> tuple[Any, ...]:
+def bundled(file: YamlFile, kind: type | None) -> tuple[Any, ...]:
     """The items that stand in the file."""
     found: dict[str, Any] = {}
     if kind is None:
@@ -203,11 +203,11 @@ def bundled(file: Marked, kind: type | None) -> tuple[Any, ...]:
                     if isinstance(value, bool)
                     else ""
                 )
-                raise file.fault(
+                raise file.error(
                     ("items", number - 1, name),
                     f"wanted a text or a number, found {shown(value)}{hint}",
                 )
-        with file.at("items", number - 1):
+        with file.errors_at("items", number - 1):
             item = item_of(Located(f"item {number}", number, row), kind)
             if extra := row.keys() - {"id", *fields_of(kind)}:
                 raise UsageError(f"no field {sorted(extra)[0]} in the items before")

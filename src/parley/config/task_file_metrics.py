@@ -15,7 +15,7 @@ from typing import Any
 
 from parley.config.rule_digest import without_comments
 from parley.config.task_catalogue import from_file
-from parley.config.yaml_file import Marked, shown
+from parley.config.yaml_file import YamlFile, shown
 from parley.errors import TaskError, UsageError
 from parley.participants.python import function_called
 from parley.store.config import digest
@@ -25,12 +25,12 @@ from parley.tasks._common.overlap import MEASURES, overlap, signatures
 TAKEN = ("judge", "improvement")  # metrics of every such task
 
 
-def measured(file: Marked, fields: Sequence[str]) -> Measure | None:
+def measured(file: YamlFile, fields: Sequence[str]) -> Measure | None:
     """What texts are measured by, if by anything."""
     name = file.data.get("metric")
     if name is None:
         return None
-    with file.at("metric"):
+    with file.errors_at("metric"):
         if name in MEASURES:
             if "reference" not in fields or "language" not in file.data:
                 raise UsageError(
@@ -51,7 +51,7 @@ def measured(file: Marked, fields: Sequence[str]) -> Measure | None:
         caution = (
             f"metric {name} has no source that could be compared: whether it changes is not known"
         )
-        of = partial(value, function, str(file.fault(("metric",), name)))
+        of = partial(value, function, str(file.error(("metric",), name)))
         return Measure(
             own,
             of,

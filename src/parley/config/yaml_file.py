@@ -25,7 +25,7 @@ KINDS = {dict: "a mapping", list: "a list", type(None): "nothing"}
 Place = tuple[str | int, ...]
 
 
-class Marked:
+class YamlFile:
     """A YAML mapping in plain data, and the line of each of its values."""
 
     def __init__(self, path: Path) -> None:
@@ -64,7 +64,7 @@ class Marked:
             if loader is not None:
                 loader.dispose()
         if not isinstance(found, dict):
-            raise self.fault((), f"wanted keys with values, found {shown(found)}")
+            raise self.error((), f"wanted keys with values, found {shown(found)}")
         return found
 
     def _value(self, node: Node, place: Place, loader: SafeLoader) -> Any:
@@ -73,17 +73,17 @@ class Marked:
         self._lines.setdefault(place, node.start_mark.line + 1)
         self._read_so_far += 1  # what is merged in counts too, wherever it stands
         if len(place) > DEEPEST:
-            raise self.fault(
+            raise self.error(
                 place[:1], f"nested more than {DEEPEST} levels deep, or it refers to itself"
             )
         if self._read_so_far > MOST:
-            raise self.fault(
+            raise self.error(
                 place[:1],
                 f"more than {MOST:,} values, with its aliases written out, are no configuration",
             )
         if not isinstance(node, yaml.ScalarNode) and node.tag not in PLAIN:
             tag = node.tag.replace("tag:yaml.org,2002:", "!!")
-            raise self.fault(
+            raise self.error(
                 place, f"wanted plain keys, lists and values, found {tag}: leave the tag out"
             )
         if isinstance(node, yaml.MappingNode):
@@ -94,7 +94,7 @@ class Marked:
             return node.value  # a date is a text here
         found = loader.construct_object(node)
         if isinstance(found, str) and HALVES.search(found):
-            raise self.fault(
+            raise self.error(
                 place, f"half a character, which no record can hold, found in {shown(found)}"
             )
         return found
@@ -124,7 +124,7 @@ class Marked:
                 for each in value.value if value.id == "sequence" else [value]:
                     merged = self._value(each, place, loader)
                     if not isinstance(merged, dict):
-                        raise self.fault(place, f"<< wants a mapping, found {shown(merged)}")
+                        raise self.error(place, f"<< wants a mapping, found {shown(merged)}")
                     found = {**merged, **found}
         return found
 
@@ -134,22 +134,22 @@ class Marked:
             place = place[:-1]
         return self._lines.get(place, 1)
 
-    def fault(self, place: Place, what: str) -> UsageError:
+    def error(self, place: Place, what: str) -> UsageError:
         """The error for what is wrong at a place: file, line, key."""
-        return UsageError(f"{self.said(place)}: {what}")
+        return UsageError(f"{self.place_text(place)}: {what}")
 
-    def said(self, place: Place) -> str:
+    def place_text(self, place: Place) -> str:
         """File, line and key, for errors."""
         where = f"{self.path}, line {self.line(*place)}"
         return f"{where}: {dotted(place)}" if place else where
 
     @contextmanager
-    def at(self, *place: str | int) -> Iterator[None]:
+    def errors_at(self, *place: str | int) -> Iterator[None]:
         """What cannot be done in here is the fault of this place in the file."""
         try:
             yield
         except UsageError as wrong:
-            raise self.fault(place, str(wrong)) from None
+            raise self.error(place, str(wrong)) from None
 
     def check(self, schema: Mapping[str, Any]) -> None:
         """Hold the file against a JSON schema; its titles say what is wanted."""
@@ -165,16 +165,16 @@ class Marked:
             if wrong.rule == "required":
                 missing = next(key for key in wrong.rule_definition if key not in wrong.value)
                 wanted = wrong.definition["properties"][missing]["title"]
-                raise self.fault(
+                raise self.error(
                     place, f"{missing} is missing: wanted {missing}: {wanted}"
                 ) from None
             if wrong.rule == "propertyNames":
-                raise self.fault(
+                raise self.error(
                     place,
                     f"wanted {wrong.rule_definition['title']} as keys, found "
                     f"{', '.join(wrong.value)}",
                 ) from None
-            raise self.fault(
+            raise self.error(
                 place, f"wanted {wrong.definition['title']}, found {shown(wrong.value)}"
             ) from None
 
@@ -193,7 +193,7 @@ class Marked:
                     if near
                     else unknown("key", key, known)
                 )
-                raise self.fault((*place, key), str(said)) from None
+                raise self.error((*place, key), str(said)) from None
 
     def _place(self, name: str) -> Place:
         """Where a fault of the schema lies; keys may hold dots, so they are looked up."""
@@ -230,16 +230,17 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
-def drawn(value: Any, form: Mapping[str, Any] | None = None) -> Any:
+def expand_env(value: Any, form: Mapping[str, Any] | None = None) -> Any:
     """A value with every `${NAME}` in it taken from the environment, as a number where its form
     wants one."""
     form = form or {}
     if isinstance(value, dict):
         return {
-            key: drawn(each, form.get("properties", {}).get(key)) for key, each in value.items()
+            key: expand_env(each, form.get("properties", {}).get(key))
+            for key, each in value.items()
         }
     if isinstance(value, list):
-        return [drawn(each, {}) for each in value]
+        return [expand_env(each, {}) for each in value]
     if not isinstance(value, str) or not REFERENCE.search(value):
         return value
     text = expanded(value)

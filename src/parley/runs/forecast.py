@@ -10,9 +10,9 @@ from typing import Any
 
 import orjson
 
-from parley.config.prepare import Prepared, names_of
+from parley.config.prepare import Prepared, names_to_mask
 from parley.config.prices import writes
-from parley.config.recorded_matches import Pinned, pinned
+from parley.config.recorded_matches import RecordedReplies, pinned
 from parley.errors import ParleyError
 from parley.match.match import Match
 from parley.match.seating import counted
@@ -104,7 +104,7 @@ def forecast(prepared: Prepared) -> Forecast:
     for guess, (specs, _) in plans.items():
         cast = {
             alias: Guessing(alias, options, type(prepared.task), guess)
-            for alias, options in prepared.config.asked.items()
+            for alias, options in prepared.config.live_models.items()
         }
         found[guess], wrong = counts(prepared, specs, cast)
         faults |= wrong
@@ -152,7 +152,9 @@ def forecast(prepared: Prepared) -> Forecast:
             f"the number of blocks is a forecast, too: {least:,} to {most:,}; "
             f"the run stops by what it sees"
         )
-    if unpriced := [alias for alias in prepared.config.asked if prepared.prices.of(alias) is None]:
+    if unpriced := [
+        alias for alias in prepared.config.live_models if prepared.prices.of(alias) is None
+    ]:
         notes.append(
             f"no price is known for {', '.join(unpriced)}: "
             f"their cost is missing here (see docs/money.md)"
@@ -231,11 +233,11 @@ def match_of(prepared: Prepared, spec: MatchSpec, cast: Mapping[str, Guessing]) 
     return Match(
         prepared.task,
         {
-            seat: cast[alias] if prepared.config.asks(seat.role) else Pinned()
+            seat: cast[alias] if prepared.config.is_live_role(seat.role) else RecordedReplies()
             for seat, alias in spec.seats.items()
         },
         record=record,
-        names=frozenset(names_of(prepared.config)),
+        names=frozenset(names_to_mask(prepared.config)),
         seed=spec.seed,
         item=prepared.items[spec.item] if spec.item is not None else None,
         prompts=prepared.prompts,
@@ -265,7 +267,7 @@ def appearances(specs: Sequence[MatchSpec], config: Config) -> dict[Cell, int]:
     found: dict[Cell, int] = {}
     for spec in specs:
         for seat, alias in spec.seats.items():
-            if not config.asks(seat.role):
+            if not config.is_live_role(seat.role):
                 continue
             found[alias, seat.role] = found.get((alias, seat.role), 0) + 1
     return found

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import orjson
 
 from parley.config.identity import refuse_changes, refuse_other, refuse_secrets
-from parley.config.prepare import Prepared, names_of
-from parley.config.recorded_matches import Pinned, taken_over
+from parley.config.prepare import Prepared, names_to_mask
+from parley.config.recorded_matches import RecordedReplies, copied_matches
 from parley.config.selection import stored
 from parley.errors import (
     Halted,
@@ -73,7 +73,9 @@ async def start(
     facts, items = orjson.dumps(prepared.identity), stored(list(prepared.items.values()))
     async with proven(prepared) as sandbox:
         taken = (
-            taken_over(prepared.source, prepared.config, prepared.plan) if prepared.source else ()
+            copied_matches(prepared.source, prepared.config, prepared.plan)
+            if prepared.source
+            else ()
         )
         journal = await SqliteJournal.create(
             path, name, refuse_secrets(prepared.config), facts, items, taken
@@ -210,7 +212,7 @@ class Playing:
                 notice := self.budget.seat(alias, who, prepared.config.models[alias])
             ):
                 tally.notices.append(notice)
-        self.names = frozenset(names_of(prepared.config))
+        self.names = frozenset(names_to_mask(prepared.config))
         self.execute = None if sandbox is None else awaited(sandbox, tally)
         self.faults: dict[str, ParticipantError] = {}  # by what they say
         self.failed: Counter[str] = Counter()  # how many matches each of them has cost
@@ -310,7 +312,7 @@ class Playing:
         match = Match(
             prepared.task,
             {
-                seat: self.places[alias] if config.asks(seat.role) else Pinned()
+                seat: self.places[alias] if config.is_live_role(seat.role) else RecordedReplies()
                 for seat, alias in spec.seats.items()
             },
             seed=spec.seed,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from parley.config.experiment import Experiment
 from parley.config.identity import refuse_changes
-from parley.config.prepare import Prepared, names_of, prepare_rejudge
+from parley.config.prepare import Prepared, names_to_mask, prepare_rejudge
 from parley.config.recorded_matches import Recorded, works_in
 from parley.config.task_catalogue import task_class
 from parley.errors import ReplayError, UsageError
@@ -124,7 +124,7 @@ def judged_by(reader: RunReader, experiment: Experiment, task: Task, seed: int |
                 role: [config.models[alias]["model"] for alias in config.instruments.get(role, [])]
                 for role in panels
             },
-            sorted(set(names_of(config))),
+            sorted(set(names_to_mask(config))),
             seed,
             reader.info.id
             if config.rejudged is None

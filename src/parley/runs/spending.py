@@ -60,7 +60,7 @@ class Ledger:
 
     async def keep_prices(self, path: Path, prepared: Prepared) -> None:
         """Keep what models cost today, so that the run has cost tomorrow what it costs now."""
-        if not all(is_free(options) for options in prepared.config.asked.values()):
+        if not all(is_free(options) for options in prepared.config.live_models.values()):
             with SqliteReader(path) as reader:
                 used = prepared.prices.used(reader.served_models())
                 if self._budget is not None and self._budget.most_usd is not None:

@@ -71,7 +71,7 @@ class Config(StoredOptions):
         return [*self.contestants, *([self.adversary] if self.adversary else [])]
 
     @property
-    def seated(self) -> list[str]:
+    def aliases_in_use(self) -> list[str]:
         """Everybody who sits somewhere, by alias, each once."""
         return list(
             dict.fromkeys(
@@ -79,12 +79,12 @@ class Config(StoredOptions):
             )
         )
 
-    def asks(self, role: str) -> bool:
+    def is_live_role(self, role: str) -> bool:
         """Whether anybody is asked in a role, or its replies are those of another run."""
         return self.rejudged is None or role in self.rejudged.roles
 
     @property
-    def asked(self) -> dict[str, dict[str, Any]]:
+    def live_models(self) -> dict[str, dict[str, Any]]:
         """The models that are asked: all that play, or only those who judge again."""
         if self.rejudged is None:
             return {
@@ -121,7 +121,7 @@ class Config(StoredOptions):
             config = cls(**known)
         except UsageError as misfit:  # the file is at fault, not what the user asked for
             raise ValueError(str(misfit)) from None
-        for alias in config.seated:
+        for alias in config.aliases_in_use:
             if not isinstance(config.models.get(alias, {}).get("model"), str):
                 raise ValueError(f"no model is named for {alias!r}")
         return config

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from random import Random
 from typing import Any
 
-from parley.config.selection import fitting
+from parley.config.selection import as_items
 from parley.config.task_catalogue import from_file, task_class
 from parley.datasets.item_rows import item_from, kind_of
 from parley.datasets.open_references import works_of
@@ -68,7 +68,7 @@ def check_task(
     done: dict[str, int] = {}
     if type(task).item_type is not None and not items:
         raise TaskError(f"{task.name} is played on items: check_task(task, items=[…])")
-    items = fitting(items, type(task))
+    items = as_items(items, type(task))
     for seats in tables(task):
         check_metrics(task, seats)
         for seed in seeds:

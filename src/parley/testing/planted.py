@@ -9,7 +9,7 @@ from itertools import combinations
 from random import Random
 from typing import Any
 
-from parley.config.selection import fitting
+from parley.config.selection import as_items
 from parley.datasets.open_references import works_of
 from parley.errors import UsageError, unknown
 from parley.match.match import Match
@@ -71,7 +71,7 @@ def check_planted(
         )
     if only is not None and only not in task.roles:
         raise unknown(f"role of {task.name}:", only, task.roles)
-    known = {item.id: item for item in fitting(items, type(task))}
+    known = {item.id: item for item in as_items(items, type(task))}
 
     def planned(run: int) -> Sequence[MatchSpec]:
         ids = Random(run).sample(sorted(known), min(blocks, len(known)))
