@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.config.experiment import Experiment, sandbox_choice
-from parley.config.experiment_file import from_file, is_file
+from parley.config.experiment_file import is_yaml_path, read_experiment
 from parley.config.prepare import prepare_resume
 from parley.config.prices import PriceList
 from parley.errors import ParleyError, UsageError
@@ -18,8 +18,8 @@ from parley.rules.task import Task
 from parley.runs import player as runs
 from parley.runs.endings import Ending
 from parley.runs.event_loop import finished
-from parley.runs.rejudge import asked_of, rejudging
-from parley.runs.screening import start
+from parley.runs.rejudge import experiment_for_judges, prepare_judging
+from parley.runs.screening import start_run
 from parley.store.sqlite import folder as stores
 
 Models = Mapping[str, Any] | Sequence[Any]
@@ -70,11 +70,11 @@ async def run_async(
     nowhere.
     """
     given = from_keywords(**{name: value for name, value in locals().items() if name in OPTIONS})
-    experiment = asked_for(task, params)
+    experiment = experiment_for(task, params)
     if models is not None:
-        experiment.contestants = entered(experiment, models)
+        experiment.contestants = add_models(experiment, models)
     for role, panel in (roles or {}).items():
-        experiment.instruments[role] = entered(experiment, panel)
+        experiment.instruments[role] = add_models(experiment, panel)
     experiment.exclude += exclude
     experiment.prompts |= prompts or {}
     if dataset is not None:
@@ -83,7 +83,7 @@ async def run_async(
         del given["items"]
         experiment.given.pop("items", None)
         experiment.item_list, experiment.dataset, experiment.columns = items, None, {}
-    (opponent,) = [None] if adversary is None else entered(experiment, adversary)
+    (opponent,) = [None] if adversary is None else add_models(experiment, adversary)
     given |= from_keywords(
         adversary=opponent,
         sandbox=sandbox_choice(sandbox, unsafe_run_code_without_isolation),
@@ -91,7 +91,7 @@ async def run_async(
     )
     experiment.given |= given
     place = stores.folder(experiment.store)
-    return judged(await start(experiment.prepare(), place, summarise=parts_to_store))
+    return result_of(await start_run(experiment.prepare(), place, summarise=parts_to_store))
 
 
 def resume(
@@ -111,9 +111,9 @@ def resume(
     they are.
     """
     given = from_keywords(**{name: value for name, value in locals().items() if name in RESUMABLE})
-    path = found(run, stores.folder(str(store) if store else None))
+    path = find_run(run, stores.folder(str(store) if store else None))
     prepared = prepare_resume(path, given, functions, task)
-    return judged(finished(runs.go_on(prepared, path, summarise=parts_to_store)))
+    return result_of(finished(runs.go_on(prepared, path, summarise=parts_to_store)))
 
 
 def rejudge(
@@ -132,46 +132,48 @@ def rejudge(
     """Judge the matches of a run again, into a run of its own; no contestant is called. Roles are
     as in `run`."""
     place = stores.folder(str(store) if store else None)
-    path = found(run, place)
-    experiment = asked_of(path)
-    experiment.instruments = {role: entered(experiment, panel) for role, panel in roles.items()}
+    path = find_run(run, place)
+    experiment = experiment_for_judges(path)
+    experiment.instruments = {role: add_models(experiment, panel) for role, panel in roles.items()}
     experiment.prompts = dict(prompts or {})
     experiment.given = from_keywords(
         budget_usd=budget_usd, max_calls=max_calls, name=name, concurrency=concurrency
     )
-    return judged(
+    return result_of(
         finished(
             runs.start(
-                rejudging(path, experiment, seed=seed, task=task), place, summarise=parts_to_store
+                prepare_judging(path, experiment, seed=seed, task=task),
+                place,
+                summarise=parts_to_store,
             )
         )
     )
 
 
-def found(run: str | Path | Result, place: Path) -> Path:
+def find_run(run: str | Path | Result, place: Path) -> Path:
     """The file of a run: of a result, or as `parley.store.sqlite.folder.find` finds it."""
     return run.path if isinstance(run, Result) else stores.find(str(run), place)
 
 
-def judged(ending: Ending) -> Result:
+def result_of(ending: Ending) -> Result:
     """The result of a run that went wrong only for reasons that resuming may mend."""
     if ending.state == "failed":
         raise ParleyError(ending.reason)
     return Result(ending.path, look_up=PriceList().find, task=ending.task)
 
 
-def asked_for(task: str | Path | Task, params: Mapping[str, Any]) -> Experiment:
+def experiment_for(task: str | Path | Task, params: Mapping[str, Any]) -> Experiment:
     """The task, or the experiment file, with these parameters."""
     if isinstance(task, Task):
         if params:
             raise UsageError(f"a task instance has its parameters already: {', '.join(params)}")
         return Experiment(task.name, instance=task)
-    experiment = from_file(str(task)) if is_file(str(task)) else Experiment(str(task))
+    experiment = read_experiment(str(task)) if is_yaml_path(str(task)) else Experiment(str(task))
     experiment.params |= params
     return experiment
 
 
-def entered(experiment: Experiment, models: Any) -> list[str]:
+def add_models(experiment: Experiment, models: Any) -> list[str]:
     """Take in models, in any form in which they may be given; their aliases."""
     if isinstance(models, str) or callable(models):
         models = [models]

@@ -307,7 +307,7 @@ def from_keywords(**values: Any) -> dict[str, Given]:
     }
 
 
-def check(given: Mapping[str, Given]) -> RunOptions:
+def check_options(given: Mapping[str, Given]) -> RunOptions:
     """The options of a run, each checked on its own; errors say how a value was given."""
     return RunOptions(
         **{name: OPTIONS[name].check(each.value, each.said) for name, each in given.items()}

@@ -14,7 +14,7 @@ import parley
 from parley.cli import command
 from parley.config import models_file as aliases
 from parley.config.experiment import Experiment
-from parley.config.experiment_file import from_file
+from parley.config.experiment_file import read_experiment
 from parley.errors import UsageError
 from parley.store.sqlite.reader import SqliteReader
 
@@ -92,7 +92,7 @@ def fault_of(text, **others):
     for name, words in others.items():
         wrote(words, name)
     with pytest.raises(UsageError) as wrong:
-        config_of(from_file(wrote(text)))
+        config_of(read_experiment(wrote(text)))
     return str(wrong.value)
 
 
@@ -189,7 +189,7 @@ def test_options_of_models_are_added_and_a_model_named_again_keeps_its_own(here)
         f"{HEAD}models:\n  a: {{model: vllm/x, base_url: 'http://localhost:1/v1', temperature: "
         f"0}}\n  b: {{model: bot/random}}\n"
     )
-    experiment = from_file(wrote(text))
+    experiment = read_experiment(wrote(text))
     assert experiment.add_model("a=vllm/x") == "a"
     assert experiment.models["a"] == {
         "model": "vllm/x",
@@ -259,7 +259,7 @@ prompts: {asked.ask: ask.txt}
         1,
     )
     panel = text.replace("judges: judge", "judges: [judge, one]") + "contestants: [one]\n"
-    assert config_of(from_file(wrote(panel, "there/e.yaml"))).instruments == {
+    assert config_of(read_experiment(wrote(panel, "there/e.yaml"))).instruments == {
         "judges": ["judge", "one"]
     }
 
@@ -296,7 +296,7 @@ seed: ${SEED}
 set: {size: "${SEED}"}
 models: {a: {model: vllm/x, base_url: "${SERVED}"}}
 """
-    prepared = from_file(wrote(text)).prepare()
+    prepared = read_experiment(wrote(text)).prepare()
     assert prepared.config.dataset == "${DATA}/words.jsonl"
     assert len(prepared.items) == 1
     assert (prepared.config.seed, prepared.config.params) == (12, {"size": 12})
@@ -320,7 +320,7 @@ models:
   on: &first {{model: bot/random, concurrency: 1}}
   2: {{<<: *first, concurrency: 2}}
 """
-    config = config_of(from_file(wrote(text)))
+    config = config_of(read_experiment(wrote(text)))
     assert config.name == "2026-01-02"
     assert config.models == {
         "on": {"model": "bot/random", "concurrency": 1},
@@ -508,9 +508,9 @@ def test_aliases_come_from_models_yaml_in_both_forms(here, form):
 def test_an_experiment_may_seat_aliases_for_all_runs_and_its_own_come_first(here, monkeypatch):
     wrote("rider: {model: bot/random}\nshared: {model: bot/null}\n", "sub/aliases.yaml")
     monkeypatch.setenv("PARLEY_MODELS", "sub/aliases.yaml")
-    config = config_of(from_file(wrote(f"{HEAD}{FOUR}contestants: [rider, shared]\n")))
+    config = config_of(read_experiment(wrote(f"{HEAD}{FOUR}contestants: [rider, shared]\n")))
     assert config.models == {"rider": {"model": "bot/free-rider"}, "shared": {"model": "bot/null"}}
-    assert config_of(from_file(wrote(f"{HEAD}{FOUR}"))).contestants == [
+    assert config_of(read_experiment(wrote(f"{HEAD}{FOUR}"))).contestants == [
         "rider",
         "giver",
         "mirror",
@@ -626,7 +626,7 @@ def test_the_schema_is_one_and_the_examples_keep_to_it(here):
             define(data)
         else:
             check(data)
-            assert config_of(from_file(str(path))).contestants
+            assert config_of(read_experiment(str(path))).contestants
 
 
 @pytest.mark.parametrize(
@@ -656,7 +656,7 @@ def test_a_bomb_of_merges_is_refused(tmp_path):
     lines += [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}" for n in range(1, 12)]
     (tmp_path / "bomb.yaml").write_text("\n".join(lines))
     with pytest.raises(UsageError, match="more than 100,000 values"):
-        from_file(str(tmp_path / "bomb.yaml"))
+        read_experiment(str(tmp_path / "bomb.yaml"))
 
 
 def test_an_adversary_is_named_by_a_file_or_a_flag_and_is_no_contestant(here):
@@ -665,7 +665,7 @@ def test_an_adversary_is_named_by_a_file_or_a_flag_and_is_no_contestant(here):
         "{model: bot/guesser}}"
     )
     text = f"kind: experiment\ntask: word_guessing\nitems: 2\n{models}\nset: {{rounds: 1}}\n"
-    prepared = from_file(wrote(text + "adversary: x\n")).prepare()
+    prepared = read_experiment(wrote(text + "adversary: x\n")).prepare()
     assert (prepared.config.plan, prepared.config.adversary, prepared.config.repeats) == (
         "versus",
         "x",

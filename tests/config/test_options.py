@@ -20,7 +20,7 @@ from parley.options import (
     RESUMABLE,
     STORED,
     RunOptions,
-    check,
+    check_options,
     declared,
     from_flags,
     from_keywords,
@@ -148,14 +148,14 @@ def test_a_new_option_is_one_field():
 )
 def test_a_value_that_does_not_fit_is_refused_as_it_was_given(name, value, said):
     with pytest.raises(UsageError, match=said):
-        check(from_keywords(**{name: value}))
+        check_options(from_keywords(**{name: value}))
     with pytest.raises(UsageError, match=said.replace(f"{name}:", f"{OPTIONS[name].flag}:")):
-        check(from_flags(**{name: value}))
+        check_options(from_flags(**{name: value}))
 
 
 def test_flags_win_over_what_was_given_before_and_none_is_not_given():
     given = from_keywords(seed=1, repeats=2) | from_flags(seed=3, repeats=None)
-    options = check(given)
+    options = check_options(given)
     assert (options.seed, options.repeats, options.name) == (3, 2, "")
     assert given["seed"].said == "--seed"
 

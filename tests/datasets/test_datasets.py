@@ -16,8 +16,8 @@ import pytest
 import parley
 from parley import Problem
 from parley.config.experiment import Experiment
-from parley.config.experiment_file import from_file
-from parley.config.selection import stored
+from parley.config.experiment_file import read_experiment
+from parley.config.selection import stored_items
 from parley.datasets import Dataset
 from parley.datasets import catalogue as datasets
 from parley.datasets.catalogue import items_from, kind_at, named, usual
@@ -187,7 +187,7 @@ def test_every_form_passes_its_own_tests(tmp_path):
 )
 def test_a_problem_is_kept_by_a_run_and_read_again(tmp_path, row):
     problem = only(tmp_path / "x.jsonl", row)
-    ((name, text),) = stored([problem])
+    ((name, text),) = stored_items([problem])
     assert name == problem.id
     assert item_from(json.loads(text), Problem, "row 1", 1) == problem
 
@@ -202,7 +202,7 @@ def test_half_a_character_is_named_with_its_row_and_field(tmp_path):
     with pytest.raises(UsageError, match=r"row 2.*: source holds half a character \(.ud800\)"):
         items_from(str(file), parley.Paragraph)
     with pytest.raises(UsageError, match=r"item 'a.udc00': id holds half a character"):
-        stored([parley.Paragraph("a\udc00", "One.", "Eins.", "en", "de")])
+        stored_items([parley.Paragraph("a\udc00", "One.", "Eins.", "en", "de")])
     rows[1]["source"] = "\U0001f600"  # as two halves in the file, which are one character
     file.write_text("\n".join(map(json.dumps, rows)))
     assert items_from(str(file), parley.Paragraph)[1].source == "\U0001f600"
@@ -491,15 +491,15 @@ def test_an_experiment_file_says_which_column_is_which(solving, tmp_path):
     )
     file = tmp_path / "experiment.yaml"
     experiment(file, "{path: own.jsonl, columns: {id: key, text: task, tests: [a, b]}}")
-    prepared = from_file(str(file)).prepare()
+    prepared = read_experiment(str(file)).prepare()
     assert prepared.items == {"k": Problem("k", "Double it.", ("assert f(1)", "assert f(2)"))}
     assert prepared.config.columns == {"id": "key", "text": "task", "tests": ["a", "b"]}
     result = parley.run(file, store=tmp_path)
     assert result.state == "done"
     assert parley.resume(result.path).data["results"] == result.data["results"]
     with pytest.raises(UsageError, match="path"):
-        from_file(experiment(file, "{columns: {}}"))
-    other = from_file(experiment(file, "{path: own.jsonl, columns: {text: words}}"))
+        read_experiment(experiment(file, "{columns: {}}"))
+    other = read_experiment(experiment(file, "{path: own.jsonl, columns: {text: words}}"))
     with pytest.raises(
         UsageError, match=r"own\.jsonl, row 1: no column words; found key, task, a, b, text"
     ):

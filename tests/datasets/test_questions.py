@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 from parley import Question, UsageError
-from parley.config.selection import stored
+from parley.config.selection import stored_items
 from parley.datasets import Dataset
 from parley.datasets.catalogue import all_datasets, items_from, kind_at, named
 from parley.datasets.formats.questions import GOES_ON
@@ -243,7 +243,7 @@ def test_any_other_file_is_mapped(tmp_path):
 @pytest.mark.parametrize("row", [PLAIN, ARC, ARC_HUB, SWAG, HUB, CEVAL, GSM])
 def test_a_question_is_kept_by_a_run_and_read_again(tmp_path, row):
     question = only(tmp_path / "x.jsonl", row)
-    ((_, text),) = stored([question])
+    ((_, text),) = stored_items([question])
     assert item_from(json.loads(text), Question, "row 1", 1) == question
 
 

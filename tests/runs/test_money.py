@@ -19,9 +19,9 @@ import parley
 from parley import UsageError
 from parley.audit.audit import audit
 from parley.config.experiment import Experiment
-from parley.config.experiment_file import from_file
+from parley.config.experiment_file import read_experiment
 from parley.config.prepare import limit_of, prepare_resume
-from parley.config.prices import PriceList, listed, prices_for
+from parley.config.prices import PriceList, listed_price, prices_for
 from parley.errors import Halted, ParticipantError
 from parley.match.protocol import Reply, Usage
 from parley.money import Price, Prices, Rate, costs, money, remark, total
@@ -220,12 +220,13 @@ def test_public_prices_are_known_by_provider_or_address_and_unknown_is_unknown()
 
 def test_a_price_without_the_package_is_unknown(monkeypatch):
     monkeypatch.setitem(sys.modules, "genai_prices", None)
-    assert listed.__wrapped__("openai", "", "gpt-4.1", False, None) is None
+    assert listed_price.__wrapped__("openai", "", "gpt-4.1", False, None) is None
 
 
 def test_prices_are_those_of_the_day():
     early, late = (
-        listed("openai", "", "o3", False, datetime(2025, month, 1, tzinfo=UTC)) for month in (5, 9)
+        listed_price("openai", "", "o3", False, datetime(2025, month, 1, tzinfo=UTC))
+        for month in (5, 9)
     )
     assert early.usd(1e6, 0, 0) == 10
     assert late.usd(1e6, 0, 0) == 2
@@ -388,7 +389,7 @@ def test_public_prices_are_kept_by_the_names_that_were_served(here, monkeypatch)
 
 
 def test_a_public_price_says_of_which_day_and_release_it_is():
-    price = listed("openai", "", "gpt-4.1", True, datetime(2026, 1, 2, tzinfo=UTC))
+    price = listed_price("openai", "", "gpt-4.1", True, datetime(2026, 1, 2, tzinfo=UTC))
     assert price.as_of == f"2026-01-02, genai-prices {version('genai-prices')}"
     assert Price.kept(price.facts) == price
 
@@ -970,7 +971,7 @@ def test_an_experiment_file_bounds_and_flags_override_it(here, monkeypatch):
     )
     monkeypatch.setenv("MOST", "2.5")
     (here / "e.yaml").write_text(f"{text}{{usd: '${{MOST}}', calls: 7}}\n")
-    config = from_file("e.yaml").prepare().config
+    config = read_experiment("e.yaml").prepare().config
     assert (config.budget_usd, config.max_calls) == (2.5, 7)
     assert command("run", "e.yaml", "--max-calls", 9, "--json", cwd=here, code=4).json["run"][
         "budget"

@@ -25,7 +25,7 @@ from parley import (
 )
 from parley.audit.audit import audit
 from parley.runs.player import start
-from parley.runs.rejudge import asked_of, rejudging
+from parley.runs.rejudge import experiment_for_judges, prepare_judging
 from parley.store.sqlite.folder import find
 from parley.testing.server import Server, says
 from tests.cli.test_cli import parley as command
@@ -283,10 +283,10 @@ def test_names_are_masked_as_they_were_when_the_match_was_played(tmp_path):
 
     async def whole():
         async with Server(says('{"score": 4}')) as server:
-            experiment = asked_of(first.path)
+            experiment = experiment_for_judges(first.path)
             judge = experiment.add_model("vllm/omega-7000", "j", {"base_url": server.url})
             experiment.instruments = {"judge": [judge]}
-            return await start(rejudging(first.path, experiment, task=Essay()), tmp_path)
+            return await start(prepare_judging(first.path, experiment, task=Essay()), tmp_path)
 
     ending = asyncio.run(whole())
     assert ending.state == "done", ending.reason

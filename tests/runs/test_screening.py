@@ -101,7 +101,7 @@ def test_the_question_before_spending_prepares_nothing_again(counted, monkeypatc
     """Where the user is asked, a forecast has been made of the very run that is then played."""
     from parley.cli import run as cli_run
 
-    monkeypatch.setattr(cli_run, "billed", lambda *_: True)
+    monkeypatch.setattr(cli_run, "is_billed", lambda *_: True)
     monkeypatch.setattr(cli_run, "ASK_FROM", -1.0)
     monkeypatch.setattr(cli_run.sys, "stdin", Terminal())
     monkeypatch.setattr(cli_run.sys, "stderr", Terminal())

@@ -20,10 +20,10 @@ from parley.cli.shared_options import (
     run_options,
     set_model_options,
 )
-from parley.config.experiment_file import words_of
+from parley.config.experiment_file import read_prompt
 from parley.options import from_flags
 from parley.runs import player as runs
-from parley.runs.rejudge import asked_of, rejudging
+from parley.runs.rejudge import experiment_for_judges, prepare_judging
 from parley.store.sqlite import folder as stores
 
 
@@ -81,15 +81,15 @@ def command(
     check_env()
     place = stores.folder(store)
     path = stores.find(run, place)
-    experiment = asked_of(path)
+    experiment = experiment_for_judges(path)
     experiment.instruments = panels(experiment, roles)
     set_model_options(experiment.models, model_options)
     experiment.prompts = {
-        address: words_of(file) for address, file in assigned(prompts, "--prompt").items()
+        address: read_prompt(file) for address, file in assigned(prompts, "--prompt").items()
     }
     experiment.given = from_flags(**options)
     with fetching():
-        prepared = rejudging(path, experiment, seed=seed, need_keys=not dry_run)
+        prepared = prepare_judging(path, experiment, seed=seed, need_keys=not dry_run)
     if dry_run:
         return forecasted(prepared, as_json, form)
     if not yes:

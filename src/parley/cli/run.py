@@ -20,13 +20,13 @@ from parley.cli.shared_options import (
     set_model_options,
 )
 from parley.config.experiment import Experiment, sandbox_choice
-from parley.config.experiment_file import from_file, is_file, words_of
+from parley.config.experiment_file import is_yaml_path, read_experiment, read_prompt
 from parley.config.prepare import Prepared
-from parley.config.prices import billed
+from parley.config.prices import is_billed
 from parley.errors import UsageError
 from parley.money import money
 from parley.options import from_flags
-from parley.runs.screening import foreseen, start
+from parley.runs.screening import forecast_with_screening, start_run
 from parley.store.sqlite import folder as stores
 
 ASK_FROM = 1.0  # USD
@@ -112,14 +112,14 @@ def command(
     parley run experiment.yaml --seed 2
     """  # noqa: E501
     check_env()
-    experiment = from_file(task) if is_file(task) else Experiment(task)
+    experiment = read_experiment(task) if is_yaml_path(task) else Experiment(task)
     experiment.params |= assigned(params, "--set")
     if models:
         experiment.contestants = [experiment.add_model(text) for text in models]
     experiment.instruments |= panels(experiment, roles)
     experiment.exclude += exclude
     experiment.prompts |= {
-        address: words_of(path) for address, path in assigned(prompts, "--prompt").items()
+        address: read_prompt(path) for address, path in assigned(prompts, "--prompt").items()
     }
     if dataset is not None:
         experiment.set_dataset(dataset)
@@ -134,7 +134,7 @@ def command(
         return forecasted(prepared, as_json, form)
     if not yes:
         refuse_unwanted(prepared)
-    play = partial(start, prepared, stores.folder(experiment.store))
+    play = partial(start_run, prepared, stores.folder(experiment.store))
     return played(play, as_json=as_json, form=form, quiet=prepared.attended)
 
 
@@ -144,7 +144,7 @@ def forecasted(prepared: Prepared, as_json: bool, form: str) -> int:
 
     for caution in prepared.cautions:
         say(caution)
-    found = foreseen(prepared)
+    found = forecast_with_screening(prepared)
     found.notes += compared_with(found, prepared.config)
     click.echo(encoded(found) if as_json else found.table().render(form))
     return 0
@@ -157,9 +157,11 @@ def refuse_unwanted(prepared: Prepared) -> None:
     bounded = config.budget_usd is not None or config.max_calls is not None
     if bounded or prepared.attended or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
-    if not any(billed(options, prices.of(alias)) for alias, options in config.live_models.items()):
+    if not any(
+        is_billed(options, prices.of(alias)) for alias, options in config.live_models.items()
+    ):
         return
-    found = foreseen(prepared)
+    found = forecast_with_screening(prepared)
     usd, calls = found.usd, found.data["calls"]
     if usd["high"] is not None and usd["high"] <= ASK_FROM:
         return

@@ -16,7 +16,7 @@ from parley.datasets.catalogue import items_from
 from parley.datasets.catalogue import usual as usual_dataset
 from parley.datasets.item_rows import kind_of
 from parley.errors import UsageError, unknown
-from parley.options import OPTIONS, STORED, Given, RunOptions, check
+from parley.options import OPTIONS, STORED, Given, RunOptions, check_options
 from parley.participants._registry import named
 from parley.plans.arrangements import usual
 from parley.plans.choice import REPEATS
@@ -158,7 +158,7 @@ class Experiment:
         against = [self.adversary] if self.adversary else []
         panels = [alias for panel in self.instruments.values() for alias in panel]
         seated = dict.fromkeys([*contestants, *against, *panels, *self.exclude])
-        options = check(self.given)
+        options = check_options(self.given)
         plan = options.plan or ("versus" if self.adversary else usual(made))
         stop = self.stop(options, plan, on_items=made.item_type is not None)
         repeats = options.repeats

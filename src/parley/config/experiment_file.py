@@ -12,7 +12,7 @@ from parley.config import models_file as aliases
 from parley.config.experiment import Experiment
 from parley.config.prompt_overrides import chosen_prompts
 from parley.config.task_catalogue import task_class
-from parley.config.yaml_file import YamlFile, expand_env, shown
+from parley.config.yaml_file import YamlFile, expand_env, short_value
 from parley.datasets.files import is_path
 from parley.errors import UsageError, unknown
 from parley.options import OPTIONS, Given, with_options
@@ -31,12 +31,12 @@ STRUCTURES = (
 )  # fmt: skip
 
 
-def is_file(task: str) -> bool:
+def is_yaml_path(task: str) -> bool:
     """Whether what is to be played is named by an experiment file."""
     return task.endswith((".yaml", ".yml"))
 
 
-def from_file(path: str) -> Experiment:
+def read_experiment(path: str) -> Experiment:
     """An experiment file as a request; whatever is wrong in it is an error with its line."""
     file = YamlFile(Path(path))
     if file.data.get("kind") == "task":
@@ -63,10 +63,10 @@ def from_file(path: str) -> Experiment:
         found.models = aliases.models_in(file, "models")
     if "contestants" in data:
         found.contestants = [
-            placed(found, alias, "contestants", n) for n, alias in enumerate(data["contestants"])
+            add_alias(found, alias, "contestants", n) for n, alias in enumerate(data["contestants"])
         ]
     found.exclude = [
-        placed(found, alias, "exclude", n) for n, alias in enumerate(data.get("exclude", []))
+        add_alias(found, alias, "exclude", n) for n, alias in enumerate(data.get("exclude", []))
     ]
     roles = [name for name, role in task.roles.items() if role.instrument]
     for role, panel in data.get("instruments", {}).items():
@@ -75,12 +75,12 @@ def from_file(path: str) -> Experiment:
                 ("instruments", role), str(unknown(f"instrument role of {task.name}:", role, roles))
             )
         panel = [panel] if isinstance(panel, str) else panel
-        found.instruments[role] = [placed(found, alias, "instruments", role) for alias in panel]
+        found.instruments[role] = [add_alias(found, alias, "instruments", role) for alias in panel]
     if "adversary" in data:
-        placed(found, data["adversary"], "adversary")
+        add_alias(found, data["adversary"], "adversary")
     for address, text in data.get("prompts", {}).items():
         with file.errors_at("prompts", address):
-            found.prompts[address] = words_of(aliases.relative_to_file(file, expanded(text)))
+            found.prompts[address] = read_prompt(aliases.relative_to_file(file, expanded(text)))
             chosen_prompts(task, {address: found.prompts[address]})
     if "dataset" in data:
         with file.errors_at("dataset"):
@@ -123,7 +123,9 @@ def refuse_later(file: YamlFile) -> None:
             (), "kind is missing: wanted kind: task, which this looks like, or kind: experiment"
         )
     if "kind" in file.data and kind != "experiment":
-        raise file.error(("kind",), f"wanted kind: experiment or kind: task, found {shown(kind)}")
+        raise file.error(
+            ("kind",), f"wanted kind: experiment or kind: task, found {short_value(kind)}"
+        )
 
 
 def params_in(file: YamlFile, task: type[Task]) -> dict[str, Any]:
@@ -137,7 +139,7 @@ def params_in(file: YamlFile, task: type[Task]) -> dict[str, Any]:
     return dict(params)
 
 
-def placed(found: Experiment, alias: str, *place: str | int) -> str:
+def add_alias(found: Experiment, alias: str, *place: str | int) -> str:
     """An alias that a file seats: one of its own models, or one defined for all runs."""
     assert found.file is not None
     with found.file.errors_at(*place):
@@ -145,7 +147,7 @@ def placed(found: Experiment, alias: str, *place: str | int) -> str:
     return alias
 
 
-def words_of(path: str) -> str:
+def read_prompt(path: str) -> str:
     """The words of a prompt file."""
     try:
         return Path(path).expanduser().read_text(encoding="utf-8-sig").strip("\n")

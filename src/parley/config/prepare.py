@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from parley.config.identity import run_identity
-from parley.config.prices import PriceList, place, prices_for
+from parley.config.prices import PriceList, prices_for, prices_path
 from parley.config.prompt_overrides import about_prompts, chosen_prompts, unused_prompts
 from parley.config.recorded_matches import Recorded
-from parley.config.selection import recorded_items, select_items, stored
+from parley.config.selection import recorded_items, select_items, stored_items
 from parley.config.task_catalogue import task_class
 from parley.datasets.open_references import works_of
 from parley.errors import KeyMissing, UsageError, unknown
@@ -232,7 +232,7 @@ def assemble(
     metrics_of(task, seats)  # a task that cannot say fails here
     unused = unused_prompts(task, seats, config.standardise)
     prompts = chosen_prompts(type(task), config.prompts, unused)
-    own = run_identity(task, seats, prompts, stored(list(items.values())))
+    own = run_identity(task, seats, prompts, stored_items(list(items.values())))
     return Prepared(
         config, task, prompts, plan, items, functions or {}, [], {**own, **facts}, prices
     )
@@ -389,7 +389,8 @@ def refuse_unpriced(prices: Prices) -> None:
         said = ", ".join(f"{alias} ({prices.model(alias)})" for alias in unpriced)
         raise UsageError(
             f"a bound in USD needs the price of every model, and {said} has none: "
-            f"write it into {place()} ({unpriced[0]}: {{input: USD, output: USD}} per million "
+            f"write it into {prices_path()} "
+            f"({unpriced[0]}: {{input: USD, output: USD}} per million "
             f"tokens, or {unpriced[0]}: free), "
             "or bound the calls instead: --max-calls N"
         )

@@ -46,7 +46,7 @@ class PriceList:
 
     @cached_property
     def _own(self) -> dict[str, Price]:
-        return own()
+        return own_prices()
 
     def find(
         self, alias: str, options: Mapping[str, Any], served: str | None, on: datetime | None
@@ -61,7 +61,7 @@ class PriceList:
         with suppress(UsageError):
             if providers.known(family) and providers.traits(family).unbilled:
                 return NOTHING
-        return public(family, served or name, options, on)
+        return public_price(family, served or name, options, on)
 
 
 def prices_for(models: Mapping[str, Mapping[str, Any]]) -> Prices:
@@ -69,16 +69,16 @@ def prices_for(models: Mapping[str, Mapping[str, Any]]) -> Prices:
     return Prices(models, look_up=PriceList().find)
 
 
-def place() -> Path:
+def prices_path() -> Path:
     """Where a user's own prices stand."""
     return Path(os.environ.get("PARLEY_PRICES") or "prices.yaml").expanduser()
 
 
-def own() -> dict[str, Price]:
+def own_prices() -> dict[str, Price]:
     """The user's own prices, by alias or PROVIDER/NAME."""
-    if not os.environ.get("PARLEY_PRICES") and not place().exists():
+    if not os.environ.get("PARLEY_PRICES") and not prices_path().exists():
         return {}
-    file = YamlFile(place())
+    file = YamlFile(prices_path())
     file.data = {
         key: {"input": 0, "output": 0} if value == "free" else value
         for key, value in file.data.items()
@@ -104,14 +104,16 @@ def day(moment: datetime | None) -> str:
     return f"{moment or datetime.now(UTC):%Y-%m-%d}"
 
 
-def writes(options: Mapping[str, Any]) -> bool:
+def writes_cache(options: Mapping[str, Any]) -> bool:
     """Whether prompts are written to a cache, which some charge for: as a model's options say,
     where they are asked."""
     asked = str(options.get("cache", True)).lower() not in ("false", "0", "no")
     return asked and str(options["model"]).startswith("anthropic/")
 
 
-def public(family: str, name: str, options: Mapping[str, Any], on: datetime | None) -> Price | None:
+def public_price(
+    family: str, name: str, options: Mapping[str, Any], on: datetime | None
+) -> Price | None:
     """The publicly known price of a model, from genai-prices; by its seller, or by the address
     where it is served."""
     if family in kinds():
@@ -133,13 +135,13 @@ def public(family: str, name: str, options: Mapping[str, Any], on: datetime | No
             )
             if not address.startswith("https://"):
                 return None  # a server of one's own
-        written = family != "anthropic" or writes({**options, "model": f"{family}/{name}"})
-        return listed(seller, address, expanded(name).removeprefix("models/"), written, on)
+        written = family != "anthropic" or writes_cache({**options, "model": f"{family}/{name}"})
+        return listed_price(seller, address, expanded(name).removeprefix("models/"), written, on)
     return None
 
 
 @cache
-def listed(
+def listed_price(
     seller: str | None, address: str, name: str, written: bool, on: datetime | None
 ) -> Price | None:
     """A price as genai-prices lists it; what is written to a cache may cost more, where prompts are
@@ -169,23 +171,23 @@ def listed(
     rates = [
         Rate(
             start,
-            at(input, start),
-            at(cached, start),
-            at(output, start),
-            None if kept is None else at(kept, start),
+            price_at(input, start),
+            price_at(cached, start),
+            price_at(output, start),
+            None if kept is None else price_at(kept, start),
         )
         for start in sorted({-1, *starts})
     ]
     return Price(tuple(rates), "public", f"{day(on)}, genai-prices {version('genai-prices')}")
 
 
-def at(price: Any, start: int) -> float:
+def price_at(price: Any, start: int) -> float:
     """A price for calls with more than so many tokens."""
     reached = [tier.price for tier in getattr(price, "tiers", ()) if tier.start <= start]
     return float(reached[-1] if reached else getattr(price, "base", price))
 
 
-def billed(options: Mapping[str, Any], price: Price | None) -> bool:
+def is_billed(options: Mapping[str, Any], price: Price | None) -> bool:
     """Whether somebody is likely to send a bill: a price is known, or a key is needed where none
     is."""
     family = str(options["model"]).partition("/")[0]

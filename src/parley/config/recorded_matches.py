@@ -63,7 +63,7 @@ def copied_matches(path: Path, config: Config, plan: Plan) -> Iterator[Inserts]:
     assert not isinstance(specs, Done)
     with SqliteReader(path) as reader:
         for spec in specs:
-            tape = pinned(reader, spec.number, config)
+            tape = recorded_tape(reader, spec.number, config)
             effects = [
                 (spec.number, *place, saw, encoded(result))
                 for place, (saw, result) in tape.effects.items()
@@ -79,7 +79,7 @@ def copied_matches(path: Path, config: Config, plan: Plan) -> Iterator[Inserts]:
             yield SCORED, scores
 
 
-def pinned(reader: RunReader, number: int, config: Config) -> Tape:
+def recorded_tape(reader: RunReader, number: int, config: Config) -> Tape:
     """What a match that is judged again has on record: all but the words of those who are asked
     now."""
     tape = Tape()

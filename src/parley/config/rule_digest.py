@@ -52,14 +52,14 @@ def with_shared(sources: Iterable[str]) -> set[str]:
     while waiting:
         source = waiting.pop()
         found.add(without_imports(source))
-        for name in imported(source):
+        for name in imported_modules(source):
             if name.startswith(SHARED) and name not in seen:
                 seen.add(name)
                 waiting += [shared] if (shared := module_source(name)) else []
     return found
 
 
-def imported(source: str) -> Iterator[str]:
+def imported_modules(source: str) -> Iterator[str]:
     """The modules that a source may import by name; text that is not Python imports none."""
     try:
         tree = ast.parse(source)
@@ -140,8 +140,10 @@ def without_parts(source: str, name: str) -> str:
         return source
     own.body = [node for node in own.body if node not in declared] or [ast.Pass()]
     by_name = {each: node for node in tree.body for each in defined_by(node)}
-    analysis = reached(declared, by_name)
-    rule = reached([node for node in tree.body if not set(defined_by(node)) & analysis], by_name)
+    analysis = names_needed_by(declared, by_name)
+    rule = names_needed_by(
+        [node for node in tree.body if not set(defined_by(node)) & analysis], by_name
+    )
     tree.body = [
         node
         for node in tree.body
@@ -178,7 +180,7 @@ def defined_by(node: ast.stmt) -> list[str]:
     ]
 
 
-def reached(nodes: Iterable[ast.AST], by_name: dict[str, ast.stmt]) -> set[str]:
+def names_needed_by(nodes: Iterable[ast.AST], by_name: dict[str, ast.stmt]) -> set[str]:
     """The names of a module that some of its statements need, directly or through each other."""
     found, waiting = set[str](), list(nodes)
     while waiting:

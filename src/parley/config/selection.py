@@ -152,7 +152,7 @@ def stratified_order(
     return [item for _, _, item in sorted(placed, key=lambda each: each[:2])]
 
 
-def stored(items: Sequence[Any]) -> list[tuple[str, bytes]]:
+def stored_items(items: Sequence[Any]) -> list[tuple[str, bytes]]:
     """Items as a run keeps them."""
     for item in items:
         if halved := halved_in(item):

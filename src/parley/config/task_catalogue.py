@@ -37,7 +37,7 @@ def task_class(reference: str) -> type[Task]:
 
         return task_in(path)
     if path.endswith(".py"):
-        return single_task_in(from_file(path), reference, chosen if colon else "")
+        return single_task_in(load_task_module(path), reference, chosen if colon else "")
     for entry in entry_points(group="parley.tasks", name=reference):
         found: type[Task] = entry.load()
         return found
@@ -77,7 +77,7 @@ def comparisons() -> list[Any]:
     return found
 
 
-def from_file(path: str) -> ModuleType:
+def load_task_module(path: str) -> ModuleType:
     """A user's file as a module."""
     place = Path(path).expanduser().resolve()
     if not place.is_file():
@@ -121,7 +121,7 @@ def single_task_in(module: ModuleType, reference: str, chosen: str = "") -> type
         for name, value in vars(module).items()
         if isinstance(value, type)
         and issubclass(value, Task)
-        and defined_in(value, module)
+        and is_defined_in(value, module)
         and value.roles
     }
     if chosen:
@@ -138,6 +138,6 @@ def single_task_in(module: ModuleType, reference: str, chosen: str = "") -> type
     return next(iter(found.values()))
 
 
-def defined_in(value: type, module: ModuleType) -> bool:
+def is_defined_in(value: type, module: ModuleType) -> bool:
     """Whether a module, or one below a package, defines a class."""
     return f"{value.__module__}.".startswith(f"{module.__name__}.")

@@ -17,8 +17,8 @@ from typing import Any
 import orjson
 
 from parley.config.task_catalogue import module_name
-from parley.config.task_file_metrics import measured
-from parley.config.yaml_file import YamlFile, shown
+from parley.config.task_file_metrics import read_measure
+from parley.config.yaml_file import YamlFile, short_value
 from parley.datasets.files import Located
 from parley.datasets.formats import item_of
 from parley.datasets.item_rows import fields_of
@@ -57,7 +57,7 @@ OWN = (*TOLD, "id", "said", "number", "asked", "roles", "rubric", "conversation"
 
 
 @cache
-def schema() -> dict[str, Any]:
+def task_schema() -> dict[str, Any]:
     """The published form of a task file."""
     found: dict[str, Any] = orjson.loads(
         files("parley.config").joinpath("task.schema.json").read_bytes()
@@ -69,17 +69,18 @@ def task_in(path: str) -> type[Task]:
     """The task that a file defines; whatever is wrong in it is an error with its line."""
     file = YamlFile(Path(path).expanduser())
     if "kind" in file.data and file.data["kind"] != "task":
-        raise file.error(("kind",), f"wanted kind: task, found {shown(file.data['kind'])}")
-    file.check(schema())
+        raise file.error(("kind",), f"wanted kind: task, found {short_value(file.data['kind'])}")
+    file.check(task_schema())
     data, place = file.data, file.path.resolve()
     writer, editor = roles_in(file)
     kind = item_kind(file)
     fields = [] if kind is None else [name for name in fields_of(kind) if name != "id"]
-    prompts = {name: worded(file, ("prompts", name), name, fields) for name in NEEDED}
+    prompts = {name: read_wording(file, ("prompts", name), name, fields) for name in NEEDED}
     rubric = {
-        role: worded(file, ("rubric", role), f"rate_{role}", fields) for role in (writer, editor)
+        role: read_wording(file, ("rubric", role), f"rate_{role}", fields)
+        for role in (writer, editor)
     }
-    measure = measured(file, fields)
+    measure = read_measure(file, fields)
     module = ModuleType(module_name(place))
     module.__file__ = str(place)
     sys.modules[module.__name__] = module  # where another process would look for it
@@ -100,7 +101,7 @@ def task_in(path: str) -> type[Task]:
             },
             "contestants": (writer, editor),
             "item_type": kind,
-            "bundled": bundled(file, kind),
+            "bundled": bundled_items(file, kind),
             "words": Words(
                 **{name: prompts[name] for name in PROMPTS}, over=data.get("over", OVER)
             ),
@@ -152,7 +153,9 @@ def played_by(*contestants: str) -> Any:
     return play
 
 
-def worded(file: YamlFile, place: tuple[str, str], name: str, fields: Sequence[str]) -> Worded:
+def read_wording(
+    file: YamlFile, place: tuple[str, str], name: str, fields: Sequence[str]
+) -> Worded:
     """A prompt of the file, or the usual one; its variables must be there, and others must not."""
     section, key = place
     text = file.data[section].get(key, USUAL.get(name))
@@ -179,7 +182,8 @@ def item_kind(file: YamlFile) -> type | None:
             )
         if not name.isascii() or not name.isidentifier():
             raise file.error(
-                place, f"wanted the name of a field, of letters, digits and _, found {shown(name)}"
+                place,
+                f"wanted the name of a field, of letters, digits and _, found {short_value(name)}",
             )
         if iskeyword(name):
             raise file.error(place, f"{name} is a word of Python: call the field otherwise")
@@ -190,7 +194,7 @@ def item_kind(file: YamlFile) -> type | None:
     return make_dataclass("Item", [("id", str), *((name, str) for name in names)], frozen=True)
 
 
-def bundled(file: YamlFile, kind: type | None) -> tuple[Any, ...]:
+def bundled_items(file: YamlFile, kind: type | None) -> tuple[Any, ...]:
     """The items that stand in the file."""
     found: dict[str, Any] = {}
     if kind is None:
@@ -205,7 +209,7 @@ def bundled(file: YamlFile, kind: type | None) -> tuple[Any, ...]:
                 )
                 raise file.error(
                     ("items", number - 1, name),
-                    f"wanted a text or a number, found {shown(value)}{hint}",
+                    f"wanted a text or a number, found {short_value(value)}{hint}",
                 )
         with file.errors_at("items", number - 1):
             item = item_of(Located(f"item {number}", number, row), kind)

@@ -14,8 +14,8 @@ from types import ModuleType
 from typing import Any
 
 from parley.config.rule_digest import without_comments
-from parley.config.task_catalogue import from_file
-from parley.config.yaml_file import YamlFile, shown
+from parley.config.task_catalogue import load_task_module
+from parley.config.yaml_file import YamlFile, short_value
 from parley.errors import TaskError, UsageError
 from parley.participants.python import function_called
 from parley.store.config import digest
@@ -25,7 +25,7 @@ from parley.tasks._common.overlap import MEASURES, overlap, signatures
 TAKEN = ("judge", "improvement")  # metrics of every such task
 
 
-def measured(file: YamlFile, fields: Sequence[str]) -> Measure | None:
+def read_measure(file: YamlFile, fields: Sequence[str]) -> Measure | None:
     """What texts are measured by, if by anything."""
     name = file.data.get("metric")
     if name is None:
@@ -38,7 +38,12 @@ def measured(file: YamlFile, fields: Sequence[str]) -> Measure | None:
                     f"language of the texts"
                 )
             language = file.data["language"]
-            return Measure(name, partial(agreement, name, language), signatures(language), language)
+            return Measure(
+                name,
+                partial(agreement_with_reference, name, language),
+                signatures(language),
+                language,
+            )
         if ":" not in name:
             raise UsageError(
                 f"wanted {', '.join(MEASURES)} or package.module:function, found {name}"
@@ -51,7 +56,7 @@ def measured(file: YamlFile, fields: Sequence[str]) -> Measure | None:
         caution = (
             f"metric {name} has no source that could be compared: whether it changes is not known"
         )
-        of = partial(value, function, str(file.error(("metric",), name)))
+        of = partial(call_metric, function, str(file.error(("metric",), name)))
         return Measure(
             own,
             of,
@@ -60,7 +65,7 @@ def measured(file: YamlFile, fields: Sequence[str]) -> Measure | None:
         )
 
 
-def agreement(name: str, language: str, text: str, item: Any) -> float:
+def agreement_with_reference(name: str, language: str, text: str, item: Any) -> float:
     """How far a text agrees with the item's reference."""
     found: float = getattr(overlap(text, item.reference, language), name)
     return found
@@ -72,7 +77,7 @@ def function_beside(folder: Path, name: str) -> Callable[..., Any]:
 
     def load(module: str) -> ModuleType:
         own = folder / f"{module}.py"
-        return from_file(str(own)) if own.is_file() else import_module(module)
+        return load_task_module(str(own)) if own.is_file() else import_module(module)
 
     return function_called(name, "", folder, load)
 
@@ -95,7 +100,7 @@ def refuse_bad_form(function: Callable[..., Any], name: str) -> None:
         pass  # it does not say what it takes; the trial will
 
 
-def value(function: Callable[..., Any], named: str, text: str, item: Any) -> float | None:
+def call_metric(function: Callable[..., Any], named: str, text: str, item: Any) -> float | None:
     """What a function says of a text: a number from 0 to 1, or none. Whatever else it does is a
     fault with its name."""
     beside = "without an item" if item is None else f"for item {item.id!r}"
@@ -109,7 +114,7 @@ def value(function: Callable[..., Any], named: str, text: str, item: Any) -> flo
         return None
     if not isinstance(found, Real) or not 0 <= float(found) <= 1:  # nor is what is no number
         raise TaskError(
-            f"{named} gave {shown(found)} {beside}: wanted a number from 0 to 1, "
+            f"{named} gave {short_value(found)} {beside}: wanted a number from 0 to 1, "
             f"or None where there is none"
         )
     return float(found)

@@ -64,7 +64,7 @@ class YamlFile:
             if loader is not None:
                 loader.dispose()
         if not isinstance(found, dict):
-            raise self.error((), f"wanted keys with values, found {shown(found)}")
+            raise self.error((), f"wanted keys with values, found {short_value(found)}")
         return found
 
     def _value(self, node: Node, place: Place, loader: SafeLoader) -> Any:
@@ -95,7 +95,7 @@ class YamlFile:
         found = loader.construct_object(node)
         if isinstance(found, str) and HALVES.search(found):
             raise self.error(
-                place, f"half a character, which no record can hold, found in {shown(found)}"
+                place, f"half a character, which no record can hold, found in {short_value(found)}"
             )
         return found
 
@@ -124,7 +124,7 @@ class YamlFile:
                 for each in value.value if value.id == "sequence" else [value]:
                     merged = self._value(each, place, loader)
                     if not isinstance(merged, dict):
-                        raise self.error(place, f"<< wants a mapping, found {shown(merged)}")
+                        raise self.error(place, f"<< wants a mapping, found {short_value(merged)}")
                     found = {**merged, **found}
         return found
 
@@ -175,7 +175,7 @@ class YamlFile:
                     f"{', '.join(wrong.value)}",
                 ) from None
             raise self.error(
-                place, f"wanted {wrong.definition['title']}, found {shown(wrong.value)}"
+                place, f"wanted {wrong.definition['title']}, found {short_value(wrong.value)}"
             ) from None
 
     def _refuse_strange(self, place: Place, value: Any, form: Mapping[str, Any]) -> None:
@@ -224,7 +224,7 @@ def dotted(place: Place) -> str:
     ).removeprefix(".")
 
 
-def shown(value: Any) -> str:
+def short_value(value: Any) -> str:
     """A value in an error, short."""
     text = KINDS.get(type(value)) or repr(value)
     return text if len(text) <= 60 else f"{text[:59]}…"

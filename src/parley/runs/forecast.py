@@ -11,8 +11,8 @@ from typing import Any
 import orjson
 
 from parley.config.prepare import Prepared, names_to_mask
-from parley.config.prices import writes
-from parley.config.recorded_matches import RecordedReplies, pinned
+from parley.config.prices import writes_cache
+from parley.config.recorded_matches import RecordedReplies, recorded_tape
 from parley.errors import ParleyError
 from parley.match.match import Match
 from parley.match.seating import counted
@@ -118,7 +118,7 @@ def forecast(prepared: Prepared) -> Forecast:
         )
         if is_free(prepared.config.models[alias]):  # which is no model, and reads no tokens
             low, usual, high = (Count(each.calls) for each in (low, usual, high))
-        price, kept = prepared.prices.of(alias), writes(prepared.config.models[alias])
+        price, kept = prepared.prices.of(alias), writes_cache(prepared.config.models[alias])
 
         def usd(count: Count, price: Any = price, kept: bool = kept) -> float | None:
             if price is None:
@@ -229,7 +229,7 @@ def match_of(prepared: Prepared, spec: MatchSpec, cast: Mapping[str, Guessing]) 
     record = None
     if prepared.source is not None:
         with SqliteReader(prepared.source) as reader:
-            record = pinned(reader, spec.number, prepared.config)
+            record = recorded_tape(reader, spec.number, prepared.config)
     return Match(
         prepared.task,
         {

@@ -17,7 +17,7 @@ import orjson
 from parley.config.identity import refuse_changes, refuse_other, refuse_secrets
 from parley.config.prepare import Prepared, names_to_mask
 from parley.config.recorded_matches import RecordedReplies, copied_matches
-from parley.config.selection import stored
+from parley.config.selection import stored_items
 from parley.errors import (
     Halted,
     ParleyError,
@@ -70,7 +70,7 @@ async def start(
     most = at_once(prepared, concurrency)
     name = new_id(prepared.task.name)
     path = folder / f"{name}{SUFFIX}"
-    facts, items = orjson.dumps(prepared.identity), stored(list(prepared.items.values()))
+    facts, items = orjson.dumps(prepared.identity), stored_items(list(prepared.items.values()))
     async with proven(prepared) as sandbox:
         taken = (
             copied_matches(prepared.source, prepared.config, prepared.plan)

@@ -17,7 +17,7 @@ from parley.config.prepare import Prepared, names_to_mask, prepare_rejudge
 from parley.config.recorded_matches import Recorded, works_in
 from parley.config.task_catalogue import task_class
 from parley.errors import ReplayError, UsageError
-from parley.options import check
+from parley.options import check_options
 from parley.plans import MatchSpec
 from parley.plans.arrangements import seated_instruments
 from parley.plans.fixed import Fixed
@@ -31,7 +31,7 @@ from parley.tables import plural
 ENDED = ("done", "aborted")
 
 
-def asked_of(path: Path) -> Experiment:
+def experiment_for_judges(path: Path) -> Experiment:
     """What may be asked for: judges, their options and prompts; all else is as the run was
     played."""
     with SqliteReader(path) as reader:
@@ -41,7 +41,7 @@ def asked_of(path: Path) -> Experiment:
         )
 
 
-def rejudging(
+def prepare_judging(
     path: Path,
     experiment: Experiment,
     *,
@@ -52,33 +52,40 @@ def rejudging(
     """The matches of a run, ready to be judged by the instruments of an experiment."""
     with SqliteReader(path) as reader:
         task = task or task_class(reader.info.config.task).configured(reader.info.config.params)
-        config = judged_by(reader, experiment, task, seed)
+        config = config_with_judges(reader, experiment, task, seed)
         judges = seated_instruments(task, config.instruments)
         matches = [match.spec for match in reader.matches() if match.has_ended]
         if not matches:
             raise UsageError(
                 f"{reader.info.id} has no match that has ended: there is nothing to judge"
             )
-        plan = Fixed([replace(spec, seats=contestants(spec, task) | judges) for spec in matches])
+        plan = Fixed([replace(spec, seats=contestants_of(spec, task) | judges) for spec in matches])
         recorded = Recorded(path, plan, works_in(reader))
         prepared = prepare_rejudge(
             config, task, reader.items(), recorded, experiment.functions, need_keys
         )
         return replace(
-            prepared, cautions=[*cautions(reader, prepared, len(matches)), *prepared.cautions]
+            prepared,
+            cautions=[*rejudge_cautions(reader, prepared, len(matches)), *prepared.cautions],
         )
 
 
-def contestants(spec: MatchSpec, task: Task) -> dict[Seat, str]:
+def contestants_of(spec: MatchSpec, task: Task) -> dict[Seat, str]:
     """Who was judged."""
     return {
         seat: alias for seat, alias in spec.seats.items() if not task.roles[seat.role].instrument
     }
 
 
-def judged_by(reader: RunReader, experiment: Experiment, task: Task, seed: int | None) -> Config:
+def config_with_judges(
+    reader: RunReader, experiment: Experiment, task: Task, seed: int | None
+) -> Config:
     """The configuration of a run, with other judges."""
-    config, panels, options = reader.info.config, experiment.instruments, check(experiment.given)
+    config, panels, options = (
+        reader.info.config,
+        experiment.instruments,
+        check_options(experiment.given),
+    )
     if not panels:
         roles = [name for name, role in task.roles.items() if role.instrument]
         wanted = (
@@ -133,7 +140,7 @@ def judged_by(reader: RunReader, experiment: Experiment, task: Task, seed: int |
     )
 
 
-def cautions(reader: RunReader, prepared: Prepared, matches: int) -> list[str]:
+def rejudge_cautions(reader: RunReader, prepared: Prepared, matches: int) -> list[str]:
     """What the person should know before judges are asked."""
     found = [
         f"{plural(matches, 'match', 'matches')} of {reader.info.id} judged again: "

@@ -31,7 +31,7 @@ from parley.store.sqlite.reader import SqliteReader
 from parley.tables import how_many
 
 
-async def start(
+async def start_run(
     prepared: Prepared, folder: Path, *, concurrency: int | None = None, **watching: Any
 ) -> Ending:
     """Play a new run; where its task wants that, on items that its instruments are sure of."""
@@ -43,18 +43,21 @@ async def start(
         ending = await runs.start(screening, folder, concurrency=concurrency, **watching)
     else:
         with SqliteReader(path) as reader:
-            spent, before = taken_by(reader), reader.info.config
-        config = continued(screening.config, before, spent)
+            spent, before = spent_by(reader), reader.info.config
+        config = continued_config(screening.config, before, spent)
         screening = replan(screening, config, screening.items)
         ending = await runs.go_on(screening, path, concurrency=concurrency, **watching)
     if ending.state != "done":
         return replace(ending, looking=True)
     return await runs.start(
-        limited(prepared, ending.path, spent), folder, concurrency=concurrency, **watching
+        run_on_found_items(prepared, ending.path, spent),
+        folder,
+        concurrency=concurrency,
+        **watching,
     )
 
 
-def taken_by(reader: RunReader) -> tuple[int, float]:
+def spent_by(reader: RunReader) -> tuple[int, float]:
     """The calls and the money that a run has taken so far."""
     calls, usd = reader.spent_at_most()
     return calls, max(
@@ -62,7 +65,7 @@ def taken_by(reader: RunReader) -> tuple[int, float]:
     )
 
 
-def foreseen(prepared: Prepared) -> Forecast:
+def forecast_with_screening(prepared: Prepared) -> Forecast:
     """What a run will take, with what it takes to find its items."""
     found = forecast(prepared)
     if prepared.screening is not None:
@@ -76,7 +79,7 @@ def foreseen(prepared: Prepared) -> Forecast:
     return found
 
 
-def continued(config: Config, before: Config, spent: tuple[int, float]) -> Config:
+def continued_config(config: Config, before: Config, spent: tuple[int, float]) -> Config:
     """A screening that goes on: its own models, as many items as it has looked for or more, and
     limits on what it takes from now on, besides what it had `spent` before."""
     assert config.verify is not None
@@ -97,13 +100,13 @@ def find_earlier(asking: Prepared, folder: Path) -> Path | None:
     answers nobody knows before."""
     if asking.config.models.keys() & asking.functions.keys():
         return None
-    wanted = alike(asking.config, asking.identity)
+    wanted = screening_key(asking.config, asking.identity)
     for path in files(folder):
         try:
             with SqliteReader(path) as reader:
                 if (
                     reader.info.config.verify is not None
-                    and alike(reader.info.config, reader.info.identity) == wanted
+                    and screening_key(reader.info.config, reader.info.identity) == wanted
                 ):
                     return path
         except StoreError:
@@ -111,7 +114,7 @@ def find_earlier(asking: Prepared, folder: Path) -> Path | None:
     return None
 
 
-def alike(config: Config, identity: Mapping[str, Any]) -> bytes:
+def screening_key(config: Config, identity: Mapping[str, Any]) -> bytes:
     """All that decides how models answer; how many items are wanted, and how sure, is seen from the
     answers."""
     asked = {
@@ -128,7 +131,7 @@ def alike(config: Config, identity: Mapping[str, Any]) -> bytes:
     return orjson.dumps([asked, models, metric, *rests], option=orjson.OPT_SORT_KEYS)
 
 
-def limited(prepared: Prepared, path: Path, before: tuple[int, float]) -> Prepared:
+def run_on_found_items(prepared: Prepared, path: Path, before: tuple[int, float]) -> Prepared:
     """The run on the items that were found, within what looking for them has left of its bounds."""
     vetting, config = prepared.task.vetting(), prepared.config
     assert vetting is not None
@@ -139,7 +142,7 @@ def limited(prepared: Prepared, path: Path, before: tuple[int, float]) -> Prepar
             reader.info.config.contestants,
         )
         blocks = gathered({spec.number: spec for spec in matches}, reader.scores_by_match())
-        calls, usd = taken_by(reader)
+        calls, usd = spent_by(reader)
     specs = {block.name: [spec for spec in matches if spec.block == block.name] for block in blocks}
     sure = [
         block.name

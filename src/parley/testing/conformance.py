@@ -17,7 +17,7 @@ from random import Random
 from typing import Any
 
 from parley.config.selection import as_items
-from parley.config.task_catalogue import from_file, task_class
+from parley.config.task_catalogue import load_task_module, task_class
 from parley.datasets.item_rows import item_from, kind_of
 from parley.datasets.open_references import works_of
 from parley.errors import ParleyError, ReplayError, TaskError
@@ -307,7 +307,7 @@ def elsewhere() -> None:
     if reference.endswith((".yaml", ".yml")):
         found: Any = sys.modules[task_class(reference).__module__]
     elif reference.endswith(".py"):
-        found = from_file(reference)
+        found = load_task_module(reference)
     else:
         found = import_module(reference)
     for part in wanted["name"].split("."):
