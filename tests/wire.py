@@ -8,7 +8,7 @@ import pytest
 
 import parley
 from parley.errors import ParleyError
-from parley.match.protocol import Reply, Request
+from parley.match.protocol import UNLIMITED, Call, Reply, Request
 from parley.providers import _backoff as patience
 from parley.providers import _capabilities as capabilities
 from parley.providers import _registry as providers
@@ -43,6 +43,16 @@ def wired(monkeypatch, tmp_path):
     monkeypatch.setattr(capabilities, "KNOWN", {})
 
 
+class Listening(Call):
+    """A call that keeps what its user is shown."""
+
+    def __init__(self):
+        self.told = []
+
+    def notice(self, text):
+        self.told.append(text)
+
+
 def asked(
     family,
     *answers,
@@ -52,24 +62,25 @@ def asked(
     name="m-1",
     at=None,
     play=asyncio.run,
+    call=UNLIMITED,
     **options,
 ):
     """What a provider makes of a server's answers: the last reply or the error, and the server."""
 
-    async def call():
+    async def speak():
         async with Server(*answers) as server:
             place = server.url if at is None else server.url.removesuffix("/v1") + at
             provider = providers.make(family, name, {"base_url": place, **options})
             try:
                 for _ in range(calls):
-                    outcome = await provider.complete(Request(turns, schema))
+                    outcome = await provider.complete(Request(turns, schema, call=call))
             except ParleyError as fault:
                 outcome = fault
             finally:
                 await provider.close()
             return outcome, server
 
-    return play(call())
+    return play(speak())
 
 
 def replied(family, answer, **options):

@@ -26,7 +26,7 @@ from parley.annotation.study import exchanges, prepared, readers, results, sheet
 from parley.cli.terminal import visible, wrapped
 from parley.errors import StoreError
 from parley.match.protocol import Reply
-from parley.match.record import Call
+from parley.match.record import RecordedCall
 from parley.rules.pool import Seat
 from parley.statistics.preferences import (
     Ballot,
@@ -638,7 +638,9 @@ def test_wrapped_words_fit_stay_behind_their_mark_and_lose_nothing(text, width):
 
 def test_of_several_attempts_the_last_counts_and_a_question_without_reply_is_left_out():
     def call(round, seat, attempt, words, finish="stop"):
-        return Call(round, Seat.of(seat), attempt, b"", Reply(words, "thoughts", finish), 0.0)
+        return RecordedCall(
+            round, Seat.of(seat), attempt, b"", Reply(words, "thoughts", finish), 0.0
+        )
 
     calls = [
         call(1, "candidate", 0, "hm"), call(1, "candidate", 1, "B"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from parley import Seat, TaskError, Text
 from parley.errors import Halted, ParticipantError, ReplayError, SandboxError
 from parley.match.match import Match
-from parley.match.protocol import Reply
+from parley.match.protocol import Call, Reply
 from parley.match.record import Tape
 from parley.match.seating import settled
 from parley.tasks.public_goods import PublicGoods
@@ -153,8 +153,8 @@ class Cutting(Speaking):
         super().__init__(lambda view: words)
         self.always = always
 
-    async def reply(self, view):
-        words = await super().reply(view)
+    async def reply(self, view, call):
+        words = await super().reply(view, call)
         return Reply(words, finish="length" if self.always or len(self.views) == 1 else "stop")
 
 
@@ -244,13 +244,14 @@ def test_when_one_seat_fails_the_replies_of_the_others_are_still_recorded():
     assert [(call.round, call.seat) for call in tape.order] == [(1, TWO)]
 
 
-def test_a_closed_gate_lets_nothing_new_be_asked():
-    def gate():
-        raise Halted("stopping")
+def test_once_the_run_is_stopping_nothing_new_is_asked():
+    class Stopping(Call):
+        def check_running(self):
+            raise Halted("stopping")
 
     one = says("4")
     with pytest.raises(Halted):
-        play(PublicGoods(), {ONE: one, TWO: says("4")}, gate=gate)
+        play(PublicGoods(), {ONE: one, TWO: says("4")}, call=Stopping())
     assert not one.views
 
 

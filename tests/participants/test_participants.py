@@ -20,8 +20,8 @@ import parley
 from parley import Amount, Example, Metric, Role, Task, Text, UsageError
 from parley.errors import Halted, ParticipantError, Refused, Rejected
 from parley.match.match import Match, readied
-from parley.match.protocol import Reply, Usage
-from parley.match.record import Call
+from parley.match.protocol import UNLIMITED, Reply, Usage
+from parley.match.record import RecordedCall
 from parley.participants import _registry as participants
 from parley.participants._model import Model
 from parley.participants._registry import named
@@ -54,7 +54,7 @@ def said(participant, *views):
 
     async def speak():
         try:
-            return [await participant.reply(view) for view in views or (view_of(),)]
+            return [await participant.reply(view, UNLIMITED) for view in views or (view_of(),)]
         finally:
             await participant.close()
 
@@ -328,7 +328,7 @@ def test_an_odd_reply_is_made_fit_for_the_record(odd):
 
     for participant in (made(lambda view: Reply(**{"content": "x", **odd})), Model(Serves())):
         [reply] = said(participant)
-        call_row(1, Call(1, PLAYER, 0, b"", readied(reply), 0.0))
+        call_row(1, RecordedCall(1, PLAYER, 0, b"", readied(reply), 0.0))
         text_of(reply.content).encode()
         assert reply.usage == Usage()
         assert reply.finish in ("stop", "other")
@@ -343,7 +343,7 @@ def test_a_real_cancellation_passes_through_a_function():
             raise ValueError("no") from None
 
     async def cancelled(function):
-        task = asyncio.ensure_future(made(function).reply(view_of()))
+        task = asyncio.ensure_future(made(function).reply(view_of(), UNLIMITED))
         await asyncio.sleep(0.05)
         task.cancel()
         await asyncio.wait([task])
@@ -366,7 +366,7 @@ def test_plain_functions_wait_for_one_another_however_many_they_are():
 
     async def speak():
         player = made(meets)
-        return await asyncio.gather(*(player.reply(view_of()) for _ in range(number)))
+        return await asyncio.gather(*(player.reply(view_of(), UNLIMITED) for _ in range(number)))
 
     assert asyncio.run(speak()) == ["met"] * number
 
@@ -377,7 +377,7 @@ import asyncio, time
 from parley.participants.python import Python
 async def main():
     try:
-        await asyncio.wait_for(Python(lambda view: time.sleep(60), {}, "f").reply(None), 0.1)
+        await asyncio.wait_for(Python(lambda view: time.sleep(60), {}, "f").reply(None, None), 0.1)
     except TimeoutError:
         print("given up")
 asyncio.run(main())
@@ -391,7 +391,7 @@ def test_a_plain_function_sees_the_context_of_its_call():
 
     async def speak():
         place.set("here")
-        return await made(lambda view: place.get()).reply(view_of())
+        return await made(lambda view: place.get()).reply(view_of(), UNLIMITED)
 
     assert asyncio.run(speak()) == "here"
 
@@ -455,7 +455,9 @@ def served(*answers, url="", views=(), **options):
         async with Server(*answers) as server:
             service = made(f"http/{url or server.url}", **options)
             try:
-                return [await service.reply(view) for view in views or (view_of(),)], server
+                return [
+                    await service.reply(view, UNLIMITED) for view in views or (view_of(),)
+                ], server
             finally:
                 await service.close()
 
@@ -517,7 +519,7 @@ def test_a_service_with_a_date_that_no_calendar_has_is_asked_again(monkeypatch):
 
 
 def test_what_nobody_foresaw_in_a_service_is_a_fault_of_the_participant(monkeypatch):
-    async def broken(self, body):
+    async def broken(self, body, call):
         raise OverflowError("unforeseen")
 
     monkeypatch.setattr("parley.providers._transport.Transport.post", broken)
@@ -532,7 +534,7 @@ def test_a_value_in_a_services_address_is_not_shown(monkeypatch):
         async with Server(sent(b"no entry for gw-0123456789abcdef", 401)) as server:
             service = made("http/" + server.url + "/${GATEWAY}/?key=${GATEWAY}")
             try:
-                await service.reply(view_of())
+                await service.reply(view_of(), UNLIMITED)
             finally:
                 assert server.asked[0].path == "/v1/gw-0123456789abcdef/?key=gw-0123456789abcdef"
                 await service.close()
@@ -604,7 +606,7 @@ def test_the_system_text_is_an_option_and_folding_is_yes_or_no():
     async def speak(**options):
         async with Server(says()) as server:
             model = made("vllm/m", base_url=server.url, **options)
-            await model.reply(view_of())
+            await model.reply(view_of(), UNLIMITED)
             await model.close()
             return server.asked[0].body["messages"]
 
@@ -889,7 +891,7 @@ def test_people_who_share_a_terminal_are_asked_one_after_the_other(monkeypatch):
 
     async def speak():
         people = [made("human/terminal") for _ in range(3)]
-        return await asyncio.gather(*(person.reply(view_of()) for person in people))
+        return await asyncio.gather(*(person.reply(view_of(), UNLIMITED) for person in people))
 
     assert asyncio.run(speak()) == ["5", "5", "5"]
     assert keyboard.most == 1

@@ -11,7 +11,6 @@ from parley.errors import ParticipantError, Rejected, UsageError
 from parley.match.protocol import Reply, Request, Usage
 from parley.providers import _capabilities as capabilities
 from parley.providers import _registry as providers
-from parley.providers._backoff import NOTICE
 from parley.rules.pool import Part, Turn
 from parley.testing.server import Server, says, sent
 from tests.wire import (
@@ -19,6 +18,7 @@ from tests.wire import (
     KEY,
     SYSTEM,
     TURNS,
+    Listening,
     after_a_break,
     asked,
     body_of,
@@ -358,10 +358,9 @@ def test_what_an_endpoint_rejects_by_name_is_left_out_at_once_and_from_then_on(
 
 
 def test_what_was_set_and_is_not_taken_is_told_once_and_stands_with_every_reply():
-    told = []
+    listening = Listening()
 
     async def speak():
-        NOTICE.set(told.append)
         refusals = [refuses("'temperature' is not supported"), refuses("System role not supported")]
         async with Server(*refusals, says("x")) as server:
             replies = []
@@ -371,13 +370,16 @@ def test_what_was_set_and_is_not_taken_is_told_once_and_stands_with_every_reply(
                     "m-1",
                     {"base_url": server.url, "temperature": 0.5, "seed": 1},
                 )
-                replies += [await provider.complete(Request([SYSTEM, *TURNS])) for _ in range(2)]
+                replies += [
+                    await provider.complete(Request([SYSTEM, *TURNS], call=listening))
+                    for _ in range(2)
+                ]
                 await provider.close()
             return replies
 
     assert [reply.left_out for reply in asyncio.run(speak())] == [("system", "temperature")] * 4
     assert (
-        told
+        listening.told
         == [
             (
                 "m-1 does not take a system role: its words open the first turn, and that is on "

@@ -22,7 +22,7 @@ from parley.config.prices import prices_for
 from parley.config.task_catalogue import task_class
 from parley.errors import Halted, ParleyError, ParticipantError, Refused, Rejected, UsageError
 from parley.match.match import readied
-from parley.match.protocol import Request, Usage, thought_apart
+from parley.match.protocol import UNLIMITED, Call, Request, Usage, thought_apart
 from parley.providers import (
     _backoff as patience,
 )
@@ -43,7 +43,6 @@ from parley.providers import (
     _transport as transport,
 )
 from parley.providers._endpoint import Endpoint
-from parley.providers._meter import METER, Meter
 from parley.providers._secrets import address, redacted, setting
 from parley.rules.pool import Turn
 from parley.runs import event_loop as eventloop
@@ -62,7 +61,7 @@ from parley.testing.server import (
 )
 from tests import wire
 from tests.clock import clock as clock
-from tests.wire import FORM, KEY, TURNS
+from tests.wire import FORM, KEY, TURNS, Listening
 
 
 @pytest.fixture(autouse=True)
@@ -548,7 +547,7 @@ def test_a_wait_may_be_given_as_a_date_and_nonsense_is_no_wait():
 def test_pauses_grow_up_to_the_longest(monkeypatch):
     pauses = []
 
-    async def noted(seconds):
+    async def noted(seconds, call):
         pauses.append(seconds)
 
     monkeypatch.setattr(patience, "FIRST_PAUSE", 8.0)
@@ -617,19 +616,20 @@ def test_being_told_to_wait_is_no_fault_of_the_call_and_ends_with_its_deadline(c
 
 def together(server, count, url, **options):
     """So many calls at once to one model by two of its aliases, and what the person was told."""
-    told = []
+    listening = Listening()
 
     async def call():
-        patience.NOTICE.set(told.append)
         made = [providers.make("vllm", "m", {"base_url": url, **options}) for _ in range(2)]
+        requests = [Request(TURNS, call=listening) for _ in range(count)]
         replies = await asyncio.gather(
-            *(made[n % 2].complete(Request(TURNS)) for n in range(count)), return_exceptions=True
+            *(made[n % 2].complete(request) for n, request in enumerate(requests)),
+            return_exceptions=True,
         )
         for provider in made:
             await provider.close()
         return replies
 
-    return call, told
+    return call, listening.told
 
 
 def test_all_calls_of_an_endpoint_share_one_back_off(clock):
@@ -714,7 +714,7 @@ def test_those_who_wait_are_served_in_turn_and_cost_next_to_nothing(clock):
         bears.limit = 1
 
         async def call(number):
-            place = bears.enter() if bears.clear else (await bears.admit(60))[0]
+            place = bears.enter() if bears.clear else (await bears.admit(60, UNLIMITED))[0]
             order.append(number)
             await asyncio.sleep(0)
             bears.leave(place)
@@ -736,7 +736,7 @@ def test_who_gives_up_waiting_leaves_its_place_to_the_next():
     async def whole():
         bears = patience.Patience("here")
         bears.limit, place = 1, bears.enter()
-        waiting = [asyncio.create_task(bears.admit(60)) for _ in range(3)]
+        waiting = [asyncio.create_task(bears.admit(60, UNLIMITED)) for _ in range(3)]
         await asyncio.sleep(0)
         waiting[0].cancel()
         await asyncio.sleep(0)
@@ -754,16 +754,13 @@ def test_a_stop_sends_those_away_who_wait_for_an_endpoint_and_only_those_of_its_
         bears, stopped = patience.Patience("here"), []
         bears.limit, place = 1, bears.enter()
 
-        def gate():
-            if stopped:
-                raise Halted("enough")
+        class Stopping(Call):
+            def check_running(self):
+                if stopped:
+                    raise Halted("enough")
 
-        async def waits(again):
-            patience.AGAIN.set(again)
-            return await bears.admit(60)
-
-        mine = [asyncio.create_task(waits(gate)) for _ in range(50)]
-        other = asyncio.create_task(waits(lambda: None))
+        mine = [asyncio.create_task(bears.admit(60, Stopping())) for _ in range(50)]
+        other = asyncio.create_task(bears.admit(60, UNLIMITED))
         await asyncio.sleep(0.1)
         stopped.append(True)
         began = clock.now
@@ -850,17 +847,15 @@ def test_an_answer_nested_without_end_is_no_reply_and_no_crash():
 
 def test_a_burst_of_faults_is_one_rest_and_one_notice(monkeypatch):
     monkeypatch.setattr(patience, "FIRST_REST", 0.3)
-    bad = patience.Patience("here")
-    told = []
+    bad, listening = patience.Patience("here"), Listening()
 
     async def whole():
-        patience.NOTICE.set(told.append)
-        bad.well()
+        bad.well(listening)
         for _ in range(32):
-            bad.trouble(patience.Pause("reset"))
+            bad.trouble(patience.Pause("reset"), listening)
 
     asyncio.run(whole())
-    assert len(told) == 1
+    assert len(listening.told) == 1
     assert bad.down
 
 
@@ -868,45 +863,39 @@ def test_a_burst_of_faults_is_one_rest_and_one_notice(monkeypatch):
     ("waits", "times"), [([0.1], 0), ([5, 5], 1), ([0] * 9, 1)], ids=["a moment", "long", "often"]
 )
 def test_being_told_to_wait_for_more_than_a_moment_is_told_once(monkeypatch, waits, times):
-    now, told = [1000.0], []
+    now, listening = [1000.0], Listening()
     monkeypatch.setattr(patience, "FIRST_PAUSE", 0.5)
     monkeypatch.setattr(patience, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
     async def whole():
-        patience.NOTICE.set(told.append)
         busy = patience.Patience("http://here", "m-1")
         for seconds in waits:
-            busy.trouble(patience.Pause("HTTP 429: slow down", seconds, limited=True))
+            pause = patience.Pause("HTTP 429: slow down", seconds, limited=True)
+            busy.trouble(pause, listening)
             now[0] += max(seconds, 2)
 
     asyncio.run(whole())
-    assert told == ["m-1 is told to wait (HTTP 429: slow down): fewer are asked at a time"] * times
+    said = "m-1 is told to wait (HTTP 429: slow down): fewer are asked at a time"
+    assert listening.told == [said] * times
 
 
 @pytest.mark.parametrize("act", [reset, silence], ids=["reset", "timeout"])
 def test_what_may_have_been_paid_is_told_and_tried_again_under_the_same_key(clock, act):
-    told = []
-
-    def play(call):
-        async def listening():
-            patience.NOTICE.set(told.append)
-            return await call
-
-        return clock.run(listening())
-
+    listening = Listening()
     began = clock.now
     reply, server = asked(
         act,
         says("at last"),
         calls=2,
-        play=play,
+        call=listening,
+        play=clock.run,
         timeout="0.2",
         idempotency_header="Idempotency-Key",
     )
     assert reply.content == "at last"
     first, second, third = (request.headers["idempotency-key"] for request in server.asked)
     assert first == second != third
-    assert any("may have been paid" in text for text in told)
+    assert any("may have been paid" in text for text in listening.told)
     assert clock.now - began < 4
 
 
@@ -914,22 +903,22 @@ def test_without_the_option_no_key_of_that_kind_is_sent():
     assert "idempotency-key" not in asked(says())[1].asked[0].headers
 
 
-class Noting(Meter):
+class Noting(Call):
     """Notes what becomes of requests."""
 
     def __init__(self):
         self.seen = []
 
-    async def turn(self):
+    async def wait_for_rate(self):
         self.seen.append("turn")
 
-    async def leaves(self):
+    async def before_request(self):
         self.seen.append("leaves")
 
-    def refused(self, fault=""):
+    def refused(self, fault):
         self.seen.append("refused")
 
-    def lost(self, fault=""):
+    def lost(self, fault):
         self.seen.append("lost")
 
 
@@ -960,47 +949,37 @@ CUT = raw(b'HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{"choices": []}')
     ],
 )
 def test_every_request_waits_for_its_turn_and_what_becomes_of_it_is_told(answers, options, fate):
-    meter = Noting()
-
-    def play(call):
-        async def metered():
-            METER.set(meter)
-            return await call
-
-        return asyncio.run(metered())
-
-    _, server = asked(*answers, play=play, **options)
-    found = [each for each in meter.seen if each not in ("turn", "leaves")]
+    noting = Noting()
+    _, server = asked(*answers, call=noting, **options)
+    found = [each for each in noting.seen if each not in ("turn", "leaves")]
     assert found == fate
-    assert meter.seen.count("turn") == meter.seen.count("leaves") == len(server.asked)
+    assert noting.seen.count("turn") == noting.seen.count("leaves") == len(server.asked)
 
 
 def test_a_deadline_that_passes_on_the_way_speaks_against_the_endpoint_and_may_have_been_paid(
     monkeypatch,
 ):
     monkeypatch.setattr(patience, "BREAK", 1)
-    told = []
+    listening = Listening()
 
     async def call():
-        patience.NOTICE.set(told.append)
         async with Server(says(), silence) as server:
             provider = providers.make("vllm", "m", {"base_url": server.url, "deadline": 0.2})
             await provider.complete(Request(TURNS))
             with pytest.raises(ParticipantError, match=r"no answer within 0\.2 s$"):
-                await provider.complete(Request(TURNS))
+                await provider.complete(Request(TURNS, call=listening))
             down = provider._transport._patience.down
             await provider.close()
             return down
 
     assert asyncio.run(call())
-    assert any("may have been paid" in text for text in told)
+    assert any("may have been paid" in text for text in listening.told)
 
 
 def test_a_call_that_never_reaches_its_endpoint_is_late_and_not_paid():
-    meter = Noting()
+    noting = Noting()
 
     async def call():
-        METER.set(meter)
         # its queue of connections is full, so that nobody is let in and nobody is refused
         with socket() as full:
             full.bind(("127.0.0.1", 0))
@@ -1018,14 +997,14 @@ def test_a_call_that_never_reaches_its_endpoint_is_late_and_not_paid():
                 ParticipantError,
                 match=r"no answer within 0\.5 s \(before that: it could not be reached",
             ):
-                await provider.complete(Request(TURNS))
+                await provider.complete(Request(TURNS, call=noting))
             await provider.close()
             for each in waiting:
                 each.close()
 
     asyncio.run(call())
-    assert "lost" not in meter.seen
-    assert "refused" in meter.seen
+    assert "lost" not in noting.seen
+    assert "refused" in noting.seen
 
 
 def test_all_requests_of_one_call_share_its_deadline(clock):
@@ -1050,7 +1029,7 @@ def test_a_connection_is_given_up_before_usual_servers_close_it(monkeypatch):
     connection."""
     assert connections.KEEPALIVE < 5  # uvicorn's
     monkeypatch.setattr(connections, "KEEPALIVE", 0.1)
-    last, told = {}, []
+    last, listening = {}, Listening()
 
     async def strict(asked, writer):
         now, before = time.monotonic(), last.get(writer)
@@ -1058,17 +1037,16 @@ def test_a_connection_is_given_up_before_usual_servers_close_it(monkeypatch):
         await (reset if before and now - before > 0.2 else sent(says()))(asked, writer)
 
     async def call():
-        patience.NOTICE.set(told.append)
         async with Server(strict) as server:
             provider = providers.make("vllm", "m", {"base_url": server.url})
-            await provider.complete(Request(TURNS))
+            await provider.complete(Request(TURNS, call=listening))
             await asyncio.sleep(0.3)
-            await provider.complete(Request(TURNS))
+            await provider.complete(Request(TURNS, call=listening))
             await provider.close()
             return server
 
     server = asyncio.run(call())
-    assert (len(server.asked), server.connections, told) == (2, 2, [])
+    assert (len(server.asked), server.connections, listening.told) == (2, 2, [])
 
 
 # a loop that ends does not close its connections
@@ -1203,7 +1181,7 @@ def test_the_key_appears_in_no_notice(monkeypatch):
     """What cannot be read as HTTP is quoted by the library that reads it."""
     monkeypatch.setenv("OPENAI_COMPATIBLE_API_KEY", KEY)
     monkeypatch.setattr(patience, "BREAK", 2)
-    told = []
+    listening = Listening()
 
     async def malformed(asked, writer):
         await raw(
@@ -1212,16 +1190,9 @@ def test_the_key_appears_in_no_notice(monkeypatch):
             + b"\r\n\r\n"
         )(asked, writer)
 
-    def play(call):
-        async def listening():
-            patience.NOTICE.set(told.append)
-            return await call
-
-        return asyncio.run(listening())
-
-    fault, _ = asked(says(), malformed, calls=2, deadline=2, play=play)
-    assert "[key]" in "".join(told)
-    assert KEY[:12] not in "".join(told) + str(fault)
+    fault, _ = asked(says(), malformed, calls=2, deadline=2, call=listening)
+    assert "[key]" in "".join(listening.told)
+    assert KEY[:12] not in "".join(listening.told) + str(fault)
     tally = Tally()
     tally.hear(f"it says {KEY}")
     assert tally.notices == ["it says [key]"]

@@ -11,6 +11,7 @@ from parley.cli.progress_line import waited_for
 from parley.config.prepare import prepare_resume
 from parley.config.prices import prices_for
 from parley.errors import Filtered, Halted, ParticipantError, Refused
+from parley.match.protocol import UNLIMITED
 from parley.options import CONCURRENCY
 from parley.participants._guard import Guarded
 from parley.participants._registry import Limits
@@ -18,10 +19,10 @@ from parley.providers._transport import Transport
 from parley.rules.pool import Seat, View
 from parley.rules.readers import Text
 from parley.runs import endings
-from parley.runs.budget import Budget, Call
+from parley.runs.budget import Budget, Reservation
 from parley.runs.player import at_once
 from parley.runs.progress import Brake, Tally
-from parley.runs.seats import Placed
+from parley.runs.seats import LimitedParticipant
 from parley.store.config import Config
 from parley.store.sqlite.reader import SqliteReader
 from parley.tables import plural
@@ -118,7 +119,7 @@ class Failing:
     def __init__(self, fault):
         self.fault = fault
 
-    async def reply(self, view):
+    async def reply(self, view, call):
         raise self.fault
 
 
@@ -137,10 +138,10 @@ def test_a_fault_keeps_its_fields_on_the_way_to_the_person(fault):
     async def fail():
         with pytest.raises(ParticipantError) as guarded, Guarded("the provider"):
             raise fault
-        placed = Placed("a", Failing(guarded.value), Limits(), Tally(), Brake())
+        placed = LimitedParticipant("a", Failing(guarded.value), Limits(), Tally())
         for _ in range(4):
             with pytest.raises(ParticipantError) as found:
-                await placed.reply(View(Seat("player"), 1, 0, [], b"", Text(), None))
+                await placed.reply(View(Seat("player"), 1, 0, [], b"", Text(), None), UNLIMITED)
             assert (found.value.kind, found.value.hint) == (fault.kind, fault.hint)
             assert str(found.value) == "a: in other words"
 
@@ -171,7 +172,7 @@ def test_an_endpoint_that_cannot_be_reached_is_known_as_such(deadline, monkeypat
     async def ask():
         transport = Transport("http://127.0.0.1:9/v1/chat/completions", deadline=deadline)
         with pytest.raises(ParticipantError, match="nothing listens there") as found:
-            await transport.post(b"{}")
+            await transport.post(b"{}", UNLIMITED)
         await transport.close()
         assert found.value.kind == "unreachable"
 
@@ -210,7 +211,7 @@ def test_the_smallest_bound_that_is_of_use_is_named(tmp_path):
 def test_the_smallest_bound_in_usd_is_what_was_spent_and_what_the_next_request_takes():
     brake = Brake()
     budget = Budget(0.5, None, prices_for({}), brake, None, calls=3, usd=0.4)
-    halted = budget._too_dear(Call(budget, "a", True, usd=0.25))
+    halted = budget._too_dear(Reservation(budget, "a", True, usd=0.25))
     assert (halted.limit, halted.needed) == (brake.limit, brake.needed) == ("--budget-usd", 0.25)
     assert endings.least(brake.limit, brake.needed, budget) == endings.upwards(0.65)
     assert endings.least("--max-calls", 1, budget) == "4"

@@ -23,14 +23,13 @@ from parley.config.experiment_file import read_experiment
 from parley.config.prepare import limit_of, prepare_resume
 from parley.config.prices import PriceList, listed_price, prices_for
 from parley.errors import Halted, ParticipantError
-from parley.match.protocol import Reply, Usage
+from parley.match.protocol import UNLIMITED, Call, Reply, Usage
 from parley.money import Price, Prices, Rate, costs, money, remark, total
 from parley.options import from_keywords
 from parley.participants._model import Model
 from parley.participants._registry import Limits
 from parley.providers import _backoff as patience
 from parley.providers import _transport as transport
-from parley.providers._meter import METER, Meter
 from parley.results.result import Result
 from parley.rules.pool import Seat, Turn, View
 from parley.rules.readers import Text
@@ -39,7 +38,7 @@ from parley.runs.budget import Budget, Known
 from parley.runs.forecast import forecast, graded, scaling
 from parley.runs.player import go_on
 from parley.runs.progress import Brake, Tally
-from parley.runs.seats import Placed
+from parley.runs.seats import LimitedParticipant
 from parley.runs.stand_ins import CACHE, tokens
 from parley.store.sqlite.reader import SqliteReader
 from parley.tasks.public_goods import PublicGoods
@@ -621,12 +620,12 @@ async def asked_once(*answers, **options):
         )
         who = Model.made("vllm", "x", options)
         budget.seat("a", who, options)
-        placed = Placed("a", who, Limits(), Tally(), budget.brake, budget)
+        placed = LimitedParticipant("a", who, Limits(), Tally(), budget)
         probe = await budget.leave("a", a_view(), True)
         most = probe.usd
         budget.failed(probe, Halted("it was only to see what is set aside"))
         with pytest.raises(ParticipantError):
-            await placed.reply(a_view())
+            await placed.reply(a_view(), UNLIMITED)
         await placed.close()
         assert budget.aside == 0
         assert budget.calls == len(server.asked) or not server.asked
@@ -1041,16 +1040,15 @@ def test_without_a_bound_nothing_is_written_about_spending(here):
 
 
 def test_who_counts_may_refuse_a_request_and_the_run_drains():
-    class Refuses(Meter):
-        async def leaves(self):
+    class Refuses(Call):
+        async def before_request(self):
             raise Halted("enough")
 
     async def main():
         async with Server(answering()) as server:
-            METER.set(Refuses())
             refused = transport.Transport(server.url)
             with pytest.raises(Halted):
-                await refused.post(b"{}")
+                await refused.post(b"{}", Refuses())
             await refused.close()
             assert server.asked == []
 

@@ -21,7 +21,6 @@ from parley.results.result import Result
 from parley.runs import player as runs
 from parley.runs.progress import Brake, Tally
 from parley.runs.scheduler import Crew
-from parley.runs.seats import WAITS
 from parley.store.config import Config
 from parley.store.sqlite.reader import SqliteReader
 from parley.tasks.public_goods import PublicGoods
@@ -694,13 +693,13 @@ def test_a_crew_leaves_those_for_later_that_would_only_wait():
     async def whole():
         resting, begun, back = set(), [], asyncio.Event()
 
-        async def play(spec):
+        async def play(spec, slot):
             begun.append(spec.number)
             if "a" in spec.seats.values():
                 resting.add("a")
-                WAITS.get()(1)
+                slot.waiting(True)
                 await back.wait()
-                WAITS.get()(-1)
+                slot.waiting(False)
                 resting.discard("a")
             await asyncio.sleep(0)
             return True
@@ -708,7 +707,8 @@ def test_a_crew_leaves_those_for_later_that_would_only_wait():
         specs = [
             MatchSpec(n, "1", None, 1, 0, {Seat("x"): "a" if n % 3 else "b"}) for n in range(30)
         ]
-        season = asyncio.create_task(Crew(2, play, resting.__contains__).season(specs))
+        crew = Crew(2, play, resting.__contains__, Brake(), Tally())
+        season = asyncio.create_task(crew.season(specs))
         await asyncio.sleep(0.05)
         waiting = list(begun)
         back.set()
@@ -726,15 +726,14 @@ def test_a_crew_ends_and_stops_and_passes_on_what_stops_it(more):
     async def whole():
         begun = []
 
-        async def play(spec):
+        async def play(spec, slot):
             begun.append(spec)
             await asyncio.sleep(0)
             return more
 
-        await Crew(3, play, lambda alias: False).season([])
-        await Crew(3, play, lambda alias: False).season(
-            [MatchSpec(n, "1", None, 1, 0, {}) for n in range(50)]
-        )
+        crew = Crew(3, play, lambda alias: False, Brake(), Tally())
+        await crew.season([])
+        await crew.season([MatchSpec(n, "1", None, 1, 0, {}) for n in range(50)])
         return len(begun)
 
     assert asyncio.run(whole()) == (50 if more else 3)

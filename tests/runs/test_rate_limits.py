@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from parley.config.prepare import prepare_new
 from parley.errors import UsageError
-from parley.match.protocol import Reply, Usage
+from parley.match.protocol import UNLIMITED, Reply, Usage
 from parley.participants._model import Model
 from parley.participants._registry import Limits
 from parley.providers import _backoff as patience
@@ -22,7 +22,8 @@ from parley.rules.readers import Text
 from parley.runs import rate_limits as pace
 from parley.runs.progress import Brake, Tally
 from parley.runs.rate_limits import Pace
-from parley.runs.seats import Placed
+from parley.runs.scheduler import MatchSlot
+from parley.runs.seats import LimitedParticipant
 from parley.store.config import Config
 from parley.testing.server import Server, reset, says, sent
 
@@ -39,7 +40,7 @@ class Counting:
     def __init__(self, usage=None):
         self.times, self.now, self.most, self.usage = [], 0, 0, usage
 
-    async def reply(self, view):
+    async def reply(self, view, call):
         self.times.append(time.monotonic())
         self.now += 1
         self.most = max(self.most, self.now)
@@ -54,9 +55,9 @@ class Counting:
 def asked(limits, count, usage=None, words="hello"):
     async def whole():
         who = Counting(usage)
-        placed = Placed("a", who, limits, Tally(), Brake())
+        placed = LimitedParticipant("a", who, limits, Tally())
         began = time.monotonic()
-        await asyncio.gather(*(placed.reply(view(words)) for _ in range(count)))
+        await asyncio.gather(*(placed.reply(view(words), UNLIMITED) for _ in range(count)))
         return who, time.monotonic() - began
 
     return asyncio.run(whole())
@@ -67,7 +68,7 @@ def clock(monkeypatch):
     """Time that passes only where somebody waits."""
     now = [1000.0]
 
-    async def passing(seconds):
+    async def passing(seconds, call):
         now[0] += seconds + 1e-9
         await asyncio.sleep(0)
 
@@ -89,7 +90,7 @@ def test_in_no_minute_more_requests_leave_than_allowed_and_what_a_second_brings(
         limited, times = Pace(Limits(rpm=rpm)), []
 
         async def request():
-            await limited.turn(0.0)
+            await limited.turn(0.0, UNLIMITED)
             times.append(clock[0])
 
         for count, rest in zip_longest(counts, idle, fillvalue=0):
@@ -138,8 +139,8 @@ def test_every_request_counts_further_tries_too(monkeypatch, answers, options):
     async def whole():
         async with Server(*map(noting, [*answers, says()])) as server:
             model = Model.made("vllm", "m", {"base_url": server.url, **options})
-            placed = Placed("a", model, Limits(rpm=60), Tally(), Brake())
-            await placed.reply(view())
+            placed = LimitedParticipant("a", model, Limits(rpm=60), Tally())
+            await placed.reply(view(), UNLIMITED)
             await placed.close()
             assert placed.left == len(server.asked) == 5
 
@@ -162,14 +163,13 @@ def test_a_call_that_waited_for_its_pace_does_not_leave_into_a_pause(monkeypatch
 
     async def whole():
         async with Server(busy) as server:
-            placed = Placed(
+            placed = LimitedParticipant(
                 "a",
                 Model.made("vllm", "m", {"base_url": server.url}),
                 Limits(rpm=60),
                 Tally(),
-                Brake(),
             )
-            await asyncio.gather(*(placed.reply(view()) for _ in range(4)))
+            await asyncio.gather(*(placed.reply(view(), UNLIMITED) for _ in range(4)))
             await placed.close()
 
     asyncio.run(whole())
@@ -183,8 +183,8 @@ def test_waiting_for_the_pace_is_no_time_of_the_call(monkeypatch):
     async def whole():
         async with Server(says()) as server:
             model = Model.made("vllm", "m", {"base_url": server.url, "deadline": 0.6})
-            placed = Placed("a", model, Limits(rpm=60), Tally(), Brake())
-            replies = await asyncio.gather(*(placed.reply(view()) for _ in range(12)))
+            placed = LimitedParticipant("a", model, Limits(rpm=60), Tally())
+            replies = await asyncio.gather(*(placed.reply(view(), UNLIMITED) for _ in range(12)))
             await placed.close()
             return replies
 
@@ -198,10 +198,10 @@ def test_tokens_a_minute_are_kept_as_the_endpoint_counts_them(monkeypatch):
 
     async def whole():
         who = Counting(Usage(600, 0, 400))  # far more than the words suggest
-        placed = Placed("a", who, Limits(tpm=5000), Tally(), Brake())
+        placed = LimitedParticipant("a", who, Limits(tpm=5000), Tally())
         began = time.monotonic()
         for _ in range(8):
-            await placed.reply(view())
+            await placed.reply(view(), UNLIMITED)
         return time.monotonic() - began
 
     # 7,000 tokens are made up for, and one call is under way
@@ -211,9 +211,9 @@ def test_tokens_a_minute_are_kept_as_the_endpoint_counts_them(monkeypatch):
 def test_a_wrong_count_is_made_up_for_within_a_minute(clock):
     async def whole():
         who = Counting(Usage(2**31 - 1, 0, 2**31 - 1))
-        placed = Placed("a", who, Limits(tpm=100_000), Tally(), Brake())
+        placed = LimitedParticipant("a", who, Limits(tpm=100_000), Tally())
         for _ in range(3):
-            await placed.reply(view())
+            await placed.reply(view(), UNLIMITED)
 
     began = clock[0]
     asyncio.run(whole())
@@ -227,12 +227,10 @@ def test_so_many_at_a_time():
 
 def test_a_stop_ends_the_waiting(monkeypatch):
     async def whole():
-        brake = Brake()
-        from parley.providers._backoff import AGAIN
-
-        AGAIN.set(brake.gate)
-        placed = Placed("a", Counting(), Limits(rpm=1), Tally(), brake)
-        calls = [asyncio.create_task(placed.reply(view())) for _ in range(5)]
+        brake, tally = Brake(), Tally()
+        placed = LimitedParticipant("a", Counting(), Limits(rpm=1), tally)
+        slot = MatchSlot(brake, tally, lambda more: None)
+        calls = [asyncio.create_task(placed.reply(view(), slot)) for _ in range(5)]
         await asyncio.sleep(0.1)
         brake.pull("enough")
         began = time.monotonic()
@@ -251,4 +249,4 @@ def test_a_limit_that_is_none_is_refused(name):
 
 def test_a_pace_without_limits_waits_for_nobody():
     assert Pace(Limits()).supposed(view()) == 0.0
-    asyncio.run(Pace(Limits()).turn(0.0))
+    asyncio.run(Pace(Limits()).turn(0.0, UNLIMITED))

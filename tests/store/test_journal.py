@@ -20,7 +20,7 @@ from parley.config.prepare import prepare_resume
 from parley.errors import ReplayError, StoreError
 from parley.match.match import Outcome
 from parley.match.protocol import Reply, Usage
-from parley.match.record import Call
+from parley.match.record import RecordedCall
 from parley.plans import MatchSpec
 from parley.results.result import Result
 from parley.rules.pool import Part, Seat
@@ -47,7 +47,7 @@ def spec(number=1):
 
 
 def call(round=1, attempt=0, content="hello", **facts):
-    return Call(round, SEAT, attempt, b"digest", Reply(content, **facts), 12.5)
+    return RecordedCall(round, SEAT, attempt, b"digest", Reply(content, **facts), 12.5)
 
 
 def ended(state="done"):

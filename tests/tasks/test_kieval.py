@@ -263,9 +263,9 @@ def test_whatever_a_candidate_says_is_only_graded(kind):
     class Watched:
         privy = True
 
-        async def reply(self, view):
+        async def reply(self, view, call):
             shown.append(view.text)
-            return await truth.reply(view)
+            return await truth.reply(view, call)
 
     outcome = play(PLAIN, {**cast(candidate=said), EVALUATOR: Watched()}, item=LEAF)
     assert outcome.state == "done"

@@ -426,8 +426,8 @@ def test_an_unreadable_reply_is_asked_for_once_more_and_then_wrong():
 )
 def test_a_reply_that_was_cut_counts_only_if_it_was_the_letter(reply, score, asked):
     class Cut(Speaking):
-        async def reply(self, view):
-            return Reply(await super().reply(view), finish="length")
+        async def reply(self, view, call):
+            return Reply(await super().reply(view, call), finish="length")
 
     seat = Cut(lambda view: reply)
     outcome = play(QA(shots=0), {STUDENT: seat}, item=CITY)

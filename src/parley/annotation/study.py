@@ -12,7 +12,7 @@ from typing import Any
 
 from parley.annotation.pair_sampling import candidates, drawn, interviews
 from parley.errors import StoreError, UsageError
-from parley.match.record import Call
+from parley.match.record import RecordedCall
 from parley.rules.items import Question
 from parley.rules.pool import text_of
 from parley.statistics import preferences as people
@@ -152,7 +152,7 @@ def sheet(number: int, pair: Pair, paths: Mapping[str, Path]) -> Sheet:
     return Sheet(number, question.question, question.lettered, right, *sides)
 
 
-def exchanges(calls: Sequence[Call]) -> tuple[Exchange, ...]:
+def exchanges(calls: Sequence[RecordedCall]) -> tuple[Exchange, ...]:
     """An interview as it went: the first answer, then question and reply; of several attempts the
     last one counts."""
     last = {

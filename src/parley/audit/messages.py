@@ -10,7 +10,7 @@ from typing import Any
 
 from parley.config.prepare import names_to_mask
 from parley.match.masking import masked
-from parley.match.record import Call
+from parley.match.record import RecordedCall
 from parley.rules.pool import text_of
 from parley.store import RunReader, ViolationRow
 from parley.store.config import Config
@@ -53,7 +53,7 @@ def unsynchronous(messages: Messages) -> Iterator[str]:
             )
 
 
-def unheard(messages: Messages, calls: Sequence[Call], config: Config) -> Iterator[str]:
+def unheard(messages: Messages, calls: Sequence[RecordedCall], config: Config) -> Iterator[str]:
     """Replies of which the record has the words or the place, but not both."""
     words = {(call.round, call.seat.key, call.attempt): call for call in calls}
     places = {(m["round"], m["sender"], m["attempt"]) for m in messages if m["kind"] == "reply"}
@@ -135,7 +135,7 @@ def shown_after_all(messages: Messages, claims: Sequence[ViolationRow], own: str
 
 
 def unmasked(
-    calls: Sequence[Call], claims: Sequence[ViolationRow], names: frozenset[str]
+    calls: Sequence[RecordedCall], claims: Sequence[ViolationRow], names: frozenset[str]
 ) -> Iterator[str]:
     """Replies that say who speaks where nothing is on record as masked, and the other way round."""
     found = Counter(

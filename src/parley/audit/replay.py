@@ -12,8 +12,8 @@ import orjson
 from parley.config.prepare import Prepared, names_to_mask
 from parley.errors import Halted, ParleyError
 from parley.match.match import Match
-from parley.match.protocol import Reply
-from parley.match.record import Call, Tape
+from parley.match.protocol import Call, Reply
+from parley.match.record import RecordedCall, Tape
 from parley.rules.pool import Seat, View, plain
 from parley.rules.referee import Consult, Effect
 from parley.rules.references import Lot, answered
@@ -29,7 +29,7 @@ class Absent:
 
     privy: bool = False
 
-    async def reply(self, view: View) -> Reply:
+    async def reply(self, view: View, call: Call) -> Reply:
         raise Halted(f"round {view.round}, {view.seat}: the record has no reply")
 
     async def close(self) -> None:
@@ -67,7 +67,7 @@ async def replayed(
     reader: RunReader,
     match: MatchRow,
     messages: Sequence[Mapping[str, Any]],
-    calls: Sequence[Call],
+    calls: Sequence[RecordedCall],
     works: Mapping[str, Any],
 ) -> list[tuple[str, str]]:
     """Where the match, played again from its replies alone, departs from its record."""

@@ -17,7 +17,7 @@ from parley.cli.env_file import check_env
 from parley.cli.shared_options import as_json, in_store
 from parley.config import models_file as aliases
 from parley.errors import ParleyError, ProviderBroken
-from parley.match.protocol import Reply, Request
+from parley.match.protocol import UNLIMITED, Reply, Request
 from parley.participants import http
 from parley.participants._model import Model
 from parley.participants._registry import LIMITS
@@ -267,7 +267,7 @@ async def viewed(name: str, options: dict[str, Any]) -> Reply:
     service = http.make(name, options, Task)
     try:
         return await service.reply(
-            View(Seat("player"), 1, 0, [Turn("user", "Hello")], b"", Text(), None)
+            View(Seat("player"), 1, 0, [Turn("user", "Hello")], b"", Text(), None), UNLIMITED
         )
     finally:
         await service.close()

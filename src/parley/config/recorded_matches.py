@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.errors import RecordEnded
-from parley.match.protocol import Reply
+from parley.match.protocol import Call, Reply
 from parley.match.record import Tape
 from parley.plans import Done, Plan
 from parley.plans.fixed import Fixed
@@ -40,7 +40,7 @@ class RecordedReplies:
 
     privy = False
 
-    async def reply(self, view: View) -> Reply:
+    async def reply(self, view: View, call: Call) -> Reply:
         raise RecordEnded(
             f"round {view.round}, {view.seat}: the match that is judged again had ended here"
         )

@@ -16,8 +16,8 @@ from typing import Any, Literal, NamedTuple
 from parley.errors import Forfeit, ReplayError, TaskError, Unreadable
 from parley.match.effects import Effects, Execute
 from parley.match.masking import masked
-from parley.match.protocol import Participant, Reply, thought_apart
-from parley.match.record import Call, Record, Tape
+from parley.match.protocol import UNLIMITED, Call, Participant, Reply, thought_apart
+from parley.match.record import Record, RecordedCall, Tape
 from parley.match.seating import seated, settled
 from parley.rules.notes import WrittenNote
 from parley.rules.parsing import mended
@@ -67,7 +67,7 @@ class Match:
         record: Record | None = None,
         names: frozenset[str] = NO_NAMES,
         standardise: Standardise = "on_error",
-        gate: Callable[[], None] | None = None,
+        call: Call = UNLIMITED,
         execute: Execute | None = None,
         works: Mapping[str, Any] | None = None,
         mend: bool = True,
@@ -84,7 +84,7 @@ class Match:
         self._privy = Privy(task, item, chance, works or {})
         self._chance = f"{chance}|{number}"  # matches of one block share their seed
         self._prompts, self._always = prompts or {}, standardise == "always"
-        self._gate, self._circulated = gate, 0
+        self._call, self._circulated = call, 0
 
     async def play(self) -> Outcome:
         """Drive the script from effect to effect: it may await the referee and nothing else."""
@@ -223,8 +223,7 @@ class Match:
                     "the rule, a prompt or the seed has changed since"
                 )
             return kept.reply
-        if self._gate is not None:
-            self._gate()
+        self._call.check_running()
         participant = self.cast[seat]
         privy = self._privy if participant.privy else None
         draw = blake2b(
@@ -241,9 +240,11 @@ class Match:
             privy,
             draw,
         )
-        given = await participant.reply(view)
+        given = await participant.reply(view, self._call)
         reply = readied(Reply(given) if isinstance(given, str) else given)
-        await self.record.append(Call(round, seat, attempt, view.digest, reply, time.time()))
+        await self.record.append(
+            RecordedCall(round, seat, attempt, view.digest, reply, time.time())
+        )
         return reply
 
     def _words(self, prompt: Prompt, **values: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
 from parley.rules.pool import Content, Turn, View
@@ -47,6 +47,42 @@ class Reply:
     logprobs: Mapping[str, float] | None = None
 
 
+class Call:
+    """One call of a participant on its way, and the limits that hold for its requests.
+
+    Whoever sends requests awaits `wait_for_rate`, then `before_request`, and sends. Afterwards the
+    request is answered, or `refused`, or `lost`. This class lets everything pass: tests,
+    `parley doctor` and forecasts use it as it is.
+    """
+
+    __slots__ = ()
+
+    async def wait_for_rate(self) -> None:
+        """Wait until the rate limit of the model allows one more request."""
+
+    async def before_request(self) -> None:
+        """Count a request, retries too, and reserve its money; raises Halted where none may
+        leave."""
+
+    def check_running(self) -> None:
+        """Raise Halted once the run is stopping."""
+
+    def refused(self, fault: str) -> None:
+        """The request was not taken: nothing is paid for it."""
+
+    def lost(self, fault: str) -> None:
+        """The request broke off after it had left: it may be paid although no answer came."""
+
+    def waiting(self, endpoint_down: bool) -> None:
+        """The call begins to wait for an endpoint that is down, or stops; may be repeated."""
+
+    def notice(self, text: str) -> None:
+        """Show the user a text, once however often it is given."""
+
+
+UNLIMITED = Call()
+
+
 @dataclass(slots=True)
 class Request:
     """What a model is asked: the conversation, and the form of answer where there is one."""
@@ -57,6 +93,7 @@ class Request:
     draw: bytes = b""
     # of how many tokens that could be the first the log-probability is wanted
     logprobs: int | None = None
+    call: Call = field(default=UNLIMITED, repr=False, compare=False)
 
 
 class Provider(Protocol):
@@ -93,6 +130,6 @@ class Participant(Protocol):
 
     privy: bool
 
-    async def reply(self, view: View) -> Reply | str: ...
+    async def reply(self, view: View, call: Call) -> Reply | str: ...
 
     async def close(self) -> None: ...

@@ -9,7 +9,7 @@ from parley.match.protocol import Reply
 from parley.rules.pool import Message, Seat
 
 
-class Call(NamedTuple):
+class RecordedCall(NamedTuple):
     """One reply as the record keeps it, with a digest of all that the seat had been shown."""
 
     round: int
@@ -23,9 +23,9 @@ class Call(NamedTuple):
 class Record(Protocol):
     """Where a match's replies are kept. What `append` has returned for is never lost."""
 
-    def call(self, round: int, seat: Seat, attempt: int) -> Call | None: ...
+    def call(self, round: int, seat: Seat, attempt: int) -> RecordedCall | None: ...
 
-    def append(self, call: Call) -> Awaitable[None]: ...
+    def append(self, call: RecordedCall) -> Awaitable[None]: ...
 
     def effect(self, round: int, number: int) -> tuple[bytes, Any] | None: ...
 
@@ -40,14 +40,14 @@ class Tape:
     """A record in memory, for a match that needs none on disk."""
 
     def __init__(self) -> None:
-        self.calls: dict[tuple[int, Seat, int], Call] = {}
+        self.calls: dict[tuple[int, Seat, int], RecordedCall] = {}
         self.effects: dict[tuple[int, int], tuple[bytes, Any]] = {}
         self.messages: list[Message] = []
 
-    def call(self, round: int, seat: Seat, attempt: int) -> Call | None:
+    def call(self, round: int, seat: Seat, attempt: int) -> RecordedCall | None:
         return self.calls.get((round, seat, attempt))
 
-    async def append(self, call: Call) -> None:
+    async def append(self, call: RecordedCall) -> None:
         self.calls[call.round, call.seat, call.attempt] = call
 
     def effect(self, round: int, number: int) -> tuple[bytes, Any] | None:

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Any
 
 from parley.errors import Refused
-from parley.match.protocol import Provider, Reply, Request
+from parley.match.protocol import Call, Provider, Reply, Request
 from parley.participants._guard import Guarded
 from parley.providers import _registry as providers
 from parley.providers._replies import checked, folded
@@ -40,7 +40,7 @@ class Model:
         folded = coerced(rest.pop("no_system_role", False), bool, f"{family}/{name}.no_system_role")
         return cls(providers.make(family, name, rest), system, folded)
 
-    async def reply(self, view: View) -> Reply:
+    async def reply(self, view: View, call: Call) -> Reply:
         turns, sent = view.turns, None
         if view.examples is not None:
             at, examples = view.examples
@@ -51,7 +51,7 @@ class Model:
             turns = folded([*self._system, *turns]) if self.folded else [*self._system, *turns]
         weigh: Callable[[Mapping[str, float]], str] | None = getattr(view.expect, "weigh", None)
         wanted = TOKENS if weigh is not None else None
-        reply = await self._completed(Request(turns, view.expect.schema, view.draw, wanted))
+        reply = await self._completed(Request(turns, view.expect.schema, view.draw, wanted, call))
         reply.sent = sent
         return reply if weigh is None else weighed(reply, weigh)
 

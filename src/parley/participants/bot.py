@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 from parley.errors import unknown
+from parley.match.protocol import Call
 from parley.participants._guard import Guarded
 from parley.rules.bot_view import Sight
 from parley.rules.parameters import keywords
@@ -24,7 +25,7 @@ class Bot:
     def __init__(self, name: str, decide: Callable[..., Any], options: Mapping[str, Any]) -> None:
         self._name, self._decide, self._options = name, decide, options
 
-    async def reply(self, view: View) -> str:
+    async def reply(self, view: View, call: Call) -> str:
         assert view.privy is not None
         rng = Random(f"{view.privy.seed}|{view.seat.key}|{view.round}|{view.attempt}")
         with Guarded(f"bot/{self._name}"):

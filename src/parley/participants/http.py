@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from parley.errors import ParticipantError, UsageError
-from parley.match.protocol import Reply
+from parley.match.protocol import Call, Reply
 from parley.participants._guard import Guarded
 from parley.providers._registry import refuse_keyless
 from parley.providers._replies import printable
@@ -44,11 +44,11 @@ class Http:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    async def reply(self, view: View) -> Reply:
+    async def reply(self, view: View, call: Call) -> Reply:
         with Guarded(f"{self._transport.place}: the call", halts=True):
-            return await self._asked(view)
+            return await self._asked(view, call)
 
-    async def _asked(self, view: View) -> Reply:
+    async def _asked(self, view: View, call: Call) -> Reply:
         began = perf_counter()
         answer = await self._transport.post(
             orjson.dumps(
@@ -59,7 +59,8 @@ class Http:
                     "messages": [orjson.Fragment(turn.encoded) for turn in view.turns],
                     "schema": view.expect.schema,
                 }
-            )
+            ),
+            call,
         )
         said = answer.get("reply") if isinstance(answer, dict) else answer
         if not isinstance(said, str):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from parley.errors import Refused, UsageError, unknown
+from parley.match.protocol import Call
 from parley.match.threads import apart
 from parley.rules.pool import View
 from parley.rules.task import Task
@@ -20,7 +21,7 @@ class Human:
 
     privy: bool = False
 
-    async def reply(self, view: View) -> str:
+    async def reply(self, view: View, call: Call) -> str:
         return await apart(converse, view)
 
     async def close(self) -> None:

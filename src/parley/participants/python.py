@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from parley.errors import UsageError
-from parley.match.protocol import Reply
+from parley.match.protocol import Call, Reply
 from parley.match.threads import apart
 from parley.participants._guard import Guarded
 from parley.providers._replies import checked
@@ -38,7 +38,7 @@ class Python:
         self._options = keywords(call, options, "option of", name) if options else {}
         self._waits = inspect.iscoroutinefunction(call)
 
-    async def reply(self, view: View) -> Reply | str:
+    async def reply(self, view: View, call: Call) -> Reply | str:
         who = f"{self._name}: the function"
         with Guarded(who):
             if self._waits:

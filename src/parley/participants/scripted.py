@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.errors import UsageError, unknown
+from parley.match.protocol import Call
 from parley.rules.pool import View
 from parley.rules.task import Task
 
@@ -20,7 +21,7 @@ class Scripted:
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
 
-    async def reply(self, view: View) -> str:
+    async def reply(self, view: View, call: Call) -> str:
         return self._lines[min(view.said, len(self._lines) - 1)]
 
     async def close(self) -> None:

@@ -9,16 +9,11 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable
-from contextvars import ContextVar
 from weakref import WeakKeyDictionary
 
 from parley.errors import FaultKind
+from parley.match.protocol import Call
 from parley.providers._secrets import redacted
-
-# raises once nothing new may be asked
-AGAIN: ContextVar[Callable[[], None]] = ContextVar("again", default=lambda: None)
-# tells the person
-NOTICE: ContextVar[Callable[[str], None]] = ContextVar("notice", default=lambda text: None)
 
 FIRST_PAUSE = 0.5  # seconds after the first fault; each further pause is twice as long
 LONGEST_PAUSE = 30.0
@@ -54,9 +49,9 @@ class Line:
     them."""
 
     def __init__(self, unused: Callable[[int], None]) -> None:
-        self._waiting: deque[
-            tuple[asyncio.Future[int | Exception], Callable[[], None], Callable[[], float]]
-        ] = deque()
+        self._waiting: deque[tuple[asyncio.Future[int | Exception], Call, Callable[[], float]]] = (
+            deque()
+        )
         self._unused = unused  # takes back the place of one who was gone when called
         self._ticking = False
 
@@ -65,12 +60,12 @@ class Line:
             self._waiting.popleft()
         return bool(self._waiting)
 
-    async def wait(self, ends: Callable[[], float]) -> int:
+    async def wait(self, call: Call, ends: Callable[[], float]) -> int:
         """Wait for a place, as long as the run goes on and one's own time lasts; which one it
         is."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[int | Exception] = loop.create_future()
-        self._waiting.append((future, AGAIN.get(), ends))
+        self._waiting.append((future, call, ends))
         if not self._ticking:
             self._ticking = True
             loop.call_later(TICK, self._tick)
@@ -84,7 +79,7 @@ class Line:
             raise found
         return found
 
-    def call(self, place: int) -> None:
+    def admit_first(self, place: int) -> None:
         """Give a place to the first one; there must be one."""
         self._waiting.popleft()[0].set_result(place)
 
@@ -92,11 +87,11 @@ class Line:
         """Send away those whose run stops or whose time is over."""
         now, before, self._waiting = time.monotonic(), self._waiting, deque()
         for one in before:
-            future, again, ends = one
+            future, call, ends = one
             if future.done():
                 continue
             try:
-                again()
+                call.check_running()
                 if now >= ends():
                     raise TimeoutError
                 self._waiting.append(one)
@@ -122,8 +117,7 @@ class Patience:
         # calls that tried whether one that was down is back, and the one that does now
         self._probes = self._probing = 0
         self._line = Line(self.leave)
-        # who is told whether it waits for an endpoint that is down
-        self._waiting: dict[object, Callable[[bool], None]] = {}
+        self._waiting: dict[object, Call] = {}
         self._waking = self._told = False
         self._limited = 0.0  # since when it says that there are too many
 
@@ -147,23 +141,21 @@ class Patience:
         self._probing = self._probes
         return self._probing
 
-    async def admit(
-        self, seconds: float, rests: Callable[[bool], None] = lambda waits: None
-    ) -> tuple[int, float]:
+    async def admit(self, seconds: float, call: Call) -> tuple[int, float]:
         """Wait for a place behind all who came before, until nobody has been answered for so long.
 
         As `enter`; and for how long others were still answered meanwhile, which is not counted
-        against this call. `rests` is told while the endpoint is down.
+        against this call. The call learns while the endpoint is down.
         """
         began, key = time.monotonic(), object()
         self._wake_up()
-        self._waiting[key] = rests
-        rests(self.down)
+        self._waiting[key] = call
+        call.waiting(self.down)
         try:
-            place = await self._line.wait(lambda: max(began, self._answered) + seconds)
+            place = await self._line.wait(call, lambda: max(began, self._answered) + seconds)
         finally:
             del self._waiting[key]
-            rests(False)
+            call.waiting(False)
         return place, max(0.0, self._answered - began)
 
     def shut(self, place: int) -> bool:
@@ -181,7 +173,7 @@ class Patience:
 
     def _let_in(self) -> None:
         while self._line and self._bears():
-            self._line.call(self.enter())
+            self._line.admit_first(self.enter())
         if self._line:
             self._wake_up()
 
@@ -196,18 +188,18 @@ class Patience:
         self._waking = False
         self._let_in()
 
-    def well(self) -> None:
+    def well(self, call: Call) -> None:
         """An answer came."""
         self._level = self._faults = self._rests = 0
         self._proven, self._answered = True, time.monotonic()
         if self.down:
-            NOTICE.get()(f"{self.place} answers again")
+            call.notice(f"{self.place} answers again")
             self._until = 0.0
             self._turns(False)
         if self.limit != math.inf:
             self.limit += 1 / self.limit
 
-    def trouble(self, pause: Pause) -> None:
+    def trouble(self, pause: Pause, call: Call) -> None:
         """An answer that speaks against asking on, before its call leaves its place: too many at
         once, or a fault there."""
         now = time.monotonic()
@@ -219,7 +211,7 @@ class Patience:
                 self.limit = max(1.0, min(self.limit, self.flying) / 2)
                 self._until = now + usual(self._level - 1)
             self._until = max(self._until, now + pause.seconds)
-            self._tell(pause)
+            self._tell(pause, call)
         else:
             if self.down and now < self._until:
                 return  # it left before the others had found out
@@ -231,7 +223,7 @@ class Patience:
                     self._rests + 1,
                     0,
                 )
-                NOTICE.get()(
+                call.notice(
                     f"{self.place} fails ({pause}): it is left alone for {rest:.0f} s, "
                     f"other models go on"
                 )
@@ -239,14 +231,14 @@ class Patience:
 
     def _turns(self, down: bool) -> None:
         self.down = down
-        for rests in list(self._waiting.values()):
-            rests(down)
+        for call in list(self._waiting.values()):
+            call.waiting(down)
 
-    def _tell(self, pause: Pause) -> None:
+    def _tell(self, pause: Pause, call: Call) -> None:
         """Say once that one has to wait, if it is for more than a moment."""
         if self._until - self._limited >= NOTED and not self._told:
             self._told = True
-            NOTICE.get()(
+            call.notice(
                 f"{self.name} is told to wait ({str(pause)[:100]}): fewer are asked at a time"
             )
 
@@ -257,14 +249,14 @@ def usual(tries: int) -> float:
     return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(tries, 20)) * random.uniform(0.5, 1))
 
 
-async def patient(seconds: float) -> None:
+async def patient(seconds: float, call: Call) -> None:
     """Wait before a further try, unless none is wanted any more."""
-    AGAIN.get()()
+    call.check_running()
     ends = time.monotonic() + seconds
     while (rest := ends - time.monotonic()) > 0:
         await asyncio.sleep(min(rest, TICK))
-        AGAIN.get()()
-    AGAIN.get()()
+        call.check_running()
+    call.check_running()
 
 
 KNOWN: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Patience]] = WeakKeyDictionary()

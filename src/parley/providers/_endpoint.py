@@ -15,7 +15,6 @@ import orjson
 from parley.errors import Filtered, ParticipantError, Rejected
 from parley.match.protocol import Reply, Request
 from parley.providers import _capabilities as capabilities
-from parley.providers._backoff import NOTICE
 from parley.providers._capabilities import FORMS, MEASURED, NOTHING, Capabilities
 from parley.providers._schemas import portable, strict
 from parley.providers._secrets import address, expanded, key_from, place_of, setting
@@ -126,7 +125,9 @@ class Endpoint(ABC):
         began, lacks, term = perf_counter(), self._known.lacks, Term()
         while True:  # every turn of it leaves out one feature more, and there are few
             try:
-                reply = self.reply(await self._transport.post(self.body(request, lacks), term))
+                reply = self.reply(
+                    await self._transport.post(self.body(request, lacks), request.call, term)
+                )
                 break
             except Filtered:
                 reply = Reply("", finish="filter")
@@ -158,7 +159,7 @@ class Endpoint(ABC):
                     if feature == "system"
                     else f"{feature}: it is asked without"
                 )
-                NOTICE.get()(
+                request.call.notice(
                     f"{self.name} does not take {how}, and that is on record with its replies"
                 )
         return missed

@@ -18,10 +18,10 @@ from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
 
 from parley.errors import FaultKind, Filtered, ParticipantError, Refused, Rejected
-from parley.providers._backoff import AGAIN, NOTICE, Patience, Pause, patience_with, patient, usual
+from parley.match.protocol import Call
+from parley.providers._backoff import Patience, Pause, patience_with, patient, usual
 from parley.providers._connections import connection_fault, let_go, proxy_for, shared_connector
 from parley.providers._error_bodies import LOOKED_AT, error_in, error_of, parsed, wait_in
-from parley.providers._meter import METER, Meter
 from parley.providers._secrets import keep_secret, redacted, scrubbed
 from parley.tables import clip
 
@@ -119,7 +119,7 @@ class Transport:
         self._loop: asyncio.AbstractEventLoop | None = None  # to which the session belongs
         self._address: Any = url  # taken apart once, when the first request is sent
 
-    async def post(self, body: bytes, term: Term | None = None) -> Any:
+    async def post(self, body: bytes, call: Call, term: Term | None = None) -> Any:
         """The endpoint's answer, within the deadline from when the request first leaves, whatever
         happens on the way.
 
@@ -132,7 +132,7 @@ class Transport:
             if left is not None:
                 await left.close()
         assert self._patience is not None
-        patience, meter, tries, term = self._patience, METER.get(), 0, term or Term()
+        patience, tries, term = self._patience, 0, term or Term()
         last: Pause | None = None
         # the same for every try
         headers = {self._idempotency: uuid4().hex} if self._idempotency else None
@@ -140,26 +140,26 @@ class Transport:
             if term.ends and time.monotonic() >= term.ends:
                 raise self._late(last)
             rest = term.ends - time.monotonic() if term.ends else self.deadline
-            place, waited = await self._turn(patience, meter, rest, last)
+            place, waited = await self._turn(patience, call, rest, last)
             try:
-                await meter.leaves()
+                await call.before_request()
                 # The first try has the session's own time limit, which is the deadline.
                 seconds = max(1e-3, term.ends + waited - time.monotonic()) if term.ends else None
                 term.ends = term.ends + waited if term.ends else time.monotonic() + self.deadline
                 answer = await self._once(session, body, headers, seconds)
-                patience.well()
+                patience.well(call)
                 return answer
             except (Rejected, Refused) as refused:
-                patience.well()  # it answers; what it says is another matter
-                meter.refused(str(refused))
+                patience.well(call)  # it answers; what it says is another matter
+                call.refused(str(refused))
                 raise
             except TimeoutError:
                 self._broke(
-                    patience, meter, Pause(f"no answer within {self.deadline:g} s", unsure=True)
+                    patience, call, Pause(f"no answer within {self.deadline:g} s", unsure=True)
                 )
                 raise self._late(last) from None
             except Pause as pause:
-                self._broke(patience, meter, pause)
+                self._broke(patience, call, pause)
                 last = pause
             finally:
                 patience.leave(place)
@@ -168,20 +168,21 @@ class Transport:
                 raise ParticipantError(f"{self.place}: {last} ({tries} tries)", kind=last.kind)
             if not last.limited and not patience.down:
                 await patient(
-                    min(last.seconds or usual(tries - 1), max(0.0, term.ends - time.monotonic()))
+                    min(last.seconds or usual(tries - 1), max(0.0, term.ends - time.monotonic())),
+                    call,
                 )
 
-    def _broke(self, patience: Patience, meter: Meter, pause: Pause) -> None:
+    def _broke(self, patience: Patience, call: Call, pause: Pause) -> None:
         """A request brought no answer."""
-        patience.trouble(pause)
+        patience.trouble(pause, call)
         if not pause.unsure:
-            meter.refused(str(pause))
+            call.refused(str(pause))
             return
-        meter.lost(str(pause))
-        NOTICE.get()(f"{self.place}: {pause}: this call may have been paid without an answer")
+        call.lost(str(pause))
+        call.notice(f"{self.place}: {pause}: this call may have been paid without an answer")
 
     async def _turn(
-        self, patience: Patience, meter: Meter, seconds: float, last: Pause | None
+        self, patience: Patience, call: Call, seconds: float, last: Pause | None
     ) -> tuple[int, float]:
         """A place among the calls that the endpoint bears, at the model's pace; and how long that
         took which is not counted.
@@ -193,7 +194,7 @@ class Transport:
         while True:
             if queued := not patience.clear:
                 try:
-                    place, waited = await patience.admit(seconds, meter.rests)
+                    place, waited = await patience.admit(seconds, call)
                 except TimeoutError:
                     raise self._late(
                         last or Pause("it was not its turn, and nobody else was answered")
@@ -203,9 +204,9 @@ class Transport:
                 place = patience.enter()
             try:
                 if queued:
-                    AGAIN.get()()  # the run may have stopped since
+                    call.check_running()  # the run may have stopped since
                 began = time.monotonic()
-                await meter.turn()
+                await call.wait_for_rate()
                 uncounted += time.monotonic() - began
                 if not patience.shut(place):
                     return place, uncounted

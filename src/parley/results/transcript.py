@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from parley.match.record import Call
+from parley.match.record import RecordedCall
 from parley.rules.pool import Conversation, Pool, Seat
 
 
 def conversations(
-    messages: Sequence[dict[str, Any]], calls: Sequence[Call], seats: Iterable[Seat]
+    messages: Sequence[dict[str, Any]], calls: Sequence[RecordedCall], seats: Iterable[Seat]
 ) -> tuple[dict[str, Conversation], list[str]]:
     """Every seat's view, rebuilt message by message, and where it differs from what calls say was
     shown."""

@@ -98,7 +98,7 @@ class Known:
 
 
 @dataclass(eq=False)
-class Call:
+class Reservation:
     """One call on its way: what is set aside for a request of it, and whether one may be paid that
     is not answered yet."""
 
@@ -165,11 +165,11 @@ class Budget:
             f"them: a much longer one may pass it"
         )
 
-    async def leave(self, alias: str, view: View, tells: bool) -> Call:
+    async def leave(self, alias: str, view: View, tells: bool) -> Reservation:
         """Set aside the most that a call can cost; wait for others to come back where that does not
         fit yet."""
         call, known, price = (
-            Call(self, alias, tells, open=not tells),
+            Reservation(self, alias, tells, open=not tells),
             self.known[alias],
             self._price(alias),
         )
@@ -195,7 +195,7 @@ class Budget:
             raise
         return call
 
-    async def _fit(self, call: Call, view: View, price: Price) -> None:
+    async def _fit(self, call: Reservation, view: View, price: Price) -> None:
         while True:
             found = self.known[call.alias].sizes(view)
             call.size, call.mark, call.usd = (
@@ -215,7 +215,7 @@ class Budget:
             finally:
                 self._waiting.discard(changed)
 
-    def _set_aside(self, call: Call) -> None:
+    def _set_aside(self, call: Reservation) -> None:
         self.brake.gate()
         self._refuse_more_calls()
         # who tells of its requests is counted when they leave: it may have to wait before
@@ -223,7 +223,7 @@ class Budget:
         self.aside += call.usd
         self._out += bool(call.size)
 
-    def _others(self, call: Call) -> None:
+    def _others(self, call: Reservation) -> None:
         """Let other calls of a model leave, where this was its first."""
         if call.first:
             call.first = False
@@ -232,7 +232,7 @@ class Budget:
     def _price(self, alias: str, served: str | None = None) -> Price | None:
         return None if self.most_usd is None else self.prices.of(alias, served)
 
-    def _too_dear(self, call: Call) -> Halted:
+    def _too_dear(self, call: Reservation) -> Halted:
         left = f"{money(self.usd)} of {money(self.most_usd or 0)} USD are spent"
         return self._spent(
             f"{left}, and the next call of {call.alias} may cost up to {money(call.usd)}",
@@ -251,7 +251,7 @@ class Budget:
                 f"{self.calls} calls have left, and no more are allowed", "--max-calls", 1
             )
 
-    def heard(self, call: Call, fault: str) -> None:
+    def heard(self, call: Reservation, fault: str) -> None:
         """A request failed."""
         self._faults += 1
         self._fault = f"{call.alias}: {fault}"
@@ -267,7 +267,7 @@ class Budget:
             f"{clip(self._fault, 300)}"
         )
 
-    async def sends(self, call: Call) -> None:
+    async def sends(self, call: Reservation) -> None:
         """A request of a call that is on its way, noted before it leaves."""
         self._refuse_more_calls()
         if call.sent and call.usd and self.usd + self.aside > (self.most_usd or 0.0) + SLACK:
@@ -275,7 +275,7 @@ class Budget:
         self.calls += 1
         await self._note(call.usd)
 
-    def came(self, call: Call, reply: Reply | str) -> None:
+    def came(self, call: Reservation, reply: Reply | str) -> None:
         """A reply is there: what it really cost takes the place of what was set aside; if nobody
         counted, that is kept."""
         usd = call.usd
@@ -294,7 +294,7 @@ class Budget:
                 )
         self._back(call, usd)
 
-    def failed(self, call: Call, fault: BaseException) -> None:
+    def failed(self, call: Reservation, fault: BaseException) -> None:
         """No reply came. What was refused cost nothing, what was lost is counted; a request that is
         still out may be billed."""
         if not call.tells and isinstance(fault, ParticipantError):
@@ -304,7 +304,7 @@ class Budget:
             call.usd if call.open and not isinstance(fault, Refused | Rejected | Halted) else 0.0,
         )
 
-    def _back(self, call: Call, usd: float) -> None:
+    def _back(self, call: Reservation, usd: float) -> None:
         self.usd += usd
         self._out -= bool(call.size)
         self.aside = self.aside - call.usd if self._out else 0.0

@@ -32,14 +32,13 @@ from parley.match.match import Match, Outcome
 from parley.money import costs, total
 from parley.options import CONCURRENCY
 from parley.plans import Done, MatchSpec, gathered
-from parley.providers._backoff import AGAIN, NOTICE
 from parley.rules.references import Lot
 from parley.rules.task import Task
 from parley.runs.budget import Budget
 from parley.runs.endings import Ending, least, reasons, remedy
 from parley.runs.progress import Brake, Tally
-from parley.runs.scheduler import Crew
-from parley.runs.seats import Placed
+from parley.runs.scheduler import Crew, MatchSlot
+from parley.runs.seats import LimitedParticipant
 from parley.runs.spending import Ledger
 from parley.store import Journal, RunReader, StoredPart
 from parley.store.sqlite.folder import SUFFIX
@@ -140,9 +139,8 @@ async def play(
 ) -> Ending:
     """Ask the plan for matches, play them, ask again, until it is done or something stops the
     run."""
-    places: list[Placed] = []
+    places: list[LimitedParticipant] = []
     beating: asyncio.Task[None] | None = None
-    hooks: list[Any] = []
     playing: Playing | None = None
     if tally is not None:
         tally.place = str(path)
@@ -152,7 +150,6 @@ async def play(
                 prepared, journal, tally or Tally(), brake or Brake(), reader, sandbox
             )
         places, beating = list(playing.places.values()), asyncio.create_task(playing.beat())
-        hooks = [(AGAIN, AGAIN.set(playing.brake.gate)), (NOTICE, NOTICE.set(playing.tally.hear))]
         state, status, reason = await playing.season(1 if prepared.attended else concurrency)
         # a store that cannot be written is the reason itself, and stands in it
         with suppress(StoreError):
@@ -168,8 +165,6 @@ async def play(
             await journal.end("stopped", "interrupted", "stopped at once")
         raise
     finally:
-        for hook, before in hooks:
-            hook.reset(before)
         if beating is not None:
             beating.cancel()
         await asyncio.gather(*(placed.close() for placed in places), return_exceptions=True)
@@ -205,9 +200,9 @@ class Playing:
         self.mends = "mends" in reader.info.identity
         self.budget = bounds(prepared, journal, brake, reader)
         self.ledger = Ledger(reader, journal, self.budget, tally)
-        self.places: dict[str, Placed] = {}
+        self.places: dict[str, LimitedParticipant] = {}
         for alias, who, limits in prepared.participants():
-            self.places[alias] = Placed(alias, who, limits, tally, brake, self.budget)
+            self.places[alias] = LimitedParticipant(alias, who, limits, tally, self.budget)
             if self.budget is not None and (
                 notice := self.budget.seat(alias, who, prepared.config.models[alias])
             ):
@@ -232,6 +227,8 @@ class Playing:
             concurrency,
             self.turn,
             lambda alias: self.places[alias].resting > 0,
+            self.brake,
+            self.tally,
             spare=not self.prepared.attended,
         )
         while True:
@@ -274,22 +271,22 @@ class Playing:
             if self.faults:
                 return "stopped", "interrupted", reasons(self.failed)
 
-    async def turn(self, spec: MatchSpec) -> bool:
+    async def turn(self, spec: MatchSpec, slot: MatchSlot) -> bool:
         """One match more, unless nothing new may begin; whether anything may."""
         if self.brake.reason or self.fatal is not None:
             return False
         self.tally.in_flight += 1
         try:
-            await self.match(spec)
+            await self.match(spec, slot)
         finally:
             self.tally.in_flight -= 1
         return True
 
-    async def match(self, spec: MatchSpec) -> None:
+    async def match(self, spec: MatchSpec, slot: MatchSlot) -> None:
         """One match, and what becomes of it."""
         try:
             try:
-                outcome = await self.played(spec)
+                outcome = await self.played(spec, slot)
                 await self.journal.finish(spec.number, outcome)
             except ParticipantError as fault:
                 # After three failures in a row the participant raises Refused as well: what it
@@ -307,7 +304,7 @@ class Playing:
         self.tally.done += 1
         self.tally.aborted += outcome.state == "aborted"
 
-    async def played(self, spec: MatchSpec) -> Outcome:
+    async def played(self, spec: MatchSpec, slot: MatchSlot) -> Outcome:
         prepared, config = self.prepared, self.prepared.config
         match = Match(
             prepared.task,
@@ -322,7 +319,7 @@ class Playing:
             record=self.journal.claim(spec.number),
             names=self.names,
             standardise=config.standardise,
-            gate=self.brake.gate,
+            call=slot,
             works=prepared.works,
             execute=self.execute,
             mend=self.mends,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from parley.match.protocol import Reply
+from parley.match.protocol import Call, Reply
 from parley.participants._registry import Limits
 from parley.providers._backoff import patient
 from parley.rules.pool import View, text_of
@@ -55,7 +55,7 @@ class Pace:
             else 0.0
         )
 
-    async def turn(self, tokens: float) -> None:
+    async def turn(self, tokens: float, call: Call) -> None:
         """Wait until one more request of so many tokens may leave; first come, first served."""
         wanted = [
             (bucket, amount)
@@ -66,7 +66,7 @@ class Pace:
             return
         async with self._line:
             while (wait := max(bucket.lacks(amount) for bucket, amount in wanted)) > 0:
-                await patient(wait)
+                await patient(wait, call)
             for bucket, amount in wanted:
                 bucket.take(amount)
 

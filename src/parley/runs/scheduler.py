@@ -1,5 +1,4 @@
-"""Who plays the matches of a plan: so many at a time, and others instead of those that only wait
-for an endpoint that is down."""
+"""Schedules matches; while an endpoint is down, matches of other models take the free slots."""
 
 from __future__ import annotations
 
@@ -7,37 +6,52 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 
+from parley.match.protocol import Call
 from parley.plans import MatchSpec
-from parley.runs.seats import WAITS
+from parley.runs.progress import Brake, Tally
 
 
-class Stay:
-    """A match while it is played, and how many of its calls wait for an endpoint that is down."""
+class MatchSlot(Call):
+    """The slot of a match while it is played: all calls of the match go through it."""
 
-    def __init__(self, changed: Callable[[int], None]) -> None:
-        self._changed, self._waits = changed, 0
+    __slots__ = ("_changed", "_stop", "_tally", "_waiting")
 
-    def waits(self, more: int) -> None:
-        before, self._waits = self._waits, self._waits + more
-        if bool(before) != bool(self._waits):
+    def __init__(self, stop: Brake, tally: Tally, changed: Callable[[int], None]) -> None:
+        self._stop, self._tally, self._changed = stop, tally, changed
+        self._waiting = 0  # calls that wait for an endpoint that is down
+
+    def check_running(self) -> None:
+        self._stop.gate()
+
+    def waiting(self, endpoint_down: bool) -> None:
+        """One more call waits, or one less."""
+        more, before = 1 if endpoint_down else -1, self._waiting
+        self._waiting += more
+        if bool(before) != bool(self._waiting):
             self._changed(more)
+
+    def notice(self, text: str) -> None:
+        self._tally.hear(text)
 
 
 class Crew:
     """Plays matches, `size` of them at a time, as long as `play` says that more may begin.
 
-    A match that waits for an endpoint that is down leaves its place to another. Those that would
-    only wait as well are left for later, as long as there are others. When an endpoint is back,
-    there may be more matches at a time, until some are over.
+    A match that waits for an endpoint that is down gives its slot to another. Matches that would
+    wait for it as well come later, as long as there are others. When an endpoint is back, more than
+    `size` matches may be played at a time, until some are over.
     """
 
     def __init__(
         self,
         size: int,
-        play: Callable[[MatchSpec], Awaitable[bool]],
+        play: Callable[[MatchSpec, MatchSlot], Awaitable[bool]],
         rests: Callable[[str], bool],
+        stop: Brake,
+        tally: Tally,
         spare: bool = True,
     ) -> None:
+        self._stop, self._tally = stop, tally
         self._size, self._play, self._rests, self._spare = size, play, rests, spare
         self._waiting: deque[MatchSpec] = deque()
         self._later: deque[MatchSpec] = deque()  # those that would only wait
@@ -71,9 +85,9 @@ class Crew:
     async def _work(self) -> None:
         while (spec := self._next()) is not None:
             self._playing += 1
-            WAITS.set(Stay(self._stays).waits)
+            slot = MatchSlot(self._stop, self._tally, self._stays)
             try:
-                if not await self._play(spec):
+                if not await self._play(spec, slot):
                     self._waiting.clear()
                     self._later.clear()
             finally:

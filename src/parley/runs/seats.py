@@ -1,78 +1,84 @@
-"""Participants at their places: counted, limited, and left alone once they cannot answer or nothing
-new may be asked."""
+"""A participant with its limits: rate, budget, failures."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Coroutine
 from contextlib import nullcontext
-from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from parley.errors import ParticipantError, Refused, Rejected
-from parley.match.protocol import Participant, Reply
+from parley.match.protocol import Call, Participant, Reply
 from parley.participants._registry import Limits
-from parley.providers._meter import METER, Meter
 from parley.rules.pool import Seat, View
 from parley.runs.rate_limits import Pace
 
 if TYPE_CHECKING:
-    from parley.runs.budget import Budget, Call
-from parley.runs.progress import Brake, Tally
+    from parley.runs.budget import Budget, Reservation
+from parley.runs.progress import Tally
 
-# What a match is told while calls of it wait for an endpoint that is down: one more, or one less.
-WAITS: ContextVar[Callable[[int], None]] = ContextVar("waits", default=lambda more: None)
 FAILURES = 3  # in a row, after which a participant is not asked any more
 
 
-class Errand(Meter):
-    """One call of a participant, for whoever sends its requests."""
+class LimitedCall(Call):
+    """One call of a participant within its limits, inside the call of its match."""
 
-    __slots__ = ("_call", "_match", "_open", "_placed", "_resting", "_role", "_tokens")
+    __slots__ = ("_by", "_down", "_match", "_open", "_reserved", "_role", "_tokens")
 
     def __init__(
-        self, placed: Placed, seat: Seat, tokens: float = 0.0, call: Call | None = None
+        self,
+        by: LimitedParticipant,
+        seat: Seat,
+        match: Call,
+        tokens: float = 0.0,
+        reserved: Reservation | None = None,
     ) -> None:
-        self._placed, self._role, self._tokens, self._call = placed, seat.role, tokens, call
+        self._by, self._role, self._match = by, seat.role, match
+        self._tokens, self._reserved = tokens, reserved
         self._open = False  # a request has left, and nobody knows yet what became of it
-        self._resting, self._match = False, WAITS.get()
+        self._down = False  # it waits for an endpoint that is down
 
-    async def turn(self) -> None:
-        await self._placed.pace.turn(self._tokens)
+    async def wait_for_rate(self) -> None:
+        await self._by.pace.turn(self._tokens, self)
 
-    async def leaves(self) -> None:
-        if self._call is not None:
-            await self._call.leaves()
-        self._placed.sent += 1
+    async def before_request(self) -> None:
+        if self._reserved is not None:
+            await self._reserved.leaves()
+        self._by.sent += 1
         self._open = True
 
-    def rests(self, waits: bool) -> None:
-        if waits != self._resting:
-            self._resting = waits
-            more = 1 if waits else -1
-            self._placed.resting += more
-            self._match(more)
+    def check_running(self) -> None:
+        self._match.check_running()
 
-    def refused(self, fault: str = "") -> None:
+    def refused(self, fault: str) -> None:
         self._open = False
-        if self._call is not None:
-            self._call.refused(fault)
+        if self._reserved is not None:
+            self._reserved.refused(fault)
 
-    def lost(self, fault: str = "") -> None:
+    def lost(self, fault: str) -> None:
         self._open = False
-        self._placed.lost[self._role] += 1
-        if self._call is not None:
-            self._call.lost(fault)
+        self._by.lost[self._role] += 1
+        if self._reserved is not None:
+            self._reserved.lost(fault)
 
-    def over(self) -> None:
-        """The call brought no reply: what it has sent last may have been paid all the same."""
-        self._placed.lost[self._role] += self._open
+    def waiting(self, endpoint_down: bool) -> None:
+        if endpoint_down != self._down:
+            self._down = endpoint_down
+            self._by.resting += 1 if endpoint_down else -1
+            self._match.waiting(endpoint_down)
+
+    def notice(self, text: str) -> None:
+        self._match.notice(text)
+
+    def failed(self) -> None:
+        """The call brought no reply: the request that it sent last may be paid all the same."""
+        self._by.lost[self._role] += self._open
 
 
-class Placed:
-    """A participant under its alias: so many calls at a time, and none once it has proved unable to
-    answer."""
+class LimitedParticipant:
+    """A participant under its alias, shared by all matches. Once it has proved unable to answer it
+    is not asked any more."""
 
     def __init__(
         self,
@@ -80,51 +86,50 @@ class Placed:
         participant: Participant,
         limits: Limits,
         tally: Tally,
-        brake: Brake,
         budget: Budget | None = None,
     ) -> None:
         self.alias, self.participant, self.privy = alias, participant, participant.privy
-        self._tally, self._brake, self._budget = tally, brake, budget
+        self._tally, self._budget = tally, budget
         self.pace, self.sent, self.resting = Pace(limits), 0, 0
         # requests that may have been paid without a reply, by role
         self.lost: Counter[str] = Counter()
         self._called = 0
-        # Who tells of every request is counted and kept to its pace there, others are when they are
-        # asked.
+        # Participants that tell of every request are counted and held to their rate there, others
+        # when they are asked.
         self._tells = getattr(participant, "tells", False)
-        self.reply = self._bounded if limits.any or budget is not None else self._asked
+        self.reply = self._limited if limits.any or budget is not None else self._asked
         self._failures = 0
         self._down: Refused | None = None  # why it is not asked any more
         self._since = tally.waiting.setdefault(alias, {})
 
-    async def _bounded(self, view: View) -> Reply | str:
+    async def _limited(self, view: View, call: Call) -> Reply | str:
         """Ask within the limits of the model and the bounds of the run."""
         async with self.pace.places or nullcontext():
-            self._brake.gate()  # it may have been pulled while this call waited for its place
+            call.check_running()  # the run may have stopped while this call waited for its place
             tokens = self.pace.supposed(view)
             if not self._tells:
-                await self.pace.turn(tokens)
-                self._brake.gate()
+                await self.pace.turn(tokens, call)
+                call.check_running()
             asked = (
-                self._asked(view, Errand(self, view.seat, tokens))
+                self._ask(view, LimitedCall(self, view.seat, call, tokens))
                 if self._budget is None
-                else self._paid(view, tokens)
+                else self._paid(view, call, tokens)
             )
             reply = await asked
             self.pace.came(tokens, reply)
             return reply
 
-    async def _paid(self, view: View, tokens: float) -> Reply | str:
+    async def _paid(self, view: View, call: Call, tokens: float) -> Reply | str:
         assert self._budget is not None
         if self._down is not None:
             raise self._down.with_message(str(self._down))
-        call = await self._budget.leave(self.alias, view, self._tells)
+        reserved = await self._budget.leave(self.alias, view, self._tells)
         try:
-            reply = await self._asked(view, Errand(self, view.seat, tokens, call))
+            reply = await self._ask(view, LimitedCall(self, view.seat, call, tokens, reserved))
         except BaseException as fault:
-            self._budget.failed(call, fault)
+            self._budget.failed(reserved, fault)
             raise
-        self._budget.came(call, reply)
+        self._budget.came(reserved, reply)
         return reply
 
     @property
@@ -132,17 +137,18 @@ class Placed:
         """How many requests have left; who does not tell of them is counted by calls."""
         return self.sent if self._tells else self._called
 
-    async def _asked(self, view: View, errand: Errand | None = None) -> Reply | str:
+    def _asked(self, view: View, call: Call) -> Coroutine[Any, Any, Reply | str]:
+        return self._ask(view, LimitedCall(self, view.seat, call))
+
+    async def _ask(self, view: View, call: LimitedCall) -> Reply | str:
         if self._down is not None:
             raise self._down.with_message(str(self._down))
         self._called += 1
-        errand = errand or Errand(self, view.seat)
-        METER.set(errand)
         self._since[id(view)] = time.monotonic()
         try:
-            reply = await self.participant.reply(view)
+            reply = await self.participant.reply(view, call)
         except BaseException as fault:
-            errand.over()
+            call.failed()
             if isinstance(fault, ParticipantError):
                 raise self._failed(fault) from fault
             raise

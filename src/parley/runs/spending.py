@@ -11,7 +11,7 @@ from parley.money import is_free
 from parley.runs.budget import Budget
 from parley.runs.endings import uncounted
 from parley.runs.progress import Tally
-from parley.runs.seats import Placed
+from parley.runs.seats import LimitedParticipant
 from parley.store import Journal, RunReader
 from parley.store.sqlite.reader import SqliteReader
 
@@ -27,19 +27,19 @@ class Ledger:
         self._noted = False
         self._lost = self._kept = reader.unanswered()
 
-    async def beat(self, places: Mapping[str, Placed]) -> None:
+    async def beat(self, places: Mapping[str, LimitedParticipant]) -> None:
         """Now and then, so that a process that is killed leaves little unsaid. A budget keeps calls
         before they leave."""
         await self._keep_lost(places)
         if self._budget is None:
             await self._keep_left(places)
 
-    async def settle(self, places: Mapping[str, Placed]) -> None:
+    async def settle(self, places: Mapping[str, LimitedParticipant]) -> None:
         """At the end of a sitting."""
         await self._keep_lost(places)
         await (self._keep_left(places) if self._budget is None else self._budget.settle())
 
-    async def _keep_left(self, places: Mapping[str, Placed]) -> None:
+    async def _keep_left(self, places: Mapping[str, LimitedParticipant]) -> None:
         """Keep how many calls have left, where the replies on record do not say it: some bring
         none."""
         left = self._before + sum(placed.left for placed in places.values())
@@ -47,7 +47,7 @@ class Ledger:
             self._noted = True
             await self._journal.spent(left, None)
 
-    async def _keep_lost(self, places: Mapping[str, Placed]) -> None:
+    async def _keep_lost(self, places: Mapping[str, LimitedParticipant]) -> None:
         found = {alias: dict(by) for alias, by in self._lost.items()}
         for alias, placed in places.items():
             for role, count in placed.lost.items():

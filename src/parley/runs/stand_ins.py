@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
-from parley.match.protocol import Participant
+from parley.match.protocol import Call, Participant
 from parley.money import is_free
 from parley.participants import _registry as participants
 from parley.participants._registry import Limits
@@ -16,8 +16,8 @@ from parley.providers import _registry as providers
 from parley.rules.pool import Seat, View, text_of
 from parley.rules.readers import Code, Reader, Said, Text
 from parley.rules.task import Task
-from parley.runs.progress import Brake, Tally
-from parley.runs.seats import Placed
+from parley.runs.progress import Tally
+from parley.runs.seats import LimitedParticipant
 
 LATIN = 4  # characters a token, roughly; of Chinese, Japanese and Korean each is one
 TURN = 4  # tokens around a turn
@@ -103,14 +103,14 @@ class Guessing:
         """The most that it was shown at once in a role."""
         return self._longest.get(role, 0.0)
 
-    async def reply(self, view: View) -> str:
+    async def reply(self, view: View, call: Call) -> str:
         guess = self._guess
         shown = sum(tokens(text_of(turn.content)) + TURN for turn in view.turns) + self._system
         if view.examples is not None:
             shown += sum(tokens(text) + TURN for example in view.examples[1] for text in example)
         by = self._bot or (self._stand_in if view.seat.role in self._ranked else None)
         if by is not None:
-            said = await by.reply(view)
+            said = await by.reply(view, call)
             words = said if isinstance(said, str) else text_of(said.content)
         else:
             kind = Random if guess is LOW else Usual
@@ -145,12 +145,11 @@ class Usual(Random):
 
 def bot(alias: str, options: Mapping[str, Any], task: type[Task]) -> Participant:
     given = {key: value for key, value in options.items() if key != "model"}
-    return Placed(
+    return LimitedParticipant(
         alias,
         participants.make(str(options["model"]), given, task, alias),
         Limits(),
         Tally(),
-        Brake(),
     )
 
 

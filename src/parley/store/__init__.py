@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self
 
 from parley.match.match import Outcome
-from parley.match.record import Call, Record
+from parley.match.record import Record, RecordedCall
 from parley.plans import Marks, MatchSpec
 from parley.rules.pool import Seat
 from parley.store.config import Config, Identity
@@ -251,10 +251,10 @@ class RunReader(Protocol):
     def violations(self, number: int | None = None) -> Iterator[ViolationRow]:
         """Violations of one match, or of all."""
 
-    def calls(self, number: int) -> list[Call]:
+    def calls(self, number: int) -> list[RecordedCall]:
         """A match's calls by round, seat and attempt."""
 
-    def calls_since(self, cursor: int) -> Iterator[tuple[int, int, Call]]:
+    def calls_since(self, cursor: int) -> Iterator[tuple[int, int, RecordedCall]]:
         """(cursor, match, call) for every call recorded after a cursor: how a page follows a
         run."""
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from parley.errors import Forfeit, TaskError
 from parley.match.match import Match, Outcome
-from parley.match.protocol import Participant
-from parley.match.record import Call, Tape
+from parley.match.protocol import Call, Participant
+from parley.match.record import RecordedCall, Tape
 from parley.match.seating import seated, settled
 from parley.rules.pool import Pool, Seat, View, text_of
 from parley.rules.referee import Ask, Consult, Effect, Referee, Together
@@ -98,7 +98,7 @@ class Speaking:
         self.views: list[View] = []
         self._speak, self._pause = speak, pause
 
-    async def reply(self, view: View) -> str:
+    async def reply(self, view: View, call: Call) -> str:
         self.views.append(view)
         if len(self.views) > MOST_REPLIES:
             raise TaskError(
@@ -115,12 +115,12 @@ class Speaking:
 class Listed(Tape):
     """A record that remembers the order of its calls, so that it can be cut anywhere."""
 
-    def __init__(self, calls: Sequence[Call] = ()) -> None:
+    def __init__(self, calls: Sequence[RecordedCall] = ()) -> None:
         super().__init__()
-        self.order: list[Call] = list(calls)
+        self.order: list[RecordedCall] = list(calls)
         self.calls = {(call.round, call.seat, call.attempt): call for call in calls}
 
-    async def append(self, call: Call) -> None:
+    async def append(self, call: RecordedCall) -> None:
         await super().append(call)
         self.order.append(call)
 

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import orjson
 
 from parley.errors import StoreError, UsageError
-from parley.match.record import Call
+from parley.match.record import RecordedCall
 from parley.plans import Marks
 from parley.rules.pool import Seat, text_of
 from parley.store import (
@@ -344,17 +344,17 @@ class SqliteReader:
             seat, alias = self._alias(seats, key, f"a violation in match {match}")
             yield ViolationRow(match, alias, round, seat, *rest)
 
-    def calls(self, number: int) -> list[Call]:
+    def calls(self, number: int) -> list[RecordedCall]:
         rows = self._rows(
             f"SELECT {FIELDS} FROM calls WHERE match = ? ORDER BY round, seat, attempt", number
         )
         return [self._call_from(number, row) for row in rows]
 
-    def calls_since(self, cursor: int) -> Iterator[tuple[int, int, Call]]:
+    def calls_since(self, cursor: int) -> Iterator[tuple[int, int, RecordedCall]]:
         rows = self._rows(f"SELECT id, match, {FIELDS} FROM calls WHERE id > ? ORDER BY id", cursor)
         return ((id, match, self._call_from(match, row)) for id, match, *row in rows)
 
-    def _call_from(self, match: int, row: Sequence[Any]) -> Call:
+    def _call_from(self, match: int, row: Sequence[Any]) -> RecordedCall:
         what = f"a call of match {match}"
         self._check(row, CALL, what)
         self._seat(row[1], what)

@@ -17,7 +17,7 @@ import orjson
 
 from parley.errors import StoreError
 from parley.match.protocol import Reply, Usage
-from parley.match.record import Call
+from parley.match.record import RecordedCall
 from parley.plans import MatchSpec
 from parley.rules.notes import WrittenNote
 from parley.rules.pool import Content, Message, Part, Seat, text_of
@@ -84,7 +84,7 @@ def match_row(spec: MatchSpec) -> tuple[Any, ...]:
     return spec.number, spec.block, spec.item, spec.repeat, spec.seed, seats, idle
 
 
-def call_row(number: int, call: Call) -> tuple[Any, ...]:
+def call_row(number: int, call: RecordedCall) -> tuple[Any, ...]:
     """A match's call as a row."""
     reply, usage = call.reply, call.reply.usage
     return (
@@ -138,7 +138,7 @@ def round_row(match: int, first: int, messages: Iterable[Message]) -> tuple[int,
     return match, first, orjson.dumps(told)
 
 
-def call_from(row: Sequence[Any]) -> Call:
+def call_from(row: Sequence[Any]) -> RecordedCall:
     """A call as a row keeps it."""
     (
         round,
@@ -165,7 +165,7 @@ def call_from(row: Sequence[Any]) -> Call:
     reply = Reply(
         content, reasoning or "", finish, Usage(*usage), model, latency, carried, sent, missed
     )
-    return Call(round, Seat.of(seat), attempt, saw, reply, at)
+    return RecordedCall(round, Seat.of(seat), attempt, saw, reply, at)
 
 
 def parts_of(content: Content) -> str | None:

@@ -18,7 +18,7 @@ import orjson
 
 from parley.errors import StoreError
 from parley.match.match import Outcome
-from parley.match.record import Call, Record
+from parley.match.record import Record, RecordedCall
 from parley.plans import MatchSpec
 from parley.rules.pool import Message, Seat
 from parley.store import StoredPart
@@ -67,7 +67,7 @@ class SqliteJournal:
         self._thread = threading.Thread(
             target=self._write_all, args=(connection,), name="journal", daemon=True
         )
-        self._kept: dict[int, dict[tuple[int, str, int], Call]] = {}
+        self._kept: dict[int, dict[tuple[int, str, int], RecordedCall]] = {}
         self._effects: dict[int, dict[tuple[int, int], tuple[bytes, Any]]] = {}
 
     @classmethod
@@ -220,7 +220,7 @@ class SqliteJournal:
             self._wake()
         return future
 
-    def add_call(self, number: int, call: Call) -> None:
+    def add_call(self, number: int, call: RecordedCall) -> None:
         self._batch.inserts[CALL].append(call_row(number, call))
 
     def add_round(self, number: int, messages: Sequence[Message], first: int) -> None:
@@ -305,15 +305,15 @@ class MatchRecord:
         self,
         journal: SqliteJournal,
         number: int,
-        kept: dict[tuple[int, str, int], Call],
+        kept: dict[tuple[int, str, int], RecordedCall],
         effects: dict[tuple[int, int], tuple[bytes, Any]],
     ) -> None:
         self._journal, self._number, self._kept, self._effects = journal, number, kept, effects
 
-    def call(self, round: int, seat: Seat, attempt: int) -> Call | None:
+    def call(self, round: int, seat: Seat, attempt: int) -> RecordedCall | None:
         return self._kept.get((round, seat.key, attempt)) if self._kept else None
 
-    def append(self, call: Call) -> Awaitable[None]:
+    def append(self, call: RecordedCall) -> Awaitable[None]:
         self._journal.add_call(self._number, call)
         return self._journal.acknowledged()
 
