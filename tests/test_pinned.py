@@ -13,14 +13,14 @@ import pytest
 from parley import Question, Seat
 from parley.config.selection import stratified_order
 from parley.config.task_catalogue import task_class
-from parley.datasets.catalogue import items_from
+from parley.datasets.catalogue import load_items
 from parley.datasets.dictionaries import Lexicon
 from parley.participants._registry import make
 from parley.plans import seed_for
-from parley.plans.arrangements import ARRANGEMENTS, Table
-from parley.plans.blocks import Series
-from parley.plans.fixed import scheduled
-from parley.plans.sequential import Sequential
+from parley.plans.arrangements import ARRANGEMENTS, SeatingProblem
+from parley.plans.blocks import BlockMaker
+from parley.plans.fixed import make_fixed_plan
+from parley.plans.sequential import SequentialPlan
 from parley.rules.bot_view import Sight
 from parley.rules.pool import Pool
 from parley.rules.referee import Referee
@@ -62,29 +62,31 @@ def seeds():
 def seatings(name):
     """Who sits where in two blocks of an arrangement."""
     tasks = {"each": KIEval(), "together": WordGuessing(), "cycles": Translation()}
-    table = Table(tasks.get(name, Translation()), MODELS, seed=5, adversary="eve")
+    table = SeatingProblem(tasks.get(name, Translation()), MODELS, seed=5, adversary="eve")
     blocks = [ARRANGEMENTS[name](table, turn, Random(f"{turn}|arrangement")) for turn in (0, 5)]
     return ", ".join(" ".join(seats.values()) for block in blocks for seats in block)
 
 
 def scheduled_matches():
     """The matches of a plan: seed, and who sits where in the order of the seats."""
-    plan = scheduled("cycles", Translation(), MODELS[:3], {"judge": ["eve"]}, ["x", "y"], 2, 9)
+    plan = make_fixed_plan(
+        "cycles", Translation(), MODELS[:3], {"judge": ["eve"]}, ["x", "y"], 2, 9
+    )
     found = [(m.number, m.item, m.repeat, m.seed, *m.seats.values()) for m in plan.specs]
     return [" ".join(map(str, match)) for match in found]
 
 
 def drawn_items():
     """With which item a plan that may stop early begins, by the run's seed."""
-    series = Series("each", KIEval(), ["ann"], {"interactor": ["i"], "evaluator": ["e"]}, 3)
-    plans = [Sequential(series, Never, list("abcdefgh"), 1, seed, None) for seed in range(12)]
-    return "".join(plan.opening.item for plan in plans)
+    series = BlockMaker("each", KIEval(), ["ann"], {"interactor": ["i"], "evaluator": ["e"]}, 3)
+    plans = [SequentialPlan(series, Never, list("abcdefgh"), 1, seed, None) for seed in range(12)]
+    return "".join(plan.first_match.item for plan in plans)
 
 
 class Never:
     """A rule of stopping that never stops."""
 
-    def active(self, role, alias):
+    def is_wanted(self, role, alias):
         return True
 
 
@@ -96,7 +98,7 @@ def spread_items():
 
 def stratified():
     """The first of KIEval's sample questions, as a run with seed 4 takes them."""
-    items = items_from("samples", Question)
+    items = load_items("samples", Question)
     return [str(item.id) for item in stratified_order(items, KIEval().stratum, 4)[:10]]
 
 
@@ -149,7 +151,7 @@ def played(name):
     else:
         seats = [seat for role, kind_of in kind.roles.items() for seat in kind_of.seats(role, each)]
     task = kind.configured(params)
-    items = kind.bundled or (items_from("samples", kind.item_type) if kind.item_type else [None])
+    items = kind.bundled or (load_items("samples", kind.item_type) if kind.item_type else [None])
     item = next(item for item in items if item is None or not task.unfit(item))
     works = {"dictionary": LEXICON} if kind.name == "idiom_solitaire" else {}
     given = {"strength": 0.9} if works else {}

@@ -32,12 +32,12 @@ from parley.statistics.preferences import (
     Ballot,
     Pair,
     Side,
-    kappa,
+    agreement_with_scores,
     kappa_between,
-    majority,
-    wanted,
+    kappa_of_first_votes,
+    majority_choice,
+    votes_needed,
     win_rate,
-    with_order,
 )
 from parley.store.sqlite.reader import SqliteReader
 from parley.store.sqlite.votes import FILE, HELD, Votes
@@ -283,7 +283,9 @@ def test_two_votes_a_third_by_somebody_else_and_nobody_sees_a_pair_twice(pairs, 
                         given = votes.votes(study)[found]
                         others = {person for person, pair in looks.items() if pair == found}
                         assert me.name not in given
-                        assert wanted(list(given.values())) > len(others)  # nobody looks in vain
+                        assert votes_needed(list(given.values())) > len(
+                            others
+                        )  # nobody looks in vain
                         assert (who, found) not in seen
                         looks[who] = found
                 elif act == "skip" and who in looks:
@@ -315,14 +317,14 @@ def test_two_votes_a_third_by_somebody_else_and_nobody_sees_a_pair_twice(pairs, 
                         votes.vote(study, found, me, "A")
             if not looks:
                 assert all(
-                    wanted(list(given.values())) == 0 for given in votes.votes(study).values()
+                    votes_needed(list(given.values())) == 0 for given in votes.votes(study).values()
                 )
 
 
 @given(st.lists(st.sampled_from(["A", "B", "tie"]), max_size=3))
 def test_a_majority_is_there_when_no_vote_is_wanted_unless_all_three_differ(choices):
-    said = majority(choices)
-    if wanted(choices) or len(set(choices)) == 3:
+    said = majority_choice(choices)
+    if votes_needed(choices) or len(set(choices)) == 3:
         assert said is None
     else:
         assert choices.count(said) >= 2
@@ -368,7 +370,7 @@ def test_a_changed_vote_keeps_the_old_one_on_record_and_can_reopen_a_pair(tmp_pa
         # who came first is still the first
         assert list(votes.votes(people.study)[1]) == ["one", "two"]
         assert votes.replaced(people.study) == {"one": 1}
-        assert wanted(list(votes.votes(people.study)[1].values())) == 1
+        assert votes_needed(list(votes.votes(people.study)[1].values())) == 1
     connection = sqlite3.connect(tmp_path / FILE)
     rows = connection.execute("SELECT choice, replaced IS NULL FROM votes ORDER BY id").fetchall()
     connection.close()
@@ -444,19 +446,25 @@ def test_kappa_and_agreement_by_hand():
         ("q10", pair, "A", "A"),
     ]
     given = ballots(rows)
-    found = kappa(given)
+    found = kappa_of_first_votes(given)
     assert found.value == pytest.approx(0.4)
     assert (found.n, found.blocks, found.dropped) == (10, 10, 1)
     assert found.interval.low is None  # too few questions: many draws of them have one answer only
-    spread = kappa(ballots([(f"{q} {n}", *rest) for n in range(4) for q, *rest in rows]))
+    spread = kappa_of_first_votes(
+        ballots([(f"{q} {n}", *rest) for n in range(4) for q, *rest in rows])
+    )
     assert spread.value == pytest.approx(0.4)
     assert 0 < spread.interval.low < 0.4 < spread.interval.high < 0.8
-    huddled = kappa(ballots([(f"{n}", *rest) for n in range(4) for _, *rest in rows]))
+    huddled = kappa_of_first_votes(
+        ballots([(f"{n}", *rest) for n in range(4) for _, *rest in rows])
+    )
     assert huddled.interval.low is None  # the same votes on four questions
     assert kappa_between(given, "p1", "p2").value == pytest.approx(0.4)
     # a third sees only what two disagree on, which says nothing about chance
     assert kappa_between(given, "p1", "p3").n == 0
-    order = with_order(given)  # 4 + 0 + 1 + 0 of 9 settled: q9 wants a third vote, q10 a second
+    order = agreement_with_scores(
+        given
+    )  # 4 + 0 + 1 + 0 of 9 settled: q9 wants a third vote, q10 a second
     assert order.value == pytest.approx(5 / 9)
     assert (order.n, order.blocks, order.dropped) == (9, 9, 2)
     assert win_rate(given, "x").value == pytest.approx(5 / 9)
@@ -471,8 +479,8 @@ def test_ties_are_no_preference_and_half_a_win():
             ("q3", ("x", "y"), "A", "ABt"),
         ]
     )
-    assert with_order(given).value == pytest.approx(1 / 2)
-    assert with_order(given).dropped == 1  # three who say three things
+    assert agreement_with_scores(given).value == pytest.approx(1 / 2)
+    assert agreement_with_scores(given).dropped == 1  # three who say three things
     assert win_rate(given, "x").value == pytest.approx(3 / 4)
     assert win_rate(given, "y").value == pytest.approx(1 / 2)
     assert win_rate(given, "z").value == 0
@@ -481,7 +489,7 @@ def test_ties_are_no_preference_and_half_a_win():
 
 def test_without_votes_nothing_is_known():
     given = ballots([("q1", ("x", "y"), "A", ""), ("q2", ("x", "y"), "B", "A")])
-    for found in (kappa(given), with_order(given), win_rate(given, "x")):
+    for found in (kappa_of_first_votes(given), agreement_with_scores(given), win_rate(given, "x")):
         assert (found.value, found.n, found.interval.low) == (None, 0, None)
 
 
@@ -754,7 +762,7 @@ def test_two_people_at_once_give_every_pair_its_votes(place):
     assert len(found) == 12
     for by in found.values():
         choices = list(by.values())
-        assert wanted(choices) == 0
+        assert votes_needed(choices) == 0
         assert len(choices) == 2 or choices[0] != choices[1]
 
 

@@ -18,7 +18,7 @@ from parley.audit.messages import unsynchronous
 from parley.audit.replay import difference
 from parley.config.rule_digest import SCHEME
 from parley.plans.arrangements import ARRANGEMENTS
-from parley.plans.choice import planned
+from parley.plans.choice import choose_plan
 from parley.store import MatchRow
 from parley.store.config import Config
 from parley.tasks.code_review import CodeReview
@@ -446,7 +446,7 @@ def test_every_plan_is_even_and_no_longer_is_with_a_match_less_or_two_seats_swap
 ):
     aliases = [f"m{number}" for number in range(models)]
     try:
-        specs = planned(plan, task, aliases, {}, [], repeats, 0).next([])
+        specs = choose_plan(plan, task, aliases, {}, [], repeats, 0).next([])
     except parley.UsageError:
         return  # a plan that the task does not have
     config = Config(task.name, {}, {}, aliases, plan=plan)
@@ -455,7 +455,15 @@ def test_every_plan_is_even_and_no_longer_is_with_a_match_less_or_two_seats_swap
     }
     matches = [
         MatchRow(
-            *(spec.number, spec.block, None, spec.repeat, spec.seed, dict(spec.seats), spec.idle),
+            *(
+                spec.number,
+                spec.block,
+                None,
+                spec.repeat,
+                spec.seed,
+                dict(spec.seats),
+                spec.unscored,
+            ),
             *("done", None, 1, None, None),
         )
         for spec in specs

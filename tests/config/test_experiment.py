@@ -675,7 +675,7 @@ def test_an_adversary_is_named_by_a_file_or_a_flag_and_is_no_contestant(here):
     specs = prepared.plan.next([])
     assert len(specs) == 2 * 3 * 4
     assert all(set(spec.seats.values()) in ({"a", "x"}, {"b", "x"}) for spec in specs)
-    assert all([spec.seats[seat] for seat in spec.idle] == ["x"] for spec in specs)
+    assert all([spec.seats[seat] for seat in spec.unscored] == ["x"] for spec in specs)
     config, path = ran(wrote(text), "--adversary", "x", "--repeats", "1")
     assert (config.plan, config.adversary, config.contestants) == ("versus", "x", ["a", "b"])
     assert {row["alias"] for row in parley.Result(path).data["results"]} == {"a", "b"}

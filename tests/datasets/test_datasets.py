@@ -20,9 +20,14 @@ from parley.config.experiment_file import read_experiment
 from parley.config.selection import stored_items
 from parley.datasets import Dataset
 from parley.datasets import catalogue as datasets
-from parley.datasets.catalogue import items_from, kind_at, named, usual
-from parley.datasets.checks import references_run
-from parley.datasets.item_rows import item_from
+from parley.datasets.catalogue import (
+    datasets_named,
+    default_dataset,
+    item_type_of_dataset,
+    load_items,
+)
+from parley.datasets.checks import check_reference_programs
+from parley.datasets.item_rows import item_from_row
 from parley.datasets.reference_programs import can_fail, names_called, signature_of
 from parley.errors import UsageError
 from parley.sandbox.executor import Sandbox
@@ -91,7 +96,7 @@ def written(path, rows):
 
 
 def only(path, row):
-    (found,) = items_from(written(path, [row]), Problem)
+    (found,) = load_items(written(path, [row]), Problem)
     return found
 
 
@@ -176,8 +181,8 @@ def test_every_form_passes_its_own_tests(tmp_path):
         "challenge_test_list": [],
     }
     rows = [MBPP, built, SANITISED, HUMANEVAL, PLAIN, CASES]
-    problems = items_from(written(tmp_path / "all.jsonl", rows), Problem)
-    assert asyncio.run(references_run(problems, lambda done: None)) == (6, {}, ())
+    problems = load_items(written(tmp_path / "all.jsonl", rows), Problem)
+    assert asyncio.run(check_reference_programs(problems, lambda done: None)) == (6, {}, ())
 
 
 @pytest.mark.parametrize(
@@ -189,7 +194,7 @@ def test_a_problem_is_kept_by_a_run_and_read_again(tmp_path, row):
     problem = only(tmp_path / "x.jsonl", row)
     ((name, text),) = stored_items([problem])
     assert name == problem.id
-    assert item_from(json.loads(text), Problem, "row 1", 1) == problem
+    assert item_from_row(json.loads(text), Problem, "row 1", 1) == problem
 
 
 def test_half_a_character_is_named_with_its_row_and_field(tmp_path):
@@ -200,12 +205,12 @@ def test_half_a_character_is_named_with_its_row_and_field(tmp_path):
     file = tmp_path / "rows.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)))
     with pytest.raises(UsageError, match=r"row 2.*: source holds half a character \(.ud800\)"):
-        items_from(str(file), parley.Paragraph)
+        load_items(str(file), parley.Paragraph)
     with pytest.raises(UsageError, match=r"item 'a.udc00': id holds half a character"):
         stored_items([parley.Paragraph("a\udc00", "One.", "Eins.", "en", "de")])
     rows[1]["source"] = "\U0001f600"  # as two halves in the file, which are one character
     file.write_text("\n".join(map(json.dumps, rows)))
-    assert items_from(str(file), parley.Paragraph)[1].source == "\U0001f600"
+    assert load_items(str(file), parley.Paragraph)[1].source == "\U0001f600"
 
 
 def test_names_are_what_the_reference_defines_and_the_tests_use():
@@ -313,7 +318,7 @@ WRONG = {
 @pytest.mark.parametrize(("row", "words"), WRONG.values(), ids=WRONG)
 def test_a_row_that_does_not_fit_is_named(tmp_path, row, words):
     with pytest.raises(UsageError, match=words) as wrong:
-        items_from(written(tmp_path / "wrong.jsonl", [PLAIN, row]), Problem)
+        load_items(written(tmp_path / "wrong.jsonl", [PLAIN, row]), Problem)
     assert str(tmp_path / "wrong.jsonl") in str(wrong.value)
 
 
@@ -338,14 +343,14 @@ def test_files_that_cannot_be_read_say_why(tmp_path):
         "gone.jsonl": "cannot be read",
     }.items():
         with pytest.raises(UsageError, match=words):
-            items_from(str(tmp_path / name), Problem)
+            load_items(str(tmp_path / name), Problem)
 
 
 def test_a_folder_is_all_its_files(tmp_path):
     written(tmp_path / "b.json", [SANITISED])
     written(tmp_path / "a.jsonl.gz", [MBPP])
     (tmp_path / "README.txt").write_text("not data")
-    assert [problem.id for problem in items_from(str(tmp_path), Problem)] == ["7", "8"]
+    assert [problem.id for problem in load_items(str(tmp_path), Problem)] == ["7", "8"]
 
 
 # --- names ----------------------------------------------------------------------------------------
@@ -358,16 +363,16 @@ class Word:
 
 
 def test_a_name_is_looked_up_among_the_datasets_of_the_task(tmp_path):
-    assert usual(Problem) == "samples"
-    assert usual(Word) is usual(None) is None
+    assert default_dataset(Problem) == "samples"
+    assert default_dataset(Word) is default_dataset(None) is None
     with pytest.raises(
         UsageError,
         match=r"unknown dataset .human_eval.; did you mean .humaneval.*or name a file or a folder",
     ):
-        items_from("human_eval", Problem)
+        load_items("human_eval", Problem)
     with pytest.raises(UsageError, match="unknown dataset 'samples'; there are: none"):
-        items_from("samples", Word)
-    assert items_from(written(tmp_path / "w.csv", [{"word": "tea"}]), Word) == [Word("1", "tea")]
+        load_items("samples", Word)
+    assert load_items(written(tmp_path / "w.csv", [{"word": "tea"}]), Word) == [Word("1", "tea")]
 
 
 def test_other_packages_add_datasets(monkeypatch):
@@ -390,23 +395,23 @@ def test_other_packages_add_datasets(monkeypatch):
     )
     try:
         holding(teas, Dataset("samples", Word, 3, "here", "MIT", lambda: [{"word": "one"}]))
-        assert items_from("teas", Word) == [Word("1", "oolong"), Word("x", "mate")]
-        assert kind_at("teas") is Word
+        assert load_items("teas", Word) == [Word("1", "oolong"), Word("x", "mate")]
+        assert item_type_of_dataset("teas") is Word
         with pytest.raises(UsageError, match="samples has 3 items, found 1"):
-            items_from(usual(Word), Word)
+            load_items(default_dataset(Word), Word)
         with pytest.raises(
             UsageError,
             match="can be Paragraph, Problem, Question, WordPair, Word: say which by --task",
         ):
-            kind_at("samples")
+            item_type_of_dataset("samples")
         holding(teas, teas)
-        assert len(named("teas")) == 1
+        assert len(datasets_named("teas")) == 1
         holding(teas, Dataset("teas", Word, 1, "there", "MIT", list))
         with pytest.raises(UsageError, match="two datasets of Word are called 'teas'"):
-            named("teas")
+            datasets_named("teas")
         holding("nothing")
         with pytest.raises(UsageError, match=r"no parley\.datasets\.Dataset"):
-            named("teas")
+            datasets_named("teas")
     finally:
         datasets.all_datasets.cache_clear()
 
@@ -424,7 +429,7 @@ def test_mbpp_comes_through_the_hub(monkeypatch):
     library.load_dataset = load
     monkeypatch.setitem(sys.modules, "datasets", library)
     monkeypatch.setattr("parley.datasets.hub.find_spec", lambda name: object())
-    problems = items_from("mbpp", Problem)
+    problems = load_items("mbpp", Problem)
     assert [problems[0].id, problems[-1].id, len(problems)] == ["11", "510", 500]
     assert asked == [("google-research-datasets/mbpp", "full", "test")]
     with pytest.raises(
@@ -434,10 +439,10 @@ def test_mbpp_comes_through_the_hub(monkeypatch):
             r"\[address\]; see that"
         ),
     ):
-        items_from("mbpp-all", Problem)
+        load_items("mbpp-all", Problem)
     monkeypatch.setattr("parley.datasets.hub.find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r'pip install "parley-eval\[datasets\]".*--dataset PATH'):
-        items_from("mbpp", Problem)
+        load_items("mbpp", Problem)
 
 
 # --- experiments ----------------------------------------------------------------------------------
@@ -581,7 +586,7 @@ def test_what_looks_misspelt_is_told(solving, tmp_path):
     with pytest.raises(
         UsageError, match="found text, tets; column 'tets' is not read; did you mean 'tests'"
     ):
-        items_from(wrong, Problem)
+        load_items(wrong, Problem)
     with pytest.raises(
         UsageError,
         match=(
@@ -589,11 +594,11 @@ def test_what_looks_misspelt_is_told(solving, tmp_path):
             r"did you mean 'reference'"
         ),
     ):
-        items_from(path, Problem, {"refrence": "level"})
+        load_items(path, Problem, {"refrence": "level"})
     with pytest.raises(
         UsageError, match="no word; found id, wrod; column 'wrod' is not read; did you mean 'word'"
     ):
-        items_from(written(tmp_path / "words.csv", [{"wrod": "tea"}]), Word)
+        load_items(written(tmp_path / "words.csv", [{"wrod": "tea"}]), Word)
     twice = [PLAIN, MBPP, PLAIN]
     with pytest.raises(UsageError, match="two items have the id 'p': item 1, and item 3"):
         parley.run(solving, ["bot/null"], items=twice, store=tmp_path)
@@ -601,7 +606,7 @@ def test_what_looks_misspelt_is_told(solving, tmp_path):
 
 # --- the samples ----------------------------------------------------------------------------------
 
-SAMPLES = items_from("samples", Problem)
+SAMPLES = load_items("samples", Problem)
 EQUIVALENT = {  # these do the same as the reference
     ("shelf_ranges", "while start <= len(numbers):"),  # one more turn adds nothing
     ("fewest_stamps", "none = postage + 2"),  # any number above the postage stands for none
@@ -648,7 +653,11 @@ def test_the_samples_are_many_and_each_has_a_reference_and_tests():
 
 
 def test_every_reference_of_the_samples_passes():
-    assert asyncio.run(references_run(SAMPLES, lambda done: None)) == (len(SAMPLES), {}, ())
+    assert asyncio.run(check_reference_programs(SAMPLES, lambda done: None)) == (
+        len(SAMPLES),
+        {},
+        (),
+    )
 
 
 def test_faults_in_the_references_are_found_by_the_tests():
@@ -670,5 +679,7 @@ def test_every_fault_in_the_references_is_found_by_the_tests():
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_all_164_references_of_humaneval_pass():
-    found = asyncio.run(references_run(items_from("humaneval", Problem), lambda done: None))
+    found = asyncio.run(
+        check_reference_programs(load_items("humaneval", Problem), lambda done: None)
+    )
     assert (found.checked, found.faults) == (164, {})

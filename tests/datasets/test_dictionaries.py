@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.datasets import dictionaries as lexicons
-from parley.datasets.dictionaries import Lexicon, lexicon
-from parley.datasets.open_references import works_of
+from parley.datasets.dictionaries import Lexicon, open_lexicon
+from parley.datasets.open_references import open_references
 from parley.downloads import Packaged
 from parley.errors import UsageError
 from parley.rules.references import Lot, WordList
@@ -47,7 +47,7 @@ def put(folder, name, content):
     ],
 )
 def test_a_file_in_any_form_is_a_dictionary(tmp_path, name, content, words):
-    assert lexicon(WordList((put(tmp_path, name, content),))).words == words
+    assert open_lexicon(WordList((put(tmp_path, name, content),))).words == words
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_file_in_any_form_is_a_dictionary(tmp_path, name, content, words):
 )
 def test_what_is_wrong_with_a_dictionary_is_said_with_its_place(tmp_path, name, content, fault):
     with pytest.raises(UsageError, match=fault):
-        lexicon(WordList((put(tmp_path, name, content),), length=4))
+        open_lexicon(WordList((put(tmp_path, name, content),), length=4))
 
 
 def test_a_list_that_is_not_there_is_named(tmp_path):
@@ -84,12 +84,12 @@ def test_a_list_that_is_not_there_is_named(tmp_path):
         UsageError,
         match=r"unknown dictionary 'jionpl'; did you mean 'jionlp'.*or name a file: ./jionpl.txt",
     ):
-        lexicon(WordList(("jionpl",)))
+        open_lexicon(WordList(("jionpl",)))
     with pytest.raises(UsageError, match=r"none.txt cannot be read"):
-        lexicon(WordList((str(tmp_path / "none.txt"),)))
+        open_lexicon(WordList((str(tmp_path / "none.txt"),)))
     (tmp_path / "broken.txt").write_bytes("海阔天空".encode("gbk"))
     with pytest.raises(UsageError, match=r"broken.txt cannot be read"):
-        lexicon(WordList((str(tmp_path / "broken.txt"),)))
+        open_lexicon(WordList((str(tmp_path / "broken.txt"),)))
     with pytest.raises(UsageError, match="at least one list"):
         WordList(())
 
@@ -99,7 +99,7 @@ def test_lists_are_joined_and_words_of_another_length_are_counted(tmp_path):
         put(tmp_path, "a.txt", "海阔天空\t2\n一不做二不休\n"),
         put(tmp_path, "b.json", ["海阔天空", "空前绝后"]),
     )
-    found = lexicon(WordList(lists, length=4))
+    found = open_lexicon(WordList(lists, length=4))
     assert found.words == {"海阔天空": 2, "空前绝后": 1}
     assert found.told == "a.txt+b.json: 2 words; left out: 1 of another length or script"
 
@@ -182,23 +182,25 @@ def test_no_start_is_drawn_twice_before_all_have_been(seed, count, first):
 
 def test_words_that_can_never_be_used_are_not_counted_as_words_of_the_dictionary(tmp_path):
     path = put(tmp_path, "a.txt", "海阔天空\n空前绝后\nabcd\n空前1后\n一不做二不休\n")
-    found = works_of(IdiomSolitaire(dictionary=(path,), traditional=False))["dictionary"]
+    found = open_references(IdiomSolitaire(dictionary=(path,), traditional=False))["dictionary"]
     assert (
         found.told
         == "a.txt: 2 words, 1 of them to begin with; left out: 3 of another length or script"
     )
     with pytest.raises(UsageError, match=r"has no word of 4 characters .IDEOGRAPH., among 1"):
-        works_of(IdiomSolitaire(dictionary=(put(tmp_path, "b.txt", "abcd"),), traditional=False))
+        open_references(
+            IdiomSolitaire(dictionary=(put(tmp_path, "b.txt", "abcd"),), traditional=False)
+        )
 
 
 def test_a_dictionary_without_a_start_is_refused_when_it_is_opened(tmp_path):
     path = put(tmp_path, "a.txt", "海阔天空\t7\n空前绝后\n")
     with pytest.raises(UsageError, match="no word that occurs 8 times or more"):
-        works_of(IdiomSolitaire(dictionary=(path,), traditional=False, common=8))
+        open_references(IdiomSolitaire(dictionary=(path,), traditional=False, common=8))
 
 
 def test_the_registry_has_a_list_with_frequencies_and_the_characters():
-    found = works_of(IdiomSolitaire())["dictionary"]
+    found = open_references(IdiomSolitaire())["dictionary"]
     assert len(found.words) == 29_451
     assert found.words["一丝不苟"] == 6383
     assert found.left_out == 1361
@@ -220,4 +222,4 @@ def test_a_registry_out_of_reach_is_said_with_what_to_do(monkeypatch, tmp_path):
         UsageError,
         match=r"none.zip cannot be had from the package parley-no-such.*set PARLEY_NONE=",
     ):
-        works_of(IdiomSolitaire())
+        open_references(IdiomSolitaire())

@@ -13,9 +13,9 @@ import pytest
 
 from parley import Paragraph
 from parley.config.selection import as_items
-from parley.datasets.catalogue import items_from, kind_at, named
+from parley.datasets.catalogue import datasets_named, item_type_of_dataset, load_items
 from parley.datasets.formats.paragraphs import SEGMENTS
-from parley.datasets.xml_segments import found_in
+from parley.datasets.xml_segments import parse_segments
 from parley.errors import UsageError
 from parley.tasks.translation import Translation
 from tests.cli.test_cli import parley as command
@@ -64,7 +64,7 @@ def source(folder):
 
 
 def test_segments_of_a_talk_become_paragraphs_with_their_reference(folder):
-    found = items_from(str(source(folder)), Paragraph)
+    found = load_items(str(source(folder)), Paragraph)
     assert [item.id for item in found] == ["en-zh/922/1", "en-zh/922/2", "en-zh/923/1"]
     first, second, third = found
     assert SEGMENTS == 5
@@ -76,13 +76,13 @@ def test_segments_of_a_talk_become_paragraphs_with_their_reference(folder):
 
 
 def test_a_folder_or_either_file_is_the_same_dataset(folder):
-    whole = items_from(f"{folder}/", Paragraph)
-    assert whole == items_from(str(source(folder)), Paragraph)
-    assert whole == items_from(str(folder / "IWSLT17.TED.tst2015.en-zh.zh.xml"), Paragraph)
+    whole = load_items(f"{folder}/", Paragraph)
+    assert whole == load_items(str(source(folder)), Paragraph)
+    assert whole == load_items(str(folder / "IWSLT17.TED.tst2015.en-zh.zh.xml"), Paragraph)
     for file in folder.glob("*.xml"):
         (folder / f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes()))
         file.unlink()
-    assert whole == items_from(f"{folder}/", Paragraph)
+    assert whole == load_items(f"{folder}/", Paragraph)
 
 
 def test_a_folder_may_hold_several_pairs(folder):
@@ -90,7 +90,7 @@ def test_a_folder_may_hold_several_pairs(folder):
         (folder / f"IWSLT17.TED.tst2015.en-fr.{language}.xml").write_text(
             talks("srcset", {"922": numbered("Mot", 3)})
         )
-    found = items_from(f"{folder}/", Paragraph)
+    found = load_items(f"{folder}/", Paragraph)
     assert {item.pair for item in found} == {"en-zh", "en-fr"}
     assert len({item.id for item in found}) == len(found) == 4
 
@@ -100,7 +100,7 @@ def test_what_is_wrong_with_two_files_is_said(folder):
 
     def wrong(words, file=None):
         with pytest.raises(UsageError, match=words):
-            items_from(str(file or source(folder)), Paragraph)
+            load_items(str(file or source(folder)), Paragraph)
 
     good = reference.read_text(encoding="utf-8")
     reference.write_text(good.replace('<seg id="3">', '<seg id="33">', 1), encoding="utf-8")
@@ -125,7 +125,7 @@ def test_what_is_wrong_with_two_files_is_said(folder):
 
 
 def segments(body):
-    return list(found_in(f'<doc docid="d">\n{body}\n</doc>', Path("a.xml")).items())
+    return list(parse_segments(f'<doc docid="d">\n{body}\n</doc>', Path("a.xml")).items())
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_segment_that_would_be_lost_or_merged_is_an_error_with_its_place(body,
 
 def test_a_last_segment_without_an_end_is_an_error():
     with pytest.raises(UsageError, match="line 1: document d: segment 1 is not closed"):
-        found_in('<doc docid="d"><seg id="1">a', Path("a.xml"))
+        parse_segments('<doc docid="d"><seg id="1">a', Path("a.xml"))
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_no_file_of_segments_keeps_the_reader_busy(piece):
         f"<doc {'id=' * 100_000}>",
     ):
         with pytest.raises(UsageError):
-            found_in(words, Path("a.xml"))
+            parse_segments(words, Path("a.xml"))
     assert time.process_time() - began < 3  # it is linear; a quadratic one takes minutes
 
 
@@ -209,11 +209,11 @@ def test_rows_of_the_hub_are_segments_too(tmp_path):
     rows = [{"translation": {"de": f"Satz {n}.", "en": f"Sentence {n}."}} for n in range(1, 8)]
     path = tmp_path / "rows.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
-    found = items_from(str(path), Paragraph)
+    found = load_items(str(path), Paragraph)
     assert [(item.id, item.pair) for item in found] == [("de-en/1", "de-en"), ("de-en/2", "de-en")]
     assert found[1].source == "Satz 6. Satz 7."
     assert found == as_items(rows, Translation)  # given from Python
-    assert kind_at(str(path)) is Paragraph
+    assert item_type_of_dataset(str(path)) is Paragraph
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_a_row_that_does_not_fit_is_named(tmp_path, row, words):
     path = tmp_path / "rows.jsonl"
     path.write_text("\n".join(map(json.dumps, [{"translation": {"de": "a", "en": "b"}}, row])))
     with pytest.raises(UsageError, match=words):
-        items_from(str(path), Paragraph)
+        load_items(str(path), Paragraph)
 
 
 def test_plain_rows_are_paragraphs_as_they_are(tmp_path):
@@ -245,20 +245,20 @@ def test_plain_rows_are_paragraphs_as_they_are(tmp_path):
         table = csv.DictWriter(file, list(PLAIN))
         table.writeheader()
         table.writerows([PLAIN, {**PLAIN, "source_language": "PT-BR"}])
-    first, second = items_from(str(path), Paragraph)
+    first, second = load_items(str(path), Paragraph)
     assert first == Paragraph("1", "One.", "Eins.", "en", "de")
     assert second.pair == "pt_br-de"  # a hyphen stands between languages only
     (tmp_path / "x.jsonl").write_text(json.dumps({"source": "a", "target": "b"}))
     with pytest.raises(
         UsageError, match=r"wanted translation .aligned segments. or source, reference .paragraphs."
     ):
-        items_from(str(tmp_path / "x.jsonl"), Paragraph)
+        load_items(str(tmp_path / "x.jsonl"), Paragraph)
 
 
 def test_languages_that_a_row_does_not_name_are_left_to_the_task(tmp_path):
     path = tmp_path / "own.jsonl"
     path.write_text(json.dumps({"src": "One.", "tgt": "Eins."}))
-    assert items_from(str(path), Paragraph, {"source": "src", "reference": "tgt"}) == [
+    assert load_items(str(path), Paragraph, {"source": "src", "reference": "tgt"}) == [
         Paragraph("1", "One.", "Eins.")
     ]
 
@@ -278,7 +278,7 @@ def test_what_is_wrong_with_a_language_is_said_with_its_row(tmp_path, languages,
     path = tmp_path / "own.jsonl"
     path.write_text(json.dumps({**PLAIN, **languages}))
     with pytest.raises(UsageError, match=words):
-        items_from(str(path), Paragraph)
+        load_items(str(path), Paragraph)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
@@ -291,7 +291,7 @@ def test_other_columns_are_mapped(tmp_path):
     path = tmp_path / "own.jsonl"
     path.write_text(json.dumps({"q": "One.", "a": "Eins.", "from": "en", "to": "de"}))
     columns = {"source": "q", "reference": "a", "source_language": "from", "target_language": "to"}
-    assert items_from(str(path), Paragraph, columns) == [
+    assert load_items(str(path), Paragraph, columns) == [
         Paragraph("1", "One.", "Eins.", "en", "de")
     ]
 
@@ -307,7 +307,7 @@ def test_the_test_sets_of_the_hub_have_names(monkeypatch):
     library.load_dataset = load_dataset
     monkeypatch.setitem(sys.modules, "datasets", library)
     monkeypatch.setattr("parley.datasets.hub.find_spec", lambda name: True)
-    assert len(items_from("iwslt2017-en-zh", Paragraph)) == 1710
+    assert len(load_items("iwslt2017-en-zh", Paragraph)) == 1710
     assert asked == [
         (
             "IWSLT/iwslt2017",
@@ -318,7 +318,7 @@ def test_the_test_sets_of_the_hub_have_names(monkeypatch):
 
 
 def test_the_samples_are_twelve_paragraphs_for_each_of_three_pairs():
-    (samples,) = named("samples", Paragraph)
+    (samples,) = datasets_named("samples", Paragraph)
     items = samples.items()
     for pair in ("en-zh", "en-fr", "de-en"):
         chosen = [item for item in items if item.pair == pair]

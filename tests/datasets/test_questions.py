@@ -16,10 +16,10 @@ import pytest
 from parley import Question, UsageError
 from parley.config.selection import stored_items
 from parley.datasets import Dataset
-from parley.datasets.catalogue import all_datasets, items_from, kind_at, named
+from parley.datasets.catalogue import all_datasets, datasets_named, item_type_of_dataset, load_items
 from parley.datasets.formats.questions import GOES_ON
-from parley.datasets.item_rows import item_from
-from parley.datasets.open_references import works_of
+from parley.datasets.item_rows import item_from_row
+from parley.datasets.open_references import open_references
 from parley.tasks.qa import QA
 from tests.cli.test_cli import parley as command
 from tests.datasets.test_datasets import written
@@ -98,7 +98,7 @@ GSM = {
 
 
 def only(path, row):
-    (found,) = items_from(written(path, [row]), Question)
+    (found,) = load_items(written(path, [row]), Question)
     return found
 
 
@@ -134,7 +134,7 @@ def test_mmlu_files_have_no_header_and_are_named_after_their_subject(tmp_path):
             csv.writer(file).writerows(
                 [[f"What is {subject},\n1?", *SKY, "B"], ["Second?", "A", "B", "AB", "O", "D"]]
             )
-    found = items_from(str(tmp_path), Question)
+    found = load_items(str(tmp_path), Question)
     assert [each.id for each in found] == [
         "anatomy/1",
         "anatomy/2",
@@ -229,7 +229,7 @@ def test_rows_with_the_fields_of_a_question(tmp_path, answer):
 
 def test_any_other_file_is_mapped(tmp_path):
     path = written(tmp_path / "exam.csv", [{"stem": "2 + 2?", "a": 3, "b": 4, "c": 5, "key": "B"}])
-    (found,) = items_from(
+    (found,) = load_items(
         path, Question, {"question": "stem", "choices": ["a", "b", "c"], "answer": "key"}
     )
     assert found == Question("1", "2 + 2?", "B", ("3", "4", "5"))
@@ -237,19 +237,19 @@ def test_any_other_file_is_mapped(tmp_path):
         UsageError,
         match=r"unknown field of Question in the columns .*: 'choice'; did you mean 'choices'",
     ):
-        items_from(path, Question, {"choice": ["a"]})
+        load_items(path, Question, {"choice": ["a"]})
 
 
 @pytest.mark.parametrize("row", [PLAIN, ARC, ARC_HUB, SWAG, HUB, CEVAL, GSM])
 def test_a_question_is_kept_by_a_run_and_read_again(tmp_path, row):
     question = only(tmp_path / "x.jsonl", row)
     ((_, text),) = stored_items([question])
-    assert item_from(json.loads(text), Question, "row 1", 1) == question
+    assert item_from_row(json.loads(text), Question, "row 1", 1) == question
 
 
 def test_a_file_of_questions_is_known_by_its_columns(tmp_path):
     for n, row in enumerate([PLAIN, ARC, ARC_HUB, SWAG, HUB, CEVAL, GSM]):
-        assert kind_at(written(tmp_path / f"{n}.jsonl", [row])) is Question
+        assert item_type_of_dataset(written(tmp_path / f"{n}.jsonl", [row])) is Question
 
 
 WRONG = {
@@ -288,7 +288,7 @@ WRONG = {
 @pytest.mark.parametrize(("row", "words"), WRONG.values(), ids=WRONG)
 def test_a_row_that_does_not_fit_is_named(tmp_path, row, words):
     with pytest.raises(UsageError, match=words) as wrong:
-        items_from(written(tmp_path / "wrong.jsonl", [PLAIN, row]), Question)
+        load_items(written(tmp_path / "wrong.jsonl", [PLAIN, row]), Question)
     assert str(tmp_path / "wrong.jsonl") in str(wrong.value)
 
 
@@ -334,16 +334,16 @@ def test_a_dataset_of_the_hub_is_asked_for_by_split_and_edition(monkeypatch):
     library.load_dataset = load_dataset
     library.__spec__ = sys.__spec__
     monkeypatch.setitem(sys.modules, "datasets", library)
-    assert len(named("arc-challenge")[0].items()) == 1172
+    assert len(datasets_named("arc-challenge")[0].items()) == 1172
     assert wanted.pop() == ("allenai/ai2_arc", "ARC-Challenge", "test")
     with pytest.raises(
         UsageError, match="mmlu has 14042 items, found 1172: this is another edition"
     ):
-        named("mmlu")[0].items()
-    examples = list(named("ceval")[0].examples())
+        datasets_named("mmlu")[0].items()
+    examples = list(datasets_named("ceval")[0].examples())
     assert len(examples) == len({each["id"] for each in examples}) == 52
     assert wanted[-1] == ("ceval/ceval-exam", "veterinary_medicine", "dev")
-    shots = works_of(QA(shots=5), "hellaswag")["shots"]
+    shots = open_references(QA(shots=5), "hellaswag")["shots"]
     assert wanted[-1] == ("Rowan/hellaswag", "default", "train[:64]")
     assert len(shots.before("Baking bread")) == 5
 
@@ -358,7 +358,7 @@ def some(subject, count, start=0):
 def shots_of(tmp_path, examples, asked=(), **params):
     rows = [{**vars(each), "choices": list(each.choices)} for each in examples]
     path = written(tmp_path / "dev.jsonl", rows)
-    return works_of(QA(shots_from=path, **params), None, asked)["shots"]
+    return open_references(QA(shots_from=path, **params), None, asked)["shots"]
 
 
 def test_examples_are_those_of_the_subject_where_there_are_enough(tmp_path):
@@ -392,19 +392,19 @@ def test_no_example_is_itself_asked(tmp_path):
 
 def test_examples_that_are_not_there_are_an_error_only_if_they_were_wanted(tmp_path):
     assert (
-        works_of(QA())["shots"].count
-        == works_of(QA(), str(tmp_path / "mine.jsonl"))["shots"].count
+        open_references(QA())["shots"].count
+        == open_references(QA(), str(tmp_path / "mine.jsonl"))["shots"].count
         == 0
     )
-    assert works_of(QA(shots=0)) == {}
+    assert open_references(QA(shots=0)) == {}
     for params, dataset, words in [
         ({"shots": 5}, None, "wanted 5 examples, and what is played on has none"),
         ({"shots": 9}, "samples", "wanted 9 examples, and samples has 8 that are not asked"),
     ]:
         with pytest.raises(UsageError, match=words):
-            works_of(QA(**params), dataset)
+            open_references(QA(**params), dataset)
     with pytest.raises(UsageError, match="unknown dataset 'sampels'; did you mean 'samples'"):
-        works_of(QA(shots_from="sampels"))
+        open_references(QA(shots_from="sampels"))
 
 
 # --- the bundled samples --------------------------------------------------------------------------
@@ -412,8 +412,8 @@ def test_examples_that_are_not_there_are_an_error_only_if_they_were_wanted(tmp_p
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_bundled_questions_are_sound_and_differ(name, tmp_path):
-    (dataset,) = named(name, Question)
-    items, examples = dataset.items(), works_of(QA(), name, dataset.items())["shots"]
+    (dataset,) = datasets_named(name, Question)
+    items, examples = dataset.items(), open_references(QA(), name, dataset.items())["shots"]
     assert (examples.count, examples.left_out) == (5, 0)
     assert len(
         {each.question for each in items} | {each["question"] for each in examples.examples}
@@ -425,7 +425,7 @@ def test_bundled_questions_are_sound_and_differ(name, tmp_path):
 
 
 def test_bundled_questions_are_many_and_balanced():
-    english, chinese = (items_from(name, Question) for name in SAMPLES[:2])
+    english, chinese = (load_items(name, Question) for name in SAMPLES[:2])
     assert Counter(each.answer for each in english) == dict.fromkeys("ABCD", 16)
     assert set(Counter(each.subject for each in english).values()) == {8}
     assert len({each.subject for each in english}) == 8
@@ -439,12 +439,14 @@ def test_bundled_questions_are_many_and_balanced():
         if len(set(map(len, each.choices))) == 4
     )
     assert longest < 16  # the right choice cannot be told by its length
-    levels = {row["level"] for name in SAMPLES[:2] for row in named(name, Question)[0].rows()}
+    levels = {
+        row["level"] for name in SAMPLES[:2] for row in datasets_named(name, Question)[0].rows()
+    }
     assert levels == {1, 2, 3}
 
 
 def test_every_sum_in_the_bundled_mathematics_is_right():
-    items = items_from("samples-maths", Question)
+    items = load_items("samples-maths", Question)
     assert len(items) >= 24
     for item in items:
         sums = re.findall(r"([\d(][\d.+\-*/() ]*) = (\d+(?:\.\d+)?)", item.explanation)
@@ -494,15 +496,15 @@ def test_parquet_files_are_read_where_pyarrow_is_there(tmp_path):
     arrow, parquet = needed("pyarrow"), needed("pyarrow.parquet")
     row = {"question": "2 + 2?", "choices": ["3", "4"], "answer": 1, "subject": "sums"}
     parquet.write_table(arrow.Table.from_pylist([row]), tmp_path / "sums.parquet")
-    (found,) = items_from(str(tmp_path / "sums.parquet"), Question)
+    (found,) = load_items(str(tmp_path / "sums.parquet"), Question)
     assert (found.answer, found.choices, found.subject) == ("B", ("3", "4"), "sums")
     (tmp_path / "torn.parquet").write_bytes((tmp_path / "sums.parquet").read_bytes()[:-9])
     with pytest.raises(UsageError, match=r"torn\.parquet cannot be read"):
-        items_from(str(tmp_path / "torn.parquet"), Question)
+        load_items(str(tmp_path / "torn.parquet"), Question)
 
 
 def test_parquet_files_need_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     (tmp_path / "sums.parquet").write_bytes(b"PAR1")
     with pytest.raises(UsageError, match=r"parquet files need pyarrow: pip install"):
-        items_from(str(tmp_path / "sums.parquet"), Question)
+        load_items(str(tmp_path / "sums.parquet"), Question)

@@ -10,13 +10,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from parley import UsageError, WordPair
-from parley.datasets.catalogue import items_from
+from parley.datasets.catalogue import load_items
 from parley.tasks._common.word_matching import alike, folded, matches, mentions, similarity
 
 LISTS = json.loads(
     (files("parley.datasets") / "samples" / "word_pairs.json").read_text(encoding="utf-8")
 )
-PAIRS = items_from("samples", WordPair)
+PAIRS = load_items("samples", WordPair)
 WORDS = [name for pair in PAIRS for word in (pair.a, pair.b) for name in pair.names(word)]
 
 
@@ -270,7 +270,7 @@ def written(tmp_path, name, text):
 @pytest.mark.parametrize("header", ["a,b", "word_a,word_b", "word1,word2"])
 def test_two_columns_are_a_list(tmp_path, header):
     path = written(tmp_path, "mine.csv", f"{header}\ncake,bread\n sofa ,bed\n")
-    assert items_from(path, WordPair) == [
+    assert load_items(path, WordPair) == [
         WordPair("bread/cake", "cake", "bread"),
         WordPair("bed/sofa", "sofa", "bed"),
     ]
@@ -286,9 +286,9 @@ def test_topics_and_synonyms_are_read_where_they_are_there(tmp_path):
         "synonyms_b": ["loaf"],
     }
     wanted = [WordPair("1", "cake", "bread", "food", ("gateau",), ("loaf",))]
-    assert items_from(written(tmp_path, "mine.json", json.dumps([row])), WordPair) == wanted
+    assert load_items(written(tmp_path, "mine.json", json.dumps([row])), WordPair) == wanted
     table = "id,a,b,topic,synonyms_a,synonyms_b\n1,cake,bread,food,gateau,loaf\n"
-    assert items_from(written(tmp_path, "mine.csv", table), WordPair) == wanted
+    assert load_items(written(tmp_path, "mine.csv", table), WordPair) == wanted
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_topics_and_synonyms_are_read_where_they_are_there(tmp_path):
 )
 def test_what_is_wrong_with_a_list_is_said_with_its_row(tmp_path, text, said):
     with pytest.raises(UsageError, match=said):
-        items_from(written(tmp_path, "mine.csv", text), WordPair)
+        load_items(written(tmp_path, "mine.csv", text), WordPair)
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def test_what_is_wrong_with_a_list_is_said_with_its_row(tmp_path, text, said):
 )
 def test_what_is_wrong_with_a_row_of_json_is_said(tmp_path, row, said):
     with pytest.raises(UsageError, match=said):
-        items_from(written(tmp_path, "mine.json", json.dumps([row])), WordPair)
+        load_items(written(tmp_path, "mine.json", json.dumps([row])), WordPair)
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_what_is_wrong_with_a_row_of_json_is_said(tmp_path, row, said):
 )
 def test_lists_of_two_words_are_pairs(name, text, tmp_path):
     (tmp_path / name).write_text(text)
-    found = items_from(str(tmp_path / name), WordPair)
+    found = load_items(str(tmp_path / name), WordPair)
     assert [(each.a, each.b, each.topic) for each in found] == [
         ("guitar", "violin", ""),
         ("sofa", "bed", "home"),

@@ -20,16 +20,16 @@ from parley.config.experiment import Experiment
 from parley.config.prepare import prepare_resume
 from parley.errors import TaskError
 from parley.options import from_keywords
-from parley.plans import Block, gathered, unfolded
-from parley.plans.choice import planned
-from parley.plans.race import Race
-from parley.plans.stop_targets import Stop, leading_metrics
+from parley.plans import Block, finished_blocks, replay_plan
+from parley.plans.choice import choose_plan
+from parley.plans.race import RaceRule
+from parley.plans.stop_targets import StopTarget, leading_metrics
 from parley.results.result import Result
 from parley.runs import player as runs
 from parley.runs.progress import Brake, Tally
-from parley.statistics.anytime import Scale, anytime
-from parley.statistics.estimates import Observation, block_means, ranks
-from parley.statistics.stopping_rules import Watched, forecast
+from parley.statistics.anytime import Scale, compute_anytime
+from parley.statistics.estimates import Observation, block_means, rank_intervals
+from parley.statistics.stopping_rules import WatchedCell, forecast_blocks
 from parley.store.sqlite.reader import SqliteReader
 from parley.tasks.public_goods import PublicGoods
 from tests import games
@@ -64,8 +64,8 @@ def marks(spec, skill, noise=1.0):
 
 
 def race(models=MODELS, stop=None, max_blocks=None, seed=0, task=None, items=()):
-    stop = stop or Stop(half_width=0.5)
-    return planned(
+    stop = stop or StopTarget(half_width=0.5)
+    return choose_plan(
         "race", task or Meeting(), models, {}, items, 1, seed, stop=stop, max_blocks=max_blocks
     )
 
@@ -74,7 +74,7 @@ def ended(plan, skill, noise=1.0):
     """A plan played to its end: its matches, their marks, how it ended."""
     scores = {}
     while True:
-        specs, end = unfolded(plan, scores)
+        specs, end = replay_plan(plan, scores)
         if end:
             return specs, scores, end
         for spec in specs.values():
@@ -89,7 +89,7 @@ def rows_of(specs, scores):
         )
         for number, spec in specs.items()
         for seat, alias in spec.seats.items()
-        if seat not in spec.idle
+        if seat not in spec.unscored
     ]
 
 
@@ -103,7 +103,7 @@ SKILL = {name: 8 - 0.8 * n for n, name in enumerate(MODELS)}
 @given(st.integers(2, 12), st.integers(0, 50), st.integers(1, 3))
 def test_in_cycles_everybody_sits_in_every_seat_once_a_block(models, seed, repeats):
     names = [f"m{n}" for n in range(models)]
-    plan = planned("cycles", Meeting(), names, {}, [], repeats, seed)
+    plan = choose_plan("cycles", Meeting(), names, {}, [], repeats, seed)
     specs = plan.next([])
     assert len(specs) == models * repeats
     for block in {spec.block for spec in specs}:
@@ -114,7 +114,7 @@ def test_in_cycles_everybody_sits_in_every_seat_once_a_block(models, seed, repea
     assert all(spec.seats[Seat("writer")] != spec.seats[Seat("editor")] for spec in specs)
     assert [dict(spec.seats) for spec in specs] == [
         dict(spec.seats)
-        for spec in planned("cycles", Meeting(), names, {}, [], repeats, seed).next([])
+        for spec in choose_plan("cycles", Meeting(), names, {}, [], repeats, seed).next([])
     ]
 
 
@@ -123,9 +123,9 @@ def test_groups_of_an_open_table_are_balanced_too(models, size, seed):
     names = [f"m{n}" for n in range(models)]
     if size > models:
         with pytest.raises(UsageError, match="contestant seats"):
-            planned("cycles", PublicGoods(), names, {}, [], 1, seed, size=size)
+            choose_plan("cycles", PublicGoods(), names, {}, [], 1, seed, size=size)
         return
-    specs = planned("cycles", PublicGoods(), names, {}, [], 1, seed, size=size).next([])
+    specs = choose_plan("cycles", PublicGoods(), names, {}, [], 1, seed, size=size).next([])
     seats = Counter((seat, alias) for spec in specs for seat, alias in spec.seats.items())
     assert set(seats.values()) == {1}
     assert all(len(spec.seats) == len(set(spec.seats.values())) == size for spec in specs)
@@ -133,7 +133,7 @@ def test_groups_of_an_open_table_are_balanced_too(models, size, seed):
 
 
 def test_partners_in_cycles_are_drawn_from_all_others_alike():
-    specs = planned("cycles", Meeting(), MODELS, {}, [], 3000, 1).next([])
+    specs = choose_plan("cycles", Meeting(), MODELS, {}, [], 3000, 1).next([])
     met = Counter((spec.seats[Seat("writer")], spec.seats[Seat("editor")]) for spec in specs)
     assert len(met) == 30
     assert max(met.values()) < 1.15 * 600
@@ -141,11 +141,12 @@ def test_partners_in_cycles_are_drawn_from_all_others_alike():
 
 
 def test_an_open_table_seats_everybody_if_it_can():
-    specs = planned("cycles", PublicGoods(), MODELS, {}, [], 2, 0).next([])
+    specs = choose_plan("cycles", PublicGoods(), MODELS, {}, [], 2, 0).next([])
     assert [len(spec.seats) for spec in specs] == [6, 6]
     many = [f"m{n}" for n in range(13)]
     assert {
-        len(spec.seats) for spec in planned("cycles", PublicGoods(), many, {}, [], 1, 0).next([])
+        len(spec.seats)
+        for spec in choose_plan("cycles", PublicGoods(), many, {}, [], 1, 0).next([])
     } == {10}
 
 
@@ -155,21 +156,31 @@ def test_an_open_table_seats_everybody_if_it_can():
         ("cycles", Meeting(), {"size": 2}, "one role of open size"),
         ("together", PublicGoods(), {"size": 2}, "for the plans cycles"),
         ("cycles", PublicGoods(), {"size": 11}, "seats 2 to 10"),
-        ("race", Meeting(), {"stop": Stop(top=7)}, "only 6 models"),
-        ("cycles", Meeting(), {"stop": Stop(), "max_blocks": -1}, "max_blocks must be at least 1"),
+        ("race", Meeting(), {"stop": StopTarget(top=7)}, "only 6 models"),
+        (
+            "cycles",
+            Meeting(),
+            {"stop": StopTarget(), "max_blocks": -1},
+            "max_blocks must be at least 1",
+        ),
         (
             "race",
             games.Spelling(),
-            {"stop": Stop(target="these_items"), "items": ["a"]},
+            {"stop": StopTarget(target="these_items"), "items": ["a"]},
             "new items",
         ),
-        ("round_robin", Meeting(), {"stop": Stop(target="these_items")}, "not played on items"),
+        (
+            "round_robin",
+            Meeting(),
+            {"stop": StopTarget(target="these_items")},
+            "not played on items",
+        ),
     ],
 )
 def test_what_cannot_be_planned_is_refused(name, task, options, match):
     items = options.pop("items", [])
     with pytest.raises(UsageError, match=match):
-        planned(name, task, MODELS, {}, items, 1, 0, **options)
+        choose_plan(name, task, MODELS, {}, items, 1, 0, **options)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +189,7 @@ def test_what_cannot_be_planned_is_refused(name, task, options, match):
 )
 def test_a_stop_that_means_nothing_is_refused(wrong):
     with pytest.raises(UsageError):
-        Stop(**wrong)
+        StopTarget(**wrong)
 
 
 def test_a_race_finds_the_order_and_leaves_out_what_is_decided():
@@ -188,33 +199,37 @@ def test_a_race_finds_the_order_and_leaves_out_what_is_decided():
     assert blocks["1"] == 6
     assert blocks[max(blocks, key=int)] < 6  # towards the end, only some play
     for spec in specs.values():
-        assert len(spec.idle) < 2  # a match that nobody needs is not played
+        assert len(spec.unscored) < 2  # a match that nobody needs is not played
     counted = Counter(
         (spec.block, seat.role, alias)
         for spec in specs.values()
         for seat, alias in spec.seats.items()
-        if seat not in spec.idle
+        if seat not in spec.unscored
     )
     assert set(counted.values()) == {1}
     full = [spec for spec in specs.values() if int(spec.block) <= 10]
-    assert not any(spec.idle for spec in full)
-    found = anytime(rows_of(specs, scores), "mark", Scale(1, 10, 0.5), 0.05, 2, repeats_of(specs))
+    assert not any(spec.unscored for spec in full)
+    found = compute_anytime(
+        rows_of(specs, scores), "mark", Scale(1, 10, 0.5), 0.05, 2, repeats_of(specs)
+    )
     order = {
         rank.alias: (rank.low, rank.high)
-        for rank in ranks(block_means(rows_of(specs, scores)), found.pairs, frozenset())
+        for rank in rank_intervals(block_means(rows_of(specs, scores)), found.pairs, frozenset())
     }
     assert order == {name: (n, n) for n, name in enumerate(MODELS, 1)}
 
 
 def test_a_race_for_the_top_needs_less_and_can_be_lower_is_better():
     full, *_ = ended(race(), SKILL)
-    top, _, end = ended(race(stop=Stop(half_width=0.5, top=2)), SKILL)
+    top, _, end = ended(race(stop=StopTarget(half_width=0.5, top=2)), SKILL)
     assert end.status == "converged"
     assert len(top) < 0.7 * len(full)
-    lower, *_ = ended(race(stop=Stop(half_width=0.5, top=2), task=Meeting(better="lower")), SKILL)
-    late = [spec for spec in lower.values() if spec.idle]
+    lower, *_ = ended(
+        race(stop=StopTarget(half_width=0.5, top=2), task=Meeting(better="lower")), SKILL
+    )
+    late = [spec for spec in lower.values() if spec.unscored]
     spared = Counter(
-        alias for spec in late for seat, alias in spec.seats.items() if seat in spec.idle
+        alias for spec in late for seat, alias in spec.seats.items() if seat in spec.unscored
     )
     assert spared["m0"] > max(spared["m3"], spared["m4"])  # the highest mark is the first to be out
 
@@ -222,8 +237,8 @@ def test_a_race_for_the_top_needs_less_and_can_be_lower_is_better():
 def test_a_plan_is_a_pure_function_of_what_is_finished():
     plan = race(seed=3)
     specs, scores, end = ended(plan, SKILL)
-    assert unfolded(race(seed=3), scores) == (specs, end)
-    blocks = gathered(specs, scores)
+    assert replay_plan(race(seed=3), scores) == (specs, end)
+    blocks = finished_blocks(specs, scores)
     fresh = race(seed=3)
     assert fresh.next(blocks) == end  # asked once, about everything
     # and about the start
@@ -257,30 +272,30 @@ def test_the_middle_of_a_batch_asks_for_the_rest_of_it():
 
 
 def stable(stop, items=(), models=MODELS[:3], max_blocks=None, repeats=1, task=None, name="cycles"):
-    return planned(
+    return choose_plan(
         name, task or Meeting(), models, {}, items, repeats, 0, stop=stop, max_blocks=max_blocks
     )
 
 
 def test_until_stable_ends_when_every_half_width_is_small():
-    plan = stable(Stop(half_width=0.6))
+    plan = stable(StopTarget(half_width=0.6))
     specs, _, end = ended(plan, SKILL)
     assert end.status == "converged"
     assert "wanted 0.6" in end.reason
     assert len(specs) > 100
-    narrower, *_ = ended(stable(Stop(half_width=0.4)), SKILL)
+    narrower, *_ = ended(stable(StopTarget(half_width=0.4)), SKILL)
     assert len(narrower) > len(specs)
 
 
 def test_a_bound_on_the_blocks_is_a_budget_and_items_are_exhausted():
-    assert ended(stable(Stop(half_width=0.1), max_blocks=40), SKILL)[2].status == "budget"
+    assert ended(stable(StopTarget(half_width=0.1), max_blocks=40), SKILL)[2].status == "budget"
     items = [f"i{n}" for n in range(30)]
-    specs, _, end = ended(stable(Stop(half_width=0.1, target="these_items"), items), SKILL)
+    specs, _, end = ended(stable(StopTarget(half_width=0.1, target="these_items"), items), SKILL)
     assert end.status == "items_exhausted"
     assert "all 30 items" in end.reason
     assert {spec.block for spec in specs.values()} == set(items)
     assert [spec.item for spec in specs.values()][::3] != items  # drawn, not in the file's order
-    few, _, early = ended(stable(Stop(half_width=0.1), items, max_blocks=12), SKILL)
+    few, _, early = ended(stable(StopTarget(half_width=0.1), items, max_blocks=12), SKILL)
     assert early.status == "budget"
     assert len({spec.block for spec in few.values()}) == 12
 
@@ -289,9 +304,9 @@ def test_these_items_close_as_they_are_used_up_and_repeats_tell_the_noise():
     """With several matches an item, the noise within items is known to be small, and the set alone
     is uncertain."""
     items = [f"i{n}" for n in range(60)]
-    new, _, end_new = ended(stable(Stop(half_width=0.4), items, repeats=3), SKILL, noise=0.1)
+    new, _, end_new = ended(stable(StopTarget(half_width=0.4), items, repeats=3), SKILL, noise=0.1)
     these, _, end_these = ended(
-        stable(Stop(half_width=0.4, target="these_items"), items, repeats=3), SKILL, noise=0.1
+        stable(StopTarget(half_width=0.4, target="these_items"), items, repeats=3), SKILL, noise=0.1
     )
     assert end_these.status == "converged"
     assert len(these) < len(new)
@@ -299,9 +314,9 @@ def test_these_items_close_as_they_are_used_up_and_repeats_tell_the_noise():
 
 
 def test_blocks_that_are_not_alike_are_called_drift():
-    scores, plan = {}, stable(Stop(half_width=0.05))
+    scores, plan = {}, stable(StopTarget(half_width=0.05))
     while True:
-        specs, end = unfolded(plan, scores)
+        specs, end = replay_plan(plan, scores)
         if end:
             break
         for number, spec in specs.items():
@@ -313,20 +328,20 @@ def test_blocks_that_are_not_alike_are_called_drift():
 
 
 def test_a_result_that_no_block_scores_ends_the_run_instead_of_spending_on():
-    for plan in (race(), stable(Stop())):
-        specs, _ = unfolded(plan, {})
+    for plan in (race(), stable(StopTarget())):
+        specs, _ = replay_plan(plan, {})
         nothing = {
             number: {seat: {"mark": None} for seat in spec.seats} for number, spec in specs.items()
         }
         with pytest.raises(TaskError, match="no mark in any of"):
-            unfolded(plan, nothing)
+            replay_plan(plan, nothing)
 
 
 def test_missing_scores_are_left_out_and_never_zero():
     """The best model loses a third of its marks: were they zero, it would come last."""
-    plan, scores = race(stop=Stop(half_width=1)), {}
+    plan, scores = race(stop=StopTarget(half_width=1)), {}
     while True:
-        specs, end = unfolded(plan, scores)
+        specs, end = replay_plan(plan, scores)
         if end:
             break
         for number, spec in specs.items():
@@ -340,9 +355,9 @@ def test_missing_scores_are_left_out_and_never_zero():
                 scores[number] = found | {seat: {"mark": None} for seat in lost}
     assert end.status == "converged"
     rows = rows_of(specs, scores)
-    first = ranks(
+    first = rank_intervals(
         block_means(rows),
-        anytime(rows, "mark", Scale(1, 10, 1), 0.05, 2, repeats_of(specs)).pairs,
+        compute_anytime(rows, "mark", Scale(1, 10, 1), 0.05, 2, repeats_of(specs)).pairs,
         frozenset(),
     )
     assert {(rank.low, rank.high) for rank in first if rank.alias == "m0"} == {(1, 1)}
@@ -350,34 +365,34 @@ def test_missing_scores_are_left_out_and_never_zero():
 
 def test_the_forecast_says_what_the_half_width_will_take():
     """1-10 marks with usual noise: a half-width of 0.25 in eight results takes some 400 blocks."""
-    cell = Watched("r", "a", "mark", 1, 10, 0.25)
-    usual = forecast(cell, 1.19, 0.05 / 8, 5000)
+    cell = WatchedCell("r", "a", "mark", 1, 10, 0.25)
+    usual = forecast_blocks(cell, 1.19, 0.05 / 8, 5000)
     assert 300 <= usual.blocks <= 500
-    assert forecast(cell, 1.19, 0.05 / 8, 100).blocks is None
-    wide = forecast(cell, 1.19, 0.05 / 8, 5000, population=200)
+    assert forecast_blocks(cell, 1.19, 0.05 / 8, 100).blocks is None
+    wide = forecast_blocks(cell, 1.19, 0.05 / 8, 5000, population=200)
     assert wide.blocks is None
     assert wide.half_width > 0.25
-    (said,) = stable(Stop(half_width=0.25)).cautions()
+    (said,) = stable(StopTarget(half_width=0.25)).cautions()
     assert "takes about" in said
     assert "matches" in said
     (warned,) = stable(
-        Stop(half_width=0.25, target="these_items"), [f"i{n}" for n in range(50)]
+        StopTarget(half_width=0.25, target="these_items"), [f"i{n}" for n in range(50)]
     ).cautions()
     assert "50 items will hardly give" in warned
 
 
 def test_a_forecast_is_near_what_happens():
-    cell = Watched("writer", "m0", "mark", 1, 10, 0.5)
-    expected = forecast(cell, 1.12, 0.05 / 6, 5000).blocks
-    specs, *_ = ended(stable(Stop(half_width=0.5)), dict.fromkeys(MODELS, 5.5))
+    cell = WatchedCell("writer", "m0", "mark", 1, 10, 0.5)
+    expected = forecast_blocks(cell, 1.12, 0.05 / 6, 5000).blocks
+    specs, *_ = ended(stable(StopTarget(half_width=0.5)), dict.fromkeys(MODELS, 5.5))
     assert 0.6 < len({spec.block for spec in specs.values()}) / expected < 1.7
 
 
 def test_batches_keep_endpoints_busy_and_grow_slowly():
-    scores, plan, sizes = {}, stable(Stop(half_width=0.3)), []
+    scores, plan, sizes = {}, stable(StopTarget(half_width=0.3)), []
     known = 0
     while True:
-        specs, end = unfolded(plan, scores)
+        specs, end = replay_plan(plan, scores)
         if end:
             break
         sizes.append(len(specs) - known)
@@ -619,7 +634,7 @@ def test_a_judge_that_is_missing_ends_a_stable_run_with_a_reason(tmp_path):
 
 def test_one_model_has_nothing_to_race_for():
     with pytest.raises(UsageError, match="at least two models"):
-        planned("race", games.Spelling(), ["a"], {}, ["x"], 1, 0, stop=Stop())
+        choose_plan("race", games.Spelling(), ["a"], {}, ["x"], 1, 0, stop=StopTarget())
 
 
 @dataclass(frozen=True)
@@ -639,7 +654,9 @@ class Mixed(Task):
 
 
 def test_a_half_width_is_for_the_scale_that_it_is_given_in():
-    leading = leading_metrics(Mixed().metrics({}), ["writer", "editor"], Stop(half_width=0.15))
+    leading = leading_metrics(
+        Mixed().metrics({}), ["writer", "editor"], StopTarget(half_width=0.15)
+    )
     assert {role: metric.epsilon for role, metric in leading.items()} == {
         "writer": 0.15,
         "editor": 0.5,
@@ -675,9 +692,9 @@ def test_matches_of_one_repeat_share_their_draws_and_count_as_one():
     """A round robin on one seed: whatever the task draws is the same for all, and no sign of how
     noisy the items are."""
     items = [f"i{n}" for n in range(11)]
-    plan, scores = stable(Stop(target="these_items"), items, name="round_robin"), {}
+    plan, scores = stable(StopTarget(target="these_items"), items, name="round_robin"), {}
     while True:
-        specs, end = unfolded(plan, scores)
+        specs, end = replay_plan(plan, scores)
         if end:
             break
         scores |= {
@@ -685,7 +702,9 @@ def test_matches_of_one_repeat_share_their_draws_and_count_as_one():
             for n, spec in specs.items()
         }
     rows = rows_of(specs, scores)
-    found = anytime(rows, "mark", Scale(1, 10, 0.5), 0.05, 2, repeats_of(specs), population=11)
+    found = compute_anytime(
+        rows, "mark", Scale(1, 10, 0.5), 0.05, 2, repeats_of(specs), population=11
+    )
     assert end.status == "items_exhausted"
     for low, high in found.intervals.values():
         assert low < 5.5 < high
@@ -699,17 +718,19 @@ def test_blocks_that_contradict_each_other_rank_nobody():
             "b": 0.1 if block < 60 else 0.9,
         }.items():
             rows.append(Observation(str(block), block, alias, "r", "m", value))
-    found = anytime(rows, "m", Scale(0, 1, 0.1), 0.05, 1, dict.fromkeys(range(130), 1))
+    found = compute_anytime(rows, "m", Scale(0, 1, 0.1), 0.05, 1, dict.fromkeys(range(130), 1))
     assert [pair.p for pair in found.pairs] == [None]
 
 
 def test_a_race_in_which_each_proves_better_than_the_other_is_called_drift():
-    leading = leading_metrics(Meeting().metrics({}), ["writer"], Stop(half_width=0.01))
-    rule, rng = Race(leading, ["a", "b", "c"], Stop(half_width=0.01)), Random(1)
+    leading = leading_metrics(Meeting().metrics({}), ["writer"], StopTarget(half_width=0.01))
+    rule, rng = RaceRule(leading, ["a", "b", "c"], StopTarget(half_width=0.01)), Random(1)
     for block in range(400):
         a, b = (9, 2) if block < 60 else (2, 9)
         marks = {"a": a, "b": b, "c": 5.5}
-        rule.take({("writer", alias): [mark + rng.uniform(-1, 1)] for alias, mark in marks.items()})
+        rule.add_block(
+            {("writer", alias): [mark + rng.uniform(-1, 1)] for alias, mark in marks.items()}
+        )
         if block == 59:
             assert rule.verdict().status == "converged"
     assert rule.verdict().status == "drift"

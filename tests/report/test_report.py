@@ -19,7 +19,7 @@ from parley.report import page
 from parley.report.build import build_report
 from parley.report.figures import draw, ticks
 from parley.report.sections import ReportOptions
-from parley.statistics.contamination import contamination, correlations
+from parley.statistics.contamination import assess_contamination, correlation_rows
 from parley.statistics.intervals import interval
 from parley.tasks.kieval.analysis import stop_bars
 from parley.tasks.kieval.comparison import pairs
@@ -90,7 +90,7 @@ def test_table_5_comes_out_of_table_2(tmp_path):
     assert found.points == points()
     rows = {
         (row.dataset or "Overall", row.without): row.correlation
-        for row in correlations(found.points, ["Yi 6B"])
+        for row in correlation_rows(found.points, ["Yi 6B"])
     }
     for name, (r, p, r_without, p_without) in TABLE_5.items():
         assert rows[name, ()].r == pytest.approx(r, abs=0.005)
@@ -449,7 +449,9 @@ def test_every_task_has_a_page(tmp_path):
 
 
 def test_a_figure_names_who_lies_apart():
-    fits = contamination(points(cheaters=True), [name for name in MODELS if name != "Yi 6B"]).fits
+    fits = assess_contamination(
+        points(cheaters=True), [name for name in MODELS if name != "Yi 6B"]
+    ).fits
     drawn = draw(fit_figure(next(fit for fit in fits if fit.dataset == "ARC-C")))
     assert drawn.count('class="suspected"') == 2
     assert ">PT-Cheater</text>" in drawn

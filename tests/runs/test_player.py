@@ -15,7 +15,7 @@ from parley.audit.audit import audit
 from parley.config.prepare import prepare_new
 from parley.errors import ReplayError
 from parley.plans import Block, Done, MatchSpec, seed_for
-from parley.plans.fixed import scheduled
+from parley.plans.fixed import make_fixed_plan
 from parley.providers import _backoff as patience
 from parley.results.result import Result
 from parley.runs import player as runs
@@ -31,7 +31,7 @@ BOTS = {"rider": "bot/free-rider", "good": "bot/altruist", "any": "bot/random"}
 
 
 def fixed(name, task, contestants, instruments=None, items=(), repeats=1, seed=0):
-    return scheduled(name, task, contestants, instruments or {}, items, repeats, seed)
+    return make_fixed_plan(name, task, contestants, instruments or {}, items, repeats, seed)
 
 
 def seats_of(plan):

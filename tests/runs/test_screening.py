@@ -34,7 +34,7 @@ def counted(tmp_path, monkeypatch):
     for name in ("PARLEY_STORE", "PARLEY_MODELS"):
         monkeypatch.delenv(name, raising=False)
     counts = Counter()
-    read, configured, new = selection.items_from, Task.configured.__func__, prepare.prepare_new
+    read, configured, new = selection.load_items, Task.configured.__func__, prepare.prepare_new
 
     def counting(name, function):
         def called(*arguments, **options):
@@ -43,7 +43,7 @@ def counted(tmp_path, monkeypatch):
 
         return called
 
-    monkeypatch.setattr(selection, "items_from", counting(lambda *_: "read", read))
+    monkeypatch.setattr(selection, "load_items", counting(lambda *_: "read", read))
     monkeypatch.setattr(
         Task, "configured", classmethod(counting(lambda task, *_: task.name, configured))
     )

@@ -17,15 +17,15 @@ import pytest
 
 import parley
 from parley import Metric, Role, Task, UsageError
-from parley.plans import gathered
-from parley.plans.choice import planned
-from parley.plans.race import Race
-from parley.plans.stop_targets import Stop
+from parley.plans import finished_blocks
+from parley.plans.choice import choose_plan
+from parley.plans.race import RaceRule
+from parley.plans.stop_targets import StopTarget
 from parley.runs.simulated_models import World, alike, moments, shown
 from parley.runs.simulation import Course, Precision, Ranking, ranked, stable
-from parley.statistics.stopping_rules import Stability, Watched
+from parley.statistics.stopping_rules import Stability, WatchedCell
 from parley.statistics.student_t import t_quantile
-from parley.statistics.variance_components import components
+from parley.statistics.variance_components import estimate_components
 from tests import games
 from tests.cli.test_cli import EXAMPLE
 from tests.cli.test_cli import parley as command_line
@@ -209,10 +209,10 @@ FIVE = World(np.array([[8.8, 8.2, 7.9, 7.2, 6.0], [8.0, 7.9, 7.8, 6.6, 6.4]]))
 def played(name, world, stop, seed):
     """A real plan to its end, its matches scored as in the world. Idle seats are given nonsense: it
     must not count."""
-    plan = planned(name, Pair(), ALIASES, {}, [], 1, seed, stop=stop, max_blocks=5000)
+    plan = choose_plan(name, Pair(), ALIASES, {}, [], 1, seed, stop=stop, max_blocks=5000)
     rng, luck, specs, scores = np.random.default_rng([7, seed]), {}, {}, {}
     while True:
-        batch = plan.next(gathered(specs, scores))
+        batch = plan.next(finished_blocks(specs, scores))
         if not isinstance(batch, list):
             return list(specs.values()), batch
         for spec in batch:
@@ -232,7 +232,7 @@ def played(name, world, stop, seed):
                     + world.match * rng.standard_normal()
                 )
                 fair = float(shown(np.array(score), world.low, world.high, world.step))
-                scores[spec.number][seat] = {"mark": 1.0 if seat in spec.idle else fair}
+                scores[spec.number][seat] = {"mark": 1.0 if seat in spec.unscored else fair}
 
 
 def about_equal(real, simulated):
@@ -245,7 +245,8 @@ def faithful(runs, seed):
     rng = np.random.default_rng(seed)
     for top in (None, 2):
         real = [
-            played("race", FIVE, Stop(half_width=0.5, top=top), number) for number in range(runs)
+            played("race", FIVE, StopTarget(half_width=0.5, top=top), number)
+            for number in range(runs)
         ]
         assert {end.status for _, end in real} == {"converged"}
         trials = ranked(
@@ -257,7 +258,9 @@ def faithful(runs, seed):
             [trial.blocks for trial in trials],
         )
     for name in ("cycles", "round_robin"):
-        real = [played(name, FIVE, Stop(half_width=0.5), number) for number in range(runs // 2)]
+        real = [
+            played(name, FIVE, StopTarget(half_width=0.5), number) for number in range(runs // 2)
+        ]
         assert {end.status for _, end in real} == {"converged"}
         trials = stable(FIVE, name, epsilon=0.5, most=5000, runs=60, rng=rng)
         assert about_equal([len(specs) for specs, _ in real], [trial.matches for trial in trials])
@@ -292,7 +295,7 @@ class TakenPrecision(Taken, Precision):
 @pytest.mark.parametrize("top", [None, 2])
 def test_a_simulated_race_and_a_real_one_decide_alike(top):
     stop, metrics = (
-        Stop(half_width=0.5, top=top),
+        StopTarget(half_width=0.5, top=top),
         {role: Pair().metrics({})[0] for role in Pair.roles},
     )
     rng = np.random.default_rng(6)
@@ -301,7 +304,7 @@ def test_a_simulated_race_and_a_real_one_decide_alike(top):
     )
     course.blocks = []
     (trial,) = course.play(None, 0)
-    race, ends = Race(metrics, ALIASES, stop), None
+    race, ends = RaceRule(metrics, ALIASES, stop), None
     for number, (scores, wanted) in enumerate(course.blocks, 1):
         assert ends is None
         cells = {
@@ -309,13 +312,15 @@ def test_a_simulated_race_and_a_real_one_decide_alike(top):
             for r, role in enumerate(metrics)
             for m, alias in enumerate(ALIASES)
         }
-        race.take({cell: [1 + 9 * score] for cell, score in cells.items() if not np.isnan(score)})
+        race.add_block(
+            {cell: [1 + 9 * score] for cell, score in cells.items() if not np.isnan(score)}
+        )
         after = course.blocks[number][1] if number < len(course.blocks) else None
         if after is None or (after != wanted).any():  # here it looked, and somebody left
             ends = race.verdict()
         if after is not None:
             assert [
-                race.active(role, alias) for role in metrics for alias in ALIASES
+                race.is_wanted(role, alias) for role in metrics for alias in ALIASES
             ] == after.ravel().tolist()
     assert ends.status == "converged"
     assert trial.blocks == len(course.blocks) == race.blocks
@@ -328,7 +333,7 @@ def test_a_simulated_half_width_and_a_real_one_end_alike():
     course.blocks = []
     (trial,) = course.play(None, 0)
     cells = [
-        Watched(str(role), str(model), "mark", 1, 10, 0.5)
+        WatchedCell(str(role), str(model), "mark", 1, 10, 0.5)
         for role in range(2)
         for model in range(5)
     ]
@@ -350,18 +355,18 @@ def test_a_simulated_half_width_and_a_real_one_end_alike():
 
 
 def test_idle_seats_fill_tables_so_that_partners_stay_drawn_from_all():
-    specs, end = played("race", FIVE, Stop(half_width=0.5), 11)
+    specs, end = played("race", FIVE, StopTarget(half_width=0.5), 11)
     assert end.status == "converged"
     partners, left, last = Counter(), {}, {}
     for spec in specs:
-        assert len(spec.idle) < 2  # a match that decides nothing is not played
+        assert len(spec.unscored) < 2  # a match that decides nothing is not played
         (writer, a), (editor, b) = spec.seats.items()
         last[a, "writer"] = last[b, "editor"] = spec.block
         for seat, alias, other in ((writer, a, b), (editor, b, a)):
             cell = (seat.role, alias)
             # who has nothing left to decide does not come back
-            assert (cell in left) <= (seat in spec.idle)
-            if seat in spec.idle:
+            assert (cell in left) <= (seat in spec.unscored)
+            if seat in spec.unscored:
                 left.setdefault(cell, spec.block)
             elif alias == "m1":
                 partners[other] += 1
@@ -387,7 +392,7 @@ def missed(draw, truth, low, high, runs, blocks, population=None):
     move on together."""
     count = truth.shape[1]
     cells = [
-        Watched(str(run), str(cell), "score", low, high, 0.01)
+        WatchedCell(str(run), str(cell), "score", low, high, 0.01)
         for run in range(runs)
         for cell in range(count)
     ]
@@ -567,7 +572,7 @@ def planted(rng, models, blocks, matches, item, own, match, roles=("writer", "ed
 )
 def test_components_are_recovered(sds):
     rng = np.random.default_rng(20)
-    found = components(planted(rng, 4, 2000, lambda: 3, *sds))
+    found = estimate_components(planted(rng, 4, 2000, lambda: 3, *sds))
     assert found[:3] == pytest.approx(sds, abs=0.06 * max(sds))
     assert (found.separable, found.opposed, found.blocks) == (True, 1.0, 2000)
 
@@ -583,11 +588,13 @@ def test_components_are_recovered_from_blocks_with_holes():
             for block, values in scores[cell].items()
             if int(block) < 3000 / (1 + number % 3)
         }
-    assert components(scores)[:3] == pytest.approx((0.5, 0.4, 1.0), abs=0.06)
+    assert estimate_components(scores)[:3] == pytest.approx((0.5, 0.4, 1.0), abs=0.06)
 
 
 def test_with_one_match_a_block_what_cannot_be_told_apart_is_match_noise():
-    found = components(planted(np.random.default_rng(22), 4, 3000, lambda: 1, 0.5, 0.4, 1.0))
+    found = estimate_components(
+        planted(np.random.default_rng(22), 4, 3000, lambda: 1, 0.5, 0.4, 1.0)
+    )
     assert found[:3] == pytest.approx((0.5, 0, math.hypot(0.4, 1.0)), abs=0.04)
     assert not found.separable
 
@@ -598,16 +605,16 @@ def test_one_models_gain_that_is_anothers_loss_is_noticed():
         ("r", name): {str(n): [sign * value] for n, value in enumerate(luck)}
         for name, sign in (("a", 1), ("b", -1))
     }
-    found = components(scores)
+    found = estimate_components(scores)
     assert found.opposed == pytest.approx(2)
     assert found[:3] == pytest.approx((0, 0, luck.std(ddof=1)))
 
 
 def test_components_of_next_to_nothing():
     still = {("r", name): {str(block): [3.0] for block in range(5)} for name in "ab"}
-    assert components(still)[:3] == (0, 0, 0)
+    assert estimate_components(still)[:3] == (0, 0, 0)
     with pytest.raises(UsageError, match="two blocks"):
-        components({("r", "a"): {"1": [3.0]}, ("r", "b"): {"1": [4.0], "2": []}})
+        estimate_components({("r", "a"): {"1": [3.0]}, ("r", "b"): {"1": [4.0], "2": []}})
 
 
 # The command.

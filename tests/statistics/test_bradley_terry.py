@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.errors import UsageError
-from parley.statistics.bradley_terry import Estimate, Game, games, is_win_loss, ratings
+from parley.statistics.bradley_terry import (
+    Game,
+    RatingEstimate,
+    complete_games,
+    fit_ratings,
+    is_win_loss,
+)
 from parley.statistics.role_tables import Meeting
 from parley.statistics.student_t import t_quantile
 
@@ -46,7 +52,7 @@ def logits(found):
 def test_baseball_is_as_published():
     """Agresti's table 10.11: shares of exp(ability) that sum to one, and a home advantage of
     0.302."""
-    found = ratings(season(), prior=1e-6)
+    found = fit_ratings(season(), prior=1e-6)
     assert (found.matches, found.blocks, found.groups, found.comparable) == (273, 273, 1, True)
     assert [rating.alias for rating in found.models] == TEAMS
     strength = [math.exp(rating.logit.value) for rating in found.models]
@@ -66,7 +72,7 @@ def test_baseball_is_as_published():
 def test_values_and_clustered_errors_are_those_of_another_program():
     """A generalised linear model in statsmodels, covariance clustered by block, times blocks /
     (blocks − 1)."""
-    found = ratings(season(copies=4), prior=1e-6)
+    found = fit_ratings(season(copies=4), prior=1e-6)
     values = [0.540718, 0.396520, 0.248273, 0.202503, 0.064965, -0.374143, -1.078837, 0.302261]
     errors = [0.208901, 0.210002, 0.200992, 0.209646, 0.191489, 0.215896, 0.235383, 0.131397]
     estimates = [*(rating.logit for rating in found.models), found.first_mover]
@@ -80,7 +86,7 @@ def test_values_and_clustered_errors_are_those_of_another_program():
 
 
 def test_the_prior_is_weak_and_elos_scale_is_the_usual_one():
-    bare, held = ratings(season(), prior=1e-6), ratings(season())
+    bare, held = fit_ratings(season(), prior=1e-6), fit_ratings(season())
     assert max(abs(value - logits(held)[alias]) for alias, value in logits(bare).items()) < 0.01
     best, last = held.models[0], held.models[-1]
     assert sum(rating.elo.value for rating in held.models) / 7 == pytest.approx(1500)
@@ -122,20 +128,20 @@ def test_names_and_order_do_not_matter(rows, names, rng):
         Game(game.block * 2, new[game.first], new[game.second], game.outcome) for game in rows
     ]
     rng.shuffle(renamed)
-    before, after = ends(ratings(rows)), ends(ratings(renamed))
+    before, after = ends(fit_ratings(rows)), ends(fit_ratings(renamed))
     for alias, estimate in before.items():
         near(after[new.get(alias, alias)], estimate)
 
 
 @given(played)
 def test_swapped_outcomes_negate_everything_and_swapped_seats_only_the_first_mover(rows):
-    before = ends(ratings(rows))
-    outcomes = ends(ratings([game._replace(outcome=1 - game.outcome) for game in rows]))
+    before = ends(fit_ratings(rows))
+    outcomes = ends(fit_ratings([game._replace(outcome=1 - game.outcome) for game in rows]))
     seats = ends(
-        ratings([Game(game.block, game.second, game.first, 1 - game.outcome) for game in rows])
+        fit_ratings([Game(game.block, game.second, game.first, 1 - game.outcome) for game in rows])
     )
     for alias, (value, low, high) in before.items():
-        opposite = Estimate(*(None if end is None else -end for end in (value, high, low)))
+        opposite = RatingEstimate(*(None if end is None else -end for end in (value, high, low)))
         near(outcomes[alias], opposite)
         near(seats[alias], opposite if alias == "first mover" else before[alias])
 
@@ -148,7 +154,7 @@ def test_everything_is_finite_even_for_who_wins_always(rows, hero):
         )
         for game in rows
     ]
-    for value, low, high in ends(ratings(won)).values():
+    for value, low, high in ends(fit_ratings(won)).values():
         assert value is None or math.isfinite(value)
         assert low is None or low < value < high
 
@@ -165,12 +171,12 @@ def all_wins(blocks):
 
 
 def test_who_wins_everything_is_surely_best_by_an_unsure_amount():
-    found = ratings(all_wins(30))
+    found = fit_ratings(all_wins(30))
     best, *others = found.models
     assert best.alias == "a"
     assert best.logit.low > max(rating.logit.high for rating in others)
     assert best.logit.high - best.logit.low > 2
-    assert ratings(all_wins(120)).models[0].logit.value > best.logit.value
+    assert fit_ratings(all_wins(120)).models[0].logit.value > best.logit.value
     assert [rating.logit.value for rating in others] == pytest.approx([-best.logit.value / 3] * 3)
 
 
@@ -180,7 +186,7 @@ def test_models_that_never_met_are_not_compared():
         for block in range(9)
         for one, other in ("ab", "ba", "cb", "pq")
     ]
-    found = ratings([*rows, Game("0", "alone", "alone", 1)])
+    found = fit_ratings([*rows, Game("0", "alone", "alone", 1)])
     assert (found.groups, found.comparable) == (3, False)
     assert {rating.alias: rating.group for rating in found.models} == {
         "a": 1,
@@ -196,7 +202,7 @@ def test_models_that_never_met_are_not_compared():
 
 
 def test_an_order_that_was_never_swapped_leaves_ability_and_order_undecided():
-    found = ratings([Game(str(block), "a", "b", float(block % 10 > 0)) for block in range(100)])
+    found = fit_ratings([Game(str(block), "a", "b", float(block % 10 > 0)) for block in range(100)])
     for estimate in ends(found).values():
         assert estimate.low < 0 < estimate.high
 
@@ -205,23 +211,23 @@ def test_draws_are_half_a_win_each():
     drawn = [Game(str(n), "a", "b", 1 if n % 4 else 0.5) for n in range(16)]
     halves = [Game(str(n), "a", "b", 1 if n % 8 else 0) for n in range(16)]
     assert sum(game.outcome for game in drawn) == sum(game.outcome for game in halves) == 14
-    assert logits(ratings(drawn)) == pytest.approx(logits(ratings(halves)))
+    assert logits(fit_ratings(drawn)) == pytest.approx(logits(fit_ratings(halves)))
 
 
 def test_little_or_nothing_played():
-    assert ratings([]).models == ()
-    found = ratings([Game("x", "a", "b", 1), Game("x", "b", "a", 0)])
+    assert fit_ratings([]).models == ()
+    found = fit_ratings([Game("x", "a", "b", 1), Game("x", "b", "a", 0)])
     assert found.models[0].alias == "a"
     assert (found.models[0].logit.low, found.first_mover.high) == (None, None)
 
 
 def test_what_cannot_be_rated_is_refused():
     with pytest.raises(UsageError, match="from 0 to 1, got 3 in block x"):
-        ratings([Game("x", "a", "b", 3)])
+        fit_ratings([Game("x", "a", "b", 3)])
     with pytest.raises(UsageError, match="above zero"):
-        ratings([Game("x", "a", "b", 1)], prior=0)
+        fit_ratings([Game("x", "a", "b", 1)], prior=0)
     with pytest.raises(UsageError, match="so weak a prior"):
-        ratings([Game("x", "a", "b", 1)], prior=1e-15)
+        fit_ratings([Game("x", "a", "b", 1)], prior=1e-15)
 
 
 def met(*values):
@@ -234,7 +240,7 @@ def test_a_win_loss_task_is_known_by_its_matches():
     assert not is_win_loss(met((1, 0), (1, 1)), (0, 1))
     assert not is_win_loss(met((0.3, 0.7)), (0, 1))  # a shared pot is not won
     assert not is_win_loss(met((None, None)), (0, 1))
-    assert games(met((1, 0), (None, None), (0.5, 0.5))) == [
+    assert complete_games(met((1, 0), (None, None), (0.5, 0.5))) == [
         Game("x", "a", "b", 1),
         Game("x", "a", "b", 0.5),
     ]
@@ -254,7 +260,7 @@ def covered(runs, blocks, rng, copies=3, shared=0.9):
                 chance, luck = 1 / (1 + math.exp(TRUTH[other] - TRUTH[one] - AHEAD)), rng.random()
                 draws = [luck if rng.random() < shared else rng.random() for _ in range(copies)]
                 rows += [Game(str(block), one, other, float(draw < chance)) for draw in draws]
-        found = ratings(rows)
+        found = fit_ratings(rows)
         abilities += sum(
             rating.logit.low <= TRUTH[rating.alias] <= rating.logit.high for rating in found.models
         )

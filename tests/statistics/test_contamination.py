@@ -13,13 +13,13 @@ from parley.statistics.contamination import (
     LOOK,
     SUSPECTED,
     Point,
-    combined,
-    contamination,
-    correlations,
+    assess_contamination,
+    combine_p_values,
+    correlation_rows,
 )
-from parley.statistics.line_fit import Errors, Spot, line
-from parley.statistics.matched_controls import Answers, matched
-from parley.statistics.robust_line import below, slope
+from parley.statistics.line_fit import Errors, MeasuredPoint, fit_line
+from parley.statistics.matched_controls import Answers, compare_with_control
+from parley.statistics.robust_line import find_outliers_below, repeated_median_slope
 from tests.kieval import MODELS, TABLE_3, TABLE_4, TABLE_5, points
 
 HONEST = [model for model in MODELS if model != "Yi 6B"]
@@ -32,7 +32,7 @@ HONEST = [model for model in MODELS if model != "Yi 6B"]
     "reference", [[*HONEST, "Normal"], HONEST, MODELS], ids=["with Normal", "without Yi", "with Yi"]
 )
 def test_both_cheaters_are_suspected_on_both_datasets_and_yi_is_worth_a_look(reference):
-    found = contamination(points(cheaters=True), reference)
+    found = assess_contamination(points(cheaters=True), reference)
     assert found.suspected == ["PT-Cheater", "SFT-Cheater"]
     assert found.worth_a_look == ["Yi 6B"]
     assert found.above == ["GPT-3.5"]  # as §4.2 says of it
@@ -50,7 +50,7 @@ def test_both_cheaters_are_suspected_on_both_datasets_and_yi_is_worth_a_look(ref
 
 
 def test_the_p_values_of_yi():
-    found = contamination(points(cheaters=True), [*HONEST, "Normal"])
+    found = assess_contamination(points(cheaters=True), [*HONEST, "Normal"])
     yi = {fit.dataset: p for fit in found.fits for p in fit.positions if p.model == "Yi 6B"}
     expected = {
         "ARC-E": 0.0962,
@@ -67,12 +67,14 @@ def test_the_p_values_of_yi():
 
 
 def test_least_squares_through_all_models_would_hide_the_cheaters():
-    found = contamination(points(cheaters=True), [*MODELS, "PT-Cheater", "SFT-Cheater", "Normal"])
+    found = assess_contamination(
+        points(cheaters=True), [*MODELS, "PT-Cheater", "SFT-Cheater", "Normal"]
+    )
     assert "SFT-Cheater" not in found.suspected + found.worth_a_look
 
 
 def test_without_a_reference_set_the_cheaters_are_still_listed_and_no_honest_model_is():
-    found = contamination(points(cheaters=True))
+    found = assess_contamination(points(cheaters=True))
     assert found.suspected + found.worth_a_look == ["PT-Cheater", "SFT-Cheater"]
     assert "no reference set" in found.method
     assert next(fit.aside for fit in found.fits if fit.dataset == "ARC-C") == [
@@ -84,7 +86,7 @@ def test_without_a_reference_set_the_cheaters_are_still_listed_and_no_honest_mod
 def test_table_5_and_what_is_left_out():
     rows = {
         (row.dataset or "Overall", bool(row.without)): row.correlation
-        for row in correlations(points(), ["Yi 6B"])
+        for row in correlation_rows(points(), ["Yi 6B"])
     }
     for name, (r, p, r_without, p_without) in TABLE_5.items():
         assert rows[name, False].r == pytest.approx(r, abs=0.002)
@@ -92,13 +94,15 @@ def test_table_5_and_what_is_left_out():
         assert rows[name, True].r == pytest.approx(r_without, abs=0.002)
         assert rows[name, True].p == pytest.approx(p_without, rel=0.05)
     assert (rows["Overall", False].n, rows["Overall", True].n) == (35, 30)
-    assert len(correlations(points())) == 6
+    assert len(correlation_rows(points())) == 6
     with pytest.raises(UsageError, match="did you mean 'Yi 6B'"):
-        correlations(points(), ["Yi 6"])
+        correlation_rows(points(), ["Yi 6"])
 
 
 def test_the_band_is_where_a_model_is_worth_a_look():
-    (fit,) = contamination([p for p in points(cheaters=True) if p.dataset == "MMLU"], HONEST).fits
+    (fit,) = assess_contamination(
+        [p for p in points(cheaters=True) if p.dataset == "MMLU"], HONEST
+    ).fits
     assert (fit.band[0].x, fit.band[-1].x) == (33.9, 72.52)
     assert all(step.low < step.y < step.high for step in fit.band)
     for position in fit.positions:
@@ -136,7 +140,7 @@ def rates(seeds, bots, reference=(), errors=True, scatter=0.0):
         ]
         if not errors:
             answered = [Point(one.model, one.dataset, one.accuracy, one.score) for one in answered]
-        result = contamination(answered, reference)
+        result = assess_contamination(answered, reference)
         suspected = set(result.suspected)
         found[0] += suspected >= bots.keys() & MEMORISERS.keys()
         found[1] += bool(suspected & KNOWLEDGE.keys())
@@ -182,7 +186,7 @@ def test_few_questions_do_not_accuse_who_the_others_measure_up_to():
     ]
     for reference in ((), [point.model for point in exact]):
         sure, unsure = (
-            contamination([*exact, Point("new", "quiz", 60, 45, errors)], reference)
+            assess_contamination([*exact, Point("new", "quiz", 60, 45, errors)], reference)
             for errors in (Errors(1, 1), Errors(9, 9))
         )
         assert sure.suspected == ["new"]
@@ -192,7 +196,7 @@ def test_few_questions_do_not_accuse_who_the_others_measure_up_to():
 def test_a_model_that_talks_better_than_it_answers_is_above_the_line():
     rng = Random(5)
     bots = [interviewed(name, *bot, rng).point for name, bot in KNOWLEDGE.items()]
-    found = contamination([*bots, Point("talker", "quiz", 40.0, 90.0, Errors(6, 3))])
+    found = assess_contamination([*bots, Point("talker", "quiz", 40.0, 90.0, Errors(6, 3))])
     assert found.above == ["talker"]
     assert found.suspected == found.worth_a_look == []
     assert found.standings[-1].above.level == ABOVE
@@ -234,7 +238,7 @@ def rising(dataset="quiz", more=()):
     ],
 )
 def test_what_no_verdict_can_rest_on_is_said(given, reference, note):
-    found = contamination(given, reference)
+    found = assess_contamination(given, reference)
     assert note in found.fits[0].note
     assert all(
         one.below == one.above == (None, None, None) and one.datasets == 0
@@ -249,7 +253,7 @@ def test_each_model_counts_on_the_datasets_that_it_has():
         Point("m6", "two", 90.0, None),
         *rising("three")[:3],
     ]
-    found = contamination(given, [f"m{i}" for i in range(6)])
+    found = assess_contamination(given, [f"m{i}" for i in range(6)])
     assert [one.datasets for one in found.standings] == [2] * 6 + [1]
     assert found.suspected == ["m6"]
     assert found.fits[1].missing == ["m6"]
@@ -279,7 +283,7 @@ def test_each_model_counts_on_the_datasets_that_it_has():
 )
 def test_what_is_refused(given, reference, alpha, match):
     with pytest.raises(UsageError, match=match):
-        contamination(given, reference, alpha)
+        assess_contamination(given, reference, alpha)
 
 
 places = st.lists(
@@ -295,7 +299,9 @@ def test_order_and_scale_do_not_matter(drawn, random, declared, errors):
         given = [Point(f"m{i}", "quiz", x, scale * y, own) for i, (x, y) in enumerate(drawn)]
         if shuffled:
             random.shuffle(given)
-        found = contamination(given, [f"m{i}" for i in range(len(drawn))] if declared else ())
+        found = assess_contamination(
+            given, [f"m{i}" for i in range(len(drawn))] if declared else ()
+        )
         return {one.model: one for one in found.standings}, {fit.note for fit in found.fits}
 
     base, notes = analysed(1.0)
@@ -320,11 +326,11 @@ def test_order_and_scale_do_not_matter(drawn, random, declared, errors):
     )
 )
 def test_leaving_out_and_studentising_is_the_deleted_residual(drawn):
-    spots = [Spot(x, y) for x, y in drawn]
-    whole, n = line(spots), len(spots)
+    spots = [MeasuredPoint(x, y) for x, y in drawn]
+    whole, n = fit_line(spots), len(spots)
     squared = whole.scatter * whole.freedom
     for spot in spots:
-        others = line([other for other in spots if other is not spot])
+        others = fit_line([other for other in spots if other is not spot])
         gap = spot.y - whole.at(spot.x)
         lever = 1 / n + (spot.x - whole.centre) ** 2 / whole.squares
         left = squared * (1 - lever) - gap**2
@@ -338,14 +344,17 @@ def test_leaving_out_and_studentising_is_the_deleted_residual(drawn):
 def test_the_repeated_median_line_stands_where_theil_sen_would_bend():
     honest = [(float(x), 2.0 * x) for x in range(7)]
     for cheaters in range(4):  # 3 of 10: more than the 29 % that Theil and Sen's median can bear
-        assert slope(
+        assert repeated_median_slope(
             *zip(*honest, *[(7.0 + i, 0.0) for i in range(cheaters)], strict=True)
         ) == pytest.approx(2.0)
 
 
 def test_two_together_say_more_than_one():
     x, y = zip(*RISING, (82.0, 64.0), (84.0, 64.0), strict=True)
-    alone, both = below(x[:7], y[:7], None, 0.05), below(x, y, None, 0.05)
+    alone, both = (
+        find_outliers_below(x[:7], y[:7], None, 0.05),
+        find_outliers_below(x, y, None, 0.05),
+    )
     assert both.aside == {6, 7}
     assert max(both.p[6:]) < alone.p[6] < 0.05
     assert min(both.p[:6]) > 0.05
@@ -356,20 +365,23 @@ def test_p_is_uniform_for_honest_models():
     for _ in range(runs):
         x = [30.0, 35.0, 50.0, 55.0, 70.0, 90.0]
         small += sum(
-            p <= 0.1 for p in below(x, [0.5 * value + rng.gauss(0, 4) for value in x], None, 0.05).p
+            p <= 0.1
+            for p in find_outliers_below(
+                x, [0.5 * value + rng.gauss(0, 4) for value in x], None, 0.05
+            ).p
         )
     assert 0.05 <= small / runs / 6 <= 0.15
 
 
 def test_combined_p():
-    assert combined([]) is None
-    assert combined([0.03]) == pytest.approx(0.03)
+    assert combine_p_values([]) is None
+    assert combine_p_values([0.03]) == pytest.approx(0.03)
     # the same evidence five times is no more evidence
-    assert combined([0.03] * 5) == pytest.approx(0.03)
+    assert combine_p_values([0.03] * 5) == pytest.approx(0.03)
     # one dataset known by heart is not excused by another
-    assert combined([0.001, 0.9999]) == pytest.approx(0.002, rel=1e-3)
-    assert combined([0.9, 0.8]) == pytest.approx(0.5)
-    assert combined([0.0, 0.4]) == 0.0
+    assert combine_p_values([0.001, 0.9999]) == pytest.approx(0.002, rel=1e-3)
+    assert combine_p_values([0.9, 0.8]) == pytest.approx(0.5)
+    assert combine_p_values([0.0, 0.4]) == 0.0
 
 
 # A matched control
@@ -381,7 +393,7 @@ def means(model, dataset, place):
 
 def test_tables_3_and_4_as_matched_controls():
     gains = {
-        (dataset, model): matched(
+        (dataset, model): compare_with_control(
             means(model, dataset, models[model]), means("Normal", dataset, models["Normal"])
         )
         for dataset, models in TABLE_3.items()
@@ -403,7 +415,9 @@ def test_tables_3_and_4_as_matched_controls():
         )
         # means alone have no interval
         assert (one.accuracy.low, one.score.high, one.excess.p) == (None, None, None)
-    fourth = matched(*(means(model, "ARC-C", TABLE_4[model]) for model in ("+MT-Bench", "Normal")))
+    fourth = compare_with_control(
+        *(means(model, "ARC-C", TABLE_4[model]) for model in ("+MT-Bench", "Normal"))
+    )
     assert (fourth.accuracy.difference, fourth.score.difference) == (
         pytest.approx(-0.10),
         pytest.approx(-5.14),
@@ -413,7 +427,7 @@ def test_tables_3_and_4_as_matched_controls():
 def test_a_matched_control_shows_what_memorising_raised():
     rng = Random(2)
     suspect, control = interviewed("m", 0.3, 0.9, rng), interviewed("c", 0.3, 0.0, rng)
-    found = matched(suspect, control)
+    found = compare_with_control(suspect, control)
     assert found.accuracy.low > 20
     assert found.excess.low > 20
     assert found.excess.difference == pytest.approx(
@@ -427,15 +441,20 @@ def test_a_matched_control_shows_what_memorising_raised():
         {q: score for q, score in control.score.items() if int(q) < 40},
     )
     assert [
-        part.blocks for part in (lambda m: (m.accuracy, m.score, m.excess))(matched(suspect, fewer))
+        part.blocks
+        for part in (lambda m: (m.accuracy, m.score, m.excess))(
+            compare_with_control(suspect, fewer)
+        )
     ] == [60, 40, 40]
-    assert matched(suspect, Answers("c", "quiz", control.accuracy, {})).score is None
+    assert compare_with_control(suspect, Answers("c", "quiz", control.accuracy, {})).score is None
 
 
 def test_matched_controls_cover():
     rng, covered, level = Random(9), 0, 0
     for _ in range(100):
-        found = matched(interviewed("m", 0.3, 0.9, rng), interviewed("c", 0.3, 0.0, rng))
+        found = compare_with_control(
+            interviewed("m", 0.3, 0.9, rng), interviewed("c", 0.3, 0.0, rng)
+        )
         truth = 100 * ((0.3 + 0.7 * (0.9 + 0.1 / 4)) - (0.3 + 0.7 / 4))
         covered += found.excess.low <= truth <= found.excess.high
         level += found.score.low <= 0 <= found.score.high  # both know as much
@@ -446,9 +465,9 @@ def test_matched_controls_cover():
 def test_what_a_matched_control_refuses():
     one = means("a", "quiz", (50.0, 50.0))
     with pytest.raises(UsageError, match="on the suspect's dataset 'quiz', found 'other'"):
-        matched(one, means("b", "other", (50.0, 50.0)))
+        compare_with_control(one, means("b", "other", (50.0, 50.0)))
     with pytest.raises(UsageError, match="another model"):
-        matched(one, one)
+        compare_with_control(one, one)
     with pytest.raises(
         UsageError,
         match="a on quiz: accuracy of question 'all' is in percent, from 0 to 100; found nan",

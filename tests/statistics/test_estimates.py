@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.statistics.estimates import Observation, Pair, block_means, cells, holm, pairs, ranks
+from parley.statistics.estimates import (
+    Observation,
+    Pair,
+    adjust_for_pairs,
+    block_means,
+    compare_models,
+    compute_cells,
+    rank_intervals,
+)
 from parley.statistics.intervals import interval
 from parley.statistics.student_t import t_cdf, t_quantile
 
@@ -52,7 +60,7 @@ def test_a_textbook_interval():
         pytest.approx(2.4599, abs=1e-4),
     )
     table = block_means([*seen(hours, "a"), *seen([0] * 10, "b")])
-    (pair,) = pairs(table, {"m": (-24, 24)})
+    (pair,) = compare_models(table, {"m": (-24, 24)})
     assert pair.p == pytest.approx(0.002833, abs=1e-6)
     assert pair.difference == pytest.approx(1.58)
 
@@ -67,7 +75,9 @@ def test_seats_of_one_model_in_a_match_are_averaged_first():
 
 
 def test_missing_is_counted_and_never_zero():
-    (cell,) = cells([*seen([1, 2, 3]), Observation("9", 9, "a", "r", "m", None)], {"m": (0, 5)})
+    (cell,) = compute_cells(
+        [*seen([1, 2, 3]), Observation("9", 9, "a", "r", "m", None)], {"m": (0, 5)}
+    )
     assert (cell.mean, cell.blocks, cell.matches, cell.missing) == (2, 3, 4, 1)
 
 
@@ -83,7 +93,7 @@ def test_intervals_over_blocks_cover_under_clustering():
                 Observation(str(block), 12 * block + k, "a", "r", "m", 5 + luck + rng.gauss(0, 1))
                 for k in range(12)
             ]
-        (cell,) = cells(rows, {"m": (-100, 100)})
+        (cell,) = compute_cells(rows, {"m": (-100, 100)})
         hits += cell.interval.low <= 5 <= cell.interval.high
     assert 0.935 <= hits / runs <= 0.965
 
@@ -94,17 +104,19 @@ def test_equals_are_rarely_declared_different():
         rows = [
             row for alias in "abcd" for row in seen([rng.gauss(5, 1) for _ in range(10)], alias)
         ]
-        wrong += any(pair.p <= 0.05 for pair in pairs(block_means(rows), {"m": (-100, 100)}))
+        wrong += any(
+            pair.p <= 0.05 for pair in compare_models(block_means(rows), {"m": (-100, 100)})
+        )
     assert wrong / runs <= 0.07
 
 
 def test_models_that_differ_by_the_same_amount_each_time_are_told_apart():
     luck = [5, 5.5, 4.8, 5.2, 5.9, 4.1, 5, 5.3, 4.7, 5.1]
     table = block_means([*seen(luck, "a"), *seen([value - 2 for value in luck], "b")])
-    (pair,) = pairs(table, {"m": (0, 10)})
+    (pair,) = compare_models(table, {"m": (0, 10)})
     assert pair.p == pytest.approx(2 * 0.5**10)
     assert 0 < pair.low < 2 < pair.high
-    (same,) = pairs(
+    (same,) = compare_models(
         block_means([*seen(luck, "a"), *seen([value + 1e-15 for value in luck], "b")]),
         {"m": (0, 10)},
     )
@@ -118,7 +130,7 @@ def test_holm_adjusts_as_in_the_worked_example():
         Pair("r", "m", "a", str(n), 1, None, None, p)
         for n, p in enumerate((0.04, 0.01, 0.03, 0.02))
     ]
-    assert [round(pair.p, 10) for pair in holm(family)] == [0.06, 0.04, 0.06, 0.06]
+    assert [round(pair.p, 10) for pair in adjust_for_pairs(family)] == [0.06, 0.04, 0.06, 0.06]
 
 
 def test_ranks_span_what_is_not_decided():
@@ -130,12 +142,12 @@ def test_ranks_span_what_is_not_decided():
     table = block_means(rows)
     found = {
         rank.alias: (rank.low, rank.high)
-        for rank in ranks(table, pairs(table, {"m": (0, 10)}), frozenset())
+        for rank in rank_intervals(table, compare_models(table, {"m": (0, 10)}), frozenset())
     }
     assert found == {"top": (1, 1), "mid": (2, 3), "mid2": (2, 3)}
     lower = {
         rank.alias: (rank.low, rank.high)
-        for rank in ranks(table, pairs(table, {"m": (0, 10)}), frozenset({"m"}))
+        for rank in rank_intervals(table, compare_models(table, {"m": (0, 10)}), frozenset({"m"}))
     }
     assert lower["top"] == (3, 3)
 
@@ -149,11 +161,13 @@ def test_ranks_follow_from_each_other():
         Pair("r", "m", "b", "c", 1, None, None, 0.01),
     ]
     family.append(Pair("r", "m", "a", "c", 2, None, None, 0.2))
-    assert [(rank.low, rank.high) for rank in ranks(table, family, frozenset())] == [
+    assert [(rank.low, rank.high) for rank in rank_intervals(table, family, frozenset())] == [
         (1, 1),
         (2, 2),
         (3, 3),
     ]
     circle = [*family[:2], Pair("r", "m", "a", "c", -1, None, None, 0.01)]
     # says nothing
-    assert [(rank.low, rank.high) for rank in ranks(table, circle, frozenset())] == [(1, 3)] * 3
+    assert [(rank.low, rank.high) for rank in rank_intervals(table, circle, frozenset())] == [
+        (1, 3)
+    ] * 3

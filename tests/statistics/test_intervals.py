@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.errors import UsageError
-from parley.statistics.estimates import Observation, block_means, pairs
-from parley.statistics.intervals import interval, level
+from parley.statistics.estimates import Observation, block_means, compare_models
+from parley.statistics.intervals import interval, p_value_of_point
 
 LUCK = 0.3  # intraclass correlation of the matches of a block
 FULL, SHORT = 4000, 500  # runs
@@ -184,7 +184,7 @@ def test_the_bootstrap_repeats_itself_in_any_order_of_blocks():
 
 @given(st.lists(st.floats(-1, 1), min_size=2, max_size=20), st.floats(-0.99, 0.99))
 def test_a_point_has_the_level_at_which_the_interval_reaches_it(values, point):
-    p = level(values, (-1, 1), point)
+    p = p_value_of_point(values, (-1, 1), point)
     if 1e-9 < p < 1 - 1e-9:
         found = interval(values, (-1, 1), alpha=p)
         assert min(abs(found.low - point), abs(found.high - point)) < 1e-6
@@ -192,7 +192,7 @@ def test_a_point_has_the_level_at_which_the_interval_reaches_it(values, point):
 
 @cache
 def remembered(gaps, matches):
-    return level([gap / matches for gap in gaps], (-1, 1), 0.0)
+    return p_value_of_point([gap / matches for gap in gaps], (-1, 1), 0.0)
 
 
 @pytest.mark.slow
@@ -227,7 +227,7 @@ def test_equals_with_single_wins_are_rarely_declared_different(rate):
             for alias in "abcd"
             for n in range(10)
         ]
-        wrong += any(pair.p <= 0.05 for pair in pairs(block_means(rows), {"won": (0, 1)}))
+        wrong += any(pair.p <= 0.05 for pair in compare_models(block_means(rows), {"won": (0, 1)}))
     assert wrong / runs <= 0.05
 
 
@@ -238,6 +238,6 @@ def test_wins_against_each_other_are_no_surer_than_the_tosses_of_a_coin(blocks):
     declared = [
         won
         for won in range(blocks + 1)
-        if level([1.0] * won + [-1.0] * (blocks - won), (-1, 1), 0.0) <= 0.05
+        if p_value_of_point([1.0] * won + [-1.0] * (blocks - won), (-1, 1), 0.0) <= 0.05
     ]
     assert sum(comb(blocks, won) for won in declared) / 2**blocks <= 0.05

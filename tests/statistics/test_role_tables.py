@@ -13,12 +13,12 @@ from parley.statistics.intervals import interval
 from parley.statistics.role_tables import (
     Cell,
     Margin,
-    Seated,
-    margins,
-    meetings,
-    places,
+    SeatScore,
+    average_margins,
+    collect_meetings,
+    find_two_seats,
+    make_role_tables,
     position_effects,
-    role_tables,
 )
 from parley.tables import shown
 
@@ -141,7 +141,7 @@ def recomputed(printed):
         for column, cell in zip(MODELS, line, strict=False):
             pair = (column, row) if printed.second_in_rows else (row, column)
             found[pair] = cell and Cell(*cell)
-    return margins(found, MODELS[: len(printed.cells)])
+    return average_margins(found, MODELS[: len(printed.cells)])
 
 
 @pytest.mark.parametrize("table", PRINTED)
@@ -190,7 +190,7 @@ def match(
 ):
     cast = zip(roles, positions, (first, second), values, strict=True)
     return [
-        Seated(block, number, role, position, alias, metric, value)
+        SeatScore(block, number, role, position, alias, metric, value)
         for role, position, alias, value in cast
     ]
 
@@ -202,9 +202,11 @@ def test_a_table_from_matches():
         *match(4, "x", "b", "a", (0.5, 0.5)), *match(5, "y", "b", "a", (None, None)),
         *match(6, "y", "a", "c", (None, None)),
     ]  # fmt: skip
-    seats = places(rows, ["players"])
+    seats = find_two_seats(rows, ["players"])
     assert seats == (("players", 1), ("players", 2))
-    table = role_tables(meetings(rows, seats), ["b", "a", "silent"], {"win": (0, 1)})["win"]
+    table = make_role_tables(collect_meetings(rows, seats), ["b", "a", "silent"], {"win": (0, 1)})[
+        "win"
+    ]
     assert table.aliases == ("b", "a", "silent", "c")
     assert len(table.cells) == 16
     sure = interval([0.5, 1], (0, 1)), interval([0.5, 0], (0, 1))
@@ -224,26 +226,26 @@ def test_roles_stand_in_the_tasks_order_and_a_metric_may_belong_to_one_of_them()
         *match(1, "x", "a", "b", (7, 9), "score", **apart),
         *match(1, "x", "a", "b", (0.3, None), "bleu", **apart)[:1],
     ]
-    seats = places(sorted(rows), ["translator", "proofreader"])
+    seats = find_two_seats(sorted(rows), ["translator", "proofreader"])
     assert seats == (("translator", 0), ("proofreader", 0))
-    tables = role_tables(meetings(rows, seats), [], {"score": (1, 10), "bleu": (0, 1)})
+    tables = make_role_tables(collect_meetings(rows, seats), [], {"score": (1, 10), "bleu": (0, 1)})
     assert tables["score"].cells["a", "b"] == Cell(7, 9, 1, 1)
     assert tables["bleu"].cells["a", "b"] == Cell(0.3, None, 1, 1, (0, 1))
     assert tables["bleu"].margins.columns["b"] == Margin(None, 0, 0)
 
 
 def test_a_table_needs_two_seats():
-    three = [Seated("x", 1, "players", n, alias, "m", 1) for n, alias in enumerate("abc", 1)]
-    assert places(three, ["players"]) is None
-    assert places(three[:1], ["players"]) is None
-    assert meetings(three[:1], (("players", 1), ("players", 2))) == []
+    three = [SeatScore("x", 1, "players", n, alias, "m", 1) for n, alias in enumerate("abc", 1)]
+    assert find_two_seats(three, ["players"]) is None
+    assert find_two_seats(three[:1], ["players"]) is None
+    assert collect_meetings(three[:1], (("players", 1), ("players", 2))) == []
 
 
 def rotation(abilities, luck, effects):
     """All models at one table; positions rotate from block to block."""
     aliases = list(abilities)
     return [
-        Seated(
+        SeatScore(
             str(block),
             block,
             "players",

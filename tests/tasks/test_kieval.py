@@ -16,14 +16,14 @@ from parley import Question, Result, Seat, UsageError, rejudge, run, run_async
 from parley.config.experiment import with_temperature_zero
 from parley.config.prepare import model_for_screening, prepare_resume
 from parley.config.selection import stratified_order
-from parley.datasets.catalogue import items_from
+from parley.datasets.catalogue import load_items
 from parley.match.match import Match
 from parley.match.protocol import Reply
 from parley.participants._registry import make
 from parley.providers import _backoff as patience
 from parley.rules.bot_view import QUOTED
 from parley.runs.player import go_on
-from parley.statistics.contamination import contamination
+from parley.statistics.contamination import assess_contamination
 from parley.statistics.matched_controls import Answers
 from parley.tasks._common.answers import gives_away
 from parley.tasks._common.judge_votes import voted
@@ -40,7 +40,7 @@ LEAF = Question(
     "leaf", "What makes leaves green?", "B", ("Carotene", "Chlorophyll", "Iron", "Water"), "biology"
 )
 PLAIN = KIEval(verify="no")
-SAMPLES = items_from("samples", Question)
+SAMPLES = load_items("samples", Question)
 BOTS = {"interactor": "bot/interactor", "evaluator": "bot/evaluator"}
 
 
@@ -673,7 +673,7 @@ def test_who_has_only_memorised_answers_is_suspected_and_who_knows_is_not(seeds,
                 "memorised": 0.9,
                 "memory": 100 * seed + 50 + n,
             }
-        suspected = set(contamination(asyncio.run(examined(bots, seed))).suspected)
+        suspected = set(assess_contamination(asyncio.run(examined(bots, seed))).suspected)
         found += {"memoriser 0", "memoriser 1"} <= suspected
         wrong += any(alias.startswith("honest") for alias in suspected)
     assert found >= caught

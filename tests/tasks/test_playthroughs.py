@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from parley.config.task_catalogue import task_class
-from parley.datasets.catalogue import items_from
+from parley.datasets.catalogue import load_items
 from parley.participants._registry import make
 from parley.runs.stand_ins import unrun
 from parley.testing import Listed, play, transcript
@@ -52,7 +52,7 @@ def test_the_transcript_is_as_reviewed(name):
     each = len(bots) if len(kind.roles) == 1 else 1
     seats = [seat for name, role in kind.roles.items() for seat in role.seats(name, each)]
     task = kind.configured(params)
-    items = kind.bundled or (items_from("samples", kind.item_type) if kind.item_type else [None])
+    items = kind.bundled or (load_items("samples", kind.item_type) if kind.item_type else [None])
     item = next(item for item in items if item is None or not task.unfit(item))
     cast = {seat: make(f"bot/{bot}", {}, kind, bot) for seat, bot in zip(seats, bots, strict=True)}
     tape = Listed()

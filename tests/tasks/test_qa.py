@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley import Question, Seat, Sight, UsageError, resume, run, run_async
-from parley.datasets.catalogue import items_from
-from parley.datasets.open_references import works_of
+from parley.datasets.catalogue import load_items
+from parley.datasets.open_references import open_references
 from parley.errors import ReplayError, Unreadable
 from parley.match.protocol import Reply
 from parley.rules.numerals import folded, number, numeral, same
@@ -33,13 +33,13 @@ EGGS = Question(
 )
 LAKE = Question("湖", "下列哪一个是湖？", "A", ("青海湖", "黄河", "泰山", "长城"), "地理", "zh")
 WORD = Question("word", "Which river flows through Cairo?", "the Nile")
-SAMPLES = items_from("samples", Question)
+SAMPLES = load_items("samples", Question)
 
 
 def said(task, item, *replies, **options):
     """A match in which these are the replies, the last for ever."""
     seat = Speaking(lambda view: replies[min(view.said, len(replies) - 1)])
-    return play(task, {STUDENT: seat}, item=item, works=works_of(task), **options), seat
+    return play(task, {STUDENT: seat}, item=item, works=open_references(task), **options), seat
 
 
 # --- readers --------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from parley import Paragraph, Seat, UsageError, resume, run
 from parley.config.task_catalogue import task_class
-from parley.datasets.catalogue import items_from
+from parley.datasets.catalogue import load_items
 from parley.errors import ReplayError
 from parley.participants._registry import make
 from parley.rules.languages import LANGUAGES, language, pair_of
@@ -34,7 +34,7 @@ CAT = Paragraph(
     "animals",
 )
 SEA = Paragraph("sea", "The sea is calm tonight.", "今晚大海很平静。", "en", "zh")
-SAMPLES = items_from("samples", Paragraph)
+SAMPLES = load_items("samples", Paragraph)
 RATING = '{"translator": {"basis": "b", "score": %d}, "proofreader": {"basis": "b", "score": %d}}'
 
 
@@ -210,7 +210,7 @@ def test_a_panel_votes(vote, wanted):
     ("task", "item"),
     [
         ("translation", CAT),
-        ("code_review", items_from("samples", task_class("code_review").item_type)[0]),
+        ("code_review", load_items("samples", task_class("code_review").item_type)[0]),
     ],
 )
 def test_the_order_of_roles_before_a_judge_is_balanced_over_matches(task, item):

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import parley
 from parley import Result, Seat, UsageError, WordPair
 from parley.audit.audit import audit
-from parley.datasets.catalogue import items_from
-from parley.plans.arrangements import Table, together
+from parley.datasets.catalogue import load_items
+from parley.plans.arrangements import SeatingProblem, seat_all_together
 from parley.results.parts.external import read_scores
 from parley.rules.bot_view import QUOTED
 from parley.rules.pool import text_of
@@ -29,7 +29,7 @@ from parley.tasks.word_guessing.rule import EMPTY, OWN_WORD, REPEATED, WordGuess
 from parley.testing import Listed, Speaking, check_planted, play
 
 PAIR = WordPair("1", "cake", "bread", "food", ("gateau",), ("loaf",))
-ITEMS = items_from("samples", WordPair)
+ITEMS = load_items("samples", WordPair)
 
 
 class Played:
@@ -365,7 +365,7 @@ def test_a_misspelt_topic_is_refused_with_the_nearest(tmp_path):
 
 def test_who_sits_together_is_in_every_position_once_and_follows_everybody():
     rows = [
-        next(iter(together(Table(WordGuessing(), "abcd", seed=3), turn, None)))
+        next(iter(seat_all_together(SeatingProblem(WordGuessing(), "abcd", seed=3), turn, None)))
         for turn in range(200)
     ]
     for start in range(0, 200, 4):

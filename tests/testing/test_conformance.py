@@ -6,7 +6,7 @@ import pytest
 
 from parley import TaskError
 from parley.config import task_catalogue as catalogue
-from parley.datasets.catalogue import items_from
+from parley.datasets.catalogue import load_items
 from parley.testing import check_task
 from tests import games
 
@@ -19,7 +19,7 @@ EXAMPLES = sorted(map(str, [*FOLDER.glob("*.py"), FOLDER / "poem.yaml", FOLDER /
 )
 def test_every_task_of_ours_passes(reference):
     task = catalogue.task_class(reference).configured({})
-    items = task.bundled or (items_from("samples", task.item_type)[:4] if task.item_type else ())
+    items = task.bundled or (load_items("samples", task.item_type)[:4] if task.item_type else ())
     done = check_task(task, items=items)
     assert set(done) >= {
         "repeatable",

@@ -17,7 +17,7 @@ from parley.rules.items import Question
 from parley.rules.pool import text_of
 from parley.statistics import preferences as people
 from parley.statistics.agreement import Estimate
-from parley.statistics.preferences import Ballot, Pair, Side, majority, wanted
+from parley.statistics.preferences import Ballot, Pair, Side, majority_choice, votes_needed
 from parley.store import RunReader
 from parley.store.sqlite.reader import SqliteReader
 from parley.store.sqlite.votes import FILE, Study, Votes
@@ -180,7 +180,7 @@ def results(votes: Votes, study: Study) -> dict[str, Any]:
     ]
     names = [person.name for person in votes.annotators(study)]
     changed = votes.replaced(study)
-    said = [majority(each) for each in choices]
+    said = [majority_choice(each) for each in choices]
     return {
         "schema": "parley.annotation/1",
         "runs": list(study.runs),
@@ -190,14 +190,14 @@ def results(votes: Votes, study: Study) -> dict[str, Any]:
             "drawn": len(ballots),
             "settled": sum(each is not None for each in said),
             "undecided": sum(
-                each is None and not wanted(votes)
+                each is None and not votes_needed(votes)
                 for each, votes in zip(said, choices, strict=True)
             ),
-            "open": sum(wanted(each) > 0 for each in choices),
+            "open": sum(votes_needed(each) > 0 for each in choices),
         },
         "votes": {
             "given": sum(map(len, choices)),
-            "wanted": sum(map(wanted, choices)),
+            "wanted": sum(map(votes_needed, choices)),
             "changed": sum(changed.values()),
             **{
                 f"for_{side.lower()}": sum(each.count(side) for each in choices)
@@ -213,14 +213,18 @@ def results(votes: Votes, study: Study) -> dict[str, Any]:
             }
             for name in names
         ],
-        "kappa": [{"dataset": name, **estimated(people.kappa(group))} for name, group in groups],
+        "kappa": [
+            {"dataset": name, **estimated(people.kappa_of_first_votes(group))}
+            for name, group in groups
+        ],
         "between": [
             {"first": one, "second": other, **estimated(found)}
             for one, other in combinations(sorted(names), 2)
             if (found := people.kappa_between(ballots, one, other)).n
         ],
         "agreement": [
-            {"dataset": name, **estimated(people.with_order(group))} for name, group in groups
+            {"dataset": name, **estimated(people.agreement_with_scores(group))}
+            for name, group in groups
         ],
         "models": [
             {"model": name, **estimated(people.win_rate(ballots, name))}
@@ -240,8 +244,12 @@ def better(a: Side, b: Side) -> people.Choice:
 
 def conflicts(ballots: Sequence[Ballot]) -> dict[str, int]:
     """On how many pairs the first two differ, and what became of that."""
-    found = [each for each in ballots if len(each.votes) >= people.VOTERS and people.differ(each)]
-    said = [(majority(list(each.votes.values())), each) for each in found]
+    found = [
+        each
+        for each in ballots
+        if len(each.votes) >= people.VOTERS and people.first_votes_differ(each)
+    ]
+    said = [(majority_choice(list(each.votes.values())), each) for each in found]
     return {
         "found": len(found),
         "for_the_order": sum(choice == each.better for choice, each in said),
@@ -250,9 +258,9 @@ def conflicts(ballots: Sequence[Ballot]) -> dict[str, int]:
         ),
         "tie": sum(choice == "tie" for choice, _ in said),
         "undecided": sum(
-            choice is None and not wanted(list(each.votes.values())) for choice, each in said
+            choice is None and not votes_needed(list(each.votes.values())) for choice, each in said
         ),
-        "open": sum(wanted(list(each.votes.values())) > 0 for _, each in said),
+        "open": sum(votes_needed(list(each.votes.values())) > 0 for _, each in said),
     }
 
 

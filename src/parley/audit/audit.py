@@ -46,9 +46,9 @@ from parley.audit.messages import (
 from parley.audit.replay import replayed
 from parley.config.prepare import Prepared, names_to_mask, prepare_to_read
 from parley.config.rule_digest import comparable
-from parley.datasets.open_references import works_of
+from parley.datasets.open_references import open_references
 from parley.errors import ParleyError, TaskError
-from parley.plans import unfolded
+from parley.plans import replay_plan
 from parley.results.scores import describe_left_out
 from parley.results.transcript import conversations
 from parley.results.types import LeftOut
@@ -159,7 +159,7 @@ class Looking:
                 if self.prepared
                 else ()
             )
-            works = works_of(self.prepared.task, *played) if self.prepared else {}
+            works = open_references(self.prepared.task, *played) if self.prepared else {}
             now = {name: work.facts for name, work in works.items()}
             if now == wanted:
                 return works
@@ -304,7 +304,7 @@ def unplanned(prepared: Prepared, reader: RunReader, matches: list[MatchRow]) ->
     """Matches on record that are not those which the configuration plans, and ends that do not fit
     the run's."""
     try:
-        wanted, end = unfolded(prepared.plan, reader.scores_by_match())
+        wanted, end = replay_plan(prepared.plan, reader.scores_by_match())
     # a rule that gave up: what was played cannot be held against the plan any further
     except TaskError as wrong:
         yield from [] if reader.info.state == "failed" else [str(wrong)]

@@ -14,7 +14,7 @@ from parley.annotation.study import CRITERIA, Exchange, Sheet, sheet
 from parley.cli.progress_line import say
 from parley.cli.terminal import wrapped
 from parley.errors import UsageError
-from parley.statistics.preferences import Choice, wanted
+from parley.statistics.preferences import Choice, votes_needed
 from parley.store.sqlite.votes import Annotator, Study, Votes
 from parley.tables import plural
 
@@ -97,7 +97,8 @@ def taken(
 def left(votes: Votes, study: Study, me: Annotator) -> int:
     """How many pairs need a vote that this person may give."""
     return sum(
-        wanted(list(by.values())) > 0 and me.name not in by for by in votes.votes(study).values()
+        votes_needed(list(by.values())) > 0 and me.name not in by
+        for by in votes.votes(study).values()
     )
 
 

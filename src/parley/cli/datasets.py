@@ -11,8 +11,13 @@ from parley.cli.progress_line import fetching, say, standing
 from parley.cli.shared_options import as_json
 from parley.config.task_catalogue import task_class
 from parley.datasets import Dataset
-from parley.datasets.catalogue import all_datasets, items_from, kind_at, unread
-from parley.datasets.item_rows import kind_of
+from parley.datasets.catalogue import (
+    all_datasets,
+    find_misspelt_columns,
+    item_type_of_dataset,
+    load_items,
+)
+from parley.datasets.item_rows import item_type_of_task
 from parley.tables import Table, how_many
 
 FAILED = 5
@@ -52,9 +57,11 @@ def check(dataset: str, task: str | None, as_json: bool) -> int:
     must the choices of each.
     """
     with fetching():
-        kind = kind_at(dataset) if task is None else kind_of(task_class(task))
-        items = items_from(dataset, kind)
-        for odd in unread(dataset, kind):
+        kind = (
+            item_type_of_dataset(dataset) if task is None else item_type_of_task(task_class(task))
+        )
+        items = load_items(dataset, kind)
+        for odd in find_misspelt_columns(dataset, kind):
             say(odd)
     found = verified(kind, items)
     if as_json:

@@ -12,15 +12,15 @@ from parley.config.identity import refuse_secrets
 from parley.config.prepare import Prepared, prepare_new
 from parley.config.task_catalogue import task_class
 from parley.config.yaml_file import YamlFile
-from parley.datasets.catalogue import items_from
-from parley.datasets.catalogue import usual as usual_dataset
-from parley.datasets.item_rows import kind_of
+from parley.datasets.catalogue import default_dataset as usual_dataset
+from parley.datasets.catalogue import load_items
+from parley.datasets.item_rows import item_type_of_task
 from parley.errors import UsageError, unknown
 from parley.options import OPTIONS, STORED, Given, RunOptions, check_options
 from parley.participants._registry import named
-from parley.plans.arrangements import usual
+from parley.plans.arrangements import default_arrangement
 from parley.plans.choice import REPEATS
-from parley.plans.stop_targets import Stop
+from parley.plans.stop_targets import StopTarget
 from parley.providers import _registry as providers
 from parley.providers._secrets import REFERENCE, expanded
 from parley.rules.task import Task
@@ -159,7 +159,7 @@ class Experiment:
         panels = [alias for panel in self.instruments.values() for alias in panel]
         seated = dict.fromkeys([*contestants, *against, *panels, *self.exclude])
         options = check_options(self.given)
-        plan = options.plan or ("versus" if self.adversary else usual(made))
+        plan = options.plan or ("versus" if self.adversary else default_arrangement(made))
         stop = self.stop(options, plan, on_items=made.item_type is not None)
         repeats = options.repeats
         if repeats is None:
@@ -188,7 +188,7 @@ class Experiment:
             },
         )
 
-    def stop(self, options: RunOptions, plan: str, on_items: bool) -> Stop | None:
+    def stop(self, options: RunOptions, plan: str, on_items: bool) -> StopTarget | None:
         """When the run may stop, if that depends on what is played."""
         in_file = self.file is not None and "stop" in self.file.data
         if plan == "race":
@@ -214,7 +214,7 @@ class Experiment:
         target = options.target
         if target is None:
             target = "these_items" if on_items and plan != "race" else "new_items"
-        return Stop(options.half_width, options.alpha, target, options.top)
+        return StopTarget(options.half_width, options.alpha, target, options.top)
 
     def configured_task(self) -> Task:
         """The task with its parameters; what is wrong with those of a file is an error with its
@@ -233,7 +233,7 @@ class Experiment:
         items = self.item_list
         if items is None and self.dataset is not None and REFERENCE.search(self.dataset):
             # what is stored keeps the reference
-            items = items_from(expanded(self.dataset), kind_of(type(made)), self.columns)
+            items = load_items(expanded(self.dataset), item_type_of_task(type(made)), self.columns)
         config = self.config(made)
         try:
             refuse_secrets(config)

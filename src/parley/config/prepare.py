@@ -17,7 +17,7 @@ from parley.config.prompt_overrides import about_prompts, chosen_prompts, unused
 from parley.config.recorded_matches import Recorded
 from parley.config.selection import recorded_items, select_items, stored_items
 from parley.config.task_catalogue import task_class
-from parley.datasets.open_references import works_of
+from parley.datasets.open_references import open_references
 from parley.errors import KeyMissing, UsageError, unknown
 from parley.match.protocol import Participant
 from parley.match.seating import counted
@@ -26,7 +26,7 @@ from parley.options import OPTIONS, Given
 from parley.participants import _registry as participants
 from parley.participants._registry import Limits
 from parley.plans import Plan
-from parley.plans.choice import metrics_of, planned
+from parley.plans.choice import choose_plan, metrics_for_seats
 from parley.rules.prompts import Prompt
 from parley.rules.references import Work
 from parley.rules.task import Task
@@ -113,7 +113,7 @@ def prepare_new(
     config = chosen.config
     plan = make_plan(config, task, chosen.items)
     prices = prices_for(config.live_models)
-    works = works_of(task, config.dataset, list(chosen.items.values()))
+    works = open_references(task, config.dataset, list(chosen.items.values()))
     facts = {**works_facts(works), **price_facts(config, prices)}
     read = [*chosen.read, *(f"{name} {work.told}" for name, work in works.items())]
     prepared = assemble(config, task, plan, chosen.items, prices, facts, functions)
@@ -155,7 +155,7 @@ def prepare_resume(
         from_record(config, task, items, recorded, prices, functions), price_facts(config, prices)
     )
     if recorded is None:
-        works = works_of(task, config.dataset, list(prepared.items.values()))
+        works = open_references(task, config.dataset, list(prepared.items.values()))
         prepared = replace(with_facts(prepared, works_facts(works)), works=works)
     prepared.check_participants()
     return prepared
@@ -192,7 +192,7 @@ def replan(prepared: Prepared, config: Config, items: Mapping[str, Any]) -> Prep
     task, plan = prepared.task, make_plan(config, prepared.task, items)
     prices, works = (
         prices_for(config.live_models),
-        works_of(task, config.dataset, list(items.values())),
+        open_references(task, config.dataset, list(items.values())),
     )
     facts = {**works_facts(works), **price_facts(config, prices)}
     again = assemble(config, task, plan, items, prices, facts, prepared.functions)
@@ -228,8 +228,8 @@ def assemble(
     functions: Mapping[str, Callable[..., Any]] | None,
 ) -> Prepared:
     """The parts of a run put together; `facts` are what its identity has besides the rule."""
-    seats = counted(plan.opening.seats, task)
-    metrics_of(task, seats)  # a task that cannot say fails here
+    seats = counted(plan.first_match.seats, task)
+    metrics_for_seats(task, seats)  # a task that cannot say fails here
     unused = unused_prompts(task, seats, config.standardise)
     prompts = chosen_prompts(type(task), config.prompts, unused)
     own = run_identity(task, seats, prompts, stored_items(list(items.values())))
@@ -258,7 +258,7 @@ def check_names(config: Config, task: Task) -> None:
 def make_plan(config: Config, task: Task, items: Mapping[str, Any]) -> Plan:
     """Which matches are played, and when to stop."""
     verify = config.verify
-    return planned(
+    return choose_plan(
         config.plan,
         task,
         config.contestants,

@@ -12,7 +12,7 @@ from parley.errors import RecordEnded
 from parley.match.protocol import Call, Reply
 from parley.match.record import Tape
 from parley.plans import Done, Plan
-from parley.plans.fixed import Fixed
+from parley.plans.fixed import FixedPlan
 from parley.rules.pool import View
 from parley.store import RunReader
 from parley.store.config import Config
@@ -32,7 +32,9 @@ class Recorded:
     @classmethod
     def of(cls, reader: RunReader) -> Recorded:
         """All matches of a run that judges again."""
-        return cls(reader.path, Fixed([match.spec for match in reader.matches()]), works_in(reader))
+        return cls(
+            reader.path, FixedPlan([match.spec for match in reader.matches()]), works_in(reader)
+        )
 
 
 class RecordedReplies:

@@ -10,10 +10,10 @@ from dataclasses import asdict, replace
 from random import Random
 from typing import Any, NamedTuple
 
-from parley.datasets.catalogue import items_from, unread
-from parley.datasets.files import Located
-from parley.datasets.formats import item_of, items_of
-from parley.datasets.item_rows import halved_in, item_from, kind_of
+from parley.datasets.catalogue import find_misspelt_columns, load_items
+from parley.datasets.files import LocatedRow
+from parley.datasets.formats import make_item, make_items
+from parley.datasets.item_rows import find_lone_surrogate, item_from_row, item_type_of_task
 from parley.errors import UsageError, unknown
 from parley.rules.task import Task
 from parley.store.config import Config
@@ -34,8 +34,8 @@ def select_items(config: Config, task: Task, items: Sequence[Any] | None) -> Sel
     """The items of a new run: those of a dataset, or those given, that fit its task."""
     kind, odd = type(task), list[str]()
     if items is None and config.dataset is not None:
-        items = items_from(config.dataset, kind_of(kind), config.columns)
-        odd = unread(config.dataset, kind_of(kind), config.columns)
+        items = load_items(config.dataset, item_type_of_task(kind), config.columns)
+        odd = find_misspelt_columns(config.dataset, item_type_of_task(kind), config.columns)
     if items is None and task.bundled:
         items = task.bundled
     refuse_no_items(items or (), task)
@@ -72,11 +72,11 @@ def as_items(items: Sequence[Any], task: type[Task]) -> list[Any]:
         )
     if not items:
         return []
-    kind = kind_of(task)
-    rows = [Located(f"item {n}", n, item) for n, item in enumerate(items, 1)]
+    kind = item_type_of_task(task)
+    rows = [LocatedRow(f"item {n}", n, item) for n, item in enumerate(items, 1)]
     if not any(isinstance(item, kind) for item in items):
-        return items_of(rows, kind)
-    return [each.row if isinstance(each.row, kind) else item_of(each, kind) for each in rows]
+        return make_items(rows, kind)
+    return [each.row if isinstance(each.row, kind) else make_item(each, kind) for each in rows]
 
 
 def refuse_unknown_picks(items: Sequence[Any], task: Task) -> None:
@@ -93,9 +93,9 @@ def recorded_items(items: Sequence[Any], task: Task) -> dict[str, Any]:
     refuse_no_items(items, task)
     if not items:
         return {}
-    kind = kind_of(type(task))
+    kind = item_type_of_task(type(task))
     return by_id(
-        item if isinstance(item, kind) else item_from(item, kind, f"item {n}", n)
+        item if isinstance(item, kind) else item_from_row(item, kind, f"item {n}", n)
         for n, item in enumerate(items, 1)
     )
 
@@ -155,6 +155,6 @@ def stratified_order(
 def stored_items(items: Sequence[Any]) -> list[tuple[str, bytes]]:
     """Items as a run keeps them."""
     for item in items:
-        if halved := halved_in(item):
+        if halved := find_lone_surrogate(item):
             raise UsageError(f"item {item.id!r}: {halved}")
     return [(str(item.id), json.dumps(asdict(item), ensure_ascii=False).encode()) for item in items]

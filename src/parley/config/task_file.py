@@ -19,9 +19,9 @@ import orjson
 from parley.config.task_catalogue import module_name
 from parley.config.task_file_metrics import read_measure
 from parley.config.yaml_file import YamlFile, short_value
-from parley.datasets.files import Located
-from parley.datasets.formats import item_of
-from parley.datasets.item_rows import fields_of
+from parley.datasets.files import LocatedRow
+from parley.datasets.formats import make_item
+from parley.datasets.item_rows import item_fields
 from parley.errors import UnknownName, UsageError, unknown
 from parley.rules.referee import Referee
 from parley.rules.task import Role, Scores, Task
@@ -74,7 +74,7 @@ def task_in(path: str) -> type[Task]:
     data, place = file.data, file.path.resolve()
     writer, editor = roles_in(file)
     kind = item_kind(file)
-    fields = [] if kind is None else [name for name in fields_of(kind) if name != "id"]
+    fields = [] if kind is None else [name for name in item_fields(kind) if name != "id"]
     prompts = {name: read_wording(file, ("prompts", name), name, fields) for name in NEEDED}
     rubric = {
         role: read_wording(file, ("rubric", role), f"rate_{role}", fields)
@@ -212,8 +212,8 @@ def bundled_items(file: YamlFile, kind: type | None) -> tuple[Any, ...]:
                     f"wanted a text or a number, found {short_value(value)}{hint}",
                 )
         with file.errors_at("items", number - 1):
-            item = item_of(Located(f"item {number}", number, row), kind)
-            if extra := row.keys() - {"id", *fields_of(kind)}:
+            item = make_item(LocatedRow(f"item {number}", number, row), kind)
+            if extra := row.keys() - {"id", *item_fields(kind)}:
                 raise UsageError(f"no field {sorted(extra)[0]} in the items before")
             if item.id in found:
                 first = file.line("items", list(found).index(item.id))

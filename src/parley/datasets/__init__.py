@@ -23,6 +23,6 @@ class Dataset:
 
     def items(self) -> list[Any]:
         """All items; a different number of them is another edition."""
-        from parley.datasets.catalogue import items_in
+        from parley.datasets.catalogue import load_dataset
 
-        return items_in(self)
+        return load_dataset(self)

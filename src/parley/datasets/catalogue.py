@@ -13,27 +13,29 @@ from typing import Any
 
 from parley.datasets import Dataset
 from parley.datasets import benchmarks as known
-from parley.datasets.files import Located, is_path, rows_at
+from parley.datasets.files import LocatedRow, is_path, read_rows
 from parley.datasets.formats import (
     Columns,
-    all_forms,
-    items_of,
-    kinds_of,
-    renamed,
-    understood,
-    wanted,
+    describe_columns,
+    item_types_of_row,
+    known_columns,
+    load_forms,
+    make_items,
+    rename_columns,
 )
-from parley.datasets.item_rows import misspelt
+from parley.datasets.item_rows import misspelt_columns
 from parley.errors import UsageError, unknown
 from parley.tables import how_many
 
 USUAL = "samples"  # what a task is played on where nothing else is said
 
 
-def items_in(dataset: Dataset) -> list[Any]:
+def load_dataset(dataset: Dataset) -> list[Any]:
     """All items of a dataset with a name; another number of them is another edition."""
-    rows = [Located(f"{dataset.name}, row {n}", n, row) for n, row in enumerate(dataset.rows(), 1)]
-    found = items_of(rows, dataset.item_type)
+    rows = [
+        LocatedRow(f"{dataset.name}, row {n}", n, row) for n, row in enumerate(dataset.rows(), 1)
+    ]
+    found = make_items(rows, dataset.item_type)
     if len(found) != dataset.count:
         has = how_many(dataset.count)
         raise UsageError(
@@ -65,75 +67,77 @@ def all_datasets() -> tuple[Dataset, ...]:
     return tuple(found.values())
 
 
-def named(name: str, kind: type | None = None) -> list[Dataset]:
+def datasets_named(name: str, kind: type | None = None) -> list[Dataset]:
     """The datasets of this name, one at most for each type of items."""
     return [each for each in all_datasets() if each.name == name and kind in (None, each.item_type)]
 
 
-def usual(kind: type | None) -> str | None:
+def default_dataset(kind: type | None) -> str | None:
     """What is played on where nothing is said: the bundled samples, if there are any of that
     type."""
-    return USUAL if kind is not None and named(USUAL, kind) else None
+    return USUAL if kind is not None and datasets_named(USUAL, kind) else None
 
 
-def items_from(reference: str, kind: type, columns: Columns | None = None) -> list[Any]:
+def load_items(reference: str, kind: type, columns: Columns | None = None) -> list[Any]:
     """All items of a dataset; a row that does not fit is an error that names it."""
     if not columns:
-        for dataset in named(reference, kind):
+        for dataset in datasets_named(reference, kind):
             return dataset.items()
     for field in columns or {}:
-        if field not in understood(kind):
+        if field not in known_columns(kind):
             raise unknown(
-                f"field of {kind.__name__} in the columns of {reference}:", field, understood(kind)
+                f"field of {kind.__name__} in the columns of {reference}:",
+                field,
+                known_columns(kind),
             )
-    rows = list(rows_from(reference, kind))
+    rows = list(load_rows(reference, kind))
     if not rows:
-        raise UsageError(f"dataset {reference} is empty; wanted {wanted(kind)}")
-    return items_of(rows, kind, columns)
+        raise UsageError(f"dataset {reference} is empty; wanted {describe_columns(kind)}")
+    return make_items(rows, kind, columns)
 
 
-def examples_of(reference: str, kind: type, own: bool = False) -> list[Any]:
+def load_examples(reference: str, kind: type, own: bool = False) -> list[Any]:
     """The worked examples that a dataset brings; of any other source all items, unless only its
     `own` examples will do."""
-    for dataset in named(reference, kind):
+    for dataset in datasets_named(reference, kind):
         if dataset.examples is not None:
             rows = [
-                Located(f"{dataset.name}, example {n}", n, row)
+                LocatedRow(f"{dataset.name}, example {n}", n, row)
                 for n, row in enumerate(dataset.examples(), 1)
             ]
-            return items_of(rows, kind)
-    return [] if own else items_from(reference, kind)
+            return make_items(rows, kind)
+    return [] if own else load_items(reference, kind)
 
 
-def unread(reference: str, kind: type, columns: Columns | None = None) -> list[str]:
+def find_misspelt_columns(reference: str, kind: type, columns: Columns | None = None) -> list[str]:
     """What looks like a misspelt column in the first row of a file, in words."""
-    if not columns and named(reference, kind):
+    if not columns and datasets_named(reference, kind):
         return []
-    first = next(rows_from(reference, kind), None)
+    first = next(load_rows(reference, kind), None)
     if first is None or not isinstance(first.row, Mapping):
         return []
-    row = renamed(first.row, columns, first.where) if columns else first.row
-    return [f"dataset {reference}: {each}" for each in misspelt(row, understood(kind))]
+    row = rename_columns(first.row, columns, first.where) if columns else first.row
+    return [f"dataset {reference}: {each}" for each in misspelt_columns(row, known_columns(kind))]
 
 
-def rows_from(reference: str, kind: type | None = None) -> Iterator[Located]:
+def load_rows(reference: str, kind: type | None = None) -> Iterator[LocatedRow]:
     """The rows of a file or folder; what is neither, and looks like a name, is an unknown one."""
     path = Path(reference).expanduser()
     if not is_path(reference) and not path.exists():
         there = {each.name for each in all_datasets() if kind in (None, each.item_type)}
         wrong = unknown("dataset", reference, there)
         raise UsageError(f"{wrong}; or name a file or a folder: ./{reference}")
-    yield from rows_at(path)
+    yield from read_rows(path)
 
 
-def kind_at(reference: str) -> type:
+def item_type_of_dataset(reference: str) -> type:
     """The type of a dataset's items, by its name or by its first row."""
-    kinds = [dataset.item_type for dataset in named(reference)]
+    kinds = [dataset.item_type for dataset in datasets_named(reference)]
     if not kinds:
-        first = next(rows_from(reference), None)
+        first = next(load_rows(reference), None)
         if first is None:
             raise UsageError(f"dataset {reference} is empty")
-        kinds = kinds_of(first.row)
+        kinds = item_types_of_row(first.row)
         if not kinds:
             found = (
                 ", ".join(map(str, first.row))
@@ -141,7 +145,8 @@ def kind_at(reference: str) -> type:
                 else type(first.row).__name__
             )
             forms = "; ".join(
-                f"{wanted(kind)}" for kind in dict.fromkeys(form.item_type for form in all_forms())
+                f"{describe_columns(kind)}"
+                for kind in dict.fromkeys(form.item_type for form in load_forms())
             )
             raise UsageError(
                 f"{first.where}: wanted {forms}; found {found}; "

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple
 
-from parley.datasets.open_references import words_of
+from parley.datasets.open_references import question_identity
 from parley.rules.items import Problem, Question
 from parley.sandbox.executor import Sandbox
 from parley.tables import clip
 
 
-class Found(NamedTuple):
+class CheckResult(NamedTuple):
     """What came of a check."""
 
     checked: int  # items that could be
@@ -22,10 +22,10 @@ class Found(NamedTuple):
 
 
 Told = Callable[[int], None]  # is told how many items were looked at
-Check = Callable[[Sequence[Any], Told], Coroutine[Any, Any, Found]]
+Check = Callable[[Sequence[Any], Told], Coroutine[Any, Any, CheckResult]]
 
 
-async def references_run(problems: Sequence[Problem], told: Told) -> Found:
+async def check_reference_programs(problems: Sequence[Problem], told: Told) -> CheckResult:
     """The problems whose reference fails its own tests; those without one cannot be checked."""
     sandbox, verdicts = Sandbox(), dict[str, str]()
     checked = [problem for problem in problems if problem.reference]
@@ -44,19 +44,19 @@ async def references_run(problems: Sequence[Problem], told: Told) -> Found:
         await asyncio.gather(*map(look, checked))
     finally:
         sandbox.close()
-    return Found(
+    return CheckResult(
         len(checked),
         {problem.id: verdicts[problem.id] for problem in checked if verdicts[problem.id]},
     )
 
 
-async def questions_differ(questions: Sequence[Question], told: Told) -> Found:
+async def check_questions(questions: Sequence[Question], told: Told) -> CheckResult:
     """The questions that are asked twice, or have a choice twice; and how the right letters are
     spread."""
     first, faults = dict[Any, str](), dict[str, str]()
     for each in questions:
         doubles = [text for text, count in Counter(each.choices).items() if count > 1]
-        if (other := first.setdefault(words_of(each), each.id)) != each.id:
+        if (other := first.setdefault(question_identity(each), each.id)) != each.id:
             faults[each.id] = f"asks the same as {other}"
         elif doubles:
             again = ", the right one" if each.right in doubles else ""
@@ -76,7 +76,7 @@ async def questions_differ(questions: Sequence[Question], told: Told) -> Found:
         if subjects
         else []
     )
-    return Found(len(questions), faults, tuple(remarks))
+    return CheckResult(len(questions), faults, tuple(remarks))
 
 
-CHECKS: dict[type, Check] = {Problem: references_run, Question: questions_differ}
+CHECKS: dict[type, Check] = {Problem: check_reference_programs, Question: check_questions}

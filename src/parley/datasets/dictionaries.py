@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, ClassVar
 from unicodedata import normalize
 
-from parley.datasets.files import ENDINGS, Located, ending, rows_of
+from parley.datasets.files import ENDINGS, LocatedRow, file_ending, read_file_rows
 from parley.downloads import Packaged, obtained
 from parley.errors import Refused, UsageError, unknown
 from parley.rules.references import Lot, WordList
@@ -42,12 +42,12 @@ CHARACTERS = Packaged(
 Words = dict[str, int]  # word: how often it occurs
 
 
-def lexicon(wanted: WordList) -> Lexicon:
+def open_lexicon(wanted: WordList) -> Lexicon:
     """The dictionary that is wanted; of a word in several lists the highest frequency counts."""
     words: Words = {}
     left_out: set[str] = set()
     for name in wanted.lists:
-        every = words_of(name)
+        every = load_word_list(name)
         found = {word: often for word, often in every.items() if wanted.takes(word)}
         if not found:
             kind = f"{wanted.length} characters" + (f" ({wanted.script})" if wanted.script else "")
@@ -55,7 +55,7 @@ def lexicon(wanted: WordList) -> Lexicon:
         left_out |= every.keys() - found.keys()
         for word, often in found.items():
             words[word] = max(often, words.get(word, 0))
-    forms, doubtful = characters() if wanted.simplified else ({}, {})
+    forms, doubtful = load_simplified_forms() if wanted.simplified else ({}, {})
     name = "+".join(Path(each).name for each in wanted.lists)
     made = Lexicon.of(name, words, forms, doubtful, len(left_out), wanted.common)
     if wanted.common is not None:
@@ -63,17 +63,17 @@ def lexicon(wanted: WordList) -> Lexicon:
     return made
 
 
-def words_of(name: str) -> Words:
+def load_word_list(name: str) -> Words:
     """The words of one list: it has a name here, or is a file."""
     if name in NAMED:
         return NAMED[name]()
     file = Path(name).expanduser()
     if not file.exists() and "/" not in name and not file.suffix:
         raise UsageError(f"{unknown('dictionary', name, NAMED)}; or name a file: ./{name}.txt")
-    if ending(file) != ".txt" and ending(file) not in ENDINGS:
+    if file_ending(file) != ".txt" and file_ending(file) not in ENDINGS:
         raise UsageError(f"dictionary {name}: wanted a .txt, {', '.join(ENDINGS)} file")
-    rows = lines_of(file) if ending(file) == ".txt" else rows_of(file)
-    words = gathered(rows)
+    rows = read_word_lines(file) if file_ending(file) == ".txt" else read_file_rows(file)
+    words = word_frequencies(rows)
     if not words:
         raise UsageError(
             f"dictionary {name} is empty; wanted a word a line, "
@@ -82,27 +82,27 @@ def words_of(name: str) -> Words:
     return words
 
 
-def lines_of(file: Path) -> Iterator[Located]:
+def read_word_lines(file: Path) -> Iterator[LocatedRow]:
     """The lines of a text file: a word, and its frequency after a tab where that is known."""
     try:
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as wrong:
         raise UsageError(f"dictionary {file} cannot be read: {wrong}") from None
-    yield from lines_in(text, str(file))
+    yield from parse_word_lines(text, str(file))
 
 
-def lines_in(text: str, where: str) -> Iterator[Located]:
+def parse_word_lines(text: str, where: str) -> Iterator[LocatedRow]:
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
             word, tab, often = line.partition("\t")
-            yield Located(
+            yield LocatedRow(
                 f"{where}, line {number}",
                 number,
                 {"word": word, **({"frequency": often.strip()} if tab else {})},
             )
 
 
-def gathered(rows: Iterable[Located]) -> Words:
+def word_frequencies(rows: Iterable[LocatedRow]) -> Words:
     """Words with their frequencies; a row that is neither a word nor an object with one is an error
     that names it."""
     words: Words = {}
@@ -124,25 +124,27 @@ def gathered(rows: Iterable[Located]) -> Words:
     return words
 
 
-def fetched(wanted: Packaged) -> bytes:
+def fetch_lexicon_data(wanted: Packaged) -> bytes:
     try:
         return obtained(wanted).read_bytes()
     except Refused as wrong:
         raise UsageError(str(wrong)) from wrong
 
 
-def jionlp() -> Words:
+def load_jionlp_idioms() -> Words:
     """Chinese idioms with their frequencies in a corpus (package jionlp, Apache-2.0)."""
-    with zipfile.ZipFile(io.BytesIO(fetched(IDIOMS))) as packed:
-        return gathered(lines_in(packed.read("chinese_idiom.txt").decode(), "jionlp"))
+    with zipfile.ZipFile(io.BytesIO(fetch_lexicon_data(IDIOMS))) as packed:
+        return word_frequencies(
+            parse_word_lines(packed.read("chinese_idiom.txt").decode(), "jionlp")
+        )
 
 
-def characters() -> tuple[dict[str, str], dict[str, str]]:
+def load_simplified_forms() -> tuple[dict[str, str], dict[str, str]]:
     """Traditional characters with their simplified forms, and those that are simplified characters
     too (OpenCC, Apache-2.0)."""
     forms: dict[str, str] = {}
     doubtful: dict[str, str] = {}
-    for line in fetched(CHARACTERS).decode().splitlines():
+    for line in fetch_lexicon_data(CHARACTERS).decode().splitlines():
         character, _, found = line.partition("\t")
         simplified = found.split()
         if character in simplified and len(simplified) > 1:
@@ -152,7 +154,7 @@ def characters() -> tuple[dict[str, str], dict[str, str]]:
     return forms, doubtful
 
 
-NAMED: dict[str, Callable[[], Words]] = {"jionlp": jionlp}
+NAMED: dict[str, Callable[[], Words]] = {"jionlp": load_jionlp_idioms}
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,10 +287,10 @@ class Lexicon:
     def opening(self, lot: Lot, common: int = 1) -> str:
         """A word to begin with; none is drawn twice before all have been."""
         found = self.openings(common)
-        return found[shuffled(lot.seed, len(found))[lot.number % len(found)]]
+        return found[shuffled_numbers(lot.seed, len(found))[lot.number % len(found)]]
 
 
 @lru_cache(maxsize=8)
-def shuffled(seed: int, count: int) -> list[int]:
+def shuffled_numbers(seed: int, count: int) -> list[int]:
     """The numbers below `count` in an order drawn by a seed."""
     return Random(seed).sample(range(count), count)

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from parley.datasets.xml_segments import read_with_another, segments_of
+from parley.datasets.xml_segments import aligned_segments, is_translation_of_another
 from parley.errors import UsageError
 
 ENDINGS = (".jsonl", ".json", ".csv", ".parquet", ".xml")
 LETTERED = ["question", "A", "B", "C", "D", "answer"]  # the columns of a table that has no header
 
 
-class Located(NamedTuple):
+class LocatedRow(NamedTuple):
     """A row, and where it stands: what an error about it begins with."""
 
     where: str
@@ -33,41 +33,43 @@ def is_path(reference: str) -> bool:
     return "/" in reference or reference.startswith("~") or reference.endswith((*ENDINGS, ".gz"))
 
 
-def rows_at(path: Path) -> Iterator[Located]:
+def read_rows(path: Path) -> Iterator[LocatedRow]:
     """The rows of a file, or of all files in a folder in the order of their names."""
     if not path.is_dir():
-        yield from rows_of(path)
+        yield from read_file_rows(path)
         return
     files = sorted(
-        each for each in path.iterdir() if ending(each) in ENDINGS and not read_with_another(each)
+        each
+        for each in path.iterdir()
+        if file_ending(each) in ENDINGS and not is_translation_of_another(each)
     )
     if not files:
         raise UsageError(
             f"dataset {path}: the folder holds no {', '.join(ENDINGS)} file, packed by gzip or not"
         )
     for file in files:
-        yield from rows_of(file)
+        yield from read_file_rows(file)
 
 
-def rows_of(file: Path) -> Iterator[Located]:
+def read_file_rows(file: Path) -> Iterator[LocatedRow]:
     """The rows of one file."""
-    if ending(file) not in ENDINGS:
+    if file_ending(file) not in ENDINGS:
         raise UsageError(
             f"dataset {file}: wanted a {', '.join(ENDINGS)} file, packed by gzip (.gz) or not, "
             f"or a folder of them"
         )
-    match ending(file):
+    match file_ending(file):
         case ".xml":
-            rows = segments_of(file, text_of)
+            rows = aligned_segments(file, read_text)
         case ".parquet":
-            rows = parquet_in(file)
+            rows = read_parquet(file)
         case _:
-            rows = rows_in(text_of(file), file)
+            rows = parse_rows(read_text(file), file)
     for number, row in enumerate(rows, 1):
-        yield Located(f"{file}, row {number}", number, row, stem(file))
+        yield LocatedRow(f"{file}, row {number}", number, row, file_stem(file))
 
 
-def text_of(file: Path) -> str:
+def read_text(file: Path) -> str:
     """The words of a file, unpacked."""
     try:
         content = file.read_bytes()
@@ -76,20 +78,20 @@ def text_of(file: Path) -> str:
         raise UsageError(f"dataset {file} cannot be read: {wrong}") from None
 
 
-def ending(file: Path) -> str:
+def file_ending(file: Path) -> str:
     return file.with_suffix("").suffix if file.suffix == ".gz" else file.suffix
 
 
-def stem(file: Path) -> str:
-    return file.name.removesuffix(".gz").removesuffix(ending(file))
+def file_stem(file: Path) -> str:
+    return file.name.removesuffix(".gz").removesuffix(file_ending(file))
 
 
-def rows_in(text: str, file: Path) -> Iterator[Any]:
+def parse_rows(text: str, file: Path) -> Iterator[Any]:
     """What a file holds, by its ending."""
-    if ending(file) == ".csv":
-        yield from csv_in(text, file)
-    elif ending(file) == ".json":
-        found = json_in(text, str(file))
+    if file_ending(file) == ".csv":
+        yield from parse_csv(text, file)
+    elif file_ending(file) == ".json":
+        found = parse_json(text, str(file))
         if not isinstance(found, list):
             raise UsageError(
                 f"dataset {file}: wanted a list of items, found {type(found).__name__}"
@@ -99,16 +101,16 @@ def rows_in(text: str, file: Path) -> Iterator[Any]:
         # other ends of lines may stand inside a text
         for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
-                yield json_in(line, f"{file}, line {number}")
+                yield parse_json(line, f"{file}, line {number}")
 
 
-def csv_in(text: str, file: Path) -> Iterator[dict[str, str]]:
+def parse_csv(text: str, file: Path) -> Iterator[dict[str, str]]:
     """The rows of a table with a header, each of its length; tables of questions as MMLU publishes
     them have none."""
     number = 0
     try:
         table = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-        if headless(table.fieldnames or ()):
+        if has_no_header(table.fieldnames or ()):
             table = csv.DictReader(io.StringIO(text, newline=""), LETTERED, strict=True)
         for number, row in enumerate(table, 1):
             if None in row or None in row.values():
@@ -121,7 +123,7 @@ def csv_in(text: str, file: Path) -> Iterator[dict[str, str]]:
         raise UsageError(f"dataset {file}, row {number + 1}: no CSV: {wrong}") from None
 
 
-def parquet_in(file: Path) -> Iterator[dict[str, Any]]:
+def read_parquet(file: Path) -> Iterator[dict[str, Any]]:
     """The rows of a parquet file, read by pyarrow, which comes with the datasets library."""
     try:
         from pyarrow import ArrowException
@@ -140,7 +142,7 @@ def parquet_in(file: Path) -> Iterator[dict[str, Any]]:
         ) from None
 
 
-def headless(first: Sequence[str]) -> bool:
+def has_no_header(first: Sequence[str]) -> bool:
     """Whether the first row of a table is a question with four choices and the letter of the right
     one, and no header."""
     # as headers are
@@ -148,7 +150,7 @@ def headless(first: Sequence[str]) -> bool:
     return len(first) == len(LETTERED) and len(first[-1].strip()) == 1 and not named
 
 
-def json_in(text: str, where: str) -> Any:
+def parse_json(text: str, where: str) -> Any:
     """JSON, or an error that says where it is none."""
     try:
         return json.loads(text)

@@ -10,7 +10,7 @@ from typing import Any
 from parley.errors import UsageError
 
 
-def rows_of(
+def load_hub_rows(
     name: str, edition: str, *splits: str, revision: str | None = None
 ) -> Iterator[dict[str, Any]]:
     """The rows of some splits of a dataset, one split after the other."""

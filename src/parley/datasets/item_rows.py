@@ -13,9 +13,9 @@ from parley.rules.parameters import fitted
 from parley.rules.task import Task
 
 
-def item_from(row: Any, kind: type, where: str, number: int) -> Any:
+def item_from_row(row: Any, kind: type, where: str, number: int) -> Any:
     """A row with an item's fields as that item; without an `id` its number serves."""
-    wanted = fields_of(kind)
+    wanted = item_fields(kind)
     if not isinstance(row, Mapping):
         raise UsageError(
             f"{where}: wanted an object with {', '.join(wanted)}, found {type(row).__name__}"
@@ -31,7 +31,7 @@ def item_from(row: Any, kind: type, where: str, number: int) -> Any:
             "; ".join(
                 [
                     f"{where}: no {', no '.join(missing)}; found {', '.join(row)}",
-                    *misspelt(row, wanted),
+                    *misspelt_columns(row, wanted),
                 ]
             )
         )
@@ -41,12 +41,12 @@ def item_from(row: Any, kind: type, where: str, number: int) -> Any:
         "field of",
         where,
     )
-    if halved := halved_in(item):
+    if halved := find_lone_surrogate(item):
         raise UsageError(f"{where}: {halved}")
     return item
 
 
-def halved_in(item: Any) -> str | None:
+def find_lone_surrogate(item: Any) -> str | None:
     """What is wrong with a field that holds half a character (a lone surrogate), which no file can
     keep."""
     for name, value in asdict(item).items():
@@ -58,12 +58,12 @@ def halved_in(item: Any) -> str | None:
     return None
 
 
-def fields_of(kind: Any) -> dict[str, Field[Any]]:
+def item_fields(kind: Any) -> dict[str, Field[Any]]:
     """The fields of an item type by name."""
     return {field.name: field for field in fields(kind)}
 
 
-def misspelt(columns: Iterable[Any], known: Iterable[str]) -> list[str]:
+def misspelt_columns(columns: Iterable[Any], known: Iterable[str]) -> list[str]:
     """Columns that nobody reads and that look like one which is missing."""
     found = list(map(str, columns))
     missing = [name for name in known if name not in found]
@@ -78,7 +78,7 @@ def misspelt(columns: Iterable[Any], known: Iterable[str]) -> list[str]:
     ]
 
 
-def kind_of(task: type[Task]) -> type:
+def item_type_of_task(task: type[Task]) -> type:
     """The type of a task's items."""
     if task.item_type is None:
         raise UsageError(f"{task.name} is not played on items, so it takes no dataset")

@@ -9,8 +9,8 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Any, ClassVar, NamedTuple
 
-from parley.datasets.catalogue import examples_of
-from parley.datasets.dictionaries import lexicon
+from parley.datasets.catalogue import load_examples
+from parley.datasets.dictionaries import open_lexicon
 from parley.errors import UsageError
 from parley.rules import numerals
 from parley.rules.items import Question
@@ -20,28 +20,30 @@ from parley.rules.task import Task
 PUNCTUATION = re.compile(r"[?;:,\"'“”‘’「」『』《》。、…_]|\.(?!\d)|(?<=[^\W\d]{2})!")
 
 
-class Played(NamedTuple):
+class PlayedItems(NamedTuple):
     """What a task is played on."""
 
     dataset: str | None
     items: Sequence[Any]
 
 
-def works_of(task: Task, dataset: str | None = None, items: Sequence[Any] = ()) -> dict[str, Work]:
+def open_references(
+    task: Task, dataset: str | None = None, items: Sequence[Any] = ()
+) -> dict[str, Work]:
     """Every work that a task wants, opened for what it is played on."""
     return {
-        name: OPENED[type(wanted)](wanted, Played(dataset, items))
+        name: OPENED[type(wanted)](wanted, PlayedItems(dataset, items))
         for name, wanted in task.works().items()
     }
 
 
-def collection(wanted: Demonstrations, played: Played) -> Collection:
+def select_examples(wanted: Demonstrations, played: PlayedItems) -> ExampleCollection:
     """The examples that are wanted, less those whose words are themselves asked, whatever their
     choices."""
     source = wanted.source or played.dataset or ""
-    found = examples_of(source, Question, own=not wanted.source) if source else []
-    asked = {folded(each.question) for each in played.items}
-    left = [asdict(each) for each in found if folded(each.question) not in asked]
+    found = load_examples(source, Question, own=not wanted.source) if source else []
+    asked = {fold_text(each.question) for each in played.items}
+    left = [asdict(each) for each in found if fold_text(each.question) not in asked]
     count = min(wanted.usual, len(left)) if wanted.count is None else wanted.count
     if len(left) < count or (wanted.source and not left):
         there = (
@@ -53,27 +55,27 @@ def collection(wanted: Demonstrations, played: Played) -> Collection:
             f"wanted {count or 'some'} examples, and {there}: name others by --set "
             f"shots_from=NAME|PATH, or set shots=0"
         )
-    return Collection(source, left, count, len(found) - len(left))
+    return ExampleCollection(source, left, count, len(found) - len(left))
 
 
-def words_of(question: Question) -> tuple[str, frozenset[str]]:
+def question_identity(question: Question) -> tuple[str, frozenset[str]]:
     """What makes a question the same as another, in whatever order its choices stand."""
-    return folded(question.question), frozenset(map(folded, question.choices))
+    return fold_text(question.question), frozenset(map(fold_text, question.choices))
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """Words whatever their case, width and punctuation; signs that mean something in a sum stay."""
     return " ".join(PUNCTUATION.sub(" ", numerals.folded(text).casefold()).split())
 
 
-OPENED: dict[type, Callable[[Any, Played], Work]] = {
-    WordList: lambda wanted, played: lexicon(wanted),
-    Demonstrations: collection,
+OPENED: dict[type, Callable[[Any, PlayedItems], Work]] = {
+    WordList: lambda wanted, played: open_lexicon(wanted),
+    Demonstrations: select_examples,
 }
 
 
 @dataclass(frozen=True, eq=False)
-class Collection:
+class ExampleCollection:
     """Worked examples of questions, so many of which are shown before a question."""
 
     questions: ClassVar[tuple[str, ...]] = ("before",)

@@ -19,23 +19,23 @@ CLOSING = {"<!--": "-->", "<![cdata[": "]]>"}
 Segments = dict[tuple[str, str], str]  # by document and id
 
 
-def read_with_another(file: Path) -> bool:
+def is_translation_of_another(file: Path) -> bool:
     """Whether a file is the translation of one that lies beside it."""
     named = NAME.fullmatch(file.name)
     if named is None or named["language"] != named["target"]:
         return False
-    return any(place.exists() for place in places(file, named, named["source"]))
+    return any(place.exists() for place in possible_parallel_files(file, named, named["source"]))
 
 
-def segments_of(file: Path, read: Callable[[Path], str]) -> Iterator[dict[str, Any]]:
+def aligned_segments(file: Path, read: Callable[[Path], str]) -> Iterator[dict[str, Any]]:
     """The segments of a source file, each with its translation from the file beside it."""
     named = NAME.fullmatch(file.name)
     if named is None or named["language"] not in (named["source"], named["target"]):
         raise UsageError(
             f"dataset {file}: wanted two files called like NAME.en-zh.en.xml and NAME.en-zh.zh.xml"
         )
-    source, target = (beside(file, named, named[which]) for which in ("source", "target"))
-    texts, references = (found_in(read(each), each) for each in (source, target))
+    source, target = (parallel_file(file, named, named[which]) for which in ("source", "target"))
+    texts, references = (parse_segments(read(each), each) for each in (source, target))
     if missing := next((key for key in texts if key not in references), None):
         raise UsageError(
             f"dataset {target}: document {missing[0]} has no segment {missing[1]}, which "
@@ -53,23 +53,25 @@ def segments_of(file: Path, read: Callable[[Path], str]) -> Iterator[dict[str, A
         }
 
 
-def beside(file: Path, named: re.Match[str], language: str) -> Path:
+def parallel_file(file: Path, named: re.Match[str], language: str) -> Path:
     """The file of the same text in one of its two languages."""
-    found = next((place for place in places(file, named, language) if place.exists()), None)
+    found = next(
+        (place for place in possible_parallel_files(file, named, language) if place.exists()), None
+    )
     if found is None:
-        wanted = places(file, named, language)[0].name
+        wanted = possible_parallel_files(file, named, language)[0].name
         raise UsageError(
             f"dataset {file}: there is no {wanted} beside it, and both languages are needed"
         )
     return found
 
 
-def places(file: Path, named: re.Match[str], language: str) -> list[Path]:
+def possible_parallel_files(file: Path, named: re.Match[str], language: str) -> list[Path]:
     name = f"{named['stem']}.{named['source']}-{named['target']}.{language}.xml"
     return [file.with_name(name), file.with_name(f"{name}.gz")]
 
 
-def found_in(text: str, file: Path) -> Segments:
+def parse_segments(text: str, file: Path) -> Segments:
     """All segments in order; read by their marks alone, because published files are not always
     well-formed XML.
 
@@ -122,9 +124,9 @@ def found_in(text: str, file: Path) -> Segments:
                 raise wrong(mark.start(), f"{mark[0]} is not closed by >")
             past = tag.end()
             if kind == "<doc":
-                document = attribute(tag[0], "docid")
+                document = attribute_value(tag[0], "docid")
                 continue
-            segment, begun, parts = attribute(tag[0], "id"), mark.start(), []
+            segment, begun, parts = attribute_value(tag[0], "id"), mark.start(), []
             if not document or not segment:
                 what = "no id" if document else "no document with a docid around it"
                 raise wrong(begun, f"segment {segment or len(found) + 1} has {what}")
@@ -141,6 +143,6 @@ def found_in(text: str, file: Path) -> Segments:
     return found
 
 
-def attribute(tag: str, name: str) -> str:
+def attribute_value(tag: str, name: str) -> str:
     found = re.search(rf"(?<![\w:.-]){name}\s*=\s*[\"']([^\"']*)[\"']", tag, re.IGNORECASE)
     return found[1].strip() if found else ""

@@ -1,4 +1,4 @@
-"""Plans: pure functions from what has been played to what is played next."""
+"""Plans: pure functions from the blocks played so far to the matches to play next."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Marks = Mapping[Seat, Mapping[str, float | None]]  # a match's scores by seat an
 
 @dataclass(frozen=True, slots=True)
 class MatchSpec:
-    """One match to play: who sits where, on which item, in which block, with which seed."""
+    """One match to play: its seats, item, block and seed."""
 
     number: int
     block: str
@@ -22,13 +22,14 @@ class MatchSpec:
     repeat: int
     seed: int
     seats: Mapping[Seat, str]
-    # seats whose results are decided: they only fill the table, and do not count
-    idle: frozenset[Seat] = frozenset()
+    # Seats that only fill the table: their results are already decided and do not count.
+    # Run files store them under the key `idle`.
+    unscored: frozenset[Seat] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A finished unit of independence: all that was played on one item, or in one repeat."""
+    """A finished unit of independence: all matches on one item, or of one repeat."""
 
     name: str
     scores: Mapping[int, Marks]  # by match number
@@ -36,36 +37,35 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The plan wants nothing more."""
+    """The plan is complete."""
 
     status: str
     reason: str = ""
 
 
 class Plan(Protocol):
-    """Asked again and again, always with the finished blocks in the plan's own order."""
+    """Called repeatedly, always with the finished blocks in the plan's own order."""
 
     @property
-    def opening(self) -> MatchSpec:
-        """The first match, by which the size of the table is known."""
+    def first_match(self) -> MatchSpec:
+        """The first match; it shows how many seats each role has."""
         ...
 
     @property
-    def outlook(self) -> str:
-        """How far the plan has come, in a few words; empty where nothing but counting matches is to
-        be said."""
+    def status_line(self) -> str:
+        """The plan's progress in a few words; empty if counting matches says it all."""
         ...
 
     def cautions(self) -> Sequence[str]:
-        """What the user should know before anything is played: what to expect, and whether it can
-        be had."""
+        """Warnings to show before the run: what it will take, and whether its goal can be
+        reached."""
         ...
 
     def next(self, finished: Sequence[Block]) -> Sequence[MatchSpec] | Done: ...
 
 
-def gathered(specs: Mapping[int, MatchSpec], scores: Mapping[int, Marks]) -> list[Block]:
-    """The finished blocks, in the order in which the plan first named them."""
+def finished_blocks(specs: Mapping[int, MatchSpec], scores: Mapping[int, Marks]) -> list[Block]:
+    """The blocks whose matches all have scores, in the order in which the plan introduced them."""
     members: dict[str, list[int]] = {}
     for number in sorted(specs):
         members.setdefault(specs[number].block, []).append(number)
@@ -76,11 +76,13 @@ def gathered(specs: Mapping[int, MatchSpec], scores: Mapping[int, Marks]) -> lis
     ]
 
 
-def unfolded(plan: Plan, scores: Mapping[int, Marks]) -> tuple[dict[int, MatchSpec], Done | None]:
-    """All that a plan asks for, given what is known of its matches, and how it ends, if it does."""
+def replay_plan(
+    plan: Plan, scores: Mapping[int, Marks]
+) -> tuple[dict[int, MatchSpec], Done | None]:
+    """All matches that a plan asks for, given the scores so far, and how it ends, if it does."""
     specs: dict[int, MatchSpec] = {}
     while True:
-        batch = plan.next(gathered(specs, scores))
+        batch = plan.next(finished_blocks(specs, scores))
         if isinstance(batch, Done):
             return specs, batch
         specs |= {spec.number: spec for spec in batch}
@@ -89,6 +91,6 @@ def unfolded(plan: Plan, scores: Mapping[int, Marks]) -> tuple[dict[int, MatchSp
 
 
 def seed_for(run: int, block: str, repeat: int) -> int:
-    """A match's seed: from the block and the repeat, not the cast, so all models meet the same
-    draws."""
+    """The seed of a match. It depends on block and repeat, not on the models, so that all models
+    meet the same random draws."""
     return int.from_bytes(blake2b(f"{run}|{block}|{repeat}".encode(), digest_size=6).digest())

@@ -15,15 +15,14 @@ Seating = Mapping[Seat, str]
 
 
 @dataclass(frozen=True)
-class Table:
-    """What an arrangement has to fill: the contestants' seats of a task, and who is to sit in
-    them."""
+class SeatingProblem:
+    """What an arrangement has to solve: the contestant seats of a task, and who may fill them."""
 
     task: Task
     contestants: Sequence[str]
     size: int | None = None  # of the one role of open size, where it is chosen
     seed: int = 0  # of the run
-    adversary: str = ""  # whom all meet, where a plan wants one
+    adversary: str = ""  # the opponent of all contestants, in the plan `versus`
 
     @property
     def roles(self) -> dict[str, Role]:
@@ -31,7 +30,7 @@ class Table:
 
     @property
     def open_role(self) -> str | None:
-        """The one contestant role whose size is left to the plan, where it is the only one."""
+        """The contestant role whose size the plan chooses, if it is the only contestant role."""
         return (
             next((name for name, role in self.roles.items() if role.open), None)
             if len(self.roles) == 1
@@ -39,7 +38,7 @@ class Table:
         )
 
     def seats(self, size: int | None = None) -> list[Seat]:
-        """The contestants' seats, with so many in the role of open size."""
+        """The contestants' seats, with `size` of them in the role of open size."""
         return [
             seat
             for name, role in self.roles.items()
@@ -47,10 +46,10 @@ class Table:
         ]
 
 
-def together(table: Table, turn: int, rng: Random) -> Iterator[Seating]:
+def seat_all_together(table: SeatingProblem, turn: int, rng: Random) -> Iterator[Seating]:
     """All contestants at one table; positions rotate from block to block.
 
-    Where they speak in turn, who follows whom is drawn anew whenever everybody has been in every
+    If they speak in turn, a new random order is drawn whenever everybody has been in every
     position.
     """
     task, contestants, name = table.task, table.contestants, table.open_role
@@ -82,25 +81,25 @@ def together(table: Table, turn: int, rng: Random) -> Iterator[Seating]:
     )
 
 
-def round_robin(table: Table, turn: int, rng: Random) -> Iterator[Seating]:
-    """Every ordered assignment of contestants to seats: both orders, all roles swapped."""
-    seats = filled(table, table.seats(table.size))
+def seat_round_robin(table: SeatingProblem, turn: int, rng: Random) -> Iterator[Seating]:
+    """Every ordered assignment of contestants to seats: both orders, all roles."""
+    seats = require_contestants(table, table.seats(table.size))
     for order in permutations(table.contestants, len(seats)):
         yield dict(zip(seats, order, strict=True))
 
 
-def each(table: Table, turn: int, rng: Random) -> Iterator[Seating]:
-    """Every contestant by itself, for tasks with one contestant seat."""
+def seat_each_alone(table: SeatingProblem, turn: int, rng: Random) -> Iterator[Seating]:
+    """Every contestant alone, for tasks with one contestant seat."""
     if len(table.seats()) != 1:
         raise UsageError(
             f"{table.task.name} has more than one contestant seat: use round_robin, "
             f"cycles or together"
         )
-    return round_robin(table, turn, rng)
+    return seat_round_robin(table, turn, rng)
 
 
-def cycles(table: Table, turn: int, rng: Random) -> Iterator[Seating]:
-    """A random circle of all contestants; a match seats neighbours, so that everybody sits in every
+def seat_in_cycles(table: SeatingProblem, turn: int, rng: Random) -> Iterator[Seating]:
+    """A random circle of all contestants. Each match seats neighbours, so everybody sits in every
     seat once.
 
     With two seats this is a cycle through all models: n matches a block instead of n(n − 1), each
@@ -113,16 +112,16 @@ def cycles(table: Table, turn: int, rng: Random) -> Iterator[Seating]:
         if name
         else None
     )
-    seats = filled(table, table.seats(size))
+    seats = require_contestants(table, table.seats(size))
     if name and len(seats) == count:
-        yield from together(table, turn, rng)
+        yield from seat_all_together(table, turn, rng)
         return
     circle = rng.sample(list(table.contestants), count)
     for first in range(count):
         yield {seat: circle[(first + place) % count] for place, seat in enumerate(seats)}
 
 
-def versus(table: Table, turn: int, rng: Random) -> Iterator[Seating]:
+def seat_against_adversary(table: SeatingProblem, turn: int, rng: Random) -> Iterator[Seating]:
     """Every contestant against the one adversary, in both seats."""
     seats = table.seats(table.size)
     if len(seats) != 2:
@@ -138,17 +137,17 @@ def versus(table: Table, turn: int, rng: Random) -> Iterator[Seating]:
         yield dict(zip(seats, (table.adversary, alias), strict=True))
 
 
-ARRANGEMENTS: dict[str, Callable[[Table, int, Random], Iterator[Seating]]] = {
-    "cycles": cycles,
-    "each": each,
-    "round_robin": round_robin,
-    "together": together,
-    "versus": versus,
+ARRANGEMENTS: dict[str, Callable[[SeatingProblem, int, Random], Iterator[Seating]]] = {
+    "cycles": seat_in_cycles,
+    "each": seat_each_alone,
+    "round_robin": seat_round_robin,
+    "together": seat_all_together,
+    "versus": seat_against_adversary,
 }
 
 
-def filled(table: Table, seats: list[Seat]) -> list[Seat]:
-    """The seats, if there are enough contestants for them."""
+def require_contestants(table: SeatingProblem, seats: list[Seat]) -> list[Seat]:
+    """The seats; raises UsageError if there are fewer contestants than seats."""
     if len(table.contestants) < len(seats):
         raise UsageError(
             f"{table.task.name} has {len(seats)} contestant seats, "
@@ -159,20 +158,20 @@ def filled(table: Table, seats: list[Seat]) -> list[Seat]:
 
 
 def contestant_roles(task: Task | type[Task]) -> dict[str, Role]:
-    """The roles that are rotated and ranked."""
+    """The roles whose models rotate through the seats and are ranked."""
     return {name: role for name, role in task.roles.items() if not role.instrument}
 
 
-def usual(task: Task | type[Task]) -> str:
-    """The arrangement that fits a task when none is named."""
+def default_arrangement(task: Task | type[Task]) -> str:
+    """The arrangement of a task if the user names none."""
     roles = contestant_roles(task).values()
     if len(roles) == 1 and all(role.open for role in roles):
         return "together"
     return "each" if sum(role.least for role in roles) == 1 else "round_robin"
 
 
-def seated_instruments(task: Task, given: Mapping[str, Sequence[str]]) -> dict[Seat, str]:
-    """Judges and interviewers in their seats, as configured."""
+def seat_instruments(task: Task, given: Mapping[str, Sequence[str]]) -> dict[Seat, str]:
+    """Put judges and interviewers into their seats, as configured."""
     known = {name: role for name, role in task.roles.items() if role.instrument}
     for name in given:
         if name not in known:

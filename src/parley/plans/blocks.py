@@ -7,15 +7,15 @@ from random import Random
 
 from parley.errors import UsageError, unknown
 from parley.plans import MatchSpec, seed_for
-from parley.plans.arrangements import ARRANGEMENTS, Table, seated_instruments
+from parley.plans.arrangements import ARRANGEMENTS, SeatingProblem, seat_instruments
 from parley.rules.pool import Seat
 from parley.rules.task import Task
 
 Active = Callable[[str, str], bool]  # by role and alias, whether its result is still wanted
 
 
-class Series:
-    """What is played in any block of a run."""
+class BlockMaker:
+    """Makes the matches of any block of a run."""
 
     def __init__(
         self,
@@ -33,10 +33,10 @@ class Series:
             raise UsageError("no models: name at least one with -m PROVIDER/NAME")
         self._arrange, self._table, self._seed = (
             ARRANGEMENTS[name],
-            Table(task, contestants, size, seed, adversary or ""),
+            SeatingProblem(task, contestants, size, seed, adversary or ""),
             seed,
         )
-        self._instruments = seated_instruments(task, instruments)
+        self._instruments = seat_instruments(task, instruments)
         if size is not None:
             refuse_size(self._table, name, size)
 
@@ -49,12 +49,12 @@ class Series:
         turn: int,
         active: Active | None = None,
     ) -> list[MatchSpec]:
-        """One time everything that is still wanted, numbered from the next number on; other results
-        stay idle."""
+        """The matches of one repeat that are still needed, numbered after `after`. Seats whose
+        result is already decided stay unscored."""
         seed = seed_for(self._seed, block, repeat)
         found: list[MatchSpec] = []
         for seats in self._arrange(self._table, turn, Random(f"{seed}|arrangement")):
-            idle = idle_seats(seats, active, self._table.adversary)
+            idle = unscored_seats(seats, active, self._table.adversary)
             if len(idle) < len(seats):
                 number = after + len(found) + 1
                 found.append(
@@ -65,8 +65,10 @@ class Series:
         return found
 
 
-def idle_seats(seats: Mapping[Seat, str], active: Active | None, adversary: str) -> frozenset[Seat]:
-    """Seats of models whose result in that role is decided, or never wanted."""
+def unscored_seats(
+    seats: Mapping[Seat, str], active: Active | None, adversary: str
+) -> frozenset[Seat]:
+    """Seats of models whose result in that role is decided, and the seats of the adversary."""
     return frozenset(
         seat
         for seat, alias in seats.items()
@@ -74,8 +76,8 @@ def idle_seats(seats: Mapping[Seat, str], active: Active | None, adversary: str)
     )
 
 
-def refuse_size(table: Table, plan: str, size: int) -> None:
-    """A size can be chosen where the task leaves it open and the plan makes groups."""
+def refuse_size(table: SeatingProblem, plan: str, size: int) -> None:
+    """Raise UsageError unless the task leaves the size open and the plan makes groups."""
     name = table.open_role
     if name is None or plan not in ("cycles", "round_robin"):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Which plan is meant by what a configuration says."""
+"""Makes the plan that a configuration describes."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from parley.errors import ParleyError, TaskError, UsageError
 from parley.match.seating import counted
 from parley.plans import Plan
 from parley.plans.arrangements import contestant_roles
-from parley.plans.blocks import Series
-from parley.plans.confident_items import Confident
-from parley.plans.fixed import scheduled
-from parley.plans.stop_targets import Stop, leading_metrics
+from parley.plans.blocks import BlockMaker
+from parley.plans.confident_items import ScreeningPlan
+from parley.plans.fixed import make_fixed_plan
+from parley.plans.stop_targets import StopTarget, leading_metrics
 from parley.rules.task import Metric, Task
 
 REPEATS = {"versus": 3}  # how often a plan plays everything at least, where nothing is said
 
 
-def planned(
+def choose_plan(
     name: str,
     task: Task,
     contestants: Sequence[str],
@@ -27,12 +27,12 @@ def planned(
     seed: int,
     *,
     size: int | None = None,
-    stop: Stop | None = None,
+    stop: StopTarget | None = None,
     max_blocks: int | None = None,
     verify: tuple[int, str, float] | None = None,
     adversary: str | None = None,
 ) -> Plan:
-    """A fixed schedule; with a stop, one that looks at what was played."""
+    """A fixed schedule; with `stop`, a sequential plan; with `verify`, one that screens items."""
     for what, count in {
         "repeats": repeats,
         "max_blocks": 1 if max_blocks is None else max_blocks,
@@ -40,8 +40,8 @@ def planned(
         if count < 1:
             raise UsageError(f"{what} must be at least 1, not {count}")
     if verify is not None:
-        return Confident(
-            Series(name, task, contestants, instruments, seed, size), items, repeats, *verify
+        return ScreeningPlan(
+            BlockMaker(name, task, contestants, instruments, seed, size), items, repeats, *verify
         )
     if adversary is not None and name != "versus":
         raise UsageError(f"only the plan versus has an adversary: --plan versus, not {name}")
@@ -51,7 +51,7 @@ def planned(
             f"give one of the two an alias of its own"
         )
     if stop is None:
-        return scheduled(
+        return make_fixed_plan(
             name, task, contestants, instruments, items, repeats, seed, size, adversary
         )
     if stop.target == "these_items" and not items:
@@ -68,33 +68,33 @@ def planned(
         raise UsageError("a race needs at least two models: there is nothing to decide")
     if name == "race" and stop.top is not None and stop.top > len(contestants):
         raise UsageError(f"--top {stop.top}: there are only {len(contestants)} models")
-    from parley.plans.race import Race
-    from parley.plans.sequential import Rule, Sequential
-    from parley.plans.stable import Stable
+    from parley.plans.race import RaceRule
+    from parley.plans.sequential import SequentialPlan, StoppingRule
+    from parley.plans.stable import StableRule
     from parley.statistics.stopping_rules import LEAST
 
     if max_blocks is not None and max_blocks < LEAST:
         raise UsageError(
             f"nothing is decided before {LEAST} blocks: --max-blocks {max_blocks} is too few"
         )
-    series = Series(
+    series = BlockMaker(
         "cycles" if name == "race" else name, task, contestants, instruments, seed, size, adversary
     )
     table = counted(series.matches(0, "", None, 1, 0)[0].seats, task)
-    leading = leading_metrics(metrics_of(task, table), list(contestant_roles(task)), stop)
+    leading = leading_metrics(metrics_for_seats(task, table), list(contestant_roles(task)), stop)
 
-    def rule() -> Rule:
+    def rule() -> StoppingRule:
         return (
-            Race(leading, contestants, stop)
+            RaceRule(leading, contestants, stop)
             if name == "race"
-            else Stable(leading, contestants, stop, len(items))
+            else StableRule(leading, contestants, stop, len(items))
         )
 
-    return Sequential(series, rule, items, repeats, seed, max_blocks)
+    return SequentialPlan(series, rule, items, repeats, seed, max_blocks)
 
 
-def metrics_of(task: Task, table: Mapping[str, int]) -> list[Metric]:
-    """What a match with so many seats a role yields; a task that cannot say is at fault."""
+def metrics_for_seats(task: Task, table: Mapping[str, int]) -> list[Metric]:
+    """The metrics of a match with so many seats per role; raises TaskError if the task fails."""
     try:
         return list(task.metrics(table))
     except ParleyError:

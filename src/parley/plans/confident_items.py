@@ -1,5 +1,4 @@
-"""A plan that looks for items: they are put to models until enough are found that all answer
-right."""
+"""A plan that screens items: models answer them until enough are found that all get right."""
 
 from __future__ import annotations
 
@@ -7,23 +6,22 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from parley.plans import Block, Done, MatchSpec
-from parley.plans.blocks import Series
+from parley.plans.blocks import BlockMaker
 
 
-class Confident:
-    """Asks for as many items as are still wanted, again and again: none is asked that need not
-    be."""
+class ScreeningPlan:
+    """Asks for as many items as are still missing, and never for more."""
 
     def __init__(
         self,
-        series: Series,
+        series: BlockMaker,
         items: Sequence[str],
         repeats: int,
         wanted: int,
         metric: str,
         theta: float,
     ) -> None:
-        self._wanted, self._metric, self._theta, self.outlook = wanted, metric, theta, ""
+        self._wanted, self._metric, self._theta, self.status_line = wanted, metric, theta, ""
         self._items: dict[str, list[MatchSpec]] = {}
         number = 0
         for turn, item in enumerate(items):
@@ -34,7 +32,7 @@ class Confident:
             number += len(specs)
 
     @property
-    def opening(self) -> MatchSpec:
+    def first_match(self) -> MatchSpec:
         return next(iter(self._items.values()))[0]
 
     def cautions(self) -> Sequence[str]:
@@ -44,10 +42,10 @@ class Confident:
         known, names, asked = {block.name: block for block in finished}, list(self._items), 0
         while True:
             sure = sum(
-                is_sure(known[name], self._items[name], self._metric, self._theta)
+                all_confident(known[name], self._items[name], self._metric, self._theta)
                 for name in names[:asked]
             )
-            self.outlook = f"{sure} of {self._wanted} items found, {asked} looked at"
+            self.status_line = f"{sure} of {self._wanted} items found, {asked} looked at"
             if sure >= self._wanted:
                 return Done("plan_complete", f"{sure} items found in {asked}")
             if asked == len(names):
@@ -61,9 +59,9 @@ class Confident:
             asked += len(batch)
 
 
-def is_sure(block: Block, specs: Sequence[MatchSpec], metric: str, theta: float) -> bool:
-    """Whether every model's mean of a metric over its answers to an item exceeds theta; no answer
-    is worth nothing."""
+def all_confident(block: Block, specs: Sequence[MatchSpec], metric: str, theta: float) -> bool:
+    """Whether the mean of a metric over a model's answers to an item exceeds theta, for every
+    model. A missing answer counts as 0."""
     given: dict[str, list[float]] = {}
     for spec in specs:
         for seat, alias in spec.seats.items():

@@ -6,20 +6,20 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 
 from parley.plans import Block, Done, MatchSpec
-from parley.plans.blocks import Series
+from parley.plans.blocks import BlockMaker
 from parley.rules.task import Task
 
 
-class Fixed:
-    """Plays so many matches, whatever comes of them."""
+class FixedPlan:
+    """Plays a given list of matches, whatever their results."""
 
-    outlook = ""
+    status_line = ""
 
     def __init__(self, specs: Sequence[MatchSpec]) -> None:
         self.specs = specs
 
     @property
-    def opening(self) -> MatchSpec:
+    def first_match(self) -> MatchSpec:
         return self.specs[0]
 
     def cautions(self) -> Sequence[str]:
@@ -30,7 +30,7 @@ class Fixed:
         return [spec for spec in self.specs if spec.number not in played] or Done("plan_complete")
 
 
-def scheduled(
+def make_fixed_plan(
     name: str,
     task: Task,
     contestants: Sequence[str],
@@ -40,13 +40,13 @@ def scheduled(
     seed: int,
     size: int | None = None,
     adversary: str | None = None,
-) -> Fixed:
-    """An arrangement on every item, so many times."""
-    series = Series(name, task, contestants, instruments, seed, size, adversary)
+) -> FixedPlan:
+    """Play an arrangement on every item, `repeats` times."""
+    series = BlockMaker(name, task, contestants, instruments, seed, size, adversary)
     played_on: Sequence[str | None] = items or [None]
     specs: list[MatchSpec] = []
     for turn, (repeat, item) in enumerate(product(range(1, repeats + 1), played_on)):
         specs += series.matches(
             len(specs), str(repeat) if item is None else item, item, repeat, turn
         )
-    return Fixed(specs)
+    return FixedPlan(specs)

@@ -10,22 +10,22 @@ from numpy.typing import NDArray
 from parley.plans import Done
 from parley.plans.sequential import Values
 from parley.plans.stop_targets import (
-    Stop,
-    in_blocks,
-    listed,
+    StopTarget,
+    describe_assumption,
+    expected_spread,
+    format_block_count,
+    join_names,
     refuse_unscored,
-    supposed,
-    unit_of,
-    usual_spread,
+    unit_suffix,
 )
 from parley.rules.task import Metric
-from parley.statistics.duels import Duels, duel_blocks
+from parley.statistics.duels import Duels, expected_duel_blocks
 from parley.statistics.stopping_rules import LEAST
 
 FAR = 5000  # blocks; a forecast looks no farther
 
 
-class Race:
+class RaceRule:
     """Ends a run once every pair of models is told apart, or known to differ by less than ε; or
     only the top is known.
 
@@ -35,7 +35,7 @@ class Race:
     """
 
     def __init__(
-        self, leading: Mapping[str, Metric], contestants: Sequence[str], stop: Stop
+        self, leading: Mapping[str, Metric], contestants: Sequence[str], stop: StopTarget
     ) -> None:
         self._roles, self._aliases, self._stop = list(leading), list(contestants), stop
         self._metrics = list(leading.values())
@@ -64,11 +64,11 @@ class Race:
         return self._duels.undecided_top(self._stop.top, self._sum / np.maximum(self._n, 1))
 
     @property
-    def outlook(self) -> str:
+    def status_line(self) -> str:
         pairs = len(self._roles) * len(self._aliases) * (len(self._aliases) - 1) // 2
         racing = [alias for at, alias in enumerate(self._aliases) if self._wanted[:, at].any()]
         state = f"{self._open} of {pairs} pairs open after {self.blocks} blocks"
-        return state + (f"; racing: {listed(racing)}" if self.blocks and racing else "")
+        return state + (f"; racing: {join_names(racing)}" if self.blocks and racing else "")
 
     def cautions(self, most: int, matches: int) -> list[str]:
         """Before the race: what its hardest pair would take."""
@@ -78,15 +78,17 @@ class Race:
             epsilon, width, spread = (
                 metric.epsilon,
                 metric.high - metric.low,
-                1.4 * usual_spread(metric),
+                1.4 * expected_spread(metric),
             )
             level = self._stop.alpha / (roles * count * (count - 1))
-            blocks = duel_blocks(epsilon / 2 / width, spread / width, epsilon / width, level, FAR)
-            need = in_blocks(blocks, matches) if blocks else f"more than {FAR:,} blocks"
+            blocks = expected_duel_blocks(
+                epsilon / 2 / width, spread / width, epsilon / width, level, FAR
+            )
+            need = format_block_count(blocks, matches) if blocks else f"more than {FAR:,} blocks"
             found.append(
                 (
-                    f"forecast: a pair in doubt (half of {epsilon:g}{unit_of(metric)} apart) "
-                    f"takes {need}, {supposed(metric)}; "
+                    f"forecast: a pair in doubt (half of {epsilon:g}{unit_suffix(metric)} apart) "
+                    f"takes {need}, {describe_assumption(metric)}; "
                 )
                 + (
                     "others leave earlier"
@@ -103,12 +105,12 @@ class Race:
             found.append("with few models and a full ranking a race saves little over cycles")
         return found
 
-    def active(self, role: str, alias: str) -> bool:
+    def is_wanted(self, role: str, alias: str) -> bool:
         return role in self.metrics and bool(
             self._wanted[self._roles.index(role), self._aliases.index(alias)]
         )
 
-    def take(self, block: Values) -> None:
+    def add_block(self, block: Values) -> None:
         scores = np.full(self._wanted.shape, np.nan)
         for (role, alias), values in block.items():
             scores[self._roles.index(role), self._aliases.index(alias)] = sum(values) / len(values)

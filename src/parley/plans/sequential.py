@@ -7,7 +7,7 @@ from random import Random
 from typing import Protocol
 
 from parley.plans import Block, Done, MatchSpec
-from parley.plans.blocks import Series
+from parley.plans.blocks import BlockMaker
 from parley.statistics.estimates import Observation, match_means
 
 BUSY = 64  # matches that keep the endpoints busy, so that a batch has no fewer if it can
@@ -20,37 +20,37 @@ MOST_BLOCKS = 1000  # unless more are asked for
 Values = Mapping[tuple[str, str], Sequence[float]]
 
 
-class Rule(Protocol):
+class StoppingRule(Protocol):
     """What decides when enough has been played, and whose results are still wanted."""
 
     @property
     def metrics(self) -> Mapping[str, str]:
-        """By role, the metric that it goes by."""
+        """The metric that the rule looks at, by role."""
         ...
 
     @property
-    def outlook(self) -> str:
-        """How far it is, in a few words."""
+    def status_line(self) -> str:
+        """The progress in a few words."""
         ...
 
     def cautions(self, most: int, matches: int) -> Sequence[str]:
-        """What to expect of at most so many blocks of so many matches."""
+        """What to expect of at most `most` blocks of `matches` matches each."""
         ...
 
-    def active(self, role: str, alias: str) -> bool:
+    def is_wanted(self, role: str, alias: str) -> bool:
         """Whether a model's result in a role is still wanted."""
         ...
 
-    def take(self, block: Values) -> None:
-        """Look at one more block."""
+    def add_block(self, block: Values) -> None:
+        """Add the scores of one more block."""
         ...
 
     def verdict(self) -> Done | None:
-        """Whether enough has been seen."""
+        """How the run ends, if enough has been played."""
         ...
 
 
-class Sequential:
+class SequentialPlan:
     """Plays block after block, in batches, until its rule, the items or a bound end it.
 
     Items come in an order drawn from the seed, each of them as one block with all its repeats;
@@ -60,8 +60,8 @@ class Sequential:
 
     def __init__(
         self,
-        series: Series,
-        rule: Callable[[], Rule],
+        series: BlockMaker,
+        rule: Callable[[], StoppingRule],
         items: Sequence[str],
         repeats: int,
         seed: int,
@@ -81,12 +81,12 @@ class Sequential:
         self._batch()
 
     @property
-    def opening(self) -> MatchSpec:
+    def first_match(self) -> MatchSpec:
         return self._blocks[0][0]
 
     @property
-    def outlook(self) -> str:
-        return self._rule.outlook
+    def status_line(self) -> str:
+        return self._rule.status_line
 
     def cautions(self) -> Sequence[str]:
         return self._rule.cautions(self._end, len(self._blocks[0]))
@@ -97,13 +97,15 @@ class Sequential:
             self._begin()  # asked about another time, or about another run
         while True:
             new = self._blocks[len(self._taken) :]
-            waiting = [spec for specs in new if not played(specs, known) for spec in specs]
+            waiting = [
+                spec for specs in new if not is_block_finished(specs, known) for spec in specs
+            ]
             if waiting:
                 return waiting
             for specs in new:
                 block = known[specs[0].block]
                 self._taken.append(block)
-                self._rule.take(observed(specs, block, self._rule.metrics))
+                self._rule.add_block(scores_by_model(specs, block, self._rule.metrics))
             if done := self._rule.verdict() or self._exhausted():
                 return done
             self._batch()
@@ -113,8 +115,10 @@ class Sequential:
         if played < self._end:
             return None
         if played == len(self._items):
-            return Done("items_exhausted", f"all {played} items are played: {self._rule.outlook}")
-        return Done("budget", f"the bound of {played} blocks is reached: {self._rule.outlook}")
+            return Done(
+                "items_exhausted", f"all {played} items are played: {self._rule.status_line}"
+            )
+        return Done("budget", f"the bound of {played} blocks is reached: {self._rule.status_line}")
 
     def _batch(self) -> None:
         """Draw the next blocks: enough of them to keep the endpoints busy."""
@@ -133,18 +137,18 @@ class Sequential:
         for repeat in range(first, first + self._repeats):
             turn = at * self._repeats + repeat - first
             found += self._series.matches(
-                self._matches + len(found), name, item, repeat, turn, self._rule.active
+                self._matches + len(found), name, item, repeat, turn, self._rule.is_wanted
             )
         return found
 
 
-def played(specs: Sequence[MatchSpec], known: Mapping[str, Block]) -> bool:
-    """Whether a block is finished as it was planned."""
+def is_block_finished(specs: Sequence[MatchSpec], known: Mapping[str, Block]) -> bool:
+    """Whether all planned matches of a block have scores."""
     block = known.get(specs[0].block)
     return block is not None and all(spec.number in block.scores for spec in specs)
 
 
-def observed(specs: Sequence[MatchSpec], block: Block, metrics: Mapping[str, str]) -> Values:
+def scores_by_model(specs: Sequence[MatchSpec], block: Block, metrics: Mapping[str, str]) -> Values:
     """What a block showed of every model in every role that counts, a score for every repeat;
     missing ones are left out.
 
@@ -161,7 +165,7 @@ def observed(specs: Sequence[MatchSpec], block: Block, metrics: Mapping[str, str
         )
         for spec in specs
         for seat, alias in spec.seats.items()
-        if seat not in spec.idle and (metric := metrics.get(seat.role))
+        if seat not in spec.unscored and (metric := metrics.get(seat.role))
     ]
     return {
         (role, alias): by_block[block.name]

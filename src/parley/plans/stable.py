@@ -7,29 +7,33 @@ from collections.abc import Mapping, Sequence
 from parley.plans import Done
 from parley.plans.sequential import Values
 from parley.plans.stop_targets import (
-    Stop,
-    in_blocks,
+    StopTarget,
+    describe_assumption,
+    expected_spread,
+    format_block_count,
     refuse_unscored,
-    supposed,
-    unit_of,
-    usual_spread,
+    unit_suffix,
 )
 from parley.rules.task import Metric
-from parley.statistics.stopping_rules import LEAST, Stability, Watched, forecast
+from parley.statistics.stopping_rules import LEAST, Stability, WatchedCell, forecast_blocks
 
 FAR = 5000  # blocks; a forecast looks no farther
 
 
-class Stable:
+class StableRule:
     """Ends a run once the half-width of every model in every role is what was asked for."""
 
     def __init__(
-        self, leading: Mapping[str, Metric], contestants: Sequence[str], stop: Stop, items: int
+        self,
+        leading: Mapping[str, Metric],
+        contestants: Sequence[str],
+        stop: StopTarget,
+        items: int,
     ) -> None:
         self._leading, self._stop = leading, stop
         self._items, self._population = items, items if stop.target == "these_items" else None
         cells = [
-            Watched(role, alias, metric.name, metric.low, metric.high, metric.epsilon)
+            WatchedCell(role, alias, metric.name, metric.low, metric.high, metric.epsilon)
             for role, metric in leading.items()
             for alias in contestants
         ]
@@ -37,7 +41,7 @@ class Stable:
         self.metrics = {role: metric.name for role, metric in leading.items()}
 
     @property
-    def outlook(self) -> str:
+    def status_line(self) -> str:
         widest = self._stability.widest()
         if widest is None:
             return ""
@@ -57,29 +61,35 @@ class Stable:
         for metric in dict.fromkeys(self._leading.values()):
             role = next(role for role, its in self._leading.items() if its == metric)
             cell = next(cell for cell in self._stability.cells if cell.role == role)
-            spread, level = usual_spread(metric), self._stop.alpha / cells
+            spread, level = expected_spread(metric), self._stop.alpha / cells
             wanted = (
-                f"a half-width of {cell.epsilon:g}{unit_of(metric)} in {metric.name} for "
+                f"a half-width of {cell.epsilon:g}{unit_suffix(metric)} in {metric.name} for "
                 f"all {cells} results"
             )
-            guess = supposed(metric)
-            soon = forecast(cell, spread, level, min(most, FAR), self._population)
+            guess = describe_assumption(metric)
+            soon = forecast_blocks(cell, spread, level, min(most, FAR), self._population)
             if soon.blocks is not None:
-                found.append(f"forecast: {wanted} takes {in_blocks(soon.blocks, matches)}, {guess}")
+                found.append(
+                    f"forecast: {wanted} takes {format_block_count(soon.blocks, matches)}, {guess}"
+                )
                 continue
             bound = f"the {most:,} items" if most == self._items else f"{most:,} blocks"
-            far = forecast(cell, spread, level, FAR)
-            need = in_blocks(far.blocks, matches) if far.blocks else f"more than {FAR:,} blocks"
+            far = forecast_blocks(cell, spread, level, FAR)
+            need = (
+                format_block_count(far.blocks, matches)
+                if far.blocks
+                else f"more than {FAR:,} blocks"
+            )
             found.append(
                 f"forecast: {bound} will hardly give {wanted}: expect about {soon.half_width:.2g}; "
                 f"it takes {need}{' of new items' if self._items else ''}, {guess}"
             )
         return found
 
-    def active(self, role: str, alias: str) -> bool:
+    def is_wanted(self, role: str, alias: str) -> bool:
         return True
 
-    def take(self, block: Values) -> None:
+    def add_block(self, block: Values) -> None:
         self._stability.add(block)
 
     def verdict(self) -> Done | None:
@@ -99,5 +109,5 @@ class Stable:
                     f"no mean fits all of them",
                 )
             case "converged":
-                return Done("converged", self.outlook)
+                return Done("converged", self.status_line)
         return None

@@ -1,4 +1,4 @@
-"""When a run may stop: what is asked for, and what the task's metrics make of it."""
+"""When a run may stop: the precision that was asked for, for the metrics of a task."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ TARGETS = ("new_items", "these_items")
 
 
 @dataclass(frozen=True)
-class Stop:
-    """How precise the results shall be, and of what: of items like these, or of exactly these."""
+class StopTarget:
+    """How precise the results must be, for new items like these or for exactly these items."""
 
     half_width: float | None = None  # in the units shown; None: what the task declares
     alpha: float = 0.05
@@ -32,17 +32,17 @@ class Stop:
             raise UsageError(f"top must be a whole number from 1 on, not {self.top}")
 
     def epsilon(self, metric: Metric, primary: Metric) -> float:
-        """What was asked for, where the metric has the primary one's scale; else what the task
-        declares."""
+        """The half-width that was asked for if the metric has the scale of the primary one;
+        otherwise the epsilon that the task declares."""
         same = (metric.low, metric.high, metric.unit) == (primary.low, primary.high, primary.unit)
         return metric.epsilon if self.half_width is None or not same else self.half_width
 
 
 def leading_metrics(
-    metrics: Sequence[Metric], roles: Sequence[str], stop: Stop
+    metrics: Sequence[Metric], roles: Sequence[str], stop: StopTarget
 ) -> dict[str, Metric]:
-    """By contestant role, the first metric that it is given, with the half-width that is wanted:
-    stopping goes by that one."""
+    """For each contestant role its first metric, with the half-width to reach. Stopping rules use
+    only these."""
     found: dict[str, Metric] = {}
     for role in roles:
         metric = next(
@@ -61,17 +61,17 @@ def leading_metrics(
     return found
 
 
-def usual_spread(metric: Metric) -> float:
-    """The standard deviation to expect of a block's score: as declared; else half the range of a
-    rate, a quarter of others."""
+def expected_spread(metric: Metric) -> float:
+    """The standard deviation to expect of a block's score: as declared, or half the range of a
+    rate, or a quarter of any other range."""
     if metric.spread is not None:
         return metric.spread
     return (metric.high - metric.low) / (2 if (metric.low, metric.high) == (0, 1) else 4)
 
 
-def supposed(metric: Metric) -> str:
-    """What a forecast rests on."""
-    spread = f"if a block's {metric.name} spreads by {usual_spread(metric):.3g}"
+def describe_assumption(metric: Metric) -> str:
+    """The assumption behind a forecast, in words."""
+    spread = f"if a block's {metric.name} spreads by {expected_spread(metric):.3g}"
     return (
         spread
         if metric.spread is not None
@@ -79,14 +79,13 @@ def supposed(metric: Metric) -> str:
     )
 
 
-def unit_of(metric: Metric) -> str:
-    """The unit as it follows a number."""
+def unit_suffix(metric: Metric) -> str:
+    """The unit as it follows a number, with a space before it."""
     return f" {metric.unit}" if metric.unit else ""
 
 
 def refuse_unscored(role: str, alias: str, metric: str, blocks: int) -> None:
-    """Nothing becomes of a result that no block has given a score: better to stop than to pay
-    on."""
+    """Raise TaskError for a model without any score, before more money is spent."""
     raise TaskError(
         f"{alias} as {role} has no {metric} in any of {blocks} blocks, "
         f"so nothing can be decided about it: "
@@ -94,11 +93,11 @@ def refuse_unscored(role: str, alias: str, metric: str, blocks: int) -> None:
     )
 
 
-def in_blocks(blocks: int, matches: int) -> str:
-    """So many blocks, in words that say what they cost."""
+def format_block_count(blocks: int, matches: int) -> str:
+    """A number of blocks, with the matches that they take."""
     return f"about {blocks:,} blocks ({blocks * matches:,} matches)"
 
 
-def listed(names: Sequence[str], most: int = 5) -> str:
-    """Names in a row, not too many."""
+def join_names(names: Sequence[str], most: int = 5) -> str:
+    """Names separated by commas, at most `most` of them."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -31,7 +31,7 @@ from parley.statistics import estimates as plain
 from parley.statistics import role_tables as roles
 from parley.statistics.estimates import Observation
 from parley.statistics.intervals import ALPHA, interval
-from parley.statistics.role_tables import Seated
+from parley.statistics.role_tables import SeatScore
 from parley.store import MatchRow, RunReader
 from parley.tables import plural
 
@@ -137,7 +137,7 @@ class RunScores:
         stop = self.config.stop
         if stop is None:
             return None
-        from parley.statistics.anytime import Scale, anytime
+        from parley.statistics.anytime import Scale, compute_anytime
 
         population = len(self.reader.items()) if stop.target == "these_items" else None
         repeats = {match.number: match.repeat for match in self.reader.matches()}
@@ -146,7 +146,7 @@ class RunScores:
         for metric in metrics:
             scale = Scale(metric.low, metric.high, stop.epsilon(metric, metrics[0]))
             if scale.low < scale.high and scale.epsilon > 0:
-                found[metric.name] = anytime(
+                found[metric.name] = compute_anytime(
                     self.observations,
                     metric.name,
                     scale,
@@ -163,7 +163,7 @@ class RunScores:
         rests on."""
         served, order = self.reader.names_served(), list(self.metrics)
         faults = Counter((each.alias, each.seat.role) for each in self.reader.violations())
-        found = plain.cells(self.observations, self.bounds, self.method)
+        found = plain.compute_cells(self.observations, self.bounds, self.method)
         without = missing_by_failure(self.reader, list(self.metrics.values()), self.roles)
         cells = {(cell.alias, cell.role, cell.metric) for cell in found}
         nothing = interval([], (0, 0))
@@ -210,7 +210,7 @@ class RunScores:
     def differences(self) -> tuple[plain.Pair, ...]:
         """All differences between models in one role and metric, in a fixed order."""
         if self.anytime is None:
-            found = plain.pairs(
+            found = plain.compare_models(
                 plain.block_means(self.observations), self.bounds, method=self.method
             )
         else:
@@ -225,7 +225,9 @@ class RunScores:
         """The places that each model may truly hold."""
         order, alpha = list(self.metrics), self.config.stop.alpha if self.config.stop else ALPHA
         lower = frozenset(name for name, m in self.metrics.items() if m.better == "lower")
-        found = plain.ranks(plain.block_means(self.observations), self.differences, lower, alpha)
+        found = plain.rank_intervals(
+            plain.block_means(self.observations), self.differences, lower, alpha
+        )
         return tuple(
             sorted(
                 found,
@@ -240,10 +242,10 @@ class RunScores:
         )
 
     @cached_property
-    def seated(self) -> list[Seated]:
+    def seated(self) -> list[SeatScore]:
         """Scores with their places; an unscored seat is known, its score is not."""
         return [
-            Seated(
+            SeatScore(
                 s.block,
                 s.match,
                 s.seat.role,
@@ -259,12 +261,12 @@ class RunScores:
     @cached_property
     def two_seats(self) -> tuple[roles.Place, roles.Place] | None:
         """The first and the second seat, where matches are of two."""
-        return roles.places(self.seated, self.roles)
+        return roles.find_two_seats(self.seated, self.roles)
 
     @cached_property
     def meetings(self) -> list[roles.Meeting]:
         """Matches of two, where that is what is played."""
-        return roles.meetings(self.seated, self.two_seats) if self.two_seats else []
+        return roles.collect_meetings(self.seated, self.two_seats) if self.two_seats else []
 
 
 def metric_from(facts: Mapping[str, Any]) -> Metric:

@@ -17,7 +17,7 @@ from parley.errors import ParleyError
 from parley.match.match import Match
 from parley.match.seating import counted
 from parley.money import is_free
-from parley.plans import Done, MatchSpec, gathered
+from parley.plans import Done, MatchSpec, finished_blocks
 from parley.rules.pool import Seat
 from parley.rules.references import Lot
 from parley.rules.task import Metric
@@ -185,7 +185,7 @@ def compared(
     instruments = {
         cell: count for cell, count in found.items() if roles[cell[1]].instrument and count.calls
     }
-    one = sum(not roles[seat.role].instrument for seat in prepared.plan.opening.seats) == 1
+    one = sum(not roles[seat.role].instrument for seat in prepared.plan.first_match.seats) == 1
     prices = {alias: prepared.prices.of(alias) for alias, _ in instruments}
     if not instruments or not one or any(price is None or price.free for price in prices.values()):
         return []
@@ -278,12 +278,12 @@ def expected(prepared: Prepared, guess: Guess) -> tuple[list[MatchSpec], int]:
     such as may come."""
     plan, rng = prepared.plan, Random(prepared.config.seed)
     order = {alias: at for at, alias in enumerate(prepared.config.contestants)}
-    metrics = prepared.task.metrics(counted(plan.opening.seats, prepared.task))
+    metrics = prepared.task.metrics(counted(plan.first_match.seats, prepared.task))
     specs: dict[int, MatchSpec] = {}
     scores: dict[int, dict[Seat, dict[str, float | None]]] = {}
     blocks: set[str] = set()
     while True:
-        batch = plan.next(gathered(specs, scores))
+        batch = plan.next(finished_blocks(specs, scores))
         if isinstance(batch, Done):
             break
         specs |= {spec.number: spec for spec in batch}

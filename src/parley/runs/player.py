@@ -31,7 +31,7 @@ from parley.errors import (
 from parley.match.match import Match, Outcome
 from parley.money import costs, total
 from parley.options import CONCURRENCY
-from parley.plans import Done, MatchSpec, gathered
+from parley.plans import Done, MatchSpec, finished_blocks
 from parley.rules.references import Lot
 from parley.rules.task import Task
 from parley.runs.budget import Budget
@@ -233,10 +233,10 @@ class Playing:
         )
         while True:
             try:
-                batch = self.prepared.plan.next(gathered(specs, self.scores))
+                batch = self.prepared.plan.next(finished_blocks(specs, self.scores))
             except TaskError as fault:
                 return "failed", None, str(fault)
-            self.tally.outlook = self.prepared.plan.outlook
+            self.tally.outlook = self.prepared.plan.status_line
             if isinstance(batch, Done):
                 return (
                     ("stopped" if batch.status == "budget" else "done"),

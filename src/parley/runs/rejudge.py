@@ -19,8 +19,8 @@ from parley.config.task_catalogue import task_class
 from parley.errors import ReplayError, UsageError
 from parley.options import check_options
 from parley.plans import MatchSpec
-from parley.plans.arrangements import seated_instruments
-from parley.plans.fixed import Fixed
+from parley.plans.arrangements import seat_instruments
+from parley.plans.fixed import FixedPlan
 from parley.rules.pool import Seat
 from parley.rules.task import Task
 from parley.store import RunReader
@@ -53,13 +53,15 @@ def prepare_judging(
     with SqliteReader(path) as reader:
         task = task or task_class(reader.info.config.task).configured(reader.info.config.params)
         config = config_with_judges(reader, experiment, task, seed)
-        judges = seated_instruments(task, config.instruments)
+        judges = seat_instruments(task, config.instruments)
         matches = [match.spec for match in reader.matches() if match.has_ended]
         if not matches:
             raise UsageError(
                 f"{reader.info.id} has no match that has ended: there is nothing to judge"
             )
-        plan = Fixed([replace(spec, seats=contestants_of(spec, task) | judges) for spec in matches])
+        plan = FixedPlan(
+            [replace(spec, seats=contestants_of(spec, task) | judges) for spec in matches]
+        )
         recorded = Recorded(path, plan, works_in(reader))
         prepared = prepare_rejudge(
             config, task, reader.items(), recorded, experiment.functions, need_keys

@@ -19,8 +19,8 @@ from parley.config.prices import PriceList
 from parley.errors import StoreError, UsageError
 from parley.money import costs, prices_of, total
 from parley.participants._registry import LIMITS
-from parley.plans import gathered
-from parley.plans.confident_items import is_sure
+from parley.plans import finished_blocks
+from parley.plans.confident_items import all_confident
 from parley.runs import player as runs
 from parley.runs.endings import Ending
 from parley.runs.forecast import Forecast, forecast
@@ -141,13 +141,13 @@ def run_on_found_items(prepared: Prepared, path: Path, before: tuple[int, float]
             reader.info.id,
             reader.info.config.contestants,
         )
-        blocks = gathered({spec.number: spec for spec in matches}, reader.scores_by_match())
+        blocks = finished_blocks({spec.number: spec for spec in matches}, reader.scores_by_match())
         calls, usd = spent_by(reader)
     specs = {block.name: [spec for spec in matches if spec.block == block.name] for block in blocks}
     sure = [
         block.name
         for block in blocks
-        if is_sure(block, specs[block.name], vetting.metric, vetting.theta)
+        if all_confident(block, specs[block.name], vetting.metric, vetting.theta)
     ]
     wanted, names = config.items or len(prepared.pool), " and ".join(asked)
     if not sure:

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from parley.errors import UsageError
-from parley.statistics.variance_components import Components, Scores, components
+from parley.statistics.variance_components import Components, Scores, estimate_components
 from parley.store import RunReader
 from parley.store.sqlite import folder as stores
 from parley.store.sqlite.reader import SqliteReader
@@ -228,7 +228,7 @@ def estimated(name: str, store: str | None, seats: int | None) -> Assumed:
             value for blocks in scores.values() for values in blocks.values() for value in values
         ]
         several = all(len(blocks) > 1 for blocks in scores.values())
-        found = components(scores) if several else None
+        found = estimate_components(scores) if several else None
         return Assumed(
             means=[
                 [fmean(map(fmean, scores[role, alias].values())) for alias in aliases]

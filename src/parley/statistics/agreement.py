@@ -44,7 +44,7 @@ class Estimate:
     dropped: int
 
 
-def by_block(rows: Sequence[A | None], blocks: Sequence[str] | None) -> list[list[A]]:
+def group_by_block(rows: Sequence[A | None], blocks: Sequence[str] | None) -> list[list[A]]:
     """The rows that are not None, grouped in the order of the blocks' names; without names, all are
     one block."""
     found: dict[str, list[A]] = {}
@@ -54,12 +54,12 @@ def by_block(rows: Sequence[A | None], blocks: Sequence[str] | None) -> list[lis
     return [found[block] for block in sorted(found)]
 
 
-def both(first: Sequence[A | None], second: Sequence[B | None]) -> list[tuple[A, B] | None]:
+def pair_columns(first: Sequence[A | None], second: Sequence[B | None]) -> list[tuple[A, B] | None]:
     """Two columns as pairs; None where either is missing."""
     return [None if a is None or b is None else (a, b) for a, b in zip(first, second, strict=True)]
 
 
-def block_interval(
+def block_bootstrap_interval(
     blocks: Sequence[A],
     figure: Callable[[Sequence[A]], float | None],
     bounds: tuple[float, float] = (-1.0, 1.0),
@@ -92,7 +92,7 @@ def block_interval(
     )
 
 
-def estimate(
+def estimate_over_blocks(
     groups: Sequence[Sequence[A]],
     figure: Callable[[Sequence[A]], float | None],
     dropped: int = 0,
@@ -105,24 +105,26 @@ def estimate(
 
     return Estimate(
         pooled(groups),
-        block_interval(groups, pooled, bounds),
+        block_bootstrap_interval(groups, pooled, bounds),
         sum(map(len, groups)),
         len(groups),
         dropped,
     )
 
 
-def exact_share(
+def exact_agreement(
     first: Sequence[Hashable | None],
     second: Sequence[Hashable | None],
     blocks: Sequence[str] | None = None,
 ) -> Estimate:
     """The share of pairs in which both raters say the same; unknown without a complete pair."""
-    pairs = both(first, second)
-    return estimate(by_block(pairs, blocks), same, pairs.count(None), (0.0, 1.0))
+    pairs = pair_columns(first, second)
+    return estimate_over_blocks(
+        group_by_block(pairs, blocks), share_of_equal_pairs, pairs.count(None), (0.0, 1.0)
+    )
 
 
-def same(pairs: Sequence[tuple[Hashable, Hashable]]) -> float | None:
+def share_of_equal_pairs(pairs: Sequence[tuple[Hashable, Hashable]]) -> float | None:
     """The share of equal pairs."""
     return fmean(a == b for a, b in pairs) if pairs else None
 
@@ -149,14 +151,20 @@ def cohen_kappa(
                 f"wanted ratings on the scale {list(scale)}, found {rating!r}; give what is "
                 f"unreadable as None"
             )
-    pairs = both(
+    pairs = pair_columns(
         [None if a is None else place[a] for a in first],
         [None if b is None else place[b] for b in second],
     )
-    return estimate(by_block(pairs, blocks), partial(kappa, cost=COST[weights]), pairs.count(None))
+    return estimate_over_blocks(
+        group_by_block(pairs, blocks),
+        partial(kappa_of_pairs, cost=COST[weights]),
+        pairs.count(None),
+    )
 
 
-def kappa(pairs: Sequence[tuple[int, int]], cost: Callable[[int, int], float]) -> float | None:
+def kappa_of_pairs(
+    pairs: Sequence[tuple[int, int]], cost: Callable[[int, int], float]
+) -> float | None:
     """One less the cost of disagreement, as a share of what two raters with these habits would have
     by chance."""
     cells = Counter(pairs)
@@ -183,10 +191,12 @@ def krippendorff_alpha(
         raise unknown("level", level, LEVELS)
     given = [tuple(rating for rating in unit if rating is not None) for unit in units]
     rows = [tuple(sorted(unit)) if len(unit) > 1 else None for unit in given]
-    return estimate(by_block(rows, blocks), partial(alpha_of, level=level), rows.count(None))
+    return estimate_over_blocks(
+        group_by_block(rows, blocks), partial(alpha_of_units, level=level), rows.count(None)
+    )
 
 
-def alpha_of(units: Sequence[tuple[float, ...]], level: Level) -> float | None:
+def alpha_of_units(units: Sequence[tuple[float, ...]], level: Level) -> float | None:
     """One less the disagreement within units, as a share of that among all ratings.
 
     The ordinal distance of two values is that of their mid-ranks, so one formula serves both

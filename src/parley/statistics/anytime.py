@@ -14,7 +14,7 @@ import numpy as np
 from parley.statistics.confidence_sequences import Numbers, Sequences
 from parley.statistics.duels import Duels
 from parley.statistics.estimates import Key, Observation, Pair, match_means
-from parley.statistics.stopping_rules import Stability, Watched
+from parley.statistics.stopping_rules import Stability, WatchedCell
 
 GRID = 400  # of differences, which are many
 POINTS = 60  # of a path, at most
@@ -46,7 +46,7 @@ class Anytime:
     path: list[Point] = field(default_factory=list)
 
 
-def anytime(
+def compute_anytime(
     observations: Sequence[Observation],
     metric: str,
     scale: Scale,
@@ -73,7 +73,8 @@ def anytime(
     if not known:
         return found
     watched = [
-        Watched(role, alias, metric, scale.low, scale.high, scale.epsilon) for role, alias in known
+        WatchedCell(role, alias, metric, scale.low, scale.high, scale.epsilon)
+        for role, alias in known
     ]
     own = len({role for role, _ in known}) / max(roles, 1)  # this metric's part of α
     stability = Stability(watched, alpha * min(own, 1.0), population)
@@ -89,11 +90,11 @@ def anytime(
         (metric, role, alias): interval
         for (role, alias), interval in zip(known, stability.intervals, strict=True)
     }
-    found.pairs = compared(metric, values, known, scale, alpha, roles)
+    found.pairs = compare_at_every_look(metric, values, known, scale, alpha, roles)
     return found
 
 
-def compared(
+def compare_at_every_look(
     metric: str,
     blocks: Sequence[Mapping[tuple[str, str], Sequence[float]]],
     known: Sequence[tuple[str, str]],

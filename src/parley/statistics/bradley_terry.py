@@ -35,7 +35,7 @@ class Game(NamedTuple):
     outcome: float
 
 
-class Estimate(NamedTuple):
+class RatingEstimate(NamedTuple):
     """A number with its interval; unknown parts are None."""
 
     value: float | None
@@ -43,7 +43,7 @@ class Estimate(NamedTuple):
     high: float | None
 
 
-UNKNOWN = Estimate(None, None, None)
+UNKNOWN = RatingEstimate(None, None, None)
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,16 @@ class Rating:
 
     alias: str
     group: int
-    logit: Estimate
+    logit: RatingEstimate
     matches: int
     blocks: int
 
     @property
-    def elo(self) -> Estimate:
+    def elo(self) -> RatingEstimate:
         """The same on Elo's scale, 1500 being the mean of the group."""
-        return Estimate(*(None if end is None else MIDDLE + POINTS * end for end in self.logit))
+        return RatingEstimate(
+            *(None if end is None else MIDDLE + POINTS * end for end in self.logit)
+        )
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class Ratings:
     """
 
     models: tuple[Rating, ...]
-    first_mover: Estimate
+    first_mover: RatingEstimate
     groups: int
     matches: int
     blocks: int
@@ -92,7 +94,7 @@ def is_win_loss(met: Iterable[Meeting], bounds: tuple[float, float]) -> bool:
     return bounds == (0, 1) and bool(complete) and decided
 
 
-def games(met: Iterable[Meeting]) -> list[Game]:
+def complete_games(met: Iterable[Meeting]) -> list[Game]:
     """The complete matches among meetings in a win/loss metric."""
     return [
         Game(each.block, each.first, each.second, each.first_value)
@@ -101,7 +103,7 @@ def games(met: Iterable[Meeting]) -> list[Game]:
     ]
 
 
-def ratings(played: Sequence[Game], alpha: float = ALPHA, prior: float = PRIOR) -> Ratings:
+def fit_ratings(played: Sequence[Game], alpha: float = ALPHA, prior: float = PRIOR) -> Ratings:
     """Maximum likelihood under P(first wins) = 1 / (1 + exp(second − first − advantage)); a draw is
     half a win.
 
@@ -128,19 +130,19 @@ def ratings(played: Sequence[Game], alpha: float = ALPHA, prior: float = PRIOR) 
             matches[alias] = matches.get(alias, 0) + 1
             blocks.setdefault(alias, set()).add(game.block)
     aliases = sorted(matches)
-    group = groups_of(aliases, played)
+    group = connected_groups(aliases, played)
     sizes = Counter(group.values())
-    values, clustered, plain = estimates(
+    values, clustered, plain = estimate_abilities(
         played, aliases, [group[alias] for alias in aliases], prior
     )
     normal = NormalDist().inv_cdf(1 - alpha / 2)
 
-    def estimate(place: int, n: int) -> Estimate:
+    def estimate(place: int, n: int) -> RatingEstimate:
         value = values[place]
         if n < 2:
-            return Estimate(value, None, None)
+            return RatingEstimate(value, None, None)
         half = max(t_quantile(1 - alpha / 2, n - 1) * clustered[place], normal * plain[place])
-        return Estimate(value, value - half, value + half)
+        return RatingEstimate(value, value - half, value + half)
 
     found = []
     for place, alias in enumerate(aliases):
@@ -159,7 +161,7 @@ def ratings(played: Sequence[Game], alpha: float = ALPHA, prior: float = PRIOR) 
     return Ratings(tuple(found), estimate(len(aliases), every), len(sizes), len(played), every)
 
 
-def groups_of(aliases: Sequence[str], played: Iterable[Game]) -> dict[str, int]:
+def connected_groups(aliases: Sequence[str], played: Iterable[Game]) -> dict[str, int]:
     """The group of every model, the largest being 1."""
     linked = {alias: {alias} for alias in aliases}
     for first, second in {(game.first, game.second) for game in played}:
@@ -171,7 +173,7 @@ def groups_of(aliases: Sequence[str], played: Iterable[Game]) -> dict[str, int]:
     return {alias: n for n, group in enumerate(ordered, 1) for alias in group}
 
 
-def estimates(
+def estimate_abilities(
     played: Sequence[Game], aliases: Sequence[str], group: Sequence[int], prior: float
 ) -> tuple[list[float], list[float], list[float]]:
     """Abilities and, last, the first mover's advantage; their standard errors clustered by block;
@@ -189,9 +191,9 @@ def estimates(
     won = count / 2
     np.add.at(count, (first, second), 1)
     np.add.at(won, (first, second), outcome)
-    values, spread = fitted(count, won)
+    values, spread = maximise_likelihood(count, won)
 
-    surplus = outcome - chance(advantages(values))[first, second]
+    surplus = outcome - win_probability(first_seat_advantages(values))[first, second]
     score = np.zeros((len(number), len(values)))  # the gradient by block
     np.add.at(score, (block, first), surplus)
     np.add.at(score, (block, second), -surplus)
@@ -200,18 +202,18 @@ def estimates(
     return values.tolist(), np.sqrt(clustered).tolist(), np.sqrt(np.diag(spread).clip(0)).tolist()
 
 
-def fitted(count: Array, won: Array) -> tuple[Array, Array]:
+def maximise_likelihood(count: Array, won: Array) -> tuple[Array, Array]:
     """The most likely values by Newton's method, abilities of a group summing to zero, and their
     covariance."""
     import numpy as np
 
     def loss(values: Array) -> float:
-        ahead = advantages(values)
+        ahead = first_seat_advantages(values)
         return float(np.sum(won * np.logaddexp(0, -ahead) + (count - won) * np.logaddexp(0, ahead)))
 
     values = np.zeros(len(count) + 1)
     for _ in range(100):
-        p = chance(advantages(values))
+        p = win_probability(first_seat_advantages(values))
         surplus, weight = won - count * p, count * p * (1 - p)
         gradient = np.append(surplus.sum(1) - surplus.sum(0), surplus.sum())
         tilt = weight.sum(1) - weight.sum(0)
@@ -231,13 +233,13 @@ def fitted(count: Array, won: Array) -> tuple[Array, Array]:
     )
 
 
-def advantages(values: Array) -> Array:
+def first_seat_advantages(values: Array) -> Array:
     """By how many logits the first seat is ahead in every seating."""
     ahead: Array = values[:-1, None] - values[:-1] + values[-1]
     return ahead
 
 
-def chance(ahead: Array) -> Array:
+def win_probability(ahead: Array) -> Array:
     """The chance of a seat that is so many logits ahead."""
     import numpy as np
 

@@ -17,8 +17,8 @@ from typing import NamedTuple
 from parley.errors import UsageError, unknown
 from parley.statistics.correlation import Correlation, pearson
 from parley.statistics.intervals import ALPHA
-from parley.statistics.line_fit import Errors, Line, Spot, Step, differs, line
-from parley.statistics.multiple_comparisons import adjusted
+from parley.statistics.line_fit import BandPoint, Errors, Line, MeasuredPoint, fit_line, has_spread
+from parley.statistics.multiple_comparisons import holm
 from parley.statistics.student_t import t_cdf
 
 SUSPECTED = "suspected"
@@ -61,26 +61,26 @@ class Contamination:
         return [one.model for one in self.standings if one.above.level is not None]
 
 
-def contamination(
+def assess_contamination(
     points: Sequence[Point], reference: Collection[str] = (), alpha: float = ALPHA
 ) -> Contamination:
     """The verdict on every model, against the reference set if there is one."""
-    checked(points, reference, alpha)
+    check_points(points, reference, alpha)
     fits = [
-        fit([one for one in points if one.dataset == name], reference, alpha)
-        for name in unique(p.dataset for p in points)
+        fit_dataset([one for one in points if one.dataset == name], reference, alpha)
+        for name in unique_names(p.dataset for p in points)
     ]
-    standings = standing(unique(point.model for point in points), fits, alpha)
+    standings = combine_datasets(unique_names(point.model for point in points), fits, alpha)
     return Contamination(
-        method(reference, alpha),
+        describe_method(reference, alpha),
         alpha,
         sorted(set(reference)),
-        located(fits, standings, alpha),
+        locate_suspicion(fits, standings, alpha),
         standings,
     )
 
 
-def checked(points: Sequence[Point], reference: Collection[str], alpha: float) -> None:
+def check_points(points: Sequence[Point], reference: Collection[str], alpha: float) -> None:
     """Refuses what no analysis can be made of."""
     if not 0 < alpha < 0.5:
         raise UsageError(
@@ -110,11 +110,11 @@ def checked(points: Sequence[Point], reference: Collection[str], alpha: float) -
         seen.add((point.model, point.dataset))
 
 
-def unique(names: Iterable[str]) -> list[str]:
+def unique_names(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def standing(models: Sequence[str], fits: Sequence[Fit], alpha: float) -> list[Standing]:
+def combine_datasets(models: Sequence[str], fits: Sequence[Fit], alpha: float) -> list[Standing]:
     """Every model over the datasets that have a p for it."""
     own = {
         model: [
@@ -122,29 +122,35 @@ def standing(models: Sequence[str], fits: Sequence[Fit], alpha: float) -> list[S
         ]
         for model in models
     }
-    below = [combined([p.below.p for p in own[model] if p.below.p is not None]) for model in models]
-    above = [combined([p.above.p for p in own[model] if p.above.p is not None]) for model in models]
+    below = [
+        combine_p_values([p.below.p for p in own[model] if p.below.p is not None])
+        for model in models
+    ]
+    above = [
+        combine_p_values([p.above.p for p in own[model] if p.above.p is not None])
+        for model in models
+    ]
     return [
         Standing(
             model,
             len(own[model]),
-            side(low, low_all, SUSPECTED, alpha),
-            side(high, high_all, ABOVE, alpha),
+            judge_side(low, low_all, SUSPECTED, alpha),
+            judge_side(high, high_all, ABOVE, alpha),
         )
         for model, low, low_all, high, high_all in zip(
-            models, below, adjusted(below), above, adjusted(above), strict=True
+            models, below, holm(below), above, holm(above), strict=True
         )
     ]
 
 
-def side(p: float | None, corrected: float | None, sure: str | None, alpha: float) -> Side:
+def judge_side(p: float | None, corrected: float | None, sure: str | None, alpha: float) -> Side:
     """The level reached, of which the name given is the highest."""
     if p is None or corrected is None or p > alpha or sure is None:
         return Side(p, corrected)
     return Side(p, corrected, sure if corrected <= alpha else LOOK)
 
 
-def located(fits: Sequence[Fit], standings: Sequence[Standing], alpha: float) -> list[Fit]:
+def locate_suspicion(fits: Sequence[Fit], standings: Sequence[Standing], alpha: float) -> list[Fit]:
     """On which datasets a listed model lies apart, at most at the level that it has over all; its
     datasets are corrected."""
     whole = {one.model: one for one in standings}
@@ -153,8 +159,8 @@ def located(fits: Sequence[Fit], standings: Sequence[Standing], alpha: float) ->
         own = [(one.dataset, p) for one in fits for p in one.positions if p.model == model]
         for (dataset, _), below, above in zip(
             own,
-            adjusted([p.below.p for _, p in own]),
-            adjusted([p.above.p for _, p in own]),
+            holm([p.below.p for _, p in own]),
+            holm([p.above.p for _, p in own]),
             strict=True,
         ):
             low[model, dataset], high[model, dataset] = below, above
@@ -164,10 +170,10 @@ def located(fits: Sequence[Fit], standings: Sequence[Standing], alpha: float) ->
             positions=[
                 replace(
                     p,
-                    below=side(
+                    below=judge_side(
                         p.below.p, low[p.model, one.dataset], whole[p.model].below.level, alpha
                     ),
-                    above=side(
+                    above=judge_side(
                         p.above.p, high[p.model, one.dataset], whole[p.model].above.level, alpha
                     ),
                 )
@@ -178,7 +184,7 @@ def located(fits: Sequence[Fit], standings: Sequence[Standing], alpha: float) ->
     ]
 
 
-def combined(values: Sequence[float]) -> float | None:
+def combine_p_values(values: Sequence[float]) -> float | None:
     """One p of several that may depend on each other, by Cauchy's distribution.
 
     A p above one half counts as one half: to do well on one dataset does not excuse knowing another
@@ -192,7 +198,7 @@ def combined(values: Sequence[float]) -> float | None:
     return math.atan2(1.0, mean) / math.pi
 
 
-def method(reference: Collection[str], alpha: float) -> str:
+def describe_method(reference: Collection[str], alpha: float) -> str:
     """How the verdicts were reached, in one line."""
     how = (
         (
@@ -213,7 +219,7 @@ def method(reference: Collection[str], alpha: float) -> str:
 
 
 @dataclass(frozen=True)
-class Row:
+class CorrelationRow:
     """The correlation of accuracy and score on a dataset, or over all of them, every point counted
     once (KIEval, table 5)."""
 
@@ -222,9 +228,9 @@ class Row:
     correlation: Correlation
 
 
-def correlations(
+def correlation_rows(
     points: Sequence[Point], without: Sequence[str] = (), alpha: float = ALPHA
-) -> list[Row]:
+) -> list[CorrelationRow]:
     """Overall and by dataset; with all models, then without the excluded ones."""
     models = {point.model for point in points}
     for name in without:
@@ -233,10 +239,10 @@ def correlations(
     found = []
     for left_out in dict.fromkeys([(), tuple(without)]):
         kept = [point for point in points if point.model not in left_out]
-        for dataset in [None, *unique(point.dataset for point in points)]:
+        for dataset in [None, *unique_names(point.dataset for point in points)]:
             chosen = [point for point in kept if dataset in (None, point.dataset)]
             found.append(
-                Row(
+                CorrelationRow(
                     dataset,
                     left_out,
                     pearson([p.accuracy for p in chosen], [p.score for p in chosen], alpha),
@@ -297,14 +303,14 @@ class Fit:
     fitted: list[str]
     aside: list[str]  # models found to lie apart, where no reference set was declared
     line: Line | None = None
-    band: list[Step] | None = None
+    band: list[BandPoint] | None = None
     note: str | None = None
 
 
-def fit(points: Sequence[Point], reference: Collection[str], alpha: float) -> Fit:
+def fit_dataset(points: Sequence[Point], reference: Collection[str], alpha: float) -> Fit:
     """One dataset: the line, and each model against the line of the others."""
     spots = {
-        p.model: Spot(p.accuracy, p.score, p.errors)
+        p.model: MeasuredPoint(p.accuracy, p.score, p.errors)
         for p in points
         if p.accuracy is not None and p.score is not None
     }
@@ -326,25 +332,25 @@ def fit(points: Sequence[Point], reference: Collection[str], alpha: float) -> Fi
                 f"{FEWEST} are needed"
             ),
         )
-    if not differs([spots[model].x for model in found.fitted]):
+    if not has_spread([spots[model].x for model in found.fitted]):
         return replace(
             found, note=f"no verdict: the {kind} do not differ in accuracy, so there is no line"
         )
     return (
-        against_reference(found, spots, alpha)
+        compare_with_reference(found, spots, alpha)
         if reference
-        else without_reference(found, spots, alpha)
+        else compare_without_reference(found, spots, alpha)
     )
 
 
-def against_reference(found: Fit, spots: dict[str, Spot], alpha: float) -> Fit:
+def compare_with_reference(found: Fit, spots: dict[str, MeasuredPoint], alpha: float) -> Fit:
     """Student's t for each model's distance from the line of the reference models, itself left
     out."""
     positions = []
     for position in found.positions:
         spot, others = (
             spots[position.model],
-            line([spots[model] for model in found.fitted if model != position.model]),
+            fit_line([spots[model] for model in found.fitted if model != position.model]),
         )
         t = None if others is None else others.studentised(spot)
         if others is not None and t is not None:
@@ -359,10 +365,10 @@ def against_reference(found: Fit, spots: dict[str, Spot], alpha: float) -> Fit:
             "no verdict: the models of the reference set lie exactly on a line, so nothing says "
             "how far honest models scatter"
         )
-    return drawn(replace(found, positions=positions, note=note), spots, alpha)
+    return with_line_and_band(replace(found, positions=positions, note=note), spots, alpha)
 
 
-def without_reference(found: Fit, spots: dict[str, Spot], alpha: float) -> Fit:
+def compare_without_reference(found: Fit, spots: dict[str, MeasuredPoint], alpha: float) -> Fit:
     """p by drawing honest models; those that lie apart are set aside, and the line is fitted to the
     others."""
     from parley.statistics import robust_line as trimming
@@ -372,10 +378,11 @@ def without_reference(found: Fit, spots: dict[str, Spot], alpha: float) -> Fit:
         [spot.x for spot in spots.values()],
         [spot.y for spot in spots.values()],
     )
-    slope = trimming.slope(x, y)
+    slope = trimming.repeated_median_slope(x, y)
     known = [spot.errors.variance(slope) for spot in spots.values() if spot.errors is not None]
     low, high = (
-        trimming.below(x, [sign * value for value in y], known or None, alpha) for sign in (1, -1)
+        trimming.find_outliers_below(x, [sign * value for value in y], known or None, alpha)
+        for sign in (1, -1)
     )
     if low is None or high is None:
         return replace(
@@ -389,19 +396,21 @@ def without_reference(found: Fit, spots: dict[str, Spot], alpha: float) -> Fit:
     fitted = [model for model in models if model not in aside]
     positions = []
     for position, below, above in zip(found.positions, low.p, high.p, strict=True):
-        others = line([spots[model] for model in fitted if model != position.model])
+        others = fit_line([spots[model] for model in fitted if model != position.model])
         if others is not None:
             spot = spots[position.model]
             position = replace(
                 position, expected=others.at(spot.x), studentised=others.studentised(spot)
             )
         positions.append(replace(position, below=Side(below), above=Side(above)))
-    return drawn(replace(found, positions=positions, fitted=fitted, aside=aside), spots, alpha)
+    return with_line_and_band(
+        replace(found, positions=positions, fitted=fitted, aside=aside), spots, alpha
+    )
 
 
-def drawn(found: Fit, spots: dict[str, Spot], alpha: float) -> Fit:
+def with_line_and_band(found: Fit, spots: dict[str, MeasuredPoint], alpha: float) -> Fit:
     """With the line and the band that a figure shows."""
-    shown = line([spots[model] for model in found.fitted])
+    shown = fit_line([spots[model] for model in found.fitted])
     places = [spot.x for spot in spots.values()]
     return replace(
         found,

@@ -11,7 +11,7 @@ from itertools import permutations
 from operator import mul
 from statistics import NormalDist, fmean
 
-from parley.statistics.agreement import Estimate, both, by_block, estimate
+from parley.statistics.agreement import Estimate, estimate_over_blocks, group_by_block, pair_columns
 from parley.statistics.intervals import ALPHA, UNKNOWN, Interval
 from parley.statistics.student_t import t_cdf
 
@@ -39,9 +39,11 @@ def pearson(
     Unknown with fewer than two points or where either side is constant; p needs three points, the
     interval four and |r| < 1.
     """
-    pairs = both(x, y)
+    pairs = pair_columns(x, y)
     points = [pair for pair in pairs if pair is not None]
-    return tested(product_moment(points), len(points), pairs.count(None), 1.0, alpha)
+    return correlation_with_p_value(
+        product_moment(points), len(points), pairs.count(None), 1.0, alpha
+    )
 
 
 def spearman(
@@ -52,16 +54,20 @@ def spearman(
 
     Unknown where `pearson` is. For few points p counts all orders, for more it is as `pearson`'s.
     """
-    pairs = both(x, y)
+    pairs = pair_columns(x, y)
     points = [pair for pair in pairs if pair is not None]
     r = rank_correlation(points)
-    found = tested(r, len(points), pairs.count(None), 1.0 if r is None else 1 + r * r / 2, alpha)
+    found = correlation_with_p_value(
+        r, len(points), pairs.count(None), 1.0 if r is None else 1 + r * r / 2, alpha
+    )
     return (
-        replace(found, p=counted(points)) if found.p is not None and len(points) <= FEW else found
+        replace(found, p=permutation_p_value(points))
+        if found.p is not None and len(points) <= FEW
+        else found
     )
 
 
-def counted(points: Sequence[tuple[float, float]]) -> float:
+def permutation_p_value(points: Sequence[tuple[float, float]]) -> float:
     """The share of all orders of one side in which the ranks go together, or against each other, as
     far as here or farther."""
     left, right = (mid_ranks([point[side] for point in points]) for side in (0, 1))
@@ -76,8 +82,8 @@ def blocked_correlation(
 ) -> Estimate:
     """The product-moment correlation of rows, with an interval over blocks: the rows of a block are
     not independent."""
-    pairs = both(x, y)
-    return estimate(by_block(pairs, blocks), product_moment, pairs.count(None))
+    pairs = pair_columns(x, y)
+    return estimate_over_blocks(group_by_block(pairs, blocks), product_moment, pairs.count(None))
 
 
 def centred_correlation(
@@ -89,13 +95,16 @@ def centred_correlation(
     Rows alone in their block say nothing and are left out. Unknown if no row is left or a side is
     constant in every block.
     """
-    groups = [group for group in by_block(both(x, y), blocks) if len(group) > 1]
-    left, right = (centred([[pair[side] for pair in group] for group in groups]) for side in (0, 1))
+    groups = [group for group in group_by_block(pair_columns(x, y), blocks) if len(group) > 1]
+    left, right = (
+        subtract_group_means([[pair[side] for pair in group] for group in groups])
+        for side in (0, 1)
+    )
     rows = [list(zip(a, b, strict=True)) for a, b in zip(left, right, strict=True)]
-    return estimate(rows, rank_correlation, len(x) - sum(map(len, rows)))
+    return estimate_over_blocks(rows, rank_correlation, len(x) - sum(map(len, rows)))
 
 
-def centred(groups: Sequence[Sequence[float]]) -> list[list[float]]:
+def subtract_group_means(groups: Sequence[Sequence[float]]) -> list[list[float]]:
     """Values less their group's mean, in whole steps of 2⁻⁴⁰ of the largest, so that equals are not
     told apart by rounding."""
     size = math.frexp(max((abs(value) for group in groups for value in group), default=0.0))[1]
@@ -138,7 +147,9 @@ def mid_ranks(values: Sequence[float]) -> list[float]:
     return [rank[value] for value in values]
 
 
-def tested(r: float | None, n: int, dropped: int, spread: float, alpha: float) -> Correlation:
+def correlation_with_p_value(
+    r: float | None, n: int, dropped: int, spread: float, alpha: float
+) -> Correlation:
     """r with its p and its interval, as far as n points allow; the variance of Fisher's z is spread
     / (n − 3)."""
     if r is None:

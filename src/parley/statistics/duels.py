@@ -108,7 +108,9 @@ class Duels:
         return pairs
 
 
-def duel_blocks(gap: float, spread: float, epsilon: float, level: float, most: int) -> int | None:
+def expected_duel_blocks(
+    gap: float, spread: float, epsilon: float, level: float, most: int
+) -> int | None:
     """About how many blocks two models take that lie `gap` apart and whose difference spreads by so
     much; None: more.
 

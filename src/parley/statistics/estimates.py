@@ -9,8 +9,8 @@ from itertools import combinations
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from parley.statistics.intervals import ALPHA, Interval, constant, interval, level
-from parley.statistics.multiple_comparisons import adjusted
+from parley.statistics.intervals import ALPHA, Interval, interval, is_constant, p_value_of_point
+from parley.statistics.multiple_comparisons import holm
 
 
 class Observation(NamedTuple):
@@ -94,7 +94,7 @@ def block_means(observations: Iterable[Observation]) -> dict[Key, dict[str, floa
     }
 
 
-def cells(
+def compute_cells(
     observations: Sequence[Observation],
     bounds: Mapping[str, tuple[float, float]],
     method: str = "block",
@@ -125,7 +125,7 @@ def cells(
     return found
 
 
-def pairs(
+def compare_models(
     table: Table,
     bounds: Mapping[str, tuple[float, float]],
     alpha: float = ALPHA,
@@ -136,14 +136,14 @@ def pairs(
     for metric, role in sorted({(metric, role) for metric, role, _ in table}):
         aliases = sorted(alias for m, r, alias in table if (m, r) == (metric, role))
         family = [
-            difference(table, metric, role, a, b, bounds[metric], alpha, method)
+            compare_two_models(table, metric, role, a, b, bounds[metric], alpha, method)
             for a, b in combinations(aliases, 2)
         ]
-        found += holm([pair for pair in family if pair is not None])
+        found += adjust_for_pairs([pair for pair in family if pair is not None])
     return found
 
 
-def difference(
+def compare_two_models(
     table: Table,
     metric: str,
     role: str,
@@ -160,8 +160,15 @@ def difference(
     if not gaps:
         return None
     width = bounds[1] - bounds[0]
-    found, p = interval(gaps, (-width, width), alpha, method), level(gaps, (-width, width), 0.0)
-    if constant(gaps, bounds) and not constant(mine, bounds) and not constant(others, bounds):
+    found, p = (
+        interval(gaps, (-width, width), alpha, method),
+        p_value_of_point(gaps, (-width, width), 0.0),
+    )
+    if (
+        is_constant(gaps, bounds)
+        and not is_constant(mine, bounds)
+        and not is_constant(others, bounds)
+    ):
         # Both vary, but always together: the signs of the gaps decide.
         one, other = interval(mine, bounds, alpha / 2), interval(others, bounds, alpha / 2)
         low, high = one.low - other.high, one.high - other.low  # type: ignore[operator]
@@ -172,15 +179,15 @@ def difference(
     return Pair(role, metric, a, b, fmean(gaps), found.low, found.high, p, len(gaps))
 
 
-def holm(family: Sequence[Pair]) -> list[Pair]:
+def adjust_for_pairs(family: Sequence[Pair]) -> list[Pair]:
     """The same pairs with p adjusted for their number (Holm)."""
     return [
         replace(pair, p=p)
-        for pair, p in zip(family, adjusted([pair.p for pair in family]), strict=True)
+        for pair, p in zip(family, holm([pair.p for pair in family]), strict=True)
     ]
 
 
-def ranks(
+def rank_intervals(
     table: Table, differences: Sequence[Pair], lower_is_better: frozenset[str], alpha: float = ALPHA
 ) -> list[Rank]:
     """From one plus the number of models that are surely better, to all less those surely worse."""
@@ -200,7 +207,7 @@ def ranks(
                     (pair.a, pair.b) if higher != (metric in lower_is_better) else (pair.b, pair.a)
                 )
                 ahead[winner].add(loser)
-        below = {alias: reached(ahead, alias) for alias in aliases}
+        below = {alias: models_below(ahead, alias) for alias in aliases}
         # no circles
         beaten = {
             alias: {other for other in below[alias] if alias not in below[other]}
@@ -219,7 +226,7 @@ def ranks(
     return found
 
 
-def reached(ahead: Mapping[str, set[str]], alias: str) -> set[str]:
+def models_below(ahead: Mapping[str, set[str]], alias: str) -> set[str]:
     """Everybody below a model: whom it beats, whom those beat, and so on."""
     found: set[str] = set()
     waiting = [alias]

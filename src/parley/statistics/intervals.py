@@ -43,20 +43,22 @@ def interval(
     if len(values) < 2:
         return Interval(None, None, None)
     blocks = Blocks(values, bounds)
-    if constant(values, bounds):
-        return unseen(blocks, alpha)
-    usual = wilson(blocks, alpha) if blocks.near else student(blocks, alpha)
-    return usual if method == "block" else bootstrapped(blocks, alpha) or usual
+    if is_constant(values, bounds):
+        return equal_blocks_interval(blocks, alpha)
+    usual = wilson_interval(blocks, alpha) if blocks.near else student_interval(blocks, alpha)
+    return usual if method == "block" else bootstrap_t_interval(blocks, alpha) or usual
 
 
-def level(values: Sequence[float], bounds: tuple[float, float], point: float) -> float | None:
+def p_value_of_point(
+    values: Sequence[float], bounds: tuple[float, float], point: float
+) -> float | None:
     """The two-sided p of a point between the bounds: the α at which the interval of these blocks
     would just reach it."""
     if len(values) < 2:
         return None
     blocks = Blocks(values, bounds)
     n, mean, (low, high) = blocks.n, blocks.mean, bounds
-    if constant(values, bounds):
+    if is_constant(values, bounds):
         end = low if point < mean else high
         return 1.0 if end == mean else min(1.0, 2 * ((end - point) / (end - mean)) ** n)
     if blocks.near:
@@ -67,7 +69,7 @@ def level(values: Sequence[float], bounds: tuple[float, float], point: float) ->
     return 2 * t_cdf(-abs(t), n - 1)
 
 
-def constant(values: Sequence[float], bounds: tuple[float, float]) -> bool:
+def is_constant(values: Sequence[float], bounds: tuple[float, float]) -> bool:
     """Whether blocks do not differ, except by rounding."""
     return max(values) - min(values) < 1e-12 * max(1.0, abs(bounds[0]), abs(bounds[1]))
 
@@ -110,7 +112,7 @@ class Blocks:
         return self.n * (self.n - 1 + extra) * most / (squares + extra * most)
 
 
-def student(blocks: Blocks, alpha: float) -> Interval:
+def student_interval(blocks: Blocks, alpha: float) -> Interval:
     """Student's t over blocks."""
     half = t_quantile(1 - alpha / 2, blocks.n - 1) * blocks.error
     return Interval(
@@ -120,7 +122,7 @@ def student(blocks: Blocks, alpha: float) -> Interval:
     )
 
 
-def wilson(blocks: Blocks, alpha: float) -> Interval:
+def wilson_interval(blocks: Blocks, alpha: float) -> Interval:
     """Wilson's score interval (1927) with Student's t, for as many tosses of a coin as the blocks
     are worth."""
     low, high = blocks.bounds
@@ -134,7 +136,7 @@ def wilson(blocks: Blocks, alpha: float) -> Interval:
     )
 
 
-def unseen(blocks: Blocks, alpha: float) -> Interval:
+def equal_blocks_interval(blocks: Blocks, alpha: float) -> Interval:
     """For n equal blocks: what holds of more than p = 1 − (α/2)^(1/n) of all would have shown; that
     share may lie at a bound."""
     share = 1 - (alpha / 2) ** (1 / blocks.n)
@@ -142,7 +144,7 @@ def unseen(blocks: Blocks, alpha: float) -> Interval:
     return Interval(blocks.mean - share * below, blocks.mean + share * above, "bounded")
 
 
-def bootstrapped(blocks: Blocks, alpha: float) -> Interval | None:
+def bootstrap_t_interval(blocks: Blocks, alpha: float) -> Interval | None:
     """Bootstrap-t over blocks (Efron & Tibshirani 1993, §12.5), always with the same draws.
 
     Where so few blocks differ that many draws have no variance, it has nothing to say, and the

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple
 
-from parley.statistics.agreement import Estimate, both, by_block, cohen_kappa, estimate
+from parley.statistics.agreement import (
+    Estimate,
+    cohen_kappa,
+    estimate_over_blocks,
+    group_by_block,
+    pair_columns,
+)
 from parley.statistics.correlation import product_moment
 from parley.statistics.intervals import interval
 
@@ -32,7 +38,7 @@ class Retest:
     difference: Estimate
 
 
-def retest(
+def compare_retest(
     first: Sequence[float | None],
     second: Sequence[float | None],
     blocks: Sequence[str],
@@ -41,12 +47,12 @@ def retest(
 ) -> Retest:
     """The same things scored twice by one judge, with intervals over blocks; each figure is unknown
     where its formula is."""
-    pairs = both(first, second)
-    groups, dropped = by_block(pairs, blocks), pairs.count(None)
+    pairs = pair_columns(first, second)
+    groups, dropped = group_by_block(pairs, blocks), pairs.count(None)
     return Retest(
-        correlation=estimate(groups, product_moment, dropped),
+        correlation=estimate_over_blocks(groups, product_moment, dropped),
         kappa=None if scale is None else cohen_kappa(first, second, scale, "quadratic", blocks),
-        difference=block_mean(
+        difference=mean_over_blocks(
             [[abs(a - b) for a, b in group] for group in groups],
             (0.0, bounds[1] - bounds[0]),
             dropped,
@@ -80,12 +86,14 @@ def self_preference(
         for block in sorted(values)
     ]
     width = 2 * (bounds[1] - bounds[0])
-    return block_mean(
-        [comparisons(table, judge, own) for table in tables], (-width, width), dropped
+    return mean_over_blocks(
+        [self_preference_differences(table, judge, own) for table in tables],
+        (-width, width),
+        dropped,
     )
 
 
-def comparisons(
+def self_preference_differences(
     table: Mapping[str, Mapping[str, float]], judge: str, own: Mapping[str, str]
 ) -> list[float]:
     """One block's differences of differences, for every second judge and other model that allow
@@ -102,7 +110,7 @@ def comparisons(
     ]
 
 
-def block_mean(
+def mean_over_blocks(
     groups: Sequence[Sequence[float]], bounds: tuple[float, float], dropped: int
 ) -> Estimate:
     """The mean over the blocks that have values, with its t interval; unknown if none has."""

@@ -27,7 +27,7 @@ class Errors(NamedTuple):
         return max(0.0, self.y**2 + (slope * self.x) ** 2 - 2 * slope * self.together)
 
 
-class Spot(NamedTuple):
+class MeasuredPoint(NamedTuple):
     """A point, and its measurement errors where they are known."""
 
     x: float
@@ -35,7 +35,7 @@ class Spot(NamedTuple):
     errors: Errors | None = None
 
 
-class Step(NamedTuple):
+class BandPoint(NamedTuple):
     """The prediction band at one place: where a further point of average precision is expected."""
 
     x: float
@@ -77,25 +77,25 @@ class Line:
         )
         return max(self.scatter, own) * (1 + 1 / self.n + (x - self.centre) ** 2 / self.squares)
 
-    def studentised(self, spot: Spot) -> float | None:
+    def studentised(self, spot: MeasuredPoint) -> float | None:
         """The distance of a point that the line was not fitted to, in its standard errors; None
         where nothing scatters."""
         variance = self.variance(spot.x, spot.errors)
         return (spot.y - self.at(spot.x)) / math.sqrt(variance) if variance > 0 else None
 
-    def band(self, low: float, high: float, alpha: float, steps: int = 40) -> list[Step]:
+    def band(self, low: float, high: float, alpha: float, steps: int = 40) -> list[BandPoint]:
         """From low to high, leaving α outside on either side."""
         reach, found = t_quantile(1 - alpha, self.freedom), []
         for x in (low + (high - low) * step / steps for step in range(steps + 1)):
             half = reach * math.sqrt(self.variance(x))
-            found.append(Step(x, self.at(x), self.at(x) - half, self.at(x) + half))
+            found.append(BandPoint(x, self.at(x), self.at(x) - half, self.at(x) + half))
         return found
 
 
-def line(spots: Sequence[Spot]) -> Line | None:
+def fit_line(spots: Sequence[MeasuredPoint]) -> Line | None:
     """Through at least three points whose x differ; None otherwise. Errors count only if they are
     known of all points."""
-    if len(spots) < 3 or not differs([spot.x for spot in spots]):
+    if len(spots) < 3 or not has_spread([spot.x for spot in spots]):
         return None
     n, centre, level = len(spots), fmean(spot.x for spot in spots), fmean(spot.y for spot in spots)
     squares = math.fsum((spot.x - centre) ** 2 for spot in spots)
@@ -117,6 +117,6 @@ def line(spots: Sequence[Spot]) -> Line | None:
     )
 
 
-def differs(values: Sequence[float]) -> bool:
+def has_spread(values: Sequence[float]) -> bool:
     """Whether values differ by more than rounding."""
     return max(values) - min(values) > LEVEL * max(map(abs, values))

@@ -9,7 +9,7 @@ from statistics import fmean, stdev
 
 from parley.errors import UsageError
 from parley.statistics.contamination import Point
-from parley.statistics.estimates import Pair, difference
+from parley.statistics.estimates import Pair, compare_two_models
 from parley.statistics.intervals import ALPHA
 from parley.statistics.line_fit import Errors
 
@@ -84,7 +84,7 @@ class Matched:
     excess: Pair | None  # the difference in accuracy less the difference in score
 
 
-def matched(suspect: Answers, control: Answers, alpha: float = ALPHA) -> Matched:
+def compare_with_control(suspect: Answers, control: Answers, alpha: float = ALPHA) -> Matched:
     """Two models of one base on one dataset."""
     if suspect.dataset != control.dataset:
         raise UsageError(
@@ -101,8 +101,10 @@ def matched(suspect: Answers, control: Answers, alpha: float = ALPHA) -> Matched
         ("score", PERCENT),
         ("excess", (-PERCENT[1], PERCENT[1])),
     ):
-        table = {(metric, "", one.model): values(one, metric) for one in (suspect, control)}
-        parts[metric] = difference(
+        table = {
+            (metric, "", one.model): values_by_question(one, metric) for one in (suspect, control)
+        }
+        parts[metric] = compare_two_models(
             table, metric, "", suspect.model, control.model, bounds, alpha, "block"
         )
     return Matched(
@@ -115,7 +117,7 @@ def matched(suspect: Answers, control: Answers, alpha: float = ALPHA) -> Matched
     )
 
 
-def values(answers: Answers, metric: str) -> Mapping[str, float]:
+def values_by_question(answers: Answers, metric: str) -> Mapping[str, float]:
     """By question."""
     if metric == "excess":
         return {

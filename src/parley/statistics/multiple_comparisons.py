@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def adjusted(family: Sequence[float | None]) -> list[float | None]:
+def holm(family: Sequence[float | None]) -> list[float | None]:
     """Each p so that all statements of a family hold together (Holm 1979); what is unknown is not
     counted."""
     known = sorted((p, place) for place, p in enumerate(family) if p is not None)

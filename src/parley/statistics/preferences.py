@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from statistics import fmean
 from typing import Literal, NamedTuple
 
-from parley.statistics.agreement import Estimate, by_block, cohen_kappa, estimate
+from parley.statistics.agreement import Estimate, cohen_kappa, estimate_over_blocks, group_by_block
 
 Choice = Literal["A", "B", "tie"]
 CHOICES: tuple[Choice, ...] = ("A", "tie", "B")
@@ -48,7 +48,7 @@ class Ballot(NamedTuple):
     votes: Mapping[str, Choice]  # by annotator
 
 
-def wanted(votes: Sequence[Choice]) -> int:
+def votes_needed(votes: Sequence[Choice]) -> int:
     """How many votes a pair still needs: two, and one more if they differ."""
     return (
         VOTERS - len(votes)
@@ -57,10 +57,10 @@ def wanted(votes: Sequence[Choice]) -> int:
     )
 
 
-def majority(votes: Sequence[Choice]) -> Choice | None:
+def majority_choice(votes: Sequence[Choice]) -> Choice | None:
     """What most people say; None as long as votes are wanted, and where all three say something
     else."""
-    if wanted(votes):
+    if votes_needed(votes):
         return None
     choice, count = Counter(votes).most_common(1)[0]
     return choice if 2 * count > len(votes) else None
@@ -72,19 +72,19 @@ def first_votes(ballot: Ballot) -> dict[str, Choice]:
     return {name: ballot.votes[name] for name in sorted(list(ballot.votes)[:VOTERS])}
 
 
-def differ(ballot: Ballot) -> bool:
+def first_votes_differ(ballot: Ballot) -> bool:
     """Whether the first two say different things."""
     return len(set(first_votes(ballot).values())) > 1
 
 
-def kappa(ballots: Sequence[Ballot]) -> Estimate:
+def kappa_of_first_votes(ballots: Sequence[Ballot]) -> Estimate:
     """Cohen's kappa of the first two votes on each pair, by the side that they chose, with an
     interval over questions."""
     rows = [list(first_votes(ballot).values()) for ballot in ballots]
     first, second = (
         [row[at] if len(row) == VOTERS else None for row in rows] for at in range(VOTERS)
     )
-    return cohen_kappa(first, second, CHOICES, "none", questions(ballots))
+    return cohen_kappa(first, second, CHOICES, "none", question_names(ballots))
 
 
 def kappa_between(ballots: Sequence[Ballot], one: str, other: str) -> Estimate:
@@ -92,14 +92,14 @@ def kappa_between(ballots: Sequence[Ballot], one: str, other: str) -> Estimate:
     what others disagree on."""
     both = [ballot for ballot in ballots if {one, other} == {*first_votes(ballot)}]
     first, second = ([ballot.votes[name] for ballot in both] for name in (one, other))
-    return cohen_kappa(first, second, CHOICES, "none", questions(both))
+    return cohen_kappa(first, second, CHOICES, "none", question_names(both))
 
 
-def with_order(ballots: Sequence[Ballot]) -> Estimate:
+def agreement_with_scores(ballots: Sequence[Ballot]) -> Estimate:
     """The share of settled pairs in which most people prefer the side with the higher score; a tie
     is no preference."""
-    decided = [majority(list(ballot.votes.values())) for ballot in ballots]
-    return share(
+    decided = [majority_choice(list(ballot.votes.values())) for ballot in ballots]
+    return share_over_questions(
         [
             None if said is None else float(said == each.better)
             for said, each in zip(decided, ballots, strict=True)
@@ -111,29 +111,32 @@ def with_order(ballots: Sequence[Ballot]) -> Estimate:
 def win_rate(ballots: Sequence[Ballot], model: str) -> Estimate:
     """The share of a model's settled pairs in which most people prefer it; a tie is half a win."""
     own = [ballot for ballot in ballots if model in ballot.models]
-    return share([won(ballot, model) for ballot in own], own)
+    return share_over_questions([win_value(ballot, model) for ballot in own], own)
 
 
-def won(ballot: Ballot, model: str) -> float | None:
+def win_value(ballot: Ballot, model: str) -> float | None:
     """What a pair is worth to a model; None as long as it is not settled."""
-    said = majority(list(ballot.votes.values()))
+    said = majority_choice(list(ballot.votes.values()))
     if said is None or said == "tie":
         return None if said is None else 0.5
     return float(ballot.models["AB".index(said)] == model)
 
 
-def share(values: Sequence[float | None], ballots: Sequence[Ballot]) -> Estimate:
+def share_over_questions(values: Sequence[float | None], ballots: Sequence[Ballot]) -> Estimate:
     """The mean of what is known, with an interval over questions."""
-    return estimate(
-        by_block(values, questions(ballots)), mean, list(values).count(None), (0.0, 1.0)
+    return estimate_over_blocks(
+        group_by_block(values, question_names(ballots)),
+        mean_of_known,
+        list(values).count(None),
+        (0.0, 1.0),
     )
 
 
-def mean(values: Sequence[float]) -> float | None:
+def mean_of_known(values: Sequence[float]) -> float | None:
     return fmean(values) if values else None
 
 
-def questions(ballots: Sequence[Ballot]) -> list[str]:
+def question_names(ballots: Sequence[Ballot]) -> list[str]:
     """The question of each pair; ids are unique within a dataset only."""
     return [f"{ballot.dataset}\n{ballot.question}" for ballot in ballots]
 
@@ -154,6 +157,6 @@ def next_pair(
         (me not in held.get(pair, ()), -len(given), pair)
         for pair, given in votes.items()
         if pair not in skipped and me not in given
-        if wanted(list(given.values())) > len({*held.get(pair, ())} - {me, *given})
+        if votes_needed(list(given.values())) > len({*held.get(pair, ())} - {me, *given})
     ]
     return min(free)[-1] if free else None

@@ -24,7 +24,7 @@ DRAWS = 4999
 SHARE = 3  # groups have at most one in so many models
 
 
-class Apart(NamedTuple):
+class Outliers(NamedTuple):
     """By model, the chance that an honest one would lie as low; and the places of those set aside
     from the line."""
 
@@ -32,9 +32,9 @@ class Apart(NamedTuple):
     aside: frozenset[int]
 
 
-def below(
+def find_outliers_below(
     x: Sequence[float], y: Sequence[float], errors: Sequence[float] | None, alpha: float
-) -> Apart | None:
+) -> Outliers | None:
     """Errors are the variances by measurement of the points' distances from the line; None where
     the others do not scatter.
 
@@ -47,21 +47,21 @@ def below(
     own = None if errors is None or not reach else np.array([errors[i] for i in order]) / reach**2
     if own is not None and not own.any():
         own = None
-    seen = groups(accuracies, scores[None] / (reach or 1.0), size, own)
+    seen = find_lowest_groups(accuracies, scores[None] / (reach or 1.0), size, own)
     if seen.scatter[0] <= LEVEL**2 and own is None:
         return None
-    chances, honest = against(seen, accuracies, size, own)
-    p = (1 + (honest <= membership(chances[None], seen.rank)).sum(axis=0)) / (DRAWS + 1)
+    chances, honest = group_p_values(seen, accuracies, size, own)
+    p = (1 + (honest <= smallest_p_by_model(chances[None], seen.rank)).sum(axis=0)) / (DRAWS + 1)
     shared: dict[tuple[float, float], float] = {}
     # models at the same point are not told apart
     for i, chance in zip(order, p.tolist(), strict=True):
         shared[x[i], y[i]] = max(chance, shared.get((x[i], y[i]), 0.0))
     largest = max((k for k in range(1, size + 1) if chances[k - 1] * size <= alpha), default=0)
     aside = frozenset(i for i, place in zip(order, seen.rank[0], strict=True) if place < largest)
-    return Apart([shared[x[i], y[i]] for i in range(len(x))], aside)
+    return Outliers([shared[x[i], y[i]] for i in range(len(x))], aside)
 
 
-class Groups(NamedTuple):
+class LowestGroups(NamedTuple):
     """By draw: the place of each model from below, and for every size of group how far its nearest
     model lies apart."""
 
@@ -70,10 +70,10 @@ class Groups(NamedTuple):
     scatter: Array  # around the line without the largest group
 
 
-def groups(x: Array, y: Array, size: int, errors: Array | None) -> Groups:
+def find_lowest_groups(x: Array, y: Array, size: int, errors: Array | None) -> LowestGroups:
     """The k lowest by the repeated median line, for k = 1 to size, each against the least squares
     line of the others."""
-    gaps = y - slopes(x, y)[:, None] * x
+    gaps = y - repeated_median_slopes(x, y)[:, None] * x
     rank = np.argsort(np.argsort(gaps, axis=1, kind="stable"), axis=1, kind="stable")
     nearest = np.empty((len(y), size))
     scatter = np.zeros(len(y))
@@ -97,10 +97,10 @@ def groups(x: Array, y: Array, size: int, errors: Array | None) -> Groups:
         variance = np.maximum(variance, LEVEL**2)
         apart = left / np.sqrt(variance * (1 + 1 / n + dx**2 / squares))
         nearest[:, k - 1] = np.where(lined, np.where(kept > 0, -np.inf, apart).max(axis=1), np.inf)
-    return Groups(rank, nearest, scatter)
+    return LowestGroups(rank, nearest, scatter)
 
 
-def slopes(x: Array, y: Array) -> Array:
+def repeated_median_slopes(x: Array, y: Array) -> Array:
     """Repeated medians: for each point the median slope to all others (that differ in x), and the
     median of those."""
     found = []
@@ -111,12 +111,14 @@ def slopes(x: Array, y: Array) -> Array:
     return np.asarray(np.median(found, axis=0), dtype=float)
 
 
-def slope(x: Sequence[float], y: Sequence[float]) -> float:
+def repeated_median_slope(x: Sequence[float], y: Sequence[float]) -> float:
     """Of the repeated median line through points whose x differ."""
-    return float(slopes(np.array(x, dtype=float), np.array([y], dtype=float))[0])
+    return float(repeated_median_slopes(np.array(x, dtype=float), np.array([y], dtype=float))[0])
 
 
-def against(seen: Groups, x: Array, size: int, errors: Array | None) -> tuple[Array, Array]:
+def group_p_values(
+    seen: LowestGroups, x: Array, size: int, errors: Array | None
+) -> tuple[Array, Array]:
     """The p of every group seen, and what honest models show at the same accuracies, always with
     the same draws.
 
@@ -126,12 +128,12 @@ def against(seen: Groups, x: Array, size: int, errors: Array | None) -> tuple[Ar
     """
     rng = np.random.default_rng(DRAWS)
     drawn = rng.standard_normal((DRAWS, len(x)))
-    honest = groups(x, drawn, size, None)
+    honest = find_lowest_groups(x, drawn, size, None)
     if errors is not None:
         kept = seen.rank[0] >= size
         extra = np.maximum(0.0, seen.scatter[0] / honest.scatter - errors[kept].mean())
         drawn = rng.standard_normal((DRAWS, len(x))) * np.sqrt(extra[:, None] + errors)
-        honest = groups(x, drawn, size, errors)
+        honest = find_lowest_groups(x, drawn, size, errors)
     columns = np.sort(honest.nearest, axis=0)
     chances = np.array(
         [1 + np.searchsorted(columns[:, k], seen.nearest[0, k], "right") for k in range(size)]
@@ -143,10 +145,10 @@ def against(seen: Groups, x: Array, size: int, errors: Array | None) -> tuple[Ar
         )
         / DRAWS
     )
-    return chances, membership(theirs, honest.rank)
+    return chances, smallest_p_by_model(theirs, honest.rank)
 
 
-def membership(chances: Array, rank: NDArray[np.intp]) -> Array:
+def smallest_p_by_model(chances: Array, rank: NDArray[np.intp]) -> Array:
     """By model, the smallest p of the groups that it is in; 1 where it is in none."""
     size = chances.shape[1]
     smallest = np.minimum.accumulate(chances[:, ::-1], axis=1)[:, ::-1]

@@ -10,14 +10,14 @@ from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 from parley.statistics.estimates import Observation, block_means
-from parley.statistics.intervals import ALPHA, UNKNOWN, Interval, constant, interval
+from parley.statistics.intervals import ALPHA, UNKNOWN, Interval, interval, is_constant
 from parley.statistics.student_t import t_quantile
 
 Place = tuple[str, int]  # role and position
 Pair = tuple[str, str]  # who sat first, who second
 
 
-class Seated(NamedTuple):
+class SeatScore(NamedTuple):
     """One seat's score and where it sat; a seat without a score is a row without value, so that its
     partner is known."""
 
@@ -136,7 +136,7 @@ class Effect:
     blocks: int
 
 
-def places(rows: Iterable[Seated], roles: Sequence[str]) -> tuple[Place, Place] | None:
+def find_two_seats(rows: Iterable[SeatScore], roles: Sequence[str]) -> tuple[Place, Place] | None:
     """The first and the second seat of a run, roles in the task's order; none where a match is no
     meeting of two."""
     found = sorted({(roles.index(row.role), row.position) for row in rows if row.role in roles})
@@ -146,7 +146,7 @@ def places(rows: Iterable[Seated], roles: Sequence[str]) -> tuple[Place, Place] 
     return first, second
 
 
-def meetings(rows: Iterable[Seated], seats: tuple[Place, Place]) -> list[Meeting]:
+def collect_meetings(rows: Iterable[SeatScore], seats: tuple[Place, Place]) -> list[Meeting]:
     """Both seats of every match side by side, metric by metric."""
     casts: dict[int, dict[Place, str]] = {}
     scores: dict[tuple[str, int, str], dict[Place, float | None]] = {}
@@ -170,7 +170,7 @@ def meetings(rows: Iterable[Seated], seats: tuple[Place, Place]) -> list[Meeting
     ]
 
 
-def role_tables(
+def make_role_tables(
     met: Iterable[Meeting], aliases: Sequence[str], bounds: Mapping[str, tuple[float, float]]
 ) -> dict[str, RoleTable]:
     """A table for every metric; models listed in `aliases` that did not play keep their empty row
@@ -187,16 +187,20 @@ def role_tables(
         )
         here = bounds[metric]
         cells = {
-            (one, other): cell_of(pairs.get((one, other), []), here)
+            (one, other): make_cell(pairs.get((one, other), []), here)
             for one in listed
             for other in listed
         }
-        edges = sure([each for met in pairs.values() for each in met], margins(cells, listed), here)
+        edges = add_margin_intervals(
+            [each for met in pairs.values() for each in met], average_margins(cells, listed), here
+        )
         tables[metric] = RoleTable(metric, listed, cells, edges)
     return tables
 
 
-def sure(met: Sequence[Meeting], edges: Margins, bounds: tuple[float, float]) -> Margins:
+def add_margin_intervals(
+    met: Sequence[Meeting], edges: Margins, bounds: tuple[float, float]
+) -> Margins:
     """Margins with their intervals over blocks."""
     firsts = [(each.first, each.second, each.block, each.first_value) for each in met]
     seconds = [(each.second, each.first, each.block, each.second_value) for each in met]
@@ -221,7 +225,7 @@ def sure(met: Sequence[Meeting], edges: Margins, bounds: tuple[float, float]) ->
     return Margins(rows, columns, known(firsts, edges.first), known(seconds, edges.second))
 
 
-def cell_of(met: Iterable[Meeting], bounds: tuple[float, float]) -> Cell | None:
+def make_cell(met: Iterable[Meeting], bounds: tuple[float, float]) -> Cell | None:
     """A pair's cell; none if no match gave either seat a score."""
     scored = [each for each in met if each.first_value is not None or each.second_value is not None]
     if not scored:
@@ -243,7 +247,7 @@ def cell_of(met: Iterable[Meeting], bounds: tuple[float, float]) -> Cell | None:
     )
 
 
-def margins(cells: Mapping[Pair, Cell | None], aliases: Iterable[str]) -> Margins:
+def average_margins(cells: Mapping[Pair, Cell | None], aliases: Iterable[str]) -> Margins:
     """Row and column means from cells alone, as the paper's tables have them; published cells will
     do."""
     firsts = [
@@ -270,11 +274,11 @@ def margins(cells: Mapping[Pair, Cell | None], aliases: Iterable[str]) -> Margin
 
 
 def position_effects(
-    rows: Iterable[Seated], bounds: Mapping[str, tuple[float, float]], alpha: float = ALPHA
+    rows: Iterable[SeatScore], bounds: Mapping[str, tuple[float, float]], alpha: float = ALPHA
 ) -> list[Effect]:
     """The effect of every position (early, late) in every role that has several, with a block t
     interval."""
-    groups: dict[tuple[str, str], list[Seated]] = {}
+    groups: dict[tuple[str, str], list[SeatScore]] = {}
     for row in rows:
         groups.setdefault((row.metric, row.role), []).append(row)
     found = []
@@ -282,8 +286,8 @@ def position_effects(
         positions = sorted({row.position for row in seats})
         low, high = bounds[metric]
         most = 2 * (high - low) * (1 - 1 / len(positions))  # no contrast can be larger
-        paid = price(seats, positions)
-        for position, values in contrasts(seats, positions).items():
+        paid = degrees_of_freedom_spent(seats, positions)
+        for position, values in position_contrasts(seats, positions).items():
             mean = fmean(values) if values else None
             found.append(
                 Effect(
@@ -298,7 +302,7 @@ def position_effects(
     return found
 
 
-def price(seats: Sequence[Seated], positions: Sequence[int]) -> float:
+def degrees_of_freedom_spent(seats: Sequence[SeatScore], positions: Sequence[int]) -> float:
     """The degrees of freedom that the models' usual scores cost; none where everybody sits
     everywhere in every block."""
     sat: dict[tuple[str, str], set[int]] = {}
@@ -315,14 +319,16 @@ def contrast_interval(values: Sequence[float], paid: float, most: float, alpha: 
     freedom = len(values) - 1 - paid
     if freedom < 1:
         return Interval(None, None, None)
-    if not paid or constant(values, (-most, most)):
+    if not paid or is_constant(values, (-most, most)):
         return interval(values, (-most, most), alpha)
     error = stdev(values) * math.sqrt((len(values) - 1) / freedom / len(values))
     half = t_quantile(1 - alpha / 2, freedom) * error
     return Interval(max(-most, fmean(values) - half), min(most, fmean(values) + half), "block t")
 
 
-def contrasts(seats: Sequence[Seated], positions: Sequence[int]) -> dict[int, list[float]]:
+def position_contrasts(
+    seats: Sequence[SeatScore], positions: Sequence[int]
+) -> dict[int, list[float]]:
     """By position, for every block: what was scored there above the models' usual, less the same
     over all positions.
 

@@ -15,7 +15,7 @@ from parley.statistics.student_t import t_quantile
 LEAST = 10  # blocks before anything is called stable
 
 
-class Watched(NamedTuple):
+class WatchedCell(NamedTuple):
     """A result that is to become stable: one model in one role, by the metric that counts there."""
 
     role: str
@@ -36,7 +36,7 @@ class Stability:
     """
 
     def __init__(
-        self, cells: Sequence[Watched], alpha: float, population: int | None = None
+        self, cells: Sequence[WatchedCell], alpha: float, population: int | None = None
     ) -> None:
         self.cells, self.population = list(cells), population
         self._share = alpha / len(self.cells) / (1 if population is None else 2)
@@ -161,13 +161,13 @@ class Stability:
                 return None
         return "converged"
 
-    def unseen(self) -> list[Watched]:
+    def unseen(self) -> list[WatchedCell]:
         """Cells that no block has given a score."""
         return [
             cell for cell, n in zip(self.cells, self._sequences.n.tolist(), strict=True) if not n
         ]
 
-    def widest(self) -> tuple[Watched, float] | None:
+    def widest(self) -> tuple[WatchedCell, float] | None:
         """The cell that is farthest from what is wanted, and its half-width."""
         known = [
             (width / cell.epsilon, cell, width)
@@ -177,7 +177,7 @@ class Stability:
         return max(known)[1:] if known else None
 
 
-class Forecast(NamedTuple):
+class BlockForecast(NamedTuple):
     """How many blocks a half-width takes (None: more than were looked at), and the half-width after
     the last of them."""
 
@@ -185,9 +185,9 @@ class Forecast(NamedTuple):
     half_width: float
 
 
-def forecast(
-    cell: Watched, spread: float, alpha: float, most: int, population: int | None = None
-) -> Forecast:
+def forecast_blocks(
+    cell: WatchedCell, spread: float, alpha: float, most: int, population: int | None = None
+) -> BlockForecast:
     """What to expect of a cell whose blocks spread by so much (a standard deviation), at level α,
     within `most` blocks."""
     stability = Stability([cell], alpha, population)
@@ -195,5 +195,5 @@ def forecast(
     for block in range(1, min(most, population or most) + 1):
         stability.add({(cell.role, cell.alias): [middle + (spread if block % 2 else -spread)]})
         if stability.status == "converged":
-            return Forecast(block, stability.half_widths[0] or 0.0)
-    return Forecast(None, stability.half_widths[0] or math.inf)
+            return BlockForecast(block, stability.half_widths[0] or 0.0)
+    return BlockForecast(None, stability.half_widths[0] or math.inf)

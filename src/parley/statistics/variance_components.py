@@ -50,7 +50,7 @@ class Squares:
         return self.sum / self.freedom if self.freedom else 0.0
 
 
-def components(scores: Scores) -> Components:
+def estimate_components(scores: Scores) -> Components:
     """By moments, pooled over roles and models; blocks need not be complete.
 
     - matches of a model within a block vary by match²;

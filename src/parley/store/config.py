@@ -10,7 +10,7 @@ import orjson
 
 from parley.errors import UsageError
 from parley.options import RESUMABLE, StoredOptions, check_stored
-from parley.plans.stop_targets import Stop
+from parley.plans.stop_targets import StopTarget
 from parley.store.decoding import find_misfit
 
 MAY_CHANGE = (*RESUMABLE, "name", "verify")  # while a run goes on
@@ -55,7 +55,7 @@ class Config(StoredOptions):
     dataset: str | None = None
     # field of an item: the dataset's column for it
     columns: dict[str, Any] = field(default_factory=dict)
-    stop: Stop | None = None  # a plan that looks at what was played
+    stop: StopTarget | None = None  # a plan that looks at what was played
     rejudged: Rejudged | None = None  # matches of another run, judged again
     verify: Verify | None = None  # a run that only looks for items
     verified: str = ""  # the run that has found the items
@@ -106,7 +106,7 @@ class Config(StoredOptions):
         if not isinstance(found, dict):
             raise ValueError("it is no JSON object")
         known = {each.name: found[each.name] for each in fields(cls) if each.name in found}
-        for name, kind in {"stop": Stop, "rejudged": Rejudged, "verify": Verify}.items():
+        for name, kind in {"stop": StopTarget, "rejudged": Rejudged, "verify": Verify}.items():
             if known.get(name) is not None:
                 if wrong := find_misfit(known[name], dict[str, Any], name):
                     raise ValueError(wrong)

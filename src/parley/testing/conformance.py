@@ -18,8 +18,8 @@ from typing import Any
 
 from parley.config.selection import as_items
 from parley.config.task_catalogue import load_task_module, task_class
-from parley.datasets.item_rows import item_from, kind_of
-from parley.datasets.open_references import works_of
+from parley.datasets.item_rows import item_from_row, item_type_of_task
+from parley.datasets.open_references import open_references
 from parley.errors import ParleyError, ReplayError, TaskError
 from parley.match.match import Outcome
 from parley.match.record import Tape
@@ -95,7 +95,7 @@ class Check:
         self.seats = [
             seat for name, count in seats.items() for seat in task.roles[name].seats(name, count)
         ]
-        self.works = works_of(task)
+        self.works = open_references(task)
         self.tape = Listed()
         self.outcome, self.cast = self.played(self.tape)
 
@@ -316,6 +316,6 @@ def elsewhere() -> None:
     item = (
         None
         if wanted["item"] is None
-        else item_from(wanted["item"], kind_of(type(task)), "item", 1)
+        else item_from_row(wanted["item"], item_type_of_task(type(task)), "item", 1)
     )
     print(Check(task, wanted["seats"], wanted["seed"], item).digest())

@@ -10,14 +10,14 @@ from random import Random
 from typing import Any
 
 from parley.config.selection import as_items
-from parley.datasets.open_references import works_of
+from parley.datasets.open_references import open_references
 from parley.errors import UsageError, unknown
 from parley.match.match import Match
 from parley.match.seating import counted
 from parley.participants.bot import ANYWHERE, Bot, make
 from parley.plans import Done, MatchSpec
-from parley.plans.arrangements import usual
-from parley.plans.fixed import scheduled
+from parley.plans.arrangements import default_arrangement
+from parley.plans.fixed import make_fixed_plan
 from parley.rules.bot_view import Sight
 from parley.rules.parameters import keywords
 from parley.rules.task import Metric, Task
@@ -75,13 +75,19 @@ def check_planted(
 
     def planned(run: int) -> Sequence[MatchSpec]:
         ids = Random(run).sample(sorted(known), min(blocks, len(known)))
-        specs = scheduled(
-            plan or usual(task), task, contestants, panels, ids, 1 if ids else blocks, run
+        specs = make_fixed_plan(
+            plan or default_arrangement(task),
+            task,
+            contestants,
+            panels,
+            ids,
+            1 if ids else blocks,
+            run,
         ).next([])
         assert not isinstance(specs, Done)
         return specs
 
-    chosen, works = metric_of(task, planned(seed)[0], metric), works_of(task)
+    chosen, works = metric_of(task, planned(seed)[0], metric), open_references(task)
 
     async def series() -> list[Rows]:
         return [
@@ -189,7 +195,7 @@ class Findings:
         return found
 
     def pairs(self, rows: Rows) -> list[results.Pair]:
-        return results.pairs(
+        return results.compare_models(
             results.block_means(rows), {self.metric.name: (self.metric.low, self.metric.high)}
         )
 

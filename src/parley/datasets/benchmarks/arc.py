@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import partial
 
 from parley.datasets import Dataset
-from parley.datasets.hub import rows_of
+from parley.datasets.hub import load_hub_rows
 from parley.rules.items import Question
 
 HUB = "allenai/ai2_arc"
@@ -19,8 +19,8 @@ DATASETS = tuple(
         count,
         f"hub {HUB}, test",
         "CC-BY-SA-4.0",
-        partial(rows_of, HUB, part, "test"),
-        partial(rows_of, HUB, part, "train[:64]"),
+        partial(load_hub_rows, HUB, part, "test"),
+        partial(load_hub_rows, HUB, part, "train[:64]"),
     )
     for part, count in TEST.items()
 )

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from parley.datasets import Dataset
-from parley.datasets.hub import rows_of
+from parley.datasets.hub import load_hub_rows
 from parley.rules.items import Question
 
 # where the hub keeps them as tables: the datasets themselves are programs
@@ -51,10 +51,10 @@ CMMLU_SUBJECTS = (
 )  # fmt: skip
 
 
-def rows(hub: str, subjects: Sequence[str], split: str) -> Iterator[dict[str, Any]]:
+def rows_with_subject(hub: str, subjects: Sequence[str], split: str) -> Iterator[dict[str, Any]]:
     """The rows of all subjects, each with its own; ids begin anew in every subject."""
     for subject in subjects:
-        for number, row in enumerate(rows_of(hub, subject, split, revision=TABLES), 1):
+        for number, row in enumerate(load_hub_rows(hub, subject, split, revision=TABLES), 1):
             yield {
                 **row,
                 "id": f"{subject}/{row.get('id', number)}",
@@ -63,14 +63,14 @@ def rows(hub: str, subjects: Sequence[str], split: str) -> Iterator[dict[str, An
             }
 
 
-def named(
+def make_exam(
     name: str, hub: str, subjects: Sequence[str], split: str, count: int, licence: str
 ) -> Dataset:
-    asked, examples = (partial(rows, hub, subjects, each) for each in (split, "dev"))
+    asked, examples = (partial(rows_with_subject, hub, subjects, each) for each in (split, "dev"))
     return Dataset(name, Question, count, f"hub {hub}, {split}", licence, asked, examples)
 
 
 DATASETS = (
-    named("ceval", CEVAL, CEVAL_SUBJECTS, "val", 1346, "CC-BY-NC-SA-4.0"),
-    named("cmmlu", CMMLU, CMMLU_SUBJECTS, "test", 11582, "CC-BY-NC-SA-4.0"),
+    make_exam("ceval", CEVAL, CEVAL_SUBJECTS, "val", 1346, "CC-BY-NC-SA-4.0"),
+    make_exam("cmmlu", CMMLU, CMMLU_SUBJECTS, "test", 11582, "CC-BY-NC-SA-4.0"),
 )

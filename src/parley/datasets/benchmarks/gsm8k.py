@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from parley.datasets import Dataset
-from parley.datasets.hub import rows_of
+from parley.datasets.hub import load_hub_rows
 from parley.rules.items import Question
 
 HUB = "openai/gsm8k"
-ROWS, EXAMPLES = (partial(rows_of, HUB, "main", split) for split in ("test", "train[:64]"))
+ROWS, EXAMPLES = (partial(load_hub_rows, HUB, "main", split) for split in ("test", "train[:64]"))
 
 DATASETS = (Dataset("gsm8k", Question, 1319, f"hub {HUB}, test", "MIT", ROWS, EXAMPLES),)

@@ -6,10 +6,12 @@ from __future__ import annotations
 from functools import partial
 
 from parley.datasets import Dataset
-from parley.datasets.hub import rows_of
+from parley.datasets.hub import load_hub_rows
 from parley.rules.items import Question
 
 HUB = "Rowan/hellaswag"
-ROWS, EXAMPLES = (partial(rows_of, HUB, "default", split) for split in ("validation", "train[:64]"))
+ROWS, EXAMPLES = (
+    partial(load_hub_rows, HUB, "default", split) for split in ("validation", "train[:64]")
+)
 
 DATASETS = (Dataset("hellaswag", Question, 10042, f"hub {HUB}, validation", "MIT", ROWS, EXAMPLES),)

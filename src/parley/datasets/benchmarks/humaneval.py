@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from parley.datasets import Dataset
-from parley.datasets.files import rows_of
+from parley.datasets.files import read_file_rows
 from parley.downloads import Packaged, obtained
 from parley.errors import Refused, UsageError
 from parley.rules.items import Problem
@@ -21,14 +21,16 @@ FILE = Packaged(
 )
 
 
-def rows() -> Iterator[Any]:
+def humaneval_rows() -> Iterator[Any]:
     try:
         file = obtained(FILE)
     except Refused as wrong:
         raise UsageError(str(wrong)) from wrong
-    return (found.row for found in rows_of(file))
+    return (found.row for found in read_file_rows(file))
 
 
 DATASETS = (
-    Dataset("humaneval", Problem, 164, f"package {FILE.package} {FILE.version}", "MIT", rows),
+    Dataset(
+        "humaneval", Problem, 164, f"package {FILE.package} {FILE.version}", "MIT", humaneval_rows
+    ),
 )

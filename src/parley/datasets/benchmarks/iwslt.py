@@ -8,7 +8,7 @@ from math import ceil
 
 from parley.datasets import Dataset
 from parley.datasets.formats.paragraphs import SEGMENTS
-from parley.datasets.hub import rows_of
+from parley.datasets.hub import load_hub_rows
 from parley.rules.items import Paragraph
 
 HUB = "IWSLT/iwslt2017"
@@ -23,7 +23,7 @@ DATASETS = tuple(
         ceil(segments / SEGMENTS),
         f"hub {HUB}, test",
         LICENCE,
-        partial(rows_of, HUB, f"iwslt2017-{pair}", "test", revision=TABLES),
+        partial(load_hub_rows, HUB, f"iwslt2017-{pair}", "test", revision=TABLES),
     )
     for pair, segments in TEST.items()
 )

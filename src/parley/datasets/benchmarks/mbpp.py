@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from parley.datasets import Dataset
-from parley.datasets.hub import rows_of
+from parley.datasets.hub import load_hub_rows
 from parley.rules.items import Problem
 
 HUB = "google-research-datasets/mbpp"
@@ -14,10 +14,20 @@ LICENCE = "CC-BY-4.0"
 
 DATASETS = (
     Dataset(
-        "mbpp", Problem, 500, f"hub {HUB}, test", LICENCE, partial(rows_of, HUB, "full", "test")
+        "mbpp",
+        Problem,
+        500,
+        f"hub {HUB}, test",
+        LICENCE,
+        partial(load_hub_rows, HUB, "full", "test"),
     ),
     Dataset(
-        "mbpp-all", Problem, 974, f"hub {HUB}, all", LICENCE, partial(rows_of, HUB, "full", *ALL)
+        "mbpp-all",
+        Problem,
+        974,
+        f"hub {HUB}, all",
+        LICENCE,
+        partial(load_hub_rows, HUB, "full", *ALL),
     ),
     Dataset(
         "mbpp-sanitised",
@@ -25,6 +35,6 @@ DATASETS = (
         427,
         f"hub {HUB}, sanitised",
         LICENCE,
-        partial(rows_of, HUB, "sanitized", *ALL),
+        partial(load_hub_rows, HUB, "sanitized", *ALL),
     ),
 )

@@ -9,15 +9,15 @@ from typing import Any
 
 from parley.datasets import Dataset
 from parley.datasets.catalogue import USUAL
-from parley.datasets.files import json_in
+from parley.datasets.files import parse_json
 from parley.rules.items import Paragraph
 
 PAIRS = ("en-zh", "en-fr", "de-en")  # those of DynaEval
 
 
-def rows() -> Iterator[Any]:
+def paragraph_rows() -> Iterator[Any]:
     file = files("parley.datasets") / "samples" / "paragraphs.json"
-    texts = json_in(file.read_text(encoding="utf-8"), file.name)["texts"]
+    texts = parse_json(file.read_text(encoding="utf-8"), file.name)["texts"]
     for pair in PAIRS:
         source, target = pair.split("-")
         for text in texts:
@@ -26,4 +26,4 @@ def rows() -> Iterator[Any]:
             yield {**known, **languages, "source": text[source], "reference": text[target]}
 
 
-DATASETS = (Dataset(USUAL, Paragraph, 36, "bundled", "Apache-2.0", rows),)
+DATASETS = (Dataset(USUAL, Paragraph, 36, "bundled", "Apache-2.0", paragraph_rows),)

@@ -9,13 +9,13 @@ from typing import Any
 
 from parley.datasets import Dataset
 from parley.datasets.catalogue import USUAL
-from parley.datasets.files import json_in
+from parley.datasets.files import parse_json
 from parley.rules.items import Problem
 
 
-def rows() -> Iterator[Any]:
+def problem_rows() -> Iterator[Any]:
     file = files("parley.datasets") / "samples" / "problems.json"
-    yield from json_in(file.read_text(encoding="utf-8"), file.name)
+    yield from parse_json(file.read_text(encoding="utf-8"), file.name)
 
 
-DATASETS = (Dataset(USUAL, Problem, 46, "bundled", "Apache-2.0", rows),)
+DATASETS = (Dataset(USUAL, Problem, 46, "bundled", "Apache-2.0", problem_rows),)

@@ -9,13 +9,13 @@ from typing import Any
 
 from parley.datasets import Dataset
 from parley.datasets.catalogue import USUAL
-from parley.datasets.files import json_in
+from parley.datasets.files import parse_json
 from parley.rules.items import Question
 
 
-def rows(name: str, part: str) -> list[Any]:
+def question_rows(name: str, part: str) -> list[Any]:
     file = files("parley.datasets") / "samples" / name
-    found: list[Any] = json_in(file.read_text(encoding="utf-8"), file.name)[part]
+    found: list[Any] = parse_json(file.read_text(encoding="utf-8"), file.name)[part]
     return found
 
 
@@ -26,8 +26,8 @@ DATASETS = tuple(
         count,
         "bundled",
         "Apache-2.0",
-        partial(rows, file, "questions"),
-        partial(rows, file, "examples"),
+        partial(question_rows, file, "questions"),
+        partial(question_rows, file, "examples"),
     )
     for name, file, count in (
         (USUAL, "questions.json", 64),

@@ -10,14 +10,14 @@ from typing import Any
 
 from parley.datasets import Dataset
 from parley.datasets.catalogue import USUAL
-from parley.datasets.files import json_in
+from parley.datasets.files import parse_json
 from parley.rules.items import WordPair
 
 
-def rows() -> Iterator[Any]:
+def word_pair_rows() -> Iterator[Any]:
     """All pairs, of every list in turn, so that the first so many are of all topics alike."""
     file = files("parley.datasets") / "samples" / "word_pairs.json"
-    lists = json_in(file.read_text(encoding="utf-8"), file.name)
+    lists = parse_json(file.read_text(encoding="utf-8"), file.name)
     for found in zip_longest(
         *([(topic, *pair) for pair in pairs] for topic, pairs in lists.items())
     ):
@@ -26,4 +26,4 @@ def rows() -> Iterator[Any]:
             yield {**known, "synonyms_a": synonyms_a, "synonyms_b": synonyms_b}
 
 
-DATASETS = (Dataset(USUAL, WordPair, 573, "bundled", "Apache-2.0", rows),)
+DATASETS = (Dataset(USUAL, WordPair, 573, "bundled", "Apache-2.0", word_pair_rows),)

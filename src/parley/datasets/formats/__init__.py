@@ -10,8 +10,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from parley.datasets.files import Located
-from parley.datasets.item_rows import fields_of, item_from, misspelt
+from parley.datasets.files import LocatedRow
+from parley.datasets.item_rows import item_fields, item_from_row, misspelt_columns
 from parley.errors import UsageError
 
 Row = Mapping[str, Any]
@@ -29,14 +29,14 @@ class Form:
     fields: Callable[[Row], dict[str, Any]]  # a ValueError says what is wrong with the row
     also: tuple[str, ...] = ()  # further columns that are read where they are there
     # where an item is made of several rows
-    joined: Callable[[Sequence[Located]], Iterable[Located]] | None = None
+    joined: Callable[[Sequence[LocatedRow]], Iterable[LocatedRow]] | None = None
     # where the name of a file says something about its rows
-    placed: Callable[[Located], Row] | None = None
+    placed: Callable[[LocatedRow], Row] | None = None
     in_order: tuple[str, ...] = ()  # of rows that are lists: what stands where
 
 
 @cache
-def all_forms() -> tuple[Form, ...]:
+def load_forms() -> tuple[Form, ...]:
     """Every form, in the order in which they are tried."""
     modules = [
         import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)
@@ -44,15 +44,15 @@ def all_forms() -> tuple[Form, ...]:
     return tuple(form for module in modules for form in module.FORMS)
 
 
-def items_of(rows: Sequence[Located], kind: type, columns: Columns | None = None) -> list[Any]:
+def make_items(rows: Sequence[LocatedRow], kind: type, columns: Columns | None = None) -> list[Any]:
     """All rows of a dataset as items, no two of which have the same id; rows that are only parts of
     items are put together."""
-    rows = in_columns(rows, kind) if not columns else rows
+    rows = name_columns(rows, kind) if not columns else rows
     if rows and not columns and isinstance(rows[0].row, Mapping):
         form = next(
             (
                 each
-                for each in all_forms()
+                for each in load_forms()
                 if each.item_type is kind and rows[0].row.keys() >= set(each.columns)
             ),
             None,
@@ -61,7 +61,7 @@ def items_of(rows: Sequence[Located], kind: type, columns: Columns | None = None
             rows = list(form.joined(rows))
     found, places = [], dict[str, str]()
     for row in rows:
-        item = item_of(row, kind, columns)
+        item = make_item(row, kind, columns)
         if (first := places.setdefault(str(item.id), row.where)) is not row.where:
             raise UsageError(
                 f"two items have the id {item.id!r}: {first}, and {row.where}; "
@@ -71,10 +71,10 @@ def items_of(rows: Sequence[Located], kind: type, columns: Columns | None = None
     return found
 
 
-def in_columns(rows: Sequence[Located], kind: type) -> Sequence[Located]:
+def name_columns(rows: Sequence[LocatedRow], kind: type) -> Sequence[LocatedRow]:
     """Rows that are lists with names for their columns, where a form has them."""
     names = next(
-        (form.in_order for form in all_forms() if form.item_type is kind and form.in_order), ()
+        (form.in_order for form in load_forms() if form.item_type is kind and form.in_order), ()
     )
     return [
         each._replace(row=dict(zip(names, each.row, strict=False)))
@@ -84,17 +84,18 @@ def in_columns(rows: Sequence[Located], kind: type) -> Sequence[Located]:
     ]
 
 
-def item_of(found: Located, kind: type, columns: Columns | None = None) -> Any:
+def make_item(found: LocatedRow, kind: type, columns: Columns | None = None) -> Any:
     """A row as an item, in whichever form it is; the fields of the item themselves are always
     one."""
     row = found.row
     if not isinstance(row, Mapping):
         raise UsageError(
-            f"{found.where}: wanted an object with {wanted(kind)}; found {type(row).__name__}"
+            f"{found.where}: wanted an object with {describe_columns(kind)}; "
+            f"found {type(row).__name__}"
         )
     if columns:
-        row = renamed(row, columns, found.where)
-    for form in all_forms():
+        row = rename_columns(row, columns, found.where)
+    for form in load_forms():
         if form.item_type is kind and row.keys() >= set(form.columns):
             if form.placed is not None:
                 row = form.placed(found._replace(row=row))
@@ -104,39 +105,43 @@ def item_of(found: Located, kind: type, columns: Columns | None = None) -> Any:
                 raise UsageError(
                     f"{found.where} ({form.name}): {wrong}; found {', '.join(map(str, row))}"
                 ) from None
-            return item_from(row, kind, found.where, found.number)
-    if any(form.item_type is kind for form in all_forms()):
-        said = "; ".join([", ".join(map(str, row)) or "nothing", *misspelt(row, understood(kind))])
+            return item_from_row(row, kind, found.where, found.number)
+    if any(form.item_type is kind for form in load_forms()):
+        said = "; ".join(
+            [", ".join(map(str, row)) or "nothing", *misspelt_columns(row, known_columns(kind))]
+        )
         raise UsageError(
-            f"{found.where}: wanted {wanted(kind)}; found {said}; "
+            f"{found.where}: wanted {describe_columns(kind)}; found {said}; "
             "an experiment file can say which column is which: dataset: {path: FILE, "
             "columns: {FIELD: COLUMN}}"
         )
-    return item_from(row, kind, found.where, found.number)
+    return item_from_row(row, kind, found.where, found.number)
 
 
-def wanted(kind: type) -> str:
+def describe_columns(kind: type) -> str:
     """The columns that are understood, in words."""
     known = [
-        f"{', '.join(form.columns)} ({form.name})" for form in all_forms() if form.item_type is kind
+        f"{', '.join(form.columns)} ({form.name})"
+        for form in load_forms()
+        if form.item_type is kind
     ]
-    return " or ".join(known) if known else ", ".join(fields_of(kind))
+    return " or ".join(known) if known else ", ".join(item_fields(kind))
 
 
-def understood(kind: type) -> list[str]:
+def known_columns(kind: type) -> list[str]:
     """Every column that is read in some form of an item."""
-    forms = [form for form in all_forms() if form.item_type is kind]
+    forms = [form for form in load_forms() if form.item_type is kind]
     return list(
         dict.fromkeys(
             [
-                *fields_of(kind),
+                *item_fields(kind),
                 *(column for form in forms for column in (*form.columns, *form.also)),
             ]
         )
     )
 
 
-def renamed(row: Row, columns: Columns, where: str) -> Row:
+def rename_columns(row: Row, columns: Columns, where: str) -> Row:
     """A row with the columns that a configuration names under the fields that they stand for."""
     named = [
         column
@@ -155,10 +160,10 @@ def renamed(row: Row, columns: Columns, where: str) -> Row:
     return {**rest, **taken}
 
 
-def kinds_of(row: Any) -> list[type]:
+def item_types_of_row(row: Any) -> list[type]:
     """The item types that a row can be."""
     if not isinstance(row, Mapping):
         return []
     return list(
-        dict.fromkeys(form.item_type for form in all_forms() if row.keys() >= set(form.columns))
+        dict.fromkeys(form.item_type for form in load_forms() if row.keys() >= set(form.columns))
     )

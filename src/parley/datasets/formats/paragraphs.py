@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from parley.datasets.files import Located
+from parley.datasets.files import LocatedRow
 from parley.datasets.formats import Form, Row
 from parley.errors import UsageError
 from parley.rules.items import Paragraph
@@ -17,11 +17,11 @@ SEGMENTS = 5  # of one document make a paragraph
 TEXTS, LANGUAGES = ("source", "reference"), ("source_language", "target_language")
 
 
-def plain(row: Row) -> dict[str, Any]:
+def paragraph_fields(row: Row) -> dict[str, Any]:
     """The fields of a paragraph; where a row does not name a language, the task does."""
-    found = {column: text_in(row.get(column), column) for column in TEXTS}
+    found = {column: text_of_column(row.get(column), column) for column in TEXTS}
     codes = {
-        column: code(text_in(row[column], column))
+        column: language_code(text_of_column(row[column], column))
         for column in LANGUAGES
         if row.get(column) is not None
     }
@@ -31,7 +31,7 @@ def plain(row: Row) -> dict[str, Any]:
     return {**found, **codes, **rest}
 
 
-def aligned(row: Row) -> dict[str, Any]:
+def aligned_paragraph(row: Row) -> dict[str, Any]:
     """One text in two languages: the first is translated from, the second into."""
     texts = row["translation"]
     if not isinstance(texts, Mapping) or len(texts) != 2:
@@ -39,15 +39,17 @@ def aligned(row: Row) -> dict[str, Any]:
         raise ValueError(f"translation wants one text in each of two languages, found {said}")
     source, target = texts
     languages = {"source_language": source, "target_language": target}
-    return plain({**row, **languages, "source": texts[source], "reference": texts[target]})
+    return paragraph_fields(
+        {**row, **languages, "source": texts[source], "reference": texts[target]}
+    )
 
 
-def joined(rows: Sequence[Located]) -> Iterator[Located]:
+def join_segments(rows: Sequence[LocatedRow]) -> Iterator[LocatedRow]:
     """Segments that follow each other in one document and pair, put together to paragraphs."""
-    parts = [(each, made(each)) for each in rows]
+    parts = [(each, paragraph_of_row(each)) for each in rows]
     counts: dict[tuple[str, str], int] = {}
 
-    def belongs(part: tuple[Located, dict[str, Any]]) -> tuple[str, str]:
+    def belongs(part: tuple[LocatedRow, dict[str, Any]]) -> tuple[str, str]:
         return f"{part[1]['source_language']}-{part[1]['target_language']}", part[1].get(
             "document", ""
         )
@@ -64,10 +66,10 @@ def joined(rows: Sequence[Located]) -> Iterator[Located]:
                 for side, column in zip(TEXTS, LANGUAGES, strict=True)
             }
             name = "/".join(filter(None, [pair, document, str(at)]))
-            yield Located(first.where, number, {**fields, **whole, "id": name})
+            yield LocatedRow(first.where, number, {**fields, **whole, "id": name})
 
 
-def made(found: Located) -> dict[str, Any]:
+def paragraph_of_row(found: LocatedRow) -> dict[str, Any]:
     """A row as the fields of a paragraph, or an error that says where it is none."""
     if not isinstance(found.row, Mapping) or "translation" not in found.row:
         said = (
@@ -77,12 +79,12 @@ def made(found: Located) -> dict[str, Any]:
         )
         raise UsageError(f"{found.where}: wanted translation, as in the rows before; found {said}")
     try:
-        return aligned(found.row)
+        return aligned_paragraph(found.row)
     except ValueError as wrong:
         raise UsageError(f"{found.where} (aligned segments): {wrong}") from None
 
 
-def text_in(found: Any, column: str) -> str:
+def text_of_column(found: Any, column: str) -> str:
     """A text that says something."""
     if not isinstance(found, str) or not found.strip():
         raise ValueError(
@@ -92,7 +94,7 @@ def text_in(found: Any, column: str) -> str:
     return "\n".join(found.splitlines()).strip()
 
 
-def code(said: str) -> str:
+def language_code(said: str) -> str:
     """The code of a language, whatever it is called."""
     try:
         return language(said).code
@@ -101,6 +103,6 @@ def code(said: str) -> str:
 
 
 FORMS = (
-    Form(Paragraph, "aligned segments", ("translation",), aligned, joined=joined),
-    Form(Paragraph, "paragraphs", TEXTS, plain, also=LANGUAGES),
+    Form(Paragraph, "aligned segments", ("translation",), aligned_paragraph, joined=join_segments),
+    Form(Paragraph, "paragraphs", TEXTS, paragraph_fields, also=LANGUAGES),
 )

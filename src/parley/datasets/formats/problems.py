@@ -12,34 +12,34 @@ from typing import Any
 from parley.datasets.formats import Form, Row
 from parley.datasets.reference_programs import (
     can_fail,
-    defined_in,
     names_called,
-    parsed,
+    names_defined,
+    parse_program,
     signature_of,
-    unix,
+    with_unix_newlines,
 )
 from parley.rules.items import Problem
 from parley.tables import clip
 
 
-def text_in(row: Row, column: str) -> str:
+def optional_text(row: Row, column: str) -> str:
     """A column that holds a text; empty where there is none."""
     found = row.get(column)
     if found is not None and not isinstance(found, str):
         raise ValueError(f"{column} wants a text, found {type(found).__name__}")
-    return unix(found or "")
+    return with_unix_newlines(found or "")
 
 
-def texts_in(row: Row, column: str) -> list[str]:
+def text_list(row: Row, column: str) -> list[str]:
     """A column that holds texts; one text alone is a list of one."""
-    found = unpacked(row.get(column))
+    found = unpack_list(row.get(column))
     found = [] if found is None or found == "" else [found] if isinstance(found, str) else found
     if not isinstance(found, list | tuple) or not all(isinstance(each, str) for each in found):
         raise ValueError(f"{column} wants a list of texts, found {clip(repr(found))}")
-    return [unix(each) for each in found]
+    return [with_unix_newlines(each) for each in found]
 
 
-def unpacked(found: Any) -> Any:
+def unpack_list(found: Any) -> Any:
     """A list that stands in a cell as text, as JSON or as Python writes it; anything else as it
     is."""
     if isinstance(found, str) and found.strip()[:1] + found.strip()[-1:] == "[]":
@@ -53,7 +53,7 @@ def unpacked(found: Any) -> Any:
     return found
 
 
-def described(fields: dict[str, Any]) -> dict[str, Any]:
+def describe_from_reference(fields: dict[str, Any]) -> dict[str, Any]:
     """A problem whose names and signature are read off its reference, where they are not given."""
     reference, tests = (
         fields.get("reference", ""),
@@ -64,7 +64,7 @@ def described(fields: dict[str, Any]) -> dict[str, Any]:
     if fields["tests"] and fields.get("cases"):
         raise ValueError("a problem has tests or cases, not both")
     for test in tests:
-        parsed(test, "a test")
+        parse_program(test, "a test")
     for number, test in enumerate(fields["tests"], 1):
         if not test.strip():
             raise ValueError(f"test {number} is empty")
@@ -85,66 +85,66 @@ def described(fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def mbpp(row: Row) -> dict[str, Any]:
+def mbpp_fields(row: Row) -> dict[str, Any]:
     """MBPP: the program, then the setup, then the tests."""
-    return described(
+    return describe_from_reference(
         {
-            **given_id(row),
-            "text": text_in(row, "text"),
-            "reference": text_in(row, "code"),
-            "setup": text_in(row, "test_setup_code"),
-            "tests": texts_in(row, "test_list"),
-            "challenge": texts_in(row, "challenge_test_list"),
+            **id_of_problem(row),
+            "text": optional_text(row, "text"),
+            "reference": optional_text(row, "code"),
+            "setup": optional_text(row, "test_setup_code"),
+            "tests": text_list(row, "test_list"),
+            "challenge": text_list(row, "challenge_test_list"),
         }
     )
 
 
-def sanitised(row: Row) -> dict[str, Any]:
+def sanitised_mbpp_fields(row: Row) -> dict[str, Any]:
     """MBPP as its authors revised it."""
-    return described(
+    return describe_from_reference(
         {
-            **given_id(row),
-            "text": text_in(row, "prompt"),
-            "reference": text_in(row, "code"),
-            "setup": "\n".join(texts_in(row, "test_imports")),
-            "tests": texts_in(row, "test_list"),
+            **id_of_problem(row),
+            "text": optional_text(row, "prompt"),
+            "reference": optional_text(row, "code"),
+            "setup": "\n".join(text_list(row, "test_imports")),
+            "tests": text_list(row, "test_list"),
         }
     )
 
 
-def human_eval(row: Row) -> dict[str, Any]:
+def human_eval_fields(row: Row) -> dict[str, Any]:
     """HumanEval: what stands in the prompt besides the function that is asked for belongs to the
     tests too."""
-    prompt, entry = text_in(row, "prompt"), text_in(row, "entry_point")
-    reference = prompt + text_in(row, "canonical_solution")
-    if entry not in defined_in(reference):
+    prompt, entry = optional_text(row, "prompt"), optional_text(row, "entry_point")
+    reference = prompt + optional_text(row, "canonical_solution")
+    if entry not in names_defined(reference):
         raise ValueError(f"the reference does not define the entry_point {entry!r}")
-    return described(
+    return describe_from_reference(
         {
-            **given_id(row),
+            **id_of_problem(row),
             "text": prompt,
             "reference": reference,
             "prelude": prompt,
-            "tests": [f"{text_in(row, 'test')}\ncheck({entry})"],
+            "tests": [f"{optional_text(row, 'test')}\ncheck({entry})"],
             "names": (entry,),
         }
     )
 
 
-def plain(row: Row) -> dict[str, Any]:
+def problem_fields(row: Row) -> dict[str, Any]:
     """The fields of a problem; what is left out, names and signature too, is read off the
     reference."""
     texts = {
-        column: text_in(row, column)
+        column: optional_text(row, column)
         for column in ("text", "signature", "setup", "prelude", "reference")
     }
-    lists = {column: texts_in(row, column) for column in ("tests", "names", "challenge")}
+    lists = {column: text_list(row, column) for column in ("tests", "names", "challenge")}
     own = {"id": row["id"]} if row.get("id") else {}
-    own |= {"cases": unpacked(row["cases"])} if row.get("cases") else {}
-    return described({**own, **texts, **lists})
+    own |= {"cases": unpack_list(row["cases"])} if row.get("cases") else {}
+    return describe_from_reference({**own, **texts, **lists})
 
 
-def given_id(row: Row) -> dict[str, Any]:
+def id_of_problem(row: Row) -> dict[str, Any]:
     return {"id": row["task_id"]} if row.get("task_id") is not None else {}
 
 
@@ -154,23 +154,23 @@ FORMS = (
         Problem,
         "HumanEval",
         ("prompt", "entry_point", "canonical_solution", "test"),
-        human_eval,
+        human_eval_fields,
         ("task_id",),
     ),
     Form(
         Problem,
         "MBPP sanitised",
         ("prompt", "code", "test_list"),
-        sanitised,
+        sanitised_mbpp_fields,
         ("task_id", "test_imports"),
     ),
     Form(
         Problem,
         "MBPP",
         ("text", "code", "test_list"),
-        mbpp,
+        mbpp_fields,
         ("task_id", "test_setup_code", "challenge_test_list"),
     ),
-    Form(Problem, "problems with tests", ("text", "tests"), plain, MORE),
-    Form(Problem, "problems with cases", ("text", "cases"), plain, MORE),
+    Form(Problem, "problems with tests", ("text", "tests"), problem_fields, MORE),
+    Form(Problem, "problems with cases", ("text", "cases"), problem_fields, MORE),
 )

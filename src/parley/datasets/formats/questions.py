@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from parley.datasets.files import LETTERED, Located
+from parley.datasets.files import LETTERED, LocatedRow
 from parley.datasets.formats import Form, Row
-from parley.datasets.formats.problems import unpacked
-from parley.datasets.reference_programs import unix
+from parley.datasets.formats.problems import unpack_list
+from parley.datasets.reference_programs import with_unix_newlines
 from parley.rules.items import LETTERS, Question
 from parley.rules.numerals import number, numeral
 from parley.tables import clip
@@ -22,7 +22,7 @@ HAN, WORD = re.compile(r"[\u3400-\u9fff]"), re.compile(r"[A-Za-z]{2,}")
 MORE = ("id", "subject", "language", "explanation")
 
 
-def arc(row: Row) -> dict[str, Any]:
+def arc_fields(row: Row) -> dict[str, Any]:
     """ARC: choices with labels of their own, A to E or 1 to 4; in its files they stand inside the
     question."""
     inside = (
@@ -30,14 +30,14 @@ def arc(row: Row) -> dict[str, Any]:
         if isinstance(row["question"], Mapping)
         else {"stem": row["question"], "choices": row.get("choices")}
     )
-    labels, texts = labelled(inside.get("choices"))
-    key = text_in(row["answerKey"], "answerKey")
+    labels, texts = labels_and_texts(inside.get("choices"))
+    key = text_or_number(row["answerKey"], "answerKey")
     if key not in labels:
         raise ValueError(f"answerKey {clip(key)!r} is none of the labels {', '.join(labels)}")
-    return asked(row, inside.get("stem"), texts, LETTERS[labels.index(key)])
+    return question_fields(row, inside.get("stem"), texts, LETTERS[labels.index(key)])
 
 
-def labelled(choices: Any) -> tuple[list[str], list[Any]]:
+def labels_and_texts(choices: Any) -> tuple[list[str], list[Any]]:
     """Labels and texts, which stand in a list of pairs, or in two lists."""
     if isinstance(choices, Mapping):
         labels, texts = choices.get("label"), choices.get("text")
@@ -47,53 +47,62 @@ def labelled(choices: Any) -> tuple[list[str], list[Any]]:
         labels = texts = None
     if not isinstance(labels, list) or not isinstance(texts, list) or len(labels) != len(texts):
         raise ValueError(f"choices want a text and a label each, found {clip(repr(choices))}")
-    named = [text_in(each, "a label") for each in labels]
+    named = [text_or_number(each, "a label") for each in labels]
     if len(set(named)) != len(named):
         raise ValueError(f"two choices have one label: {', '.join(named)}")
     return named, texts
 
 
-def hellaswag(row: Row) -> dict[str, Any]:
+def hellaswag_fields(row: Row) -> dict[str, Any]:
     """HellaSwag: a beginning and four ways to go on; the marks of its sources are taken out, as is
     usual."""
-    ends, beginning = unpacked(row["endings"]), row["ctx"]
+    ends, beginning = unpack_list(row["endings"]), row["ctx"]
     if isinstance(row.get("ctx_a"), str) and isinstance(row.get("ctx_b"), str):
         beginning = f"{row['ctx_a']} {row['ctx_b'].capitalize()}".strip()
-    subject = text_in(row.get("activity_label") or "", "activity_label")
-    told = f"{subject}: {text_in(beginning, 'ctx')}" if subject else text_in(beginning, "ctx")
-    texts = [unmarked(text_in(each, "an ending")) for each in texts_in(ends, "endings")]
+    subject = text_or_number(row.get("activity_label") or "", "activity_label")
+    told = (
+        f"{subject}: {text_or_number(beginning, 'ctx')}"
+        if subject
+        else text_or_number(beginning, "ctx")
+    )
+    texts = [
+        without_markup(text_or_number(each, "an ending")) for each in choice_texts(ends, "endings")
+    ]
     own = {"subject": subject, **{name: row[name] for name in MORE if row.get(name)}}
-    return asked(
-        own, f"{GOES_ON}\n\n{unmarked(told)}", texts, letter_in(row["label"], texts, "label")
+    return question_fields(
+        own,
+        f"{GOES_ON}\n\n{without_markup(told)}",
+        texts,
+        read_answer_letter(row["label"], texts, "label"),
     )
 
 
 GOES_ON = "Which of the endings continues this text best?"
 
 
-def unmarked(text: str) -> str:
+def without_markup(text: str) -> str:
     return " ".join(MARK.sub("", text.replace(" [title]", ". ")).split())
 
 
-def lettered(row: Row) -> dict[str, Any]:
+def four_column_fields(row: Row) -> dict[str, Any]:
     """A column for each of four choices, as in MMLU's and C-Eval's files; answers are letters, or
     whole numbers from 0."""
     texts = [row[letter] for letter in LETTERED[1:-1]]
-    return asked(row, row["question"], texts, meant_in(row["answer"], texts))
+    return question_fields(row, row["question"], texts, find_right_letter(row["answer"], texts))
 
 
-def cmmlu(row: Row) -> dict[str, Any]:
+def cmmlu_fields(row: Row) -> dict[str, Any]:
     """CMMLU: the same with other names of columns."""
-    return lettered({**row, "question": row["Question"], "answer": row["Answer"]})
+    return four_column_fields({**row, "question": row["Question"], "answer": row["Answer"]})
 
 
-def by_subject(found: Located) -> Row:
+def with_subject_from_file(found: LocatedRow) -> Row:
     """A row whose file is named after its subject: `anatomy_test.csv`."""
     subject = SPLIT.sub("", found.file)
-    return of_file(found, subject) if subject != found.file else dict(found.row)
+    return with_file_as_subject(found, subject) if subject != found.file else dict(found.row)
 
 
-def of_file(found: Located, subject: str = "") -> Row:
+def with_file_as_subject(found: LocatedRow, subject: str = "") -> Row:
     """A row with its file as its subject, which is a part of its id too: ids begin anew in every
     file."""
     subject = subject or SPLIT.sub("", found.file)
@@ -102,70 +111,77 @@ def of_file(found: Located, subject: str = "") -> Row:
     return {"subject": subject, **found.row, **named}
 
 
-def mmlu(row: Row) -> dict[str, Any]:
+def mmlu_fields(row: Row) -> dict[str, Any]:
     """MMLU as the hub has it: the right choice by its number, from 0. Some of its questions have a
     choice twice."""
     if not isinstance(row["answer"], int) or not row["choices"]:
-        return plain(row)
-    texts = texts_in(unpacked(row["choices"]), "choices")
-    return asked(row, row["question"], texts, letter_in(row["answer"], texts))
+        return choice_question_fields(row)
+    texts = choice_texts(unpack_list(row["choices"]), "choices")
+    return question_fields(row, row["question"], texts, read_answer_letter(row["answer"], texts))
 
 
-def plain(row: Row) -> dict[str, Any]:
+def choice_question_fields(row: Row) -> dict[str, Any]:
     """The fields of a question with choices; the answer is a letter, the number of a choice, from
     0, or its whole text."""
     if row["choices"] in (None, "", "[]", [], ()):
-        return exact(row)
-    texts = [text_in(each, "a choice") for each in texts_in(unpacked(row["choices"]), "choices")]
+        return exact_question_fields(row)
+    texts = [
+        text_or_number(each, "a choice")
+        for each in choice_texts(unpack_list(row["choices"]), "choices")
+    ]
     if doubles := [each for at, each in enumerate(texts) if each in texts[:at]]:
         raise ValueError(f"two choices are the same: {clip(doubles[0])!r}")
-    said = text_in(row["answer"], "answer")
+    said = text_or_number(row["answer"], "answer")
     if said not in texts:
-        return asked(row, row["question"], texts, meant_in(said, texts))
+        return question_fields(row, row["question"], texts, find_right_letter(said, texts))
     by_text = LETTERS[texts.index(said)]
-    if by_text != letter_in(said, texts, otherwise=by_text):
+    if by_text != read_answer_letter(said, texts, otherwise=by_text):
         raise ValueError(TWO_MEANINGS.format(clip(said)))
-    return asked(row, row["question"], texts, by_text)
+    return question_fields(row, row["question"], texts, by_text)
 
 
 TWO_MEANINGS = "answer {!r} is the text of one choice and stands for another: write the letter"
 
 
-def meant_in(said: Any, texts: Sequence[Any]) -> str:
+def find_right_letter(said: Any, texts: Sequence[Any]) -> str:
     """The letter of the right choice; a whole number that is itself a choice must be the number of
     that choice."""
-    letter, word = letter_in(said, texts), text_in(said, "answer")
+    letter, word = read_answer_letter(said, texts), text_or_number(said, "answer")
     alike = [
         LETTERS[at]
         for at, text in enumerate(texts)
-        if word.isdigit() and number(text_in(text, "a choice")) == int(word)
+        if word.isdigit() and number(text_or_number(text, "a choice")) == int(word)
     ]
     if alike and letter not in alike:
         raise ValueError(TWO_MEANINGS.format(clip(word)))
     return letter
 
 
-def exact(row: Row) -> dict[str, Any]:
+def exact_question_fields(row: Row) -> dict[str, Any]:
     """A question without choices; an answer that ends in `#### 18` is GSM8K's: its working, then
     the number."""
-    said = text_in(row["answer"], "answer")
+    said = text_or_number(row["answer"], "answer")
     working, mark, final = said.rpartition("####")
     if not mark:
-        return asked(row, row["question"], (), numeral(said) or said)
+        return question_fields(row, row["question"], (), numeral(said) or said)
     if number(final) is None:
         raise ValueError(f"answer wants a number after ####, found {clip(final.strip())!r}")
     explanation = row.get("explanation") or ANNOTATION.sub("", working).strip()
-    return asked({**row, "explanation": explanation}, row["question"], (), numeral(final))
+    return question_fields({**row, "explanation": explanation}, row["question"], (), numeral(final))
 
 
-def asked(row: Row, question: Any, choices: Sequence[Any], answer: str | None) -> dict[str, Any]:
+def question_fields(
+    row: Row, question: Any, choices: Sequence[Any], answer: str | None
+) -> dict[str, Any]:
     """The fields of a question; what language it is in is seen by its letters, where nobody says
     it."""
-    texts = [text_in(each, "a choice") for each in choices]
-    told = text_in(question, "question")
-    own = {name: text_in(row[name], name) for name in MORE if row.get(name) not in (None, "")}
+    texts = [text_or_number(each, "a choice") for each in choices]
+    told = text_or_number(question, "question")
+    own = {
+        name: text_or_number(row[name], name) for name in MORE if row.get(name) not in (None, "")
+    }
     return {
-        "language": language_of(" ".join([told, *texts])),
+        "language": detect_language(" ".join([told, *texts])),
         **own,
         "question": told,
         "choices": texts,
@@ -173,16 +189,16 @@ def asked(row: Row, question: Any, choices: Sequence[Any], answer: str | None) -
     }
 
 
-def language_of(text: str) -> str:
+def detect_language(text: str) -> str:
     """Chinese or English: by which there is more of, characters or words."""
     return "zh" if len(HAN.findall(text)) > len(WORD.findall(text)) else "en"
 
 
-def letter_in(
+def read_answer_letter(
     said: Any, choices: Sequence[Any], column: str = "answer", otherwise: str | None = None
 ) -> str:
     """The letter of the right choice, given as such or by its number, from 0."""
-    word = text_in(said, column).strip("()").removesuffix(".")
+    word = text_or_number(said, column).strip("()").removesuffix(".")
     if not word and otherwise is None:
         raise ValueError(f"{column} is empty: published test sets may keep their answers back")
     if len(word) == 1 and word.upper() in LETTERS[: len(choices)]:
@@ -198,31 +214,52 @@ def letter_in(
     )
 
 
-def texts_in(found: Any, column: str) -> list[Any]:
+def choice_texts(found: Any, column: str) -> list[Any]:
     if not isinstance(found, list | tuple) or len(found) < 2:
         raise ValueError(f"{column} wants a list of two texts or more, found {clip(repr(found))}")
     return list(found)
 
 
-def text_in(found: Any, column: str) -> str:
+def text_or_number(found: Any, column: str) -> str:
     """A text, or a number as one."""
     if isinstance(found, bool) or not isinstance(found, str | int | float):
         raise ValueError(f"{column} wants a text, found {type(found).__name__}")
-    return unix(str(found)).strip()
+    return with_unix_newlines(str(found)).strip()
 
 
 FORMS = (
-    Form(Question, "ARC", ("question", "answerKey"), arc, ("choices", "id")),
+    Form(Question, "ARC", ("question", "answerKey"), arc_fields, ("choices", "id")),
     Form(
         Question,
         "HellaSwag",
         ("ctx", "endings", "label"),
-        hellaswag,
+        hellaswag_fields,
         ("activity_label", "ctx_a", "ctx_b"),
     ),
-    Form(Question, "CMMLU", ("Question", *LETTERED[1:-1], "Answer"), cmmlu, placed=of_file),
-    Form(Question, "MMLU and C-Eval", tuple(LETTERED), lettered, MORE, placed=by_subject),
-    Form(Question, "MMLU of the hub", ("question", "subject", "choices", "answer"), mmlu, MORE),
-    Form(Question, "questions with choices", ("question", "choices", "answer"), plain, MORE),
-    Form(Question, "exact answers, GSM8K", ("question", "answer"), exact, MORE),
+    Form(
+        Question,
+        "CMMLU",
+        ("Question", *LETTERED[1:-1], "Answer"),
+        cmmlu_fields,
+        placed=with_file_as_subject,
+    ),
+    Form(
+        Question,
+        "MMLU and C-Eval",
+        tuple(LETTERED),
+        four_column_fields,
+        MORE,
+        placed=with_subject_from_file,
+    ),
+    Form(
+        Question, "MMLU of the hub", ("question", "subject", "choices", "answer"), mmlu_fields, MORE
+    ),
+    Form(
+        Question,
+        "questions with choices",
+        ("question", "choices", "answer"),
+        choice_question_fields,
+        MORE,
+    ),
+    Form(Question, "exact answers, GSM8K", ("question", "answer"), exact_question_fields, MORE),
 )

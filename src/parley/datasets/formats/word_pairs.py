@@ -15,11 +15,11 @@ ALSO = ("id", "topic", "synonyms_a", "synonyms_b")
 OTHER_NAMES = {"word_a": "a", "word_b": "b", "word1": "a", "word2": "b"}
 
 
-def plain(row: Row) -> dict[str, Any]:
+def word_pair_fields(row: Row) -> dict[str, Any]:
     """The fields of a pair, whose words a guess can tell apart; its words in the order of letters
     serve where it has no id."""
-    a, b = (word_in(row.get(name), name) for name in ("a", "b"))
-    synonyms = {name: words_in(row.get(name), name) for name in ("synonyms_a", "synonyms_b")}
+    a, b = (read_word(row.get(name), name) for name in ("a", "b"))
+    synonyms = {name: read_word_list(row.get(name), name) for name in ("synonyms_a", "synonyms_b")}
     if same := alike((a, *synonyms["synonyms_a"]), (b, *synonyms["synonyms_b"])):
         raise ValueError(
             f"wanted two words that a guess can tell apart, and {same[0]!r} counts as {same[1]!r}"
@@ -30,12 +30,12 @@ def plain(row: Row) -> dict[str, Any]:
     return {"id": "/".join(sorted((a, b))), **rest, "a": a, "b": b, **synonyms}
 
 
-def renamed(row: Row) -> dict[str, Any]:
+def word_pair_fields_from_aliases(row: Row) -> dict[str, Any]:
     """The same under names that such columns often have."""
-    return plain({OTHER_NAMES.get(name, name): value for name, value in row.items()})
+    return word_pair_fields({OTHER_NAMES.get(name, name): value for name, value in row.items()})
 
 
-def word_in(found: Any, column: str) -> str:
+def read_word(found: Any, column: str) -> str:
     """A word, or a name of a few words."""
     if not isinstance(found, str) or not folded(found):
         said = "none" if isinstance(found, str) or found is None else type(found).__name__
@@ -43,7 +43,7 @@ def word_in(found: Any, column: str) -> str:
     return " ".join(found.split())
 
 
-def words_in(found: Any, column: str) -> tuple[str, ...]:
+def read_word_list(found: Any, column: str) -> tuple[str, ...]:
     """Several words: a list, also as JSON, or a text in which commas or semicolons stand between
     them."""
     if found is None or found == "":
@@ -57,11 +57,18 @@ def words_in(found: Any, column: str) -> tuple[str, ...]:
         found = [each for each in found.replace(";", ",").split(",") if each.strip()]
     if isinstance(found, Mapping) or not isinstance(found, list | tuple):
         raise ValueError(f"{column} wants a list of words, found {type(found).__name__}")
-    return tuple(word_in(each, column) for each in found)
+    return tuple(read_word(each, column) for each in found)
 
 
 FORMS = (
-    Form(WordPair, "word pairs", ("a", "b"), plain, also=ALSO, in_order=("a", "b", "topic")),
-    Form(WordPair, "word pairs", ("word_a", "word_b"), renamed, also=ALSO),
-    Form(WordPair, "word pairs", ("word1", "word2"), renamed, also=ALSO),
+    Form(
+        WordPair,
+        "word pairs",
+        ("a", "b"),
+        word_pair_fields,
+        also=ALSO,
+        in_order=("a", "b", "topic"),
+    ),
+    Form(WordPair, "word pairs", ("word_a", "word_b"), word_pair_fields_from_aliases, also=ALSO),
+    Form(WordPair, "word pairs", ("word1", "word2"), word_pair_fields_from_aliases, also=ALSO),
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from parley.datasets.files import Located, rows_of
+from parley.datasets.files import LocatedRow, read_file_rows
 from parley.errors import UsageError
 from parley.results.part import Part, Style
 from parley.results.scores import RunScores
@@ -55,7 +55,7 @@ def compute_external(run: RunScores) -> tuple[ExternalCorrelation, ...]:
 def read_scores(file: str | Path, models: Mapping[str, str]) -> dict[str, dict[str, float | None]]:
     """By column, the score of each model that the file knows, under its alias here or under
     PROVIDER/NAME."""
-    rows = list(rows_of(Path(file).expanduser()))
+    rows = list(read_file_rows(Path(file).expanduser()))
     found: dict[str, dict[str, float | None]] = {}
     first: dict[str, str] = {}
     for each in rows:
@@ -74,7 +74,7 @@ def read_scores(file: str | Path, models: Mapping[str, str]) -> dict[str, dict[s
     return found
 
 
-def split_row(each: Located) -> tuple[str, dict[str, Any]]:
+def split_row(each: LocatedRow) -> tuple[str, dict[str, Any]]:
     """Whose scores a row holds, and the scores."""
     row = each.row if isinstance(each.row, dict) else {}
     name = next((name for name in NAMES if name in row), None)

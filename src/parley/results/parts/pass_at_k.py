@@ -68,7 +68,7 @@ def compute_pass_rates(run: RunScores) -> tuple[PassRate, ...]:
                     Observation(item, 0, alias, role, name, pass_at(k, len(s), sum(s)))
                     for item, s in items.items()
                 ]
-                (cell,) = plain.cells(values, {name: (0.0, 1.0)}, run.method)
+                (cell,) = plain.compute_cells(values, {name: (0.0, 1.0)}, run.method)
                 low, high, _ = cell.interval
                 found.append(
                     PassRate(role, alias, name, k, cell.mean, low, high, len(items), least)

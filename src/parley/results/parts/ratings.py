@@ -46,7 +46,7 @@ def compute_ratings(run: RunScores) -> tuple[MetricRatings, ...]:
     for metric, bounds in run.bounds.items():
         here = [meeting for meeting in run.meetings if meeting.metric == metric]
         if bradley_terry.is_win_loss(here, bounds):
-            fitted = bradley_terry.ratings(bradley_terry.games(here))
+            fitted = bradley_terry.fit_ratings(bradley_terry.complete_games(here))
             models = tuple(
                 ModelRating(
                     m.alias, m.group, m.matches, m.blocks, Estimate(*m.logit), Estimate(*m.elo)

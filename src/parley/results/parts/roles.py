@@ -109,7 +109,7 @@ def compute_role_tables(run: RunScores) -> tuple[RoleTable, ...]:
     if run.two_seats is None:
         return ()
     listed = [*run.config.players, *run.config.excluded]
-    found = role_tables.role_tables(run.meetings, listed, run.bounds)
+    found = role_tables.make_role_tables(run.meetings, listed, run.bounds)
     first, second = (seat_name(*seat) for seat in run.two_seats)
     return tuple(
         RoleTable(

@@ -55,7 +55,7 @@ def compute_topics(run: RunScores) -> tuple[TopicScore, ...]:
             cell.missing,
         )
         for topic in sorted(by_topic)
-        for cell in plain.cells(by_topic[topic], run.bounds, run.method)
+        for cell in plain.compute_cells(by_topic[topic], run.bounds, run.method)
     ]
     order = list(run.metrics)
     return tuple(

@@ -80,7 +80,7 @@ class Batch:
 def match_row(spec: MatchSpec) -> tuple[Any, ...]:
     """A match to be played, as a row."""
     seats = encoded({seat.key: alias for seat, alias in spec.seats.items()})
-    idle = encoded(sorted(seat.key for seat in spec.idle)) if spec.idle else None
+    idle = encoded(sorted(seat.key for seat in spec.unscored)) if spec.unscored else None
     return spec.number, spec.block, spec.item, spec.repeat, spec.seed, seats, idle
 
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, Self
 import orjson
 
 from parley.errors import StoreError, UsageError
-from parley.statistics.preferences import CHOICES, Choice, Pair, Side, next_pair, wanted
+from parley.statistics.preferences import CHOICES, Choice, Pair, Side, next_pair, votes_needed
 from parley.store.sqlite.reader import opened
 from parley.store.sqlite.rows import encoded, prepare
 
@@ -269,7 +269,7 @@ class Votes:
                 "DELETE FROM held WHERE study = ? AND pair = ? AND annotator = ?",
                 (study.id, number, who.id),
             )
-            if before is None and not wanted(list(given.values())):
+            if before is None and not votes_needed(list(given.values())):
                 return "not needed"
             now, place = time.time(), (study.id, number, who.id)
             to.execute(

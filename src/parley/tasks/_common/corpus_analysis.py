@@ -21,7 +21,7 @@ from parley.results.parts.roles import (
 from parley.results.scores import RunScores, seat_name
 from parley.statistics.agreement import FEWEST
 from parley.statistics.intervals import ALPHA, UNKNOWN, Interval
-from parley.statistics.role_tables import Cell, Pair, margins
+from parley.statistics.role_tables import Cell, Pair, average_margins
 from parley.statistics.student_t import t_quantile
 from parley.store import RunInfo
 from parley.tables import Table
@@ -72,7 +72,7 @@ def compute_corpus(run: RunScores) -> tuple[CorpusTable, ...]:
                 first=places[0],
                 second=places[1],
                 cells=tuple(PairCell(*pair, score_of(cell)) for pair, cell in cells.items()),
-                **margins_of(margins(cells, listed)),
+                **margins_of(average_margins(cells, listed)),
                 signature=of_corpus(name, basis.get(name, "")),
             )
         )

@@ -13,8 +13,13 @@ from parley.errors import UsageError, unknown
 from parley.report.sections import ReportOptions
 from parley.results.scores import RunScores
 from parley.results.types import as_json
-from parley.statistics.contamination import Contamination, Row, contamination, correlations
-from parley.statistics.matched_controls import Matched, matched
+from parley.statistics.contamination import (
+    Contamination,
+    CorrelationRow,
+    assess_contamination,
+    correlation_rows,
+)
+from parley.statistics.matched_controls import Matched, compare_with_control
 from parley.store import RunReader
 from parley.store.sqlite.reader import SqliteReader
 from parley.tasks.kieval.analysis import count_stops
@@ -44,7 +49,7 @@ class Analysis:
     """Everything that a report on interviews and benchmarks says, as plain data."""
 
     comparison: Comparison
-    correlations: list[Row]
+    correlations: list[CorrelationRow]
     contamination: Contamination | None
     matched: list[Matched]
     record: Record
@@ -101,8 +106,8 @@ def analysed(paths: Sequence[Path], asked: ReportOptions) -> Analysis:
             raise unknown("model", name, found.models)
     return Analysis(
         found,
-        correlations(points, list(asked.without)) if points else [],
-        contamination(points, list(asked.reference)) if points else None,
+        correlation_rows(points, list(asked.without)) if points else [],
+        assess_contamination(points, list(asked.reference)) if points else None,
         [
             each
             for suspect, control in asked.controls.items()
@@ -223,7 +228,7 @@ def pairs(found: Comparison, suspect: str, control: str) -> list[Matched]:
                 f"--control {suspect}={control}: accuracies on {dataset} do not compare "
                 f"({said}); run qa for both"
             )
-        both.append(matched(sides[0], sides[1]))
+        both.append(compare_with_control(sides[0], sides[1]))
     if not both:
         raise UsageError(f"--control {suspect}={control}: no run has measured both on one dataset")
     return both
