@@ -81,8 +81,8 @@ def test_the_result_object_has_the_promised_keys(played):
     assert set(data) == {
         "schema", "run", "results", "violations", "left_out", "pairs", "ranks", "positions",
         "tables", "ratings", "stability", "rounds", "partners", "passes", "judges", "programs",
-        "cost", "prices", "corpus", "digits", "rejudged", "leading", "outcomes", "guessing",
-        "topics", "external", "stops",
+        "cost", "prices", "digits", "rejudged", "leading", "outcomes", "topics", "external",
+        "parts",
     }  # fmt: skip
     wanted = {
         "id",

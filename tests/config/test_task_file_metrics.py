@@ -66,6 +66,8 @@ def test_another_function_is_refused_by_name_and_seen_in_the_signature(file, mea
     with pytest.raises(
         ReplayError, match=r"metric \(own_measures\.short@\w+, now own_measures\.short@\w+\)"
     ):
+        resume(first.path, task=task_class(path)())
+    with pytest.raises(UsageError, match="is not the one that this run began with"):
         resume(first.path)
     second = run(path, BOTS, store=tmp_path / "runs")
     signatures = {each.data["results"][0]["signature"] for each in (first, second)}

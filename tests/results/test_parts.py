@@ -215,3 +215,28 @@ def test_a_damaged_note_is_named_with_its_match(tmp_path):
 
 def test_figures_of_json_types_have_a_schema():
     assert json_schema(tuple[Vote, ...])["items"]["required"] == ["score"]
+
+
+def test_an_audit_loads_the_task_only_from_the_file_that_is_named(hunt):
+    (hunt / "game.py").write_text("raise SystemExit('this file was run')", encoding="utf-8")
+    found = command("audit", "hunt", "--json", cwd=hunt).json
+    assert "--task ./game.py" in found["unchecked"]["replay"]
+    found = command("audit", "hunt", "--json", "--task", str(EXAMPLE), cwd=hunt).json
+    assert found["breaches"] == []
+    assert found["checked"]["replay"] == found["matches"]
+
+
+def test_a_run_goes_on_with_its_file_only_if_the_source_is_the_same(tmp_path):
+    game, words = tmp_path / "game.py", ("--max-calls", "12", "--name", "hunt")
+    source = EXAMPLE.read_text(encoding="utf-8")
+    game.write_text(source, encoding="utf-8")
+    command("run", "./game.py", *BOTS, *words, cwd=tmp_path, code=4)
+    game.write_text("raise SystemExit('this file was run')", encoding="utf-8")
+    refused = command("resume", "hunt", "--max-calls", "14", cwd=tmp_path, code=2)
+    assert "is not the one that this run began with" in refused.err
+    assert "--task ./game.py" in refused.err
+    game.write_text(f"# only a comment\n{source}", encoding="utf-8")
+    command("resume", "hunt", "--max-calls", "14", cwd=tmp_path, code=4)
+    game.write_text(source.replace("share of matches", "a better note"), encoding="utf-8")
+    command("resume", "hunt", "--max-calls", "100", cwd=tmp_path, code=2)
+    command("resume", "hunt", "--max-calls", "100", "--task", "./game.py", cwd=tmp_path)

@@ -91,10 +91,10 @@ class Audit:
     cautions: list[str]
 
 
-def audit(path: Path) -> Audit:
-    """Look at every match of a run."""
+def audit(path: Path, task_file: str | None = None) -> Audit:
+    """Look at every match of a run; `task_file` has its task, where that is not installed."""
     with SqliteReader(path) as reader, asyncio.Runner() as runner:
-        looking = Looking(reader)
+        looking = Looking(reader, task_file)
         for match in (matches := list(reader.matches())):
             looking.at_match(match, runner)
         looking.at_all(matches)
@@ -112,7 +112,8 @@ def audit(path: Path) -> Audit:
 class Looking:
     """One audit while it goes on."""
 
-    def __init__(self, reader: RunReader) -> None:
+    def __init__(self, reader: RunReader, task_file: str | None = None) -> None:
+        self.task_file = task_file
         self.reader, self.checked, self.beginnings = reader, Counter[str](), Beginnings()
         self.breaches: list[Breach] = []
         self.cautions: list[str] = []
@@ -131,7 +132,7 @@ class Looking:
         """The run's task, as it was; without it nothing can be played again."""
         why = "the task or its prompts have changed since"
         try:
-            prepared = prepare_to_read(self.reader.path)
+            prepared = prepare_to_read(self.reader.path, self.task_file)
             now, then = prepared.identity, self.reader.info.identity
             known = comparable(now["rule"], then["rule"])
             if now["prompts"] == then["prompts"] and (not known or now["rule"] == then["rule"]):
@@ -311,7 +312,7 @@ def unplanned(prepared: Prepared, reader: RunReader, matches: list[MatchRow]) ->
         return
     for fact, value in orjson.loads(orjson.dumps(prepared.identity)).items():
         if (
-            fact not in ("parley", "python", "mends", "rule")
+            fact not in ("parley", "python", "mends", "rule", "source")
             and reader.info.identity.get(fact) != value
         ):
             yield f"the record's own description of the task has other {fact}"

@@ -9,19 +9,20 @@ import orjson
 
 from parley.audit.audit import CHECKS, Audit, audit
 from parley.cli.progress_line import say
-from parley.cli.shared_options import as_json, in_store
+from parley.cli.shared_options import as_json, in_store, with_task
 from parley.store.sqlite import folder as stores
 from parley.tables import Table, clip
 
 
 @click.command()
 @click.argument("run")
+@with_task
 @in_store
 @as_json
-def command(run: str, store: str | None, as_json: bool) -> int:
+def command(run: str, task: str | None, store: str | None, as_json: bool) -> int:
     """Check RUN's record for synchrony, anonymity, balance and equal information; exit 5 if it
     shows a breach."""
-    found = audit(stores.find(run, stores.folder(store)))
+    found = audit(stores.find(run, stores.folder(store)), task)
     if as_json:
         click.echo(orjson.dumps(asdict(found), option=orjson.OPT_INDENT_2).decode())
     else:

@@ -19,6 +19,7 @@ from parley.cli.shared_options import (
     in_store,
     run_options,
     set_model_options,
+    with_task,
 )
 from parley.config.experiment_file import read_prompt
 from parley.options import from_flags
@@ -54,6 +55,7 @@ from parley.store.sqlite import folder as stores
 @click.option("--seed", type=int, help="Set a seed, for other samples of the same judges.")
 @run_options("budget_usd", "max_calls", "concurrency", "name")
 @before_spending
+@with_task
 @in_store
 @in_format
 @as_json
@@ -65,6 +67,7 @@ def command(
     seed: int | None,
     dry_run: bool,
     yes: bool,
+    task: str | None,
     store: str | None,
     form: str,
     as_json: bool,
@@ -89,7 +92,9 @@ def command(
     }
     experiment.given = from_flags(**options)
     with fetching():
-        prepared = prepare_judging(path, experiment, seed=seed, need_keys=not dry_run)
+        prepared = prepare_judging(
+            path, experiment, seed=seed, need_keys=not dry_run, task_file=task
+        )
     if dry_run:
         return forecasted(prepared, as_json, form)
     if not yes:

@@ -10,7 +10,7 @@ import click
 from parley.cli.env_file import check_env
 from parley.cli.playing import played
 from parley.cli.progress_line import fetching, say
-from parley.cli.shared_options import as_json, in_format, in_store, run_options
+from parley.cli.shared_options import as_json, in_format, in_store, run_options, with_task
 from parley.config.prepare import prepare_resume
 from parley.options import from_flags
 from parley.runs import player as runs
@@ -21,10 +21,13 @@ from parley.store.sqlite.reader import SqliteReader
 @click.command()
 @click.argument("run")
 @run_options(resume=True)
+@with_task
 @in_store
 @in_format
 @as_json
-def command(run: str, store: str | None, form: str, as_json: bool, **options: Any) -> int:
+def command(
+    run: str, task: str | None, store: str | None, form: str, as_json: bool, **options: Any
+) -> int:
     """Go on with RUN (an id, its beginning, or a path): no reply that was recorded is asked for
     again.
 
@@ -34,7 +37,7 @@ def command(run: str, store: str | None, form: str, as_json: bool, **options: An
     check_env()
     path = stores.find(run, stores.folder(store))
     with fetching():
-        prepared = prepare_resume(path, from_flags(**options))
+        prepared = prepare_resume(path, from_flags(**options), task_file=task)
     with SqliteReader(path) as reader:
         if reader.info.state == "done":
             say(f"{reader.info.id} is done: nothing is left to play")

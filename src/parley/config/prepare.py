@@ -15,6 +15,7 @@ from parley.config.identity import run_identity
 from parley.config.prices import PriceList, prices_for, prices_path
 from parley.config.prompt_overrides import about_prompts, chosen_prompts, unused_prompts
 from parley.config.recorded_matches import Recorded
+from parley.config.recorded_task import source_facts, task_to_read, task_to_resume
 from parley.config.selection import recorded_items, select_items, stored_items
 from parley.config.task_catalogue import task_class
 from parley.datasets.open_references import open_references
@@ -135,8 +136,12 @@ def prepare_resume(
     given: Mapping[str, Given] | None = None,
     functions: Mapping[str, Callable[..., Any]] | None = None,
     task: Task | None = None,
+    task_file: str | None = None,
 ) -> Prepared:
-    """A run that goes on, with its own configuration and items; its limits may be given anew."""
+    """A run that goes on, with its own configuration and items; its limits may be given anew.
+
+    `task_file` is the file of the task, where the user names it.
+    """
     changes = {
         name: OPTIONS[name].check(each.value, each.said) for name, each in (given or {}).items()
     }
@@ -150,7 +155,10 @@ def prepare_resume(
             refuse_unknown_past(reader, prices)
             refuse_spent(reader, prices, changes.get("budget_usd"))
         items, recorded = reader.items(), Recorded.of(reader) if config.rejudged else None
-    task = task or task_class(config.task).configured(config.params)
+        identity_then = reader.info.identity
+    if task is None:
+        kind = task_to_resume(config.task, identity_then, task_file)
+        task = kind.configured(config.params)
     prepared = with_facts(
         from_record(config, task, items, recorded, prices, functions), price_facts(config, prices)
     )
@@ -177,12 +185,12 @@ def prepare_rejudge(
     return within_budget(prepared, need_keys)
 
 
-def prepare_to_read(path: Path) -> Prepared:
+def prepare_to_read(path: Path, task_file: str | None = None) -> Prepared:
     """A run as it was, to check its record: nobody is seated, no key or price is needed."""
     with SqliteReader(path) as reader:
         config, items = reader.info.config, reader.items()
         recorded = Recorded.of(reader) if config.rejudged else None
-    task = task_class(config.task).configured(config.params)
+    task = task_to_read(config.task, task_file).configured(config.params)
     return from_record(config, task, items, recorded, Prices(config.live_models))
 
 
@@ -234,7 +242,15 @@ def assemble(
     prompts = chosen_prompts(type(task), config.prompts, unused)
     own = run_identity(task, seats, prompts, stored_items(list(items.values())))
     return Prepared(
-        config, task, prompts, plan, items, functions or {}, [], {**own, **facts}, prices
+        config,
+        task,
+        prompts,
+        plan,
+        items,
+        functions or {},
+        [],
+        {**own, **source_facts(config.task), **facts},
+        prices,
     )
 
 

@@ -15,7 +15,7 @@ from parley.config.experiment import Experiment
 from parley.config.identity import refuse_changes
 from parley.config.prepare import Prepared, names_to_mask, prepare_rejudge
 from parley.config.recorded_matches import Recorded, works_in
-from parley.config.task_catalogue import task_class
+from parley.config.recorded_task import task_to_resume
 from parley.errors import ReplayError, UsageError
 from parley.options import check_options
 from parley.plans import MatchSpec
@@ -48,10 +48,13 @@ def prepare_judging(
     seed: int | None = None,
     task: Task | None = None,
     need_keys: bool = True,
+    task_file: str | None = None,
 ) -> Prepared:
     """The matches of a run, ready to be judged by the instruments of an experiment."""
     with SqliteReader(path) as reader:
-        task = task or task_class(reader.info.config.task).configured(reader.info.config.params)
+        if task is None:
+            kind = task_to_resume(reader.info.config.task, reader.info.identity, task_file)
+            task = kind.configured(reader.info.config.params)
         config = config_with_judges(reader, experiment, task, seed)
         judges = seat_instruments(task, config.instruments)
         matches = [match.spec for match in reader.matches() if match.has_ended]

@@ -161,6 +161,7 @@ class Identity(TypedDict):
     version: int
     runs_code: NotRequired[bool]
     rule: str
+    source: NotRequired[str]
     roles: dict[str, Literal["contestant", "instrument"]]
     seats: dict[str, int]
     metrics: list[MetricFacts]

@@ -1,0 +1,69 @@
+"""The task of a run on record: found by its name, or in a file that the user names.
+
+A run's file never chooses code to load. Where the record names a file of the user's, it is loaded
+only to go on with the run, and only if its source, compared without running it, is the one on
+record.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from parley.config.rule_digest import without_comments
+from parley.config.task_catalogue import is_path, task_class
+from parley.errors import UsageError
+from parley.rules.task import Task
+from parley.store.config import digest
+
+# the module of a YAML task's metric, which is looked for beside the file: `metric: module:function`
+METRIC = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_]\w*\s*(?:#.*)?$", re.MULTILINE)
+
+
+def source_facts(reference: str) -> dict[str, Any]:
+    """What the identity of a run says of a task that is a file: a digest of its Python source."""
+    found = source_digest(reference) if is_path(reference) else ""
+    return {"source": found} if found else {}
+
+
+def source_digest(reference: str) -> str:
+    """A digest of the Python source that a task file brings, empty if it brings none; nothing is
+    run.
+
+    A YAML file brings Python only where its metric is a function of a module beside it.
+    """
+    path = Path(reference.rpartition(":")[0] if ".py:" in reference else reference).expanduser()
+    try:
+        if path.suffix == ".py":
+            return digest(without_comments(path.read_bytes()))
+        names = METRIC.findall(path.read_text(encoding="utf-8-sig"))
+        modules = [path.parent / f"{name}.py" for name in names]
+        sources = [without_comments(each.read_bytes()) for each in modules if each.is_file()]
+        return digest("\n".join(sources)) if sources else ""
+    except (OSError, SyntaxError, ValueError):
+        return ""
+
+
+def task_to_read(reference: str, task_file: str | None = None) -> type[Task]:
+    """The class to check a record with: installed, or in the file that the user names."""
+    if task_file is None and is_path(reference):
+        raise UsageError(
+            f"the run played a task in a file ({reference}), and a run never chooses the code to "
+            f"load: name the file yourself, --task {reference}"
+        )
+    return task_class(task_file or reference)
+
+
+def task_to_resume(
+    reference: str, identity: Mapping[str, Any], task_file: str | None = None
+) -> type[Task]:
+    """The class to go on with: Python in a file on record is loaded only if it has not changed."""
+    changed = is_path(reference) and identity.get("source", "") != source_digest(reference)
+    if task_file is None and changed:
+        raise UsageError(
+            f"the source of {reference} is not the one that this run began with: if you trust the "
+            f"file, name it yourself, --task {reference}"
+        )
+    return task_class(task_file or reference)
