@@ -390,10 +390,10 @@ def with_default_limit(prepared: Prepared, aliases: Sequence[str]) -> Prepared:
         **prepared.config.models,
         **{alias: {**prepared.config.models[alias], "max_tokens": END} for alias in aliases},
     }
+    limits = " ".join(f"-M {alias}.max_tokens=N" for alias in aliases)
     notice = (
-        f"a bound in USD needs an end of replies: "
-        f"{', '.join(aliases)} may take {END:,} tokens for one (otherwise: "
-        f"{' '.join(f'-M {alias}.max_tokens=N' for alias in aliases)})"
+        f"--budget-usd needs a reply limit: max_tokens={END} is set for {', '.join(aliases)} "
+        f"(override with {limits})"
     )
     config, cautions = replace(prepared.config, models=models), [*prepared.cautions, notice]
     return replace(prepared, config=config, cautions=cautions, prices=prepared.prices)
