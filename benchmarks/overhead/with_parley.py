@@ -18,6 +18,7 @@ from parley import View
 from parley.config.prepare import prepare_new
 from parley.runs import event_loop as eventloop
 from parley.runs import player as runs
+from parley.store import open_store
 from parley.store.config import Config
 
 given = arguments()
@@ -55,10 +56,12 @@ def work() -> Path:
         repeats=given.matches // 2,  # each plays both roles
     )
     prepared = prepare_new(config, task=Haggling(given.calls), functions=functions)
-    ending = eventloop.run(runs.start(prepared, Path(given.folder), concurrency=given.concurrency))
+    ending = eventloop.run(
+        runs.start(prepared, open_store(given.folder), concurrency=given.concurrency)
+    )
     if ending.state != "done":
         raise SystemExit(f"the run ended {ending.state}: {ending.reason}")
-    return ending.path
+    return Path(ending.ref.location)
 
 
 def check(path: Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from parley.runs.endings import Ending
 from parley.runs.event_loop import finished
 from parley.runs.rejudge import experiment_for_judges, prepare_judging
 from parley.runs.screening import start_run
-from parley.store.sqlite import folder as stores
+from parley.store import RunRef, Store, open_store
 
 Models = Mapping[str, Any] | Sequence[Any]
 
@@ -90,7 +90,7 @@ async def run_async(
         store=str(store) if store else None,
     )
     experiment.given |= given
-    place = stores.folder(experiment.store)
+    place = open_store(experiment.store)
     return result_of(await start_run(experiment.prepare(), place, summarise=parts_to_store))
 
 
@@ -111,9 +111,9 @@ def resume(
     they are.
     """
     given = from_keywords(**{name: value for name, value in locals().items() if name in RESUMABLE})
-    path = find_run(run, stores.folder(str(store) if store else None))
-    prepared = prepare_resume(path, given, functions, task)
-    return result_of(finished(runs.go_on(prepared, path, summarise=parts_to_store)))
+    ref = ref_of_run(run, open_store(store))
+    prepared = prepare_resume(ref, given, functions, task)
+    return result_of(finished(runs.go_on(prepared, ref, summarise=parts_to_store)))
 
 
 def rejudge(
@@ -131,9 +131,9 @@ def rejudge(
 ) -> Result:
     """Judge the matches of a run again, into a run of its own; no contestant is called. Roles are
     as in `run`."""
-    place = stores.folder(str(store) if store else None)
-    path = find_run(run, place)
-    experiment = experiment_for_judges(path)
+    place = open_store(store)
+    ref = ref_of_run(run, place)
+    experiment = experiment_for_judges(ref)
     experiment.instruments = {role: add_models(experiment, panel) for role, panel in roles.items()}
     experiment.prompts = dict(prompts or {})
     experiment.given = from_keywords(
@@ -142,7 +142,7 @@ def rejudge(
     return result_of(
         finished(
             runs.start(
-                prepare_judging(path, experiment, seed=seed, task=task),
+                prepare_judging(ref, experiment, seed=seed, task=task),
                 place,
                 summarise=parts_to_store,
             )
@@ -150,16 +150,16 @@ def rejudge(
     )
 
 
-def find_run(run: str | Path | Result, place: Path) -> Path:
-    """The file of a run: of a result, or as `parley.store.sqlite.folder.find` finds it."""
-    return run.path if isinstance(run, Result) else stores.find(str(run), place)
+def ref_of_run(run: str | Path | Result, store: Store) -> RunRef:
+    """The run of a result, or one that is named in any way that `Store.find` takes."""
+    return run.ref if isinstance(run, Result) else store.find(str(run))
 
 
 def result_of(ending: Ending) -> Result:
     """The result of a run that went wrong only for reasons that resuming may mend."""
     if ending.state == "failed":
         raise ParleyError(ending.reason)
-    return Result(ending.path, look_up=PriceList().find, task=ending.task)
+    return Result(ending.ref, look_up=PriceList().find, task=ending.task)
 
 
 def experiment_for(task: str | Path | Task, params: Mapping[str, Any]) -> Experiment:

@@ -39,7 +39,7 @@ from parley.statistics.preferences import (
     votes_needed,
     win_rate,
 )
-from parley.store.sqlite.reader import SqliteReader
+from parley.store import RunRef, find_run, read_run
 from parley.store.sqlite.votes import FILE, HELD, Votes
 from parley.tables import wide
 from parley.tasks.kieval.bots import KNOWS
@@ -91,11 +91,15 @@ def terminal(place, name, typed, *more, run="talk"):
     )  # fmt: skip
 
 
+def refs_in(place):
+    return [find_run(path) for path in (place / "runs").glob("*.parley")]
+
+
 def studied(place, pairs=6, ties=False, seed=0):
     """The file of votes of the one run, with pairs drawn."""
-    paths = list((place / "runs").glob("*.parley"))
+    refs = refs_in(place)
     votes = Votes(place / "runs" / FILE)
-    return votes, prepared(votes, paths, pairs, seed, ties)
+    return votes, prepared(votes, refs, pairs, seed, ties)
 
 
 # ── the draw ──
@@ -159,7 +163,7 @@ def test_sides_are_shuffled():
 
 
 def test_pairs_are_of_different_models_on_one_question_with_different_scores(played):
-    with readers(list((played / "runs").glob("*.parley"))) as runs:
+    with readers(refs_in(played)) as runs:
         found = interviews(runs)
         possible = candidates(found)
     assert len(found) == 24
@@ -179,10 +183,10 @@ def test_pairs_are_of_different_models_on_one_question_with_different_scores(pla
 
 
 def test_runs_under_one_rule_are_compared_with_each_other_and_others_are_not(tmp_path):
-    first = interviewed(tmp_path, {"a": BOTS["a"]}, 4).path
-    second = interviewed(tmp_path, {"b": BOTS["c"]}, 4).path
-    other_rule = interviewed(tmp_path, {"c": BOTS["c"]}, 4, scale="linear").path
-    same_alias = interviewed(tmp_path, {"a": BOTS["c"]}, 4).path
+    first = interviewed(tmp_path, {"a": BOTS["a"]}, 4).ref
+    second = interviewed(tmp_path, {"b": BOTS["c"]}, 4).ref
+    other_rule = interviewed(tmp_path, {"c": BOTS["c"]}, 4, scale="linear").ref
+    same_alias = interviewed(tmp_path, {"a": BOTS["c"]}, 4).ref
     with readers([second, first]) as runs:
         assert {frozenset(pair.models) for pair in candidates(interviews(runs))} == {
             frozenset("ab")
@@ -191,7 +195,7 @@ def test_runs_under_one_rule_are_compared_with_each_other_and_others_are_not(tmp
         assert candidates(interviews(runs)) == []
     with readers([first, same_alias]) as runs:
         (models,) = {frozenset(pair.models) for pair in candidates(interviews(runs))}
-    assert models == {f"a@{first.stem}", f"a@{same_alias.stem}"}
+    assert models == {f"a@{first.id}", f"a@{same_alias.id}"}
     with Votes(tmp_path / FILE) as votes, pytest.raises(UsageError, match="no two models"):
         prepared(votes, [first, other_rule], 5, 0, False)
 
@@ -205,9 +209,12 @@ def test_interviews_that_were_judged_again_are_not_taken_twice(tmp_path):
         again, {"evaluator": {"last": {"model": "bot/evaluator", "noise": 0.4}}}, store=tmp_path
     ).path
     for other in (again, third):
-        with readers([path, other]) as runs, pytest.raises(UsageError, match="judged twice"):
+        with (
+            readers([find_run(path), find_run(other)]) as runs,
+            pytest.raises(UsageError, match="judged twice"),
+        ):
             interviews(runs)
-    with readers([again]) as runs:
+    with readers([find_run(again)]) as runs:
         assert candidates(interviews(runs))
 
 
@@ -232,17 +239,17 @@ def test_what_was_drawn_stays_and_more_can_be_drawn(place):
     votes, study = studied(place, 4, seed=5)
     with votes:
         before = votes.pairs(study)
-        paths = list((place / "runs").glob("*.parley"))
-        assert prepared(votes, paths, None, None, None) == study
-        assert prepared(votes, paths, 6, 5, None) == study
+        refs = refs_in(place)
+        assert prepared(votes, refs, None, None, None) == study
+        assert prepared(votes, refs, 6, 5, None) == study
         assert list(votes.pairs(study).items())[:4] == list(before.items())
         assert len(votes.pairs(study)) == 6
         for wrong in ((5, None, None), (None, 6, None), (None, None, True)):
             with pytest.raises(UsageError):
-                prepared(votes, paths, *wrong)
-        prepared(votes, paths, 1000, None, None)
+                prepared(votes, refs, *wrong)
+        prepared(votes, refs, 1000, None, None)
         everything = votes.pairs(study)
-        prepared(votes, paths, 1000, None, None)
+        prepared(votes, refs, 1000, None, None)
         assert votes.pairs(study) == everything
 
 
@@ -591,9 +598,8 @@ def test_the_terminal_takes_votes_skips_stops_and_goes_on(place):
 
 
 def given_votes(place):
-    paths = list((place / "runs").glob("*.parley"))
-    with Votes(place / "runs" / FILE, reads=True) as votes, readers(paths) as runs:
-        return votes.votes(votes.study([run.id for run in runs]))
+    with Votes(place / "runs" / FILE, reads=True) as votes, readers(refs_in(place)) as runs:
+        return votes.votes(votes.study([run.info.id for run in runs]))
 
 
 def test_a_page_shows_question_answer_and_both_sides_and_no_names(place):
@@ -665,8 +671,8 @@ def test_a_sheet_has_nothing_but_words(place):
     with votes:
         pairs = votes.pairs(study)
     (path,) = (place / "runs").glob("*.parley")
-    with SqliteReader(path) as reader:
-        found = sheet(1, pairs[1], {reader.info.id: path})
+    with read_run(find_run(path)) as reader:
+        found = sheet(1, pairs[1], {reader.info.id: reader.info.ref})
         items = {item["id"]: item for item in reader.items()}
     assert found.question == items[pairs[1].item]["question"]
     assert set(vars(found)) == {"number", "question", "choices", "right", "a", "b"}
@@ -684,8 +690,8 @@ def test_people_see_as_much_as_was_judged(tmp_path):
     again = parley.rejudge(path, {"evaluator": {"strict": strict}}, store=tmp_path).path
     for run, length in ((path, 3), (again, 2)):
         with Votes(tmp_path / FILE) as votes:
-            pairs = votes.pairs(prepared(votes, [run], 1, 0, False))
-        found = sheet(1, pairs[1], {run.stem: run})
+            pairs = votes.pairs(prepared(votes, [find_run(run)], 1, 0, False))
+        found = sheet(1, pairs[1], {run.stem: find_run(run)})
         assert len(found.a) == len(found.b) == length
 
 
@@ -888,5 +894,6 @@ def test_a_run_that_is_gone_is_told(place):
     votes, study = studied(place, 2)
     with votes:
         pairs = votes.pairs(study)
+    gone = RunRef(f"folder:{place}/runs", "gone", str(place / "runs" / "gone.parley"))
     with pytest.raises(ParleyError, match="no file"):
-        sheet(1, pairs[1], {pairs[1].a.run: place / "runs" / "gone.parley"})
+        sheet(1, pairs[1], {pairs[1].a.run: gone})

@@ -19,7 +19,7 @@ from parley.audit.replay import difference
 from parley.config.rule_digest import SCHEME
 from parley.plans.arrangements import ARRANGEMENTS
 from parley.plans.choice import choose_plan
-from parley.store import MatchRow
+from parley.store import MatchRow, find_run
 from parley.store.config import Config
 from parley.tasks.code_review import CodeReview
 from parley.tasks.idiom_solitaire import IdiomSolitaire
@@ -55,7 +55,7 @@ def translated(tmp_path_factory):
         roles={"judge": ["bot/judge"]},
         store=store,
     )
-    assert audit(result.path).breaches == []
+    assert audit(result.ref).breaches == []
     return result.path
 
 
@@ -70,7 +70,7 @@ def chained(tmp_path_factory):
         "bert": {"model": "bot/dead-end", "strength": 1},
     }
     result = parley.run("idiom_solitaire", models, repeats=3, store=store, **task)
-    found = audit(result.path)
+    found = audit(result.ref)
     assert found.breaches == []
     assert found.checked["works"] == 6
     return result.path
@@ -87,7 +87,7 @@ def paid(tmp_path_factory):
         "carl": lambda view: "no",
     }
     result = parley.run("public_goods", models, repeats=5, rounds=2, store=store)
-    assert audit(result.path).breaches == []
+    assert audit(result.ref).breaches == []
     return result.path
 
 
@@ -114,7 +114,7 @@ def planted(path, folder, *changes):
 
 
 def kinds(path):
-    return {breach.kind for breach in audit(path).breaches}
+    return {breach.kind for breach in audit(find_run(path)).breaches}
 
 
 def reply_first(messages):
@@ -253,7 +253,7 @@ def test_without_the_task_what_needs_no_rule_is_still_found_and_the_rest_is_told
     paid, translated, tmp_path
 ):
     changed = f"UPDATE runs SET identity = json_set(identity, '$.rule', '{SCHEME}:another')"
-    found = audit(planted(paid, tmp_path, changed))
+    found = audit(find_run(planted(paid, tmp_path, changed)))
     assert found.breaches == []
     assert found.unchecked.keys() == {"replay", "plan"}
     assert any("scores are taken as they stand" in caution for caution in found.cautions)
@@ -281,7 +281,7 @@ def test_a_rule_whose_digest_does_not_compare_is_replayed_and_the_doubt_is_repor
     paid, tmp_path, digest
 ):
     changed = f"UPDATE runs SET identity = json_set(identity, '$.rule', '{digest}')"
-    found = audit(planted(paid, tmp_path, changed))
+    found = audit(find_run(planted(paid, tmp_path, changed)))
     assert (found.breaches, found.unchecked) == ([], {})
     assert any("whether the rule has changed is not known" in each for each in found.cautions)
     change, wanted = PAID["a violation less"]
@@ -289,18 +289,21 @@ def test_a_rule_whose_digest_does_not_compare_is_replayed_and_the_doubt_is_repor
 
 
 def test_what_differs_is_said(translated, paid, tmp_path):
-    (scored,) = audit(planted(translated, tmp_path, TRANSLATED["a score"][0])).breaches
+    (scored,) = audit(find_run(planted(translated, tmp_path, TRANSLATED["a score"][0]))).breaches
     assert "translator bleu: on record 0.99, played again 0." in scored.detail
     (noted,) = audit(
-        planted(
-            paid, tmp_path, "UPDATE notes SET facts = replace(facts, '10', '9') WHERE match = 1"
+        find_run(
+            planted(
+                paid, tmp_path, "UPDATE notes SET facts = replace(facts, '10', '9') WHERE match = 1"
+            )
         )
     ).breaches
     assert "its notes differ: 1 invested players.1: on record 9, played again 10" in noted.detail
-    (reworded,) = audit(planted(paid, tmp_path, PAID["a violation reworded"][0])).breaches
+    (reworded,) = audit(find_run(planted(paid, tmp_path, PAID["a violation reworded"][0]))).breaches
     assert "on record 'I am Gemini', played again 'I am Claude'" in reworded.detail
     told = [
-        breach.detail for breach in audit(planted(translated, tmp_path, (2, told_more))).breaches
+        breach.detail
+        for breach in audit(find_run(planted(translated, tmp_path, (2, told_more)))).breaches
     ]
     # where the words differ, and from which other match
     assert sum("Hint: mind the" in detail for detail in told) == 2
@@ -317,7 +320,7 @@ def test_a_run_that_its_bounds_have_stopped_is_no_breach(tmp_path, how):
         "public_goods", {"a": "bot/random", "b": "bot/altruist"}, store=tmp_path, **bound
     )
     assert (result.state, result.data["run"]["stop"]["status"]) == ("stopped", "budget")
-    found = audit(result.path)
+    found = audit(result.ref)
     assert found.breaches == []
     assert "the run is not finished" in found.unchecked["balance"]
 
@@ -329,16 +332,16 @@ def test_a_bound_that_was_never_set_is_a_breach(tmp_path):
     unbounded = "UPDATE runs SET config = json_set(config, '$.max_calls', NULL)"
     assert (
         "nothing bounds its calls"
-        in audit(planted(result.path, tmp_path, unbounded)).breaches[0].detail
+        in audit(find_run(planted(result.path, tmp_path, unbounded))).breaches[0].detail
     )
     (wrong,) = audit(
-        planted(result.path, tmp_path, "UPDATE runs SET stop_status = 'plan_complete'")
+        find_run(planted(result.path, tmp_path, "UPDATE runs SET stop_status = 'plan_complete'"))
     ).breaches
     assert "marked as plan_complete, but its plan says to go on" in wrong.detail
 
 
 def test_masked_claims_are_listed_and_no_breach(paid, tmp_path):
-    found = audit(paid)
+    found = audit(find_run(paid))
     assert Counter(claim["alias"] for claim in found.masked) == {"bert": 10}
     first = found.masked[0]
     assert (first["match"], first["round"], first["masked"]) == (1, 1, "I am Claude")
@@ -358,7 +361,7 @@ def test_an_answer_of_the_dictionary_that_was_changed_is_found(chained, tmp_path
         f"UPDATE effects SET result = '{json.dumps(other, ensure_ascii=False)}' WHERE match = 1 "
         f"AND number = 0"
     )
-    found = audit(planted(chained, tmp_path, change)).breaches
+    found = audit(find_run(planted(chained, tmp_path, change))).breaches
     assert {"works", "replay"} <= {breach.kind for breach in found}
     (doubt,) = [breach.detail for breach in found if breach.kind == "works"]
     assert f"on record '{other}', asked again '{first}'" in doubt
@@ -369,7 +372,7 @@ def test_a_dictionary_that_is_not_there_or_another_one_is_told(chained, tmp_path
     words = own.read_bytes()
     try:
         own.unlink()
-        found = audit(chained)
+        found = audit(find_run(chained))
         assert found.breaches == []
         assert "works" in found.unchecked
         assert any(
@@ -377,7 +380,7 @@ def test_a_dictionary_that_is_not_there_or_another_one_is_told(chained, tmp_path
             for caution in found.cautions
         )
         own.write_text("海阔天空\n空前绝后")
-        assert "another one is here" in audit(chained).unchecked["works"]
+        assert "another one is here" in audit(find_run(chained)).unchecked["works"]
     finally:
         own.write_bytes(words)
 
@@ -399,7 +402,7 @@ def test_verdicts_on_programs_are_held_against_scores_and_otherwise_trusted(tmp_
         store=tmp_path,
         unsafe_run_code_without_isolation=True,
     )
-    found = audit(result.path)
+    found = audit(result.ref)
     assert found.breaches == []
     assert any(
         "verdicts on 2 programs are taken from the record" in caution for caution in found.cautions
@@ -419,7 +422,7 @@ def test_a_model_whose_name_stands_in_a_prompt_is_told(tmp_path):
     with sqlite3.connect(result.path) as connection:
         connection.execute("UPDATE calls SET model = 'claude-opus-9' WHERE seat = 'players.1'")
     connection.close()
-    found = audit(result.path)
+    found = audit(result.ref)
     assert found.breaches == []
     assert any(
         "prompts hold names of models that play: claude-opus-9" in caution

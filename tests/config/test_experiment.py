@@ -16,7 +16,7 @@ from parley.config import models_file as aliases
 from parley.config.experiment import Experiment
 from parley.config.experiment_file import read_experiment
 from parley.errors import UsageError
-from parley.store.sqlite.reader import SqliteReader
+from parley.store import find_run, read_run
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HEAD = "kind: experiment\ntask: public_goods\n"
@@ -80,7 +80,7 @@ def ran(*arguments):
         raise done.exception
     assert done.return_value == 0, done.output
     (path,) = set(Path().rglob("*.parley")) - before
-    with SqliteReader(path) as reader:
+    with read_run(find_run(path)) as reader:
         return reader.info.config, path
 
 
@@ -153,7 +153,7 @@ def test_a_file_and_the_same_flags_and_python_give_the_same_configuration(here):
         repeats=2,
         rounds=2,
     )
-    with SqliteReader(result.path) as reader:
+    with read_run(result.ref) as reader:
         assert by_file == by_flags == reader.info.config
 
 

@@ -30,7 +30,7 @@ from parley.runs.progress import Brake, Tally
 from parley.statistics.anytime import Scale, compute_anytime
 from parley.statistics.estimates import Observation, block_means, rank_intervals
 from parley.statistics.stopping_rules import WatchedCell, forecast_blocks
-from parley.store.sqlite.reader import SqliteReader
+from parley.store import open_store, read_run
 from parley.tasks.public_goods import PublicGoods
 from tests import games
 from tests.cli.test_cli import parley as command_line
@@ -432,48 +432,50 @@ def test_a_race_that_was_stopped_goes_on_to_the_same_result(tmp_path):
             brake.pull("enough")
 
         watching = asyncio.create_task(watch())
-        ending = await runs.start(prepared_race(), tmp_path / str(at), tally=tally, brake=brake)
+        ending = await runs.start(
+            prepared_race(), open_store(tmp_path / str(at)), tally=tally, brake=brake
+        )
         watching.cancel()
         return ending
 
-    whole = Result(asyncio.run(runs.start(prepared_race(), tmp_path / "whole")).path)
+    whole = Result(asyncio.run(runs.start(prepared_race(), open_store(tmp_path / "whole"))).ref)
     assert whole.data["run"]["stop"]["status"] == "converged"
     for at in (10, 70, 130):
         ending = asyncio.run(interrupted(at))
         assert ending.state == "stopped"
-        asyncio.run(runs.go_on(prepare_resume(ending.path), ending.path))
-        resumed = Result(ending.path)
+        asyncio.run(runs.go_on(prepare_resume(ending.ref), ending.ref))
+        resumed = Result(ending.ref)
         for part in ("results", "pairs", "ranks", "tables", "positions", "stability"):
             assert json.dumps(resumed.data[part]) == json.dumps(whole.data[part])
-        assert audit(ending.path).breaches == []
+        assert audit(ending.ref).breaches == []
 
 
 def test_idle_seats_are_on_record_do_not_count_and_are_audited(tmp_path):
-    ending = asyncio.run(runs.start(prepared_race(), tmp_path))
-    with SqliteReader(ending.path) as reader:
+    ending = asyncio.run(runs.start(prepared_race(), open_store(tmp_path)))
+    with read_run(ending.ref) as reader:
         idle = [(match.number, match.idle) for match in reader.matches() if match.idle]
         marked = [score for score in reader.scores() if score.idle]
     assert idle
     assert len(marked) == sum(len(seats) for _, seats in idle)
-    rows = {row["alias"]: row for row in Result(ending.path).data["results"]}
+    rows = {row["alias"]: row for row in Result(ending.ref).data["results"]}
     # it left the race: the randoms are the hard pair
     assert rows["rider"]["blocks"] < rows["any"]["blocks"]
     assert {row["interval"] for row in rows.values()} == {"anytime"}
-    assert audit(ending.path).breaches == []
-    with sqlite3.connect(ending.path) as connection:
+    assert audit(ending.ref).breaches == []
+    with sqlite3.connect(ending.ref.location) as connection:
         connection.execute("UPDATE matches SET idle = NULL WHERE number = ?", (idle[0][0],))
     connection.close()
-    assert {breach.kind for breach in audit(ending.path).breaches} >= {"plan"}
+    assert {breach.kind for breach in audit(ending.ref).breaches} >= {"plan"}
 
 
 def test_a_run_marked_as_converged_too_early_is_found(tmp_path):
-    ending = asyncio.run(runs.start(prepared_race(max_blocks=40), tmp_path))
+    ending = asyncio.run(runs.start(prepared_race(max_blocks=40), open_store(tmp_path)))
     assert (ending.state, ending.status) == ("stopped", "budget")
-    assert audit(ending.path).breaches == []
-    with sqlite3.connect(ending.path) as connection:
+    assert audit(ending.ref).breaches == []
+    with sqlite3.connect(ending.ref.location) as connection:
         connection.execute("UPDATE runs SET state = 'done', stop_status = 'converged'")
     connection.close()
-    assert any("marked as converged" in breach.detail for breach in audit(ending.path).breaches)
+    assert any("marked as converged" in breach.detail for breach in audit(ending.ref).breaches)
 
 
 def test_a_budget_of_blocks_is_exit_4_and_can_be_raised(tmp_path):
@@ -676,12 +678,14 @@ def test_results_of_a_stopped_run_rest_on_whole_blocks(tmp_path):
             brake.pull("enough")
 
         watching = asyncio.create_task(watch())
-        ending = await runs.start(prepared, tmp_path, tally=tally, brake=brake, concurrency=1)
+        ending = await runs.start(
+            prepared, open_store(tmp_path), tally=tally, brake=brake, concurrency=1
+        )
         watching.cancel()
         return ending
 
-    path = asyncio.run(interrupted()).path
-    data = Result(path).data
+    ref = asyncio.run(interrupted()).ref
+    data = Result(ref).data
     assert data["run"]["matches"]["done"] % 4 != 0  # a block is four matches
     assert {row["matches"] for row in data["results"]} == {
         2 * (data["run"]["matches"]["done"] // 4)
@@ -812,7 +816,8 @@ def test_numbers_of_a_file_may_be_whole_floats_and_come_from_the_environment(tmp
     ],
 )
 def test_a_tampered_run_is_an_error_or_a_breach_and_never_a_crash(tmp_path, change):
-    path = asyncio.run(runs.start(prepared_race(max_blocks=12), tmp_path)).path
+    ending = asyncio.run(runs.start(prepared_race(max_blocks=12), open_store(tmp_path)))
+    path = ending.ref.location
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE runs SET state = 'done'")
         connection.execute(change)

@@ -411,7 +411,7 @@ def test_options_that_were_not_taken_stand_in_the_run_and_its_result(tmp_path):
     assert result.data["left_out"] == [{"alias": "model", "options": ["temperature"], "calls": 3}]
     line = "model was asked without temperature in 3 calls: its endpoint does not take that"
     assert line in result.render()
-    assert line in audit(result.path).cautions
+    assert line in audit(result.ref).cautions
 
 
 NARROW = {**FORM, "properties": {"coins": {"type": "number", "multipleOf": 3}}}

@@ -379,7 +379,7 @@ def test_ends_of_interviews_and_violations_are_counted(hostile):
         == 6
     )
     assert 0 < rows["sound"]["early"]["high"] < 1
-    found = build_report([hostile.path]).compared[0].analysis
+    found = build_report([hostile.ref]).compared[0].analysis
     kinds = {(row["alias"], row["kind"]): row for row in found.record.violations}
     assert kinds["i", "answer given away"]["matches"] == 12
     assert kinds[HOSTILE, "overlong"]["matches"] == 6
@@ -415,16 +415,16 @@ def test_a_page_escapes_what_is_hostile_and_asks_nobody(hostile, tmp_path):
 
 
 def test_a_page_that_grows_too_large_leaves_out_parts_of_single_runs(hostile, monkeypatch):
-    whole = build_report([hostile.path]).render("html")
+    whole = build_report([hostile.ref]).render("html")
     monkeypatch.setattr(page, "LARGEST", len(whole.encode()))
-    small = build_report([hostile.path]).render("html")
+    small = build_report([hostile.ref]).render("html")
     assert len(small) < len(whole)
     assert f"parley show {hostile.data['run']['id']} --part" in " ".join(checked(small).words)
 
 
 def test_no_secret_stands_in_a_report(hostile, monkeypatch):
     monkeypatch.setenv("SOME_API_KEY", "own items")  # which happens to be the dataset's name
-    made = build_report([hostile.path])
+    made = build_report([hostile.ref])
     for form in ("text", "markdown", "latex", "csv", "html", "json"):
         assert "own items" not in made.render(form), form
         assert "[key]" in made.render(form)
@@ -441,9 +441,9 @@ def test_every_task_has_a_page(tmp_path):
     assert found.data["results"][0]["signature"] in words
     assert "a − b" in words
     with pytest.raises(UsageError, match=r"are for runs of kieval and qa; found public_goods"):
-        build_report([found.path], ReportOptions(reference=["a"]))
+        build_report([found.ref], ReportOptions(reference=["a"]))
     with pytest.raises(UsageError, match="given twice"):
-        build_report([found.path, found.path])
+        build_report([found.ref, found.ref])
     with pytest.raises(UsageError, match="cannot be written to"):
         found.report(tmp_path / "nowhere" / "page.html")
 
@@ -500,7 +500,7 @@ def test_tokens_by_role_and_what_more_models_would_cost(tmp_path, monkeypatch):
                 store="runs",
             )
 
-    found = build_report([asyncio.run(main()).path])
+    found = build_report([asyncio.run(main()).ref])
     spent = {row.role: row for row in found.compared[0].analysis.record.spent}
     assert (
         spent["evaluator"].conversations,

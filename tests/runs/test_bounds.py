@@ -102,7 +102,7 @@ def test_a_bound_below_what_is_spent_is_refused_when_a_run_goes_on(here):  # noq
     result, _ = played(repeats=20, budget_usd=0.05, max_tokens=40)
     assert result.data["run"]["stop"]["status"] == "budget"
     with pytest.raises(UsageError, match=r"--budget-usd 0.001: 0.\d+ USD are spent by .* already"):
-        prepare_resume(result.path, from_keywords(budget_usd=0.001))
+        prepare_resume(result.ref, from_keywords(budget_usd=0.001))
 
 
 def test_the_cost_of_a_run_leaves_bots_out(here):  # noqa: F811

@@ -23,8 +23,8 @@ from parley.runs.budget import Budget, Reservation
 from parley.runs.player import at_once
 from parley.runs.progress import Brake, Tally
 from parley.runs.seats import LimitedParticipant
+from parley.store import find_run, read_run
 from parley.store.config import Config
-from parley.store.sqlite.reader import SqliteReader
 from parley.tables import plural
 from tests.cli.test_cli import EXAMPLE, parley, parley_result
 from tests.endpoint import endpoint
@@ -194,9 +194,9 @@ def test_a_run_keeps_how_many_matches_are_in_flight_until_another_number_is_give
         code=4,
     )
     path = parley_result(tmp_path).path
-    assert at_once(prepare_resume(path), None) == 3
+    assert at_once(prepare_resume(find_run(path)), None) == 3
     parley("resume", "last", "--concurrency", 5, cwd=tmp_path, code=4)
-    with SqliteReader(path) as reader:
+    with read_run(find_run(path)) as reader:
         assert reader.info.config.concurrency == 5
     assert Config("t", {}, {}, []).concurrency is None
     assert CONCURRENCY == 32

@@ -40,7 +40,7 @@ from parley.runs.player import go_on
 from parley.runs.progress import Brake, Tally
 from parley.runs.seats import LimitedParticipant
 from parley.runs.stand_ins import CACHE, tokens
-from parley.store.sqlite.reader import SqliteReader
+from parley.store import find_run, read_run
 from parley.tasks.public_goods import PublicGoods
 from parley.testing.server import Server, reset, sent, silence
 from tests import games, wire
@@ -304,7 +304,7 @@ def test_what_is_written_to_a_cache_is_counted_and_paid(here):
     cost = result.data["cost"][0]
     assert (cost["tokens_in"], cost["tokens_written"]) == (500, 250)
     assert cost["usd"] == pytest.approx(5 * (10 * 10 + 40 * 1 + 50 * 12.5 + 20 * 30) / 1e6)
-    with SqliteReader(result.path) as reader:
+    with read_run(result.ref) as reader:
         assert reader.calls(1)[0].reply.usage == Usage(100, 40, 20, None, 50)
 
 
@@ -363,7 +363,7 @@ def test_a_run_costs_tomorrow_what_it_costs_today(here):
         ("a", 10, "prices.yaml"),
         ("c", 100, "prices.yaml"),
     ]
-    assert audit(result.path).breaches == []
+    assert audit(result.ref).breaches == []
 
 
 def test_public_prices_are_kept_by_the_names_that_were_served(here, monkeypatch):
@@ -443,7 +443,7 @@ def test_counts_as_wild_as_older_files_hold_them_are_summed(here):
         file.execute("UPDATE calls SET tokens_in = ?, tokens_out = ?", (2**62, 2**62))
         assert file.execute("SELECT MAX(tokens_in) FROM usage").fetchone() == (2**63 - 1,)
     file.close()
-    with SqliteReader(result.path) as reader:
+    with read_run(result.ref) as reader:
         assert reader.usage_by_model()[0].tokens_in == 2**63 - 1
         assert total(costs(reader)).usd > 1e12
 
@@ -493,7 +493,7 @@ def test_further_tries_are_calls_too(here, monkeypatch):
     recorded = sum(row["calls"] for row in result.data["cost"])
     assert result.data["run"]["stop"]["status"] == "budget"
     assert recorded == 13 - 3
-    with SqliteReader(result.path) as reader:
+    with read_run(result.ref) as reader:
         assert reader.spent_at_most() == (13, None)
 
 
@@ -503,7 +503,7 @@ def test_tries_before_there_was_a_bound_count_when_one_is_set(here, monkeypatch)
         *[sent({}, 500)] * 3, answering(), sent({}, 400), repeats=2, concurrency=1
     )
     assert result.data["run"]["stop"]["status"] == "interrupted"
-    with SqliteReader(result.path) as reader:
+    with read_run(result.ref) as reader:
         calls = reader.spent_at_most()[0]
     bots = sum(row["calls"] for row in result.data["cost"] if row["alias"] == "b")
     assert calls == len(server.asked) + bots
@@ -529,7 +529,7 @@ def test_no_cent_more_than_allowed_is_spent_with_many_in_flight(here, bound):
     assert usd == pytest.approx(spent(server))
     assert bound - 0.02 < usd <= bound  # what is set aside for a single call stays
     assert server.most > 1
-    with SqliteReader(result.path) as reader:
+    with read_run(result.ref) as reader:
         assert reader.spent_at_most()[1] == pytest.approx(usd)
 
 
@@ -606,7 +606,7 @@ def test_requests_that_broke_off_may_have_been_paid(here, monkeypatch):
     result, server = played(reset, repeats=4, concurrency=4, budget_usd=0.04, max_tokens=40)
     assert result.data["run"]["stop"]["status"] == "budget"
     assert 2 <= len(server.asked) <= 4  # each may have cost about 0.01 USD
-    with SqliteReader(result.path) as reader:
+    with read_run(result.ref) as reader:
         assert 0 < reader.spent_at_most()[1] <= 0.04
 
 
@@ -642,7 +642,7 @@ class Notes:
     def __init__(self):
         self.noted = []
 
-    async def spent(self, calls, usd):
+    async def set_spending(self, calls, usd):
         await asyncio.sleep(0)
         self.noted.append((calls, usd))
 
@@ -691,7 +691,7 @@ def test_further_tries_are_noted_before_they_leave(here, monkeypatch, act):
 
     async def busy(asked, writer):
         (path,) = Path("runs").glob("*.parley")
-        with SqliteReader(path) as reader:
+        with read_run(find_run(path)) as reader:
             seen.append(reader.spent_at_most())
         await (act if len(seen) < 20 else answering())(asked, writer)
 
@@ -852,9 +852,9 @@ def test_a_run_without_an_end_of_replies_may_be_bounded_later_and_says_what_that
         async with Server(answering()) as server:
             tally = Tally()
             prepared = prepare_resume(
-                result.path, from_keywords(budget_usd=1.0, max_calls=4), task=PublicGoods(rounds=5)
+                result.ref, from_keywords(budget_usd=1.0, max_calls=4), task=PublicGoods(rounds=5)
             )
-            await go_on(prepared, result.path, tally=tally)
+            await go_on(prepared, result.ref, tally=tally)
             return tally, server
 
     tally, _ = asyncio.run(main())
@@ -867,15 +867,15 @@ def test_what_an_endpoint_does_not_count_is_taken_at_its_most(here):
     )
     assert result.data["run"]["stop"]["status"] == "budget"
     assert len(server.asked) > 1
-    with SqliteReader(result.path) as reader:
+    with read_run(result.ref) as reader:
         assert 0.05 < reader.spent_at_most()[1] <= 0.1
-    prepare_resume(result.path, from_keywords(budget_usd=1.0), task=PublicGoods(rounds=5))
+    prepare_resume(result.ref, from_keywords(budget_usd=1.0), task=PublicGoods(rounds=5))
 
 
 def test_a_past_that_was_not_counted_cannot_be_bounded_in_usd(here):
     result, _ = played(answering(total=1), repeats=4, max_calls=10)
     with pytest.raises(UsageError, match=r"the endpoint did not count.*--max-calls"):
-        prepare_resume(result.path, from_keywords(budget_usd=1.0))
+        prepare_resume(result.ref, from_keywords(budget_usd=1.0))
 
 
 def test_a_model_without_a_price_is_refused_before_anything_is_called(here):
@@ -942,7 +942,7 @@ def test_a_bounded_run_goes_on_with_a_higher_bound_and_ends_as_if_there_had_been
         row["mean"] for row in straight.data["results"]
     ]
     assert whole.data["cost"] == straight.data["cost"]
-    assert audit(whole.path).breaches == []
+    assert audit(whole.ref).breaches == []
 
 
 def test_the_command_stops_with_4_says_how_to_go_on_and_goes_on(here):
@@ -1021,7 +1021,7 @@ def test_a_process_that_is_killed_has_spent_no_more_than_its_run_knows(here):
             os.kill(process.pid, signal.SIGKILL)
         time.sleep(0.3)
         (path,) = Path("runs").glob("*.parley")
-        with SqliteReader(path) as reader:
+        with read_run(find_run(path)) as reader:
             assert len(served.log()) <= reader.spent_at_most()[0] <= most
         subprocess.run(
             [sys.executable, "-m", "parley", "resume", path],
@@ -1035,7 +1035,7 @@ def test_a_process_that_is_killed_has_spent_no_more_than_its_run_knows(here):
 
 def test_without_a_bound_nothing_is_written_about_spending(here):
     result, _ = played(repeats=2)
-    with SqliteReader(result.path) as reader:
+    with read_run(result.ref) as reader:
         assert reader._row("SELECT spent FROM runs") == (None,)
 
 

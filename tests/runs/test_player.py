@@ -21,8 +21,8 @@ from parley.results.result import Result
 from parley.runs import player as runs
 from parley.runs.progress import Brake, Tally
 from parley.runs.scheduler import Crew
+from parley.store import find_run, open_store, read_run
 from parley.store.config import Config
-from parley.store.sqlite.reader import SqliteReader
 from parley.tasks.public_goods import PublicGoods
 from parley.testing.server import Server, says, sent
 from tests import games
@@ -238,8 +238,8 @@ def test_a_participant_that_fails_stops_the_run_resumably(tmp_path):
     assert [row["mean"] for row in whole.data["results"]] == [
         row["mean"] for row in straight.data["results"]
     ]
-    assert audit(whole.path).checked["replay"] == 10
-    assert audit(whole.path).breaches == []
+    assert audit(whole.ref).checked["replay"] == 10
+    assert audit(whole.ref).breaches == []
 
 
 def test_other_models_go_on_when_one_is_down(tmp_path):
@@ -312,7 +312,7 @@ def test_resuming_under_a_changed_prompt_rule_or_configuration_is_refused_by_nam
         '"""Everybody speaks, everybody hears all the others, quoted."""',
         '"""A better docstring."""  # and a comment',
     )
-    with SqliteReader(path) as reader:
+    with read_run(find_run(path)) as reader:
         other = Config(**{**vars(reader.info.config), "seed": 5, "repeats": 4})
     with pytest.raises(ReplayError, match=r"repeats was 3, is now 4"):
         asyncio.run(runs.go_on(prepare_new(other, functions=functions), path))
@@ -411,7 +411,7 @@ def test_the_first_brake_lets_nothing_new_be_asked_even_by_those_who_wait_for_a_
         repeats=20,
     )
     prepared = prepare_new(config, task=games.Judged(), functions={"a": slow})
-    ending = asyncio.run(runs.start(prepared, tmp_path, concurrency=20, brake=brake))
+    ending = asyncio.run(runs.start(prepared, open_store(tmp_path), concurrency=20, brake=brake))
     assert (ending.state, len(asked)) == ("stopped", 2)
 
 
@@ -441,7 +441,7 @@ def test_an_audit_needs_neither_keys_nor_functions(tmp_path, monkeypatch):
     result = parley.run(
         "public_goods", {"f": lambda view: "5", "b": "bot/random"}, repeats=2, store=tmp_path
     )
-    found = audit(result.path)
+    found = audit(result.ref)
     assert (found.breaches, found.checked["replay"], found.cautions) == ([], 2, [])
 
 
@@ -455,7 +455,7 @@ def test_a_run_is_read_as_of_one_moment_while_it_is_played(tmp_path):
             await asyncio.sleep(0)
             result = Result(path)
             assert len(result.matches) == 300
-            with SqliteReader(path) as reader:
+            with read_run(find_run(path)) as reader:
                 assert set(reader.scores_by_match()) == {
                     m.number for m in reader.matches() if m.state == "done"
                 }
@@ -464,7 +464,9 @@ def test_a_run_is_read_as_of_one_moment_while_it_is_played(tmp_path):
     async def main():
         config = Config("judged", {}, {"a": {"model": "bot/null"}}, ["a"], plan="each", repeats=300)
         task = asyncio.create_task(
-            runs.start(prepare_new(config, task=games.Judged()), tmp_path, concurrency=3)
+            runs.start(
+                prepare_new(config, task=games.Judged()), open_store(tmp_path), concurrency=3
+            )
         )
         while not list(tmp_path.glob("*.parley")):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
@@ -675,9 +677,9 @@ def test_matches_that_wait_for_an_endpoint_that_is_down_leave_their_places_to_ot
                 seats=2,
             )
             ending = await runs.start(
-                prepare_new(config, task=task), tmp_path, concurrency=2, tally=tally
+                prepare_new(config, task=task), open_store(tmp_path), concurrency=2, tally=tally
             )
-            return Result(ending.path), most, tally
+            return Result(ending.ref), most, tally
 
     result, most, tally = asyncio.run(whole())
     down = seen["x"][-1]

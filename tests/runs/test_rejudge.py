@@ -26,7 +26,7 @@ from parley import (
 from parley.audit.audit import audit
 from parley.runs.player import start
 from parley.runs.rejudge import experiment_for_judges, prepare_judging
-from parley.store.sqlite.folder import find
+from parley.store import find_run, open_store
 from parley.testing.server import Server, says
 from tests.cli.test_cli import parley as command
 
@@ -144,7 +144,7 @@ def test_other_judges_score_the_same_matches_and_no_contestant_is_needed(tmp_pat
     assert f"rejudged:{first.data['run']['id']}" in second.data["results"][0]["signature"]
     assert "no contestant was called" in second.render()
     assert first.data["run"]["id"] in second.render(part="rejudged")
-    assert audit(second.path).breaches == []
+    assert audit(second.ref).breaches == []
 
 
 def test_a_run_without_judges_can_be_judged_later(tmp_path):
@@ -202,7 +202,7 @@ def test_where_a_record_ends_a_rule_may_end_too(tmp_path):
     )
     assert (means(shorter, "answers"), means(longer, "answers")) == ({"g": 1}, {"g": 3})
     assert {row["difference"] for row in shorter.data["rejudged"]["models"]} == {-2}
-    assert audit(shorter.path).breaches == audit(longer.path).breaches == []
+    assert audit(shorter.ref).breaches == audit(longer.ref).breaches == []
 
 
 def test_where_a_rule_cannot_end_the_score_is_missing(tmp_path):
@@ -283,14 +283,16 @@ def test_names_are_masked_as_they_were_when_the_match_was_played(tmp_path):
 
     async def whole():
         async with Server(says('{"score": 4}')) as server:
-            experiment = experiment_for_judges(first.path)
+            experiment = experiment_for_judges(first.ref)
             judge = experiment.add_model("vllm/omega-7000", "j", {"base_url": server.url})
             experiment.instruments = {"judge": [judge]}
-            return await start(prepare_judging(first.path, experiment, task=Essay()), tmp_path)
+            return await start(
+                prepare_judging(first.ref, experiment, task=Essay()), open_store(tmp_path)
+            )
 
     ending = asyncio.run(whole())
     assert ending.state == "done", ending.reason
-    assert means(Result(ending.path), "marks") == {"w": 4}
+    assert means(Result(ending.ref), "marks") == {"w": 4}
 
 
 @pytest.fixture(scope="module")
@@ -378,9 +380,9 @@ def test_what_was_taken_over_and_changed_afterwards_is_a_breach(translated):
     command(
         "rejudge", "played", "--role", "judge=j=bot/judge", "--name", "tampered", cwd=translated
     )
-    path = find("tampered", translated / "runs")
+    path = find_run("tampered", translated / "runs").location
     with sqlite3.connect(path) as connection:
         connection.execute(
             "UPDATE calls SET content = 'Better.' WHERE seat = 'proofreader' AND match = 2"
         )
-    assert {breach.match for breach in audit(path).breaches} == {2}
+    assert {breach.match for breach in audit(find_run(path)).breaches} == {2}

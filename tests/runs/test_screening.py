@@ -10,7 +10,6 @@ import parley
 from parley.cli import command
 from parley.config import experiment, prepare, selection
 from parley.rules.task import Task
-from parley.store.sqlite.folder import files
 from parley.store.sqlite.reader import SqliteReader
 
 FLAGS = [
@@ -66,7 +65,7 @@ def played(*arguments):
 def test_a_run_is_prepared_once_with_its_screening(counted):
     assert played("run", "kieval", *FLAGS).return_value == 0
     assert dict(counted) == ONCE
-    found = [SqliteReader(path) for path in sorted(files(Path("runs")))]
+    found = [SqliteReader(path) for path in sorted(Path("runs").glob("*.parley"))]
     kinds = Counter()
     for reader in found:
         with reader:
@@ -79,7 +78,7 @@ def test_a_screening_that_was_done_before_is_found_and_the_run_is_still_prepared
     counted.clear()
     played("run", "kieval", *FLAGS, "--seed", "0", "--name", "again")
     assert dict(counted) == ONCE
-    assert len(files(Path("runs"))) == 3
+    assert len(list(Path("runs").glob("*.parley"))) == 3
 
 
 def test_a_forecast_prepares_once(counted):

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from parley.audit.audit import audit
+from parley.config.identity import metric_facts
 from parley.config.prepare import prepare_resume
 from parley.errors import ReplayError, StoreError
 from parley.match.match import Outcome
@@ -23,22 +24,32 @@ from parley.match.protocol import Reply, Usage
 from parley.match.record import RecordedCall
 from parley.plans import MatchSpec
 from parley.results.result import Result
+from parley.rules.notes import WrittenNote
 from parley.rules.pool import Part, Seat
+from parley.rules.task import Metric
 from parley.runs import player as runs
+from parley.store import NewRun, StoredPart, find_run, open_store
+from parley.store.config import Config
 from parley.store.sqlite import schema
+from parley.store.sqlite.create import create_file
 from parley.store.sqlite.filesystem import is_network, kind_of
-from parley.store.sqlite.folder import files, find, folder
 from parley.store.sqlite.owner import lives, started
 from parley.store.sqlite.reader import SqliteReader
 from parley.store.sqlite.writer import SqliteJournal
 
-CONFIG = b'{"task": "t", "params": {}, "models": {"a": {"model": "bot/x"}}, "contestants": ["a"]}'
-IDENTITY = (
-    b'{"task": "t", "version": 1, "rule": "", "prompts": {}, "parley": "0", "texts": {}, '
-    b'"roles": {"players": "contestant"}, "seats": {"players": 1}, "metrics": [{"name": "points", '
-    b'"low": 0, "high": 1, "epsilon": 0.1, "unit": "", "better": "higher", "success": null, '
-    b'"roles": []}]}'
-)
+CONFIG = Config("t", {}, {"a": {"model": "bot/x"}}, ["a"])
+POINTS = Metric("points", 0, 1, 0.1)
+IDENTITY = {
+    "task": "t",
+    "version": 1,
+    "rule": "",
+    "prompts": {},
+    "parley": "0",
+    "texts": {},
+    "roles": {"players": "contestant"},
+    "seats": {"players": 1},
+    "metrics": [metric_facts(POINTS)],
+}
 SEAT = Seat("players", 1)
 
 
@@ -55,7 +66,8 @@ def ended(state="done"):
 
 
 async def fresh(path):
-    return await SqliteJournal.create(path, "run-1", CONFIG, IDENTITY)
+    create_file(path, NewRun("run-1", CONFIG, IDENTITY))
+    return await SqliteJournal.open(path)
 
 
 def test_a_call_reads_back_as_it_was_written(tmp_path):
@@ -73,7 +85,7 @@ def test_a_call_reads_back_as_it_was_written(tmp_path):
 
     async def main():
         journal = await fresh(path)
-        await journal.plan([spec()])
+        await journal.add_matches([spec()])
         record = journal.claim(1)
         await record.append(full)
         await record.append(call(2))
@@ -93,7 +105,7 @@ def test_what_append_returned_for_is_on_disk_when_the_process_is_killed(tmp_path
         from tests.store.test_journal import *
         async def main():
             journal = await fresh(Path({str(path)!r}))
-            await journal.plan([spec()])
+            await journal.add_matches([spec()])
             record = journal.claim(1)
             for n in range(1, 10_000):
                 await record.append(call(n, content="x" * 200))
@@ -121,7 +133,7 @@ def test_what_append_returned_for_is_on_disk_when_the_process_is_killed(tmp_path
 def test_many_waiting_appends_share_commits(tmp_path):
     async def main():
         journal = await fresh(tmp_path / "r.parley")
-        await journal.plan([spec(n) for n in range(1, 301)])
+        await journal.add_matches([spec(n) for n in range(1, 301)])
         before = journal.commits
         await asyncio.gather(*(journal.claim(n).append(call()) for n in range(1, 301)))
         await journal.close()
@@ -133,7 +145,7 @@ def test_many_waiting_appends_share_commits(tmp_path):
 def test_a_match_ends_once(tmp_path):
     async def main():
         journal = await fresh(tmp_path / "r.parley")
-        await journal.plan([spec()])
+        await journal.add_matches([spec()])
         journal.claim(1)
         await journal.finish(1, ended())
         with pytest.raises(StoreError, match=r"ended before|UNIQUE"):
@@ -149,7 +161,7 @@ def test_a_call_is_recorded_once_and_a_journal_that_failed_takes_nothing_more(tm
 
     async def main():
         journal = await fresh(tmp_path / "r.parley")
-        await journal.plan([spec(1), spec(2)])
+        await journal.add_matches([spec(1), spec(2)])
         record = journal.claim(1)
         await record.append(call())
         journal.add_call(1, call())  # nobody waits for this one
@@ -170,7 +182,7 @@ def test_an_unfinished_match_comes_back_with_what_is_on_record(tmp_path):
 
     async def main():
         journal = await fresh(path)
-        await journal.plan([spec(1), spec(2)])
+        await journal.add_matches([spec(1), spec(2)])
         record = journal.claim(1)
         await record.append(call())
         await record.append_effect(1, 0, b"saw", {"value": 3})
@@ -225,7 +237,7 @@ def test_a_file_that_is_deleted_or_moved_stops_the_run_at_once(tmp_path):
     async def main(spoil):
         path = tmp_path / f"{spoil.__name__}.parley"
         journal = await fresh(path)
-        await journal.plan([spec()])
+        await journal.add_matches([spec()])
         record = journal.claim(1)
         await record.append(call())
         spoil(path)
@@ -256,7 +268,7 @@ def test_a_heartbeat_notices_that_the_run_was_taken_over(tmp_path):
         with pytest.raises(StoreError, match="taken this run over"):
             await journal.heartbeat()
         with pytest.raises(StoreError, match="taken this run over"):
-            await journal.end("done", "plan_complete", "")
+            await journal.set_state("done", "plan_complete", "")
         await journal.close()
 
     asyncio.run(main())
@@ -280,7 +292,7 @@ def test_a_full_disk_is_an_error_and_loses_nothing_that_was_acknowledged(tmp_pat
 
 async def fill(path):
     journal = await fresh(path)
-    await journal.plan([spec()])
+    await journal.add_matches([spec()])
     record = journal.claim(1)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
@@ -408,18 +420,133 @@ def test_runs_are_found_by_path_id_or_beginning(tmp_path, monkeypatch):
 
     for name in ("alpha-1", "alpha-2", "beta-1"):
         (tmp_path / f"{name}.parley").write_bytes(b"")
-    assert find("alpha-1", tmp_path).name == "alpha-1.parley"
-    assert find("bet", tmp_path).name == "beta-1.parley"
-    assert find(str(tmp_path / "beta-1.parley"), Path("/nowhere")) == tmp_path / "beta-1.parley"
-    assert len(files(tmp_path)) == 3
+    store = open_store(tmp_path)
+    assert store.find("alpha-1").location == str(tmp_path / "alpha-1.parley")
+    assert store.find("bet").id == "beta-1"
+    direct = find_run(tmp_path / "beta-1.parley", "/nowhere")
+    assert direct == store.find("beta-1")
+    assert {run.ref.id for run in store.runs()} == {"alpha-1", "alpha-2", "beta-1"}
     for wrong in ("alpha", "gamma", "missing.parley"):
         with pytest.raises(UsageError):
-            find(wrong, tmp_path)
+            store.find(wrong)
     monkeypatch.setenv("PARLEY_STORE", str(tmp_path))
-    assert folder() == tmp_path
-    assert folder("x") == Path("x")
+    assert open_store().find("bet") == direct
+    assert open_store("x").check().location == "x"
+    assert open_store(direct.store).find("bet") == direct
     with pytest.raises(UsageError, match="folder"):
-        folder("postgresql://host/db")
+        open_store("postgresql://host/db")
+
+
+def played(path):
+    """Two blocks, one of which is not finished."""
+
+    async def main():
+        journal = await fresh(path)
+        specs = [MatchSpec(n, str((n + 1) // 2), None, 1, 42, {SEAT: "a"}) for n in range(1, 5)]
+        await journal.add_matches(specs)
+        for number in (1, 2, 3):
+            record = journal.claim(number)
+            await record.append(call())
+            notes = [
+                WrittenNote(1, {"free": number}),
+                WrittenNote(2, {"fact": number}, "test.note"),
+            ]
+            scores = {SEAT: {"points": None if number == 2 else 0.5}}
+            await journal.finish(number, Outcome("done", "", scores, 1, [], notes))
+        await journal.keep_parts([StoredPart("old", "1", "{}", "{}", "[]")])
+        await journal.keep_parts([StoredPart("new", "1", "{}", '{"a": 1}', "[]")])
+        await journal.set_state("done", "plan_complete", "")
+        await journal.close()
+
+    asyncio.run(main())
+    return path
+
+
+def test_blocks_that_are_finished_are_summed_by_cell(tmp_path):
+    with SqliteReader(played(tmp_path / "r.parley")) as reader:
+        (block,) = reader.blocks()
+        assert (block.block, dict(block.cells)) == ("1", {("players", "a", "points"): (1, 0.5, 1)})
+
+
+def test_notes_are_read_by_kind_and_free_ones_have_none(tmp_path):
+    with SqliteReader(played(tmp_path / "r.parley")) as reader:
+        found = [(note.match, note.round, note.facts) for note in reader.notes("test.note")]
+        assert found == [(n, 2, {"fact": n}) for n in (1, 2, 3)]
+        assert [note.kind for note in reader.notes_of(2)] == [None, "test.note"]
+        assert len(list(reader.notes())) == 6
+
+
+def test_results_of_parts_replace_those_before(tmp_path):
+    with SqliteReader(played(tmp_path / "r.parley")) as reader:
+        assert reader.part_results() == [StoredPart("new", "1", "{}", '{"a": 1}', "[]")]
+
+
+DAMAGES = {
+    "seats that nobody has": 'UPDATE matches SET seats = \'{"judges.1": "a"}\'',
+    "a seat that is none": 'UPDATE matches SET seats = \'{"players.x": "a"}\'',
+    "a model that is none": 'UPDATE matches SET seats = \'{"players.1": "z"}\'',
+    "idle seats that are none": "UPDATE matches SET idle = '{}'",
+    "a block that is no text": "UPDATE matches SET block = x'00'",
+    "rounds that are no number": "UPDATE matches SET rounds = 'many'",
+    "a score of another seat": "UPDATE scores SET seat = 'players.7'",
+    "a score that is no number": "UPDATE scores SET value = 'much'",
+    "a score out of range": "UPDATE scores SET value = 7",
+    "a score of no metric": "UPDATE scores SET metric = 'charm'",
+    "notes that are no object": "UPDATE notes SET facts = '[1]'",
+    "notes that are no JSON": "UPDATE notes SET facts = '{'",
+    "a call of nobody": "UPDATE calls SET seat = 'ghost'",
+    "a call without words": "UPDATE calls SET content = x'00'",
+    "parts that are none": "UPDATE calls SET parts = '[{\"x\": 1}]'",
+    "tokens that are no number": "UPDATE calls SET tokens_in = 'many'",
+    "messages that are none": "INSERT INTO rounds VALUES (1, 0, '[[1, 2]]')",
+    "a message to nobody": (
+        'INSERT INTO rounds VALUES (1, 0, \'[[1, "tell", null, ["ghost"], "x", 0]]\')'
+    ),
+    "prices without rates": (
+        'UPDATE runs SET prices = \'[{"alias": "a", "rates": [], "source": "x"}]\''
+    ),
+    "spending that is none": "UPDATE runs SET spent = '[]'",
+    "lost requests that are none": "UPDATE runs SET lost = '{\"a\": 1}'",
+    "metrics without a range": (
+        "UPDATE runs SET identity = json_remove(identity, '$.metrics[0].low')"
+    ),
+    "an identity without roles": "UPDATE runs SET identity = json_remove(identity, '$.roles')",
+    "a contestant without a model": (
+        "UPDATE runs SET config = json_set(config, '$.models', json('{}'))"
+    ),
+    "a seed that is no number": "UPDATE runs SET config = json_set(config, '$.seed', 'x')",
+    "an item without its id": "INSERT INTO items VALUES ('i', 0, '{}')",
+}
+
+
+def read_all(path):
+    with SqliteReader(path) as reader:
+        for read in (reader.items, reader.prices, reader.spent_at_most, reader.unanswered):
+            read()
+        for match in reader.matches():
+            reader.messages(match.number)
+            reader.scores_of(match.number)
+        for read in (reader.scores, reader.notes, reader.usage_by_model):
+            list(read())
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_what_is_damaged_is_refused_where_it_is_read(tmp_path, damage):
+    path = played(tmp_path / "r.parley")
+    with sqlite3.connect(path) as connection:
+        connection.execute(damage)
+    connection.close()
+    with pytest.raises(StoreError, match=r"r\.parley"):
+        read_all(path)
+
+
+def test_what_is_not_damaged_is_read(tmp_path):
+    read_all(played(tmp_path / "r.parley"))
+
+
+def test_an_error_in_an_analysis_is_no_damaged_file(tmp_path):
+    with pytest.raises(KeyError), SqliteReader(played(tmp_path / "r.parley")) as reader:
+        reader.info.config.params["no such parameter"]
 
 
 def test_a_run_of_the_first_version_is_shown_audited_and_resumed(tmp_path):
@@ -429,21 +556,22 @@ def test_a_run_of_the_first_version_is_shown_audited_and_resumed(tmp_path):
     before = path.read_bytes()
     shown = Result(path).data
     assert [row["blocks"] for row in shown["results"]] == [3, 3]
-    assert audit(path).breaches == []
+    assert audit(find_run(path)).breaches == []
     assert path.read_bytes() == before
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE runs SET state = 'stopped'")
     connection.close()
-    prepared = prepare_resume(path)
+    ref = find_run(path)
+    prepared = prepare_resume(ref)
     with pytest.raises(ReplayError, match="recorded the rule of public_goods in another way"):
-        asyncio.run(runs.go_on(prepared, path))
+        asyncio.run(runs.go_on(prepared, ref))
     with sqlite3.connect(path) as connection:  # the rule is known to be the same
         connection.execute(
             "UPDATE runs SET identity = json_set(identity, '$.rule', ?)",
             [prepared.identity["rule"]],
         )
     connection.close()
-    asyncio.run(runs.go_on(prepared, path))
+    asyncio.run(runs.go_on(prepared, ref))
     assert Result(path).data["results"] == shown["results"]
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (schema.VERSION,)

@@ -14,7 +14,7 @@ from parley.audit.audit import audit
 from parley.datasets.dictionaries import Lexicon
 from parley.errors import ReplayError
 from parley.participants._registry import make
-from parley.store.sqlite.reader import SqliteReader
+from parley.store import read_run
 from parley.tasks.idiom_solitaire import FIRST, LENGTH, REPEATED, TURN, UNKNOWN, IdiomSolitaire
 from parley.testing import ByHand, Listed, Speaking, check_planted, check_task, play, transcript
 from tests.cli.test_cli import parley as command
@@ -282,7 +282,7 @@ def test_a_run_ranks_planted_strengths_and_gives_the_papers_tables(result):
 
 
 def test_all_pairs_begin_with_the_same_idioms_in_both_orders(result):
-    with SqliteReader(result.path) as reader:
+    with read_run(result.ref) as reader:
         starts = {}
         for match in reader.matches():
             (note,) = reader.notes_of(match.number)
@@ -306,14 +306,14 @@ def test_a_short_list_of_starts_is_gone_through_before_any_comes_again(tmp_path)
         repeats=6,
         store=tmp_path,
     )
-    with SqliteReader(done.path) as reader:
+    with read_run(done.ref) as reader:
         starts = {
             match.block: reader.notes_of(match.number)[0].facts["chain"][0]
             for match in reader.matches()
         }
     assert len({starts[str(n)] for n in (1, 2, 3)}) == 3  # three of the five can be followed
     assert [starts[str(n)] for n in (1, 2, 3)] == [starts[str(n)] for n in (4, 5, 6)]
-    assert audit(done.path).breaches == []
+    assert audit(done.ref).breaches == []
 
 
 def test_what_cannot_be_played_leaves_no_file(made, tmp_path):
@@ -378,7 +378,7 @@ def test_a_run_is_replayed_without_its_dictionary(made, tmp_path):
         store=tmp_path,
     )
     own.unlink()
-    found = audit(done.path)
+    found = audit(done.ref)
     assert found.breaches == []
     assert found.checked["replay"] == 60
 

@@ -544,9 +544,9 @@ def test_an_evaluator_that_dies_in_the_middle_costs_nothing_twice(tmp_path, monk
             )
             assert first.state == "stopped"
             before, down = dict(heard), False
-            again = prepare_resume(first.path, None, {**models, **instruments["interactor"]}, PLAIN)
-            ending = await go_on(again, first.path)
-            return before, Result(ending.path)
+            again = prepare_resume(first.ref, None, {**models, **instruments["interactor"]}, PLAIN)
+            ending = await go_on(again, first.ref)
+            return before, Result(ending.ref)
 
     before, done = asyncio.run(whole())
     assert done.state == "done", done.data["run"]["stop"]

@@ -400,7 +400,7 @@ def test_everybody_meets_the_adversary_with_both_words_and_in_both_seats(tmp_pat
         held[match["item"], match["seats"][seat], "word", note["guessing"]["words"][seat]] += 1
     assert len(held) == 4 * 2 * 4
     assert set(held.values()) == {3}
-    assert not audit(result.path).breaches
+    assert not audit(result.ref).breaches
 
 
 @pytest.mark.parametrize(

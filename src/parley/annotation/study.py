@@ -18,8 +18,7 @@ from parley.rules.pool import text_of
 from parley.statistics import preferences as people
 from parley.statistics.agreement import Estimate
 from parley.statistics.preferences import Ballot, Pair, Side, majority_choice, votes_needed
-from parley.store import RunReader
-from parley.store.sqlite.reader import SqliteReader
+from parley.store import RunReader, RunRef, read_run
 from parley.store.sqlite.votes import FILE, Study, Votes
 
 USUAL = 100  # pairs, where nobody says how many
@@ -55,19 +54,19 @@ class Sheet:
 
 
 @contextmanager
-def readers(paths: Sequence[Path]) -> Iterator[list[RunReader]]:
+def readers(refs: Sequence[RunRef]) -> Iterator[list[RunReader]]:
     """The runs, each once, in an order that does not depend on how they were named."""
     with ExitStack() as stack:
         found = {
             reader.info.id: reader
-            for reader in [stack.enter_context(SqliteReader(path)) for path in paths]
+            for reader in [stack.enter_context(read_run(ref)) for ref in refs]
         }
         yield [found[id] for id in sorted(found)]
 
 
-def file_of(paths: Sequence[Path]) -> Path:
+def file_of(refs: Sequence[RunRef]) -> Path:
     """Where the votes on these runs are kept: beside them."""
-    folders = sorted({path.absolute().parent for path in paths})
+    folders = sorted({Path(ref.location).absolute().parent for ref in refs})
     if len(folders) > 1:
         raise UsageError(
             f"runs that are compared lie in one folder, where their votes are kept; these lie in "
@@ -76,9 +75,9 @@ def file_of(paths: Sequence[Path]) -> Path:
     return folders[0] / FILE
 
 
-def study_of(votes: Votes, paths: Sequence[Path]) -> Study:
+def study_of(votes: Votes, refs: Sequence[RunRef]) -> Study:
     """The study of these runs, which must have begun."""
-    with readers(paths) as runs:
+    with readers(refs) as runs:
         found = votes.study([run.info.id for run in runs])
     if found is None:
         raise UsageError(
@@ -88,11 +87,11 @@ def study_of(votes: Votes, paths: Sequence[Path]) -> Study:
 
 
 def prepared(
-    votes: Votes, paths: Sequence[Path], pairs: int | None, seed: int | None, ties: bool | None
+    votes: Votes, refs: Sequence[RunRef], pairs: int | None, seed: int | None, ties: bool | None
 ) -> Study:
     """The study of these runs, with as many pairs as are wanted, or as there are; drawn when it is
     asked for first."""
-    with readers(paths) as runs:
+    with readers(refs) as runs:
         ids = [run.info.id for run in runs]
         study = votes.study(ids)
         if study is not None:
@@ -130,16 +129,17 @@ def refuse_otherwise(study: Study, seed: int | None, ties: bool | None) -> None:
         )
 
 
-def sheet(number: int, pair: Pair, paths: Mapping[str, Path]) -> Sheet:
-    """What an annotator is to see of a pair; `paths` has the file of each run."""
+def sheet(number: int, pair: Pair, refs: Mapping[str, RunRef]) -> Sheet:
+    """What an annotator is to see of a pair; `refs` has each run by its id."""
     sides = []
     for side in (pair.a, pair.b):
-        with SqliteReader(paths[side.run]) as reader:
+        with read_run(refs[side.run]) as reader:
             items = {item["id"]: item for item in reader.items()}
             match = reader.match(side.match)
             if pair.item not in items or match is None:
                 raise StoreError(
-                    f"{reader.path} does not hold the interviews that were drawn from it"
+                    f"{reader.info.ref.location} does not hold the interviews that were drawn "
+                    "from it"
                 )
             # Who judges again may stop earlier: people see what was judged.
             sides.append(

@@ -26,7 +26,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -52,8 +51,7 @@ from parley.plans import replay_plan
 from parley.results.scores import describe_left_out
 from parley.results.transcript import conversations
 from parley.results.types import LeftOut
-from parley.store import MatchRow, RunReader
-from parley.store.sqlite.reader import SqliteReader
+from parley.store import MatchRow, RunReader, RunRef, read_run
 from parley.tables import plural
 
 CHECKS = (
@@ -91,9 +89,9 @@ class Audit:
     cautions: list[str]
 
 
-def audit(path: Path, task_file: str | None = None) -> Audit:
+def audit(ref: RunRef, task_file: str | None = None) -> Audit:
     """Look at every match of a run; `task_file` has its task, where that is not installed."""
-    with SqliteReader(path) as reader, asyncio.Runner() as runner:
+    with read_run(ref) as reader, asyncio.Runner() as runner:
         looking = Looking(reader, task_file)
         for match in (matches := list(reader.matches())):
             looking.at_match(match, runner)
@@ -132,7 +130,7 @@ class Looking:
         """The run's task, as it was; without it nothing can be played again."""
         why = "the task or its prompts have changed since"
         try:
-            prepared = prepare_to_read(self.reader.path, self.task_file)
+            prepared = prepare_to_read(self.reader.info.ref, self.task_file)
             now, then = prepared.identity, self.reader.info.identity
             known = comparable(now["rule"], then["rule"])
             if now["prompts"] == then["prompts"] and (not known or now["rule"] == then["rule"]):

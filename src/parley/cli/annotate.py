@@ -16,7 +16,7 @@ from parley.cli.annotate_terminal import voted
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_format, in_store
 from parley.errors import UsageError
-from parley.store.sqlite import folder as stores
+from parley.store import open_store
 from parley.store.sqlite.votes import Study, Votes
 from parley.tables import Table, between, number, plural
 
@@ -91,24 +91,24 @@ def command(
         raise UsageError(
             "--results shows what there is: --pairs, --seed and --ties are for the draw"
         )
-    place = stores.folder(store)
-    paths = list(dict.fromkeys(stores.find(run, place) for run in runs))
-    file = file_of(paths)
-    with readers(paths) as found:
+    place = open_store(store)
+    refs = list(dict.fromkeys(place.find(run) for run in runs))
+    file = file_of(refs)
+    with readers(refs) as found:
         for reader in found:
             refuse_others(reader)
-        paths_of = {reader.info.id: reader.path for reader in found}
+        by_id = {reader.info.id: reader.info.ref for reader in found}
     if wants_results:
         if not file.is_file():
             raise UsageError(
                 f"nobody has been asked yet: there is no {file.name} beside these runs"
             )
         with Votes(file, reads=True) as votes:
-            data = results(votes, study_of(votes, paths))
+            data = results(votes, study_of(votes, refs))
         show(data, result_tables(data), form, as_json)
         return
     with Votes(file) as votes:
-        study = prepared(votes, paths, pairs, seed, ties)
+        study = prepared(votes, refs, pairs, seed, ties)
         drawn = len(votes.pairs(study))
         if drawn < (pairs or 0):
             say(
@@ -123,7 +123,7 @@ def command(
             say("this secret is shown once; who has it votes under this name")
         elif terminal:
             assert annotator is not None
-            voted(votes, study, votes.annotator(study, annotator), paths_of, change)
+            voted(votes, study, votes.annotator(study, annotator), by_id, change)
         else:
             state = results(votes, study)
             show(state, [drawn_table(votes, study)], form, as_json)

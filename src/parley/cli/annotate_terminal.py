@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Literal
 
 import click
@@ -15,6 +14,7 @@ from parley.cli.progress_line import say
 from parley.cli.terminal import wrapped
 from parley.errors import UsageError
 from parley.statistics.preferences import Choice, votes_needed
+from parley.store import RunRef
 from parley.store.sqlite.votes import Annotator, Study, Votes
 from parley.tables import plural
 
@@ -29,17 +29,17 @@ ANSWERS = {
 
 
 def voted(
-    votes: Votes, study: Study, me: Annotator, paths: Mapping[str, Path], change: Sequence[int]
+    votes: Votes, study: Study, me: Annotator, refs: Mapping[str, RunRef], change: Sequence[int]
 ) -> None:
     """Show pairs and take votes until nothing is left for this person, they stop, or the input
     ends."""
     try:
-        again(votes, study, me, paths, change) if change else onward(votes, study, me, paths)
+        again(votes, study, me, refs, change) if change else onward(votes, study, me, refs)
     finally:
         votes.release(study, me)
 
 
-def onward(votes: Votes, study: Study, me: Annotator, paths: Mapping[str, Path]) -> None:
+def onward(votes: Votes, study: Study, me: Annotator, refs: Mapping[str, RunRef]) -> None:
     """The pairs that still need this person's vote."""
     pairs, skipped, count = votes.pairs(study), set[int](), 0
     while (found := votes.offer(study, me, skipped)) is not None:
@@ -48,7 +48,7 @@ def onward(votes: Votes, study: Study, me: Annotator, paths: Mapping[str, Path])
             f"pair {found}; {plural(own, 'vote')} by you so far, at most "
             f"{left(votes, study, me)} to go"
         )
-        answer = asked(sheet(found, pairs[found], paths), study.ties)
+        answer = asked(sheet(found, pairs[found], refs), study.ties)
         if answer == "stop":
             say(f"stopped after {plural(count, 'vote')}; go on whenever you like")
             return
@@ -63,7 +63,7 @@ def onward(votes: Votes, study: Study, me: Annotator, paths: Mapping[str, Path])
 
 
 def again(
-    votes: Votes, study: Study, me: Annotator, paths: Mapping[str, Path], change: Sequence[int]
+    votes: Votes, study: Study, me: Annotator, refs: Mapping[str, RunRef], change: Sequence[int]
 ) -> None:
     """Pairs on which this person has voted and wants to vote otherwise."""
     pairs, given = votes.pairs(study), votes.votes(study)
@@ -74,7 +74,7 @@ def again(
             )
     for number in change:
         say(f"pair {number}; so far you say {given[number][me.name]}")
-        answer = asked(sheet(number, pairs[number], paths), study.ties)
+        answer = asked(sheet(number, pairs[number], refs), study.ties)
         if answer == "stop":
             return
         if answer != "skip":

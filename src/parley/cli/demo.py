@@ -18,7 +18,7 @@ from parley.options import from_keywords
 from parley.providers import _registry as providers
 from parley.providers.embedded import SMOLLM2
 from parley.runs import player as runs
-from parley.store.sqlite import folder as stores
+from parley.store import open_store
 
 MODEL = {"model": "embedded/smollm2", "max_tokens": 96}
 BOTS = ("free-rider", "reciprocator", "gradual", "random", "altruist")
@@ -47,7 +47,7 @@ def command(bots_only: bool, store: str | None, as_json: bool) -> int:
         say("smollm2 is a language model so small that its score proves the pipeline, not a model")
     given = from_keywords(name="demo", concurrency=AT_ONCE)
     asked = Experiment(task.name, models=models, given=given)
-    play = partial(runs.start, asked.prepare(), stores.folder(store))
+    play = partial(runs.start, asked.prepare(), open_store(store))
     code = played(play, as_json=as_json, form="text")
     say(
         "see a match as each seat saw it: parley show last 1; check that it was fair: "

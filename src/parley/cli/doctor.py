@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import platform
-import sqlite3
 from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -27,8 +25,7 @@ from parley.rules.pool import Seat, Turn, View
 from parley.rules.readers import Text
 from parley.rules.task import Task
 from parley.runs import event_loop as eventloop
-from parley.store.sqlite import folder as stores
-from parley.store.sqlite.filesystem import is_network, kind_of
+from parley.store import open_store
 from parley.tables import clip
 
 PACKAGES = ("aiohttp", "orjson", "uvloop", "click", "rich", "fastjsonschema", "genai-prices")
@@ -104,22 +101,18 @@ def outcome(row: dict[str, Any]) -> str:
 def examined(store: str | None, calls: bool = True) -> dict[str, Any]:
     """Everything that is looked at, in plain data."""
     reachable, named = eventloop.finished(endpoints(calls))
-    place = stores.folder(store)
-    writable = os.access(place if place.exists() else place.absolute().parent, os.W_OK)
-    state = (
-        "cannot be written"
-        if not writable
-        else "rollback journal (network)"
-        if is_network(place)
-        else "ready"
-    )
+    place = open_store(store).check()
     return {
         "parley": __version__,
         "python": platform.python_version(),
         "system": platform.platform(terse=True),
-        "sqlite": sqlite3.sqlite_version,
+        "sqlite": place.sqlite,
         "packages": {name: installed(name) for name in PACKAGES},
-        "store": {"path": str(place), "filesystem": kind_of(place), "state": state},
+        "store": {
+            "path": place.location,
+            "filesystem": place.filesystem,
+            "state": place.state,
+        },
         **sandbox(),
         "endpoints": reachable,
         "models": named,

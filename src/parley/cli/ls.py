@@ -12,8 +12,7 @@ from parley.errors import StoreError
 from parley.money import costs, prices_of, total
 from parley.results.scores import run_facts
 from parley.results.types import as_json as plain
-from parley.store.sqlite import folder as stores
-from parley.store.sqlite.reader import SqliteReader
+from parley.store import Unreadable, open_store
 from parley.tables import Table
 
 
@@ -24,21 +23,21 @@ def command(store: str | None, as_json: bool) -> None:
     """List the runs in the store, newest first, with what they have cost (≥: not all of it is
     known)."""
     found, look_up = [], PriceList().find
-    for path in stores.files(stores.folder(store)):
+    place = open_store(store)
+    for run in place.runs():
         try:
-            with SqliteReader(path) as reader:
+            if isinstance(run, Unreadable):
+                raise StoreError(run.reason)
+            with place.read(run.ref) as reader:
                 cost = total(costs(reader, prices_of(reader, look_up)))
                 facts = plain(run_facts(reader))
-                facts["cost"] = {
-                    "calls": cost.calls,
-                    "usd": cost.usd,
-                    "usd_at_least": cost.at_least,
-                }
-                found.append((facts, list(reader.info.config.contestants), cost))
         except StoreError as wrong:
             say(str(wrong))
+            continue
+        facts["cost"] = {"calls": cost.calls, "usd": cost.usd, "usd_at_least": cost.at_least}
+        found.append((facts, list(run.config.contestants), cost))
     if not found:
-        say(f"no runs in {stores.folder(store)}")
+        say(f"no runs in {place.check().location}")
     found.sort(key=lambda each: str(each[0]["created"]), reverse=True)
     if as_json:
         click.echo(

@@ -29,11 +29,11 @@ def played(play: Play, *, as_json: bool, form: str, quiet: bool = False) -> int:
     if ending.looking:
         say(
             f"stopped while items were looked for ({ending.reason}): give the same command "
-            f"again, and it goes on ({ending.path})"
+            f"again, and it goes on ({ending.ref.location})"
         )
         return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])
     result = Result(
-        ending.path, reasoned=ending.state == "done", look_up=PriceList().find, task=ending.task
+        ending.ref, reasoned=ending.state == "done", look_up=PriceList().find, task=ending.task
     )
     show(result, as_json, form)
     told(ending)
@@ -82,7 +82,8 @@ def show(result: Result, as_json: bool, form: str, part: str = "results") -> Non
 
 def told(ending: Ending) -> None:
     """How the run stands and where it is, on stderr."""
-    place, go_on = ending.path, f"parley resume {ending.path}"
+    place = ending.ref.location
+    go_on = f"parley resume {place}"
     match ending.state:
         case "done":
             say(f"done{because(ending)}; written to {place}")

@@ -25,7 +25,7 @@ from parley.config.experiment_file import read_prompt
 from parley.options import from_flags
 from parley.runs import player as runs
 from parley.runs.rejudge import experiment_for_judges, prepare_judging
-from parley.store.sqlite import folder as stores
+from parley.store import open_store
 
 
 @click.command()
@@ -82,9 +82,9 @@ def command(
     parley show last --part rejudged          what has changed
     """
     check_env()
-    place = stores.folder(store)
-    path = stores.find(run, place)
-    experiment = experiment_for_judges(path)
+    place = open_store(store)
+    ref = place.find(run)
+    experiment = experiment_for_judges(ref)
     experiment.instruments = panels(experiment, roles)
     set_model_options(experiment.models, model_options)
     experiment.prompts = {
@@ -93,7 +93,7 @@ def command(
     experiment.given = from_flags(**options)
     with fetching():
         prepared = prepare_judging(
-            path, experiment, seed=seed, need_keys=not dry_run, task_file=task
+            ref, experiment, seed=seed, need_keys=not dry_run, task_file=task
         )
     if dry_run:
         return forecasted(prepared, as_json, form)

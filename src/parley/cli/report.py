@@ -9,7 +9,7 @@ from parley.cli.shared_options import as_json, assigned, in_store, with_task
 from parley.config.task_catalogue import task_class
 from parley.report.build import build_report, write_report
 from parley.report.sections import ReportOptions
-from parley.store.sqlite import folder as stores
+from parley.store import open_store
 from parley.tables import FORMATS
 
 
@@ -73,8 +73,8 @@ def command(
     parley report last -o report.html
     parley report k1 k2 q1 q2 --scores others.csv --reference base --control tuned=base
     """
-    place = stores.folder(store)
-    paths = [stores.find(run, place) for run in runs]
+    place = open_store(store)
+    refs = [place.find(run) for run in runs]
     options = ReportOptions(
         scores,
         reference,
@@ -82,7 +82,7 @@ def command(
         assigned(controls, "--control"),
         newest,
     )
-    text = build_report(paths, options, task_class(task) if task else None).render(
+    text = build_report(refs, options, task_class(task) if task else None).render(
         "json" if as_json else form or ("html" if output else "text")
     )
     if output is None:

@@ -14,8 +14,7 @@ from parley.cli.shared_options import as_json, in_format, in_store, run_options,
 from parley.config.prepare import prepare_resume
 from parley.options import from_flags
 from parley.runs import player as runs
-from parley.store.sqlite import folder as stores
-from parley.store.sqlite.reader import SqliteReader
+from parley.store import find_run, read_run
 
 
 @click.command()
@@ -35,10 +34,10 @@ def command(
     they are.
     """
     check_env()
-    path = stores.find(run, stores.folder(store))
+    ref = find_run(run, store)
     with fetching():
-        prepared = prepare_resume(path, from_flags(**options), task_file=task)
-    with SqliteReader(path) as reader:
+        prepared = prepare_resume(ref, from_flags(**options), task_file=task)
+    with read_run(ref) as reader:
         if reader.info.state == "done":
             say(f"{reader.info.id} is done: nothing is left to play")
         if reader.info.config.verify is not None:
@@ -47,5 +46,5 @@ def command(
                 f"again, which goes on from here"
             )
     return played(
-        partial(runs.go_on, prepared, path), as_json=as_json, form=form, quiet=prepared.attended
+        partial(runs.go_on, prepared, ref), as_json=as_json, form=form, quiet=prepared.attended
     )

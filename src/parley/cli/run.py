@@ -27,7 +27,7 @@ from parley.errors import UsageError
 from parley.money import money
 from parley.options import from_flags
 from parley.runs.screening import forecast_with_screening, start_run
-from parley.store.sqlite import folder as stores
+from parley.store import open_store
 
 ASK_FROM = 1.0  # USD
 
@@ -134,7 +134,7 @@ def command(
         return forecasted(prepared, as_json, form)
     if not yes:
         refuse_unwanted(prepared)
-    play = partial(start_run, prepared, stores.folder(experiment.store))
+    play = partial(start_run, prepared, open_store(experiment.store))
     return played(play, as_json=as_json, form=form, quiet=prepared.attended)
 
 

@@ -19,9 +19,7 @@ from parley.results.result import Result
 from parley.results.transcript import conversations
 from parley.rules.pool import Seat, as_message
 from parley.statistics.intervals import METHODS
-from parley.store import RunReader
-from parley.store.sqlite import folder as stores
-from parley.store.sqlite.reader import SqliteReader
+from parley.store import RunReader, find_run, read_run
 from parley.tables import clip
 
 LONG = 200  # letters of a note's value
@@ -78,14 +76,14 @@ def command(
     as_json: bool,
 ) -> None:
     """Print the results of RUN; with MATCH, its transcript as each seat saw it."""
-    path = stores.find(run, stores.folder(store))
+    ref = find_run(run, store)
     if scores is not None and (match is not None or (part != "external" and not as_json)):
         raise UsageError("--scores is for --part external, or for --json")
     if match is None:
-        with SqliteReader(path) as reader:
+        with read_run(ref) as reader:
             played = reader.info.config.task
         kind = task_class(task) if task else installed_task(played)
-        result = Result(path, interval, scores=scores, look_up=PriceList().find, task=kind)
+        result = Result(ref, interval, scores=scores, look_up=PriceList().find, task=kind)
         if part in result.parts or part in result.stored or as_json:
             show(result, as_json, form, part)
         elif part in part_names():
@@ -93,7 +91,7 @@ def command(
         else:
             raise unknown("part", part, [*result.parts, *result.stored])
         return
-    with SqliteReader(path) as reader:
+    with read_run(ref) as reader:
         facts = seen(reader, match)
     if as_json:
         click.echo(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())

@@ -111,8 +111,8 @@ def refuse_other(old: Config, new: Config, run: str) -> None:
         raise ReplayError(f"{run} was begun under another configuration: {said}")
 
 
-def refuse_secrets(config: Config) -> bytes:
-    """The configuration as a store keeps it, once it is known to hold no secret."""
+def refuse_secrets(config: Config) -> None:
+    """A configuration that is kept holds no secret."""
     text = config.encoded()
     for secret in secrets():
         if secret.encode() in text:
@@ -120,4 +120,3 @@ def refuse_secrets(config: Config) -> bytes:
                 "the configuration holds the value of a secret: "
                 "write ${NAME} where NAME is its variable"
             )
-    return text

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from parley.config.identity import run_identity
@@ -31,9 +30,8 @@ from parley.plans.choice import choose_plan, metrics_for_seats
 from parley.rules.prompts import Prompt
 from parley.rules.references import Work
 from parley.rules.task import Task
-from parley.store import RunReader
+from parley.store import RunReader, RunRef, read_run
 from parley.store.config import Config, Verify
-from parley.store.sqlite.reader import SqliteReader
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class Prepared:
     identity: dict[str, Any]
     prices: Prices
     works: Mapping[str, Work] = field(default_factory=dict)
-    source: Path | None = None  # of matches that are judged again: the file that has their replies
+    source: RunRef | None = None  # the run whose matches are judged again
     # all items that could be played on, in the order of choice
     pool: Mapping[str, Any] = field(default_factory=dict)
     read: Sequence[str] = ()  # the cautions that say how items were read
@@ -132,7 +130,7 @@ def prepare_new(
 
 
 def prepare_resume(
-    path: Path,
+    ref: RunRef,
     given: Mapping[str, Given] | None = None,
     functions: Mapping[str, Callable[..., Any]] | None = None,
     task: Task | None = None,
@@ -145,7 +143,7 @@ def prepare_resume(
     changes = {
         name: OPTIONS[name].check(each.value, each.said) for name, each in (given or {}).items()
     }
-    with SqliteReader(path) as reader:
+    with read_run(ref) as reader:
         if "max_blocks" in changes:
             refuse_fewer_blocks(reader, changes["max_blocks"])
         config = replace(reader.info.config, **changes)
@@ -185,9 +183,9 @@ def prepare_rejudge(
     return within_budget(prepared, need_keys)
 
 
-def prepare_to_read(path: Path, task_file: str | None = None) -> Prepared:
+def prepare_to_read(ref: RunRef, task_file: str | None = None) -> Prepared:
     """A run as it was, to check its record: nobody is seated, no key or price is needed."""
-    with SqliteReader(path) as reader:
+    with read_run(ref) as reader:
         config, items = reader.info.config, reader.items()
         recorded = Recorded.of(reader) if config.rejudged else None
     task = task_to_read(config.task, task_file).configured(config.params)
@@ -223,7 +221,7 @@ def from_record(
     plan = recorded.plan if recorded else make_plan(config, task, own)
     facts = recorded.facts if recorded else {}
     prepared = assemble(config, task, plan, own, prices, facts, functions)
-    return replace(prepared, source=recorded.path if recorded else None)
+    return replace(prepared, source=recorded.ref if recorded else None)
 
 
 def assemble(

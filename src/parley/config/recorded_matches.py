@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from parley.errors import RecordEnded
@@ -14,18 +13,15 @@ from parley.match.record import Tape
 from parley.plans import Done, Plan
 from parley.plans.fixed import FixedPlan
 from parley.rules.pool import View
-from parley.store import RunReader
+from parley.store import CopiedMatch, RunReader, RunRef, read_run
 from parley.store.config import Config
-from parley.store.sqlite.create import Inserts
-from parley.store.sqlite.reader import SqliteReader
-from parley.store.sqlite.rows import EFFECT, MATCH, PINNED, SCORED, call_row, encoded, match_row
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """The matches, the file that has their replies, and what that record rests on."""
+    """The matches, the run that has their replies, and what that record rests on."""
 
-    path: Path
+    ref: RunRef
     plan: Plan
     facts: dict[str, Any]
 
@@ -33,7 +29,7 @@ class Recorded:
     def of(cls, reader: RunReader) -> Recorded:
         """All matches of a run that judges again."""
         return cls(
-            reader.path, FixedPlan([match.spec for match in reader.matches()]), works_in(reader)
+            reader.info.ref, FixedPlan([match.spec for match in reader.matches()]), works_in(reader)
         )
 
 
@@ -57,28 +53,19 @@ def works_in(reader: RunReader) -> dict[str, Any]:
     return {"works": reader.info.identity["works"]} if "works" in reader.info.identity else {}
 
 
-def copied_matches(path: Path, config: Config, plan: Plan) -> Iterator[Inserts]:
-    """What a run that judges again keeps of the one that played: its replies, verdicts and scores,
-    as rows for a new file."""
+def copied_matches(ref: RunRef, config: Config, plan: Plan) -> Iterator[CopiedMatch]:
+    """What a run that judges again keeps of the one that played: its replies, verdicts and
+    scores."""
     specs = plan.next([])
     assert config.rejudged is not None
     assert not isinstance(specs, Done)
-    with SqliteReader(path) as reader:
+    with read_run(ref) as reader:
         for spec in specs:
             tape = recorded_tape(reader, spec.number, config)
-            effects = [
-                (spec.number, *place, saw, encoded(result))
-                for place, (saw, result) in tape.effects.items()
-            ]
-            scores = [
-                (spec.number, seat.key, metric, value, config.rejudged.run)
-                for seat, by in reader.scores_of(spec.number).items()
-                for metric, value in by.items()
-            ]
-            yield MATCH, [match_row(spec)]
-            yield PINNED, [(*call_row(spec.number, call), 1) for call in tape.calls.values()]
-            yield EFFECT, effects
-            yield SCORED, scores
+            scores = reader.scores_of(spec.number)
+            yield CopiedMatch(
+                spec, list(tape.calls.values()), tape.effects, scores, config.rejudged.run
+            )
 
 
 def recorded_tape(reader: RunReader, number: int, config: Config) -> Tape:

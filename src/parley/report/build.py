@@ -23,7 +23,7 @@ from parley.report.sections import (
 )
 from parley.results.result import Result
 from parley.rules.task import Task
-from parley.store.sqlite.reader import SqliteReader
+from parley.store import RunRef, read_run
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Report:
 
 
 def build_report(
-    paths: Sequence[Path],
+    refs: Sequence[RunRef],
     options: ReportOptions | None = None,
     task: type[Task] | None = None,
 ) -> Report:
@@ -87,14 +87,16 @@ def build_report(
 
     `task` is the class of runs whose task is not installed.
     """
-    tasks: dict[Path, str] = {}
-    classes: dict[Path, type[Task] | None] = {}
-    for path in paths:
-        with SqliteReader(path) as reader:
-            if path.resolve() in tasks:
+    tasks: dict[RunRef, str] = {}
+    classes: dict[RunRef, type[Task] | None] = {}
+    seen: set[str] = set()
+    for ref in refs:
+        with read_run(ref) as reader:
+            if reader.info.id in seen:
                 raise UsageError(f"the run {reader.info.id} is given twice")
-            tasks[path.resolve()] = reader.info.identity["task"]
-            classes[path] = installed_task(reader.info.config.task) or task
+            seen.add(reader.info.id)
+            tasks[ref] = reader.info.identity["task"]
+            classes[ref] = installed_task(reader.info.config.task) or task
     wanted = options or ReportOptions()
     known: list[Comparison] = comparisons()
     taking = [each for each in known if set(each.tasks) & set(tasks.values())]
@@ -105,12 +107,12 @@ def build_report(
             f"scores, reference, without and control are for runs of {names}; found {found}"
         )
     look_up = PriceList().find
-    results = {path: Result(path, look_up=look_up, task=classes[path]) for path in paths}
+    results = {ref: Result(ref, look_up=look_up, task=classes[ref]) for ref in refs}
     compared, others = [], dict(results)
     for each in taking:
-        own = [path for path in paths if tasks[path.resolve()] in each.tasks]
+        own = [ref for ref in refs if tasks[ref] in each.tasks]
         compared.append(each.compare(own, wanted))
-        others = {path: result for path, result in others.items() if path not in own}
+        others = {ref: result for ref, result in others.items() if ref not in own}
     return Report(compared, list(results.values()), list(others.values()))
 
 

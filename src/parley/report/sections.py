@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from parley.providers._secrets import covered, secrets
 from parley.results.types import Figure
+from parley.store import RunRef
 from parley.tables import Table
 
 Clean = Callable[[str], str]
@@ -61,7 +62,7 @@ class Comparison:
 
     name: str
     tasks: tuple[str, ...]  # whose runs it takes
-    compare: Callable[[Sequence[Path], ReportOptions], Compared]
+    compare: Callable[[Sequence[RunRef], ReportOptions], Compared]
 
 
 def secret_cover() -> Clean:

@@ -46,8 +46,7 @@ from parley.results.types import (
 from parley.rules.notes import decode
 from parley.rules.task import Task
 from parley.statistics.intervals import ALPHA
-from parley.store import RunReader, StoredPart
-from parley.store.sqlite.reader import SqliteReader as open_run
+from parley.store import RunReader, RunRef, StoredPart, find_run, read_run
 from parley.tables import Table
 
 NOTES = {
@@ -77,7 +76,7 @@ class Result:
 
     def __init__(
         self,
-        path: str | Path,
+        run: RunRef | str | Path,
         interval: str = "block",
         reasoned: bool = True,
         scores: str | Path | None = None,
@@ -86,7 +85,8 @@ class Result:
     ) -> None:
         """`reasoned`: whether the table says why a run stopped. `look_up` finds prices that the run
         did not record."""
-        self.path, self._method, self._reasoned = Path(path), interval, reasoned
+        self.ref = run if isinstance(run, RunRef) else find_run(run)
+        self._method, self._reasoned = interval, reasoned
         self._scores, self._look_up, self._task = scores, look_up, task
         self._computed: dict[str, Any] = {}
         self.failures: dict[str, str] = {}  # parts that could not be computed, and why
@@ -107,14 +107,14 @@ class Result:
     @cached_property
     def stored(self) -> dict[str, StoredPart]:
         """What parts computed when the run was played, by name, for those that are not at hand."""
-        with open_run(self.path) as reader:
+        with read_run(self.ref) as reader:
             found = {stored.name.rpartition(".")[2]: stored for stored in reader.part_results()}
         return {name: stored for name, stored in found.items() if name not in self.parts}
 
     @cached_property
     def head(self) -> ResultHead:
         """What a result says besides its parts."""
-        with open_run(self.path) as reader:
+        with read_run(self.ref) as reader:
             run = RunScores(reader, self._method, self._look_up, self._scores)
             return self._head(reader, run)
 
@@ -140,7 +140,7 @@ class Result:
         ]
         if not wanted:
             return
-        with open_run(self.path) as reader:
+        with read_run(self.ref) as reader:
             run = RunScores(reader, self._method, self._look_up, self._scores)
             self.__dict__.setdefault("head", self._head(reader, run))
             for part in wanted:
@@ -189,6 +189,11 @@ class Result:
         return found
 
     @property
+    def path(self) -> Path:
+        """The file of the run."""
+        return Path(self.ref.location)
+
+    @property
     def state(self) -> str:
         """running, done, stopped or failed; all but `done` mean that the result is partial."""
         return self.head.run.state
@@ -196,7 +201,7 @@ class Result:
     @property
     def matches(self) -> list[dict[str, Any]]:
         """Every match with its seats, scores, violations and transcript."""
-        with open_run(self.path) as reader:
+        with read_run(self.ref) as reader:
             scores = reader.scores_by_match()
             return [
                 {
@@ -363,7 +368,7 @@ class Result:
     def report(self, path: str | Path) -> Path:
         """All parts of the result on one self-contained page."""
         build = import_module("parley.report.build")  # a room above: only this method leads there
-        place: Path = build.write_report(path, build.build_report([self.path]).render("html"))
+        place: Path = build.write_report(path, build.build_report([self.ref]).render("html"))
         return place
 
     def __repr__(self) -> str:
@@ -392,9 +397,9 @@ class Result:
         return kept
 
 
-def parts_to_store(path: Path, task: type[Task]) -> list[StoredPart]:
+def parts_to_store(ref: RunRef, task: type[Task]) -> list[StoredPart]:
     """What a task's own parts have found in a run, to be kept in its file."""
-    return Result(path, task=task).to_stored() if parts_of_task(task) else []
+    return Result(ref, task=task).to_stored() if parts_of_task(task) else []
 
 
 def result_schema() -> dict[str, Any]:

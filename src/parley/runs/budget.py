@@ -337,9 +337,9 @@ class Budget:
                 calls,
                 most if self.most_usd is None else max(self.usd, min(most, self.most_usd)),
             )
-            await self.journal.spent(noted[0], None if self.most_usd is None else noted[1])
+            await self.journal.set_spending(noted[0], None if self.most_usd is None else noted[1])
             self._noted = noted
 
     async def settle(self) -> None:
         """At the end all is known."""
-        await self.journal.spent(self.calls, None if self.most_usd is None else self.usd)
+        await self.journal.set_spending(self.calls, None if self.most_usd is None else self.usd)

@@ -6,13 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from parley.errors import ParticipantError, Refused
 from parley.money import Prices, costs, money, total
 from parley.rules.task import Task
-from parley.store import RunReader
+from parley.store import RunReader, RunRef
 from parley.tables import clip, plural
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ SHOWN = 400  # characters of a fault
 class Ending:
     """How playing ended: done, or stopped and why; failed if a task or the store is at fault."""
 
-    path: Path
+    ref: RunRef
     state: Literal["done", "stopped", "failed"]
     status: str | None
     reason: str

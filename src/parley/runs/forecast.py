@@ -23,8 +23,8 @@ from parley.rules.references import Lot
 from parley.rules.task import Metric
 from parley.runs.event_loop import finished
 from parley.runs.stand_ins import CACHE, HIGH, LATIN, LOW, USUAL, Count, Guess, Guessing, unrun
+from parley.store import read_run
 from parley.store.config import Config
-from parley.store.sqlite.reader import SqliteReader
 from parley.tables import Table, number
 
 SAMPLE = 40  # matches that are played; more are scaled up from these
@@ -228,7 +228,7 @@ def match_of(prepared: Prepared, spec: MatchSpec, cast: Mapping[str, Guessing]) 
     """A match with guesses in place of whoever is asked."""
     record = None
     if prepared.source is not None:
-        with SqliteReader(prepared.source) as reader:
+        with read_run(prepared.source) as reader:
             record = recorded_tape(reader, spec.number, prepared.config)
     return Match(
         prepared.task,

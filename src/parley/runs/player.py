@@ -12,8 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import orjson
-
 from parley.config.identity import refuse_changes, refuse_other, refuse_secrets
 from parley.config.prepare import Prepared, names_to_mask
 from parley.config.recorded_matches import RecordedReplies, copied_matches
@@ -40,10 +38,7 @@ from parley.runs.progress import Brake, Tally
 from parley.runs.scheduler import Crew, MatchSlot
 from parley.runs.seats import LimitedParticipant
 from parley.runs.spending import Ledger
-from parley.store import Journal, RunReader, StoredPart
-from parley.store.sqlite.folder import SUFFIX
-from parley.store.sqlite.reader import SqliteReader
-from parley.store.sqlite.writer import SqliteJournal
+from parley.store import Journal, NewRun, RunReader, RunRef, Store, StoredPart, open_store, read_run
 
 if TYPE_CHECKING:
     from parley.sandbox.executor import Sandbox
@@ -53,7 +48,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 # what is kept of the analyses that a task brings, from the run's file and the task's class
-Summarise = Callable[[Path, type[Task]], Sequence[StoredPart]]
+Summarise = Callable[[RunRef, type[Task]], Sequence[StoredPart]]
 HEARTBEAT = 10.0  # seconds
 
 
@@ -63,43 +58,44 @@ def new_id(task: str) -> str:
 
 
 async def start(
-    prepared: Prepared, folder: Path, *, concurrency: int | None = None, **watching: Any
+    prepared: Prepared, store: Store, *, concurrency: int | None = None, **watching: Any
 ) -> Ending:
-    """Play a new run, into a new file of the store."""
+    """Play a new run, and keep it in a store."""
     most = at_once(prepared, concurrency)
-    name = new_id(prepared.task.name)
-    path = folder / f"{name}{SUFFIX}"
-    facts, items = orjson.dumps(prepared.identity), stored_items(list(prepared.items.values()))
+    refuse_secrets(prepared.config)
     async with proven(prepared) as sandbox:
-        taken = (
+        run = NewRun(
+            new_id(prepared.task.name),
+            prepared.config,
+            prepared.identity,
+            stored_items(list(prepared.items.values())),
             copied_matches(prepared.source, prepared.config, prepared.plan)
             if prepared.source
-            else ()
+            else (),
         )
-        journal = await SqliteJournal.create(
-            path, name, refuse_secrets(prepared.config), facts, items, taken
-        )
-        return await play(prepared, journal, path, most, sandbox=sandbox, **watching)
+        journal = await store.create(run)
+        return await play(prepared, journal, most, sandbox=sandbox, **watching)
 
 
 async def go_on(
-    prepared: Prepared, path: Path, *, concurrency: int | None = None, **watching: Any
+    prepared: Prepared, ref: RunRef, *, concurrency: int | None = None, **watching: Any
 ) -> Ending:
     """Play on where a run stopped."""
     most = at_once(prepared, concurrency)
-    with SqliteReader(path) as reader:
+    with read_run(ref) as reader:
         refuse_other(reader.info.config, prepared.config, reader.info.id)
         refuse_changes(reader.info.identity, prepared.identity, reader.info.id)
         # more items may be wanted now
         if reader.info.state == "done" and reader.info.config.verify == prepared.config.verify:
             status, reason = reader.info.status, reader.info.reason or ""
-            return Ending(path, "done", status, reason, task=type(prepared.task))
+            return Ending(ref, "done", status, reason, task=type(prepared.task))
         raised = reader.info.config != prepared.config
     async with proven(prepared) as sandbox:
-        journal = await SqliteJournal.open(path)
+        refuse_secrets(prepared.config)
+        journal = await open_store(ref.store).open(ref)
         if raised:
-            await journal.reconfigure(refuse_secrets(prepared.config))
-        return await play(prepared, journal, path, most, sandbox=sandbox, **watching)
+            await journal.reconfigure(prepared.config)
+        return await play(prepared, journal, most, sandbox=sandbox, **watching)
 
 
 def bounds(prepared: Prepared, journal: Journal, brake: Brake, reader: RunReader) -> Budget | None:
@@ -129,7 +125,6 @@ def at_once(prepared: Prepared, concurrency: int | None) -> int:
 async def play(
     prepared: Prepared,
     journal: Journal,
-    path: Path,
     concurrency: int,
     *,
     sandbox: Sandbox | None = None,
@@ -143,9 +138,9 @@ async def play(
     beating: asyncio.Task[None] | None = None
     playing: Playing | None = None
     if tally is not None:
-        tally.place = str(path)
+        tally.place = journal.ref.location
     try:
-        with SqliteReader(path) as reader:
+        with read_run(journal.ref) as reader:
             playing = Playing(
                 prepared, journal, tally or Tally(), brake or Brake(), reader, sandbox
             )
@@ -154,15 +149,15 @@ async def play(
         # a store that cannot be written is the reason itself, and stands in it
         with suppress(StoreError):
             await playing.ledger.settle(playing.places)
-            await playing.ledger.keep_prices(path, prepared)
-            await journal.end(state, status, reason)
+            await playing.ledger.keep_prices(prepared)
+            await journal.set_state(state, status, reason)
             if summarise is not None:
-                await journal.keep_parts(summarise(path, type(prepared.task)))
+                await journal.keep_parts(summarise(journal.ref, type(prepared.task)))
     except asyncio.CancelledError:
         with suppress(StoreError):
             if playing is not None:
                 await playing.ledger.settle(playing.places)
-            await journal.end("stopped", "interrupted", "stopped at once")
+            await journal.set_state("stopped", "interrupted", "stopped at once")
         raise
     finally:
         if beating is not None:
@@ -172,7 +167,7 @@ async def play(
     brake = playing.brake
     flag = brake.limit or ("--max-blocks" if status == "budget" else "")
     return Ending(
-        path,
+        journal.ref,
         state,
         status,
         reason,
@@ -248,7 +243,7 @@ class Playing:
                 continue  # all of it was played before this process began
             self.tally.planned = len(specs)
             try:
-                await self.journal.plan(batch)
+                await self.journal.add_matches(batch)
                 await crew.season(spec for spec in batch if spec.number not in self.scores)
             except StoreError as fault:
                 self.stop(fault)

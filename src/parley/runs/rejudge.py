@@ -9,7 +9,6 @@ must be, word by word, what the record says; where it is not, nothing is judged.
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from parley.config.experiment import Experiment
 from parley.config.identity import refuse_changes
@@ -23,18 +22,15 @@ from parley.plans.arrangements import seat_instruments
 from parley.plans.fixed import FixedPlan
 from parley.rules.pool import Seat
 from parley.rules.task import Task
-from parley.store import RunReader
+from parley.store import RunReader, RunRef, read_run
 from parley.store.config import Config, Rejudged
-from parley.store.sqlite.reader import SqliteReader
 from parley.tables import plural
 
-ENDED = ("done", "aborted")
 
-
-def experiment_for_judges(path: Path) -> Experiment:
+def experiment_for_judges(ref: RunRef) -> Experiment:
     """What may be asked for: judges, their options and prompts; all else is as the run was
     played."""
-    with SqliteReader(path) as reader:
+    with read_run(ref) as reader:
         return Experiment(
             reader.info.config.task,
             models={alias: dict(model) for alias, model in reader.info.config.models.items()},
@@ -42,7 +38,7 @@ def experiment_for_judges(path: Path) -> Experiment:
 
 
 def prepare_judging(
-    path: Path,
+    ref: RunRef,
     experiment: Experiment,
     *,
     seed: int | None = None,
@@ -51,7 +47,7 @@ def prepare_judging(
     task_file: str | None = None,
 ) -> Prepared:
     """The matches of a run, ready to be judged by the instruments of an experiment."""
-    with SqliteReader(path) as reader:
+    with read_run(ref) as reader:
         if task is None:
             kind = task_to_resume(reader.info.config.task, reader.info.identity, task_file)
             task = kind.configured(reader.info.config.params)
@@ -65,7 +61,7 @@ def prepare_judging(
         plan = FixedPlan(
             [replace(spec, seats=contestants_of(spec, task) | judges) for spec in matches]
         )
-        recorded = Recorded(path, plan, works_in(reader))
+        recorded = Recorded(ref, plan, works_in(reader))
         prepared = prepare_rejudge(
             config, task, reader.items(), recorded, experiment.functions, need_keys
         )

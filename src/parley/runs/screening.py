@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 import orjson
 
 from parley.config.prepare import Prepared, refuse_too_little, replan
 from parley.config.prices import PriceList
-from parley.errors import StoreError, UsageError
+from parley.errors import UsageError
 from parley.money import costs, prices_of, total
 from parley.participants._registry import LIMITS
 from parley.plans import finished_blocks
@@ -24,36 +23,31 @@ from parley.plans.confident_items import all_confident
 from parley.runs import player as runs
 from parley.runs.endings import Ending
 from parley.runs.forecast import Forecast, forecast
-from parley.store import RunReader
+from parley.store import RunInfo, RunReader, RunRef, Store, read_run
 from parley.store.config import MAY_CHANGE, Config
-from parley.store.sqlite.folder import files
-from parley.store.sqlite.reader import SqliteReader
 from parley.tables import how_many
 
 
 async def start_run(
-    prepared: Prepared, folder: Path, *, concurrency: int | None = None, **watching: Any
+    prepared: Prepared, store: Store, *, concurrency: int | None = None, **watching: Any
 ) -> Ending:
     """Play a new run; where its task wants that, on items that its instruments are sure of."""
     screening = prepared.screening
     if screening is None:
-        return await runs.start(prepared, folder, concurrency=concurrency, **watching)
-    path, spent = find_earlier(screening, folder), (0, 0.0)
-    if path is None:
-        ending = await runs.start(screening, folder, concurrency=concurrency, **watching)
+        return await runs.start(prepared, store, concurrency=concurrency, **watching)
+    ref, spent = find_earlier(screening, store), (0, 0.0)
+    if ref is None:
+        ending = await runs.start(screening, store, concurrency=concurrency, **watching)
     else:
-        with SqliteReader(path) as reader:
+        with store.read(ref) as reader:
             spent, before = spent_by(reader), reader.info.config
         config = continued_config(screening.config, before, spent)
         screening = replan(screening, config, screening.items)
-        ending = await runs.go_on(screening, path, concurrency=concurrency, **watching)
+        ending = await runs.go_on(screening, ref, concurrency=concurrency, **watching)
     if ending.state != "done":
         return replace(ending, looking=True)
     return await runs.start(
-        run_on_found_items(prepared, ending.path, spent),
-        folder,
-        concurrency=concurrency,
-        **watching,
+        run_on_found_items(prepared, ending.ref, spent), store, concurrency=concurrency, **watching
     )
 
 
@@ -95,22 +89,19 @@ def continued_config(config: Config, before: Config, spent: tuple[int, float]) -
     )
 
 
-def find_earlier(asking: Prepared, folder: Path) -> Path | None:
+def find_earlier(asking: Prepared, store: Store) -> RunRef | None:
     """A run that has looked for the same items in the same way, or has begun to; what a function
     answers nobody knows before."""
     if asking.config.models.keys() & asking.functions.keys():
         return None
     wanted = screening_key(asking.config, asking.identity)
-    for path in files(folder):
-        try:
-            with SqliteReader(path) as reader:
-                if (
-                    reader.info.config.verify is not None
-                    and screening_key(reader.info.config, reader.info.identity) == wanted
-                ):
-                    return path
-        except StoreError:
-            continue
+    for run in store.runs():
+        if (
+            isinstance(run, RunInfo)
+            and run.config.verify is not None
+            and screening_key(run.config, run.identity) == wanted
+        ):
+            return run.ref
     return None
 
 
@@ -131,11 +122,11 @@ def screening_key(config: Config, identity: Mapping[str, Any]) -> bytes:
     return orjson.dumps([asked, models, metric, *rests], option=orjson.OPT_SORT_KEYS)
 
 
-def run_on_found_items(prepared: Prepared, path: Path, before: tuple[int, float]) -> Prepared:
+def run_on_found_items(prepared: Prepared, ref: RunRef, before: tuple[int, float]) -> Prepared:
     """The run on the items that were found, within what looking for them has left of its bounds."""
     vetting, config = prepared.task.vetting(), prepared.config
     assert vetting is not None
-    with SqliteReader(path) as reader:
+    with read_run(ref) as reader:
         matches, run, asked = (
             [match.spec for match in reader.matches()],
             reader.info.id,

@@ -10,9 +10,7 @@ from typing import Any
 
 from parley.errors import UsageError
 from parley.statistics.variance_components import Components, Scores, estimate_components
-from parley.store import RunReader
-from parley.store.sqlite import folder as stores
-from parley.store.sqlite.reader import SqliteReader
+from parley.store import RunReader, find_run, read_run
 
 # noise of judge scores, by their range
 USUAL = {(1.0, 10.0): (0.5, 0.4, 1.0), (0.0, 100.0): (8.0, 8.0, 18.0)}
@@ -196,7 +194,7 @@ def refuse(assumed: Assumed, alpha: float, top: int | None, usd: float | None) -
 
 def estimated(name: str, store: str | None, seats: int | None) -> Assumed:
     """Means, range, noise, rounding, roles and seats of a run, from what was played so far."""
-    with SqliteReader(stores.find(name, stores.folder(store))) as reader:
+    with read_run(find_run(name, store)) as reader:
         identity, aliases = reader.info.identity, reader.info.config.contestants
         here = sum(
             count

@@ -4,7 +4,6 @@ nothing, at what prices."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from parley.config.prepare import Prepared
 from parley.money import is_free
@@ -12,8 +11,7 @@ from parley.runs.budget import Budget
 from parley.runs.endings import uncounted
 from parley.runs.progress import Tally
 from parley.runs.seats import LimitedParticipant
-from parley.store import Journal, RunReader
-from parley.store.sqlite.reader import SqliteReader
+from parley.store import Journal, RunReader, read_run
 
 
 class Ledger:
@@ -45,7 +43,7 @@ class Ledger:
         left = self._before + sum(placed.left for placed in places.values())
         if left > self._recorded + self._tally.calls or self._noted:
             self._noted = True
-            await self._journal.spent(left, None)
+            await self._journal.set_spending(left, None)
 
     async def _keep_lost(self, places: Mapping[str, LimitedParticipant]) -> None:
         found = {alias: dict(by) for alias, by in self._lost.items()}
@@ -55,14 +53,14 @@ class Ledger:
                     by = found.setdefault(alias, {})
                     by[role] = by.get(role, 0) + count
         if found != self._kept:
-            await self._journal.lost(found)
+            await self._journal.set_unanswered(found)
             self._kept = found
 
-    async def keep_prices(self, path: Path, prepared: Prepared) -> None:
+    async def keep_prices(self, prepared: Prepared) -> None:
         """Keep what models cost today, so that the run has cost tomorrow what it costs now."""
         if not all(is_free(options) for options in prepared.config.live_models.values()):
-            with SqliteReader(path) as reader:
+            with read_run(self._journal.ref) as reader:
                 used = prepared.prices.used(reader.served_models())
                 if self._budget is not None and self._budget.most_usd is not None:
                     self._tally.hear(uncounted(reader, prepared.prices, self._budget.usd))
-            await self._journal.price(used)
+            await self._journal.set_prices(used)

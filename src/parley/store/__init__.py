@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -19,9 +19,19 @@ ENDED = ("done", "aborted")  # states of matches whose scores count
 
 
 @dataclass(frozen=True)
+class RunRef:
+    """A run in its store. Only the store knows how to find it by this."""
+
+    store: str  # what `open_store` takes: "folder:runs"
+    id: str
+    location: str  # what a user types to name it again: runs/ID.parley
+
+
+@dataclass(frozen=True)
 class RunInfo:
     """What is known of a run without reading any of its matches."""
 
+    ref: RunRef
     id: str
     created: float  # seconds since 1970
     config: Config
@@ -37,7 +47,7 @@ class RunInfo:
 class Unreadable:
     """A run that is in the store and cannot be read."""
 
-    location: str
+    ref: RunRef
     reason: str
 
 
@@ -202,9 +212,6 @@ class RunReader(Protocol):
     """
 
     @property
-    def path(self) -> Path: ...
-
-    @property
     def info(self) -> RunInfo: ...
 
     def __enter__(self) -> Self: ...
@@ -306,21 +313,22 @@ class RunReader(Protocol):
 class Journal(Protocol):
     """Keeps a run: a reply is durable before anybody uses it."""
 
+    ref: RunRef
     notice: str  # what the person should know about the store
 
-    async def reconfigure(self, config: bytes) -> None:
+    async def reconfigure(self, config: Config) -> None:
         """Keep a configuration in which a bound was raised."""
 
-    async def spent(self, calls: int, usd: float | None) -> None:
+    async def set_spending(self, calls: int, usd: float | None) -> None:
         """Keep how many calls have left at the most, and what they may have cost."""
 
-    async def lost(self, requests: Mapping[str, Mapping[str, int]]) -> None:
+    async def set_unanswered(self, requests: Mapping[str, Mapping[str, int]]) -> None:
         """Keep how many requests may have been paid without a reply, by alias and role."""
 
-    async def price(self, prices: Sequence[Mapping[str, Any]]) -> None:
+    async def set_prices(self, prices: Sequence[Mapping[str, Any]]) -> None:
         """Keep the prices that the run was played at."""
 
-    async def plan(self, specs: Sequence[MatchSpec]) -> None:
+    async def add_matches(self, specs: Sequence[MatchSpec]) -> None:
         """Make matches known; those already known stay as they are."""
 
     def claim(self, number: int) -> Record:
@@ -335,10 +343,83 @@ class Journal(Protocol):
     async def fail(self, number: int, reason: str) -> None:
         """Leave a match unfinished, saying why."""
 
-    async def end(self, state: str, status: str | None, reason: str) -> None:
+    async def set_state(self, state: str, status: str | None, reason: str) -> None:
         """Say how the run stands."""
 
     async def keep_parts(self, parts: Sequence[StoredPart]) -> None:
         """Keep what analyses computed, in place of what was kept before."""
 
     async def close(self) -> None: ...
+
+
+StoredItem = tuple[str, bytes]  # an item's id, and the item as JSON
+
+
+@dataclass(frozen=True)
+class CopiedMatch:
+    """A match of another run that is judged again: what is taken over from its record."""
+
+    spec: MatchSpec
+    calls: Sequence[RecordedCall]
+    effects: Mapping[tuple[int, int], tuple[bytes, Any]]  # by round and number
+    scores: Marks
+    judge: str  # the run that gave these scores
+
+
+@dataclass(frozen=True)
+class NewRun:
+    """A run before its first match. It must hold no secret."""
+
+    id: str
+    config: Config
+    identity: Mapping[str, Any]
+    items: Sequence[StoredItem] = ()
+    copied: Iterable[CopiedMatch] = ()
+
+
+@dataclass(frozen=True)
+class StoreFacts:
+    """What `parley doctor` says of a store."""
+
+    location: str
+    filesystem: str
+    state: str  # ready, or what is wrong
+    sqlite: str  # the version of SQLite
+
+
+class Store(Protocol):
+    """Where runs are kept."""
+
+    def find(self, text: str) -> RunRef:
+        """A run by its path, its id, an unmistakable beginning of that, its name, or `last`."""
+
+    def runs(self) -> Iterator[RunInfo | Unreadable]:
+        """All runs, newest first."""
+
+    def read(self, ref: RunRef) -> RunReader: ...
+
+    async def create(self, run: NewRun) -> Journal:
+        """Begin a run, and take it to play it."""
+
+    async def open(self, ref: RunRef) -> Journal:
+        """Take a run to play it; `StoreError` if somebody else plays it."""
+
+    def check(self) -> StoreFacts:
+        """Whether runs can be written here."""
+
+
+def open_store(given: str | Path | None = None) -> Store:
+    """The store at a place: as given, else `PARLEY_STORE`, else the folder `runs/` here."""
+    from parley.store.sqlite.folder import FolderStore  # late: it loads SQLite
+
+    return FolderStore.at(None if given is None else str(given))
+
+
+def find_run(text: str | Path, store: str | Path | None = None) -> RunRef:
+    """A run in a store, by anything that `Store.find` takes."""
+    return open_store(store).find(str(text))
+
+
+def read_run(ref: RunRef) -> RunReader:
+    """A run, opened for reading."""
+    return open_store(ref.store).read(ref)

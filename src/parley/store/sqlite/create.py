@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+
+import orjson
 
 from parley.errors import StoreError
-from parley.store.sqlite.rows import insert
+from parley.store import CopiedMatch, NewRun
+from parley.store.sqlite.rows import (
+    COPIED_CALL,
+    COPIED_SCORE,
+    EFFECT,
+    MATCH,
+    call_row,
+    encoded,
+    insert,
+    match_row,
+)
 from parley.store.sqlite.schema import migrate
 
-Inserts = tuple[str, list[tuple[Any, ...]]]  # a statement, and the rows for it
 
-
-def begin(
-    path: Path,
-    run: str,
-    config: bytes,
-    identity: bytes,
-    items: Sequence[tuple[str, bytes]],
-    taken: Iterable[Inserts] = (),
-) -> None:
-    """Write the file, with what the run takes over from another."""
+def create_file(path: Path, run: NewRun) -> None:
+    """Write the file, with what the run copies from another."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
@@ -37,15 +38,20 @@ def begin(
             connection.execute("BEGIN")
             connection.executemany(
                 "INSERT INTO items VALUES (?, ?, ?)",
-                [(id, n, data.decode()) for n, (id, data) in enumerate(items)],
+                [(id, n, data.decode()) for n, (id, data) in enumerate(run.items)],
             )
             connection.execute(
                 "INSERT INTO runs (id, created, config, identity, state) "
                 "VALUES (?, ?, ?, ?, 'running')",
-                (run, time.time(), config.decode(), identity.decode()),
+                (
+                    run.id,
+                    time.time(),
+                    run.config.encoded().decode(),
+                    orjson.dumps(run.identity).decode(),
+                ),
             )
-            for statement, rows in taken:
-                insert(connection, statement, rows)
+            for match in run.copied:
+                copy_match(connection, match)
             connection.execute("COMMIT")
         finally:
             connection.close()
@@ -54,3 +60,20 @@ def begin(
         with suppress(OSError):
             path.with_suffix(".new").unlink()
         raise StoreError(f"{path} cannot be written: {wrong}") from None
+
+
+def copy_match(connection: sqlite3.Connection, match: CopiedMatch) -> None:
+    """Write a match of another run, which is judged again here."""
+    number = match.spec.number
+    insert(connection, MATCH, [match_row(match.spec)])
+    insert(connection, COPIED_CALL, [(*call_row(number, call), 1) for call in match.calls])
+    effects = [
+        (number, *place, saw, encoded(result)) for place, (saw, result) in match.effects.items()
+    ]
+    insert(connection, EFFECT, effects)
+    scores = [
+        (number, seat.key, metric, value, match.judge)
+        for seat, by in match.scores.items()
+        for metric, value in by.items()
+    ]
+    insert(connection, COPIED_SCORE, scores)

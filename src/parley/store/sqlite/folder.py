@@ -3,35 +3,99 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 from parley.errors import StoreError, UsageError, unknown
+from parley.store import NewRun, RunInfo, RunRef, StoreFacts, Unreadable
+from parley.store.sqlite.create import create_file
+from parley.store.sqlite.filesystem import is_network, kind_of
+from parley.store.sqlite.reader import SUFFIX, SqliteReader, ref_of
+from parley.store.sqlite.writer import SqliteJournal
 
-SUFFIX = ".parley"
-
-
-def folder(given: str | None = None) -> Path:
-    """The store: as given, else `PARLEY_STORE`, else `runs/` here."""
-    place = given or os.environ.get("PARLEY_STORE") or "runs"
-    if "://" in place:
-        raise UsageError(f"a store is a folder in this version, not {place.split('://')[0]}://…")
-    return at_home(place)
+SCHEME = "folder:"
 
 
-def at_home(path: str) -> Path:
+class FolderStore:
+    """The runs in a folder, each in a file of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @classmethod
+    def at(cls, given: str | None) -> FolderStore:
+        """The folder as given, else `PARLEY_STORE`, else `runs/` here."""
+        place = (given or os.environ.get("PARLEY_STORE") or "runs").removeprefix(SCHEME)
+        if "://" in place:
+            raise UsageError(
+                f"a store is a folder in this version, not {place.split('://')[0]}://…"
+            )
+        return cls(expand_home(place))
+
+    def find(self, text: str) -> RunRef:
+        if len(os.fsencode(text)) > 4000:
+            raise UsageError(f"{text[:40]}… is too long for the name of a run")
+        direct = expand_home(text)
+        if direct.suffix == SUFFIX or is_file(direct):
+            if not is_file(direct):
+                raise UsageError(f"there is no file {text}")
+            return ref_of(direct)
+        refs = {ref.id: ref for ref in map(ref_of, self._files())}
+        if text == "last" and refs:
+            return next(iter(refs.values()))
+        if text in refs:
+            return refs[text]
+        found = [
+            run.ref.id
+            for run in self.runs()
+            if isinstance(run, RunInfo) and run.config.name == text
+        ] or [id for id in refs if id.startswith(text)]
+        if len(found) == 1:
+            return refs[found[0]]
+        if found:
+            raise UsageError(f"{text!r} fits several runs: {', '.join(sorted(found))}")
+        raise unknown(f"run (store {self.folder}):", text, list(refs)[:10])
+
+    def runs(self) -> Iterator[RunInfo | Unreadable]:
+        for path in self._files():
+            try:
+                with SqliteReader(path) as reader:
+                    yield reader.info
+            except StoreError as wrong:
+                yield Unreadable(ref_of(path), str(wrong))
+
+    def _files(self) -> list[Path]:
+        if self.folder.exists() and not self.folder.is_dir():
+            raise StoreError(f"{self.folder} is not a folder; a store is one")
+        found = [path for path in self.folder.glob(f"*{SUFFIX}") if path.is_file()]
+        return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name), reverse=True)
+
+    def read(self, ref: RunRef) -> SqliteReader:
+        return SqliteReader(Path(ref.location))
+
+    async def create(self, run: NewRun) -> SqliteJournal:
+        path = self.folder / f"{run.id}{SUFFIX}"
+        create_file(path, run)
+        return await SqliteJournal.open(path)
+
+    async def open(self, ref: RunRef) -> SqliteJournal:
+        return await SqliteJournal.open(Path(ref.location))
+
+    def check(self) -> StoreFacts:
+        place = self.folder
+        state = "rollback journal (network)" if is_network(place) else "ready"
+        if not os.access(place if place.exists() else place.absolute().parent, os.W_OK):
+            state = "cannot be written"
+        return StoreFacts(str(place), kind_of(place), state, sqlite3.sqlite_version)
+
+
+def expand_home(path: str) -> Path:
     """A path with its ~ replaced."""
     try:
         return Path(path).expanduser()
     except RuntimeError as wrong:
         raise UsageError(f"{path}: {wrong}") from None
-
-
-def files(place: Path) -> list[Path]:
-    """The runs in a store, newest first."""
-    if place.exists() and not place.is_dir():
-        raise StoreError(f"{place} is not a folder; a store is one")
-    found = [path for path in place.glob(f"*{SUFFIX}") if path.is_file()]
-    return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name), reverse=True)
 
 
 def is_file(path: Path) -> bool:
@@ -40,40 +104,3 @@ def is_file(path: Path) -> bool:
         return path.is_file()
     except OSError:
         return False
-
-
-def named(path: Path) -> str:
-    """The name that a run was given; what cannot be read has none."""
-    from parley.store.sqlite.reader import SqliteReader
-
-    try:
-        with SqliteReader(path) as reader:
-            return reader.info.config.name
-    except StoreError:
-        return ""
-
-
-def find(run: str, place: Path) -> Path:
-    """The file of a run: by its path, its id, an unmistakable beginning of that, the name it was
-    given, or `last`."""
-    if len(os.fsencode(run)) > 4000:
-        raise UsageError(f"{run[:40]}… is too long for the name of a run")
-    direct = at_home(run)
-    if direct.suffix == SUFFIX or is_file(direct):
-        if not is_file(direct):
-            raise UsageError(f"there is no file {run}")
-        return direct
-    known = files(place)
-    if run == "last" and known:
-        return known[0]
-    names = {path.name.removesuffix(SUFFIX): path for path in known}
-    if run in names:
-        return names[run]
-    begun = [n for n, path in names.items() if named(path) == run] or [
-        name for name in names if name.startswith(run)
-    ]
-    if len(begun) == 1:
-        return names[begun[0]]
-    if begun:
-        raise UsageError(f"{run!r} fits several runs: {', '.join(sorted(begun))}")
-    raise unknown(f"run (store {place}):", run, list(names)[:10])

@@ -23,6 +23,7 @@ from parley.store import (
     MatchRow,
     NoteRow,
     RunInfo,
+    RunRef,
     Score,
     ScoreCell,
     ScoreSum,
@@ -78,6 +79,7 @@ CALL = (
     *(NUMBER_OR_NULL, TEXT_OR_NULL, TEXT_OR_NULL, TEXT_OR_NULL, NUMBER),
 )
 EFFECT = (WHOLE, WHOLE, (bytes,), TEXT)
+SUFFIX = ".parley"
 ENDED_MATCHES = "state IN ('done', 'aborted')"
 
 
@@ -132,7 +134,9 @@ class SqliteReader:
         for alias, price in rests.get("prices", {}).items():
             self._check_price(price, f"the price of {alias}")
         old = self._version < NOTES_WITH_KINDS
-        return RunInfo(id, created, known, rests, state, status, reason, planned, old)
+        return RunInfo(
+            ref_of(self.path), id, created, known, rests, state, status, reason, planned, old
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -515,6 +519,11 @@ class SqliteReader:
             self._check(row, [TEXT] * 5, "the result of a part")
             found.append(StoredPart(*row))
         return found
+
+
+def ref_of(path: Path) -> RunRef:
+    """The run that a file holds."""
+    return RunRef(f"folder:{path.parent}", path.name.removesuffix(SUFFIX), str(path))
 
 
 def misfit_of(message: list[Any], seats: set[str]) -> str:

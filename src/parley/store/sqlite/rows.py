@@ -37,8 +37,8 @@ VIOLATION = (
 )
 NOTE = "INSERT INTO notes (match, number, round, facts, kind) VALUES "
 PART = "INSERT INTO part_results (name, version, schema, data, figures) VALUES (?, ?, ?, ?, ?)"
-PINNED = CALL.replace(", at)", ", at, pinned)")
-SCORED = "INSERT INTO scores (match, seat, metric, value, judge) VALUES "
+COPIED_CALL = CALL.replace(", at)", ", at, pinned)")
+COPIED_SCORE = "INSERT INTO scores (match, seat, metric, value, judge) VALUES "
 EFFECT = "INSERT INTO effects (match, round, number, saw, result) VALUES "
 CLAIM = (
     "UPDATE matches SET state = 'running', began = COALESCE(began, ?) "

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple
 from pathlib import Path
@@ -22,8 +22,9 @@ from parley.match.record import Record, RecordedCall
 from parley.plans import MatchSpec
 from parley.rules.pool import Message, Seat
 from parley.store import StoredPart
-from parley.store.sqlite.create import Inserts, begin
+from parley.store.config import Config
 from parley.store.sqlite.owner import lives, me
+from parley.store.sqlite.reader import ref_of
 from parley.store.sqlite.rows import (
     CALL,
     EFFECT,
@@ -56,6 +57,7 @@ class SqliteJournal:
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path, self.token, self.notice, self.commits = path, os.urandom(8).hex(), "", 0
+        self.ref = ref_of(path)
         self._fault = ""
         found = os.stat(path)
         self._file = found.st_dev, found.st_ino
@@ -69,20 +71,6 @@ class SqliteJournal:
         )
         self._kept: dict[int, dict[tuple[int, str, int], RecordedCall]] = {}
         self._effects: dict[int, dict[tuple[int, int], tuple[bytes, Any]]] = {}
-
-    @classmethod
-    async def create(
-        cls,
-        path: Path,
-        run: str,
-        config: bytes,
-        identity: bytes,
-        items: Sequence[tuple[str, bytes]] = (),
-        taken: Iterable[Inserts] = (),
-    ) -> SqliteJournal:
-        """Begin the file of a new run, with what it takes over from another."""
-        begin(path, run, config, identity, items, taken)
-        return await cls.open(path)
 
     @classmethod
     async def open(cls, path: Path) -> SqliteJournal:
@@ -138,19 +126,19 @@ class SqliteJournal:
         ):
             self._effects.setdefault(match, {})[round, number] = saw, orjson.loads(result)
 
-    async def reconfigure(self, config: bytes) -> None:
-        await self.commit("UPDATE runs SET config = ?", (config.decode(),))
+    async def reconfigure(self, config: Config) -> None:
+        await self.commit("UPDATE runs SET config = ?", (config.encoded().decode(),))
 
-    async def spent(self, calls: int, usd: float | None) -> None:
+    async def set_spending(self, calls: int, usd: float | None) -> None:
         await self.commit("UPDATE runs SET spent = ?", (encoded({"calls": calls, "usd": usd}),))
 
-    async def lost(self, requests: Mapping[str, Mapping[str, int]]) -> None:
+    async def set_unanswered(self, requests: Mapping[str, Mapping[str, int]]) -> None:
         await self.commit("UPDATE runs SET lost = ?", (encoded(requests),))
 
-    async def price(self, prices: Sequence[Mapping[str, Any]]) -> None:
+    async def set_prices(self, prices: Sequence[Mapping[str, Any]]) -> None:
         await self.commit("UPDATE runs SET prices = ?", (encoded(prices),))
 
-    async def plan(self, specs: Sequence[MatchSpec]) -> None:
+    async def add_matches(self, specs: Sequence[MatchSpec]) -> None:
         for spec in specs:
             self._batch.inserts[MATCH].append(match_row(spec))
         await self.commit(
@@ -189,7 +177,7 @@ class SqliteJournal:
             "UPDATE matches SET state = 'failed', reason = ? WHERE number = ?", (reason, number)
         )
 
-    async def end(self, state: str, status: str | None, reason: str) -> None:
+    async def set_state(self, state: str, status: str | None, reason: str) -> None:
         self._batch.changes.append(
             ("UPDATE matches SET state = 'stopped' WHERE state = 'running'", ())
         )

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from parley.errors import UsageError, unknown
@@ -20,8 +19,7 @@ from parley.statistics.contamination import (
     correlation_rows,
 )
 from parley.statistics.matched_controls import Matched, compare_with_control
-from parley.store import RunReader
-from parley.store.sqlite.reader import SqliteReader
+from parley.store import RunReader, RunRef, read_run
 from parley.tasks.kieval.analysis import count_stops
 from parley.tasks.kieval.entries import TASKS, Entry, dataset_of, entries, merged
 from parley.tasks.kieval.model_table import Comparison, comparison
@@ -91,9 +89,9 @@ class Analysis:
         }
 
 
-def analysed(paths: Sequence[Path], asked: ReportOptions) -> Analysis:
+def analysed(refs: Sequence[RunRef], asked: ReportOptions) -> Analysis:
     """The analysis of runs of these tasks."""
-    record = recorded(paths)
+    record = recorded(refs)
     found = comparison(
         merged(record.entries, asked.newest), read(asked.scores) if asked.scores else None
     )
@@ -117,11 +115,11 @@ def analysed(paths: Sequence[Path], asked: ReportOptions) -> Analysis:
     )
 
 
-def recorded(paths: Sequence[Path]) -> Record:
+def recorded(refs: Sequence[RunRef]) -> Record:
     """What all runs hold; those that only looked for questions are left out, and named."""
     found = Record()
-    for path in paths:
-        with SqliteReader(path) as reader:
+    for ref in refs:
+        with read_run(ref) as reader:
             config = reader.info.config
             place = {
                 "run": reader.info.id,

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from parley.money import money
@@ -14,6 +13,7 @@ from parley.results.types import Dot, Figure, Scatter, Series
 from parley.statistics.contamination import LOOK, SUSPECTED, Contamination, Fit, Position, Side
 from parley.statistics.estimates import Pair
 from parley.statistics.matched_controls import Matched
+from parley.store import RunRef
 from parley.tables import Table, between, number, signed
 from parley.tasks.kieval.analysis import NONE, stop_bars
 from parley.tasks.kieval.comparison import Analysis, analysed
@@ -45,9 +45,9 @@ class Contaminated:
         return flat_table(self.analysis)
 
 
-def compare(paths: Sequence[Path], options: ReportOptions) -> Contaminated:
+def compare(refs: Sequence[RunRef], options: ReportOptions) -> Contaminated:
     """Analyse runs of interviews and benchmarks together."""
-    return Contaminated(analysed(paths, options))
+    return Contaminated(analysed(refs, options))
 
 
 def all_sections(found: Analysis) -> Iterator[Section]:
