@@ -280,6 +280,45 @@ def test_nothing_heavy_is_imported_at_the_start():
     assert out.strip() == "[]"
 
 
+# Module names that may occur twice: the same thing in every task's folder or registry, and a
+# command that carries the name of what it calls.
+TWICE = {"rule", "bots", "scoring", "analysis", "report", "audit", "rejudge", "_registry", "judges"}
+
+
+def test_a_module_name_stands_for_one_thing():
+    names = [path.stem for path in modules().values() if path.stem != "__init__"]
+    assert {name for name in names if names.count(name) > 1} == TWICE
+
+
+# Functions that are defined in several modules and implement no common protocol; none may be added.
+SHARED_NAMES = {
+    "alike", "answered", "bare", "begin", "bounded", "cell", "class_of", "closed", "conversation",
+    "cost_tables", "counted", "described", "digest", "drawn", "encoded", "error_of", "estimated",
+    "fault_in", "files", "folded", "forecast", "form", "format_share", "given", "held",
+    "installed", "is_path", "judge", "kind_of", "known", "language", "leading", "left", "library",
+    "make", "model_names", "named", "names", "nothing", "number", "objects_in", "plain", "play",
+    "pooled", "read", "run", "said", "said_by", "said_in", "same", "sampled", "says", "scored",
+    "shown", "size_of", "source_digest", "spoken", "started", "stopped", "summed", "taken",
+    "together", "typed", "unmasked", "usage_in", "value", "voted", "whole", "worded", "words",
+    "words_of", "written",
+}  # fmt: skip
+
+
+def test_a_function_name_stands_for_one_thing():
+    """Commands are all called `command`; the sandbox's inner side is a program of its own."""
+    found = {}
+    for name, path in modules().items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name[0] != "_":
+                found.setdefault(node.name, set()).add(name)
+    twice = {
+        name
+        for name, places in found.items()
+        if len(places) > 1 and not all(place.startswith(("cli", "sandbox")) for place in places)
+    }
+    assert twice <= SHARED_NAMES, "a new function has the name of another one"
+
+
 WORDS_NOT_USED = ("manager", "handler", "helper", "utils", "engine", "agent")
 
 

@@ -1,7 +1,5 @@
 """Google's Gemini API, as it is documented."""
 
-import time
-
 import pytest
 
 from parley.cli import models
@@ -10,6 +8,7 @@ from parley.match.protocol import Usage
 from parley.providers import _registry as providers
 from parley.rules.pool import Turn
 from parley.testing.server import sent
+from tests.clock import clock as clock
 from tests.wire import FORM, KEY, SYSTEM, TURNS, after_a_break, asked, body_of, replied, wired
 
 pytestmark = pytest.mark.usefixtures(wired.__name__)
@@ -295,7 +294,7 @@ def test_limits_pass_and_other_faults_of_a_request_do_not():
     assert len(server.asked) == 1
 
 
-def test_the_wait_that_an_error_names_in_its_details_is_kept(monkeypatch):
+def test_the_wait_that_an_error_names_in_its_details_is_kept(clock):
     details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.3s"}]
     error = {
         "error": {
@@ -306,9 +305,9 @@ def test_the_wait_that_an_error_names_in_its_details_is_kept(monkeypatch):
         }
     }
     for answer in (sent(error, 429), error):  # some say it with status 200
-        began = time.monotonic()
-        assert asked("google", answer, says("x"))[0].content == "x"
-        assert 0.3 <= time.monotonic() - began < 3
+        began = clock.now
+        assert asked("google", answer, says("x"), play=clock.run)[0].content == "x"
+        assert 0.3 <= clock.now - began < 0.4
 
 
 @pytest.mark.parametrize(

@@ -166,11 +166,11 @@ def test_what_is_not_one_word_alone_is_refused(said):
 
 
 def test_a_long_reply_does_not_keep_a_reader_of_words_busy():
-    begun = time.perf_counter()
+    begun = time.process_time()
     for said in (" " * 200_000 + "a", "a" + " " * 200_000 + "b"):
         with suppress(Unreadable):
             Word().read(said)
-    assert time.perf_counter() - begun < 1
+    assert time.process_time() - begun < 10  # it is linear; a quadratic one takes minutes
 
 
 def test_free_text_is_anything_but_silence():
@@ -440,11 +440,11 @@ def test_broken_json_is_mended_counted_and_not_asked_for_again(said):
     ],
 )  # fmt: skip
 def test_what_is_broken_beyond_repair_stays_unreadable(said):
-    began = time.perf_counter()
+    began = time.process_time()
     reading = read(Ask((Seat("a"),), "?", COINS, None, (), 2, True), said, cut=False, last=False)
     assert not reading.settled
     assert reading.kind in ("unreadable", "out_of_bounds")
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 10
 
 
 @given(st.text(alphabet='{}[]":, abc5\n\\', max_size=300))
