@@ -116,6 +116,7 @@ def test_an_endpoint_that_counts_no_tokens_is_told_with_what_is_taken_as_spent(h
     from parley.cli.playing import attended
     from parley.config.experiment import Experiment
     from parley.runs.player import start
+    from parley.store import open_store
 
     async def main():
         async with Server(answering(total=1)) as server:
@@ -124,7 +125,8 @@ def test_an_endpoint_that_counts_no_tokens_is_told_with_what_is_taken_as_spent(h
                 "public_goods", models=models, given=from_keywords(budget_usd=0.1, repeats=1)
             )
             return await attended(
-                lambda **watching: start(asked.prepare(), here / "runs", **watching), True
+                lambda **watching: start(asked.prepare(), open_store(here / "runs"), **watching),
+                True,
             )
 
     asyncio.run(main())
