@@ -23,7 +23,7 @@ from parley.rules.bot_view import QUOTED
 from parley.rules.pool import text_of
 from parley.statistics.intervals import interval
 from parley.tasks._common.word_matching import mentions
-from parley.tasks.word_guessing.analysis import over_matches
+from parley.tasks.word_guessing.analysis import mean_over_matches
 from parley.tasks.word_guessing.bots import associations
 from parley.tasks.word_guessing.rule import EMPTY, OWN_WORD, REPEATED, WordGuessing
 from parley.testing import Listed, Speaking, check_planted, play
@@ -571,13 +571,15 @@ def test_the_table_of_the_part_on_guessing_has_matches_and_models_in_rows_of_one
 @given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=6), min_size=2, max_size=12))
 def test_blocks_of_any_size_make_one_mean_within_its_interval(blocks):
     rows = [(str(block), value) for block, values in enumerate(blocks) for value in values]
-    found = over_matches(rows, "block")
-    assert found["mean"] == pytest.approx(sum(value for _, value in rows) / len(rows))
-    assert 0 <= found["low"] <= found["mean"] + 1e-9
-    assert found["mean"] - 1e-9 <= found["high"] <= 1
-    alike = over_matches([(str(block), values[0]) for block, values in enumerate(blocks)], "block")
+    found = mean_over_matches(rows, "block")
+    assert found.mean == pytest.approx(sum(value for _, value in rows) / len(rows))
+    assert 0 <= found.low <= found.mean + 1e-9
+    assert found.mean - 1e-9 <= found.high <= 1
+    alike = mean_over_matches(
+        [(str(block), values[0]) for block, values in enumerate(blocks)], "block"
+    )
     plain = interval([values[0] for values in blocks], (0, 1))
-    assert (alike["low"], alike["high"]) == pytest.approx((plain.low, plain.high))
+    assert (alike.low, alike.high) == pytest.approx((plain.low, plain.high))
 
 
 def test_only_matches_that_count_are_counted(tmp_path):
