@@ -140,17 +140,79 @@ def test_a_part_that_fails_is_named_and_leaves_the_result(tmp_path):
     result = parley.run(Broken(), {"a": lambda view: "x", "b": lambda view: "xy"}, store=tmp_path)
     assert [row["mean"] for row in result.data["results"][:2]] == [1, 2]
     assert "part broken could not be computed: ZeroDivisionError" in "\n".join(result.remarks())
-    with pytest.raises(parley.ParleyError, match="'broken' could not be computed"):
-        result.render("text", "broken")
+    for form in ("text", "csv"):
+        with pytest.raises(parley.ParleyError, match="'broken' could not be computed"):
+            result.render(form, "broken")
 
 
-def test_only_the_parts_that_apply_are_computed(tmp_path, monkeypatch):
+@dataclass(frozen=True)
+class BadlyDrawn(Scribe):
+    """Has parts whose table, rows or figure fail, and one that reads a note that does not fit."""
+
+    parts = tuple(
+        Part(
+            f"bad_{name}",
+            name,
+            tuple[Vote, ...],
+            lambda run: (Vote(1),),
+            **{"tables": lambda f, s: [], name: fail},
+        )
+        for name, fail in {
+            "tables": lambda found, style: 1 / 0,
+            "figures": lambda found, style: 1 / 0,
+            "rows": lambda found: 1 / 0,
+        }.items()
+    ) + (
+        Part(
+            "misread",
+            "x",
+            tuple[Vote, ...],
+            lambda run: list(run.notes(Votes)) and 1 / 0,
+            tables=lambda f, s: [],
+        ),
+    )
+
+
+def test_a_part_that_cannot_be_shown_does_not_cost_the_result(tmp_path):
+    result = parley.run(BadlyDrawn(), {"a": lambda v: "x", "b": lambda v: "xy"}, store=tmp_path)
+    assert result.data["run"]["state"] == "done"
+    result.report(tmp_path / "page.html")
+    for name, form in (("bad_tables", "text"), ("bad_rows", "csv")):
+        with pytest.raises(parley.ParleyError, match=f"'{name}' could not be computed"):
+            Result(result.path, task=BadlyDrawn).render(form, name)
+
+
+def test_a_table_computes_only_the_parts_that_it_speaks_of(tmp_path):
     result = parley.run("public_goods", ["bot/random", "bot/altruist"], repeats=2, store=tmp_path)
     names = {part.name for part in parts_of_task(result._task)}
     assert names == set()
     fresh = Result(result.path)
     fresh.render()
     assert set(fresh._computed) == {"results", "stability", "judges", "rejudged", "cost"}
+
+
+@dataclass(frozen=True)
+class Aside(Scribe):
+    """Has a part that does not apply to any run."""
+
+    parts = (
+        Part(
+            "aside",
+            "Aside",
+            tuple[Vote, ...],
+            lambda run: 1 / 0,
+            tables=lambda found, style: [],
+            applies=lambda info: False,
+            absent="not for this run",
+        ),
+    )
+
+
+def test_a_part_that_does_not_apply_is_not_computed(tmp_path):
+    result = parley.run(Aside(), {"a": lambda v: "x", "b": lambda v: "xy"}, store=tmp_path)
+    assert result.data["parts"] == {"aside.aside": []}
+    assert result.failures == {}
+    assert result.render("text", "aside") == "not for this run"
 
 
 def test_parts_with_one_name_are_refused():
@@ -213,7 +275,7 @@ def test_a_damaged_note_is_named_with_its_match(tmp_path):
         Result(result.path, task=result._task).part("trust")
 
 
-def test_figures_of_json_types_have_a_schema():
+def test_a_field_with_a_default_is_not_required():
     assert json_schema(tuple[Vote, ...])["items"]["required"] == ["score"]
 
 

@@ -87,7 +87,7 @@ def command(
         if part in result.parts or part in result.stored or as_json:
             show(result, as_json, form, part)
         elif part in part_names():
-            click.echo("" if form == "csv" else f"{part} is no part of {played}")
+            click.echo("" if form == "csv" else f"{played} has no part {part!r}")
         else:
             raise unknown("part", part, [*result.parts, *result.stored])
         return

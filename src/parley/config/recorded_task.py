@@ -7,7 +7,6 @@ record.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,10 @@ from parley.errors import UsageError
 from parley.rules.task import Task
 from parley.store.config import digest
 
-# the module of a YAML task's metric, which is looked for beside the file: `metric: module:function`
-METRIC = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_]\w*\s*(?:#.*)?$", re.MULTILINE)
+
+def file_of(reference: str) -> Path:
+    """The file of a task that is named by its path, also as FILE.py:CLASS."""
+    return Path(reference.rpartition(":")[0] if ".py:" in reference else reference).expanduser()
 
 
 def source_facts(reference: str) -> dict[str, Any]:
@@ -34,16 +35,28 @@ def source_digest(reference: str) -> str:
 
     A YAML file brings Python only where its metric is a function of a module beside it.
     """
-    path = Path(reference.rpartition(":")[0] if ".py:" in reference else reference).expanduser()
+    path = file_of(reference)
     try:
         if path.suffix == ".py":
             return digest(without_comments(path.read_bytes()))
-        names = METRIC.findall(path.read_text(encoding="utf-8-sig"))
-        modules = [path.parent / f"{name}.py" for name in names]
-        sources = [without_comments(each.read_bytes()) for each in modules if each.is_file()]
-        return digest("\n".join(sources)) if sources else ""
+        beside = metric_file(path)
+        return digest(without_comments(beside.read_bytes())) if beside else ""
     except (OSError, SyntaxError, ValueError):
         return ""
+
+
+def metric_file(path: Path) -> Path | None:
+    """The Python file beside a YAML task that has its metric (`metric: module:function`)."""
+    import yaml
+
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+    except yaml.YAMLError:
+        return None
+    metric = data.get("metric") if isinstance(data, dict) else None
+    module = str(metric).partition(":")[0] if isinstance(metric, str) and ":" in metric else ""
+    found = path.parent / f"{module}.py"
+    return found if module and found.is_file() else None
 
 
 def task_to_read(reference: str, task_file: str | None = None) -> type[Task]:
@@ -60,6 +73,9 @@ def task_to_resume(
     reference: str, identity: Mapping[str, Any], task_file: str | None = None
 ) -> type[Task]:
     """The class to go on with: Python in a file on record is loaded only if it has not changed."""
+    path = file_of(reference)
+    if task_file is None and is_path(reference) and not path.is_file():
+        raise UsageError(f"there is no file {path}, which has the task of this run: --task FILE")
     changed = is_path(reference) and identity.get("source", "") != source_digest(reference)
     if task_file is None and changed:
         raise UsageError(

@@ -96,7 +96,8 @@ def build_report(
                 raise UsageError(f"the run {reader.info.id} is given twice")
             seen.add(reader.info.id)
             tasks[ref] = reader.info.identity["task"]
-            classes[ref] = installed_task(reader.info.config.task) or task
+            named = task if task is not None and task.name == tasks[ref] else None
+            classes[ref] = named or installed_task(reader.info.config.task)
     wanted = options or ReportOptions()
     known: list[Comparison] = comparisons()
     taking = [each for each in known if set(each.tasks) & set(tasks.values())]

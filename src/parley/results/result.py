@@ -3,12 +3,12 @@ alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -49,6 +49,7 @@ from parley.statistics.intervals import ALPHA
 from parley.store import RunReader, RunRef, StoredPart, find_run, read_run
 from parley.tables import Table
 
+T = TypeVar("T")
 NOTES = {
     "bounded": (
         "* an interval for bounded scores: for so few blocks an end of the range is near, or all "
@@ -142,7 +143,8 @@ class Result:
             return
         with read_run(self.ref) as reader:
             run = RunScores(reader, self._method, self._look_up, self._scores)
-            self.__dict__.setdefault("head", self._head(reader, run))
+            if "head" not in self.__dict__:
+                self.__dict__["head"] = self._head(reader, run)
             for part in wanted:
                 self._computed[part.name] = self._compute(part, run)
 
@@ -151,16 +153,18 @@ class Result:
         empty = () if part.many else None
         if not part.applies(run.info):
             return empty
-        try:
-            found = part.compute(run)
-        except ParleyError:
-            raise
-        except Exception as wrong:
-            if part in general_parts():
-                raise
-            self.failures[part.name] = f"{type(wrong).__name__}: {wrong}"
-            return empty
+        found = self._guard(part, lambda: part.compute(run))
         return empty if found is None else found
+
+    def _guard(self, part: Part[Any], work: Callable[[], T]) -> T | None:
+        """Do what a part does; a task's part that fails is noted, and gives nothing."""
+        if part in general_parts():
+            return work()
+        try:
+            return work()
+        except Exception as wrong:
+            self.failures[part.name] = f"{type(wrong).__name__}: {wrong}"
+            return None
 
     def part(self, name: str) -> Any:
         """What a part has found: dataclasses, as its `result` says; None or () where there is
@@ -168,7 +172,12 @@ class Result:
         if name not in self.parts:
             raise unknown("part", name, [*self.parts, *self.stored])
         self.compute([name])
+        self._refuse_failed(name)
         return self._computed[name]
+
+    def _refuse_failed(self, name: str) -> None:
+        if name in self.failures:
+            raise ParleyError(f"the part {name!r} could not be computed: {self.failures[name]}")
 
     # Its forms.
 
@@ -239,17 +248,19 @@ class Result:
 
     def tables(self, name: str) -> list[Table]:
         """The tables of a part; none where there is nothing of it in the run."""
-        if name in self.stored and name not in self.parts:
+        if name in self.stored:
             return stored_tables(self.stored[name])
-        found = self.part(name)
-        return list(self.parts[name].tables(found, self.style)) if found else []
+        self.compute([name])
+        part, found, style = self.parts[name], self._computed[name], self.style
+        return list(self._guard(part, lambda: part.tables(found, style)) or ()) if found else []
 
     def figures(self, name: str) -> list[Figure]:
         """The figures of a part."""
-        if name in self.stored and name not in self.parts:
+        if name in self.stored:
             return stored_figures(self.stored[name])
-        found = self.part(name)
-        return list(self.parts[name].figures(found, self.style)) if found else []
+        self.compute([name])
+        part, found, style = self.parts[name], self._computed[name], self.style
+        return list(self._guard(part, lambda: part.figures(found, style)) or ()) if found else []
 
     def render(self, form: str = "text", part: str = "results") -> str:
         """A part of the result in one of its forms; CSV has a column for everything, unrounded."""
@@ -262,10 +273,10 @@ class Result:
                 return "\n".join(self.remarks())
             return (self.table() if form in ("text", "html") else self._plain_table()).render(form)
         tables = self.tables(part)
-        if part in self.failures:
-            raise ParleyError(f"the part {part!r} could not be computed: {self.failures[part]}")
+        self._refuse_failed(part)
         if not tables:
-            return self.parts[part].absent
+            nothing = f"{part}: nothing was found when the run was played"
+            return self.parts[part].absent if part in self.parts else nothing
         *first, last = tables
         standing = [] if self.state == "done" else self._standing()
         notes = [last.note, *standing, *self._unsafe(), *self._signature()]
@@ -276,7 +287,9 @@ class Result:
         """The rows of a part, every number as it is."""
         if part in self.parts:
             found = self.part(part)
-            rows = [dict(row) for row in self.parts[part].rows(found)] if found else []
+            kind = self.parts[part]
+            rows = [dict(row) for row in self._guard(kind, lambda: kind.rows(found)) or ()]
+            self._refuse_failed(part)
             if part != "results" and rows:
                 signature = self.part("results")[0].signature if self.part("results") else None
                 rows = [{**row, "signature": signature} for row in rows]
@@ -284,8 +297,10 @@ class Result:
             rows = [row for table in plain_rows(self.stored[part]) for row in table]
         if not rows:
             return ""
-        names = list(rows[0])
-        cells = [["" if row[name] is None else str(row[name]) for name in names] for row in rows]
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        cells = [
+            ["" if row.get(name) is None else str(row[name]) for name in names] for row in rows
+        ]
         return Table(names, cells).render("csv")
 
     # What to know of it.
@@ -368,7 +383,9 @@ class Result:
     def report(self, path: str | Path) -> Path:
         """All parts of the result on one self-contained page."""
         build = import_module("parley.report.build")  # a room above: only this method leads there
-        place: Path = build.write_report(path, build.build_report([self.ref]).render("html"))
+        place: Path = build.write_report(
+            path, build.build_report([self.ref], task=self._task).render("html")
+        )
         return place
 
     def __repr__(self) -> str:
@@ -382,16 +399,16 @@ class Result:
         self.compute()
         kept = []
         for part in self.parts.values():
+            figures = [] if part in general_parts() else self.figures(part.name)
             if part in general_parts() or part.name in self.failures:
                 continue
-            figures = [as_json(figure) for figure in self.figures(part.name)]
             kept.append(
                 StoredPart(
                     qualified(part, self.head.run.task),
                     __version__,
                     orjson.dumps(json_schema(part.result)).decode(),
                     orjson.dumps(as_json(self._computed[part.name])).decode(),
-                    orjson.dumps(figures).decode(),
+                    orjson.dumps([as_json(figure) for figure in figures]).decode(),
                 )
             )
         return kept

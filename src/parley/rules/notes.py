@@ -164,7 +164,7 @@ def decode(value: Any, kind: Any, where: str) -> Any:
             decode(key, inner[0], where): decode(each, inner[1], f"{where}.{key}")
             for key, each in value.items()
         }
-    if origin in (list, tuple, AbstractSequence):
+    if origin in (list, AbstractSequence) or (origin is tuple and inner[1:] == (...,)):
         if not isinstance(value, list | tuple):
             raise ValueError(f"{where}: wanted a list, found {value!r:.80}")
         found = [decode(each, inner[0], f"{where}[{n}]") for n, each in enumerate(value)]

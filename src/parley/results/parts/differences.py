@@ -41,7 +41,7 @@ PARTS = (
         Differences,
         compute_differences,
         tables=difference_tables,
-        absent="nobody was compared with anybody",
+        absent="there are no two models to compare",
         section="result",
     ),
 )

@@ -11,10 +11,11 @@ from parley.results.part import Part, Rows, Style
 from parley.results.scores import RunScores
 from parley.results.types import Bar, Bars, Figure, ScoreRow, Share
 from parley.tables import Table, between, number
-from parley.tasks.kieval.rule import InterviewEnd
+from parley.tasks.kieval.rule import RECORD, SILENT, InterviewEnd
 
 NONE = "none"  # the interview went on to its last round
-OTHERS = ("record_ended", "no_question")  # what ended it is no word of an evaluator's
+# not ended early: played to its last round, or ended by the record or the interactor
+NOT_EARLY = (NONE, RECORD, SILENT)
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def count_stops(run: RunScores) -> tuple[StopRow, ...]:
             alias,
             len(ends),
             count_reasons(end.stop for _, end in ends.values()),
-            run.share((block, end.stop not in (NONE, *OTHERS)) for block, end in ends.values()),
+            run.share((block, end.stop not in NOT_EARLY) for block, end in ends.values()),
             run.share((block, end.first is None) for block, end in ends.values()),
         )
         for (role, alias), ends in sorted(held.items())
@@ -109,7 +110,7 @@ def stop_bars(rows: Iterable[tuple[str, int, dict[str, int]]]) -> Bars | None:
     held: Counter[str] = Counter()
     for alias, interviews, reasons in rows:
         held[alias] += interviews
-        early = {reason: n for reason, n in reasons.items() if reason != NONE}
+        early = {reason: n for reason, n in reasons.items() if reason not in NOT_EARLY}
         models.setdefault(alias, Counter()).update(early)
     if not any(models.values()):
         return None
