@@ -20,6 +20,7 @@ from parley.results.part import declared_parts, general_parts, parts_of_task
 from parley.results.result import Result, result_schema
 from parley.results.types import json_schema
 from parley.rules.notes import Vote
+from parley.testing.by_hand import ByHand
 from tests.cli.test_cli import parley as command
 from tests.test_nets import FOLDER
 
@@ -210,7 +211,7 @@ class Aside(Scribe):
 
 def test_a_part_that_does_not_apply_is_not_computed(tmp_path):
     result = parley.run(Aside(), {"a": lambda v: "x", "b": lambda v: "xy"}, store=tmp_path)
-    assert result.data["parts"] == {"aside.aside": []}
+    assert result.data["parts"] == {"scribe.aside": []}
     assert result.failures == {}
     assert result.render("text", "aside") == "not for this run"
 
@@ -302,3 +303,41 @@ def test_a_run_goes_on_with_its_file_only_if_the_source_is_the_same(tmp_path):
     game.write_text(source.replace("share of matches", "a better note"), encoding="utf-8")
     command("resume", "hunt", "--max-calls", "100", cwd=tmp_path, code=2)
     command("resume", "hunt", "--max-calls", "100", "--task", "./game.py", cwd=tmp_path)
+
+
+@dataclass(frozen=True)
+class Count(Note, kind="scribe.count"):
+    """A number."""
+
+    number: int
+
+
+@pytest.mark.parametrize("number", ["three", 3.5, None, float("nan")])
+def test_a_note_that_does_not_hold_what_its_class_declares_fails_where_it_is_written(number):
+    hand = ByHand(Scribe())
+    with pytest.raises(TaskError, match="number: wanted int"):
+        hand.referee.note(Count(number))
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [("data", "{not json"), ("figures", '[{"kind": "lines"}]'), ("figures", '[{"kind": "pie"}]')],
+)
+def test_a_stored_part_that_is_damaged_is_named(hunt, column, text):
+    (path,) = (hunt / "runs").glob("*.parley")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"UPDATE part_results SET {column} = ?", (text,))
+        connection.commit()
+    result = Result(path)
+    read = {"data": result.tables, "figures": result.figures}[column]
+    with pytest.raises(parley.ParleyError, match=r"stored part stag_hunt\.trust is damaged"):
+        read("trust")
+
+
+def test_a_stored_part_of_several_lists_keeps_them_apart_in_csv(hunt):
+    (path,) = (hunt / "runs").glob("*.parley")
+    data = json.dumps({"n": 7, "rows": [{"alias": "a", "n": 1}], "none": []})
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE part_results SET data = ?", (data,))
+        connection.commit()
+    assert Result(path).render("csv", "trust").splitlines() == ["n,list,alias", "7,,", "1,rows,a"]

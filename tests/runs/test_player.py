@@ -13,6 +13,7 @@ import parley
 from parley import ParleyError, Seat, UsageError
 from parley.audit.audit import audit
 from parley.config.prepare import prepare_new
+from parley.config.task_catalogue import task_class
 from parley.errors import ReplayError
 from parley.plans import Block, Done, MatchSpec, seed_for
 from parley.plans.fixed import make_fixed_plan
@@ -299,15 +300,21 @@ def test_resuming_under_a_changed_prompt_rule_or_configuration_is_refused_by_nam
         assert old in source
         game.write_text(source.replace(old, new))
 
+    def resumed():
+        """As with `--task`: a file whose source has changed is loaded only if it is named."""
+        return parley.resume(path, functions=functions, task=task_class(reference)())
+
     changed("say something", "say anything")
-    with pytest.raises(ReplayError, match=r"prompt echo\.speak"):
+    with pytest.raises(UsageError, match="is not the one that this run began with"):
         parley.resume(path, functions=functions)
+    with pytest.raises(ReplayError, match=r"prompt echo\.speak"):
+        resumed()
     changed('"Write a line."', '"Write two lines."')  # words that are no prompt of their own
     with pytest.raises(ReplayError, match="the rule of echo"):
-        parley.resume(path, functions=functions)
+        resumed()
     changed("for number in range(self.rounds):", "for number in range(self.rounds - 1):")
     with pytest.raises(ReplayError, match="the rule of echo"):
-        parley.resume(path, functions=functions)
+        resumed()
     changed(
         '"""Everybody speaks, everybody hears all the others, quoted."""',
         '"""A better docstring."""  # and a comment',
@@ -315,7 +322,7 @@ def test_resuming_under_a_changed_prompt_rule_or_configuration_is_refused_by_nam
     with read_run(find_run(path)) as reader:
         other = Config(**{**vars(reader.info.config), "seed": 5, "repeats": 4})
     with pytest.raises(ReplayError, match=r"repeats was 3, is now 4"):
-        asyncio.run(runs.go_on(prepare_new(other, functions=functions), path))
+        asyncio.run(runs.go_on(prepare_new(other, functions=functions), find_run(path)))
     assert parley.resume(path, functions=functions).state == "done"
 
 
@@ -584,7 +591,7 @@ def test_it_is_known_who_keeps_everybody_waiting(tmp_path):
     asyncio.run(
         runs.start(
             prepare_new(config, task=games.Judged(), functions={"snail": slow}),
-            tmp_path,
+            open_store(tmp_path),
             tally=tally,
         )
     )

@@ -17,6 +17,8 @@ from parley.errors import UsageError
 from parley.rules.task import Task
 from parley.store.config import digest
 
+ELSEWHERE = "elsewhere"  # the metric of a YAML task is in a module that is not beside the file
+
 
 def file_of(reference: str) -> Path:
     """The file of a task that is named by its path, also as FILE.py:CLASS."""
@@ -40,13 +42,15 @@ def source_digest(reference: str) -> str:
         if path.suffix == ".py":
             return digest(without_comments(path.read_bytes()))
         beside = metric_file(path)
-        return digest(without_comments(beside.read_bytes())) if beside else ""
+        if beside is None:
+            return ""
+        return digest(without_comments(beside.read_bytes())) if beside.is_file() else ELSEWHERE
     except (OSError, SyntaxError, ValueError):
         return ""
 
 
 def metric_file(path: Path) -> Path | None:
-    """The Python file beside a YAML task that has its metric (`metric: module:function`)."""
+    """The Python file beside a YAML task that its metric names (`metric: module:function`)."""
     import yaml
 
     try:
@@ -55,8 +59,7 @@ def metric_file(path: Path) -> Path | None:
         return None
     metric = data.get("metric") if isinstance(data, dict) else None
     module = str(metric).partition(":")[0] if isinstance(metric, str) and ":" in metric else ""
-    found = path.parent / f"{module}.py"
-    return found if module and found.is_file() else None
+    return path.parent / f"{module}.py" if module else None
 
 
 def task_to_read(reference: str, task_file: str | None = None) -> type[Task]:
@@ -76,7 +79,8 @@ def task_to_resume(
     path = file_of(reference)
     if task_file is None and is_path(reference) and not path.is_file():
         raise UsageError(f"there is no file {path}, which has the task of this run: --task FILE")
-    changed = is_path(reference) and identity.get("source", "") != source_digest(reference)
+    now = source_digest(reference) if is_path(reference) else ""
+    changed = is_path(reference) and (now == ELSEWHERE or identity.get("source", "") != now)
     if task_file is None and changed:
         raise UsageError(
             f"the source of {reference} is not the one that this run began with: if you trust the "

@@ -10,7 +10,7 @@ from parley import __version__
 from parley.report.figures import draw
 from parley.report.sections import Clean, Compared, Section, clean_table, secret_cover
 from parley.results.result import Result
-from parley.results.types import Scatter
+from parley.results.types import Figure, Scatter
 
 LARGEST = 1_000_000  # bytes of a page
 
@@ -70,13 +70,19 @@ def section_of_run(result: Result, whole: bool) -> Section:
     return Section(title, [result.table(), *tables], figures=figures)
 
 
+def draw_figure(figure: Figure, clean: Clean) -> str:
+    """A figure with its title; one whose numbers cannot be drawn is named."""
+    try:
+        drawing = draw(figure, clean)
+    except (TypeError, ValueError, ArithmeticError, StopIteration, IndexError) as wrong:
+        return f"<p>{escape(clean(f'{figure.title}: this figure cannot be drawn ({wrong})'))}</p>"
+    title = escape(clean(figure.title))
+    return f"<figure>{drawing}<figcaption>{title}</figcaption></figure>"
+
+
 def draw_section(section: Section, at: int, clean: Clean) -> str:
     """A section: words, figures, tables."""
-    figures = "".join(
-        f"<figure>{draw(figure, clean)}"
-        f"<figcaption>{escape(clean(figure.title))}</figcaption></figure>"
-        for figure in section.figures
-    )
+    figures = "".join(draw_figure(figure, clean) for figure in section.figures)
     legends = dict.fromkeys(
         figure.legend for figure in section.figures if isinstance(figure, Scatter)
     )

@@ -51,8 +51,8 @@ class Style:
 
 
 def rows_of(found: Any) -> Rows:
-    """The rows of a part that is a sequence of dataclasses: their fields are the columns."""
-    return [as_json(each) for each in found]
+    """The rows of a part made of dataclasses: their fields are the columns."""
+    return [as_json(each) for each in (found if isinstance(found, tuple) else (found,))]
 
 
 def no_figures(found: Any, style: Style) -> Sequence[Figure]:

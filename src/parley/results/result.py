@@ -151,9 +151,14 @@ class Result:
     def _compute(self, part: Part[Any], run: RunScores) -> Any:
         """One part; one of a task that fails leaves all others as they are."""
         empty = () if part.many else None
-        if not part.applies(run.info):
-            return empty
-        found = self._guard(part, lambda: part.compute(run))
+
+        def checked() -> Any:
+            found = part.compute(run) if part.applies(run.info) else None
+            if found is not None and part not in general_parts():
+                decode(as_json(found), part.result, part.name)  # what it returns is what it says
+            return found
+
+        found = self._guard(part, checked)
         return empty if found is None else found
 
     def _guard(self, part: Part[Any], work: Callable[[], T]) -> T | None:
@@ -191,10 +196,14 @@ class Result:
             found |= value if part.spread else {part.json_key: value}
         task = self.head.run.task
         found["parts"] = {
-            qualified(part, task): as_json(self._computed[part.name])
+            qualified(part, task): (
+                {"error": self.failures[part.name]}
+                if part.name in self.failures
+                else as_json(self._computed[part.name])
+            )
             for part in self.parts.values()
             if part not in general_parts()
-        } | {stored.name: orjson.loads(stored.data) for stored in self.stored.values()}
+        } | {stored.name: stored_data(stored.data, stored) for stored in self.stored.values()}
         return found
 
     @property
@@ -281,7 +290,10 @@ class Result:
         standing = [] if self.state == "done" else self._standing()
         notes = [last.note, *standing, *self._unsafe(), *self._signature()]
         last = replace(last, note="\n".join(filter(None, notes)))
-        return "\n\n".join(table.render(form) for table in [*first, last])
+        try:
+            return "\n\n".join(table.render(form) for table in [*first, last])
+        except (TypeError, ValueError, IndexError, AttributeError) as wrong:
+            raise ParleyError(f"the table of part {part!r} cannot be printed: {wrong}") from wrong
 
     def _csv(self, part: str) -> str:
         """The rows of a part, every number as it is."""
@@ -344,9 +356,7 @@ class Result:
                 places = [r for r in head.ranks if (r.metric, r.role) == (metric, role)]
                 lines += [describe_ranks(metric, role, places, sure)] if places else []
             lines += self._signature()
-        lines += [
-            f"part {name} could not be computed: {why}" for name, why in self.failures.items()
-        ]
+        lines += [describe_failure(*each) for each in self.failures.items()]
         return lines
 
     def _signature(self) -> list[str]:
@@ -414,9 +424,21 @@ class Result:
         return kept
 
 
-def parts_to_store(ref: RunRef, task: type[Task]) -> list[StoredPart]:
-    """What a task's own parts have found in a run, to be kept in its file."""
-    return Result(ref, task=task).to_stored() if parts_of_task(task) else []
+def parts_to_store(run: RunRef, task: type[Task]) -> tuple[list[StoredPart], list[str]]:
+    """What a task's own parts have found in a run, to be kept in its file, and what failed."""
+    try:
+        if not parts_of_task(task):
+            return [], []
+        result = Result(run, task=task)
+        found = result.to_stored()
+    except Exception as wrong:
+        return [], [f"the parts of {task.name} could not be computed: {wrong}"]
+    return found, [describe_failure(*each) for each in result.failures.items()]
+
+
+def describe_failure(name: str, why: str) -> str:
+    """A line on a part that could not be computed."""
+    return f"part {name} could not be computed: {why}"
 
 
 def result_schema() -> dict[str, Any]:
@@ -468,14 +490,27 @@ def describe_ranks(metric: str, role: str, places: Sequence[Rank], sure: str) ->
 
 def plain_rows(stored: StoredPart) -> list[list[dict[str, Any]]]:
     """Stored data as rows: a list of objects as it is, an object list by list."""
-    data = orjson.loads(stored.data)
+    data = stored_data(stored.data, stored)
     if isinstance(data, list):
-        found = [data]
+        found = {"": data}
     else:
-        lists = [each for each in (data or {}).values() if isinstance(each, list) and each]
-        rest = {name: each for name, each in (data or {}).items() if not isinstance(each, list)}
-        found = [*([[rest]] if rest else []), *lists]
-    return [[flatten(row) for row in rows if isinstance(row, dict)] for rows in found if rows]
+        fields = data.items() if isinstance(data, dict) else ()
+        rest = {name: each for name, each in fields if not isinstance(each, list)}
+        lists = {name: each for name, each in fields if isinstance(each, list)}
+        found = {"": [rest] if rest else [], **lists}
+    return [
+        [({"list": name} if name else {}) | flatten(row) for row in rows if isinstance(row, dict)]
+        for name, rows in found.items()
+        if rows
+    ]
+
+
+def stored_data(text: str, stored: StoredPart) -> Any:
+    """Stored JSON; what cannot be read is damaged, and says so."""
+    try:
+        return orjson.loads(text)
+    except ValueError as wrong:
+        raise ParleyError(f"the stored part {stored.name} is damaged: {wrong}") from None
 
 
 def flatten(row: Mapping[str, Any], before: str = "") -> dict[str, Any]:
@@ -508,13 +543,15 @@ def stored_tables(stored: StoredPart) -> list[Table]:
 def stored_figures(stored: StoredPart) -> list[Figure]:
     """The figures of a part that was computed when the run was played."""
     found: list[Figure] = []
-    for data in orjson.loads(stored.figures):
-        kind = FIGURES.get(str(data.get("kind")))
-        if kind is not None:
-            try:
-                found.append(decode(data, kind, "figure"))
-            except ValueError as wrong:
-                raise ParleyError(f"{stored.name} holds a damaged figure: {wrong}") from None
+    data = stored_data(stored.figures, stored)
+    for each in data if isinstance(data, list) else [data]:
+        kind = FIGURES.get(str(each.get("kind"))) if isinstance(each, dict) else None
+        try:
+            if kind is None:
+                raise ValueError(f"no figure of this version: {each!r:.80}")
+            found.append(decode(each, kind, "figure"))
+        except ValueError as wrong:
+            raise ParleyError(f"the stored part {stored.name} is damaged: {wrong}") from None
     return found
 
 

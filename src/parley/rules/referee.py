@@ -249,8 +249,12 @@ class Referee:
         try:
             # as it will be read from the record
             found = orjson.loads(orjson.dumps(plain(facts)))
+            if note is not None:
+                type(note).from_facts(found)
         except TypeError as wrong:
             raise TaskError(f"a note holds plain data only: {wrong}") from None
+        except ValueError as wrong:
+            raise TaskError(f"a note does not hold what its class declares: {wrong}") from None
         self.notes.append(WrittenNote(self.round, found, None if note is None else note.kind))
 
     def fault(self, seat: Seat, kind: str, detail: str = "") -> None:

@@ -47,8 +47,9 @@ from contextlib import asynccontextmanager
 from itertools import count
 from typing import TYPE_CHECKING
 
-# what is kept of the analyses that a task brings, from the run's file and the task's class
-Summarise = Callable[[RunRef, type[Task]], Sequence[StoredPart]]
+# What is kept of the analyses that a task brings, and what to say of those that failed. It never
+# raises: what was played stands, whatever becomes of its analyses.
+Summarise = Callable[[RunRef, type[Task]], tuple[Sequence[StoredPart], Sequence[str]]]
 HEARTBEAT = 10.0  # seconds
 
 
@@ -152,7 +153,10 @@ async def play(
             await playing.ledger.keep_prices(prepared)
             await journal.set_state(state, status, reason)
             if summarise is not None:
-                await journal.keep_parts(summarise(journal.ref, type(prepared.task)))
+                parts, notices = summarise(journal.ref, type(prepared.task))
+                for notice in notices:
+                    playing.tally.hear(notice)
+                await journal.keep_parts(parts)
     except asyncio.CancelledError:
         with suppress(StoreError):
             if playing is not None:
