@@ -114,8 +114,8 @@ class StagHunt(Task):
 
 RULES = Prompt(
     "rules",
-    "You hunt with one other hunter. A stag feeds each of you with 4 if both hunt it, and whoever "
-    "hunts it alone gets nothing. A hare feeds its hunter with 3.",
+    "You hunt with one other hunter. If both of you hunt the stag, each gets 4. If you hunt it "
+    "alone, you get nothing. A hare gives you 3.",
 )
 TURN = Prompt("turn", "Round {number}. What do you hunt?")
 

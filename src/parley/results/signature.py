@@ -1,4 +1,4 @@
-"""What a score rests on, in one line."""
+"""The signature of a score."""
 
 from __future__ import annotations
 

@@ -7,10 +7,8 @@ Only declared notes are read by analyses; free ones are for people who read a ma
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from collections.abc import Mapping as AbstractMapping
-from collections.abc import Sequence as AbstractSequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
@@ -18,7 +16,7 @@ from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, ge
 from parley.errors import TaskError
 from parley.rules.pool import Seat
 
-PLAIN = (str, int, float, bool, NoneType, Any)
+PLAIN = (str, int, float, bool, NoneType)
 
 
 class Note:
@@ -88,7 +86,7 @@ class WrittenNote:
     kind: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The note as commands print it."""
+        """The note as one mapping, with its round."""
         return {"round": self.round, **self.facts}
 
 
@@ -148,7 +146,9 @@ def decode(value: Any, kind: Any, where: str) -> Any:
         missing = [
             each.name
             for each in fields(kind)
-            if each.name not in value and each.default is each.default_factory
+            if each.name not in value
+            and each.default is MISSING
+            and each.default_factory is MISSING
         ]
         if missing:
             raise ValueError(f"{where}: {', '.join(missing)} is missing")
@@ -157,14 +157,14 @@ def decode(value: Any, kind: Any, where: str) -> Any:
         return kind(
             **{name: decode(each, types[name], f"{where}.{name}") for name, each in known.items()}
         )
-    if origin in (dict, AbstractMapping):
+    if origin in (dict, Mapping):
         if not isinstance(value, Mapping):
             raise ValueError(f"{where}: wanted a mapping, found {value!r:.80}")
         return {
             decode(key, inner[0], where): decode(each, inner[1], f"{where}.{key}")
             for key, each in value.items()
         }
-    if origin in (list, AbstractSequence) or (origin is tuple and inner[1:] == (...,)):
+    if origin in (list, Sequence) or (origin is tuple and inner[1:] == (...,)):
         if not isinstance(value, list | tuple):
             raise ValueError(f"{where}: wanted a list, found {value!r:.80}")
         found = [decode(each, inner[0], f"{where}[{n}]") for n, each in enumerate(value)]

@@ -88,8 +88,7 @@ def compare_judgements(run: RunScores) -> Rejudgement | None:
 
 
 def differs(metric: str, then: Given, now: Given) -> bool:
-    """Whether a metric that nobody judges came out otherwise: where an instrument decides how long
-    a match goes on."""
+    """Whether a metric without judges changed: an instrument may decide how long a match lasts."""
     return any(then.get(key) != value for key, value in now.items() if key[2] == metric)
 
 

@@ -21,7 +21,7 @@ from parley.statistics.contamination import (
 from parley.statistics.matched_controls import Matched, compare_with_control
 from parley.store import RunReader, RunRef, read_run
 from parley.tasks.kieval.analysis import count_stops
-from parley.tasks.kieval.entries import TASKS, Entry, dataset_of, entries, merged
+from parley.tasks.kieval.entries import Entry, dataset_of, entries, merged
 from parley.tasks.kieval.model_table import Comparison, comparison
 from parley.tasks.kieval.scores_file import read
 from parley.tasks.kieval.token_costs import Scaling, Spent, forecast, spending, summed
@@ -126,11 +126,6 @@ def recorded(refs: Sequence[RunRef]) -> Record:
                 "task": reader.info.identity["task"],
                 "dataset": dataset_of(config.dataset),
             }
-            if place["task"] not in TASKS:
-                raise UsageError(
-                    f"{reader.info.id} played {place['task']}; only {' and '.join(TASKS)} are "
-                    f"gathered by model and dataset"
-                )
             if config.verify is not None:
                 found.cautions.append(
                     f"{reader.info.id} looked for questions that instruments are sure of: no model "
@@ -148,7 +143,7 @@ def recorded(refs: Sequence[RunRef]) -> Record:
                 }
             )
             found.stops += [{**place, **row} for row in as_json(count_stops(run))]
-            found.violations += [{**place, **row} for row in faults(reader, len(run.matches))]
+            found.violations += [{**place, **row} for row in faults(reader)]
             if config.stop is not None:
                 sure = f"{100 * (1 - config.stop.alpha):g}%"
                 found.cautions.append(
@@ -166,7 +161,7 @@ def recorded(refs: Sequence[RunRef]) -> Record:
     return found
 
 
-def faults(reader: RunReader, matches: int) -> list[dict[str, Any]]:
+def faults(reader: RunReader) -> list[dict[str, Any]]:
     """How often who did what in which role."""
     by = Counter[tuple[str, str, str]]()
     kept: dict[tuple[str, str, str], set[int]] = {}
