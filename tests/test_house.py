@@ -306,7 +306,7 @@ def test_a_module_name_stands_for_one_thing():
 SHARED_NAMES = {
     "alike", "answered", "bare", "bounded", "cell", "class_of", "closed", "conversation",
     "cost_tables", "counted", "described", "digest", "drawn", "encoded", "error_of", "estimated",
-    "fault_in", "file_of", "folded", "forecast", "form", "format_share", "given", "held",
+    "fault_in", "folded", "forecast", "form", "format_share", "given", "held",
     "installed", "is_path", "judge", "kind_of", "known", "language", "leading", "left", "library",
     "make", "model_names", "named", "names", "nothing", "number", "objects_in", "plain", "play",
     "pooled", "read", "run", "said", "said_by", "said_in", "same", "sampled", "says", "scored",

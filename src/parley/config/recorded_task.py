@@ -20,7 +20,7 @@ from parley.store.config import digest
 ELSEWHERE = "elsewhere"  # the metric of a YAML task is in a module that is not beside the file
 
 
-def file_of(reference: str) -> Path:
+def path_of_task(reference: str) -> Path:
     """The file of a task that is named by its path, also as FILE.py:CLASS."""
     return Path(reference.rpartition(":")[0] if ".py:" in reference else reference).expanduser()
 
@@ -37,7 +37,7 @@ def source_digest(reference: str) -> str:
 
     A YAML file brings Python only where its metric is a function of a module beside it.
     """
-    path = file_of(reference)
+    path = path_of_task(reference)
     try:
         if path.suffix == ".py":
             return digest(without_comments(path.read_bytes()))
@@ -76,7 +76,7 @@ def task_to_resume(
     reference: str, identity: Mapping[str, Any], task_file: str | None = None
 ) -> type[Task]:
     """The class to go on with: Python in a file on record is loaded only if it has not changed."""
-    path = file_of(reference)
+    path = path_of_task(reference)
     if task_file is None and is_path(reference) and not path.is_file():
         raise UsageError(f"there is no file {path}, which has the task of this run: --task FILE")
     now = source_digest(reference) if is_path(reference) else ""

@@ -300,7 +300,8 @@ class Result:
         if part in self.parts:
             found = self.part(part)
             kind = self.parts[part]
-            rows = [dict(row) for row in self._guard(kind, lambda: kind.rows(found)) or ()]
+            given = self._guard(kind, lambda: kind.rows(found)) if found else None
+            rows = [dict(row) for row in given or ()]
             self._refuse_failed(part)
             if part != "results" and rows:
                 signature = self.part("results")[0].signature if self.part("results") else None
