@@ -519,6 +519,8 @@ def test_an_evaluator_that_dies_in_the_middle_costs_nothing_twice(tmp_path, monk
     was asked for once."""
     monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
     monkeypatch.setattr(patience, "FIRST_REST", 0.01)
+    # as long as it is left alone, also by the run that goes on: far below the deadline
+    monkeypatch.setattr(patience, "LONGEST_REST", 0.2)
     heard, down = Counter(), True
 
     async def act(asked, writer):
