@@ -8,7 +8,9 @@ import os
 import time
 import traceback
 from collections import Counter
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,10 +44,6 @@ from parley.store import Journal, NewRun, RunReader, RunRef, Store, StoredPart, 
 
 if TYPE_CHECKING:
     from parley.sandbox.executor import Sandbox
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from itertools import count
-from typing import TYPE_CHECKING
 
 # What is kept of the analyses that a task brings, and what to say of those that failed. It never
 # raises: what was played stands, whatever becomes of its analyses.

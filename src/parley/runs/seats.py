@@ -12,11 +12,11 @@ from parley.errors import ParticipantError, Refused, Rejected
 from parley.match.protocol import Call, Participant, Reply
 from parley.participants._registry import Limits
 from parley.rules.pool import Seat, View
+from parley.runs.progress import Tally
 from parley.runs.rate_limits import Pace
 
 if TYPE_CHECKING:
     from parley.runs.budget import Budget, Reservation
-from parley.runs.progress import Tally
 
 FAILURES = 3  # in a row, after which a participant is not asked any more
 
