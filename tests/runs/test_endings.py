@@ -72,7 +72,7 @@ def test_a_run_that_is_done_has_nothing_unfinished(tmp_path):
 
 
 def test_why_a_run_stopped_is_said_once_and_not_at_length(tmp_path):
-    done = with_a("http://127.0.0.1:9/v1", tmp_path, "--repeats", 1, "-M", "a.deadline=0.3")
+    done = with_a("http://127.0.0.1:9/v1", tmp_path, "--repeats", 1, "-M", "a.deadline=2")
     assert "127.0.0.1:9" not in done.out
     assert done.err.count("stopped (a: http://127.0.0.1:9/v1/chat/completions") == 1
     assert "resume once the endpoint answers: parley resume runs/" in done.err
