@@ -7,7 +7,7 @@ import time
 from base64 import b64encode
 from dataclasses import dataclass, is_dataclass
 from email.utils import formatdate
-from itertools import pairwise
+from itertools import chain, pairwise, repeat
 from pathlib import Path
 from socket import socket
 from types import SimpleNamespace
@@ -747,6 +747,22 @@ def test_who_gives_up_waiting_leaves_its_place_to_the_next():
         return bears.flying, bears.clear
 
     assert asyncio.run(whole()) == (0, True)
+
+
+@pytest.mark.parametrize("reads", range(1, 7))
+def test_a_pause_that_ends_while_it_is_looked_at_leaves_nobody_waiting(monkeypatch, reads):
+    """The clock passes the end of the pause after so many looks at it."""
+
+    async def wait():
+        now = chain([0.0] * reads, repeat(2.0))
+        bears = patience.Patience("here")
+        bears._until = 1.0
+        monkeypatch.setattr(patience, "time", SimpleNamespace(monotonic=lambda: next(now)))
+        if not bears.clear:
+            async with asyncio.timeout(5):
+                await bears.admit(60, UNLIMITED)
+
+    asyncio.run(wait())
 
 
 def test_a_stop_sends_those_away_who_wait_for_an_endpoint_and_only_those_of_its_run(clock):

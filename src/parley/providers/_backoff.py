@@ -178,11 +178,15 @@ class Patience:
             self._wake_up()
 
     def _wake_up(self) -> None:
-        """See to it that those who wait are let in when the pause is over."""
+        """Set the timer that lets in those who wait when the pause is over.
+
+        The pause may have ended since it was last looked at. If no call is in flight then, nobody
+        else would let them in.
+        """
         rest = self._until - time.monotonic()
-        if rest > 0 and not self._waking:
+        if not self._waking and (rest > 0 or self._bears()):
             self._waking = True
-            asyncio.get_running_loop().call_later(rest, self._over)
+            asyncio.get_running_loop().call_later(max(rest, 0.0), self._over)
 
     def _over(self) -> None:
         self._waking = False

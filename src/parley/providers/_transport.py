@@ -251,7 +251,7 @@ class Transport:
         except TimeoutError:
             if payload.left:
                 raise
-            raise Pause("it could not be reached in time") from None
+            raise Pause("it could not be reached in time", kind="unreachable") from None
         except (aiohttp.ClientError, OSError) as broken:
             raise Pause(
                 self._unnamed(broken) or type(broken).__name__, unsure=payload.left
