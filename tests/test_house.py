@@ -292,6 +292,15 @@ def test_sql_stands_only_in_the_sqlite_store():
                 assert not statement.search(node.value), f"{name}: {node.value[:60]}"
 
 
+def test_only_the_store_imports_its_driver():
+    """A store is opened by `open_store`, and votes by `open_votes`."""
+    for name in modules():
+        if name.split(".")[0] != "store":
+            assert not {other for other in own_imports(name) if other.startswith("store.sqlite")}, (
+                name
+            )
+
+
 # Module names that may occur twice: the same thing in every task's folder or registry, and a
 # command that carries the name of what it calls.
 TWICE = {"rule", "bots", "scoring", "analysis", "report", "audit", "rejudge", "_registry", "judges"}
@@ -308,18 +317,15 @@ SHARED_NAMES = {
     "answered",
     "bare",
     "bounded",
-    "cell",
     "class_of",
     "closed",
     "conversation",
     "cost_tables",
     "counted",
     "described",
-    "digest",
     "drawn",
     "encoded",
     "error_of",
-    "estimated",
     "fault_in",
     "folded",
     "forecast",
@@ -334,10 +340,8 @@ SHARED_NAMES = {
     "known",
     "language",
     "leading",
-    "left",
     "library",
     "make",
-    "model_names",
     "named",
     "names",
     "nothing",
@@ -362,13 +366,11 @@ SHARED_NAMES = {
     "started",
     "stopped",
     "summed",
-    "taken",
     "together",
     "typed",
     "unmasked",
     "usage_in",
     "value",
-    "voted",
     "whole",
     "worded",
     "words",

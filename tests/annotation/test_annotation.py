@@ -13,6 +13,7 @@ import tempfile
 import time
 import unicodedata
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,18 @@ from hypothesis import strategies as st
 
 import parley
 from parley import ParleyError, UsageError
-from parley.annotation.pair_sampling import candidates, drawn, interviews
-from parley.annotation.study import exchanges, prepared, readers, results, sheet
+from parley.annotation.ballots import (
+    HOLD_SECONDS,
+    cast_vote,
+    enter_annotator,
+    find_invited,
+    invite_annotator,
+    offer_pair,
+    votes_by_name,
+)
+from parley.annotation.pair_sampling import collect_conversations, list_pairs, sample_pairs
+from parley.annotation.sheets import make_sheet, sheet_of_task
+from parley.annotation.study import open_runs, prepare_study, summarise_votes
 from parley.cli.terminal import visible, wrapped
 from parley.errors import StoreError
 from parley.match.protocol import Reply
@@ -40,8 +51,9 @@ from parley.statistics.preferences import (
     win_rate,
 )
 from parley.store import RunRef, find_run, read_run
-from parley.store.sqlite.votes import FILE, HELD, Votes
+from parley.store.sqlite.votes import VOTES_FILE, SqliteVotes
 from parley.tables import wide
+from parley.tasks.kieval.annotation import write_interview
 from parley.tasks.kieval.bots import KNOWS
 from parley.tasks.kieval.rule import ASPECTS
 from tests.cli.test_cli import parley as command
@@ -98,8 +110,8 @@ def refs_in(place):
 def studied(place, pairs=6, ties=False, seed=0):
     """The file of votes of the one run, with pairs drawn."""
     refs = refs_in(place)
-    votes = Votes(place / "runs" / FILE)
-    return votes, prepared(votes, refs, pairs, seed, ties)
+    votes = SqliteVotes(place / "runs" / VOTES_FILE)
+    return votes, prepare_study(votes, refs, pairs, seed, ties)
 
 
 # ── the draw ──
@@ -134,8 +146,8 @@ def test_a_draw_is_balanced_has_no_pair_twice_and_is_the_same_for_a_seed(
     datasets, models, items, count, seed, first
 ):
     possible = some_pairs(datasets, models, items)
-    found = drawn(possible, count, seed)
-    assert found == drawn(possible, count, seed)
+    found = sample_pairs(possible, count, seed)
+    assert found == sample_pairs(possible, count, seed)
     assert len(found) == min(count, len(possible))
     assert len({frozenset((pair.a, pair.b)) for pair in found}) == len(found)
     assert {frozenset((pair.a, pair.b)) for pair in found} <= {
@@ -150,22 +162,24 @@ def test_a_draw_is_balanced_has_no_pair_twice_and_is_the_same_for_a_seed(
         )
         met.update(frozenset(pair.models) for pair in found if pair.dataset == dataset)
         assert max(met.values()) - min(met.values()) <= 1
-    more = drawn(possible, count, seed, found[:first])  # later draws go on from what there is
+    more = sample_pairs(
+        possible, count, seed, found[:first]
+    )  # later draws go on from what there is
     assert not {frozenset((pair.a, pair.b)) for pair in more} & {
         frozenset((pair.a, pair.b)) for pair in found[:first]
     }
 
 
 def test_sides_are_shuffled():
-    found = drawn(some_pairs(2, 4, 60), 600, 1)
+    found = sample_pairs(some_pairs(2, 4, 60), 600, 1)
     higher = sum(pair.a.score > pair.b.score for pair in found)
     assert 240 < higher < 360  # five standard deviations
 
 
 def test_pairs_are_of_different_models_on_one_question_with_different_scores(played):
-    with readers(refs_in(played)) as runs:
-        found = interviews(runs)
-        possible = candidates(found)
+    with open_runs(refs_in(played)) as runs:
+        found = collect_conversations(runs, "kieval")
+        possible = list_pairs(found)
     assert len(found) == 24
     scores = {(each.side.match): (each.item, each.side.score) for each in found}
     for pair in possible:
@@ -187,17 +201,22 @@ def test_runs_under_one_rule_are_compared_with_each_other_and_others_are_not(tmp
     second = interviewed(tmp_path, {"b": BOTS["c"]}, 4).ref
     other_rule = interviewed(tmp_path, {"c": BOTS["c"]}, 4, scale="linear").ref
     same_alias = interviewed(tmp_path, {"a": BOTS["c"]}, 4).ref
-    with readers([second, first]) as runs:
-        assert {frozenset(pair.models) for pair in candidates(interviews(runs))} == {
-            frozenset("ab")
+    with open_runs([second, first]) as runs:
+        assert {
+            frozenset(pair.models) for pair in list_pairs(collect_conversations(runs, "kieval"))
+        } == {frozenset("ab")}
+    with open_runs([first, other_rule]) as runs:
+        assert list_pairs(collect_conversations(runs, "kieval")) == []
+    with open_runs([first, same_alias]) as runs:
+        (models,) = {
+            frozenset(pair.models) for pair in list_pairs(collect_conversations(runs, "kieval"))
         }
-    with readers([first, other_rule]) as runs:
-        assert candidates(interviews(runs)) == []
-    with readers([first, same_alias]) as runs:
-        (models,) = {frozenset(pair.models) for pair in candidates(interviews(runs))}
     assert models == {f"a@{first.id}", f"a@{same_alias.id}"}
-    with Votes(tmp_path / FILE) as votes, pytest.raises(UsageError, match="no two models"):
-        prepared(votes, [first, other_rule], 5, 0, False)
+    with (
+        SqliteVotes(tmp_path / VOTES_FILE) as votes,
+        pytest.raises(UsageError, match="no two models"),
+    ):
+        prepare_study(votes, [first, other_rule], 5, 0, False)
 
 
 def test_interviews_that_were_judged_again_are_not_taken_twice(tmp_path):
@@ -210,12 +229,12 @@ def test_interviews_that_were_judged_again_are_not_taken_twice(tmp_path):
     ).path
     for other in (again, third):
         with (
-            readers([find_run(path), find_run(other)]) as runs,
+            open_runs([find_run(path), find_run(other)]) as runs,
             pytest.raises(UsageError, match="judged twice"),
         ):
-            interviews(runs)
-    with readers([find_run(again)]) as runs:
-        assert candidates(interviews(runs))
+            collect_conversations(runs, "kieval")
+    with open_runs([find_run(again)]) as runs:
+        assert list_pairs(collect_conversations(runs, "kieval"))
 
 
 def test_only_interviews_can_be_annotated_and_nothing_is_left_behind(tmp_path):
@@ -231,8 +250,8 @@ def test_only_interviews_can_be_annotated_and_nothing_is_left_behind(tmp_path):
         cwd=tmp_path,
     )
     done = command("annotate", "last", cwd=tmp_path, code=2)
-    assert "only interviews can be annotated" in done.err
-    assert not (tmp_path / "runs" / FILE).exists()
+    assert "only runs of kieval can be annotated" in done.err
+    assert not (tmp_path / "runs" / VOTES_FILE).exists()
 
 
 def test_what_was_drawn_stays_and_more_can_be_drawn(place):
@@ -240,16 +259,16 @@ def test_what_was_drawn_stays_and_more_can_be_drawn(place):
     with votes:
         before = votes.pairs(study)
         refs = refs_in(place)
-        assert prepared(votes, refs, None, None, None) == study
-        assert prepared(votes, refs, 6, 5, None) == study
+        assert prepare_study(votes, refs, None, None, None) == study
+        assert prepare_study(votes, refs, 6, 5, None) == study
         assert list(votes.pairs(study).items())[:4] == list(before.items())
         assert len(votes.pairs(study)) == 6
         for wrong in ((5, None, None), (None, 6, None), (None, None, True)):
             with pytest.raises(UsageError):
-                prepared(votes, refs, *wrong)
-        prepared(votes, refs, 1000, None, None)
+                prepare_study(votes, refs, *wrong)
+        prepare_study(votes, refs, 1000, None, None)
         everything = votes.pairs(study)
-        prepared(votes, refs, 1000, None, None)
+        prepare_study(votes, refs, 1000, None, None)
         assert votes.pairs(study) == everything
 
 
@@ -260,9 +279,9 @@ class People:
     """A study in a file of its own, at which people sit in any order."""
 
     def __init__(self, folder, pairs, ties):
-        self.votes = Votes(Path(folder) / FILE)
-        self.study = self.votes.begin(["r"], 0, ties)
-        self.votes.add(self.study, some_pairs(1, 2, pairs), 0)
+        self.votes = SqliteVotes(Path(folder) / VOTES_FILE)
+        self.study = self.votes.create_study(["r"], 0, ties)
+        self.votes.add_pairs(self.study, some_pairs(1, 2, pairs), 0)
 
 
 STEPS = st.lists(
@@ -281,13 +300,13 @@ def test_two_votes_a_third_by_somebody_else_and_nobody_sees_a_pair_twice(pairs, 
         people = People(folder, pairs, ties)
         with (votes := people.votes):
             study, looks, seen = people.study, {}, set()
-            everybody = [votes.annotator(study, f"person {n}") for n in range(4)]
+            everybody = [enter_annotator(votes, study, f"person {n}") for n in range(4)]
             for who, act in steps:
                 me = everybody[who]
                 if act == "look" and who not in looks:
-                    found = votes.offer(study, me)
+                    found = offer_pair(votes, study, me)
                     if found is not None:
-                        given = votes.votes(study)[found]
+                        given = votes_by_name(votes, study)[found]
                         others = {person for person, pair in looks.items() if pair == found}
                         assert me.name not in given
                         assert votes_needed(list(given.values())) > len(
@@ -296,35 +315,36 @@ def test_two_votes_a_third_by_somebody_else_and_nobody_sees_a_pair_twice(pairs, 
                         assert (who, found) not in seen
                         looks[who] = found
                 elif act == "skip" and who in looks:
-                    if (found := votes.offer(study, me, {looks.pop(who)})) is not None:
+                    if (found := offer_pair(votes, study, me, {looks.pop(who)})) is not None:
                         looks[who] = found
                 elif act == "leave" and who in looks:
-                    votes.release(study, me)
+                    votes.release_pair(study, me)
                     del looks[who]
                 elif act in ("A", "B", "tie") and who in looks:
                     if act == "tie" and not ties:
                         with pytest.raises(UsageError):
-                            votes.vote(study, looks[who], me, act)
+                            cast_vote(votes, study, looks[who], me, act)
                         continue
-                    assert votes.vote(study, looks[who], me, act) == "recorded"
-                    assert votes.vote(study, looks[who], me, act) == "same"
+                    assert cast_vote(votes, study, looks[who], me, act) == "recorded"
+                    assert cast_vote(votes, study, looks[who], me, act) == "same"
                     with pytest.raises(UsageError, match="ask for a change"):
-                        votes.vote(study, looks[who], me, "B" if act == "A" else "A")
+                        cast_vote(votes, study, looks[who], me, "B" if act == "A" else "A")
                     seen.add((who, looks.pop(who)))
-            for given in votes.votes(study).values():
+            for given in votes_by_name(votes, study).values():
                 choices = list(given.values())
                 assert len(choices) <= 3
                 assert len(choices) < 3 or choices[0] != choices[1]
             # whoever goes on to the end sees each of the others once
             for who, me in enumerate(everybody):
                 if who not in looks:
-                    while (found := votes.offer(study, me)) is not None:
+                    while (found := offer_pair(votes, study, me)) is not None:
                         assert (who, found) not in seen
                         seen.add((who, found))
-                        votes.vote(study, found, me, "A")
+                        cast_vote(votes, study, found, me, "A")
             if not looks:
                 assert all(
-                    votes_needed(list(given.values())) == 0 for given in votes.votes(study).values()
+                    votes_needed(list(given.values())) == 0
+                    for given in votes_by_name(votes, study).values()
                 )
 
 
@@ -340,45 +360,49 @@ def test_a_majority_is_there_when_no_vote_is_wanted_unless_all_three_differ(choi
 def test_what_somebody_looks_at_is_free_again_after_a_while(tmp_path, monkeypatch):
     people = People(tmp_path, 1, False)
     with (votes := people.votes):
-        one, two, three = (votes.annotator(people.study, name) for name in ("one", "two", "three"))
-        assert votes.offer(people.study, one) == votes.offer(people.study, two) == 1
-        assert votes.offer(people.study, three) is None
-        later = time.time() + HELD + 1
+        one, two, three = (
+            enter_annotator(votes, people.study, name) for name in ("one", "two", "three")
+        )
+        assert offer_pair(votes, people.study, one) == offer_pair(votes, people.study, two) == 1
+        assert offer_pair(votes, people.study, three) is None
+        later = time.time() + HOLD_SECONDS + 1
         monkeypatch.setattr("time.time", lambda: later)
-        assert votes.offer(people.study, three) == 1
-        assert votes.vote(people.study, 1, three, "A") == "recorded"
-        assert votes.vote(people.study, 1, one, "A") == "recorded"
-        assert votes.vote(people.study, 1, two, "A") == "not needed"  # who came back too late
-        assert votes.votes(people.study) == {1: {"three": "A", "one": "A"}}
+        assert offer_pair(votes, people.study, three) == 1
+        assert cast_vote(votes, people.study, 1, three, "A") == "recorded"
+        assert cast_vote(votes, people.study, 1, one, "A") == "recorded"
+        assert cast_vote(votes, people.study, 1, two, "A") == "not needed"  # who came back too late
+        assert votes_by_name(votes, people.study) == {1: {"three": "A", "one": "A"}}
 
 
 def test_conflicts_come_before_what_nobody_has_seen(tmp_path):
     people = People(tmp_path, 3, False)
     with (votes := people.votes):
-        one, two, three = (votes.annotator(people.study, name) for name in ("one", "two", "three"))
-        votes.vote(people.study, 3, one, "A")
-        votes.vote(people.study, 3, two, "B")
-        votes.vote(people.study, 2, one, "A")
-        assert votes.offer(people.study, three) == 3
-        votes.vote(people.study, 3, three, "B")
-        assert votes.offer(people.study, three) == 2
+        one, two, three = (
+            enter_annotator(votes, people.study, name) for name in ("one", "two", "three")
+        )
+        cast_vote(votes, people.study, 3, one, "A")
+        cast_vote(votes, people.study, 3, two, "B")
+        cast_vote(votes, people.study, 2, one, "A")
+        assert offer_pair(votes, people.study, three) == 3
+        cast_vote(votes, people.study, 3, three, "B")
+        assert offer_pair(votes, people.study, three) == 2
 
 
 def test_a_changed_vote_keeps_the_old_one_on_record_and_can_reopen_a_pair(tmp_path):
     people = People(tmp_path, 1, False)
     with (votes := people.votes):
-        one, two = (votes.annotator(people.study, name) for name in ("one", "two"))
+        one, two = (enter_annotator(votes, people.study, name) for name in ("one", "two"))
         with pytest.raises(UsageError, match="nothing to change"):
-            votes.vote(people.study, 1, one, "A", change=True)
-        votes.vote(people.study, 1, one, "A")
-        votes.vote(people.study, 1, two, "A")
-        assert votes.vote(people.study, 1, one, "B", change=True) == "changed"
-        assert votes.votes(people.study) == {1: {"one": "B", "two": "A"}}
+            cast_vote(votes, people.study, 1, one, "A", change=True)
+        cast_vote(votes, people.study, 1, one, "A")
+        cast_vote(votes, people.study, 1, two, "A")
+        assert cast_vote(votes, people.study, 1, one, "B", change=True) == "changed"
+        assert votes_by_name(votes, people.study) == {1: {"one": "B", "two": "A"}}
         # who came first is still the first
-        assert list(votes.votes(people.study)[1]) == ["one", "two"]
-        assert votes.replaced(people.study) == {"one": 1}
-        assert votes_needed(list(votes.votes(people.study)[1].values())) == 1
-    connection = sqlite3.connect(tmp_path / FILE)
+        assert list(votes_by_name(votes, people.study)[1]) == ["one", "two"]
+        assert votes.count_replaced(people.study) == {one.id: 1}
+        assert votes_needed(list(votes_by_name(votes, people.study)[1].values())) == 1
+    connection = sqlite3.connect(tmp_path / VOTES_FILE)
     rows = connection.execute("SELECT choice, replaced IS NULL FROM votes ORDER BY id").fetchall()
     connection.close()
     assert rows == [("A", 0), ("A", 1), ("B", 1)]
@@ -387,35 +411,35 @@ def test_a_changed_vote_keeps_the_old_one_on_record_and_can_reopen_a_pair(tmp_pa
 def test_names_that_differ_in_case_are_one_person_and_odd_names_are_refused(tmp_path):
     people = People(tmp_path, 1, False)
     with (votes := people.votes):
-        assert votes.annotator(people.study, " Ann  Lee ") == votes.annotator(
-            people.study, "ann lee"
+        assert enter_annotator(votes, people.study, " Ann  Lee ") == enter_annotator(
+            votes, people.study, "ann lee"
         )
         for wrong in ("", "   ", "a\x1b[2J", "x" * 81):
             with pytest.raises(UsageError):
-                votes.annotator(people.study, wrong)
+                enter_annotator(votes, people.study, wrong)
 
 
 def test_a_secret_is_kept_as_a_digest_only_and_a_new_one_ends_the_old(tmp_path):
     people = People(tmp_path, 1, False)
     with (votes := people.votes):
-        token = votes.invite(people.study, "Ann")
-        study, person = votes.invited(token)
+        token = invite_annotator(votes, people.study, "Ann")
+        study, person = find_invited(votes, token)
         assert (study, person.name) == (people.study, "Ann")
-        again = votes.invite(people.study, "ann")
-        assert votes.invited(token) is None
-        assert votes.invited(again)[1] == person
-        assert votes.invited("") is None
-    for path in tmp_path.glob(f"{FILE}*"):
+        again = invite_annotator(votes, people.study, "ann")
+        assert find_invited(votes, token) is None
+        assert find_invited(votes, again)[1] == person
+        assert find_invited(votes, "") is None
+    for path in tmp_path.glob(f"{VOTES_FILE}*"):
         assert token.encode() not in path.read_bytes()
         assert again.encode() not in path.read_bytes()
 
 
 def test_other_files_are_left_alone(tmp_path):
-    path = tmp_path / FILE
+    path = tmp_path / VOTES_FILE
     path.write_bytes(b"no database at all, just words" * 50)
     for reads in (True, False):
         with pytest.raises(StoreError, match="votes"):
-            Votes(path, reads)
+            SqliteVotes(path, reads)
     assert path.read_bytes().startswith(b"no database")
     path.unlink()
     with sqlite3.connect(path) as other:
@@ -423,8 +447,68 @@ def test_other_files_are_left_alone(tmp_path):
     other.close()
     before = path.read_bytes()
     with pytest.raises(StoreError, match="move it away"):
-        Votes(path)
+        SqliteVotes(path)
     assert path.read_bytes() == before
+
+
+def test_votes_of_an_earlier_version_open_count_and_go_on(tmp_path):
+    dump = Path(__file__).parent.parent / "data" / "votes.sql"
+    with sqlite3.connect(tmp_path / VOTES_FILE) as made:
+        made.executescript(dump.read_text(encoding="utf-8"))
+    made.close()
+    with SqliteVotes(tmp_path / VOTES_FILE, read_only=True) as votes:
+        study = votes.find_study(["r2", "r1"])
+        assert (study.seed, study.ties) == (7, True)
+        assert votes_by_name(votes, study) == {
+            1: {"Ann Lee": "A", "bob": "B", "Cat": "B"},
+            2: {"Ann Lee": "A", "bob": "A"},
+            3: {"bob": "A"},
+            4: {},
+        }
+        data = summarise_votes(votes, study)
+        assert data["pairs"] == {"drawn": 4, "settled": 2, "undecided": 0, "open": 2}
+        assert [each["changed"] for each in data["annotators"]] == [1, 0, 0]
+    with SqliteVotes(tmp_path / VOTES_FILE) as votes:
+        found, ann = find_invited(votes, "a-secret-of-ann")
+        assert (found, ann.name) == (study, "Ann Lee")
+        assert offer_pair(votes, study, ann) == 3
+        assert cast_vote(votes, study, 3, ann, "B") == "recorded"
+        assert cast_vote(votes, study, 2, ann, "tie", change=True) == "changed"
+        assert votes_by_name(votes, study)[2] == {"Ann Lee": "tie", "bob": "A"}
+
+
+def test_what_fails_in_a_transaction_changes_nothing(tmp_path):
+    people = People(tmp_path, 2, False)
+    with (votes := people.votes):
+        one = enter_annotator(votes, people.study, "one")
+        votes.hold_pair(people.study, one, 2, 60)
+        with pytest.raises(UsageError, match="no pair 3"), votes.transaction():
+            vote_twice(votes, people.study, one)
+        assert votes.votes(people.study) == {1: {}, 2: {}}
+        assert votes.held_pairs(people.study) == {2: {one.id}}
+
+
+def vote_twice(votes, study, who):
+    """One vote that can be recorded, and one that cannot."""
+    cast_vote(votes, study, 2, who, "A")
+    cast_vote(votes, study, 3, who, "A")
+
+
+def test_a_folder_of_another_package_can_offer_a_sheet(tmp_path, monkeypatch):
+    package = tmp_path / "some_talk"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "rule.py").write_text("class Talk:\n    pass\n")
+    (package / "annotation.py").write_text(
+        "from parley.annotation.sheets import Exchange, ItemText, SheetFormat\n"
+        "SHEET = SheetFormat('points', {'clarity': 'is it clear?'}, "
+        "lambda item: ItemText(item['id']), lambda calls: [Exchange('', 'hello', False)])\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    kind = import_module("some_talk.rule").Talk
+    assert sheet_of_task(kind).metric == "points"
+    assert sheet_of_task(type("Other", (kind,), {})).criteria == {"clarity": "is it clear?"}
+    assert sheet_of_task(dict) is sheet_of_task(None) is None
 
 
 # ── figures ──
@@ -504,7 +588,7 @@ def test_results_count_everything(place):
     votes, study = studied(place, 6, seed=17)
     with votes:
         pairs = votes.pairs(study)
-        ann, bob, cat = (votes.annotator(study, name) for name in ("ann", "bob", "cat"))
+        ann, bob, cat = (enter_annotator(votes, study, name) for name in ("ann", "bob", "cat"))
         higher = {
             number: "A" if pair.a.score > pair.b.score else "B" for number, pair in pairs.items()
         }
@@ -512,17 +596,17 @@ def test_results_count_everything(place):
         assert [higher[number] for number in (1, 2, 3, 4)] == ["B", "A", "B", "B"]
         lower = {number: "B" if side == "A" else "A" for number, side in higher.items()}
         for number in (1, 2):
-            votes.vote(study, number, ann, higher[number])
-            votes.vote(study, number, bob, higher[number])
+            cast_vote(votes, study, number, ann, higher[number])
+            cast_vote(votes, study, number, bob, higher[number])
         # conflicts: one is settled for the order, one against it, one stays open
         for number in (3, 4, 5):
-            votes.vote(study, number, ann, higher[number])
-            votes.vote(study, number, bob, lower[number])
-        votes.vote(study, 3, cat, higher[3])
-        votes.vote(study, 4, cat, lower[4])
-        votes.vote(study, 6, cat, "A")
-        votes.vote(study, 6, cat, "B", change=True)
-        data = results(votes, study)
+            cast_vote(votes, study, number, ann, higher[number])
+            cast_vote(votes, study, number, bob, lower[number])
+        cast_vote(votes, study, 3, cat, higher[3])
+        cast_vote(votes, study, 4, cat, lower[4])
+        cast_vote(votes, study, 6, cat, "A")
+        cast_vote(votes, study, 6, cat, "B", change=True)
+        data = summarise_votes(votes, study)
     assert data["pairs"] == {"drawn": 6, "settled": 4, "undecided": 0, "open": 2}
     assert {name: data["votes"][name] for name in ("given", "wanted", "changed", "for_tie")} == {
         "given": 13, "wanted": 2, "changed": 1, "for_tie": 0,
@@ -562,7 +646,7 @@ def test_results_count_everything(place):
         in command("annotate", "talk", "--results", "--format", "csv", cwd=place).out
     )
     # one file, which can be copied
-    assert [path.name for path in (place / "runs").glob(f"{FILE}*")] == [FILE]
+    assert [path.name for path in (place / "runs").glob(f"{VOTES_FILE}*")] == [VOTES_FILE]
     assert command("annotate", "talk", "--results", "--json", cwd=place).json == json.loads(
         json.dumps(data)
     )
@@ -598,8 +682,11 @@ def test_the_terminal_takes_votes_skips_stops_and_goes_on(place):
 
 
 def given_votes(place):
-    with Votes(place / "runs" / FILE, reads=True) as votes, readers(refs_in(place)) as runs:
-        return votes.votes(votes.study([run.info.id for run in runs]))
+    with (
+        SqliteVotes(place / "runs" / VOTES_FILE, read_only=True) as votes,
+        open_runs(refs_in(place)) as runs,
+    ):
+        return votes_by_name(votes, votes.find_study([run.info.id for run in runs]))
 
 
 def test_a_page_shows_question_answer_and_both_sides_and_no_names(place):
@@ -662,7 +749,7 @@ def test_of_several_attempts_the_last_counts_and_a_question_without_reply_is_lef
         call(3, "candidate", 0, "Because", "length"), call(4, "evaluator.1", 0, "{}"),
         call(4, "interactor", 0, "And?"),
     ]  # fmt: skip
-    found = [(each.asked, each.said, each.cut) for each in exchanges(calls)]
+    found = [(each.asked, each.said, each.cut) for each in write_interview(calls)]
     assert found == [("", "B", False), ("Why?", "Because", True)]
 
 
@@ -672,10 +759,11 @@ def test_a_sheet_has_nothing_but_words(place):
         pairs = votes.pairs(study)
     (path,) = (place / "runs").glob("*.parley")
     with read_run(find_run(path)) as reader:
-        found = sheet(1, pairs[1], {reader.info.id: reader.info.ref})
+        found = make_sheet(1, pairs[1], {reader.info.id: reader.info.ref})
         items = {item["id"]: item for item in reader.items()}
-    assert found.question == items[pairs[1].item]["question"]
-    assert set(vars(found)) == {"number", "question", "choices", "right", "a", "b"}
+    assert found.item.question == items[pairs[1].item]["question"]
+    assert set(vars(found)) == {"number", "item", "a", "b"}
+    assert found.item._fields == ("question", "choices", "right")
     assert [len(found.a), len(found.b)] == [3, 3]
 
 
@@ -689,9 +777,9 @@ def test_people_see_as_much_as_was_judged(tmp_path):
     path = interviewed(tmp_path, items=4).path
     again = parley.rejudge(path, {"evaluator": {"strict": strict}}, store=tmp_path).path
     for run, length in ((path, 3), (again, 2)):
-        with Votes(tmp_path / FILE) as votes:
-            pairs = votes.pairs(prepared(votes, [find_run(run)], 1, 0, False))
-        found = sheet(1, pairs[1], {run.stem: find_run(run)})
+        with SqliteVotes(tmp_path / VOTES_FILE) as votes:
+            pairs = votes.pairs(prepare_study(votes, [find_run(run)], 1, 0, False))
+        found = make_sheet(1, pairs[1], {run.stem: find_run(run)})
         assert len(found.a) == len(found.b) == length
 
 
@@ -721,8 +809,8 @@ def test_runs_in_different_folders_have_no_place_for_their_votes(place, tmp_path
 
 def test_invitations_print_a_secret(place):
     token = command("annotate", "talk", "--invite", "Ann", cwd=place).out.strip()
-    with Votes(place / "runs" / FILE, reads=True) as votes:
-        assert votes.invited(token)[1].name == "Ann"
+    with SqliteVotes(place / "runs" / VOTES_FILE, read_only=True) as votes:
+        assert find_invited(votes, token)[1].name == "Ann"
     done = command("annotate", "talk", "--invite", "Bob", "--json", cwd=place)
     assert done.json["annotator"] == "Bob"
     assert command("annotate", "talk", cwd=place).out.startswith("dataset")
@@ -801,7 +889,7 @@ def test_one_person_at_two_places_has_one_vote_on_a_pair(place):
         process.stderr.close()
         assert process.wait(60) == 0, said
     assert all(len(by) == 1 for by in given_votes(place).values())
-    with sqlite3.connect(place / "runs" / FILE) as connection:
+    with sqlite3.connect(place / "runs" / VOTES_FILE) as connection:
         assert connection.execute("SELECT COUNT(*), COUNT(replaced) FROM votes").fetchone() == (
             8,
             0,
@@ -812,13 +900,14 @@ def test_one_person_at_two_places_has_one_vote_on_a_pair(place):
 VOTER = """
 import sys
 from pathlib import Path
-from parley.store.sqlite.votes import Votes
+from parley.annotation.ballots import cast_vote, enter_annotator, offer_pair
+from parley.store.sqlite.votes import SqliteVotes
 
-with Votes(Path(sys.argv[1])) as votes:
-    study = votes.study(["r"])
-    me = votes.annotator(study, "ann")
-    while (pair := votes.offer(study, me)) is not None:
-        print(pair, votes.vote(study, pair, me, "AB"[pair % 2]), flush=True)
+with SqliteVotes(Path(sys.argv[1])) as votes:
+    study = votes.find_study(["r"])
+    me = enter_annotator(votes, study, "ann")
+    while (pair := offer_pair(votes, study, me)) is not None:
+        print(pair, cast_vote(votes, study, pair, me, "AB"[pair % 2]), flush=True)
 """
 
 
@@ -827,7 +916,7 @@ def test_kill_9_loses_no_vote_that_was_acknowledged(tmp_path):
     people.votes.__exit__(None, None, None)
     for sitting in range(8):
         process = subprocess.Popen(
-            [sys.executable, "-c", VOTER, str(tmp_path / FILE)],
+            [sys.executable, "-c", VOTER, str(tmp_path / VOTES_FILE)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -840,13 +929,15 @@ def test_kill_9_loses_no_vote_that_was_acknowledged(tmp_path):
         for line in [*lines, *rest.splitlines()]:
             if found := re.fullmatch(r"(\d+) recorded\n?", line):
                 told[int(found[1])] = "AB"[int(found[1]) % 2]
-        with Votes(tmp_path / FILE, reads=True) as votes:
-            kept = {number: by["ann"] for number, by in votes.votes(people.study).items() if by}
+        with SqliteVotes(tmp_path / VOTES_FILE, read_only=True) as votes:
+            kept = {
+                number: by["ann"] for number, by in votes_by_name(votes, people.study).items() if by
+            }
         assert told.items() <= kept.items()
         # at the most one at each kill was recorded and not yet told
         assert len(kept) <= len(told) + sitting + 1
     assert len(told) > 8
-    connection = sqlite3.connect(tmp_path / FILE)
+    connection = sqlite3.connect(tmp_path / VOTES_FILE)
     assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     connection.close()
 
@@ -896,4 +987,4 @@ def test_a_run_that_is_gone_is_told(place):
         pairs = votes.pairs(study)
     gone = RunRef(f"folder:{place}/runs", "gone", str(place / "runs" / "gone.parley"))
     with pytest.raises(ParleyError, match="no file"):
-        sheet(1, pairs[1], {pairs[1].a.run: gone})
+        make_sheet(1, pairs[1], {pairs[1].a.run: gone})

@@ -1,5 +1,4 @@
-"""Pairs of interviews for people to compare: two models on one question, whose scores differ; the
-draw."""
+"""Which pairs of conversations people compare: two models on one item, whose scores differ."""
 
 from __future__ import annotations
 
@@ -9,17 +8,17 @@ from itertools import combinations
 from random import Random
 from typing import Any, NamedTuple
 
+import orjson
+
 from parley.errors import UsageError
 from parley.statistics.preferences import Pair, Side
 from parley.store import RunReader
-from parley.store.sqlite.rows import encoded
 
-TASK, METRIC = "kieval", "kieval"
 SAME = 1e-9  # scores that are nearer than this do not differ
 
 
-class Interview(NamedTuple):
-    """An interview on record; scores compare only where the basis is the same."""
+class Conversation(NamedTuple):
+    """A scored conversation on record; two of them compare only where the basis is the same."""
 
     dataset: str
     item: str
@@ -27,20 +26,19 @@ class Interview(NamedTuple):
     side: Side
 
 
-def interviews(readers: Sequence[RunReader]) -> list[Interview]:
-    """All finished interviews of these runs that have a score."""
+def collect_conversations(readers: Sequence[RunReader], metric: str) -> list[Conversation]:
+    """All finished conversations of these runs that have a score in a metric."""
     seen: dict[str, str] = {}
     for reader in readers:
-        refuse_others(reader)
         again = reader.info.config.rejudged
         origin = reader.info.id if again is None else again.root or again.run
         if origin in seen:
             raise UsageError(
-                f"{reader.info.id} and {seen[origin]} hold the same interviews, judged "
+                f"{reader.info.id} and {seen[origin]} hold the same conversations, judged "
                 f"twice: give one of them"
             )
         seen[origin] = reader.info.id
-    names = model_names(readers)
+    names = name_contestants(readers)
     found = []
     for reader in readers:
         config, identity = reader.info.config, reader.info.identity
@@ -57,7 +55,7 @@ def interviews(readers: Sequence[RunReader]) -> list[Interview]:
         }
         for score in reader.scores():
             if (
-                score.metric == METRIC
+                score.metric == metric
                 and score.value is not None
                 and score.match in played
                 and not score.idle
@@ -65,28 +63,19 @@ def interviews(readers: Sequence[RunReader]) -> list[Interview]:
                 item = played[score.match]
                 run = reader.info.id
                 side = Side(run, score.match, names[run, score.alias], score.value)
-                found.append(
-                    Interview(config.dataset or "", item, encoded([*rule, items[item]]), side)
-                )
+                basis = orjson.dumps([*rule, items[item]]).decode()
+                found.append(Conversation(config.dataset or "", item, basis, side))
     return found
 
 
-def refuse_others(reader: RunReader) -> None:
-    """Only interviews are compared by people."""
-    if reader.info.identity["task"] != TASK:
-        raise UsageError(
-            f"{reader.info.id} is a run of {reader.info.identity['task']}: only interviews can be "
-            f"annotated, which are runs of {TASK}"
-        )
-
-
-def model_names(readers: Iterable[RunReader]) -> dict[tuple[str, str], str]:
-    """Contestants by run and alias: the alias, and the run where one alias stands for different
-    models."""
-    meant: dict[str, dict[str, str]] = {}
+def name_contestants(readers: Iterable[RunReader]) -> dict[tuple[str, str], str]:
+    """The name of each contestant by run and alias: the alias, with the run where one alias stands
+    for different models."""
+    meant: dict[str, dict[str, bytes]] = {}
     for reader in readers:
         for alias in reader.info.config.contestants:
-            meant.setdefault(alias, {})[reader.info.id] = encoded(reader.info.config.models[alias])
+            settings = orjson.dumps(reader.info.config.models[alias])
+            meant.setdefault(alias, {})[reader.info.id] = settings
     return {
         (run, alias): alias if len(set(by.values())) == 1 else f"{alias}@{run}"
         for alias, by in meant.items()
@@ -94,14 +83,11 @@ def model_names(readers: Iterable[RunReader]) -> dict[tuple[str, str], str]:
     }
 
 
-def candidates(found: Iterable[Interview]) -> list[Pair]:
-    """All pairs that may be drawn: different models, the same question and rule, different
-    scores."""
+def list_pairs(found: Iterable[Conversation]) -> list[Pair]:
+    """All pairs that may be drawn: different models, the same item and rule, different scores."""
     groups: dict[tuple[str, str, str], list[Side]] = {}
-    for interview in found:
-        groups.setdefault((interview.dataset, interview.item, interview.basis), []).append(
-            interview.side
-        )
+    for each in found:
+        groups.setdefault((each.dataset, each.item, each.basis), []).append(each.side)
     return [
         Pair(dataset, item, one, other)
         for (dataset, item, _), sides in sorted(groups.items())
@@ -110,38 +96,41 @@ def candidates(found: Iterable[Interview]) -> list[Pair]:
     ]
 
 
-def drawn(
+def sample_pairs(
     possible: Sequence[Pair], count: int, seed: int, before: Sequence[Pair] = ()
 ) -> list[Pair]:
-    """So many pairs more, balanced over datasets, in each over pairs of models, and there over
-    questions; sides by chance."""
+    """`count` more pairs, balanced over datasets, in each over pairs of models, and there over
+    items. Which conversation is A is random."""
     rng = Random(f"{seed}|{len(before)}")
-    taken = {frozenset((pair.a[:2], pair.b[:2])) for pair in before}
+    used = {frozenset((pair.a[:2], pair.b[:2])) for pair in before}
     cells: dict[tuple[str, Any], list[Pair]] = {}
     for pair in rng.sample(possible, len(possible)):
-        if frozenset((pair.a[:2], pair.b[:2])) not in taken:
-            cells.setdefault(cell(pair), []).append(pair)
+        if frozenset((pair.a[:2], pair.b[:2])) not in used:
+            cells.setdefault(models_in_dataset(pair), []).append(pair)
     datasets, met, asked = (
-        Counter(key(pair) for pair in before) for key in (lambda pair: pair.dataset, cell, question)
+        Counter(key(pair) for pair in before)
+        for key in (lambda pair: pair.dataset, models_in_dataset, item_in_dataset)
     )
     found: list[Pair] = []
     while len(found) < count and cells:
         order = rng.sample(sorted(cells), len(cells))
         place = min(order, key=lambda each: (datasets[each[0]], met[each]))
-        pair = min(cells[place], key=lambda each: asked[question(each)])
+        pair = min(cells[place], key=lambda each: asked[item_in_dataset(each)])
         cells[place].remove(pair)
         if not cells[place]:
             del cells[place]
         datasets[pair.dataset] += 1
         met[place] += 1
-        asked[question(pair)] += 1
+        asked[item_in_dataset(pair)] += 1
         found.append(pair if rng.random() < 0.5 else pair._replace(a=pair.b, b=pair.a))
     return found
 
 
-def cell(pair: Pair) -> tuple[str, tuple[str, ...]]:
+def models_in_dataset(pair: Pair) -> tuple[str, tuple[str, ...]]:
+    """The dataset of a pair, and its two models in one order."""
     return pair.dataset, tuple(sorted(pair.models))
 
 
-def question(pair: Pair) -> tuple[str, str]:
+def item_in_dataset(pair: Pair) -> tuple[str, str]:
+    """The dataset and the item of a pair: ids are unique within a dataset only."""
     return pair.dataset, pair.item

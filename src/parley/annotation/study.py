@@ -1,60 +1,26 @@
-"""Interviews that people compare: the pairs of a set of runs, what an annotator is shown of one,
-and what came of it."""
+"""A study: the pairs that people compare of a set of runs, and what their votes say."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
-from parley.annotation.pair_sampling import candidates, drawn, interviews
-from parley.errors import StoreError, UsageError
-from parley.match.record import RecordedCall
-from parley.rules.items import Question
-from parley.rules.pool import text_of
+from parley.annotation.ballots import votes_by_name
+from parley.annotation.pair_sampling import collect_conversations, list_pairs, sample_pairs
+from parley.annotation.sheets import sheet_of_runs
+from parley.errors import UsageError
 from parley.statistics import preferences as people
 from parley.statistics.agreement import Estimate
 from parley.statistics.preferences import Ballot, Pair, Side, majority_choice, votes_needed
-from parley.store import RunReader, RunRef, read_run
-from parley.store.sqlite.votes import FILE, Study, Votes
+from parley.store import RunReader, RunRef, Study, VoteStore, read_run
 
-USUAL = 100  # pairs, where nobody says how many
-CRITERIA = {
-    "factual accuracy": "are the candidate's statements true?",
-    "logical structure": "does one thing follow from another?",
-    "conciseness": "is it free of what is not needed?",
-    "coherence": "does it fit together, from reply to reply?",
-}
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """A question of the interviewer and the candidate's reply; `cut` if a limit of length has ended
-    it."""
-
-    asked: str
-    said: str
-    cut: bool
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """What an annotator sees of a pair: the question, its right answer and two interviews. It has
-    no names and no scores."""
-
-    number: int
-    question: str
-    choices: str
-    right: str
-    a: tuple[Exchange, ...]
-    b: tuple[Exchange, ...]
+DEFAULT_PAIRS = 100
 
 
 @contextmanager
-def readers(refs: Sequence[RunRef]) -> Iterator[list[RunReader]]:
+def open_runs(refs: Sequence[RunRef]) -> Iterator[list[RunReader]]:
     """The runs, each once, in an order that does not depend on how they were named."""
     with ExitStack() as stack:
         found = {
@@ -64,21 +30,10 @@ def readers(refs: Sequence[RunRef]) -> Iterator[list[RunReader]]:
         yield [found[id] for id in sorted(found)]
 
 
-def file_of(refs: Sequence[RunRef]) -> Path:
-    """Where the votes on these runs are kept: beside them."""
-    folders = sorted({Path(ref.location).absolute().parent for ref in refs})
-    if len(folders) > 1:
-        raise UsageError(
-            f"runs that are compared lie in one folder, where their votes are kept; these lie in "
-            f"{len(folders)}: copy them"
-        )
-    return folders[0] / FILE
-
-
-def study_of(votes: Votes, refs: Sequence[RunRef]) -> Study:
+def find_study(votes: VoteStore, refs: Sequence[RunRef]) -> Study:
     """The study of these runs, which must have begun."""
-    with readers(refs) as runs:
-        found = votes.study([run.info.id for run in runs])
+    with open_runs(refs) as runs:
+        found = votes.find_study([run.info.id for run in runs])
     if found is None:
         raise UsageError(
             "no pairs have been drawn from these runs: `parley annotate RUN…` draws them"
@@ -86,16 +41,20 @@ def study_of(votes: Votes, refs: Sequence[RunRef]) -> Study:
     return found
 
 
-def prepared(
-    votes: Votes, refs: Sequence[RunRef], pairs: int | None, seed: int | None, ties: bool | None
+def prepare_study(
+    votes: VoteStore,
+    refs: Sequence[RunRef],
+    pairs: int | None,
+    seed: int | None,
+    ties: bool | None,
 ) -> Study:
-    """The study of these runs, with as many pairs as are wanted, or as there are; drawn when it is
-    asked for first."""
-    with readers(refs) as runs:
+    """The study of these runs, with as many pairs as you want, or as there are. Pairs that were
+    drawn before stay."""
+    with open_runs(refs) as runs:
         ids = [run.info.id for run in runs]
-        study = votes.study(ids)
+        study = votes.find_study(ids)
         if study is not None:
-            refuse_otherwise(study, seed, ties)
+            check_same_rules(study, seed, ties)
         known = [] if study is None else list(votes.pairs(study).values())
         if pairs is not None and pairs < len(known):
             raise UsageError(
@@ -104,20 +63,20 @@ def prepared(
         if known and pairs in (None, len(known)):
             assert study is not None
             return study
-        possible = candidates(interviews(runs))
+        possible = list_pairs(collect_conversations(runs, sheet_of_runs(runs).metric))
         if not possible:
             raise UsageError(
-                "no two models have finished interviews on the same question with different scores"
+                "no two models have finished conversations on the same item with different scores"
             )
-        study = study or votes.begin(ids, seed or 0, bool(ties))
-        votes.add(
-            study, drawn(possible, (pairs or USUAL) - len(known), study.seed, known), len(known)
-        )
+        study = study or votes.create_study(ids, seed or 0, bool(ties))
+        wanted = (pairs or DEFAULT_PAIRS) - len(known)
+        votes.add_pairs(study, sample_pairs(possible, wanted, study.seed, known), len(known))
         return study
 
 
-def refuse_otherwise(study: Study, seed: int | None, ties: bool | None) -> None:
-    """What a study began with stays: votes under different rules do not go together."""
+def check_same_rules(study: Study, seed: int | None, ties: bool | None) -> None:
+    """Refuse other rules than those that a study began with: votes under different rules do not go
+    together."""
     if seed is not None and seed != study.seed:
         raise UsageError(
             f"the pairs of these runs were drawn with the seed {study.seed}, not {seed}"
@@ -129,57 +88,17 @@ def refuse_otherwise(study: Study, seed: int | None, ties: bool | None) -> None:
         )
 
 
-def sheet(number: int, pair: Pair, refs: Mapping[str, RunRef]) -> Sheet:
-    """What an annotator is to see of a pair; `refs` has each run by its id."""
-    sides = []
-    for side in (pair.a, pair.b):
-        with read_run(refs[side.run]) as reader:
-            items = {item["id"]: item for item in reader.items()}
-            match = reader.match(side.match)
-            if pair.item not in items or match is None:
-                raise StoreError(
-                    f"{reader.info.ref.location} does not hold the interviews that were drawn "
-                    "from it"
-                )
-            # Who judges again may stop earlier: people see what was judged.
-            sides.append(
-                exchanges(
-                    [call for call in reader.calls(side.match) if call.round <= (match.rounds or 0)]
-                )
-            )
-    question = Question(**{**items[pair.item], "choices": tuple(items[pair.item]["choices"])})
-    right = f"{question.answer}. {question.right}" if question.choices else question.answer
-    return Sheet(number, question.question, question.lettered, right, *sides)
-
-
-def exchanges(calls: Sequence[RecordedCall]) -> tuple[Exchange, ...]:
-    """An interview as it went: the first answer, then question and reply; of several attempts the
-    last one counts."""
-    last = {
-        (call.round, call.seat.role): call.reply
-        for call in calls
-        if call.seat.role in ("candidate", "interactor")
-    }
-    found, asked = [], ""
-    for (_, role), reply in sorted(last.items(), key=lambda each: each[0]):
-        if role == "interactor":
-            asked = text_of(reply.content)
-        else:
-            found.append(Exchange(asked, text_of(reply.content).strip(), reply.finish == "length"))
-    return tuple(found)
-
-
-def results(votes: Votes, study: Study) -> dict[str, Any]:
-    """All that people's votes say, as data."""
-    pairs, given = votes.pairs(study), votes.votes(study)
-    ballots = [ballot(pair, given[number]) for number, pair in pairs.items()]
+def summarise_votes(votes: VoteStore, study: Study) -> dict[str, Any]:
+    """All that the votes say, as data (schema parley.annotation/1)."""
+    pairs, given = votes.pairs(study), votes_by_name(votes, study)
+    ballots = [make_ballot(pair, given[number]) for number, pair in pairs.items()]
     choices = [list(each.votes.values()) for each in ballots]
     datasets = sorted({each.dataset for each in ballots})
     groups = [(None, ballots)] + [
         (name, [each for each in ballots if each.dataset == name]) for name in datasets
     ]
-    names = [person.name for person in votes.annotators(study)]
-    changed = votes.replaced(study)
+    annotators, replaced = votes.annotators(study), votes.count_replaced(study)
+    names = [person.name for person in annotators]
     said = [majority_choice(each) for each in choices]
     return {
         "schema": "parley.annotation/1",
@@ -198,52 +117,52 @@ def results(votes: Votes, study: Study) -> dict[str, Any]:
         "votes": {
             "given": sum(map(len, choices)),
             "wanted": sum(map(votes_needed, choices)),
-            "changed": sum(changed.values()),
+            "changed": sum(replaced.values()),
             **{
                 f"for_{side.lower()}": sum(each.count(side) for each in choices)
                 for side in people.CHOICES
             },
         },
-        "conflicts": conflicts(ballots),
+        "conflicts": count_conflicts(ballots),
         "annotators": [
             {
-                "name": name,
-                "votes": sum(name in each.votes for each in ballots),
-                "changed": changed.get(name, 0),
+                "name": person.name,
+                "votes": sum(person.name in each.votes for each in ballots),
+                "changed": replaced.get(person.id, 0),
             }
-            for name in names
+            for person in annotators
         ],
         "kappa": [
-            {"dataset": name, **estimated(people.kappa_of_first_votes(group))}
+            {"dataset": name, **estimate_as_json(people.kappa_of_first_votes(group))}
             for name, group in groups
         ],
         "between": [
-            {"first": one, "second": other, **estimated(found)}
+            {"first": one, "second": other, **estimate_as_json(found)}
             for one, other in combinations(sorted(names), 2)
             if (found := people.kappa_between(ballots, one, other)).n
         ],
         "agreement": [
-            {"dataset": name, **estimated(people.agreement_with_scores(group))}
+            {"dataset": name, **estimate_as_json(people.agreement_with_scores(group))}
             for name, group in groups
         ],
         "models": [
-            {"model": name, **estimated(people.win_rate(ballots, name))}
+            {"model": name, **estimate_as_json(people.win_rate(ballots, name))}
             for name in sorted({name for each in ballots for name in each.models})
         ],
     }
 
 
-def ballot(pair: Pair, votes: Mapping[str, people.Choice]) -> Ballot:
-    """A pair with its votes, as the figures need it."""
-    return Ballot(pair.dataset, pair.item, pair.models, better(pair.a, pair.b), votes)
+def make_ballot(pair: Pair, votes: Mapping[str, people.Choice]) -> Ballot:
+    """A pair with its votes, as the statistics need it."""
+    return Ballot(pair.dataset, pair.item, pair.models, higher_scored(pair.a, pair.b), votes)
 
 
-def better(a: Side, b: Side) -> people.Choice:
+def higher_scored(a: Side, b: Side) -> people.Choice:
     return "A" if a.score > b.score else "B"
 
 
-def conflicts(ballots: Sequence[Ballot]) -> dict[str, int]:
-    """On how many pairs the first two differ, and what became of that."""
+def count_conflicts(ballots: Sequence[Ballot]) -> dict[str, int]:
+    """On how many pairs the first two votes differ, and how these were settled."""
     found = [
         each
         for each in ballots
@@ -264,8 +183,8 @@ def conflicts(ballots: Sequence[Ballot]) -> dict[str, int]:
     }
 
 
-def estimated(found: Estimate) -> dict[str, Any]:
-    """A figure as data: what is unknown is None."""
+def estimate_as_json(found: Estimate) -> dict[str, Any]:
+    """An estimate as data; what is unknown is None."""
     low, high, kind = found.interval
     return {
         "value": found.value, "low": low, "high": high, "interval": kind,

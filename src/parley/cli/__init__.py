@@ -21,7 +21,7 @@ COMMANDS = {
     "show": "Print a run's results, or a match as each seat saw it.",
     "report": "Show runs beside each other, as tables or as one page.",
     "rejudge": "Score recorded matches again by other judges.",
-    "annotate": "Let people compare interviews, and say what they prefer.",
+    "annotate": "Let people compare conversations, and say what they prefer.",
     "audit": "Check from the record that a run was fair.",
     "simulate": "Tell what a plan would need, before anything is paid.",
     "tasks": "List the tasks, or describe one.",

@@ -1,28 +1,34 @@
-"""`parley annotate`: people compare interviews, and what comes of it."""
+"""`parley annotate`: people compare conversations and vote."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 import orjson
 
-from parley.annotation.pair_sampling import cell, refuse_others
-from parley.annotation.study import USUAL, file_of, prepared, readers, results, study_of
-from parley.cli.annotate_terminal import voted
+from parley.annotation.ballots import enter_annotator, invite_annotator
+from parley.annotation.pair_sampling import models_in_dataset
+from parley.annotation.sheets import sheet_of_runs
+from parley.annotation.study import (
+    DEFAULT_PAIRS,
+    find_study,
+    open_runs,
+    prepare_study,
+    summarise_votes,
+)
+from parley.cli.annotate_terminal import take_votes
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_format, in_store
 from parley.errors import UsageError
-from parley.store import open_store
-from parley.store.sqlite.votes import Study, Votes
+from parley.store import Study, VoteStore, open_store, open_votes
 from parley.tables import Table, between, number, plural
 
 ORDER = (
-    "with order: share of settled pairs in which most people prefer the interview "
-    "with the higher score"
+    "with order: share of settled pairs in which most people prefer the "
+    "conversation with the higher score"
 )
 
 
@@ -31,7 +37,7 @@ ORDER = (
 @click.option(
     "--pairs",
     type=click.IntRange(1, 100_000),
-    help=f"Pairs in all (default: {USUAL}); more can be drawn later.",
+    help=f"Pairs in all (default: {DEFAULT_PAIRS}); more can be drawn later.",
 )
 @click.option(
     "--seed", type=click.IntRange(0, 2**62), help="For the draw of pairs and sides (default: 0)."
@@ -67,9 +73,9 @@ def command(
     form: str,
     as_json: bool,
 ) -> None:
-    """Let people compare the interviews of RUN… (ids, their beginnings, or paths; one folder).
+    """Let people compare the conversations of RUN… (ids, their beginnings, or paths; one folder).
 
-    Pairs of interviews on one question, by models whose scores differ, are drawn when they are
+    Pairs of conversations on one question, by models whose scores differ, are drawn when they are
     first asked for. Every pair gets two votes, and a third by somebody else where they differ.
     Votes are kept beside the runs.
 
@@ -93,54 +99,49 @@ def command(
         )
     place = open_store(store)
     refs = list(dict.fromkeys(place.find(run) for run in runs))
-    file = file_of(refs)
-    with readers(refs) as found:
-        for reader in found:
-            refuse_others(reader)
+    with open_runs(refs) as found:
+        sheet = sheet_of_runs(found)
         by_id = {reader.info.id: reader.info.ref for reader in found}
     if wants_results:
-        if not file.is_file():
-            raise UsageError(
-                f"nobody has been asked yet: there is no {file.name} beside these runs"
-            )
-        with Votes(file, reads=True) as votes:
-            data = results(votes, study_of(votes, refs))
-        show(data, result_tables(data), form, as_json)
+        with open_votes(refs, read_only=True) as votes:
+            data = summarise_votes(votes, find_study(votes, refs))
+        print_data(data, result_tables(data), form, as_json)
         return
-    with Votes(file) as votes:
-        study = prepared(votes, refs, pairs, seed, ties)
-        drawn = len(votes.pairs(study))
-        if drawn < (pairs or 0):
+    with open_votes(refs) as votes:
+        study = prepare_study(votes, refs, pairs, seed, ties)
+        count = len(votes.pairs(study))
+        if count < (pairs or 0):
             say(
-                f"these runs have {plural(drawn, 'pair')} with different scores, not "
+                f"these runs have {plural(count, 'pair')} with different scores, not "
                 f"{pairs}: all were drawn"
             )
         if invite is not None:
-            token = votes.invite(study, invite)
+            token = invite_annotator(votes, study, invite)
             click.echo(
                 orjson.dumps({"annotator": invite, "token": token}).decode() if as_json else token
             )
             say("this secret is shown once; who has it votes under this name")
         elif terminal:
             assert annotator is not None
-            voted(votes, study, votes.annotator(study, annotator), by_id, change)
+            me = enter_annotator(votes, study, annotator)
+            take_votes(votes, study, me, sheet, by_id, change)
         else:
-            state = results(votes, study)
-            show(state, [drawn_table(votes, study)], form, as_json)
-            standing(state, file)
+            state = summarise_votes(votes, study)
+            print_data(state, [pair_table(votes, study)], form, as_json)
+            say_progress(state, votes.location)
 
 
-def show(data: dict[str, Any], tables: Sequence[Table], form: str, as_json: bool) -> None:
-    """Data on stdout."""
+def print_data(data: dict[str, Any], tables: Sequence[Table], form: str, as_json: bool) -> None:
+    """Print tables, or all of it as JSON."""
     if as_json:
         click.echo(orjson.dumps(data, option=orjson.OPT_INDENT_2).decode())
     else:
         click.echo("\n\n".join(table.render(form) for table in tables))
 
 
-def drawn_table(votes: Votes, study: Study) -> Table:
+def pair_table(votes: VoteStore, study: Study) -> Table:
     """How many pairs there are, by dataset and models."""
-    counts = Counter(map(cell, votes.pairs(study).values()))
+    counts = Counter(map(models_in_dataset, votes.pairs(study).values()))
     rows = [
         [dataset, " – ".join(models), str(count)]
         for (dataset, models), count in sorted(counts.items())
@@ -148,14 +149,14 @@ def drawn_table(votes: Votes, study: Study) -> Table:
     return Table(["dataset", "models", "pairs"], rows, left=2)
 
 
-def standing(data: dict[str, Any], file: Path) -> None:
-    """What there is and what is missing, on stderr."""
+def say_progress(data: dict[str, Any], location: str) -> None:
+    """Say on stderr how many votes there are, and how many are missing."""
     pairs, votes = data["pairs"], data["votes"]
     there = (
         f"{plural(pairs['drawn'], 'pair')}, {pairs['settled']} settled; "
         f"{plural(votes['given'], 'vote')}"
     )
-    say(f"{there}, {votes['wanted']} missing; kept in {file}")
+    say(f"{there}, {votes['wanted']} missing; kept in {location}")
     say("vote with: parley annotate RUN… --terminal --annotator NAME")
 
 
@@ -163,7 +164,12 @@ def result_tables(data: dict[str, Any]) -> list[Table]:
     """What the votes say."""
     both = zip(data["agreement"], data["kappa"], strict=True)
     rows = [
-        [each["dataset"] or "overall", *figure(each), *figure(kappa)[:3], str(each["missing"])]
+        [
+            each["dataset"] or "overall",
+            *format_estimate(each),
+            *format_estimate(kappa)[:3],
+            str(each["missing"]),
+        ]
         for each, kappa in both
     ]
     header = [
@@ -177,15 +183,17 @@ def result_tables(data: dict[str, Any]) -> list[Table]:
         "pairs",
         "not settled",
     ]
-    wins = [[each["model"], *figure(each), str(each["missing"])] for each in data["models"]]
+    wins = [
+        [each["model"], *format_estimate(each), str(each["missing"])] for each in data["models"]
+    ]
     voters = [
         [each["name"], str(each["votes"]), str(each["changed"])] for each in data["annotators"]
     ]
-    among = [[each["first"], each["second"], *figure(each)] for each in data["between"]]
+    among = [[each["first"], each["second"], *format_estimate(each)] for each in data["between"]]
     usual = ["95% interval", "pairs", "questions"]
     tables = [
         Table(header, [*rows[1:], rows[0]], note=f"{ORDER}; intervals over questions"),
-        counted(data),
+        count_table(data),
         Table(
             ["model", "win rate", *usual, "not settled"],
             wins,
@@ -199,7 +207,7 @@ def result_tables(data: dict[str, Any]) -> list[Table]:
     ]
 
 
-def counted(data: dict[str, Any]) -> Table:
+def count_table(data: dict[str, Any]) -> Table:
     """Pairs, votes and conflicts."""
     pairs, votes, found = data["pairs"], data["votes"], data["conflicts"]
     rows = [
@@ -230,8 +238,8 @@ def counted(data: dict[str, Any]) -> Table:
     )
 
 
-def figure(each: dict[str, Any]) -> list[str]:
-    """A figure, its interval, and how much it rests on."""
+def format_estimate(each: dict[str, Any]) -> list[str]:
+    """An estimate with its interval, and the numbers of pairs and questions."""
     return [
         number(each["value"], 3),
         between(each["low"], each["high"], 3),

@@ -9,18 +9,24 @@ from typing import Literal
 
 import click
 
-from parley.annotation.study import CRITERIA, Exchange, Sheet, sheet
+from parley.annotation.ballots import (
+    VoteOutcome,
+    cast_vote,
+    count_open_pairs,
+    offer_pair,
+    votes_by_name,
+)
+from parley.annotation.sheets import Exchange, Sheet, SheetFormat, make_sheet
 from parley.cli.progress_line import say
 from parley.cli.terminal import wrapped
 from parley.errors import UsageError
-from parley.statistics.preferences import Choice, votes_needed
-from parley.store import RunRef
-from parley.store.sqlite.votes import Annotator, Study, Votes
+from parley.statistics.preferences import Choice
+from parley.store import Annotator, RunRef, Study, VoteStore
 from parley.tables import plural
 
 WIDEST = 110
 KEYS: dict[str, Choice] = {"a": "A", "b": "B", "t": "tie"}
-ANSWERS = {
+ANSWERS: dict[VoteOutcome, str] = {
     "recorded": "recorded",
     "same": "you had said so",
     "changed": "changed; both votes stay on record",
@@ -28,45 +34,64 @@ ANSWERS = {
 }
 
 
-def voted(
-    votes: Votes, study: Study, me: Annotator, refs: Mapping[str, RunRef], change: Sequence[int]
+def take_votes(
+    votes: VoteStore,
+    study: Study,
+    me: Annotator,
+    sheet: SheetFormat,
+    refs: Mapping[str, RunRef],
+    change: Sequence[int],
 ) -> None:
     """Show pairs and take votes until nothing is left for this person, they stop, or the input
     ends."""
     try:
-        again(votes, study, me, refs, change) if change else onward(votes, study, me, refs)
+        if change:
+            change_votes(votes, study, me, sheet, refs, change)
+        else:
+            take_new_votes(votes, study, me, sheet, refs)
     finally:
-        votes.release(study, me)
+        votes.release_pair(study, me)
 
 
-def onward(votes: Votes, study: Study, me: Annotator, refs: Mapping[str, RunRef]) -> None:
-    """The pairs that still need this person's vote."""
+def take_new_votes(
+    votes: VoteStore,
+    study: Study,
+    me: Annotator,
+    sheet: SheetFormat,
+    refs: Mapping[str, RunRef],
+) -> None:
+    """Take votes on the pairs that still need this person's vote."""
     pairs, skipped, count = votes.pairs(study), set[int](), 0
-    while (found := votes.offer(study, me, skipped)) is not None:
-        own = sum(me.name in by for by in votes.votes(study).values())
+    while (found := offer_pair(votes, study, me, skipped)) is not None:
+        own = sum(me.id in by for by in votes.votes(study).values())
         say(
             f"pair {found}; {plural(own, 'vote')} by you so far, at most "
-            f"{left(votes, study, me)} to go"
+            f"{count_open_pairs(votes, study, me)} to go"
         )
-        answer = asked(sheet(found, pairs[found], refs), study.ties)
+        answer = ask_choice(make_sheet(found, pairs[found], refs, sheet), sheet, study.ties)
         if answer == "stop":
             say(f"stopped after {plural(count, 'vote')}; go on whenever you like")
             return
         if answer == "skip":
             skipped.add(found)
             continue
-        count += taken(votes, study, found, me, answer)
+        count += record_choice(votes, study, found, me, answer)
     say(
         f"nothing is left for you{f' but what you skipped ({len(skipped)})' if skipped else ''}: "
         f"thank you"
     )
 
 
-def again(
-    votes: Votes, study: Study, me: Annotator, refs: Mapping[str, RunRef], change: Sequence[int]
+def change_votes(
+    votes: VoteStore,
+    study: Study,
+    me: Annotator,
+    sheet: SheetFormat,
+    refs: Mapping[str, RunRef],
+    change: Sequence[int],
 ) -> None:
-    """Pairs on which this person has voted and wants to vote otherwise."""
-    pairs, given = votes.pairs(study), votes.votes(study)
+    """Ask again about pairs on which this person has voted."""
+    pairs, given = votes.pairs(study), votes_by_name(votes, study)
     for number in change:
         if me.name not in given.get(number, {}):
             raise UsageError(
@@ -74,19 +99,24 @@ def again(
             )
     for number in change:
         say(f"pair {number}; so far you say {given[number][me.name]}")
-        answer = asked(sheet(number, pairs[number], refs), study.ties)
+        answer = ask_choice(make_sheet(number, pairs[number], refs, sheet), sheet, study.ties)
         if answer == "stop":
             return
         if answer != "skip":
-            taken(votes, study, number, me, answer, change=True)
+            record_choice(votes, study, number, me, answer, change=True)
 
 
-def taken(
-    votes: Votes, study: Study, number: int, me: Annotator, choice: Choice, change: bool = False
+def record_choice(
+    votes: VoteStore,
+    study: Study,
+    number: int,
+    me: Annotator,
+    choice: Choice,
+    change: bool = False,
 ) -> bool:
     """Record a vote and say so, once it is on disk; whether it counts."""
     try:
-        found = votes.vote(study, number, me, choice, change)
+        found = cast_vote(votes, study, number, me, choice, change)
     except UsageError as wrong:  # the same person has voted elsewhere meanwhile
         say(str(wrong))
         return False
@@ -94,17 +124,10 @@ def taken(
     return found != "not needed"
 
 
-def left(votes: Votes, study: Study, me: Annotator) -> int:
-    """How many pairs need a vote that this person may give."""
-    return sum(
-        votes_needed(list(by.values())) > 0 and me.name not in by
-        for by in votes.votes(study).values()
-    )
-
-
-def asked(shown: Sheet, ties: bool) -> Choice | Literal["skip", "stop"]:
-    """Show a pair and read what the person says of it; the end of the input is a stop."""
-    click.echo(page(shown, min(WIDEST, shutil.get_terminal_size().columns)))
+def ask_choice(shown: Sheet, sheet: SheetFormat, ties: bool) -> Choice | Literal["skip", "stop"]:
+    """Show a pair and read which side the person prefers; the end of the input is a stop."""
+    width = min(WIDEST, shutil.get_terminal_size().columns)
+    click.echo(render_sheet(shown, sheet.criteria, width))
     keys = f"A or B{', t (both alike)' if ties else ''}, s (skip), q (stop)"
     while True:
         print(f"Which is better? {keys}: ", end="", file=sys.stderr, flush=True)
@@ -122,26 +145,29 @@ def asked(shown: Sheet, ties: bool) -> Choice | Literal["skip", "stop"]:
         say(f"wanted {keys}")
 
 
-def page(shown: Sheet, width: int) -> str:
-    """A pair as text: what was said stands behind a line at the left, so that it cannot pass for
-    anything else."""
+def render_sheet(shown: Sheet, criteria: Mapping[str, str], width: int) -> str:
+    """A pair as text. What models said stands behind a line at the left, so that it cannot pass
+    for anything else."""
     parts = [
-        f"\n{rule(f'pair {shown.number}', '═', width)}",
-        wrapped(shown.question, width, "  │ "),
+        f"\n{draw_rule(f'pair {shown.number}', '═', width)}",
+        wrapped(shown.item.question, width, "  │ "),
     ]
-    if shown.choices:
-        parts.append(wrapped(shown.choices, width, "  │ "))
-    parts += ["right answer:", wrapped(shown.right, width, "  │ ")]
-    for name, said in (("A", shown.a), ("B", shown.b)):
-        parts.append(f"\n{rule(f'conversation {name}', '─', width)}")
+    if shown.item.choices:
+        parts.append(wrapped(shown.item.choices, width, "  │ "))
+    if shown.item.right:
+        parts += ["right answer:", wrapped(shown.item.right, width, "  │ ")]
+    for name, exchanges in (("A", shown.a), ("B", shown.b)):
+        parts.append(f"\n{draw_rule(f'conversation {name}', '─', width)}")
         parts += [
-            line for number, each in enumerate(said) for line in exchanged(number, each, width)
+            line
+            for number, each in enumerate(exchanges)
+            for line in render_exchange(number, each, width)
         ]
-    criteria = "; ".join(f"{name}: {what}" for name, what in CRITERIA.items())
-    return "\n".join([*parts, f"\n{rule('criteria', '─', width)}", wrapped(criteria, width)])
+    text = "; ".join(f"{name}: {what}" for name, what in criteria.items())
+    return "\n".join([*parts, f"\n{draw_rule('criteria', '─', width)}", wrapped(text, width)])
 
 
-def exchanged(number: int, each: Exchange, width: int) -> list[str]:
+def render_exchange(number: int, each: Exchange, width: int) -> list[str]:
     """A question and the reply to it; the first reply is the answer to the question of the pair."""
     asking = [f"question {number}:", wrapped(each.asked, width, "  │ ")] if number else []
     cut = " (cut off by the limit of length)" if each.cut else ""
@@ -153,5 +179,5 @@ def exchanged(number: int, each: Exchange, width: int) -> list[str]:
     ]
 
 
-def rule(title: str, line: str, width: int) -> str:
+def draw_rule(title: str, line: str, width: int) -> str:
     return f"{line * 2} {title} ".ljust(width, line)

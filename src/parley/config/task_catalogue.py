@@ -8,10 +8,9 @@ import sys
 from hashlib import blake2b
 from importlib import import_module
 from importlib.metadata import entry_points
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from parley import tasks
 from parley.errors import TaskError, UsageError, unknown
@@ -63,18 +62,6 @@ def installed_task(reference: str) -> type[Task] | None:
         return task_class(reference)
     except (UsageError, TaskError, ImportError, AttributeError):
         return None
-
-
-def comparisons() -> list[Any]:
-    """What installed tasks can say of several runs together: `COMPARISONS` of their `report`
-    modules."""
-    found = []
-    for name in task_names():
-        task = installed_task(name)
-        package, _, module = task.__module__.rpartition(".") if task else ("", "", "")
-        if module == "rule" and find_spec(f"{package}.report") is not None:
-            found += import_module(f"{package}.report").COMPARISONS
-    return found
 
 
 def load_task_module(path: str) -> ModuleType:

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from parley.config.prices import PriceList
-from parley.config.task_catalogue import comparisons, installed_task
+from parley.config.task_catalogue import installed_task, task_names
 from parley.errors import UsageError
 from parley.report.page import make_page
 from parley.report.sections import (
@@ -21,6 +21,7 @@ from parley.report.sections import (
     clean_table,
     secret_cover,
 )
+from parley.results.part import module_beside_rule
 from parley.results.result import Result
 from parley.rules.task import Task
 from parley.store import RunRef, read_run
@@ -99,7 +100,7 @@ def build_report(
             named = task if task is not None and task.name == tasks[ref] else None
             classes[ref] = named or installed_task(reader.info.config.task)
     wanted = options or ReportOptions()
-    known: list[Comparison] = comparisons()
+    known = find_comparisons()
     taking = [each for each in known if set(each.tasks) & set(tasks.values())]
     if not taking and wanted.given:
         found = ", ".join(dict.fromkeys(tasks.values()))
@@ -115,6 +116,16 @@ def build_report(
         compared.append(each.compare(own, wanted))
         others = {ref: result for ref, result in others.items() if ref not in own}
     return Report(compared, list(results.values()), list(others.values()))
+
+
+def find_comparisons() -> list[Comparison]:
+    """What installed tasks can say of several runs together."""
+    found: list[Comparison] = []
+    for name in task_names():
+        task = installed_task(name)
+        if task is not None and (module := module_beside_rule(task, "report")) is not None:
+            found += module.COMPARISONS
+    return found
 
 
 def write_report(path: str | Path, text: str) -> Path:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, get_origin
 
 from parley.errors import TaskError
@@ -130,10 +131,16 @@ def declared_parts(kind: type) -> Sequence[Part[Any]]:
         if wrong := [each for each in found if not isinstance(each, Part)]:
             raise TaskError(f"{kind.__name__}.parts holds {wrong[0]!r}, which is no parley.Part")
         return found
+    analysis = module_beside_rule(kind, "analysis")
+    return () if analysis is None else tuple(analysis.PARTS)
+
+
+def module_beside_rule(kind: type, name: str) -> ModuleType | None:
+    """A module of a task's folder, by its name; None where the task is no folder or has none."""
     package, _, module = kind.__module__.rpartition(".")
-    if module != "rule" or not package or find_spec(f"{package}.analysis") is None:
-        return ()
-    return tuple(import_module(f"{package}.analysis").PARTS)
+    if module != "rule" or not package or find_spec(f"{package}.{name}") is None:
+        return None
+    return import_module(f"{package}.{name}")
 
 
 def unique(parts: Any) -> tuple[Part[Any], ...]:

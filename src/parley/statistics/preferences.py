@@ -4,7 +4,7 @@ an order, win rates."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Literal, NamedTuple
 
@@ -16,7 +16,7 @@ VOTERS = 2  # on every pair; one more where they differ
 
 
 class Side(NamedTuple):
-    """One interview of a pair: where its record is, whose it is, and its score."""
+    """One conversation of a pair: where its record is, whose it is, and its score."""
 
     run: str
     match: int
@@ -25,7 +25,7 @@ class Side(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Two interviews on one question, by the sides on which people see them."""
+    """Two conversations on one question, by the sides on which people see them."""
 
     dataset: str
     item: str
@@ -139,24 +139,3 @@ def mean_of_known(values: Sequence[float]) -> float | None:
 def question_names(ballots: Sequence[Ballot]) -> list[str]:
     """The question of each pair; ids are unique within a dataset only."""
     return [f"{ballot.dataset}\n{ballot.question}" for ballot in ballots]
-
-
-def next_pair(
-    votes: Mapping[int, Mapping[int, Choice]],
-    held: Mapping[int, Collection[int]],
-    me: int,
-    skipped: Collection[int] = (),
-) -> int | None:
-    """The pair to show to somebody: never one with a vote of theirs, none that others complete;
-    what is begun is finished first.
-
-    `votes` has all pairs, each with the votes by annotator; `held` has those who look at a pair
-    just now.
-    """
-    free = [
-        (me not in held.get(pair, ()), -len(given), pair)
-        for pair, given in votes.items()
-        if pair not in skipped and me not in given
-        if votes_needed(list(given.values())) > len({*held.get(pair, ())} - {me, *given})
-    ]
-    return min(free)[-1] if free else None

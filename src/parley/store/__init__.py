@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from parley.match.match import Outcome
 from parley.match.record import Record, RecordedCall
 from parley.plans import Marks, MatchSpec
 from parley.rules.pool import Seat
 from parley.store.config import Config, Identity
+
+if TYPE_CHECKING:
+    from parley.statistics.preferences import Choice, Pair
 
 ENDED = ("done", "aborted")  # states of matches whose scores count
 
@@ -387,8 +391,90 @@ class StoreFacts:
     sqlite: str  # the version of SQLite
 
 
+class Study(NamedTuple):
+    """The pairs of conversations that were drawn from a set of runs."""
+
+    id: int
+    runs: tuple[str, ...]
+    seed: int
+    ties: bool  # whether people may say that both are equally good
+
+
+class Annotator(NamedTuple):
+    """A person who votes in a study."""
+
+    id: int
+    study: int
+    name: str
+
+
+class VoteStore(Protocol):
+    """The votes of people on pairs of conversations. Many people vote at the same time, and no
+    vote is ever deleted. Use it as a context manager."""
+
+    location: str  # where the votes are, for a user to read
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        wrong: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def transaction(self) -> AbstractContextManager[object]:
+        """All changes inside it are made together. Nobody else writes meanwhile, and they are
+        durable when it is over."""
+
+    def find_study(self, runs: Sequence[str]) -> Study | None:
+        """The study of a set of runs, if there is one."""
+
+    def create_study(self, runs: Sequence[str], seed: int, ties: bool) -> Study:
+        """The study of a set of runs; one that is there already stays as it is."""
+
+    def add_pairs(self, study: Study, pairs: Sequence[Pair], after: int) -> None:
+        """Add pairs that were drawn when the study had `after` of them. If somebody else has added
+        pairs meanwhile, those stay, and these are dropped."""
+
+    def pairs(self, study: Study) -> dict[int, Pair]:
+        """All pairs of a study by their numbers."""
+
+    def add_annotator(self, study: Study, name: str) -> Annotator:
+        """A person by name, added if new. Names that differ only in case are one person."""
+
+    def annotators(self, study: Study) -> list[Annotator]:
+        """Everybody who was invited or has voted."""
+
+    def set_token(self, who: Annotator, digest: bytes) -> None:
+        """Keep the digest of a person's secret, in place of an earlier one."""
+
+    def find_token(self, digest: bytes) -> tuple[Study, Annotator] | None:
+        """The person with this digest of a secret, and the study."""
+
+    def votes(self, study: Study) -> dict[int, dict[int, Choice]]:
+        """All pairs by number, each with the votes that stand, by the annotator's id, in the order
+        of their first votes."""
+
+    def record_vote(self, study: Study, number: int, who: Annotator, choice: Choice) -> None:
+        """Record a vote. An earlier vote of this person on this pair stays on record as
+        replaced."""
+
+    def count_replaced(self, study: Study) -> dict[int, int]:
+        """How many votes each person has changed, by the annotator's id."""
+
+    def held_pairs(self, study: Study) -> dict[int, set[int]]:
+        """The pairs that people look at just now, each with the ids of these people."""
+
+    def hold_pair(self, study: Study, who: Annotator, number: int, seconds: float) -> None:
+        """Keep a pair for somebody for a while, in place of the one that they held."""
+
+    def release_pair(self, study: Study, who: Annotator, number: int | None = None) -> None:
+        """Free the pair that somebody holds, or only if it is this one."""
+
+
 class Store(Protocol):
-    """Where runs are kept."""
+    """Where runs are kept, and the votes of people on them."""
 
     def find(self, text: str) -> RunRef:
         """A run by its path, its id, an unmistakable beginning of that, its name, or `last`."""
@@ -403,6 +489,9 @@ class Store(Protocol):
 
     async def open(self, ref: RunRef) -> Journal:
         """Take a run to play it; `StoreError` if somebody else plays it."""
+
+    def open_votes(self, refs: Sequence[RunRef], read_only: bool = False) -> VoteStore:
+        """The votes on these runs of this store."""
 
     def check(self) -> StoreFacts:
         """Whether runs can be written here."""
@@ -423,3 +512,8 @@ def find_run(text: str | Path, store: str | Path | None = None) -> RunRef:
 def read_run(ref: RunRef) -> RunReader:
     """A run, opened for reading."""
     return open_store(ref.store).read(ref)
+
+
+def open_votes(refs: Sequence[RunRef], read_only: bool = False) -> VoteStore:
+    """The votes on these runs, in the store that keeps the runs."""
+    return open_store(refs[0].store).open_votes(refs, read_only)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from parley.errors import StoreError, UsageError, unknown
 from parley.store import NewRun, RunInfo, RunRef, StoreFacts, Unreadable
@@ -13,6 +14,9 @@ from parley.store.sqlite.create import create_file
 from parley.store.sqlite.filesystem import is_network, kind_of
 from parley.store.sqlite.reader import SUFFIX, SqliteReader, ref_of
 from parley.store.sqlite.writer import SqliteJournal
+
+if TYPE_CHECKING:
+    from parley.store.sqlite.votes import SqliteVotes
 
 SCHEME = "folder:"
 
@@ -81,6 +85,23 @@ class FolderStore:
 
     async def open(self, ref: RunRef) -> SqliteJournal:
         return await SqliteJournal.open(Path(ref.location))
+
+    def open_votes(self, refs: Sequence[RunRef], read_only: bool = False) -> SqliteVotes:
+        """The votes on these runs, in a file beside them."""
+        from parley.store.sqlite.votes import VOTES_FILE, SqliteVotes  # late: few commands need it
+
+        folders = sorted({Path(ref.location).absolute().parent for ref in refs})
+        if len(folders) > 1:
+            raise UsageError(
+                f"votes are kept beside the runs that are compared, so these runs must lie in one "
+                f"folder, not in {len(folders)}: copy them into one"
+            )
+        path = folders[0] / VOTES_FILE
+        if read_only and not path.is_file():
+            raise UsageError(
+                f"nobody has been asked yet: there is no {path.name} beside these runs"
+            )
+        return SqliteVotes(path, read_only)
 
     def check(self) -> StoreFacts:
         place = self.folder

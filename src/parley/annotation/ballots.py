@@ -1,0 +1,130 @@
+"""Who votes on which pair next, and which votes count: two on every pair, and a third by somebody
+else where they differ."""
+
+from __future__ import annotations
+
+import secrets
+import unicodedata
+from collections.abc import Collection, Mapping
+from hashlib import blake2b
+from typing import Literal
+
+from parley.errors import UsageError
+from parley.statistics.preferences import CHOICES, Choice, votes_needed
+from parley.store import Annotator, Study, VoteStore
+
+HOLD_SECONDS = 1800.0  # for which a pair is kept for the person who looks at it
+VoteOutcome = Literal["recorded", "same", "changed", "not needed"]
+
+
+def enter_annotator(votes: VoteStore, study: Study, name: str) -> Annotator:
+    """A person by name, added if new."""
+    given = " ".join(unicodedata.normalize("NFKC", name).split())
+    if not given or not given.isprintable() or len(given) > 80:
+        raise UsageError(f"the name of an annotator is 1 to 80 letters, not {name[:100]!r}")
+    return votes.add_annotator(study, given)
+
+
+def invite_annotator(votes: VoteStore, study: Study, name: str) -> str:
+    """A new secret for a person. It is returned once; the store keeps only its digest, and an
+    earlier secret of this person is no longer valid."""
+    token = secrets.token_urlsafe(24)
+    votes.set_token(enter_annotator(votes, study, name), hash_token(token))
+    return token
+
+
+def find_invited(votes: VoteStore, token: str) -> tuple[Study, Annotator] | None:
+    """The person with this secret, and the study; None if nobody has it."""
+    return votes.find_token(hash_token(token))
+
+
+def hash_token(token: str) -> bytes:
+    """The digest of a secret. The secret is long and random, so no salt is needed."""
+    return blake2b(token.encode(), digest_size=32).digest()
+
+
+def offer_pair(
+    votes: VoteStore, study: Study, who: Annotator, skipped: Collection[int] = ()
+) -> int | None:
+    """The number of the pair that somebody should look at next, kept for them for a while; None if
+    nothing is left for them."""
+    with votes.transaction():
+        found = choose_pair(votes.votes(study), votes.held_pairs(study), who.id, skipped)
+        if found is None:
+            votes.release_pair(study, who)
+        else:
+            votes.hold_pair(study, who, found, HOLD_SECONDS)
+    return found
+
+
+def choose_pair(
+    votes: Mapping[int, Mapping[int, Choice]],
+    held: Mapping[int, Collection[int]],
+    me: int,
+    skipped: Collection[int] = (),
+) -> int | None:
+    """The pair to show to somebody: none on which they have voted, and none that others will
+    complete. Pairs that were begun come first.
+
+    `votes` has all pairs, each with the votes by annotator; `held` has the annotators who look at
+    a pair just now.
+    """
+    free = [
+        (me not in held.get(pair, ()), -len(given), pair)
+        for pair, given in votes.items()
+        if pair not in skipped and me not in given
+        if votes_needed(list(given.values())) > len({*held.get(pair, ())} - {me, *given})
+    ]
+    return min(free)[-1] if free else None
+
+
+def cast_vote(
+    votes: VoteStore,
+    study: Study,
+    number: int,
+    who: Annotator,
+    choice: Choice,
+    change: bool = False,
+) -> VoteOutcome:
+    """Record a vote. The same vote again changes nothing. A different one is refused, unless
+    `change` asks for it; then both stay on record, and the newer counts."""
+    if choice not in CHOICES or (choice == "tie" and not study.ties):
+        raise UsageError(f"a vote is A or B{', or tie' if study.ties else ''}, not {choice!r}")
+    with votes.transaction():
+        known = votes.votes(study)
+        if number not in known:
+            raise UsageError(f"there is no pair {number}; there are 1 to {len(known)}")
+        before = known[number].get(who.id)
+        if before == choice:
+            return "same"
+        if before is not None and not change:
+            raise UsageError(
+                f"{who.name} has voted {before} on pair {number}: to vote otherwise, ask for a "
+                f"change"
+            )
+        if before is None and change:
+            raise UsageError(
+                f"{who.name} has not voted on pair {number}: there is nothing to change"
+            )
+        votes.release_pair(study, who, number)
+        if before is None and not votes_needed(list(known[number].values())):
+            return "not needed"
+        votes.record_vote(study, number, who, choice)
+    return "recorded" if before is None else "changed"
+
+
+def votes_by_name(votes: VoteStore, study: Study) -> dict[int, dict[str, Choice]]:
+    """All pairs by number, each with the votes that stand, by the names of the people, in the order
+    of their first votes."""
+    known = votes.votes(study)
+    # Read after the votes: everybody is entered before their first vote.
+    names = {person.id: person.name for person in votes.annotators(study)}
+    return {pair: {names[id]: choice for id, choice in by.items()} for pair, by in known.items()}
+
+
+def count_open_pairs(votes: VoteStore, study: Study, who: Annotator) -> int:
+    """How many pairs need a vote that this person may give."""
+    return sum(
+        votes_needed(list(by.values())) > 0 and who.id not in by
+        for by in votes.votes(study).values()
+    )

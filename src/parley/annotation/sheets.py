@@ -1,0 +1,107 @@
+"""What an annotator sees of a pair. The task says how its items and conversations are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from parley.config.task_catalogue import installed_task, task_names
+from parley.errors import StoreError, UsageError
+from parley.match.record import RecordedCall
+from parley.results.part import module_beside_rule
+from parley.rules.task import Task
+from parley.statistics.preferences import Pair
+from parley.store import RunReader, RunRef, read_run
+
+
+class ItemText(NamedTuple):
+    """An item as an annotator reads it; what is empty is not shown."""
+
+    question: str
+    choices: str = ""
+    right: str = ""  # the right answer
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A question and the reply to it. The first reply of a conversation answers the item."""
+
+    asked: str
+    said: str
+    cut: bool  # whether a limit of length ended the reply
+
+
+@dataclass(frozen=True)
+class SheetFormat:
+    """How people compare the conversations of a task.
+
+    A task that is a folder declares it as `SHEET` in its module `annotation`.
+    """
+
+    metric: str  # pairs are of conversations whose scores in it differ
+    criteria: Mapping[str, str]  # what to look at, each with the question to ask
+    write_item: Callable[[Mapping[str, Any]], ItemText]  # from the item on record
+    write_exchanges: Callable[[Sequence[RecordedCall]], Sequence[Exchange]]  # of one match
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What an annotator sees of a pair: the item and two conversations, without names and
+    scores."""
+
+    number: int
+    item: ItemText
+    a: Sequence[Exchange]
+    b: Sequence[Exchange]
+
+
+def sheet_of_task(task: type[Task] | None) -> SheetFormat | None:
+    """The sheet that a task, or a class that it inherits from, declares."""
+    for kind in task.__mro__ if task else ():
+        if (module := module_beside_rule(kind, "annotation")) is not None:
+            found: SheetFormat = module.SHEET
+            return found
+    return None
+
+
+def sheet_of_runs(runs: Sequence[RunReader]) -> SheetFormat:
+    """The sheet for comparing these runs, which must be of one task that has one."""
+    found: dict[str, SheetFormat] = {}
+    for run in runs:
+        task = run.info.identity["task"]
+        sheet = sheet_of_task(installed_task(run.info.config.task))
+        if sheet is None:
+            able = [name for name in task_names() if sheet_of_task(installed_task(name))]
+            raise UsageError(
+                f"{run.info.id} is a run of {task}, which has no sheet for annotators: only runs "
+                f"of {', '.join(able)} can be annotated"
+            )
+        found[task] = sheet
+    if len(found) > 1:
+        raise UsageError(f"runs of {' and '.join(found)} cannot be compared: give runs of one task")
+    return next(iter(found.values()))
+
+
+def make_sheet(
+    number: int, pair: Pair, refs: Mapping[str, RunRef], sheet: SheetFormat | None = None
+) -> Sheet:
+    """The sheet of a pair. `refs` has each run by its id; `sheet` is by default that of their
+    task."""
+    sides, item = [], ItemText("")
+    for side in (pair.a, pair.b):
+        with read_run(refs[side.run]) as reader:
+            known = sheet or sheet_of_runs([reader])
+            items = {item["id"]: item for item in reader.items()}
+            match = reader.match(side.match)
+            if pair.item not in items or match is None:
+                raise StoreError(
+                    f"{reader.info.ref.location} does not hold the conversations that were drawn "
+                    "from it"
+                )
+            item = known.write_item(items[pair.item])
+            # A judge that judges again may stop earlier: people see what was judged.
+            last = match.rounds or 0
+            calls = [call for call in reader.calls(side.match) if call.round <= last]
+            sides.append(known.write_exchanges(calls))
+    return Sheet(number, item, *sides)
