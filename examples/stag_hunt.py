@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from parley import (
+    BotView,
     Choice,
     Lines,
     Metric,
@@ -22,7 +23,6 @@ from parley import (
     Seat,
     Series,
     Share,
-    Sight,
     Style,
     Table,
     Task,
@@ -120,12 +120,12 @@ RULES = Prompt(
 TURN = Prompt("turn", "Round {number}. What do you hunt?")
 
 
-def trusting(sight: Sight) -> str:
+def trusting(bot: BotView) -> str:
     """Always hunts the stag."""
     return "stag"
 
 
-def careful(sight: Sight) -> str:
+def careful(bot: BotView) -> str:
     """Always hunts the hare."""
     return "hare"
 

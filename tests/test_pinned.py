@@ -21,7 +21,7 @@ from parley.plans.arrangements import ARRANGEMENTS, SeatingProblem
 from parley.plans.blocks import BlockMaker
 from parley.plans.fixed import make_fixed_plan
 from parley.plans.sequential import SequentialPlan
-from parley.rules.bot_view import Sight
+from parley.rules.bot_view import BotView
 from parley.rules.pool import Pool
 from parley.rules.referee import Referee
 from parley.runs.stand_ins import unrun
@@ -118,14 +118,14 @@ def draws(again=None):
     """Where sampling begins for models in this process: by match, seat, round and try."""
     seats = [Seat("players", 1), Seat("players", 2)]
     cast = {seat: Speaking(lambda view: "no") for seat in seats}
-    play(PublicGoods(rounds=1), cast, seed=42, number=3, draws=again)
-    return [view.draw.hex()[:16] for seat in seats for view in cast[seat].views[:2]]
+    play(PublicGoods(rounds=1), cast, seed=42, number=3, participant_seed=again)
+    return [view.sampling_seed.hex()[:16] for seat in seats for view in cast[seat].views[:2]]
 
 
 def fates():
     """By what abilities are planted in bots."""
-    sight = Sight(None, None, Question("leaf", "Q?", "A", ("x", "y")), Random(0))
-    return [round(sight.fate("knows", 1), 9), round(sight._replace(item=None).fate("x"), 9)]
+    bot = BotView(None, None, Question("leaf", "Q?", "A", ("x", "y")), Random(0))
+    return [round(bot.fate("knows", 1), 9), round(bot._replace(item=None).fate("x"), 9)]
 
 
 def replies():
@@ -150,9 +150,9 @@ def played(name):
         seats = [Seat("players", 1), Seat("players", 2)]
     else:
         seats = [seat for role, kind_of in kind.roles.items() for seat in kind_of.seats(role, each)]
-    task = kind.configured(params)
+    task = kind.from_params(params)
     items = kind.bundled or (load_items("samples", kind.item_type) if kind.item_type else [None])
-    item = next(item for item in items if item is None or not task.unfit(item))
+    item = next(item for item in items if item is None or not task.reject_reason(item))
     works = {"dictionary": LEXICON} if kind.name == "idiom_solitaire" else {}
     given = {"strength": 0.9} if works else {}
     sat = zip(seats, bots.split(), strict=True)
@@ -160,7 +160,7 @@ def played(name):
     tape = Listed()
     run = unrun if task.runs_code else None
     end = play(task, cast, seed=7, item=item, record=tape, execute=run, works=works)
-    saw = " ".join(call.saw.hex()[:8] for call in sorted(tape.order, key=by_place))
+    saw = " ".join(call.view_digest.hex()[:8] for call in sorted(tape.order, key=by_place))
     scores = [
         f"{seat.key} {metric} {value if value is None else format(value, '.5g')}"
         for seat, by in end.scores.items()

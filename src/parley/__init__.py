@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from parley.errors import Forfeit, ParleyError, RecordEnded, TaskError, UsageError
-from parley.rules.bot_view import Sight
+from parley.rules.bot_view import BotView
 from parley.rules.items import Paragraph, Problem, Question, WordPair
 from parley.rules.notes import Ended, Note, Vote, Votes
 from parley.rules.pool import Example, Seat, View
 from parley.rules.prompts import Prompt
-from parley.rules.readers import Amount, Choice, Code, Fields, Reader, Said, Text, Word
+from parley.rules.readers import Amount, Choice, Code, Fields, Reader, ReplyText, Text, Word
 from parley.rules.referee import Referee
 from parley.rules.references import Demonstrations, WordList
-from parley.rules.task import Metric, Role, Scores, Task, Vetting
+from parley.rules.task import Metric, Role, Scores, Screening, Task
 
 if _TYPE_CHECKING:
     from parley.api import rejudge, resume, run, run_async
@@ -29,6 +29,7 @@ __all__ = [
     "Amount",
     "Bar",
     "Bars",
+    "BotView",
     "Choice",
     "Code",
     "Demonstrations",
@@ -51,22 +52,21 @@ __all__ = [
     "Reader",
     "RecordEnded",
     "Referee",
+    "ReplyText",
     "Result",
     "Role",
     "RunScores",
-    "Said",
     "Scores",
+    "Screening",
     "Seat",
     "Series",
     "Share",
-    "Sight",
     "Style",
     "Table",
     "Task",
     "TaskError",
     "Text",
     "UsageError",
-    "Vetting",
     "View",
     "Vote",
     "Votes",

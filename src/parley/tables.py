@@ -178,7 +178,7 @@ def signed(value: float | None, digits: int = 2) -> str:
     return text if value is None or text.startswith("-") else f"+{text}"
 
 
-def clip(value: object, most: int = 80) -> str:
+def shorten(value: object, most: int = 80) -> str:
     """A value as it may stand in a message: short."""
     try:
         words = value if isinstance(value, str) else repr(value)

@@ -60,7 +60,7 @@ def said(
 def test_a_file_is_a_task_like_any_other(file):
     kind = task_class(file(TEXT + ITEMS))
     assert (kind.name, list(kind.roles)) == ("verse", ["poet", "critic", "judge"])
-    assert kind.roles["judge"].least == 1  # nothing is measured, so somebody must judge
+    assert kind.roles["judge"].min_seats == 1  # nothing is measured, so somebody must judge
     assert [item.id for item in kind.bundled] == ["rain", "snow"]
     table = ByHand(kind(), item=kind.bundled[0])
     assert table.asked.seats == (POET,)
@@ -91,7 +91,7 @@ def test_the_word_that_ends_it_is_the_files(file):
 
 def test_comments_are_worth_what_the_writer_makes_of_them(file):
     kind = task_class(file(TEXT + ITEMS + CHRF))
-    assert kind.roles["judge"].least == 0
+    assert kind.roles["judge"].min_seats == 0
     item = kind.bundled[0]
     found = play(kind(rounds=2), said(["Rain.", item.reference], ["Longer."]), item=item)
     first = overlap("Rain.", item.reference, "en").chrf

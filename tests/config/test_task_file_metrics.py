@@ -77,7 +77,7 @@ def test_another_function_is_refused_by_name_and_seen_in_the_signature(file, mea
 
 def test_a_function_without_a_source_is_named_and_told(file, measures, tmp_path):
     kind = task_class(file(TEXT + ITEMS + "metric: _operator:eq\n"))
-    assert kind().basis() == {"metric": "_operator.eq@no-source"}
+    assert kind().score_basis() == {"metric": "_operator.eq@no-source"}
     (told,) = kind().cautions({})
     assert "_operator:eq" in told
     assert "no source" in told
@@ -193,4 +193,4 @@ def test_counts_are_kept_for_the_whole_corpus(file, tmp_path):
     notes = play(kind(), said(["Rain."], ["The rain."]), item=kind.bundled[0]).notes
     (counted,) = [note.facts["overlap"] for note in notes if "overlap" in note.facts]
     assert counted["poet"] != counted["critic"]
-    assert kind().basis().keys() == {"bleu", "chrf"}  # no count without a signature
+    assert kind().score_basis().keys() == {"bleu", "chrf"}  # no count without a signature

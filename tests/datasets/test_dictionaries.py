@@ -11,7 +11,7 @@ from parley.datasets.dictionaries import Lexicon, open_lexicon
 from parley.datasets.open_references import open_references
 from parley.downloads import Packaged
 from parley.errors import UsageError
-from parley.rules.references import Lot, WordList
+from parley.rules.references import DrawOrder, WordList
 from parley.tasks.idiom_solitaire import IdiomSolitaire
 
 FORMS, DOUBTFUL = {"強": "强", "轉": "转", "龍": "龙", "門": "门"}, {"乾": "干", "於": "于"}
@@ -152,21 +152,21 @@ def test_a_start_is_common_and_can_be_followed():
     words = {"海阔天空": 9, "空前绝后": 1, "天下无敌": 50, "空空空空": 7}
     found = Lexicon.of("a", words)
     # nothing begins with 后 or 敌
-    assert {found.opening(Lot(1, at)) for at in range(2)} == {"海阔天空", "空空空空"}
-    assert found.opening(Lot(0), 8) == "海阔天空"
+    assert {found.opening(DrawOrder(1, at)) for at in range(2)} == {"海阔天空", "空空空空"}
+    assert found.opening(DrawOrder(0), 8) == "海阔天空"
     with pytest.raises(
         UsageError,
         match=r"no word that occurs 10 times or more .* the most frequent that can occurs 9 times",
     ):
-        found.opening(Lot(0), 10)
+        found.opening(DrawOrder(0), 10)
     assert Lexicon.of("a", {"空空空空": 1}).after("空空空空") == []
     with pytest.raises(UsageError, match="no word can be followed by another"):
-        Lexicon.of("a", {"空空空空": 1}).opening(Lot(0))
+        Lexicon.of("a", {"空空空空": 1}).opening(DrawOrder(0))
 
 
 def test_a_list_without_frequencies_has_nothing_rare():
     assert (
-        Lexicon.of("a", dict.fromkeys(["海阔天空", "空前绝后"], 1)).opening(Lot(0), 100)
+        Lexicon.of("a", dict.fromkeys(["海阔天空", "空前绝后"], 1)).opening(DrawOrder(0), 100)
         == "海阔天空"
     )
 
@@ -174,10 +174,12 @@ def test_a_list_without_frequencies_has_nothing_rare():
 @given(st.integers(), st.integers(1, 40), st.integers(0, 99))
 def test_no_start_is_drawn_twice_before_all_have_been(seed, count, first):
     found = Lexicon.of("a", {f"空{chr(0x4E00 + n)}空空": 1 for n in range(count + 1)})
-    drawn = [found.opening(Lot(seed, first + number)) for number in range(2 * count + 2)]
+    drawn = [found.opening(DrawOrder(seed, first + number)) for number in range(2 * count + 2)]
     assert len(set(drawn[: count + 1])) == count + 1
     assert drawn[: count + 1] == drawn[count + 1 :]
-    assert found.opening(Lot(seed, first)) == Lexicon.of("a", found.words).opening(Lot(seed, first))
+    assert found.opening(DrawOrder(seed, first)) == Lexicon.of("a", found.words).opening(
+        DrawOrder(seed, first)
+    )
 
 
 def test_words_that_can_never_be_used_are_not_counted_as_words_of_the_dictionary(tmp_path):

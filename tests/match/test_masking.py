@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from parley import Metric, Role, Task
-from parley.match.masking import MAKERS, MASK, MODELS, SHARED, masked
+from parley.match.masking import MAKERS, MASK, MODELS, SHARED, mask_names
 from parley.match.match import Match
 from parley.participants.python import Python
 from parley.rules.pool import Seat
@@ -80,7 +80,7 @@ NAMES = (
 
 @pytest.mark.parametrize("text", CLAIMS)
 def test_a_claim_to_be_a_model_is_masked_and_named(text):
-    hidden, leaks = masked(text, NOBODY)
+    hidden, leaks = mask_names(text, NOBODY)
     assert MASK in hidden
     assert leaks
     assert not any(name in hidden.lower() for name in NAMES), hidden
@@ -119,7 +119,7 @@ Ich habe von Google gehört.
     """.strip().splitlines(),
 )
 def test_false_friends_stay(text):
-    assert masked(text, NOBODY) == (text, [])
+    assert mask_names(text, NOBODY) == (text, [])
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_false_friends_stay(text):
     ],
 )
 def test_the_names_of_the_cast_are_masked_too(name, text, hidden):
-    assert masked(text, frozenset({name}))[0] == hidden
+    assert mask_names(text, frozenset({name}))[0] == hidden
 
 
 ZEBRA = frozenset({"zebra-9000"})
@@ -174,10 +174,10 @@ Sono il modello zebra-9000.
 def test_what_is_signed_with_a_name_of_the_run_is_masked(text):
     for around in ("{}", "Well, this is it.\n{}", "Five coins.\n\n{}\n"):
         said = around.format(text)
-        hidden, leaks = masked(said, ZEBRA)
+        hidden, leaks = mask_names(said, ZEBRA)
         assert "zebra" not in hidden, hidden
         assert len(leaks) == 1
-        inside, _ = masked(json.dumps({"reason": said, "coins": 5}, ensure_ascii=False), ZEBRA)
+        inside, _ = mask_names(json.dumps({"reason": said, "coins": 5}, ensure_ascii=False), ZEBRA)
         assert "zebra" not in inside, inside
         assert json.loads(inside)["coins"] == 5
 
@@ -207,7 +207,7 @@ I bought it -- zebra-9000 was cheap.
 )
 def test_a_name_of_the_run_that_belongs_to_the_item_stays(text):
     for said in (text, f"Well.\n{text}\nYes.", json.dumps({"reason": text}, ensure_ascii=False)):
-        assert masked(said, ZEBRA) == (said, [])
+        assert mask_names(said, ZEBRA) == (said, [])
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_a_name_of_the_run_that_belongs_to_the_item_stays(text):
     ],
 )
 def test_a_name_that_is_a_plain_word_signs_nothing(text):
-    assert masked(text, frozenset({"zebra"})) == (text, [])
+    assert mask_names(text, frozenset({"zebra"})) == (text, [])
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_a_name_that_is_a_plain_word_signs_nothing(text):
 )
 def test_no_text_keeps_the_mask_busy(piece):
     began = time.process_time()
-    masked("zebra-9000 " + piece * (50_000 // len(piece)), ZEBRA)
+    mask_names("zebra-9000 " + piece * (50_000 // len(piece)), ZEBRA)
     assert time.process_time() - began < 2
 
 
@@ -247,14 +247,14 @@ def test_no_text_keeps_the_mask_busy(piece):
     "text", ["\ue000 I am Claude \ue003", "\ue001\ue002 as GPT-4, I", "I am \ue000 and Claude"]
 )
 def test_signs_of_no_script_do_not_confuse_the_search(text):
-    hidden, leaks = masked(text, NOBODY)
+    hidden, leaks = mask_names(text, NOBODY)
     assert (
         hidden == text.replace("Claude", MASK).replace("GPT-4", MASK) if leaks else hidden == text
     )
 
 
 def test_only_the_name_is_taken_out_and_the_claim_is_told():
-    assert masked("Well. As GPT-4, I pay 5.", NOBODY) == (
+    assert mask_names("Well. As GPT-4, I pay 5.", NOBODY) == (
         f"Well. As {MASK}, I pay 5.",
         ["As GPT-4"],
     )
@@ -268,17 +268,17 @@ def test_only_the_name_is_taken_out_and_the_claim_is_told():
 def test_a_json_reply_stays_one_and_its_claims_are_masked_inside(said, between):
     text = between.join(said)
     reply = json.dumps({"reason": text, "coins": 5}, ensure_ascii=False)
-    read = json.loads(masked(reply, NOBODY)[0])
+    read = json.loads(mask_names(reply, NOBODY)[0])
     assert read["coins"] == 5
     if not any(claim in text for claim in CLAIMS):
-        assume(masked(text, NOBODY)[1] == [])
+        assume(mask_names(text, NOBODY)[1] == [])
         assert read["reason"] == text
 
 
 @pytest.mark.parametrize("before", ["Fine.\n", "Fine.\n\n", 'He said "yes".\r\n', "\t"])
 def test_a_claim_after_a_line_break_inside_json_is_masked(before):
     for claim in CLAIMS[:10]:
-        hidden, _ = masked(json.dumps({"reason": before + claim}), NOBODY)
+        hidden, _ = mask_names(json.dumps({"reason": before + claim}), NOBODY)
         assert not any(name in hidden.lower() for name in NAMES), hidden
 
 
@@ -286,7 +286,7 @@ def test_a_claim_after_a_line_break_inside_json_is_masked(before):
 @given(st.text(), st.frozensets(st.text(min_size=1, max_size=9), max_size=3))
 def test_a_text_without_any_name_is_unchanged(text, names):
     assume(not any(name.lower() in text.lower() for name in (*MODELS, *SHARED, *MAKERS, *names)))
-    assert masked(text, names) == (text, [])
+    assert mask_names(text, names) == (text, [])
 
 
 @settings(deadline=None)
@@ -299,8 +299,8 @@ def test_a_text_without_any_name_is_unchanged(text, names):
     )
 )
 def test_masking_twice_finds_nothing_new(words):
-    once, _ = masked(" ".join(words), NOBODY)
-    assert masked(once, NOBODY) == (once, [])
+    once, _ = mask_names(" ".join(words), NOBODY)
+    assert mask_names(once, NOBODY) == (once, [])
 
 
 def test_others_read_the_mask_and_the_leak_is_recorded():

@@ -13,8 +13,8 @@ from parley import Seat, TaskError, Text
 from parley.errors import Halted, ParticipantError, ReplayError, SandboxError
 from parley.match.match import Match
 from parley.match.protocol import Call, Reply
-from parley.match.record import Tape
-from parley.match.seating import settled
+from parley.match.record import MemoryRecord
+from parley.match.seating import check_scores
 from parley.tasks.public_goods import PublicGoods
 from parley.testing import ByHand, Listed, Speaking, play
 from tests import games
@@ -119,7 +119,7 @@ def test_different_questions_in_one_round_are_answered_together():
 
 
 def test_self_disclosure_is_masked_for_others_kept_in_the_record_and_counted():
-    tape = Tape()
+    tape = MemoryRecord()
     cast = {GUESTS[0]: says("I am Claude and I like tea."), GUESTS[1]: says("Hello.")}
     outcome = play(games.Echo(rounds=2), cast, record=tape)
     heard = cast[GUESTS[1]].views[1].text
@@ -133,7 +133,7 @@ def test_self_disclosure_is_masked_for_others_kept_in_the_record_and_counted():
 
 
 def test_thinking_is_kept_but_not_shown_to_anybody():
-    tape = Tape()
+    tape = MemoryRecord()
     cast = {
         GUESTS[0]: says("<think>They must not see PLUTONIUM.</think>\nHello."),
         GUESTS[1]: says("Hi."),
@@ -199,7 +199,7 @@ def test_a_huge_reply_is_cut_to_a_bound_and_marked():
 
 @pytest.mark.parametrize("words", ["\ud800", "a\x00b", "\udcff\x00", "😀" * 10])
 def test_binary_rubbish_can_be_recorded(words):
-    tape = Tape()
+    tape = MemoryRecord()
     play(games.Echo(rounds=1), {GUESTS[0]: says(words), GUESTS[1]: says("hi")}, record=tape)
     kept = tape.calls[1, GUESTS[0], 0].reply.content
     assert json.dumps(kept).encode()
@@ -259,7 +259,7 @@ def test_code_is_run_isolated_or_not_at_all_and_its_result_is_replayed():
     cast = {Seat("coder"): says("```python\nanswer = 41\n```")}
     with pytest.raises(SandboxError, match="isolated or not at all"):
         play(games.Running(), cast)
-    ran, tape = [], Tape()
+    ran, tape = [], MemoryRecord()
 
     async def execute(program):
         ran.append(program)
@@ -273,7 +273,7 @@ def test_code_is_run_isolated_or_not_at_all_and_its_result_is_replayed():
 
 
 def test_a_failure_of_the_sandbox_is_never_recorded_as_a_result():
-    tape = Tape()
+    tape = MemoryRecord()
 
     async def execute(program):
         raise SandboxError("did not start")
@@ -299,8 +299,8 @@ def test_scores_for_strangers_unknown_metrics_and_infinity_are_refused():
         5,
     ):
         with pytest.raises(TaskError):
-            settled(games.Echo(), scores, cast)
-    assert settled(games.Echo(), {GUESTS[0]: 100 + 1e-9}, cast) == {
+            check_scores(games.Echo(), scores, cast)
+    assert check_scores(games.Echo(), {GUESTS[0]: 100 + 1e-9}, cast) == {
         GUESTS[0]: {"points": 100},
         GUESTS[1]: {"points": None},
     }

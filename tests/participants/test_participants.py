@@ -19,14 +19,14 @@ import pytest
 import parley
 from parley import Amount, Example, Metric, Role, Task, Text, UsageError
 from parley.errors import Halted, ParticipantError, Refused, Rejected
-from parley.match.match import Match, readied
+from parley.match.match import Match, normalise_reply
 from parley.match.protocol import UNLIMITED, Reply, Usage
 from parley.match.record import RecordedCall
 from parley.participants import _registry as participants
 from parley.participants._model import Model
 from parley.participants._registry import named
 from parley.providers import _registry as providers
-from parley.rules.pool import Part, Privy, Seat, Turn, View, text_of
+from parley.rules.pool import BotKnowledge, ContentPart, Seat, Turn, View, text_of
 from parley.store.sqlite.rows import call_row
 from parley.tasks.public_goods import PublicGoods
 from parley.testing.server import Server, echo_of_the_key, says, sent
@@ -42,7 +42,9 @@ def view_of(*said, expect=None, examples=None, round=1, attempt=0, seed=0):
         for n, text in enumerate(said or ("How many?",))
     ]
     reader = expect or Amount("coins", 0, 10)
-    return View(PLAYER, round, attempt, turns, b"", reader, examples, Privy(GAME, None, seed))
+    return View(
+        PLAYER, round, attempt, turns, b"", reader, examples, BotKnowledge(GAME, None, seed)
+    )
 
 
 def made(model, **options):
@@ -130,8 +132,8 @@ def test_options_of_a_bot_have_the_types_of_its_function():
         def metrics(self, seats):
             return [Metric("points", 0, 1, 1)]
 
-    def stubborn(sight, coins: int = 1, loud: bool = False) -> str:
-        return parley.Said(f"{coins + 1} {loud}")
+    def stubborn(bot, coins: int = 1, loud: bool = False) -> str:
+        return parley.ReplyText(f"{coins + 1} {loud}")
 
     Game.bots = {"stubborn": stubborn}
     make = partial(participants.make, "bot/stubborn", task=Game, where="a")
@@ -269,10 +271,10 @@ def test_functions_plain_async_and_instances_all_speak():
         (lambda: "", "TypeError"),
         (lambda view: {1: 2}, "TypeError"),
         (lambda view: Reply(("a",)), "a part of str"),
-        (lambda view: Reply((Part("text", None),)), "a part of Part"),
+        (lambda view: Reply((ContentPart("text", None),)), "a part of ContentPart"),
         (lambda view: Reply(["a"]), "a reply of list"),
-        (lambda view: Reply("x", carry={1, 2}), "carried that is no JSON"),
-        (lambda view: Reply("x", carry=2**70), "carried that is no JSON"),
+        (lambda view: Reply("x", provider_state={1, 2}), "carried that is no JSON"),
+        (lambda view: Reply("x", provider_state=2**70), "carried that is no JSON"),
         (raises(Halted("the run is over")), "Halted: the run is over"),
         (raises(KeyboardInterrupt()), "KeyboardInterrupt"),
         (raises(GeneratorExit()), "GeneratorExit"),
@@ -313,8 +315,8 @@ def test_a_function_may_say_itself_that_it_cannot_answer(kind):
         {"usage": Usage(2**70, -1, True, 1.5)},
         {"model": 5, "latency": "long"},
         {"model": "\ud800\0", "latency": float("nan"), "sent": 3},
-        {"content": (Part("text", "\ud800\0"),), "latency": 10**400},
-        {"carry": {"a": (1, float("nan"))}},
+        {"content": (ContentPart("text", "\ud800\0"),), "latency": 10**400},
+        {"provider_state": {"a": (1, float("nan"))}},
     ],
     ids=str,
 )
@@ -328,11 +330,11 @@ def test_an_odd_reply_is_made_fit_for_the_record(odd):
 
     for participant in (made(lambda view: Reply(**{"content": "x", **odd})), Model(Serves())):
         [reply] = said(participant)
-        call_row(1, RecordedCall(1, PLAYER, 0, b"", readied(reply), 0.0))
+        call_row(1, RecordedCall(1, PLAYER, 0, b"", normalise_reply(reply), 0.0))
         text_of(reply.content).encode()
         assert reply.usage == Usage()
         assert reply.finish in ("stop", "other")
-        assert reply.carry in (None, {"a": [1, None]})
+        assert reply.provider_state in (None, {"a": [1, None]})
 
 
 def test_a_real_cancellation_passes_through_a_function():

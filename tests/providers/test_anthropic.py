@@ -294,7 +294,7 @@ def test_a_model_that_takes_no_temperature_is_asked_without():
 def test_a_reply_carries_words_usage_finish_and_the_model_as_served():
     usage = {"cache_read_input_tokens": 700, "cache_creation_input_tokens": 90}
     reply = replied("anthropic", says("Six", ".", **usage))
-    assert (reply.content, reply.reasoning, reply.finish, reply.model, reply.carry) == (
+    assert (reply.content, reply.reasoning, reply.finish, reply.model, reply.provider_state) == (
         "Six.",
         "",
         "stop",
@@ -341,7 +341,11 @@ def test_thinking_is_told_apart_and_goes_back_as_it_came():
     blocks = [THINKING, REDACTED, text("Six.", citations=None)]
     reply = replied("anthropic", says(*blocks), thinking_budget=1024)
     assert (reply.content, reply.reasoning) == ("Six.", "Let me count.")
-    turns = [*TURNS, Turn("assistant", reply.content, reply.carry), Turn("user", "And then?")]
+    turns = [
+        *TURNS,
+        Turn("assistant", reply.content, reply.provider_state),
+        Turn("user", "And then?"),
+    ]
     body = body_of("anthropic", says("x"), turns=turns, thinking_budget=1024)
     assert body["messages"][3] == {"role": "assistant", "content": blocks}
 
@@ -349,12 +353,12 @@ def test_thinking_is_told_apart_and_goes_back_as_it_came():
 def test_thinking_whose_text_is_kept_from_us_goes_back_all_the_same():
     hidden = {"type": "thinking", "thinking": "", "signature": "EosnCkYICxIMMb3LzNrMu"}
     reply = replied("anthropic", says(hidden, "Six."))
-    assert (reply.reasoning, reply.carry) == ("", {"anthropic": [hidden, text("Six.")]})
+    assert (reply.reasoning, reply.provider_state) == ("", {"anthropic": [hidden, text("Six.")]})
 
 
 def test_thinking_that_the_limit_cut_off_before_any_word_does_not_go_back():
     reply = replied("anthropic", says(THINKING, "", stop="max_tokens"))
-    assert (reply.content, reply.finish, reply.carry) == ("", "length", None)
+    assert (reply.content, reply.finish, reply.provider_state) == ("", "length", None)
 
 
 def test_what_another_provider_carried_is_not_sent():

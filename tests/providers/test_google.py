@@ -198,7 +198,7 @@ def test_a_reply_carries_words_usage_finish_and_the_model_as_served():
         "gemini-served-1",
     )
     assert reply.usage == Usage(10, 8, 25, 20)  # thoughts are output, and paid as such
-    assert reply.carry is None
+    assert reply.provider_state is None
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,11 @@ def test_thoughts_are_told_apart_and_signatures_go_back_as_they_came():
     ]
     reply = replied("google", says(*parts), thinking_level="high")
     assert (reply.content, reply.reasoning) == ("Six.", "Let me count.")
-    turns = [*TURNS, Turn("assistant", reply.content, reply.carry), Turn("user", "And then?")]
+    turns = [
+        *TURNS,
+        Turn("assistant", reply.content, reply.provider_state),
+        Turn("user", "And then?"),
+    ]
     assert body_of("google", says("x"), turns=turns)["contents"][3] == {
         "role": "model",
         "parts": parts,

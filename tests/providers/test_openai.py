@@ -11,7 +11,7 @@ from parley.errors import ParticipantError, Rejected, UsageError
 from parley.match.protocol import Reply, Request, Usage
 from parley.providers import _capabilities as capabilities
 from parley.providers import _registry as providers
-from parley.rules.pool import Part, Turn
+from parley.rules.pool import ContentPart, Turn
 from parley.testing.server import Server, says, sent
 from tests.wire import (
     FORM,
@@ -152,7 +152,7 @@ def test_nothing_is_sent_to_the_responses_api_that_was_not_set():
 
 
 def test_parts_are_sent_as_their_words():
-    turns = [Turn("user", (Part("text", "How "), Part("text", "many?")))]
+    turns = [Turn("user", (ContentPart("text", "How "), ContentPart("text", "many?")))]
     assert body_of("openai", responds(message("x")), turns=turns, api="responses")["input"] == [
         {"role": "user", "content": "How many?"}
     ]
@@ -167,8 +167,14 @@ def test_a_response_carries_words_reasoning_usage_and_what_is_wanted_back():
         "gpt-served-1",
     )
     assert reply.usage == Usage(75, 64, 30, 20)
-    assert reply.carry == {"responses": [REASONING, {"role": "assistant", "content": "Six."}]}
-    turns = [*TURNS, Turn("assistant", reply.content, reply.carry), Turn("user", "And then?")]
+    assert reply.provider_state == {
+        "responses": [REASONING, {"role": "assistant", "content": "Six."}]
+    }
+    turns = [
+        *TURNS,
+        Turn("assistant", reply.content, reply.provider_state),
+        Turn("user", "And then?"),
+    ]
     body = body_of("openai", responds(message("x")), turns=turns, api="responses")
     assert body["input"][3:] == [
         REASONING,
@@ -189,7 +195,7 @@ def test_a_response_carries_words_reasoning_usage_and_what_is_wanted_back():
 )
 def test_what_would_be_a_reference_to_nothing_does_not_go_back(items):
     reply = replied("openai", responds(*items), api="responses")
-    assert (reply.content, reply.carry) == ("Six.", None)
+    assert (reply.content, reply.provider_state) == ("Six.", None)
 
 
 def test_reasoning_without_an_answer_does_not_go_back():
@@ -200,14 +206,17 @@ def test_reasoning_without_an_answer_does_not_go_back():
         ),
         api="responses",
     )
-    assert (reply.content, reply.finish, reply.carry) == ("", "length", None)
+    assert (reply.content, reply.finish, reply.provider_state) == ("", "length", None)
 
 
 def test_phases_go_back_and_commentary_is_no_answer():
     items = [message("I will count.", phase="commentary"), message("Six.", phase="final_answer")]
     reply = replied("openai", responds(*items), api="responses")
     assert reply.content == "Six."
-    assert [item["phase"] for item in reply.carry["responses"]] == ["commentary", "final_answer"]
+    assert [item["phase"] for item in reply.provider_state["responses"]] == [
+        "commentary",
+        "final_answer",
+    ]
 
 
 @pytest.mark.parametrize(

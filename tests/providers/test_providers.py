@@ -21,8 +21,8 @@ from parley.cli import models
 from parley.config.prices import prices_for
 from parley.config.task_catalogue import task_class
 from parley.errors import Halted, ParleyError, ParticipantError, Refused, Rejected, UsageError
-from parley.match.match import readied
-from parley.match.protocol import UNLIMITED, Call, Request, Usage, thought_apart
+from parley.match.match import normalise_reply
+from parley.match.protocol import UNLIMITED, Call, Request, Usage, split_thinking
 from parley.providers import (
     _backoff as patience,
 )
@@ -437,21 +437,21 @@ def test_a_model_name_that_cannot_be_printed_is_unknown(name):
     ],
 )
 def test_thinking_is_told_apart_from_the_reply(text, said, thought):
-    assert thought_apart(text) == (said, thought)
+    assert split_thinking(text) == (said, thought)
 
 
 def test_many_thoughts_are_told_apart_in_a_moment():
     began = time.process_time()
-    assert thought_apart("<think></think>" * 200_000 + "Five.") == ("Five.", "")
-    assert thought_apart("<think>a</think>\n" * 100_000) == ("", "\n".join("a" * 100_000))
-    assert thought_apart("</b>" + "<thin" * 500_000)[1] == ""
+    assert split_thinking("<think></think>" * 200_000 + "Five.") == ("Five.", "")
+    assert split_thinking("<think>a</think>\n" * 100_000) == ("", "\n".join("a" * 100_000))
+    assert split_thinking("</b>" + "<thin" * 500_000)[1] == ""
     assert time.process_time() - began < 20  # it is linear; a quadratic one takes hours
 
 
 @settings(deadline=None)
 @given(st.text())
 def test_a_text_without_tags_is_all_reply(text):
-    assert thought_apart(text.replace("<", "")) == (text.replace("<", ""), "")
+    assert split_thinking(text.replace("<", "")) == (text.replace("<", ""), "")
 
 
 @pytest.mark.parametrize(
@@ -472,7 +472,7 @@ def test_a_text_without_tags_is_all_reply(text):
     ],
 )
 def test_text_that_is_not_quite_text_still_arrives_and_can_be_encoded(body, content):
-    reply = readied(replied(body))
+    reply = normalise_reply(replied(body))
     assert reply.content == content
     json.dumps([reply.content, reply.model]).encode()
     assert reply.model is None or reply.model.encode()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from parley.providers import anthropic, azure, google, groq, openai, openrouter
 from parley.providers._endpoint import spoken
 from parley.providers._schemas import strict
-from parley.rules.pool import Part, Turn, text_of
+from parley.rules.pool import ContentPart, Turn, text_of
 from parley.rules.readers import Amount, Choice, Fields
 
 DIALECTS = {
@@ -169,5 +169,5 @@ def test_limits_that_are_not_taken_are_said_in_words():
 @given(st.text(), st.sampled_from(["user", "assistant", "system"]), st.booleans())
 def test_words_are_taken_out_of_a_turn_as_they_were_encoded(text, role, parted):
     text = text.encode("utf-8", "replace").decode()
-    turn = Turn(role, (Part("text", text), Part("text", "!")) if parted else text)
+    turn = Turn(role, (ContentPart("text", text), ContentPart("text", "!")) if parted else text)
     assert spoken(turn) == orjson.dumps(text_of(turn.content))

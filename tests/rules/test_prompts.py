@@ -138,9 +138,11 @@ def test_what_a_task_says_to_be_unsaid_is_never_heard_and_all_else_is(monkeypatc
     monkeypatch.setattr(
         Prompt, "render", lambda self, values: (heard.add(self.name), render(self, values))[1]
     )
-    task, item = kind.configured(params), {"code_review": ADD, "translation": TEXT}.get(reference)
+    task, item = kind.from_params(params), {"code_review": ADD, "translation": TEXT}.get(reference)
     seats = [
-        seat for name, role in kind.roles.items() for seat in role.seats(name, max(1, role.least))
+        seat
+        for name, role in kind.roles.items()
+        for seat in role.seats(name, max(1, role.min_seats))
     ][: len(bots)]
     words = {"dictionary": Lexicon.of("own", dict.fromkeys(WORDS, 1))}
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from parley import Amount, Choice, Code, Fields, TaskError, Text, Word
 from parley.errors import OutOfBounds, Unreadable
-from parley.match.match import read
-from parley.rules.parsing import DECODER, mended, object_in, objects_in
+from parley.match.match import read_reply
+from parley.rules.parsing import DECODER, find_object, find_objects, repair_object
 from parley.rules.pool import Seat
 from parley.rules.referee import Ask
 
@@ -278,9 +278,11 @@ def test_a_number_that_is_not_finite_is_asked_for_again(number, form):
         ),
         anything,
     ):
-        for mend in (True, False):
+        for repair in (True, False):
             ask = Ask((Seat("a"),), "?", reader, None, (), 2, True)
-            reading = read(ask, form.replace("#", number), cut=False, last=False, mend=mend)
+            reading = read_reply(
+                ask, form.replace("#", number), cut=False, last=False, repair_json=repair
+            )
             value = reading.value["score"] if reading.settled else ""
             assert value in ("", number), value  # mended, it may be the word that was written
             assert reader is anything or not reading.settled
@@ -313,7 +315,9 @@ FOREIGN = {"score": 10, "basis": "quoted"}
 )  # fmt: skip
 def test_an_answer_that_is_only_quoted_is_never_read_as_the_judges_own(said):
     said = said.replace("{own}", json.dumps(OWN)).replace("{foreign}", json.dumps(FOREIGN))
-    reading = read(Ask((Seat("a"),), "?", MARKS, None, (), 2, True), said, cut=False, last=False)
+    reading = read_reply(
+        Ask((Seat("a"),), "?", MARKS, None, (), 2, True), said, cut=False, last=False
+    )
     assert not reading.settled
 
 
@@ -362,7 +366,7 @@ def test_with_an_answer_of_its_own_nothing_else_is_read(
 ):
     own = {"score": score, "basis": basis}
     parts = [quoted, json.dumps(own, indent=indent)]
-    reading = read(
+    reading = read_reply(
         Ask((Seat("a"),), "?", MARKS, None, (), 2, True),
         around.format(*parts[:: 1 if first else -1]),
         False,
@@ -400,8 +404,8 @@ def test_the_search_for_objects_reads_no_character_more_than_a_few_times(piece, 
 
     monkeypatch.setattr("parley.rules.parsing.DECODER", Counting())
     words = piece * 300
-    list(objects_in(words))
-    list(objects_in(f'{words} {{"score": 2}}'))
+    list(find_objects(words))
+    list(find_objects(f'{words} {{"score": 2}}'))
     assert sum(passed) <= 6 * len(words)
     monkeypatch.undo()
     began = time.process_time()
@@ -420,7 +424,9 @@ BROKEN = {
 
 @pytest.mark.parametrize("said", BROKEN.values(), ids=BROKEN)
 def test_broken_json_is_mended_counted_and_not_asked_for_again(said):
-    reading = read(Ask((Seat("a"),), "?", COINS, None, (), 2, True), said, cut=False, last=False)
+    reading = read_reply(
+        Ask((Seat("a"),), "?", COINS, None, (), 2, True), said, cut=False, last=False
+    )
     assert (reading.value, reading.settled, reading.kind, reading.outcome) == (
         5,
         True,
@@ -441,7 +447,9 @@ def test_broken_json_is_mended_counted_and_not_asked_for_again(said):
 )  # fmt: skip
 def test_what_is_broken_beyond_repair_stays_unreadable(said):
     began = time.process_time()
-    reading = read(Ask((Seat("a"),), "?", COINS, None, (), 2, True), said, cut=False, last=False)
+    reading = read_reply(
+        Ask((Seat("a"),), "?", COINS, None, (), 2, True), said, cut=False, last=False
+    )
     assert not reading.settled
     assert reading.kind in ("unreadable", "out_of_bounds")
     assert time.process_time() - began < 10
@@ -450,7 +458,7 @@ def test_what_is_broken_beyond_repair_stays_unreadable(said):
 @given(st.text(alphabet='{}[]":, abc5\n\\', max_size=300))
 @settings(deadline=2000)
 def test_mending_never_crashes(said):
-    assert mended(said) is None or mended(said).startswith("{")
+    assert repair_object(said) is None or repair_object(said).startswith("{")
 
 
 SIMPLE = st.dictionaries(
@@ -474,7 +482,7 @@ def test_the_short_way_reads_what_the_long_way_reads(found, around, twice):
 
     def read(padding):
         try:
-            return object_in(text + padding, {"coins", "reason"})
+            return find_object(text + padding, {"coins", "reason"})
         except Unreadable as wrong:
             return str(wrong)
 

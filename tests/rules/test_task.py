@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from parley import Metric, Prompt, Role, Seat, Task, TaskError, UsageError, WordPair
 from parley.config.prompt_overrides import chosen_prompts
-from parley.rules.parameters import coerced
+from parley.rules.parameters import parse_value
 from parley.tasks.public_goods import PublicGoods
 from tests import games
 
@@ -96,7 +96,7 @@ def test_impossible_roles_are_refused(wrong):
     ],
 )
 def test_roles_have_certain_sizes(role, sizes, said):
-    assert (list(role.sizes), role.said) == (sizes, said)
+    assert (list(role.sizes), role.size_text) == (sizes, said)
 
 
 @pytest.mark.parametrize("picks", [{"topic": "topic"}, {"topics": "subject"}])
@@ -146,7 +146,7 @@ def test_seats_have_neutral_names_and_keys_that_read_back():
     ],
 )
 def test_texts_become_what_a_parameter_declares(text, kind, value):
-    assert coerced(text, kind, "x") == value
+    assert parse_value(text, kind, "x") == value
 
 
 @pytest.mark.parametrize(
@@ -168,12 +168,12 @@ def test_texts_become_what_a_parameter_declares(text, kind, value):
 )
 def test_what_does_not_fit_says_what_was_wanted(text, kind):
     with pytest.raises(UsageError, match="x"):
-        coerced(text, kind, "x")
+        parse_value(text, kind, "x")
 
 
 def test_an_unknown_parameter_names_the_nearest():
     with pytest.raises(UsageError, match="did you mean 'rounds'"):
-        PublicGoods.configured({"round": 3})
+        PublicGoods.from_params({"round": 3})
 
 
 def test_only_identifiers_are_substituted_so_json_survives():

@@ -114,7 +114,7 @@ def test_advice_depends_on_the_fields_of_a_fault_and_not_on_its_words(faults, sa
 class Failing:
     """A participant that fails with one error."""
 
-    privy = False
+    sees_item = False
 
     def __init__(self, fault):
         self.fault = fault

@@ -573,7 +573,9 @@ def test_what_is_set_aside_goes_by_what_was_counted_of_this_conversation():
     second = sized()
     assert 1001 + 400 <= second.into <= 1001 + 600
     known.learn(
-        second.size, second.mark, Reply("x", carry={"thought": []}, usage=Usage(1400, 0, 5000))
+        second.size,
+        second.mark,
+        Reply("x", provider_state={"thought": []}, usage=Usage(1400, 0, 5000)),
     )
     turns += [Turn("assistant", "yes"), Turn("user", "And now?")]
     assert sized().into >= 6400  # what is carried may be as long as the reply

@@ -625,7 +625,7 @@ def test_sampling_seeds_differ_by_seat_turn_and_match_and_are_the_same_when_it_i
         seen = {}
 
         def half(view):
-            seen.setdefault(view.draw, []).append(view.seat)
+            seen.setdefault(view.sampling_seed, []).append(view.seat)
             return '{"coins": 5}'
 
         parley.run(

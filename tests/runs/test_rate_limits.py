@@ -35,7 +35,7 @@ def view(words="hello"):
 class Counting:
     """A participant that notes when it was asked, and how many at a time."""
 
-    privy = False
+    sees_item = False
 
     def __init__(self, usage=None):
         self.asked, self.now, self.most, self.usage = 0, 0, 0, usage

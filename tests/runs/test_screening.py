@@ -33,7 +33,7 @@ def counted(tmp_path, monkeypatch):
     for name in ("PARLEY_STORE", "PARLEY_MODELS"):
         monkeypatch.delenv(name, raising=False)
     counts = Counter()
-    read, configured, new = selection.load_items, Task.configured.__func__, prepare.prepare_new
+    read, configured, new = selection.load_items, Task.from_params.__func__, prepare.prepare_new
 
     def counting(name, function):
         def called(*arguments, **options):
@@ -44,7 +44,7 @@ def counted(tmp_path, monkeypatch):
 
     monkeypatch.setattr(selection, "load_items", counting(lambda *_: "read", read))
     monkeypatch.setattr(
-        Task, "configured", classmethod(counting(lambda task, *_: task.name, configured))
+        Task, "from_params", classmethod(counting(lambda task, *_: task.name, configured))
     )
     once = counting(lambda config, *_: f"prepared {config.task}", new)
     for module in (experiment, prepare):

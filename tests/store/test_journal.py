@@ -25,7 +25,7 @@ from parley.match.record import RecordedCall
 from parley.plans import MatchSpec
 from parley.results.result import Result
 from parley.rules.notes import WrittenNote
-from parley.rules.pool import Part, Seat
+from parley.rules.pool import ContentPart, Seat
 from parley.rules.task import Metric
 from parley.runs import player as runs
 from parley.store import NewRun, StoredPart, find_run, open_store
@@ -73,13 +73,13 @@ async def fresh(path):
 def test_a_call_reads_back_as_it_was_written(tmp_path):
     path = tmp_path / "r.parley"
     full = call(
-        content=(Part("text", "a"), Part("text", "b")),
+        content=(ContentPart("text", "a"), ContentPart("text", "b")),
         reasoning="hm",
         finish="length",
         usage=Usage(1, 2, 3, 4),
         model="m-1",
         latency=0.5,
-        carry={"id": [1]},
+        provider_state={"id": [1]},
         sent="ab",
     )
 

@@ -261,7 +261,7 @@ def test_whatever_a_candidate_says_is_only_graded(kind):
     shown, truth = [], make("bot/evaluator", {"noise": 0}, KIEval, "e")
 
     class Watched:
-        privy = True
+        sees_item = True
 
         async def reply(self, view, call):
             shown.append(view.text)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley import Seat, UsageError
-from parley.match.record import Tape
+from parley.match.record import MemoryRecord
 from parley.participants._registry import make
 from parley.participants.scripted import Scripted
 from parley.tasks.public_goods import PublicGoods, share
@@ -128,7 +128,7 @@ def test_a_game_that_is_no_dilemma_is_warned_about():
 )
 def test_parameters_outside_their_limits_are_refused(wrong):
     with pytest.raises(UsageError, match=next(iter(wrong))):
-        PublicGoods.configured(wrong)
+        PublicGoods.from_params(wrong)
 
 
 @pytest.mark.parametrize("feedback", ["income", "investments"])
@@ -153,7 +153,7 @@ def test_bots_play_as_their_names_say(feedback):
 def test_bots_depend_on_seed_seat_and_round_only():
     def once(seed):
         cast = {seat: make("bot/random", {}, PublicGoods, "x") for seat in seats(3)}
-        tape = Tape()
+        tape = MemoryRecord()
         play(PublicGoods(), cast, seed=seed, record=tape)
         return {key: call.reply.content for key, call in tape.calls.items()}
 

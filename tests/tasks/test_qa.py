@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley import Question, Seat, Sight, UsageError, resume, run, run_async
+from parley import BotView, Question, Seat, UsageError, resume, run, run_async
 from parley.datasets.catalogue import load_items
 from parley.datasets.open_references import open_references
 from parley.errors import ReplayError, Unreadable
 from parley.match.protocol import Reply
-from parley.rules.numerals import folded, number, numeral, same
+from parley.rules.numerals import fold_widths, is_same_answer, normalise_numeral, parse_number
 from parley.rules.pool import Example
 from parley.tasks._common.answers import Exact, Option, Weighed, is_right
 from parley.tasks.qa import QA
@@ -238,7 +238,7 @@ def test_numbers_and_words_that_are_the_same():
         ("(London)", "**London**."),
         ("(0, 1)", "(0, 1)"),
     ]:
-        assert same(one, other)
+        assert is_same_answer(one, other)
     for one, other in [
         *[
             ("1234", "12345"),
@@ -259,9 +259,9 @@ def test_numbers_and_words_that_are_the_same():
             ("102", "10²"),
         ],
     ]:
-        assert not same(one, other)
-        assert not same(other, one) or other == "18 eggs"
-    assert [numeral(text) for text in ("1,234.50", "-3/4", "1/3", "007", "x")] == [
+        assert not is_same_answer(one, other)
+        assert not is_same_answer(other, one) or other == "18 eggs"
+    assert [normalise_numeral(text) for text in ("1,234.50", "-3/4", "1/3", "007", "x")] == [
         "1234.5",
         "-0.75",
         "1/3",
@@ -278,15 +278,15 @@ SPELT = r"""\frac{1}{2}=0.5 ½=0.5 \dfrac{1}{2}=0.5 \frac12=0.5 -\frac{3}{4}=-0.
 @pytest.mark.parametrize("pair", SPELT.replace("\\\n", "").split())
 def test_a_number_is_understood_or_is_none(pair):
     text, _, wanted = pair.replace("_", " ").rpartition("=")
-    assert numeral(text) == wanted
-    assert Exact().read(f"So it is.\n\\boxed{{{text}}}") == folded(text)
-    assert same(text, wanted or "5") is bool(wanted)
+    assert normalise_numeral(text) == wanted
+    assert Exact().read(f"So it is.\n\\boxed{{{text}}}") == fold_widths(text)
+    assert is_same_answer(text, wanted or "5") is bool(wanted)
 
 
 @given(st.fractions(max_denominator=1000), st.integers(0, 10**12))
 def test_a_numeral_says_its_number(fraction, whole):
-    assert number(numeral(str(fraction))) == fraction
-    assert numeral(f"{whole:,}") == str(whole)
+    assert parse_number(normalise_numeral(str(fraction))) == fraction
+    assert normalise_numeral(f"{whole:,}") == str(whole)
 
 
 @given(st.text(max_size=80))
@@ -469,7 +469,7 @@ def test_conformance(params):
 
 
 def fate(item, memory):
-    return Sight(None, None, item, None).fate("knows", memory)
+    return BotView(None, None, item, None).fate("knows", memory)
 
 
 def test_a_student_knows_a_question_in_every_match_or_in_none():

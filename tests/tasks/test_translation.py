@@ -17,7 +17,7 @@ from parley.config.task_catalogue import task_class
 from parley.datasets.catalogue import load_items
 from parley.errors import ReplayError
 from parley.participants._registry import make
-from parley.rules.languages import LANGUAGES, language, pair_of
+from parley.rules.languages import LANGUAGES, parse_language, parse_language_pair
 from parley.tasks._common.overlap import of_corpus, overlap, pooled, signatures
 from parley.tasks.translation import Translation, sentences, together, worse
 from parley.testing import check_planted, check_task
@@ -219,7 +219,7 @@ def test_the_order_of_roles_before_a_judge_is_balanced_over_matches(task, item):
     params = {"pair": "fr-en"} if task == "translation" else {"rounds": 1}
     orders = Counter()
     for seed in range(200):
-        table = ByHand(kind.configured(params), seed=seed, item=item, judge=1)
+        table = ByHand(kind.from_params(params), seed=seed, item=item, judge=1)
         while table.asked.seats != (JUDGE,) if hasattr(table.asked, "seats") else True:
             table.answer(
                 "x"
@@ -266,7 +266,7 @@ def test_a_pair_is_the_same_under_all_its_names(said, pair):
     assert (
         Translation(said).pair
         == pair
-        == Paragraph("1", "a", "b", *(each.code for each in pair_of(said))).pair
+        == Paragraph("1", "a", "b", *(each.code for each in parse_language_pair(said))).pair
     )
     assert Translation(said) == Translation(pair)
 
@@ -276,10 +276,10 @@ def test_any_two_languages_are_a_pair_by_any_of_their_names(source, target):
     if source == target:
         return
     for one in (source.code, source.code.upper(), source.name, *source.also):
-        assert language(one) == source
-        assert pair_of(f"{one}-{target.code}") == (source, target)
+        assert parse_language(one) == source
+        assert parse_language_pair(f"{one}-{target.code}") == (source, target)
         if "_" not in one and " " not in one and len(one) == 2 and "_" not in source.code:
-            assert language(f"{one}-XX") == language(f"{one}_Latn_XX") == source
+            assert parse_language(f"{one}-XX") == parse_language(f"{one}_Latn_XX") == source
 
 
 def test_no_two_languages_have_one_name():
@@ -305,8 +305,8 @@ def test_a_file_of_two_columns_is_of_the_pair_that_is_set(tmp_path):
         "from French into English" in each["content"] for each in result.matches[0]["transcript"]
     )
     half = Paragraph("half", "a", "b", target_language="de")
-    assert Translation("fr-de").unfit(half) == ""
-    assert Translation("fr-en").unfit(half)
+    assert Translation("fr-de").reject_reason(half) == ""
+    assert Translation("fr-en").reject_reason(half)
 
 
 def test_the_bot_revises_towards_the_better_only():
@@ -353,10 +353,10 @@ def test_all_its_words_can_be_replaced():
 @pytest.mark.parametrize("role", [TRANSLATOR, PROOFREADER])
 def test_a_hostile_seat_ends_no_quotation_and_speaks_for_nobody_else(bot, role):
     from parley.participants.bot import ANYWHERE
-    from parley.rules.bot_view import Sight
+    from parley.rules.bot_view import BotView
 
     seats = cast(["A text."], ["Another text."], RATING % (3, 4))
-    seats[role] = Speaking(lambda view: str(ANYWHERE[bot](Sight(view, None, None, None))))
+    seats[role] = Speaking(lambda view: str(ANYWHERE[bot](BotView(view, None, None, None))))
     found = play(Translation("fr-en"), seats, item=CAT)
     # only the judge's own JSON counts
     assert (found.scores[TRANSLATOR]["judge"], found.scores[PROOFREADER]["judge"]) == (3, 4)
@@ -510,7 +510,7 @@ def test_tables_have_three_digits_for_bleu_and_two_for_judges(played):
 def test_a_run_is_not_continued_under_another_measure(tmp_path, monkeypatch):
     result = run(Translation(), ["bot/null", "bot/translator"], items=SAMPLES[:1], store=tmp_path)
     assert resume(result.path).data["results"] == result.data["results"]
-    monkeypatch.setattr(Translation, "basis", lambda self: {"bleu": "another"})
+    monkeypatch.setattr(Translation, "score_basis", lambda self: {"bleu": "another"})
     with pytest.raises(ReplayError, match="another bleu"):
         resume(result.path)
 

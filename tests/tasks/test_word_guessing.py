@@ -342,8 +342,8 @@ def test_parameters_that_cannot_be_are_refused(params, said):
 
 def test_topics_choose_items_and_pairs_that_are_one_word_are_left_out():
     task = WordGuessing(topics=("food", "health"))
-    assert {pair.topic for pair in ITEMS if not task.unfit(pair)} == {"food", "health"}
-    assert "counts as" in WordGuessing().unfit(WordPair("1", "cake", "cakes"))
+    assert {pair.topic for pair in ITEMS if not task.reject_reason(pair)} == {"food", "health"}
+    assert "counts as" in WordGuessing().reject_reason(WordPair("1", "cake", "cakes"))
 
 
 def test_a_misspelt_topic_is_refused_with_the_nearest(tmp_path):

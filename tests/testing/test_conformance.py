@@ -18,7 +18,7 @@ EXAMPLES = sorted(map(str, [*FOLDER.glob("*.py"), FOLDER / "poem.yaml", FOLDER /
     "reference", [*catalogue.task_names(), *EXAMPLES], ids=lambda r: Path(r).stem
 )
 def test_every_task_of_ours_passes(reference):
-    task = catalogue.task_class(reference).configured({})
+    task = catalogue.task_class(reference).from_params({})
     items = task.bundled or (load_items("samples", task.item_type)[:4] if task.item_type else ())
     done = check_task(task, items=items)
     assert set(done) >= {
@@ -34,7 +34,7 @@ def test_every_task_of_ours_passes(reference):
 
 def test_both_modes_of_the_public_goods_game_pass():
     task = catalogue.task_class("public_goods")
-    check_task(task.configured({"feedback": "investments", "rounds": 2}), seeds=(5,))
+    check_task(task.from_params({"feedback": "investments", "rounds": 2}), seeds=(5,))
 
 
 @pytest.mark.parametrize(

@@ -49,12 +49,12 @@ class Quiz(Task):
         ]
 
 
-def pupil(sight, strength: float = 0.5):
-    wrong = next(answer for answer in ANSWERS if answer != sight.item.answer)
-    return sight.item.answer if sight.rng.random() < strength else wrong
+def pupil(bot, strength: float = 0.5):
+    wrong = next(answer for answer in ANSWERS if answer != bot.item.answer)
+    return bot.item.answer if bot.rng.random() < strength else wrong
 
 
-Quiz.bots = {"pupil": pupil, "strict": lambda sight: "no"}
+Quiz.bots = {"pupil": pupil, "strict": lambda bot: "no"}
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,10 @@ class Hunt(Task):
         return [Metric("points", 0, 1, epsilon=0.1)]
 
 
-def hunter(sight, strength: float = 0.5):
-    if sight.view.seat.role == "hider":
+def hunter(bot, strength: float = 0.5):
+    if bot.view.seat.role == "hider":
         return "a"
-    return "yes" if sight.rng.random() < strength else "no"
+    return "yes" if bot.rng.random() < strength else "no"
 
 
 Hunt.bots = {"hunter": hunter}

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from parley.config.prepare import names_to_mask
-from parley.match.masking import masked
+from parley.match.masking import mask_names
 from parley.match.record import RecordedCall
 from parley.rules.pool import text_of
 from parley.store import RunReader, ViolationRow
 from parley.store.config import Config
-from parley.tables import clip
+from parley.tables import shorten
 
 Messages = Sequence[Mapping[str, Any]]
 
@@ -129,7 +129,7 @@ def shown_after_all(messages: Messages, claims: Sequence[ViolationRow], own: str
             ):
                 yield (
                     f"round {message['round']}: what {claim.seat.key} said of itself was "
-                    f"shown: {clip(words)!r}"
+                    f"shown: {shorten(words)!r}"
                 )
                 break
 
@@ -141,13 +141,14 @@ def unmasked(
     found = Counter(
         (call.round, call.seat.key, call.attempt, leak)
         for call in calls
-        for leak in masked(text_of(call.reply.content), names)[1]
+        for leak in mask_names(text_of(call.reply.content), names)[1]
     )
     kept = Counter((claim.round, claim.seat.key, claim.attempt, claim.detail) for claim in claims)
     for round, seat, _, leak in sorted(found - kept):
-        yield f"round {round}, {seat}: it says who it is, and that was not masked: {clip(leak)!r}"
+        claim = shorten(leak)
+        yield f"round {round}, {seat}: it says who it is, and that was not masked: {claim!r}"
     for round, seat, _, leak in sorted(kept - found):
-        yield f"round {round}, {seat}: masked on record, but never said: {clip(leak)!r}"
+        yield f"round {round}, {seat}: masked on record, but never said: {shorten(leak)!r}"
 
 
 def as_word(name: str) -> re.Pattern[str]:

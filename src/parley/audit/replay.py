@@ -13,12 +13,12 @@ from parley.config.prepare import Prepared, names_to_mask
 from parley.errors import Halted, ParleyError
 from parley.match.match import Match
 from parley.match.protocol import Call, Reply
-from parley.match.record import RecordedCall, Tape
-from parley.rules.pool import Seat, View, plain
-from parley.rules.referee import Consult, Effect
-from parley.rules.references import Lot, answered
+from parley.match.record import MemoryRecord, RecordedCall
+from parley.rules.pool import Seat, View, to_plain_data
+from parley.rules.referee import Effect, LookUp
+from parley.rules.references import DrawOrder, look_up
 from parley.store import MatchRow, RunReader
-from parley.tables import clip
+from parley.tables import shorten
 
 VIOLATION = ("round", "seat", "attempt", "kind", "detail", "outcome")
 NOTHING: Any = object()
@@ -27,7 +27,7 @@ NOTHING: Any = object()
 class Absent:
     """Sits where the record ought to answer."""
 
-    privy: bool = False
+    sees_item: bool = False
 
     async def reply(self, view: View, call: Call) -> Reply:
         raise Halted(f"round {view.round}, {view.seat}: the record has no reply")
@@ -40,20 +40,27 @@ class Replay(Match):
     """Plays from the record; works that are at hand are asked again, and must say what is on
     record."""
 
-    def __init__(self, *args: Any, works: Mapping[str, Any], lot: Lot, **kwargs: Any) -> None:
-        super().__init__(*args, lot=lot, **kwargs)
-        self.works, self.lot, self.doubts = works, lot, list[str]()
+    def __init__(
+        self, *args: Any, works: Mapping[str, Any], draw_order: DrawOrder, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, draw_order=draw_order, **kwargs)
+        self.works, self.draw_order, self.doubts = works, draw_order, list[str]()
 
     async def _perform(self, effect: Effect) -> Any:
         answer = await super()._perform(effect)
-        if isinstance(effect, Consult) and effect.work in self.works:
-            now = answered(
-                self.works, effect.work, effect.question, effect.given, self.task.name, self.lot
+        if isinstance(effect, LookUp) and effect.work in self.works:
+            now = look_up(
+                self.works,
+                effect.work,
+                effect.question,
+                effect.given,
+                self.task.name,
+                self.draw_order,
             )
             if (now := orjson.loads(orjson.dumps(now))) != answer:
                 asked = (
                     f"{effect.work}, {effect.question} "
-                    f"{clip(', '.join(map(str, effect.given)), 40)}"
+                    f"{shorten(', '.join(map(str, effect.given)), 40)}"
                 )
                 self.doubts.append(
                     f"after round {self.referee.round}, {asked}: "
@@ -71,7 +78,7 @@ async def replayed(
     works: Mapping[str, Any],
 ) -> list[tuple[str, str]]:
     """Where the match, played again from its replies alone, departs from its record."""
-    tape = Tape()
+    tape = MemoryRecord()
     for call in calls:
         tape.calls[call.round, call.seat, call.attempt] = call
     tape.effects = reader.effects(match.number)
@@ -84,9 +91,9 @@ async def replayed(
         record=tape,
         names=frozenset(names_to_mask(prepared.config)),
         standardise=prepared.config.standardise,
-        mend="mends" in reader.info.identity,
+        repair_json="mends" in reader.info.identity,
         works=works,
-        lot=Lot(prepared.config.seed, match.repeat - 1),
+        draw_order=DrawOrder(prepared.config.seed, match.repeat - 1),
     )
     try:
         again = await replay.play()
@@ -100,11 +107,11 @@ async def replayed(
     compared: dict[str, tuple[Any, Any]] = {
         "words": (
             spoken(messages),
-            spoken([plain(message._asdict()) for message in tape.messages]),
+            spoken([to_plain_data(message._asdict()) for message in tape.messages]),
         ),
         "replies": (
             replies(messages),
-            replies([plain(message._asdict()) for message in tape.messages]),
+            replies([to_plain_data(message._asdict()) for message in tape.messages]),
         ),
         "calls": (in_order(wanted), in_order(used)),
         "scores": (
@@ -114,11 +121,11 @@ async def replayed(
         "end": ({"state": match.state, "reason": match.reason or "", "rounds": match.rounds}, end),
         "violations": (
             [
-                {name: plain(getattr(fault, name)) for name in VIOLATION}
+                {name: to_plain_data(getattr(fault, name)) for name in VIOLATION}
                 for fault in reader.violations(match.number)
             ],
             [
-                {name: plain(getattr(fault, name)) for name in VIOLATION}
+                {name: to_plain_data(getattr(fault, name)) for name in VIOLATION}
                 for fault in again.violations
             ],
         ),
@@ -173,7 +180,7 @@ def difference(
         key = next(
             key for key in (*kept, *found) if kept.get(key, NOTHING) != found.get(key, NOTHING)
         )
-        below = f"{at} {plain(key)}"
+        below = f"{at} {to_plain_data(key)}"
         return difference(kept.get(key, NOTHING), found.get(key, NOTHING), record, again, below)
     if isinstance(kept, list) and isinstance(found, list):
         pairs = enumerate(zip_longest(kept, found, fillvalue=NOTHING), 1)
@@ -191,4 +198,6 @@ def difference(
 
 def said(value: Any) -> str:
     """A value as it may stand in a report."""
-    return "nothing" if value is NOTHING else clip(repr(value) if isinstance(value, str) else value)
+    return (
+        "nothing" if value is NOTHING else shorten(repr(value) if isinstance(value, str) else value)
+    )

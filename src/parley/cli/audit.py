@@ -11,7 +11,7 @@ from parley.audit.audit import CHECKS, Audit, audit
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_store, with_task
 from parley.store import find_run
-from parley.tables import Table, clip
+from parley.tables import Table, shorten
 
 
 @click.command()
@@ -46,7 +46,7 @@ def command(run: str, task: str | None, store: str | None, as_json: bool) -> int
             )
             header = ["alias", "masked", "match", "round"]
             rows = [
-                [clip(" ".join(str(claim[name]).split())) for name in header]
+                [shorten(" ".join(str(claim[name]).split())) for name in header]
                 for claim in found.masked
             ]
             click.echo(Table(header, rows, left=2).render())

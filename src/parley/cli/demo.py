@@ -37,7 +37,7 @@ def command(bots_only: bool, store: str | None, as_json: bool) -> int:
     busy machine. It has 135 million parameters: its score shows that everything works, not what
     language models can do.
     """
-    task = task_class("public_goods").configured({"rounds": ROUNDS})
+    task = task_class("public_goods").from_params({"rounds": ROUNDS})
     models: dict[str, dict[str, Any]] = (
         {} if bots_only or not modelled() else {"smollm2": dict(MODEL)}
     )

@@ -26,7 +26,7 @@ from parley.rules.readers import Text
 from parley.rules.task import Task
 from parley.runs import event_loop as eventloop
 from parley.store import open_store
-from parley.tables import clip
+from parley.tables import shorten
 
 PACKAGES = ("aiohttp", "orjson", "uvloop", "click", "rich", "fastjsonschema", "genai-prices")
 UNASKED: dict[str, Any] = {"model": None, "latency": None, "served": None, "error": None}
@@ -235,7 +235,7 @@ async def ask(row: dict[str, Any], entry: dict[str, Any]) -> None:
         else:
             reply = await worded(family, name, {**options, "max_tokens": 16, "deadline": PATIENCE})
     except Exception as wrong:  # whatever it is, it is what the doctor was asked for
-        row["error"] = redacted(clip(str(wrong) or f"failed: {type(wrong).__name__}", 300))
+        row["error"] = redacted(shorten(str(wrong) or f"failed: {type(wrong).__name__}", 300))
         return
     row["latency"], row["served"] = reply.latency, reply.model
 

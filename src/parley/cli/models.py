@@ -22,7 +22,7 @@ from parley.participants.http import Options
 from parley.providers import _registry as providers
 from parley.providers._secrets import redacted, setting, shown_address
 from parley.providers._traits import Traits
-from parley.rules.parameters import fitted
+from parley.rules.parameters import build_dataclass
 
 ABILITIES = {
     "structured": "structured output",
@@ -95,7 +95,7 @@ def fault_in(entry: aliases.Entry) -> str:
                 family, name, [option for option in entry if option not in own | {"model"}]
             )
         elif family == "http":
-            fitted(
+            build_dataclass(
                 Options,
                 {
                     key: value

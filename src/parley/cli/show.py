@@ -20,7 +20,7 @@ from parley.results.transcript import conversations
 from parley.rules.pool import Seat, as_message
 from parley.statistics.intervals import METHODS
 from parley.store import RunReader, find_run, read_run
-from parley.tables import clip
+from parley.tables import shorten
 
 LONG = 200  # letters of a note's value
 
@@ -126,7 +126,7 @@ def noted(note: Mapping[str, Any]) -> str:
         passed, end, guarantee = rest.pop("passed"), rest.pop("end", ""), rest.pop("guarantee", "")
         first = next(
             (
-                f" test {n} of {len(faults)}: {clip(fault, LONG)}"
+                f" test {n} of {len(faults)}: {shorten(fault, LONG)}"
                 for n, fault in enumerate(faults, 1)
                 if fault
             ),
@@ -158,7 +158,7 @@ def plain(value: Any) -> str:
     """A value of a note, short."""
     if isinstance(value, dict):
         return ", ".join(f"{name}: {plain(each)}" for name, each in value.items())
-    return clip(value if isinstance(value, str) else orjson.dumps(value).decode(), LONG)
+    return shorten(value if isinstance(value, str) else orjson.dumps(value).decode(), LONG)
 
 
 def seen(reader: RunReader, number: int) -> dict[str, Any]:

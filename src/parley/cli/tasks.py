@@ -107,7 +107,7 @@ def summary(task: type[Task]) -> str:
 
 def least_seats(task: type[Task]) -> dict[str, int]:
     """The smallest table at which all roles are taken, so that nothing is missing."""
-    return {name: max(1, role.least) for name, role in task.roles.items()}
+    return {name: max(1, role.min_seats) for name, role in task.roles.items()}
 
 
 def described(task: type[Task]) -> dict[str, Any]:
@@ -122,10 +122,10 @@ def described(task: type[Task]) -> dict[str, Any]:
         for each in fields(task)  # type: ignore[arg-type]
     }
     try:
-        usual = task.configured({})
+        usual = task.from_params({})
         metrics = [asdict(metric) for metric in usual.metrics(least_seats(task))]
         unsaid = unused_prompts(
-            usual, {name: role.least for name, role in task.roles.items()}, "on_error"
+            usual, {name: role.min_seats for name, role in task.roles.items()}, "on_error"
         )
     # a parameter without a default: ranges are known once it is set; the rest shows when it is
     # played
@@ -134,9 +134,9 @@ def described(task: type[Task]) -> dict[str, Any]:
     return {
         "roles": {
             name: {
-                "seats": role.said,
+                "seats": role.size_text,
                 "instrument": role.instrument,
-                "optional": role.least == 0,
+                "optional": role.min_seats == 0,
             }
             for name, role in task.roles.items()
         },

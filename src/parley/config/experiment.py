@@ -169,7 +169,7 @@ class Experiment:
             params=made.params,
             models={
                 alias: with_temperature_zero(self.models[alias])
-                if made.steady
+                if made.temperature_zero
                 else self.models[alias]
                 for alias in seated
             },
@@ -224,8 +224,8 @@ class Experiment:
         task = task_class(self.task)
         if self.file is not None and self.params and self.params == self.file.data.get("set"):
             with self.file.errors_at("set"):
-                return task.configured(self.params)
-        return task.configured(self.params)
+                return task.from_params(self.params)
+        return task.from_params(self.params)
 
     def prepare(self, need_keys: bool = True) -> Prepared:
         """The run, checked before anything is paid; a forecast needs no keys."""

@@ -17,7 +17,7 @@ from parley.datasets.files import is_path
 from parley.errors import UsageError, unknown
 from parley.options import OPTIONS, Given, with_options
 from parley.providers._secrets import expanded
-from parley.rules.parameters import typed
+from parley.rules.parameters import parse_values
 from parley.rules.task import Task
 
 OTHERS = {"suite": "suites of experiments"}
@@ -135,7 +135,7 @@ def params_in(file: YamlFile, task: type[Task]) -> dict[str, Any]:
     hints = get_type_hints(task, include_extras=True)
     for key, value in params.items():
         with file.errors_at("set", key):
-            typed(hints, names, {key: value}, "parameter of", task.name)
+            parse_values(hints, names, {key: value}, "parameter of", task.name)
     return dict(params)
 
 

@@ -42,7 +42,7 @@ def run_identity(
         },
         "seats": dict(seats),
         "metrics": [metric_facts(metric) for metric in task.metrics(seats)],
-        **({"basis": dict(basis)} if (basis := task.basis()) else {}),
+        **({"basis": dict(basis)} if (basis := task.score_basis()) else {}),
         "items": f"{len(items)}@{digest(repr(items))[:8]}" if items else None,
         "texts": {f"{task.name}.{name}": prompt.text for name, prompt in sorted(prompts.items())},
         "prompts": {

@@ -20,7 +20,7 @@ from parley.config.task_catalogue import task_class
 from parley.datasets.open_references import open_references
 from parley.errors import KeyMissing, UsageError, unknown
 from parley.match.protocol import Participant
-from parley.match.seating import counted
+from parley.match.seating import seat_counts
 from parley.money import Prices, costs, is_free, money, prices_of, total
 from parley.options import OPTIONS, Given
 from parley.participants import _registry as participants
@@ -28,7 +28,7 @@ from parley.participants._registry import Limits
 from parley.plans import Plan
 from parley.plans.choice import choose_plan, metrics_for_seats
 from parley.rules.prompts import Prompt
-from parley.rules.references import Work
+from parley.rules.references import Reference
 from parley.rules.task import Task
 from parley.store import RunReader, RunRef, read_run
 from parley.store.config import Config, Verify
@@ -47,7 +47,7 @@ class Prepared:
     cautions: list[str]
     identity: dict[str, Any]
     prices: Prices
-    works: Mapping[str, Work] = field(default_factory=dict)
+    works: Mapping[str, Reference] = field(default_factory=dict)
     source: RunRef | None = None  # the run whose matches are judged again
     # all items that could be played on, in the order of choice
     pool: Mapping[str, Any] = field(default_factory=dict)
@@ -106,7 +106,7 @@ def prepare_new(
 
     Without `need_keys`, models whose key is missing are only warned about: for a forecast.
     """
-    task = task or task_class(config.task).configured(config.params)
+    task = task or task_class(config.task).from_params(config.params)
     check_names(config, task)
     chosen = select_items(config, task, items)
     config = chosen.config
@@ -156,7 +156,7 @@ def prepare_resume(
         identity_then = reader.info.identity
     if task is None:
         kind = task_to_resume(config.task, identity_then, task_file)
-        task = kind.configured(config.params)
+        task = kind.from_params(config.params)
     prepared = with_facts(
         from_record(config, task, items, recorded, prices, functions), price_facts(config, prices)
     )
@@ -188,7 +188,7 @@ def prepare_to_read(ref: RunRef, task_file: str | None = None) -> Prepared:
     with read_run(ref) as reader:
         config, items = reader.info.config, reader.items()
         recorded = Recorded.of(reader) if config.rejudged else None
-    task = task_to_read(config.task, task_file).configured(config.params)
+    task = task_to_read(config.task, task_file).from_params(config.params)
     return from_record(config, task, items, recorded, Prices(config.live_models))
 
 
@@ -234,7 +234,7 @@ def assemble(
     functions: Mapping[str, Callable[..., Any]] | None,
 ) -> Prepared:
     """The parts of a run put together; `facts` are what its identity has besides the rule."""
-    seats = counted(plan.first_match.seats, task)
+    seats = seat_counts(plan.first_match.seats, task)
     metrics_for_seats(task, seats)  # a task that cannot say fails here
     unused = unused_prompts(task, seats, config.standardise)
     prompts = chosen_prompts(type(task), config.prompts, unused)
@@ -295,7 +295,7 @@ def prompt_cautions(prepared: Prepared) -> Iterator[str]:
     return about_prompts(type(task), config.prompts, unused)
 
 
-def works_facts(works: Mapping[str, Work]) -> dict[str, Any]:
+def works_facts(works: Mapping[str, Reference]) -> dict[str, Any]:
     """What a record keeps about the works of reference that its matches consult."""
     return {"works": {name: work.facts for name, work in works.items()}} if works else {}
 
@@ -309,7 +309,7 @@ def price_facts(config: Config, prices: Prices) -> dict[str, Any]:
 def screening_config(prepared: Prepared) -> Config | None:
     """The run that finds items of which the instruments are sure (KIEval §3.2), if the task wants
     one."""
-    screening, config = prepared.task.vetting(), prepared.config
+    screening, config = prepared.task.screening(), prepared.config
     if screening is None or config.verified:
         return None
     models: dict[str, dict[str, Any]] = {}

@@ -12,7 +12,9 @@ from parley.rules.task import Task
 
 def unused_prompts(task: Task, seats: Mapping[str, int], standardise: str) -> frozenset[str]:
     """The prompts that nobody hears under this configuration."""
-    return frozenset((*task.unsaid(seats), *(() if standardise == "always" else (FORM.name,))))
+    return frozenset(
+        (*task.unused_prompts(seats), *(() if standardise == "always" else (FORM.name,)))
+    )
 
 
 def chosen_prompts(

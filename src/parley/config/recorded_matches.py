@@ -9,7 +9,7 @@ from typing import Any
 
 from parley.errors import RecordEnded
 from parley.match.protocol import Call, Reply
-from parley.match.record import Tape
+from parley.match.record import MemoryRecord
 from parley.plans import Done, Plan
 from parley.plans.fixed import FixedPlan
 from parley.rules.pool import View
@@ -36,7 +36,7 @@ class Recorded:
 class RecordedReplies:
     """Sits where the record answers; where it does not, the record has ended."""
 
-    privy = False
+    sees_item = False
 
     async def reply(self, view: View, call: Call) -> Reply:
         raise RecordEnded(
@@ -68,10 +68,10 @@ def copied_matches(ref: RunRef, config: Config, plan: Plan) -> Iterator[CopiedMa
             )
 
 
-def recorded_tape(reader: RunReader, number: int, config: Config) -> Tape:
+def recorded_tape(reader: RunReader, number: int, config: Config) -> MemoryRecord:
     """What a match that is judged again has on record: all but the words of those who are asked
     now."""
-    tape = Tape()
+    tape = MemoryRecord()
     for call in reader.calls(number):
         if not config.is_live_role(call.seat.role):
             tape.calls[call.round, call.seat, call.attempt] = call

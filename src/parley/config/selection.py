@@ -108,11 +108,11 @@ def refuse_no_items(items: Sequence[Any], task: Task) -> None:
 
 def drop_unfit(items: Sequence[Any], task: Task) -> list[Any]:
     """Of all items those that are for the task as it is configured; others are never played."""
-    found = [item for item in items if not task.unfit(item)]
+    found = [item for item in items if not task.reject_reason(item)]
     if items and not found:
         reasons = [
             f"{how_many(count)} {reason}"
-            for reason, count in Counter(map(task.unfit, items)).most_common()
+            for reason, count in Counter(map(task.reject_reason, items)).most_common()
         ]
         said = "; ".join([*reasons[:8], "and so on"] if len(reasons) > 8 else reasons)
         raise UsageError(

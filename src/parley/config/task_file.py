@@ -119,7 +119,7 @@ def task_in(path: str) -> type[Task]:
     setattr(module, found.__name__, found)
     if kind is None or found.bundled:
         # tried once here, where there is something to try on
-        found().unfit(found.bundled[0] if found.bundled else None)
+        found().reject_reason(found.bundled[0] if found.bundled else None)
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from parley.datasets.open_references import question_identity
 from parley.rules.items import Problem, Question
 from parley.sandbox.executor import Sandbox
-from parley.tables import clip
+from parley.tables import shorten
 
 
 class CheckResult(NamedTuple):
@@ -60,7 +60,7 @@ async def check_questions(questions: Sequence[Question], told: Told) -> CheckRes
             faults[each.id] = f"asks the same as {other}"
         elif doubles:
             again = ", the right one" if each.right in doubles else ""
-            faults[each.id] = f"has a choice twice{again}: {clip(doubles[0])!r}"
+            faults[each.id] = f"has a choice twice{again}: {shorten(doubles[0])!r}"
     told(len(questions))
     letters = Counter(each.answer for each in questions if each.choices)
     exact = sum(not each.choices for each in questions)

@@ -16,7 +16,7 @@ from unicodedata import normalize
 from parley.datasets.files import ENDINGS, LocatedRow, file_ending, read_file_rows
 from parley.downloads import Packaged, obtained
 from parley.errors import Refused, UsageError, unknown
-from parley.rules.references import Lot, WordList
+from parley.rules.references import DrawOrder, WordList
 
 IDIOMS = Packaged(
     path="dictionary/chinese_idiom.zip",
@@ -284,10 +284,10 @@ class Lexicon:
         """By how often they occur, once they are known."""
         return {}
 
-    def opening(self, lot: Lot, common: int = 1) -> str:
+    def opening(self, order: DrawOrder, common: int = 1) -> str:
         """A word to begin with; none is drawn twice before all have been."""
         found = self.openings(common)
-        return found[shuffled_numbers(lot.seed, len(found))[lot.number % len(found)]]
+        return found[shuffled_numbers(order.seed, len(found))[order.number % len(found)]]
 
 
 @lru_cache(maxsize=8)

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from parley.errors import UsageError
-from parley.rules.parameters import fitted
+from parley.rules.parameters import build_dataclass
 from parley.rules.task import Task
 
 
@@ -35,7 +35,7 @@ def item_from_row(row: Any, kind: type, where: str, number: int) -> Any:
                 ]
             )
         )
-    item: Any = fitted(
+    item: Any = build_dataclass(
         kind,
         {**{name: row[name] for name in wanted if name in row}, "id": str(row["id"])},
         "field of",

@@ -14,7 +14,7 @@ from parley.datasets.dictionaries import open_lexicon
 from parley.errors import UsageError
 from parley.rules import numerals
 from parley.rules.items import Question
-from parley.rules.references import Demonstrations, WordList, Work
+from parley.rules.references import Demonstrations, Reference, WordList
 from parley.rules.task import Task
 
 PUNCTUATION = re.compile(r"[?;:,\"'“”‘’「」『』《》。、…_]|\.(?!\d)|(?<=[^\W\d]{2})!")
@@ -29,7 +29,7 @@ class PlayedItems(NamedTuple):
 
 def open_references(
     task: Task, dataset: str | None = None, items: Sequence[Any] = ()
-) -> dict[str, Work]:
+) -> dict[str, Reference]:
     """Every work that a task wants, opened for what it is played on."""
     return {
         name: OPENED[type(wanted)](wanted, PlayedItems(dataset, items))
@@ -65,10 +65,10 @@ def question_identity(question: Question) -> tuple[str, frozenset[str]]:
 
 def fold_text(text: str) -> str:
     """Words whatever their case, width and punctuation; signs that mean something in a sum stay."""
-    return " ".join(PUNCTUATION.sub(" ", numerals.folded(text).casefold()).split())
+    return " ".join(PUNCTUATION.sub(" ", numerals.fold_widths(text).casefold()).split())
 
 
-OPENED: dict[type, Callable[[Any, PlayedItems], Work]] = {
+OPENED: dict[type, Callable[[Any, PlayedItems], Reference]] = {
     WordList: lambda wanted, played: open_lexicon(wanted),
     Demonstrations: select_examples,
 }

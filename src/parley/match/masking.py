@@ -122,7 +122,7 @@ CLAIMS = (
 
 
 @cache
-def claims() -> list[re.Pattern[str]]:
+def claim_patterns() -> list[re.Pattern[str]]:
     """The patterns for text as it comes: also inside JSON, where line breaks and quotes are written
     with a backslash."""
     spelled = []
@@ -137,7 +137,7 @@ def claims() -> list[re.Pattern[str]]:
 
 
 @lru_cache(maxsize=256)
-def words_worth_a_look(names: frozenset[str]) -> tuple[str, ...]:
+def searched_words(names: frozenset[str]) -> tuple[str, ...]:
     own = {name.lower() for name in names if len(name) >= 3}
     spaced = {re.sub("[-_]", " ", name) for name in own}
     return tuple(
@@ -146,46 +146,43 @@ def words_worth_a_look(names: frozenset[str]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
-def naming(names: frozenset[str]) -> re.Pattern[str]:
+def name_pattern(names: frozenset[str]) -> re.Pattern[str]:
     """Every name, those of this cast included, under the kind that it belongs to."""
-    plain = [
-        word for word in words_worth_a_look(names) if word not in SHARED and word not in MAKERS
-    ]
+    plain = [word for word in searched_words(names) if word not in SHARED and word not in MAKERS]
     own = [word for word in plain if word not in MODELS and not word.isalpha()]
     kinds = (
         *(
-            [rf"(?P<own>{either(own)}{VERSION}(?:-[a-z0-9.]{{1,20}}+){{0,4}}+(?![a-z0-9]))"]
+            [rf"(?P<own>{alternatives(own)}{VERSION}(?:-[a-z0-9.]{{1,20}}+){{0,4}}+(?![a-z0-9]))"]
             if own
             else []
         ),
-        rf"(?P<model>{either(plain)}{VERSION}(?:-[a-z0-9.]{{1,20}}+){{0,4}}+(?![a-z0-9]))",
-        rf"(?P<shared>{either(SHARED)}{VERSION}(?![a-z0-9]|-[a-z]))",
-        rf"(?P<maker>{either(MAKERS)}(?![a-z0-9]|-[a-z]))",
+        rf"(?P<model>{alternatives(plain)}{VERSION}(?:-[a-z0-9.]{{1,20}}+){{0,4}}+(?![a-z0-9]))",
+        rf"(?P<shared>{alternatives(SHARED)}{VERSION}(?![a-z0-9]|-[a-z]))",
+        rf"(?P<maker>{alternatives(MAKERS)}(?![a-z0-9]|-[a-z]))",
     )
     begins = r"(?:(?<![a-z0-9])|(?<=\\[nrt])|(?<=\\u201[89cd]))"
     return re.compile(rf"{begins}(?:{'|'.join(kinds)})|(?P<odd>[\ue000-\ue004])", re.IGNORECASE)
 
 
-def either(words: Iterable[str]) -> str:
+def alternatives(words: Iterable[str]) -> str:
     return "(?:" + "|".join(map(re.escape, words)) + ")"
 
 
-def worth_a_look(text: str, names: frozenset[str]) -> bool:
-    """Whether a text may hold a name at all; nearly none does, so this decides what a reply
-    costs."""
+def may_hold_name(text: str, names: frozenset[str]) -> bool:
+    """Whether a text can hold a name at all. Almost none does, so this check has to be fast."""
     if text.isascii() and "\\" not in text:
         words, others = plain_words(names)
         if not words.isdisjoint(text.encode().translate(LETTERS).split()):
             return True
         return bool(others) and any(name in text.lower() for name in others)
     lowered = text.lower()
-    return any(name in lowered for name in words_worth_a_look(names))
+    return any(name in lowered for name in searched_words(names))
 
 
 @lru_cache(maxsize=256)
 def plain_words(names: frozenset[str]) -> tuple[frozenset[bytes], tuple[str, ...]]:
     """The longest word of every name, and those names that have none."""
-    looked_for = [name for name in words_worth_a_look(names) if name.isascii()]
+    looked_for = [name for name in searched_words(names) if name.isascii()]
     longest = {
         name: max(name.encode().translate(LETTERS).split(), key=len, default=b"")
         for name in looked_for
@@ -195,9 +192,9 @@ def plain_words(names: frozenset[str]) -> tuple[frozenset[bytes], tuple[str, ...
     )
 
 
-def masked(text: str, names: frozenset[str]) -> tuple[str, list[str]]:
-    """A reply as others may read it, and the claims that were masked in it."""
-    if not worth_a_look(text, names):
+def mask_names(text: str, names: frozenset[str]) -> tuple[str, list[str]]:
+    """Mask claims of identity in a reply; return the text that others may read, and the claims."""
+    if not may_hold_name(text, names):
         return text, []
     found: list[str] = []
 
@@ -205,10 +202,10 @@ def masked(text: str, names: frozenset[str]) -> tuple[str, list[str]]:
         found.append(name[0])
         return SIGNS[name.lastgroup or "odd"]
 
-    signed = naming(names).sub(sign, text)
+    signed = name_pattern(names).sub(sign, text)
     places = [place.start() for place in re.finditer("[\ue000-\ue004]", signed)]
     hidden: dict[int, tuple[int, int]] = {}  # the names to hide, each with the span of its claim
-    for pattern in claims():
+    for pattern in claim_patterns():
         for claim in pattern.finditer(signed):
             hidden.setdefault(bisect_left(places, claim.start("name")), claim.span())
 

@@ -15,17 +15,26 @@ from typing import Any, Literal, NamedTuple
 
 from parley.errors import Forfeit, ReplayError, TaskError, Unreadable
 from parley.match.effects import Effects, Execute
-from parley.match.masking import masked
-from parley.match.protocol import UNLIMITED, Call, Participant, Reply, thought_apart
-from parley.match.record import Record, RecordedCall, Tape
-from parley.match.seating import seated, settled
+from parley.match.masking import mask_names
+from parley.match.protocol import UNLIMITED, Call, Participant, Reply, split_thinking
+from parley.match.record import MemoryRecord, Record, RecordedCall
+from parley.match.seating import check_scores, seats_by_role
 from parley.rules.notes import WrittenNote
-from parley.rules.parsing import mended
-from parley.rules.pool import Content, Message, Pool, Privy, Seat, View, text_of
+from parley.rules.parsing import repair_object
+from parley.rules.pool import BotKnowledge, Content, Message, Pool, Seat, View, text_of
 from parley.rules.prompts import AGAIN, FORM, SHORTER, Prompt
-from parley.rules.readers import LONGEST, Said
-from parley.rules.referee import NOTHING, Ask, Consult, Effect, Referee, Run, Together, Violation
-from parley.rules.references import Lot
+from parley.rules.readers import LONGEST, ReplyText
+from parley.rules.referee import (
+    NOTHING,
+    Ask,
+    AskTogether,
+    Effect,
+    LookUp,
+    Referee,
+    RunProgram,
+    Violation,
+)
+from parley.rules.references import DrawOrder
 from parley.rules.task import Task
 
 Standardise = Literal["on_error", "always"]
@@ -70,36 +79,42 @@ class Match:
         call: Call = UNLIMITED,
         execute: Execute | None = None,
         works: Mapping[str, Any] | None = None,
-        mend: bool = True,
-        draws: int | None = None,
-        lot: Lot | None = None,
+        repair_json: bool = True,
+        participant_seed: int | None = None,
+        draw_order: DrawOrder | None = None,
     ) -> None:
-        self.task, self.cast, self.names, self._mend = task, cast, names, mend
-        self.record: Record = Tape() if record is None else record
+        self.task, self.cast, self.names, self._repair_json = task, cast, names, repair_json
+        self.record: Record = MemoryRecord() if record is None else record
         self.pool = Pool(cast)
         self.referee = Referee(task, self.pool, seed, item, prompts)
-        self._effects = Effects(task, self.record, execute, works or {}, lot or Lot(seed))
+        self._effects = Effects(
+            task, self.record, execute, works or {}, draw_order or DrawOrder(seed)
+        )
         # of who is asked; the rule keeps its own
-        chance = seed if draws is None else Random(f"{seed}|{draws}").getrandbits(48)
-        self._privy = Privy(task, item, chance, works or {})
+        chance = (
+            seed
+            if participant_seed is None
+            else Random(f"{seed}|{participant_seed}").getrandbits(48)
+        )
+        self._bot_knowledge = BotKnowledge(task, item, chance, works or {})
         self._chance = f"{chance}|{number}"  # matches of one block share their seed
         self._prompts, self._always = prompts or {}, standardise == "always"
         self._call, self._circulated = call, 0
 
     async def play(self) -> Outcome:
         """Drive the script from effect to effect: it may await the referee and nothing else."""
-        script = self.task.play(self.referee, **seated(self.task, self.cast))
+        script = self.task.play(self.referee, **seats_by_role(self.task, self.cast))
         step: Callable[[], Any] = partial(script.send, None)
         try:
             while True:
                 try:
                     effect = step()
                 except StopIteration as end:
-                    self._settle_loose()
-                    return self._outcome("done", "", settled(self.task, end.value, self.cast))
+                    self._check_awaited()
+                    return self._outcome("done", "", check_scores(self.task, end.value, self.cast))
                 except Forfeit as forfeit:
                     return self._outcome(
-                        "aborted", clean(str(forfeit)), settled(self.task, {}, self.cast)
+                        "aborted", clean_text(str(forfeit)), check_scores(self.task, {}, self.cast)
                     )
                 except (TaskError, KeyboardInterrupt):
                     raise
@@ -118,13 +133,13 @@ class Match:
 
     def _perform(self, effect: Effect) -> Awaitable[Any]:
         if isinstance(effect, Ask):
-            self._settle_loose(effect)
+            self._check_awaited(effect)
             return self.conduct((effect,))
-        if isinstance(effect, Together):
-            self._settle_loose(*effect.asks)
+        if isinstance(effect, AskTogether):
+            self._check_awaited(*effect.asks)
             return self.conduct(effect.asks)
-        if isinstance(effect, Run | Consult):
-            self._settle_loose(effect)
+        if isinstance(effect, RunProgram | LookUp):
+            self._check_awaited(effect)
             return self._effects.perform(effect, self.referee.round)
         found = type(effect).__name__
         raise TaskError(
@@ -182,9 +197,9 @@ class Match:
         free = self._always and bool(hint)  # the first reply is free, the second takes the form
         for attempt in range(ask.attempts + free):
             reply = await self._reply(seat, ask, attempt)
-            conversation.answer(reply.content, reply.carry)
+            conversation.answer(reply.content, reply.provider_state)
             messages.append(Message(round, "reply", seat, (), None, attempt))
-            said, leaks = masked(text_of(reply.content), self.names)
+            said, leaks = mask_names(text_of(reply.content), self.names)
             violations += [
                 Violation(round, seat, attempt, "identity", leak, "masked") for leak in leaks
             ]
@@ -192,7 +207,7 @@ class Match:
             if free and attempt == 0:
                 again = self._words(own or FORM, hint=hint, fault="")
             else:
-                reading = read(ask, said, reply.finish == "length", last, self._mend)
+                reading = read_reply(ask, said, reply.finish == "length", last, self._repair_json)
                 if reading.kind:
                     violations.append(
                         Violation(
@@ -216,7 +231,7 @@ class Match:
         conversation, round = self.pool.conversations[seat], self.referee.round
         kept = self.record.call(round, seat, attempt)
         if kept is not None:
-            if kept.saw != conversation.digest:
+            if kept.view_digest != conversation.digest:
                 raise ReplayError(
                     f"round {round}, {seat}: the record was made with other words "
                     f"shown to this seat; "
@@ -225,8 +240,8 @@ class Match:
             return kept.reply
         self._call.check_running()
         participant = self.cast[seat]
-        privy = self._privy if participant.privy else None
-        draw = blake2b(
+        bot_knowledge = self._bot_knowledge if participant.sees_item else None
+        sampling_seed = blake2b(
             f"{self._chance}|{seat.key}|{round}|{attempt}".encode(), digest_size=16
         ).digest()
         view = View(
@@ -237,11 +252,11 @@ class Match:
             conversation.digest,
             ask.expect,
             conversation.examples,
-            privy,
-            draw,
+            bot_knowledge,
+            sampling_seed,
         )
         given = await participant.reply(view, self._call)
-        reply = readied(Reply(given) if isinstance(given, str) else given)
+        reply = normalise_reply(Reply(given) if isinstance(given, str) else given)
         await self.record.append(
             RecordedCall(round, seat, attempt, view.digest, reply, time.time())
         )
@@ -250,13 +265,13 @@ class Match:
     def _words(self, prompt: Prompt, **values: str) -> str:
         return self._prompts.get(prompt.name, prompt).render(values).strip()
 
-    def _settle_loose(self, *awaited: Ask[Any] | Run | Consult) -> None:
+    def _check_awaited(self, *awaited: Ask[Any] | RunProgram | LookUp) -> None:
         """Refuse questions that a script made but did not await: they would silently not be
         asked."""
-        loose = self.referee.loose
+        unawaited = self.referee.unawaited
         for effect in awaited:
-            loose.pop(id(effect), None)
-        if loose:
+            unawaited.pop(id(effect), None)
+        if unawaited:
             raise TaskError(
                 f"{self.task.name}: a question was not awaited; write `await referee.ask(…)`"
             )
@@ -279,8 +294,8 @@ class Match:
         self._circulated += len(messages)
 
 
-class Reading(NamedTuple):
-    """What was made of one reply: a value that stands, or a fault and what follows from it."""
+class ReadResult(NamedTuple):
+    """What reading one reply gave: a value that stands, or a fault and its consequence."""
 
     value: Any
     settled: bool
@@ -289,57 +304,59 @@ class Reading(NamedTuple):
     outcome: str = ""
 
 
-def read(ask: Ask[Any], said: str, cut: bool, last: bool, mend: bool = True) -> Reading:
-    """Read a reply. Words that the token limit has cut are asked for once more; what can be read
-    all the same is kept."""
+def read_reply(
+    ask: Ask[Any], said: str, cut: bool, last: bool, repair_json: bool = True
+) -> ReadResult:
+    """Read a reply. Text that the token limit cut is asked for again; other values that can be read
+    in spite of it are kept."""
     try:
         value = ask.expect.read(said)
     except Unreadable as unreadable:
         kind, fault = unreadable.kind, str(unreadable)
         if (
-            mend
+            repair_json
             and kind == Unreadable.kind
             and ask.expect.schema is not None
             and not cut
-            and (meant := mended(said)) is not None
+            and (meant := repair_object(said)) is not None
         ):
             # what is broken beyond that stays unreadable, for the reason found first
             with suppress(Exception):
-                return Reading(ask.expect.read(meant), True, "repaired", fault, "kept")
+                return ReadResult(ask.expect.read(meant), True, "repaired", fault, "kept")
     except Exception as wrong:  # a reader that breaks has not read it
         kind, fault = Unreadable.kind, f"it cannot be read ({type(wrong).__name__})"
     else:
         if not cut:
-            return Reading(value, True)
+            return ReadResult(value, True)
         kind, fault = "cut", "the token limit ended the reply"
-        if last or not isinstance(value, Said):
-            if isinstance(value, Said):
+        if last or not isinstance(value, ReplyText):
+            if isinstance(value, ReplyText):
                 value.cut = True
-            return Reading(value, True, kind, fault, "kept")
+            return ReadResult(value, True, kind, fault, "kept")
     outcome = "asked again" if not last else "forfeit" if ask.default is NOTHING else "default"
-    return Reading(ask.default, False, "cut" if cut else kind, fault, outcome)
+    return ReadResult(ask.default, False, "cut" if cut else kind, fault, outcome)
 
 
-def readied(reply: Reply) -> Reply:
-    """A reply fit for the record: thinking told apart, text that can be encoded, of bounded
-    length."""
+def normalise_reply(reply: Reply) -> Reply:
+    """Make a reply fit for the record: separate thinking from it, limit its length, replace what
+    cannot be encoded."""
     content: Content = reply.content
     if isinstance(content, str):
         if len(content) > LONGEST:
             content, reply.finish = content[:LONGEST], "length"
-        content, thought = thought_apart(content)
+        content, thought = split_thinking(content)
         if thought:
             reply.reasoning = f"{reply.reasoning}\n{thought}".strip()
-        reply.content = clean(content)
+        reply.content = clean_text(content)
     else:
-        reply.content = tuple(replace(part, text=clean(part.text)) for part in content)
-    reply.reasoning = clean(reply.reasoning)
-    reply.model = clean(reply.model) if reply.model else None
+        reply.content = tuple(replace(part, text=clean_text(part.text)) for part in content)
+    reply.reasoning = clean_text(reply.reasoning)
+    reply.model = clean_text(reply.model) if reply.model else None
     return reply
 
 
-def clean(text: str) -> str:
-    """Text without what neither JSON nor a database can hold: lone surrogates and NULs."""
+def clean_text(text: str) -> str:
+    """Replace what neither JSON nor a database can hold: lone surrogates and NULs."""
     if text.isascii():
         return text.replace("\0", "\ufffd") if "\0" in text else text
     return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")

@@ -40,7 +40,9 @@ class Reply:
     usage: Usage = NO_USAGE
     model: str | None = None  # as the endpoint names it
     latency: float | None = None  # seconds
-    carry: Any = None  # what this provider wants back with the next turn, and nobody else sees
+    provider_state: Any = (
+        None  # what this provider wants back with the next turn; nobody else sees it
+    )
     sent: str | None = None  # digest of demonstrations put into the prompt
     left_out: tuple[str, ...] = ()  # options that were set and that the endpoint did not take
     # of the tokens that could have been the first, where they were asked for
@@ -89,8 +91,8 @@ class Request:
 
     turns: list[Turn]
     schema: Mapping[str, Any] | None = None
-    # where chance begins, for models that are run in this process; it is sent to nobody
-    draw: bytes = b""
+    # where chance begins for models that run in this process; it is never sent anywhere
+    sampling_seed: bytes = b""
     # of how many tokens that could be the first the log-probability is wanted
     logprobs: int | None = None
     call: Call = field(default=UNLIMITED, repr=False, compare=False)
@@ -104,8 +106,8 @@ class Provider(Protocol):
     async def close(self) -> None: ...
 
 
-def thought_apart(text: str) -> tuple[str, str]:
-    """A reply and the thinking that some models write before it, told apart."""
+def split_thinking(text: str) -> tuple[str, str]:
+    """Split a reply into its text and the thinking that some models write before it."""
     if "</" not in text and "<" not in text[:80]:
         return text, ""
     thoughts, end = [], 0
@@ -126,9 +128,9 @@ def thought_apart(text: str) -> tuple[str, str]:
 
 
 class Participant(Protocol):
-    """Answers a view. `privy` ones are bots: they also see the item and the seed."""
+    """Answers a view. A bot has `sees_item`: it also sees the item and the seed."""
 
-    privy: bool
+    sees_item: bool
 
     async def reply(self, view: View, call: Call) -> Reply | str: ...
 

@@ -1,4 +1,4 @@
-"""What a match writes down: every reply with a digest of all that its seat had been shown."""
+"""What a match records: every reply, with a digest of the view that its seat was shown."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from parley.rules.pool import Message, Seat
 
 
 class RecordedCall(NamedTuple):
-    """One reply as the record keeps it, with a digest of all that the seat had been shown."""
+    """One reply as the record keeps it, with a digest of the view that it answers."""
 
     round: int
     seat: Seat
     attempt: int
-    saw: bytes
+    view_digest: bytes
     reply: Reply
     at: float
 
 
 class Record(Protocol):
-    """Where a match's replies are kept. What `append` has returned for is never lost."""
+    """Where a match keeps its replies. Once `append` has returned, the reply is never lost."""
 
     def call(self, round: int, seat: Seat, attempt: int) -> RecordedCall | None: ...
 
@@ -29,15 +29,15 @@ class Record(Protocol):
 
     def effect(self, round: int, number: int) -> tuple[bytes, Any] | None: ...
 
-    async def append_effect(self, round: int, number: int, saw: bytes, result: Any) -> None: ...
+    async def append_effect(self, round: int, number: int, digest: bytes, result: Any) -> None: ...
 
     def circulate(self, messages: list[Message], first: int) -> None:
         """A round has closed: these messages, numbered from `first` on, are now the record's; the
         match forgets them."""
 
 
-class Tape:
-    """A record in memory, for a match that needs none on disk."""
+class MemoryRecord:
+    """A record in memory, for tests and forecasts."""
 
     def __init__(self) -> None:
         self.calls: dict[tuple[int, Seat, int], RecordedCall] = {}
@@ -53,8 +53,8 @@ class Tape:
     def effect(self, round: int, number: int) -> tuple[bytes, Any] | None:
         return self.effects.get((round, number))
 
-    async def append_effect(self, round: int, number: int, saw: bytes, result: Any) -> None:
-        self.effects[round, number] = saw, result
+    async def append_effect(self, round: int, number: int, digest: bytes, result: Any) -> None:
+        self.effects[round, number] = digest, result
 
     def circulate(self, messages: list[Message], first: int) -> None:
         self.messages += messages

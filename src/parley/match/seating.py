@@ -1,4 +1,4 @@
-"""Between a script and its table: seats by role, and scores held to what the task declares."""
+"""What a script gets and returns: seats by role, and scores that fit what the task declares."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from parley.rules.pool import Seat
 from parley.rules.task import Metric, Task
 
 
-def seated(task: Task, cast: Mapping[Seat, Any]) -> dict[str, Seat | list[Seat] | None]:
-    """The seats of a cast as a script takes them: one seat, none, or a list, by role."""
+def seats_by_role(task: Task, cast: Mapping[Seat, Any]) -> dict[str, Seat | list[Seat] | None]:
+    """The arguments of a script: by role one seat, None, or a list."""
     seats: dict[str, Seat | list[Seat] | None] = {}
     for name, role in task.roles.items():
         found = sorted(seat for seat in cast if seat.role == name)
         if len(found) not in role.sizes or found != role.seats(name, len(found)):
-            raise TaskError(f"{task.name}: role {name!r} takes {role.said} seats, got {found}")
+            raise TaskError(f"{task.name}: role {name!r} takes {role.size_text} seats, got {found}")
         seats[name] = found if role.largest > 1 else found[0] if found else None
     return seats
 
 
-def counted(cast: Mapping[Seat, Any], task: Task) -> dict[str, int]:
+def seat_counts(cast: Mapping[Seat, Any], task: Task) -> dict[str, int]:
     """How many seats each role has."""
     return {name: sum(seat.role == name for seat in cast) for name in task.roles}
 
 
-def settled(
+def check_scores(
     task: Task, scores: Any, cast: Mapping[Seat, Any]
 ) -> dict[Seat, dict[str, float | None]]:
-    """A script's scores by seat and metric, checked against what the task declares."""
-    metrics = {metric.name: metric for metric in task.metrics(counted(cast, task))}
+    """Check a script's scores against what the task declares; return them by seat and metric."""
+    metrics = {metric.name: metric for metric in task.metrics(seat_counts(cast, task))}
     primary = next(iter(metrics))
     if not isinstance(scores, Mapping):
         raise TaskError(
@@ -51,15 +51,15 @@ def settled(
                 f"{task.name}: score {sorted(extra)[0]!r} is not among its metrics {list(metrics)}"
             )
         table[seat] = {
-            name: held(by_name.get(name), metric, f"{task.name}, {seat}")
+            name: check_range(by_name.get(name), metric, f"{task.name}, {seat}")
             for name, metric in metrics.items()
             if not metric.roles or seat.role in metric.roles
         }
     return table
 
 
-def held(value: Any, metric: Metric, where: str) -> float | None:
-    """A score within its metric's range; missing stays missing."""
+def check_range(value: Any, metric: Metric, where: str) -> float | None:
+    """Check that a score lies in its metric's range; missing stays missing."""
     if value is None:
         return None
     slack = 1e-9 * max(1.0, abs(metric.low), abs(metric.high))

@@ -1,4 +1,4 @@
-"""Plain functions beside the event loop."""
+"""Blocking functions beside the event loop."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-async def apart(function: Callable[..., T], *given: Any, **options: Any) -> T:
-    """Call a function in a thread of its own that nobody waits for at the end: it may never
-    answer."""
+async def in_daemon_thread(function: Callable[..., T], *given: Any, **options: Any) -> T:
+    """Call a function in a daemon thread, because it may never return."""
     loop, call = (
         asyncio.get_running_loop(),
         partial(copy_context().run, function, *given, **options),

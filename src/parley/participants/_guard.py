@@ -9,7 +9,7 @@ from typing import Any
 from parley.errors import Halted, ParticipantError, Refused, Rejected
 from parley.providers._replies import encodable
 from parley.providers._secrets import redacted
-from parley.tables import clip
+from parley.tables import shorten
 
 LONGEST = 1000  # characters of a fault
 
@@ -62,4 +62,4 @@ def words_of(wrong: BaseException) -> str:
         said = str(wrong)
     except Exception as silent:  # it may come from anybody
         said = f"(it cannot be printed: {type(silent).__name__})"
-    return clip(redacted(encodable(said[: 50 * LONGEST])), LONGEST)
+    return shorten(redacted(encodable(said[: 50 * LONGEST])), LONGEST)

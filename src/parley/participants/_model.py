@@ -12,7 +12,7 @@ from parley.match.protocol import Call, Provider, Reply, Request
 from parley.participants._guard import Guarded
 from parley.providers import _registry as providers
 from parley.providers._replies import checked, folded
-from parley.rules.parameters import coerced
+from parley.rules.parameters import parse_value
 from parley.rules.pool import Example, Turn, View
 
 TOKENS = 20  # that could begin a reply, where they are weighed: the most that endpoints tell
@@ -22,7 +22,7 @@ class Model:
     """Speaks for a model. Demonstrations, where a task gives some, stand before the question they
     belong to."""
 
-    privy: bool = False
+    sees_item: bool = False
 
     def __init__(self, provider: Provider, system: str = "", folded: bool = False) -> None:
         own = type(provider).__module__.startswith("parley.providers.")
@@ -37,7 +37,9 @@ class Model:
         the first turn."""
         rest = dict(options)
         system = str(rest.pop("system", None) or "")
-        folded = coerced(rest.pop("no_system_role", False), bool, f"{family}/{name}.no_system_role")
+        folded = parse_value(
+            rest.pop("no_system_role", False), bool, f"{family}/{name}.no_system_role"
+        )
         return cls(providers.make(family, name, rest), system, folded)
 
     async def reply(self, view: View, call: Call) -> Reply:
@@ -51,7 +53,9 @@ class Model:
             turns = folded([*self._system, *turns]) if self.folded else [*self._system, *turns]
         weigh: Callable[[Mapping[str, float]], str] | None = getattr(view.expect, "weigh", None)
         wanted = TOKENS if weigh is not None else None
-        reply = await self._completed(Request(turns, view.expect.schema, view.draw, wanted, call))
+        reply = await self._completed(
+            Request(turns, view.expect.schema, view.sampling_seed, wanted, call)
+        )
         reply.sent = sent
         return reply if weigh is None else weighed(reply, weigh)
 

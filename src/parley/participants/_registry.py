@@ -17,7 +17,7 @@ from parley.match.protocol import Participant
 from parley.participants._model import Model
 from parley.providers import _registry as providers
 from parley.providers._secrets import expanded
-from parley.rules.parameters import coerced
+from parley.rules.parameters import parse_value
 from parley.rules.task import Task
 
 
@@ -125,7 +125,7 @@ def limit(options: Mapping[str, Any], name: str, where: str) -> int | None:
     """A bound that a model's options set, where they do."""
     if (given := options.get(name)) is None:
         return None
-    found: int = coerced(given, int, f"{where}.{name}")
+    found: int = parse_value(given, int, f"{where}.{name}")
     if found < 1:
         raise UsageError(f"{where}.{name} must be at least 1, not {found}")
     return found

@@ -21,10 +21,10 @@ from parley.providers._replies import printable
 from parley.providers._secrets import address, key_from, place_of
 from parley.providers._traits import Traits
 from parley.providers._transport import Transport
-from parley.rules.parameters import fitted
+from parley.rules.parameters import build_dataclass
 from parley.rules.pool import View
 from parley.rules.task import Task
-from parley.tables import clip
+from parley.tables import shorten
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Options:
 class Http:
     """Posts the view, reads the reply."""
 
-    privy: bool = False
+    sees_item: bool = False
     tells: bool = True
 
     def __init__(self, transport: Transport) -> None:
@@ -65,7 +65,7 @@ class Http:
         said = answer.get("reply") if isinstance(answer, dict) else answer
         if not isinstance(said, str):
             raise ParticipantError(
-                f'{self._transport.place}: wanted {{"reply": "…"}}, got {clip(answer, 200)}'
+                f'{self._transport.place}: wanted {{"reply": "…"}}, got {shorten(answer, 200)}'
             )
         model = answer.get("model") if isinstance(answer, dict) else None
         return Reply(said, model=printable(model), latency=perf_counter() - began)
@@ -78,7 +78,7 @@ def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Http:
     # to a service of one's own it may matter
     path = "/" if name.partition("?")[0].endswith("/") else ""
     url = address(name, "http/URL", path)
-    chosen = fitted(Options, options, "option of", f"http/{name}")
+    chosen = build_dataclass(Options, options, "option of", f"http/{name}")
     refuse_keyless(Traits(), options)
     key = key_from(chosen.api_key_env, needed=bool(chosen.api_key_env))
     try:

@@ -9,7 +9,7 @@ from typing import Any
 
 from parley.errors import Refused, UsageError, unknown
 from parley.match.protocol import Call
-from parley.match.threads import apart
+from parley.match.threads import in_daemon_thread
 from parley.rules.pool import View
 from parley.rules.task import Task
 
@@ -19,10 +19,10 @@ TERMINAL = threading.Lock()  # there is one, however many people share it
 class Human:
     """Shows what is new in a view and reads lines until an empty one; one question at a time."""
 
-    privy: bool = False
+    sees_item: bool = False
 
     async def reply(self, view: View, call: Call) -> str:
-        return await apart(converse, view)
+        return await in_daemon_thread(converse, view)
 
     async def close(self) -> None:
         pass

@@ -14,10 +14,10 @@ import orjson
 
 from parley.errors import UsageError
 from parley.match.protocol import Call, Reply
-from parley.match.threads import apart
+from parley.match.threads import in_daemon_thread
 from parley.participants._guard import Guarded
 from parley.providers._replies import checked
-from parley.rules.parameters import keywords
+from parley.rules.parameters import parse_keywords
 from parley.rules.pool import View
 from parley.rules.task import Task
 
@@ -26,7 +26,7 @@ class Python:
     """Calls a function with the view; a plain one runs in a thread, so that it may take its
     time."""
 
-    privy: bool = False
+    sees_item: bool = False
 
     def __init__(self, function: Callable[..., Any], options: Mapping[str, Any], name: str) -> None:
         if inspect.isclass(function):
@@ -35,7 +35,7 @@ class Python:
             )
         call = function if inspect.isroutine(function) else function.__call__  # type: ignore[operator]
         self._function, self._name = function, name
-        self._options = keywords(call, options, "option of", name) if options else {}
+        self._options = parse_keywords(call, options, "option of", name) if options else {}
         self._waits = inspect.iscoroutinefunction(call)
 
     async def reply(self, view: View, call: Call) -> Reply | str:
@@ -44,7 +44,7 @@ class Python:
             if self._waits:
                 said = await self._function(view, **self._options)
             else:
-                said = await apart(self._function, view, **self._options)
+                said = await in_daemon_thread(self._function, view, **self._options)
                 if inspect.isawaitable(said):
                     said = await said
             if isinstance(said, Mapping):

@@ -16,13 +16,13 @@ from parley.rules.task import Task
 class Scripted:
     """Says fixed lines in order. It looks only at how often it has spoken, so it can be resumed."""
 
-    privy: bool = False
+    sees_item: bool = False
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
 
     async def reply(self, view: View, call: Call) -> str:
-        return self._lines[min(view.said, len(self._lines) - 1)]
+        return self._lines[min(view.reply_count, len(self._lines) - 1)]
 
     async def close(self) -> None:
         pass

@@ -42,7 +42,7 @@ class SeatingProblem:
         return [
             seat
             for name, role in self.roles.items()
-            for seat in role.seats(name, size or role.least)
+            for seat in role.seats(name, size or role.min_seats)
         ]
 
 
@@ -61,15 +61,19 @@ def seat_all_together(table: SeatingProblem, turn: int, rng: Random) -> Iterator
     role = task.roles[name]
     if len(contestants) not in role.sizes:
         raise UsageError(
-            f"{task.name} seats {role.said} {name} together, got {len(contestants)} models"
+            f"{task.name} seats {role.size_text} {name} together, got {len(contestants)} models"
             + (
                 " (one model may be given twice under two aliases)"
-                if len(contestants) < role.least
+                if len(contestants) < role.min_seats
                 else ""
             )
-            + (": `--plan cycles` seats them in groups" if len(contestants) > role.least else "")
+            + (
+                ": `--plan cycles` seats them in groups"
+                if len(contestants) > role.min_seats
+                else ""
+            )
         )
-    if task.in_turn:
+    if task.sequential_speakers:
         contestants = Random(f"{table.seed}|{turn // len(contestants)}").sample(
             list(contestants), len(contestants)
         )
@@ -167,7 +171,7 @@ def default_arrangement(task: Task | type[Task]) -> str:
     roles = contestant_roles(task).values()
     if len(roles) == 1 and all(role.open for role in roles):
         return "together"
-    return "each" if sum(role.least for role in roles) == 1 else "round_robin"
+    return "each" if sum(role.min_seats for role in roles) == 1 else "round_robin"
 
 
 def seat_instruments(task: Task, given: Mapping[str, Sequence[str]]) -> dict[Seat, str]:
@@ -181,7 +185,7 @@ def seat_instruments(task: Task, given: Mapping[str, Sequence[str]]) -> dict[Sea
         aliases = given.get(name, ())
         if len(aliases) not in role.sizes:
             raise UsageError(
-                f"{task.name}: role {name!r} takes {role.said} models, got {len(aliases)}: "
+                f"{task.name}: role {name!r} takes {role.size_text} models, got {len(aliases)}: "
                 f"--role {name}=PROVIDER/NAME"
             )
         seats.update(zip(role.seats(name, len(aliases)), aliases, strict=True))

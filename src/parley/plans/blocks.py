@@ -86,4 +86,4 @@ def refuse_size(table: SeatingProblem, plan: str, size: int) -> None:
         )
     role = table.roles[name]
     if size not in role.sizes:
-        raise UsageError(f"--seats {size}: {table.task.name} seats {role.said} {name}")
+        raise UsageError(f"--seats {size}: {table.task.name} seats {role.size_text} {name}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from parley.errors import ParleyError, TaskError, UsageError
-from parley.match.seating import counted
+from parley.match.seating import seat_counts
 from parley.plans import Plan
 from parley.plans.arrangements import contestant_roles
 from parley.plans.blocks import BlockMaker
@@ -80,7 +80,7 @@ def choose_plan(
     series = BlockMaker(
         "cycles" if name == "race" else name, task, contestants, instruments, seed, size, adversary
     )
-    table = counted(series.matches(0, "", None, 1, 0)[0].seats, task)
+    table = seat_counts(series.matches(0, "", None, 1, 0)[0].seats, task)
     leading = leading_metrics(metrics_for_seats(task, table), list(contestant_roles(task)), stop)
 
     def rule() -> StoppingRule:

@@ -21,7 +21,7 @@ from parley.providers._secrets import address, expanded, key_from, place_of, set
 from parley.providers._traits import traits_of
 from parley.providers._transport import Term, Transport
 from parley.rules.pool import Turn, text_of
-from parley.tables import clip
+from parley.tables import shorten
 
 MOST_FORMS = 500  # encoded forms that are kept
 # How endpoints say that a request is refused for what is said in it, and not for how it is made.
@@ -269,11 +269,11 @@ def spoken(turn: Turn) -> bytes:
 
 def returned(turn: Turn, family: str) -> Any:
     """What a reply of this family wanted back with the next turn."""
-    return turn.carry.get(family) if isinstance(turn.carry, dict) else None
+    return turn.provider_state.get(family) if isinstance(turn.provider_state, dict) else None
 
 
 def malformed(answer: Any, name: str) -> ParticipantError:
-    return ParticipantError(f"{name}: the answer holds no reply: {clip(answer, 200)}")
+    return ParticipantError(f"{name}: the answer holds no reply: {shorten(answer, 200)}")
 
 
 def part_of(answer: Any, name: str) -> dict[str, Any]:

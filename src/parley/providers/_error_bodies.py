@@ -13,7 +13,7 @@ import orjson
 
 from parley.providers._backoff import LONGEST_PAUSE, Pause
 from parley.providers._secrets import redacted
-from parley.tables import clip
+from parley.tables import shorten
 
 LOOKED_AT = 50_000  # characters of an error, of which a few hundred are shown
 LIMITED_WORDS = re.compile(r"rate.?limit|resource.?exhausted|too.?many.?requests", re.IGNORECASE)
@@ -56,12 +56,12 @@ def error_in(error: Any) -> tuple[int, str, str]:
     """The status that an error in a body stands for, 0 where it does not say; its words, and all of
     it."""
     if not isinstance(error, dict):
-        return 0, clip(error, LOOKED_AT), ""
-    whole, said = clip(error, LOOKED_AT), clip(error.get("message") or error, LOOKED_AT)
-    code = clip(error.get("code") or "")
+        return 0, shorten(error, LOOKED_AT), ""
+    whole, said = shorten(error, LOOKED_AT), shorten(error.get("message") or error, LOOKED_AT)
+    code = shorten(error.get("code") or "")
     if re.fullmatch(r"[45]\d\d", code):
         return int(code), said, whole
-    named = f"{code} {clip(error.get('type'))} {clip(error.get('status'))}"
+    named = f"{code} {shorten(error.get('type'))} {shorten(error.get('status'))}"
     return (
         429 if LIMITED_WORDS.search(named) else 503 if PASSING_WORDS.search(named) else 0,
         said,

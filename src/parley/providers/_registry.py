@@ -17,7 +17,7 @@ from parley.match.protocol import Provider
 from parley.providers import _plugins as foreign
 from parley.providers._secrets import expanded, setting
 from parley.providers._traits import Traits, traits_of
-from parley.rules.parameters import fitted
+from parley.rules.parameters import build_dataclass
 
 # what every model takes, whoever serves it
 COMMON = ("concurrency", "rpm", "tpm", "no_system_role", "system")
@@ -73,7 +73,7 @@ def make(family: str, name: str, options: Mapping[str, Any]) -> Provider:
         provider, "references", False
     ):
         given["base_url"] = expanded(base, private=True)
-    return cast(Provider, fitted(provider, given, "option of", f"{family}/{name}"))
+    return cast(Provider, build_dataclass(provider, given, "option of", f"{family}/{name}"))
 
 
 def refuse_unknown(family: str, name: str, options: Iterable[str]) -> None:

@@ -10,7 +10,7 @@ import orjson
 
 from parley.errors import ParticipantError
 from parley.match.protocol import NO_USAGE, Finish, Reply, Usage
-from parley.rules.pool import Content, Part, Turn, text_of
+from parley.rules.pool import Content, ContentPart, Turn, text_of
 
 # of one call: a count beyond is none, and sums of many stay numbers that a record holds
 MOST_TOKENS = 2**31
@@ -50,7 +50,7 @@ def checked(given: Any, who: str) -> Reply:
         latency=float(latency)
         if isinstance(latency, int | float) and 0 <= latency < MOST_TOKENS
         else None,
-        carry=carried(given.carry, who),
+        provider_state=carried(given.provider_state, who),
         sent=given.sent if isinstance(given.sent, str) else None,
         left_out=tuple(filter(None, map(printable, given.left_out)))
         if isinstance(given.left_out, tuple)
@@ -67,12 +67,14 @@ def said_in(content: Any, who: str) -> Content:
         raise ParticipantError(f"{who} must return a text, not a reply of {type(content).__name__}")
     for part in content:
         if not (
-            isinstance(part, Part) and isinstance(part.type, str) and isinstance(part.text, str)
+            isinstance(part, ContentPart)
+            and isinstance(part.type, str)
+            and isinstance(part.text, str)
         ):
             raise ParticipantError(
                 f"{who} must return a text, not a reply with a part of {type(part).__name__}"
             )
-    return tuple(Part(encodable(part.type), encodable(part.text)) for part in content)
+    return tuple(ContentPart(encodable(part.type), encodable(part.text)) for part in content)
 
 
 def carried(carry: Any, who: str) -> Any:

@@ -95,5 +95,5 @@ def reply(answer: Any, name: str) -> Reply:
             counted(part_of(usage, "output_tokens_details").get("reasoning_tokens")),
         ),
         model=printable(answer.get("model")),
-        carry=carried({FAMILY: kept}, name) if wanted else None,
+        provider_state=carried({FAMILY: kept}, name) if wanted else None,
     )

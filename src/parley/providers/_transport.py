@@ -23,7 +23,7 @@ from parley.providers._backoff import Patience, Pause, patience_with, patient, u
 from parley.providers._connections import connection_fault, let_go, proxy_for, shared_connector
 from parley.providers._error_bodies import LOOKED_AT, error_in, error_of, parsed, wait_in
 from parley.providers._secrets import keep_secret, redacted, scrubbed
-from parley.tables import clip
+from parley.tables import shorten
 
 LARGEST = 16 * 2**20  # bytes of one answer
 TRIES = 5
@@ -332,7 +332,7 @@ class Transport:
         if location:
             kind, advice = (
                 "address",
-                f"it redirects to {clip(redacted(location.partition('?')[0]), 200)}",
+                f"it redirects to {shorten(redacted(location.partition('?')[0]), 200)}",
             )
         elif status in FINAL:
             kind, advice = FINAL[status]

@@ -197,7 +197,7 @@ class Provider(Endpoint):
             finish=finish_in(answer.get("stop_reason"), FINISH),
             usage=usage_in(part_of(answer, "usage")),
             model=printable(answer.get("model")),
-            carry=carried({FAMILY: blocks}, self.name) if whole else None,
+            provider_state=carried({FAMILY: blocks}, self.name) if whole else None,
         )
 
 

@@ -27,7 +27,7 @@ from parley.providers._replies import finish_in
 from parley.providers._schemas import compact
 from parley.providers.openai import FINISH, usage_in
 from parley.rules.pool import text_of
-from parley.tables import clip
+from parley.tables import shorten
 
 SMOLLM2 = Packaged(
     path="SmolLM2-135M-Instruct.Q4_1.gguf",
@@ -139,7 +139,7 @@ class Provider:
         )
 
     def _failure(self, fault: Any) -> ParticipantError:
-        said = clip(fault.get("message") if isinstance(fault, dict) else fault, 300)
+        said = shorten(fault.get("message") if isinstance(fault, dict) else fault, 300)
         if isinstance(fault, dict) and fault.get("type") == "exceed_context_size_error":
             return Rejected(f"embedded/{self.name}: {said}: -M ALIAS.context=N, now {self.context}")
         return ParticipantError(f"embedded/{self.name}: {said}")
@@ -214,7 +214,7 @@ class Loaded:
         try:
             server.handle_chat_completions(body, heard)
         except (ValueError, RuntimeError) as wrong:
-            raise Rejected(f"embedded/{self.setting.name}: {clip(str(wrong), 300)}") from wrong
+            raise Rejected(f"embedded/{self.setting.name}: {shorten(str(wrong), 300)}") from wrong
         return pieces
 
     def server(self) -> Any:
@@ -266,7 +266,7 @@ def library() -> Any:
         return import_module("xllamacpp")
     except ImportError as wrong:
         raise Refused(
-            f"xllamacpp cannot be loaded: {clip(str(wrong), 200)}; it comes with {INSTALL}"
+            f"xllamacpp cannot be loaded: {shorten(str(wrong), 200)}; it comes with {INSTALL}"
         ) from wrong
     finally:
         for name in added:
@@ -292,7 +292,7 @@ def served(setting: Setting) -> Any:
         return made.Server(params)
     except Exception as wrong:
         raise Refused(
-            f"embedded/{setting.name} cannot be loaded from {file}: {clip(str(wrong), 200)}"
+            f"embedded/{setting.name} cannot be loaded from {file}: {shorten(str(wrong), 200)}"
         ) from wrong
 
 

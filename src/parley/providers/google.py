@@ -145,7 +145,7 @@ class Provider(Endpoint):
             finish=finish_in(candidate.get("finishReason"), FINISH) if candidates else "filter",
             usage=usage_in(part_of(answer, "usageMetadata")),
             model=printable(answer.get("modelVersion")),
-            carry=carried({FAMILY: said}, self.name) if signed else None,
+            provider_state=carried({FAMILY: said}, self.name) if signed else None,
         )
 
 

@@ -18,7 +18,7 @@ from parley.providers._replies import counted, printable
 from parley.providers._secrets import address, key_from, redacted
 from parley.providers.openai import unescaped
 from parley.rules.pool import text_of
-from parley.tables import clip
+from parley.tables import shorten
 
 FINISH: dict[str, Finish] = {
     "stop": "stop",
@@ -222,4 +222,4 @@ def said_by(wrong: Exception) -> str:
         or type(wrong).__name__
     )
     words = MARKUP.sub("", " ".join(str(said).split())).removeprefix("ERROR: ")
-    return clip(redacted(words), 500)
+    return shorten(redacted(words), 500)

@@ -16,7 +16,7 @@ from parley.providers._endpoint import Endpoint, malformed, objects_in, part_of,
 from parley.providers._endpoint import unescaped as unescaped
 from parley.providers._replies import counted, finish_in, folded, likely, printable
 from parley.providers._schemas import LENGTHS, NUMBERS
-from parley.tables import clip
+from parley.tables import shorten
 
 FINISH: dict[str, Finish] = {
     **dict.fromkeys(("stop", "eos", "eos_token", "end_turn", "stop_sequence"), "stop"),
@@ -186,7 +186,7 @@ def choice_in(answer: Any, name: str) -> dict[str, Any]:
     if not isinstance(choice, dict):
         raise malformed(answer, name)
     if choice.get("error"):
-        raise ParticipantError(f"{name}: the endpoint broke off: {clip(choice['error'], 200)}")
+        raise ParticipantError(f"{name}: the endpoint broke off: {shorten(choice['error'], 200)}")
     return choice
 
 

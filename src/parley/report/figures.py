@@ -73,7 +73,7 @@ def dot_names(dots: Sequence[Dot], x: Axis, y: Axis, clean: Callable[[str], str]
     named = [dot for dot in dots if len(dots) <= NAMED or dot.mark]
     parts, taken = [], list[tuple[float, float, float]]()
     for dot in sorted(named, key=lambda dot: (dot.y, dot.label)):
-        label = shorten(clean(dot.label))
+        label = shorten_label(clean(dot.label))
         wide, at = 7.0 * len(label), y(dot.y) + 4
         right = x(dot.x) + 10 + wide <= WIDTH
         begin = x(dot.x) + 10 if right else x(dot.x) - 10 - wide
@@ -182,7 +182,7 @@ def draw_heat_map(figure: HeatMap, clean: Callable[[str], str]) -> str:
     parts = []
     for at, column in enumerate(figure.columns):
         middle = LABELS + (at + 0.5) * wide
-        name = escape(shorten(clean(column), max(3, int(wide / 7))))
+        name = escape(shorten_label(clean(column), max(3, int(wide / 7))))
         parts.append(f'<text x="{middle:.1f}" y="14" text-anchor="middle">{name}</text>')
     for row, (label, values) in enumerate(zip(figure.rows, figure.values, strict=True)):
         top = 22 + row * LINE
@@ -249,17 +249,17 @@ def draw_legend(names: Sequence[str], top: int) -> list[str]:
         at, down = 10 + kind % 3 * 180, top + kind // 3 * 18
         box = f'x="{at}" y="{down}" width="12" height="12"'
         parts.append(f'<rect class="kind{kind % KINDS}" {box}/>')
-        parts.append(f'<text x="{at + 18}" y="{down + 10}">{escape(shorten(name))}</text>')
+        parts.append(f'<text x="{at + 18}" y="{down + 10}">{escape(shorten_label(name))}</text>')
     return parts
 
 
 def row_label(label: str, top: int) -> str:
     """The name of a row, at the left."""
     place = f'x="{LABELS - 8}" y="{top + 14}" text-anchor="end"'
-    return f"<text {place}>{escape(shorten(label))}</text>"
+    return f"<text {place}>{escape(shorten_label(label))}</text>"
 
 
-def shorten(label: str, most: int = 24) -> str:
+def shorten_label(label: str, most: int = 24) -> str:
     """A label that fits."""
     return label if len(label) <= most else f"{label[: most - 1]}…"
 

@@ -21,7 +21,7 @@ def conversations(
 
     def shown(seat: str, round: int, attempt: int) -> None:
         call = kept.get((round, seat, attempt))
-        if call is not None and call.saw != pool.conversations[Seat.of(seat)].digest:
+        if call is not None and call.view_digest != pool.conversations[Seat.of(seat)].digest:
             faults.append(
                 f"round {round}, {seat}: the seat was shown other words than the record holds"
             )

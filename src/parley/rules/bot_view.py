@@ -1,4 +1,4 @@
-"""What bots decide by."""
+"""What a bot sees when it is asked."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from parley.rules.pool import View
 QUOTED = re.compile(r"\[([0-9a-f]{12}): ([\w ]+) said[^]]*\]\n(.*?)\n\[/\1\]", re.DOTALL)
 
 
-class Sight(NamedTuple):
-    """What a bot decides by. It alone may see the item: that is how abilities are planted."""
+class BotView(NamedTuple):
+    """What a bot decides by: its view, and the item, which only bots may see. That is how a test
+    plants abilities."""
 
     view: View
     task: Any
@@ -24,8 +25,8 @@ class Sight(NamedTuple):
     works: Mapping[str, Any] = {}
 
     def fate(self, *what: object) -> float:
-        """A number between 0 and 1 for this item and anything else, always the same: by it
-        abilities are planted."""
+        """A number between 0 and 1 that is always the same for this item and these values; bots use
+        it to have an ability."""
         text = "|".join(map(str, (*what, getattr(self.item, "id", ""))))
         return int.from_bytes(blake2b(text.encode(), digest_size=4).digest()) / 2**32
 

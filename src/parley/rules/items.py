@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from parley.rules.languages import language
+from parley.rules.languages import parse_language
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Paragraph:
     def __post_init__(self) -> None:
         for side in ("source_language", "target_language"):
             if said := getattr(self, side):
-                object.__setattr__(self, side, language(said).code)
+                object.__setattr__(self, side, parse_language(said).code)
         if self.source_language and self.source_language == self.target_language:
             raise ValueError(
                 f"a paragraph is translated into another language, not from "

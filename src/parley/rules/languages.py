@@ -56,47 +56,50 @@ TAGGED = re.compile(r"([a-z]{2,3})(_[a-z]{4})?(_(?:[a-z]{2}|\d{3}))?")  # langua
 
 
 @cache
-def known() -> dict[str, Language]:
-    """Every language by all that it is called."""
+def languages_by_name() -> dict[str, Language]:
+    """Every language by all its codes and names."""
     return {
         name: each for each in LANGUAGES for name in (each.code, each.name.casefold(), *each.also)
     }
 
 
-def language(said: str) -> Language:
-    """The language that a code or a name means; a script or region that makes no language of its
-    own is left off."""
-    found = meant(said)
+def parse_language(said: str) -> Language:
+    """Parse a code or an English name; a script or region is ignored unless it makes a language of
+    its own."""
+    found = find_language(said)
     if found is None:
         codes = ", ".join(sorted(each.code for each in LANGUAGES))
         raise unknown(
-            "language", said, known(), f"wanted a code like {codes}, or its name in English"
+            "language",
+            said,
+            languages_by_name(),
+            f"wanted a code like {codes}, or its name in English",
         )
     return found
 
 
-def meant(said: str) -> Language | None:
-    """The language that is meant, if it is known."""
+def find_language(said: str) -> Language | None:
+    """Find a language by its code or name; None if it is not known."""
     name = said.strip().casefold().replace("-", "_")
     tagged = TAGGED.fullmatch(name)
-    if name in known() or not tagged or tagged[1] not in known():
-        return known().get(name)
-    stem, mark = known()[tagged[1]], tagged[2] or tagged[3] or ""
-    return known().get(stem.code + mark, stem)
+    if name in languages_by_name() or not tagged or tagged[1] not in languages_by_name():
+        return languages_by_name().get(name)
+    stem, mark = languages_by_name()[tagged[1]], tagged[2] or tagged[3] or ""
+    return languages_by_name().get(stem.code + mark, stem)
 
 
-def pair_of(said: str) -> tuple[Language, Language]:
-    """Two languages with a hyphen between them, each with or without a region: `en-zh`, `en-zh-CN`,
-    `DE-eng`."""
+def parse_language_pair(said: str) -> tuple[Language, Language]:
+    """Parse two languages with a hyphen between them, each with or without a region: `en-zh`,
+    `en-zh-CN`, `DE-eng`."""
     parts = said.split("-")
     sides = [("-".join(parts[:at]), "-".join(parts[at:])) for at in range(1, len(parts))]
     if len(sides) == 1:
         ((source, target),) = sides
-        return different(language(source), language(target))
+        return check_different(parse_language(source), parse_language(target))
     found = {
         (one, other)
         for source, target in sides
-        if (one := meant(source)) and (other := meant(target))
+        if (one := find_language(source)) and (other := find_language(target))
     }
     if len(found) != 1:
         why = (
@@ -105,10 +108,10 @@ def pair_of(said: str) -> tuple[Language, Language]:
             else "is none"
         )
         raise UsageError(f"wanted two languages, like en-zh; {said!r} {why}")
-    return different(*found.pop())
+    return check_different(*found.pop())
 
 
-def different(source: Language, target: Language) -> tuple[Language, Language]:
+def check_different(source: Language, target: Language) -> tuple[Language, Language]:
     if source == target:
         raise UsageError(f"wanted two languages, found {source.name} twice")
     return source, target

@@ -52,31 +52,33 @@ ARTICLE = re.compile(r"(?:an?|the)\s+(?=\w\w)")
 LONGEST_ANSWER, LAYERS = 500, 8
 
 
-def folded(text: str) -> str:
-    """A text with every character in one width; 10² does not become 102, nor 1½ 11/2."""
+def fold_widths(text: str) -> str:
+    """Give every character one width; 10² does not become 102, nor 1½ 11/2."""
     apart = VULGAR.sub(" ", RAISED.sub(lambda found: f"^{found[0]}", text))
     return normalize("NFKC", apart).replace("⁄", "/")
 
 
-def number(text: str) -> Fraction | None:
+def parse_number(text: str) -> Fraction | None:
     """The number that a text is: with thousands, a currency, per cent, a power of ten, or as a
     fraction in LaTeX."""
-    words = typed(text[: LONGEST_ANSWER + 1]).strip("$€£¥*_` ").removesuffix(".").strip()
+    words = (
+        normalise_notation(text[: LONGEST_ANSWER + 1]).strip("$€£¥*_` ").removesuffix(".").strip()
+    )
     if words[:1] in "([{" and words[-1:] in ")]}":
         words = words[1:-1].strip()
     found = NUMERAL.fullmatch(words) if len(text) <= LONGEST_ANSWER else None
-    return value(found) if found else None
+    return numeral_value(found) if found else None
 
 
-def value(found: re.Match[str]) -> Fraction:
+def numeral_value(found: re.Match[str]) -> Fraction:
     digits = found["digits"].replace(",", "")
     scale = SCALES[found["scale"] or found["unit"]] if found["scale"] or found["unit"] else 1
     return Fraction(digits) * scale * (-1 if "-" in (found["sign"], found["inner"]) else 1)
 
 
-def typed(text: str) -> str:
-    """A number's words as a typewriter would have them."""
-    words = EMPHASIS.sub("", folded(text))
+def normalise_notation(text: str) -> str:
+    """Rewrite how LaTeX and print set numbers into plain characters."""
+    words = EMPHASIS.sub("", fold_widths(text))
     words = ESCAPED.sub(r"\1", MATHS.sub(" ", TEXT.sub(r" \1 ", GROUPED.sub(",", words))))
     words = FRACTION.sub(
         lambda got: f"{got[1] and got[1] + ' '}{got[2] or got[4]}/{got[3] or got[5]}", words
@@ -84,13 +86,13 @@ def typed(text: str) -> str:
     return BELOW.sub("-", words)
 
 
-def numeral(text: str) -> str:
+def normalise_numeral(text: str) -> str:
     """A number in its plain spelling, nothing where it is none: 1,234.50 is 1234.5."""
-    found = number(text)
-    return "" if found is None else written(found)
+    found = parse_number(text)
+    return "" if found is None else format_fraction(found)
 
 
-def written(found: Fraction) -> str:
+def format_fraction(found: Fraction) -> str:
     places = next((n for n in range(41) if (found * 10**n).denominator == 1), None)
     if places is None:
         return str(found)
@@ -99,19 +101,19 @@ def written(found: Fraction) -> str:
     return f"-{whole}" if found < 0 else whole
 
 
-def only_number(words: str) -> str:
-    """The one number in some words, or what a sum in them comes to; nothing where there is none, or
-    more, or a denial."""
+def find_only_number(words: str) -> str:
+    """Find the only number in some words, or the result of a sum; empty where there is none, where
+    there are several, or where it is denied."""
     if len(words) > LONGEST_ANSWER or DENIED.search(words):
         return ""
-    sides = typed(words).split("=")
-    last = alone_in(sides[-1])
+    sides = normalise_notation(words).split("=")
+    last = find_single_number(sides[-1])
     if last is None and len(sides) == 2 and SUM.fullmatch(sides[1]):
-        last = alone_in(sides[0])  # 18 = 9 * 2
-    return "" if last is None else written(last)
+        last = find_single_number(sides[0])  # 18 = 9 * 2
+    return "" if last is None else format_fraction(last)
 
 
-def alone_in(words: str) -> Fraction | None:
+def find_single_number(words: str) -> Fraction | None:
     """The number that some words hold, unless there is another in them, or it is a part of a
     term."""
     words = AREA.sub("", words)
@@ -120,13 +122,17 @@ def alone_in(words: str) -> Fraction | None:
         return None
     before, after = words[: found.start()], words[found.end() :]
     others = any(mark.isdigit() for mark in before + after) or OPERATOR.search(before + after)
-    return None if others or SUM_BEFORE.search(before) or SUM_AFTER.match(after) else value(found)
+    return (
+        None
+        if others or SUM_BEFORE.search(before) or SUM_AFTER.match(after)
+        else numeral_value(found)
+    )
 
 
-def plain(text: str) -> str:
-    """Words without case, an article before them and the signs around them; signs that mean
-    something stay."""
-    words = folded(text).strip()
+def normalise_words(text: str) -> str:
+    """Remove case, a leading article and the signs around some words; signs that mean something
+    stay."""
+    words = fold_widths(text).strip()
     for _ in range(LAYERS):
         bare = words.rstrip(".。,;，； ")
         bare = bare[:-1] if bare.endswith("!") and bare[-3:-1].isalpha() and len(bare) > 2 else bare
@@ -141,11 +147,11 @@ def plain(text: str) -> str:
     )
 
 
-def same(said: str, answer: str) -> bool:
+def is_same_answer(said: str, answer: str) -> bool:
     """Whether an answer is the right one: the same number and no other, or the same words; 50% is
     50, and not 0.5."""
-    wanted = number(answer)
+    wanted = parse_number(answer)
     if wanted is None:
-        return plain(said) == plain(answer)
-    mine = number(said)
-    return wanted == (number(only_number(said)) if mine is None else mine)
+        return normalise_words(said) == normalise_words(answer)
+    mine = parse_number(said)
+    return wanted == (parse_number(find_only_number(said)) if mine is None else mine)

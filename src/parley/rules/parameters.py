@@ -14,17 +14,17 @@ from parley.errors import UsageError, unknown
 T = TypeVar("T")
 
 
-def fitted(cls: type[T], given: Mapping[str, Any], what: str, owner: str) -> T:
-    """A dataclass made from these values, which may be texts from a command line."""
+def build_dataclass(cls: type[T], given: Mapping[str, Any], what: str, owner: str) -> T:
+    """Make a dataclass from these values, which may be texts from a command line."""
     known = {field.name for field in fields(cls) if field.init}  # type: ignore[arg-type]
-    values = typed(get_type_hints(cls, include_extras=True), known, given, what, owner)
+    values = parse_values(get_type_hints(cls, include_extras=True), known, given, what, owner)
     try:
         return cls(**values)
     except (TypeError, ValueError) as wrong:
         raise UsageError(f"{owner}: {wrong}") from None
 
 
-def choices(cls: type) -> dict[str, frozenset[Any]]:
+def literal_options(cls: type) -> dict[str, frozenset[Any]]:
     """The options of those fields that have some to choose from."""
     try:
         hints = get_type_hints(cls)
@@ -37,10 +37,10 @@ def choices(cls: type) -> dict[str, frozenset[Any]]:
     }
 
 
-def keywords(
+def parse_keywords(
     function: Callable[..., Any], given: Mapping[str, Any], what: str, owner: str
 ) -> dict[str, Any]:
-    """These values as keyword arguments of a function, by its annotations; its first parameter is
+    """Parse values as keyword arguments of a function, by its annotations; its first parameter is
     not among them."""
     known = {
         name
@@ -52,29 +52,31 @@ def keywords(
     # a partial, or annotations that name what is not there: values stay as given
     except (TypeError, NameError):
         hints = {}
-    return typed(hints, known, given, what, owner)
+    return parse_values(hints, known, given, what, owner)
 
 
-def typed(
+def parse_values(
     hints: Mapping[str, Any], known: set[str], given: Mapping[str, Any], what: str, owner: str
 ) -> dict[str, Any]:
-    """Values as the types that their names declare; a name that is not known is an error with the
-    nearest one."""
+    """Parse values by the types that their names declare; the error for an unknown name suggests
+    the nearest one."""
     for name in given:
         if name not in known:
             raise unknown(f"{what} {owner}:", name, known)
     return {
-        name: coerced(value, hints.get(name, Any), f"{owner}.{name}")
+        name: parse_value(value, hints.get(name, Any), f"{owner}.{name}")
         for name, value in given.items()
     }
 
 
-def coerced(value: Any, kind: Any, where: str) -> Any:
-    """A value, or the text that stands for it, as the type that a parameter declares;
-    `Annotated[float, (0, 1)]` has limits."""
+def parse_value(value: Any, kind: Any, where: str) -> Any:
+    """Parse a value, or a text that stands for it, as the type that a parameter declares.
+
+    `Annotated[float, (0, 1)]` has limits.
+    """
     origin, options = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        found = coerced(value, options[0], where)
+        found = parse_value(value, options[0], where)
         for low, high in (
             each for each in options[1:] if isinstance(each, tuple) and found is not None
         ):
@@ -89,7 +91,9 @@ def coerced(value: Any, kind: Any, where: str) -> Any:
     if origin in (Union, UnionType):
         if value is None or (isinstance(value, str) and value.lower() == "none"):
             return None
-        return coerced(value, next(option for option in options if option is not type(None)), where)
+        return parse_value(
+            value, next(option for option in options if option is not type(None)), where
+        )
     if origin in (tuple, list):
         parts = value.split(",") if isinstance(value, str) else value
         if not isinstance(parts, list | tuple):
@@ -97,12 +101,14 @@ def coerced(value: Any, kind: Any, where: str) -> Any:
         kinds = (options[0],) * len(parts) if origin is list or ... in options else options
         if len(kinds) != len(parts):
             raise UsageError(f"{where} wants a list of {len(kinds)}, got {value!r}")
-        return tuple(coerced(part, each, where) for part, each in zip(parts, kinds, strict=True))
-    return plain(value, kind, where)
+        return tuple(
+            parse_value(part, each, where) for part, each in zip(parts, kinds, strict=True)
+        )
+    return parse_scalar(value, kind, where)
 
 
-def plain(value: Any, kind: Any, where: str) -> Any:
-    """A value as a bool, whole number, number or text."""
+def parse_scalar(value: Any, kind: Any, where: str) -> Any:
+    """Parse a value as a bool, whole number, number or text."""
     wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}.get(
         kind, str(kind)
     )

@@ -28,9 +28,8 @@ TOO_DEEP = f"the JSON object is nested more than {DEEPEST} levels deep"
 BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
 
 
-def fenced(text: str) -> list[tuple[str, str]]:
-    """The fenced blocks of a text with their tags; the last one may be left open. One pass,
-    whatever the text is."""
+def find_fenced_blocks(text: str) -> list[tuple[str, str]]:
+    """Find the fenced blocks of a text and their tags, in one pass; the last may be left open."""
     blocks: list[tuple[str, str]] = []
     tag: str | None = None
     body: list[str] = []
@@ -46,12 +45,12 @@ def fenced(text: str) -> list[tuple[str, str]]:
     return [*blocks, (tag, "\n".join(body))] if tag is not None and body else blocks
 
 
-def bare(text: str) -> bool:
+def is_single_word(text: str) -> bool:
     """Whether the reply is one plain word or number, not an object."""
     return "{" not in text and len(text) < 100
 
 
-def number_in(value: Any) -> float | None:
+def finite_number(value: Any) -> float | None:
     """A finite number, given as such or as its numeral."""
     if isinstance(value, str):
         try:
@@ -63,7 +62,7 @@ def number_in(value: Any) -> float | None:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def object_in(text: str, names: set[str]) -> dict[str, Any]:
+def find_object(text: str, names: set[str]) -> dict[str, Any]:
     """The JSON object in a reply that has these names: the only one, since another one may be
     quoted from somebody else.
 
@@ -71,20 +70,20 @@ def object_in(text: str, names: set[str]) -> dict[str, Any]:
     fenced block. Several answers are refused unless they say the same, so that words which a judge
     only quotes are never read as its own.
     """
-    if (simple := simple_object(text, names)) is not None:
+    if (simple := parse_simple_object(text, names)) is not None:
         return simple
     answers: dict[str, dict[str, Any]] = {}
     around: list[str] = []
     past = 0
-    for start, end, found in objects_in(text):
+    for start, end, found in find_objects(text):
         around.append(text[past:start])
         past = end
-        for answer in answers_in(sound(found), names):
+        for answer in find_answers(check_object(found), names):
             said = json.dumps(
                 {name: answer[name] for name in sorted(names & answer.keys())}, sort_keys=True
             )
             answers.setdefault(said, answer)
-    if len(answers) > 1 or (answers and begun_in(" ".join([*around, text[past:]]), names)):
+    if len(answers) > 1 or (answers and begins_object(" ".join([*around, text[past:]]), names)):
         raise Unreadable("several different answers in one reply: give one")
     if not answers:
         raise Unreadable(
@@ -98,7 +97,7 @@ def object_in(text: str, names: set[str]) -> dict[str, Any]:
     return found
 
 
-def simple_object(text: str, names: set[str]) -> dict[str, Any] | None:
+def parse_simple_object(text: str, names: set[str]) -> dict[str, Any] | None:
     """A reply that is one short flat object with these names, each once, and nothing else: the
     usual case, at little cost."""
     if len(text) > SHORT or text[:1] != "{" or text[-1:] != "}" or "\\" in text:
@@ -112,7 +111,7 @@ def simple_object(text: str, names: set[str]) -> dict[str, Any] | None:
     return found if all(text.count(f'"{name}"') == 1 for name in names) else None
 
 
-def answers_in(found: dict[str, Any], names: set[str]) -> Iterator[dict[str, Any]]:
+def find_answers(found: dict[str, Any], names: set[str]) -> Iterator[dict[str, Any]]:
     """The object itself if it has one of the names, otherwise those inside it that have."""
     waiting: list[Any] = [found]
     while waiting:
@@ -123,13 +122,13 @@ def answers_in(found: dict[str, Any], names: set[str]) -> Iterator[dict[str, Any
             waiting.extend(value.values() if isinstance(value, dict) else value)
 
 
-def begun_in(text: str, names: set[str]) -> bool:
+def begins_object(text: str, names: set[str]) -> bool:
     """Whether an object with one of these names was begun here, however badly."""
     key = rf"[{{,]\s*+[\"'`]?(?:{'|'.join(map(re.escape, names))})[\"'`]?\s*+:"
     return (brace := text.find("{")) >= 0 and re.compile(key).search(text, brace) is not None
 
 
-def mended(text: str) -> str | None:
+def repair_object(text: str) -> str | None:
     """The object that a reply was meant to hold, where only the signs of its JSON are broken:
     quotes, commas, brackets.
 
@@ -145,23 +144,26 @@ def mended(text: str) -> str | None:
     from json_repair import repair_json
 
     try:
-        if any(True for _ in objects_in(text)):
+        if any(True for _ in find_objects(text)):
             return None  # an object that can be read, and is not the one that was asked for
         found = repair_json(broken, ensure_ascii=False)
     except (Unreadable, ValueError, RecursionError):
         return None
-    same = isinstance(found, str) and found.startswith("{") and said_in(found) == said_in(broken)
+    same = (
+        isinstance(found, str)
+        and found.startswith("{")
+        and strip_json_signs(found) == strip_json_signs(broken)
+    )
     return found if same else None
 
 
-def said_in(text: str) -> str:
-    """What is left of an object without the signs of JSON."""
+def strip_json_signs(text: str) -> str:
+    """Remove the signs of JSON and all spaces, to compare what two texts say."""
     return "".join(mark for mark in text if mark not in SIGNS and not mark.isspace())
 
 
-def sound(found: dict[str, Any]) -> dict[str, Any]:
-    """An object that others may walk through and compute with: not too deep, and every number in it
-    finite."""
+def check_object(found: dict[str, Any]) -> dict[str, Any]:
+    """Check that an object is not too deep and that all its numbers are finite; return it."""
     level: list[Any] = [found]
     for _ in range(DEEPEST):
         inner = [
@@ -175,7 +177,7 @@ def sound(found: dict[str, Any]) -> dict[str, Any]:
     raise Unreadable(TOO_DEEP)
 
 
-def objects_in(text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
+def find_objects(text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
     """The outermost JSON objects in a reply with their places, in order.
 
     Where reading fails, all objects that were open fail with it and are not tried again: so no
@@ -194,14 +196,14 @@ def objects_in(text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
                 end = base + past
                 yield start, end, found
             except json.JSONDecodeError as wrong:
-                failed.update(open_in(text, start, base + wrong.pos))
+                failed.update(find_open_objects(text, start, base + wrong.pos))
             except RecursionError:
                 raise Unreadable(TOO_DEEP) from None
         place = OPENED.search(text, end)
 
 
-def open_in(text: str, start: int, end: int) -> list[int]:
-    """Where the objects begin that are still open at the end of a piece of JSON."""
+def find_open_objects(text: str, start: int, end: int) -> list[int]:
+    """Find where the objects begin that are still open at the end of a piece of JSON."""
     stack: list[int] = []
     for mark in BRACKETS.finditer(text, start, end):
         if mark[0] in "{[":
@@ -211,8 +213,8 @@ def open_in(text: str, start: int, end: int) -> list[int]:
     return stack
 
 
-def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose names each stand there once: of two values, one may be quoted from somebody
+def refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object, but refuse a name with two values: one may be quoted from somebody
     else."""
     found = dict(pairs)
     if len(found) < len(pairs) and any(found[name] != value for name, value in pairs):
@@ -220,8 +222,10 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def whole(digits: str) -> float:
+def parse_integer(digits: str) -> float:
     return int(digits) if len(digits) <= DIGITS else math.inf
 
 
-DECODER = json.JSONDecoder(strict=False, object_pairs_hook=once, parse_int=whole)
+DECODER = json.JSONDecoder(
+    strict=False, object_pairs_hook=refuse_duplicates, parse_int=parse_integer
+)

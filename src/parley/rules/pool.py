@@ -41,27 +41,27 @@ class Seat(NamedTuple):
         return cls(role, int(number)) if dot else cls(number)
 
 
-def plain(value: Any) -> Any:
+def to_plain_data(value: Any) -> Any:
     """A value as data that any record can hold: seats by their keys, tuples as lists."""
     if isinstance(value, Seat):
         return value.key
     if isinstance(value, dict):
         return {
-            key.key if isinstance(key, Seat) else str(key): plain(inner)
+            key.key if isinstance(key, Seat) else str(key): to_plain_data(inner)
             for key, inner in value.items()
         }
-    return [plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+    return [to_plain_data(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ContentPart:
     """One piece of a message that is more than plain text."""
 
     type: str
     text: str
 
 
-Content: TypeAlias = str | tuple[Part, ...]
+Content: TypeAlias = str | tuple[ContentPart, ...]
 
 
 def text_of(content: Content) -> str:
@@ -72,10 +72,10 @@ def text_of(content: Content) -> str:
 class Turn:
     """What stands in a view: one speaker's uninterrupted words, encoded to JSON once."""
 
-    __slots__ = ("carry", "content", "encoded", "role")
+    __slots__ = ("content", "encoded", "provider_state", "role")
 
-    def __init__(self, role: Speaker, content: Content, carry: Any = None) -> None:
-        self.role, self.content, self.carry = role, content, carry
+    def __init__(self, role: Speaker, content: Content, provider_state: Any = None) -> None:
+        self.role, self.content, self.provider_state = role, content, provider_state
         # Put together by hand: orjson gives out buffers of 4 kB and more, which a long match would
         # keep.
         self.encoded = b'{"role":"%b","content":%b}' % (role.encode(), orjson.dumps(content))
@@ -91,8 +91,8 @@ class Example(NamedTuple):
     answer: str
 
 
-class Privy(NamedTuple):
-    """What a bot may know beyond its view, so that abilities can be planted."""
+class BotKnowledge(NamedTuple):
+    """What a bot knows beyond its view, so that a test can plant abilities."""
 
     task: Any
     item: Any
@@ -110,12 +110,12 @@ class View(Sequence[dict[str, str]]):
         "_length",
         "_turns",
         "attempt",
+        "bot_knowledge",
         "digest",
-        "draw",
         "examples",
         "expect",
-        "privy",
         "round",
+        "sampling_seed",
         "seat",
     )
 
@@ -128,15 +128,19 @@ class View(Sequence[dict[str, str]]):
         digest: bytes,
         expect: Reader[Any],
         examples: tuple[int, tuple[Example, ...]] | None,
-        privy: Privy | None = None,
-        draw: bytes = b"",
+        bot_knowledge: BotKnowledge | None = None,
+        sampling_seed: bytes = b"",
     ) -> None:
         self.seat, self.round, self.attempt, self.expect = seat, round, attempt, expect
         # Turns are only ever added at the end, so a length freezes them without a copy.
         self._turns, self._length, self.digest = turns, len(turns), digest
         # Where chance begins for a model in this process: the same whenever the match is played,
         # and nothing can be read from it.
-        self.examples, self.privy, self.draw = examples, privy, draw
+        self.examples, self.bot_knowledge, self.sampling_seed = (
+            examples,
+            bot_knowledge,
+            sampling_seed,
+        )
 
     @property
     def turns(self) -> list[Turn]:
@@ -149,8 +153,8 @@ class View(Sequence[dict[str, str]]):
         return text_of(self._turns[self._length - 1].content)
 
     @property
-    def said(self) -> int:
-        """How often the seat has spoken so far."""
+    def reply_count(self) -> int:
+        """How many replies the seat has given so far."""
         return sum(turn.role == "assistant" for turn in self.turns)
 
     def __len__(self) -> int:
@@ -213,9 +217,9 @@ class Conversation:
         self.add(Turn("user", "\n\n".join(filter(None, self.waiting))))
         self.waiting.clear()
 
-    def answer(self, content: Content, carry: Any = None) -> None:
+    def answer(self, content: Content, provider_state: Any = None) -> None:
         """The seat's own words."""
-        self.add(Turn("assistant", content, carry))
+        self.add(Turn("assistant", content, provider_state))
 
 
 class Pool:

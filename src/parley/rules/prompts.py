@@ -33,7 +33,8 @@ class Prompt:
             return self.text
         try:
             filled = [
-                shown(values[piece]) if odd % 2 else piece for odd, piece in enumerate(pieces)
+                format_value(values[piece]) if odd % 2 else piece
+                for odd, piece in enumerate(pieces)
             ]
         except KeyError as missing:
             raise TaskError(f"prompt {self.name!r} wants a value for {missing}") from None
@@ -61,12 +62,12 @@ FORM = Prompt("form", "Now put your reply into the required form. {hint}")
 COMMON = {prompt.name: prompt for prompt in (AGAIN, SHORTER, FORM)}
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as it stands in a prompt: numbers without noise, lists in brackets."""
     if isinstance(value, str):
         return value
     if isinstance(value, float):
         return f"{value:.10g}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(shown, value))}]"
+        return f"[{', '.join(map(format_value, value))}]"
     return str(value)

@@ -13,9 +13,9 @@ from unicodedata import normalize
 import orjson
 
 from parley.errors import OutOfBounds, TaskError, Unreadable
-from parley.rules.parsing import bare, fenced, number_in, object_in
+from parley.rules.parsing import find_fenced_blocks, find_object, finite_number, is_single_word
 from parley.rules.prompts import Prompt
-from parley.tables import clip
+from parley.tables import shorten
 
 T_co = TypeVar("T_co", covariant=True)
 LONGEST = 200_000  # characters of one reply that are looked at and kept
@@ -40,8 +40,8 @@ class Reader(Protocol[T_co]):
         """Any value that this form allows."""
 
 
-class Said(str):
-    """The words of a reply; `cut` if the token limit ended them early."""
+class ReplyText(str):
+    """The text of a reply; `cut` is true if the token limit ended it early."""
 
     cut: bool = False
 
@@ -53,17 +53,17 @@ class Text:
     hint: str = ""
     schema: None = None
 
-    def read(self, text: str) -> Said:
+    def read(self, text: str) -> ReplyText:
         words = text.strip()
         if not words:
             raise Unreadable("the reply is empty")
-        return Said(words)
+        return ReplyText(words)
 
     def write(self, value: Any, reason: str = "") -> str:
         return str(value)
 
-    def sample(self, rng: Random) -> Said:
-        return Said(
+    def sample(self, rng: Random) -> ReplyText:
+        return ReplyText(
             " ".join(rng.choice(("yes", "no", "perhaps", "why", "it", "depends")) for _ in range(5))
         )
 
@@ -80,7 +80,7 @@ class Word:
     letters: str = "aeilnorst"  # of any word that a bot may draw
     schema: None = None
 
-    def read(self, text: str) -> Said:
+    def read(self, text: str) -> ReplyText:
         words = normalize("NFKC", text)
         letters = [at for at, mark in enumerate(words) if mark.isalnum()]
         if not letters:
@@ -88,13 +88,13 @@ class Word:
         word = words[letters[0] : letters[-1] + 1]
         if not word.isalnum() or (self.longest is not None and len(word) > self.longest):
             raise Unreadable("the reply is not one word alone")
-        return Said(word)
+        return ReplyText(word)
 
     def write(self, value: Any, reason: str = "") -> str:
         return str(value)
 
-    def sample(self, rng: Random) -> Said:
-        return Said("".join(rng.choice(self.letters) for _ in range(self.longest or 5)))
+    def sample(self, rng: Random) -> ReplyText:
+        return ReplyText("".join(rng.choice(self.letters) for _ in range(self.longest or 5)))
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,9 @@ class Amount:
     @cached_property
     def hint(self) -> str:
         kind = "whole number" if self.whole else "number"
-        return form({"reason": "why", self.name: f"a {kind} from {self.least:g} to {self.most:g}"})
+        return json_hint(
+            {"reason": "why", self.name: f"a {kind} from {self.least:g} to {self.most:g}"}
+        )
 
     @cached_property
     def schema(self) -> Mapping[str, Any]:
@@ -125,24 +127,26 @@ class Amount:
             "minimum": self.least,
             "maximum": self.most,
         }
-        return closed({"reason": {"type": "string"}, self.name: number})
+        return object_schema({"reason": {"type": "string"}, self.name: number})
 
     def read(self, text: str) -> float:
         value = (
-            number_in(text) if bare(text) else number_in(object_in(text, {self.name})[self.name])
+            finite_number(text)
+            if is_single_word(text)
+            else finite_number(find_object(text, {self.name})[self.name])
         )
         if value is None:
             raise Unreadable(
                 "no number and no JSON object found"
-                if bare(text)
+                if is_single_word(text)
                 else f"{self.name} is not a number"
             )
         if not self.least <= value <= self.most:
             raise OutOfBounds(
-                f"{self.name} must be from {self.least:g} to {self.most:g}, not {clip(value)}"
+                f"{self.name} must be from {self.least:g} to {self.most:g}, not {shorten(value)}"
             )
         if self.whole and value != int(value):
-            raise OutOfBounds(f"{self.name} must be a whole number, not {clip(value)}")
+            raise OutOfBounds(f"{self.name} must be a whole number, not {shorten(value)}")
         return int(value) if value == int(value) else value
 
     def write(self, value: Any, reason: str = "") -> str:
@@ -172,15 +176,17 @@ class Choice:
             raise TaskError(f"Choice {self.name!r} wants different options, got {self.options!r}")
         if not self.hint:
             object.__setattr__(
-                self, "hint", form({"reason": "why", self.name: " or ".join(self.options)})
+                self, "hint", json_hint({"reason": "why", self.name: " or ".join(self.options)})
             )
 
     @cached_property
     def schema(self) -> Mapping[str, Any]:
-        return closed({"reason": {"type": "string"}, self.name: {"enum": list(self.options)}})
+        return object_schema(
+            {"reason": {"type": "string"}, self.name: {"enum": list(self.options)}}
+        )
 
     def read(self, text: str) -> str:
-        said = text if bare(text) else object_in(text, {self.name})[self.name]
+        said = text if is_single_word(text) else find_object(text, {self.name})[self.name]
         if not isinstance(said, str):
             raise Unreadable(f"{self.name} must be one of {', '.join(self.options)}")
         word = said.strip(" \t\r\n.,;:!?'\"*_`()[]").casefold()
@@ -188,9 +194,8 @@ class Choice:
             if option.casefold() == word:
                 return option
         wrong = Unreadable if said is text else OutOfBounds
-        raise wrong(
-            f"{self.name} must be one of {', '.join(self.options)}, not {clip(said) or 'nothing'}"
-        )
+        found = shorten(said) or "nothing"
+        raise wrong(f"{self.name} must be one of {', '.join(self.options)}, not {found}")
 
     def write(self, value: Any, reason: str = "") -> str:
         return orjson.dumps({"reason": reason, self.name: value}).decode()
@@ -211,11 +216,11 @@ class Fields:
 
     @cached_property
     def hint(self) -> str:
-        return form({name: described(schema) for name, schema in self.fields.items()})
+        return json_hint({name: describe_schema(schema) for name, schema in self.fields.items()})
 
     @cached_property
     def schema(self) -> Mapping[str, Any]:
-        return closed(self.fields)
+        return object_schema(self.fields)
 
     @cached_property
     def fault_of(self) -> Callable[[Any], str | None]:
@@ -234,16 +239,16 @@ class Fields:
         return fault
 
     def read(self, text: str) -> dict[str, Any]:
-        found = object_in(text, set(self.fields))
+        found = find_object(text, set(self.fields))
         if fault := self.fault_of(found):
-            raise OutOfBounds(clip(fault))
+            raise OutOfBounds(shorten(fault))
         return {name: found[name] for name in self.fields}
 
     def write(self, value: Any, reason: str = "") -> str:
         return orjson.dumps(value).decode()
 
     def sample(self, rng: Random) -> dict[str, Any]:
-        return {name: sampled(schema, rng) for name, schema in self.fields.items()}
+        return {name: sample_schema(schema, rng) for name, schema in self.fields.items()}
 
 
 @dataclass(frozen=True)
@@ -257,28 +262,28 @@ class Code:
     def hint(self) -> str:
         return f"Put the whole program into one fenced block:\n```{self.language}\n…\n```"
 
-    def read(self, text: str) -> Said:
-        blocks = fenced(text.replace("\r\n", "\n"))
+    def read(self, text: str) -> ReplyText:
+        blocks = find_fenced_blocks(text.replace("\r\n", "\n"))
         named = [body for tag, body in blocks if tag in (self.language, self.language[:2])]
         code = max(named or [body for _, body in blocks] or [text], key=len).strip("\n")
         if not code.strip():
             raise Unreadable("the reply holds no program")
-        return Said(code)
+        return ReplyText(code)
 
     def write(self, value: Any, reason: str = "") -> str:
         return f"{reason}\n```{self.language}\n{value}\n```"
 
-    def sample(self, rng: Random) -> Said:
-        return Said(f"answer = {rng.randint(0, 9)}")
+    def sample(self, rng: Random) -> ReplyText:
+        return ReplyText(f"answer = {rng.randint(0, 9)}")
 
 
-def form(fields: Mapping[str, str]) -> str:
+def json_hint(fields: Mapping[str, str]) -> str:
     """The sentence that asks for a JSON object with these fields."""
     inside = ", ".join(f'"{name}": <{what}>' for name, what in fields.items())
     return f"Answer with one JSON object and nothing else: {{{inside}}}"
 
 
-def closed(properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def object_schema(properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """The schema of an object that has exactly these properties."""
     return {
         "type": "object",
@@ -288,8 +293,8 @@ def closed(properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def described(schema: Mapping[str, Any]) -> str:
-    """A field's schema in words, for the prompt."""
+def describe_schema(schema: Mapping[str, Any]) -> str:
+    """Describe a field's schema in words, for the prompt."""
     if "description" in schema:
         return str(schema["description"])
     if "enum" in schema:
@@ -300,8 +305,8 @@ def described(schema: Mapping[str, Any]) -> str:
     )
 
 
-def sampled(schema: Mapping[str, Any], rng: Random) -> Any:
-    """Any value that a field's schema allows."""
+def sample_schema(schema: Mapping[str, Any], rng: Random) -> Any:
+    """Make any value that a field's schema allows."""
     if "enum" in schema:
         return rng.choice(list(schema["enum"]))
     match schema.get("type", "string"):
@@ -313,10 +318,11 @@ def sampled(schema: Mapping[str, Any], rng: Random) -> Any:
             return rng.random() < 0.5
         case "array":
             length = rng.randint(schema.get("minItems", 0), schema.get("maxItems", 3))
-            return [sampled(schema.get("items", {}), rng) for _ in range(length)]
+            return [sample_schema(schema.get("items", {}), rng) for _ in range(length)]
         case "object":
             return {
-                name: sampled(field, rng) for name, field in schema.get("properties", {}).items()
+                name: sample_schema(field, rng)
+                for name, field in schema.get("properties", {}).items()
             }
         case _:
             return rng.choice(("yes", "no", "perhaps"))

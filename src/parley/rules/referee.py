@@ -15,9 +15,9 @@ import orjson
 
 from parley.errors import TaskError
 from parley.rules.notes import Note, WrittenNote, facts_of
-from parley.rules.pool import Example, Pool, Seat, plain
+from parley.rules.pool import Example, Pool, Seat, to_plain_data
 from parley.rules.prompts import Prompt
-from parley.rules.readers import Reader, Said, Text
+from parley.rules.readers import Reader, ReplyText, Text
 from parley.rules.task import Task
 
 T = TypeVar("T")
@@ -41,10 +41,10 @@ class Ask(Generic[T]):
 
     def __await__(self) -> Generator[Effect, Any, T]:
         values = yield self
-        return self.answered(values)
+        return self.select_values(values)
 
-    def answered(self, values: Mapping[Seat, Any]) -> T:
-        """The part of a round's values that answers this question."""
+    def select_values(self, values: Mapping[Seat, Any]) -> T:
+        """Pick the values of this question's seats from all values of a round."""
         answer: Any = (
             values[self.seats[0]] if self.single else {seat: values[seat] for seat in self.seats}
         )
@@ -52,18 +52,18 @@ class Ask(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Together:
+class AskTogether:
     """Different questions in one synchronous round."""
 
     asks: tuple[Ask[Any], ...]
 
     def __await__(self) -> Generator[Effect, Any, tuple[Any, ...]]:
         values = yield self
-        return tuple(ask.answered(values) for ask in self.asks)
+        return tuple(ask.select_values(values) for ask in self.asks)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Run:
+class RunProgram:
     """A program to run in isolation; its result is data, recorded like a reply."""
 
     program: Mapping[str, Any]
@@ -74,9 +74,9 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Consult:
+class LookUp:
     """A question to a work of reference; its answer is data, recorded like a reply, so that a
-    replay needs no such work."""
+    replay does not need the work."""
 
     work: str
     question: str
@@ -87,7 +87,7 @@ class Consult:
         return answer
 
 
-Effect = Ask[Any] | Together | Run | Consult
+Effect = Ask[Any] | AskTogether | RunProgram | LookUp
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Referee:
         self.round = 0
         self.notes: list[WrittenNote] = []
         self.violations: list[Violation] = []
-        self.loose: dict[int, Ask[Any] | Run | Consult] = {}  # made, but not awaited yet
+        self.unawaited: dict[int, Ask[Any] | RunProgram | LookUp] = {}
         self._pool, self._prompts, self._params = pool, prompts or {}, task.params
         self._seed, self._quoted = seed, 0
 
@@ -133,7 +133,7 @@ class Referee:
     @overload
     def ask(
         self, to: Seat, text: str, *, examples: Iterable[Example] = ..., attempts: int = ...
-    ) -> Ask[Said]: ...
+    ) -> Ask[ReplyText]: ...
     @overload
     def ask(
         self,
@@ -163,7 +163,7 @@ class Referee:
         *,
         examples: Iterable[Example] = ...,
         attempts: int = ...,
-    ) -> Ask[dict[Seat, Said]]: ...
+    ) -> Ask[dict[Seat, ReplyText]]: ...
     @overload
     def ask(
         self,
@@ -212,27 +212,27 @@ class Referee:
             attempts,
             isinstance(to, Seat),
         )
-        self.loose[id(ask)] = ask
+        self.unawaited[id(ask)] = ask
         return ask
 
-    def together(self, *asks: Ask[Any]) -> Together:
+    def together(self, *asks: Ask[Any]) -> AskTogether:
         """Put different questions in one round."""
         seats = [seat for ask in asks for seat in ask.seats]
         if len(set(seats)) != len(seats):
             raise TaskError("a seat can be asked only once in a round")
-        return Together(asks)
+        return AskTogether(asks)
 
-    def run(self, program: Mapping[str, Any]) -> Run:
+    def run(self, program: Mapping[str, Any]) -> RunProgram:
         """Run a program in the sandbox; what comes back is data."""
-        run = Run(program)
-        self.loose[id(run)] = run
+        run = RunProgram(program)
+        self.unawaited[id(run)] = run
         return run
 
-    def consult(self, work: str, question: str, *given: Any) -> Consult:
-        """Put a question to a work that the task has named in `works()`; what comes back is
+    def consult(self, work: str, question: str, *given: Any) -> LookUp:
+        """Look something up in a work that the task names in `works()`; what comes back is
         data."""
-        consult = Consult(work, question, given)
-        self.loose[id(consult)] = consult
+        consult = LookUp(work, question, given)
+        self.unawaited[id(consult)] = consult
         return consult
 
     def note(self, note: Note | None = None, /, **facts: Any) -> None:
@@ -248,7 +248,7 @@ class Referee:
             raise TaskError("a note has its round already: give the fact another name")
         try:
             # as it will be read from the record
-            found = orjson.loads(orjson.dumps(plain(facts)))
+            found = orjson.loads(orjson.dumps(to_plain_data(facts)))
             if note is not None:
                 type(note).from_facts(found)
         except TypeError as wrong:

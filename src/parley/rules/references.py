@@ -1,5 +1,5 @@
-"""Works of reference: what a rule looks things up in. A task says which it wants, the answers go
-into the record."""
+"""Works of reference: dictionaries and the like, in which a rule looks things up. A task says which
+it needs; every answer goes into the record."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from unicodedata import name as unicode_name
 from parley.errors import TaskError, UsageError, unknown
 
 
-class Lot(NamedTuple):
-    """By what a work draws without putting back: the seed that orders all there is, and a number in
-    that order."""
+class DrawOrder(NamedTuple):
+    """How a work of reference draws without replacement: a seed that shuffles its entries, and a
+    position in that order."""
 
     seed: int
     number: int = 0
 
 
-class Work(Protocol):
-    """A work that lies open. Those of its methods that it names answer a rule's questions by plain
-    data, always alike."""
+class Reference(Protocol):
+    """A work of reference that is loaded. A rule may call the methods that `questions` names; they
+    return plain data, the same for the same arguments."""
 
     questions: ClassVar[tuple[str, ...]]
-    # of these the ones that are answered by lot, which comes before what else is given
+    # those that draw an entry: they take a DrawOrder before their other arguments
     drawn: ClassVar[tuple[str, ...]]
 
     @property
@@ -33,19 +33,19 @@ class Work(Protocol):
 
     @property
     def told(self) -> str:
-        """What was read, and what of it was left out, for whoever begins a run."""
+        """What was read and what was left out, shown when a run begins."""
 
 
 @dataclass(frozen=True)
 class WordList:
-    """Wanted: a dictionary made of these lists, each a name or a file; of words of one length or
-    script only, if so wanted."""
+    """A dictionary that a task needs, made of these lists (names or files), optionally only with
+    words of one length or script."""
 
     lists: tuple[str, ...]
     length: int | None = None
     simplified: bool = False  # Chinese: traditional characters count as their simplified form
     script: str = ""  # a word that stands in the Unicode name of every character, like IDEOGRAPH
-    # there must be words to begin with, which occur so often and which another can follow
+    # the dictionary must have opening words that occur this often and that another can follow
     common: int | None = None
 
     def __post_init__(self) -> None:
@@ -53,35 +53,40 @@ class WordList:
             raise UsageError("a dictionary wants at least one list of words: a name or a file")
 
     def takes(self, word: str) -> bool:
-        """Whether a word can be of any use."""
-        return self.length in (None, len(word)) and written_in(self.script, word)
+        """Whether a word fits length and script."""
+        return self.length in (None, len(word)) and is_in_script(self.script, word)
 
 
-def written_in(script: str, word: str) -> bool:
+def is_in_script(script: str, word: str) -> bool:
     """Whether all characters of a word are of a script."""
     return not script or all(script in unicode_name(character, "") for character in word)
 
 
-def answered(
-    works: Mapping[str, Any], name: str, question: str, given: Sequence[Any], task: str, lot: Lot
+def look_up(
+    works: Mapping[str, Any],
+    name: str,
+    question: str,
+    given: Sequence[Any],
+    task: str,
+    draw_order: DrawOrder,
 ) -> Any:
-    """What a work says to a question; who asks what nothing answers has made a mistake."""
+    """Ask a work of reference; a TaskError if the task has no such work or it no such question."""
     if name not in works:
         raise TaskError(f"{task}: {unknown('work of reference', name, works)}")
     if question not in works[name].questions:
         raise TaskError(
             f"{task}: {unknown(f'question to the {name}:', question, works[name].questions)}"
         )
-    drawn = (lot,) if question in works[name].drawn else ()
+    drawn = (draw_order,) if question in works[name].drawn else ()
     return getattr(works[name], question)(*drawn, *given)
 
 
 @dataclass(frozen=True)
 class Demonstrations:
-    """Wanted: worked examples of questions, of the dataset that is played on or of another source;
-    none that is asked.
+    """Worked examples of questions that a task needs, from its dataset or another source; never a
+    question that is asked.
 
-    Without a count as many as usual, or as there are.
+    Without a count there are `usual` of them, or as many as the source has.
     """
 
     source: str = ""  # a dataset or a file

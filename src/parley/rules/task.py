@@ -11,7 +11,7 @@ from inspect import get_annotations, iscoroutinefunction, signature
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 from parley.errors import TaskError
-from parley.rules.parameters import choices, fitted
+from parley.rules.parameters import build_dataclass, literal_options
 from parley.rules.pool import Seat
 from parley.rules.prompts import COMMON, MEANING, Prompt
 
@@ -26,41 +26,41 @@ class Role:
     `Role(2, 10, step=2)` has 2, 4, 6, 8 or 10.
     """
 
-    least: int = 1
-    most: int | None = None
+    min_seats: int = 1
+    max_seats: int | None = None
     instrument: bool = False
     step: int = 1
-    # an instrument whose words contestants hear: it cannot be replaced where a match is judged
-    # again
-    heard: bool = False
+    # contestants hear what this instrument says, so a match cannot be judged again without it
+    heard_by_contestants: bool = False
 
     def __post_init__(self) -> None:
-        if self.least < (0 if self.instrument else 1) or self.largest < max(1, self.least):
-            raise TaskError(f"a role cannot have {self.least} to {self.most} seats")
-        if self.step < 1 or (self.largest - self.least) % self.step:
+        if self.min_seats < (0 if self.instrument else 1) or self.largest < max(1, self.min_seats):
+            raise TaskError(f"a role cannot have {self.min_seats} to {self.max_seats} seats")
+        if self.step < 1 or (self.largest - self.min_seats) % self.step:
             raise TaskError(
-                f"a role cannot have {self.least} to {self.most} seats in steps of {self.step}"
+                f"a role cannot have {self.min_seats} to {self.max_seats} seats "
+                f"in steps of {self.step}"
             )
 
     @property
     def largest(self) -> int:
-        return self.least if self.most is None else self.most
+        return self.min_seats if self.max_seats is None else self.max_seats
 
     @property
     def open(self) -> bool:
-        """Whether the number of seats is left to the plan."""
-        return self.largest != self.least
+        """Whether the plan chooses the number of seats."""
+        return self.largest != self.min_seats
 
     @property
     def sizes(self) -> range:
         """How many seats there may be."""
-        return range(self.least, self.largest + 1, self.step)
+        return range(self.min_seats, self.largest + 1, self.step)
 
     @property
-    def said(self) -> str:
-        """The same in words."""
+    def size_text(self) -> str:
+        """The possible numbers of seats in words."""
         if self.step == 1 or not self.open:
-            return f"{self.least} to {self.largest}" if self.open else str(self.least)
+            return f"{self.min_seats} to {self.largest}" if self.open else str(self.min_seats)
         *before, last = map(str, self.sizes)
         return f"{', '.join(before)} or {last}"
 
@@ -93,15 +93,15 @@ class Metric:
     spread: float | None = None
 
 
-class Vetting(NamedTuple):
-    """Which items a task is played on: those that its instruments in these roles answer right,
-    surely enough."""
+class Screening(NamedTuple):
+    """How instruments choose the items of a run: an item stays if the models in these roles answer
+    it well enough."""
 
     roles: tuple[str, ...]
-    metric: str  # by what is seen how sure they are
-    theta: float  # which this must exceed, on the average of their answers
+    metric: str  # what measures their answers to an item
+    theta: float  # the mean over their answers must exceed this
     samples: int  # answers to each item
-    task: str  # how items are put to them
+    task: str  # the task that asks them
     params: Mapping[str, Any]
 
 
@@ -116,23 +116,23 @@ class Task:
     version: ClassVar[int] = 1
     roles: ClassVar[Mapping[str, Role]] = {}
     item_type: ClassVar[type | None] = None
-    repeats: ClassVar[int] = 1  # how often a plan plays everything unless told otherwise
+    repeats: ClassVar[int] = 1  # how often a plan plays everything by default
     # parameters that name what is played, and the field of items with these names
     picks: ClassVar[Mapping[str, str]] = {}
-    # whether seats of one role speak one after another: a plan then draws who follows whom
-    in_turn: ClassVar[bool] = False
+    # seats of one role speak one after another: a plan then draws who follows whom
+    sequential_speakers: ClassVar[bool] = False
     bots: ClassVar[Mapping[str, Callable[..., Any]]] = {}
     # analyses of its own: parley.Part objects, or "package.module:NAME" where these are
     parts: ClassVar[Sequence[Any] | str] = ()
     # items that the task brings along, played on where nothing else is said
     bundled: ClassVar[Sequence[Any]] = ()
     definition: ClassVar[str] = ""  # of a task that no Python file defines: what it was made from
-    # the bot by which forecasts play, where a reply in the right form is not enough to go on
+    # the bot that forecasts use where any reply in the right form would end the match early
     stand_in: ClassVar[str] = ""
-    # whether what models write is run, for which a sandbox is needed
+    # the task runs code that models write, which needs a sandbox
     runs_code: ClassVar[bool] = False
-    # whether models are asked at temperature 0, where nothing else is said
-    steady: ClassVar[bool] = False
+    # models are asked at temperature 0 unless the user sets another
+    temperature_zero: ClassVar[bool] = False
     sample: ClassVar[int | None] = None  # how many items are played on, where nothing is said
     play: Callable[..., Coroutine[Any, Any, Scores]]
 
@@ -149,15 +149,13 @@ class Task:
         """What the user should know before so many seats play."""
         return ()
 
-    def unsaid(self, seats: Mapping[str, int]) -> Iterable[str]:
-        """The prompts that nobody hears when the task, as it is configured, is played by so many
-        seats.
+    def unused_prompts(self, seats: Mapping[str, int]) -> Iterable[str]:
+        """The names of prompts that nobody hears with these parameters and numbers of seats.
 
-        Of prompts in a dict whose keys are the options of a parameter, only the chosen one is
-        heard.
+        Where a dict has one prompt for each option of a parameter, only the chosen one is heard.
         """
         chosen: dict[frozenset[Any], list[Any]] = {}
-        for name, options in choices(type(self)).items():
+        for name, options in literal_options(type(self)).items():
             chosen.setdefault(options, []).append(getattr(self, name, None))
         for group in list(vars(sys.modules[type(self).__module__]).values()):
             if isinstance(group, dict) and (heard := chosen.get(frozenset(group))):
@@ -167,9 +165,11 @@ class Task:
                     if isinstance(prompt, Prompt) and key not in heard
                 )
 
-    def unfit(self, item: Any) -> str:
-        """Why an item is none for this task as it is configured; nothing if it is. Such items are
-        left out, and counted."""
+    def reject_reason(self, item: Any) -> str:
+        """Why this task, with its parameters, cannot be played on an item; empty if it can.
+
+        Parley leaves such items out and counts them.
+        """
         return ""
 
     def stratum(self, item: Any) -> str | None:
@@ -177,13 +177,13 @@ class Task:
         None: the first are taken."""
         return None
 
-    def vetting(self) -> Vetting | None:
-        """How items are chosen by the instruments before the run, if they are."""
+    def screening(self) -> Screening | None:
+        """How instruments choose items before the run; None: all items are played."""
         return None
 
-    def basis(self) -> Mapping[str, str]:
-        """What scores rest on besides rule and parameters, like a measure's own signature: it
-        stands in theirs."""
+    def score_basis(self) -> Mapping[str, str]:
+        """What scores depend on besides rule and parameters, like the signature of a measure. It
+        becomes a part of every score's signature."""
         return {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -231,7 +231,7 @@ class Task:
         if (
             made is None
             or not made.frozen
-            or ("__dataclass_params__" not in vars(cls) and own_fields(cls))
+            or ("__dataclass_params__" not in vars(cls) and has_own_fields(cls))
         ):
             raise TaskError(
                 f"{cls.__name__} must be a frozen dataclass, so that a match keeps no state on it"
@@ -272,13 +272,13 @@ class Task:
         return dict(MEANING.findall("\n".join(docs)))
 
     @classmethod
-    def configured(cls, given: Mapping[str, Any]) -> Self:
-        """The task with these parameters, which may be texts from a command line."""
-        return fitted(cls, given, "parameter of", cls.name)
+    def from_params(cls, given: Mapping[str, Any]) -> Self:
+        """Make the task with these parameters; their values may be texts from a command line."""
+        return build_dataclass(cls, given, "parameter of", cls.name)
 
 
-def own_fields(cls: type) -> bool:
-    """Whether a class declares parameters of its own."""
+def has_own_fields(cls: type) -> bool:
+    """Whether a class declares parameters itself."""
     return any(
         "ClassVar" not in str(kind) for kind in vars(cls).get("__annotations__", {}).values()
     )

@@ -17,7 +17,7 @@ from parley.money import Price, Prices, money
 from parley.rules.pool import View
 from parley.runs.progress import Brake
 from parley.store import Journal
-from parley.tables import clip
+from parley.tables import shorten
 
 ENOUGH = 8  # replies by which a model is known
 TIMES = 4  # how much longer a reply may be than the longest so far, where max_tokens does not say
@@ -94,7 +94,7 @@ class Known:
                 del self.counted[next(iter(self.counted))]
             # What is carried goes back with the next request, and is seen by nobody: it has at most
             # the tokens of its reply.
-            self.counted[mark] = into + (0 if reply.carry is None else out)
+            self.counted[mark] = into + (0 if reply.provider_state is None else out)
 
 
 @dataclass(eq=False)
@@ -264,7 +264,7 @@ class Budget:
             return ""
         return (
             f"; {min(self._faults, self.calls)} of {self.calls} calls failed, at last "
-            f"{clip(self._fault, 300)}"
+            f"{shorten(self._fault, 300)}"
         )
 
     async def sends(self, call: Reservation) -> None:

@@ -12,7 +12,7 @@ from parley.errors import ParticipantError, Refused
 from parley.money import Prices, costs, money, total
 from parley.rules.task import Task
 from parley.store import RunReader, RunRef
-from parley.tables import clip, plural
+from parley.tables import plural, shorten
 
 if TYPE_CHECKING:
     from parley.runs.budget import Budget
@@ -44,7 +44,7 @@ def lasts(fault: Exception) -> bool:
 def reasons(faults: Counter[str]) -> str:
     """Why matches could not be played, the commonest first."""
     shown = [
-        f"{clip(fault, SHOWN)} ({plural(count, 'match', 'matches')})"
+        f"{shorten(fault, SHOWN)} ({plural(count, 'match', 'matches')})"
         for fault, count in faults.most_common(3)
     ]
     rest = len(faults) - len(shown)

@@ -15,11 +15,11 @@ from parley.config.prices import writes_cache
 from parley.config.recorded_matches import RecordedReplies, recorded_tape
 from parley.errors import ParleyError
 from parley.match.match import Match
-from parley.match.seating import counted
+from parley.match.seating import seat_counts
 from parley.money import is_free
 from parley.plans import Done, MatchSpec, finished_blocks
 from parley.rules.pool import Seat
-from parley.rules.references import Lot
+from parley.rules.references import DrawOrder
 from parley.rules.task import Metric
 from parley.runs.event_loop import finished
 from parley.runs.stand_ins import CACHE, HIGH, LATIN, LOW, USUAL, Count, Guess, Guessing, unrun
@@ -244,7 +244,7 @@ def match_of(prepared: Prepared, spec: MatchSpec, cast: Mapping[str, Guessing]) 
         standardise=prepared.config.standardise,
         execute=unrun if prepared.task.runs_code else None,
         works=prepared.works,
-        lot=Lot(prepared.config.seed, spec.repeat - 1),
+        draw_order=DrawOrder(prepared.config.seed, spec.repeat - 1),
     )
 
 
@@ -278,7 +278,7 @@ def expected(prepared: Prepared, guess: Guess) -> tuple[list[MatchSpec], int]:
     such as may come."""
     plan, rng = prepared.plan, Random(prepared.config.seed)
     order = {alias: at for at, alias in enumerate(prepared.config.contestants)}
-    metrics = prepared.task.metrics(counted(plan.first_match.seats, prepared.task))
+    metrics = prepared.task.metrics(seat_counts(plan.first_match.seats, prepared.task))
     specs: dict[int, MatchSpec] = {}
     scores: dict[int, dict[Seat, dict[str, float | None]]] = {}
     blocks: set[str] = set()

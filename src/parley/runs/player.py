@@ -32,7 +32,7 @@ from parley.match.match import Match, Outcome
 from parley.money import costs, total
 from parley.options import CONCURRENCY
 from parley.plans import Done, MatchSpec, finished_blocks
-from parley.rules.references import Lot
+from parley.rules.references import DrawOrder
 from parley.rules.task import Task
 from parley.runs.budget import Budget
 from parley.runs.endings import Ending, least, reasons, remedy
@@ -319,9 +319,9 @@ class Playing:
             call=slot,
             works=prepared.works,
             execute=self.execute,
-            mend=self.mends,
-            draws=config.rejudged.seed if config.rejudged else None,
-            lot=Lot(config.seed, spec.repeat - 1),
+            repair_json=self.mends,
+            participant_seed=config.rejudged.seed if config.rejudged else None,
+            draw_order=DrawOrder(config.seed, spec.repeat - 1),
         )
         return await match.play()
 

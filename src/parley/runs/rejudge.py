@@ -50,7 +50,7 @@ def prepare_judging(
     with read_run(ref) as reader:
         if task is None:
             kind = task_to_resume(reader.info.config.task, reader.info.identity, task_file)
-            task = kind.configured(reader.info.config.params)
+            task = kind.from_params(reader.info.config.params)
         config = config_with_judges(reader, experiment, task, seed)
         judges = seat_instruments(task, config.instruments)
         matches = [match.spec for match in reader.matches() if match.has_ended]
@@ -95,7 +95,9 @@ def config_with_judges(
             else "it has nobody who judges"
         )
         raise UsageError(f"{reader.info.id} is a run of {task.name}: {wanted}")
-    if heard := [role for role in panels if role in task.roles and task.roles[role].heard]:
+    if heard := [
+        role for role in panels if role in task.roles and task.roles[role].heard_by_contestants
+    ]:
         raise UsageError(
             f"contestants of {task.name} hear the {heard[0]}: to replace it is to play anew, "
             f"not to judge again"

@@ -124,8 +124,8 @@ def screening_key(config: Config, identity: Mapping[str, Any]) -> bytes:
 
 def run_on_found_items(prepared: Prepared, ref: RunRef, before: tuple[int, float]) -> Prepared:
     """The run on the items that were found, within what looking for them has left of its bounds."""
-    vetting, config = prepared.task.vetting(), prepared.config
-    assert vetting is not None
+    screening, config = prepared.task.screening(), prepared.config
+    assert screening is not None
     with read_run(ref) as reader:
         matches, run, asked = (
             [match.spec for match in reader.matches()],
@@ -138,7 +138,7 @@ def run_on_found_items(prepared: Prepared, ref: RunRef, before: tuple[int, float
     sure = [
         block.name
         for block in blocks
-        if all_confident(block, specs[block.name], vetting.metric, vetting.theta)
+        if all_confident(block, specs[block.name], screening.metric, screening.theta)
     ]
     wanted, names = config.items or len(prepared.pool), " and ".join(asked)
     if not sure:

@@ -88,7 +88,7 @@ class LimitedParticipant:
         tally: Tally,
         budget: Budget | None = None,
     ) -> None:
-        self.alias, self.participant, self.privy = alias, participant, participant.privy
+        self.alias, self.participant, self.sees_item = alias, participant, participant.sees_item
         self._tally, self._budget = tally, budget
         self.pace, self.sent, self.resting = Pace(limits), 0, 0
         # requests that may have been paid without a reply, by role

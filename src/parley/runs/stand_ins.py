@@ -14,7 +14,7 @@ from parley.participants import _registry as participants
 from parley.participants._registry import Limits
 from parley.providers import _registry as providers
 from parley.rules.pool import Seat, View, text_of
-from parley.rules.readers import Code, Reader, Said, Text
+from parley.rules.readers import Code, Reader, ReplyText, Text
 from parley.rules.task import Task
 from parley.runs.progress import Tally
 from parley.runs.seats import LimitedParticipant
@@ -66,7 +66,7 @@ class Guessing:
     """Sits in for a participant: counts what it is shown, and says something in the form that is
     asked for."""
 
-    privy: bool = True
+    sees_item: bool = True
 
     def __init__(
         self, alias: str, options: Mapping[str, Any], task: type[Task], guess: Guess
@@ -158,7 +158,7 @@ def worded(expect: Reader[Any], rng: Random, guess: Guess) -> str:
     value = expect.sample(rng)
     if isinstance(expect, Code):
         return expect.write(value, said(guess.code))
-    if isinstance(expect, Text) or isinstance(value, Said):
+    if isinstance(expect, Text) or isinstance(value, ReplyText):
         return said(guess.text)
     bare = expect.write(value)
     # of the forms, some have room for a reason

@@ -17,7 +17,7 @@ from typing import (
     is_typeddict,
 )
 
-from parley.tables import clip
+from parley.tables import shorten
 
 NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
 
@@ -37,14 +37,14 @@ def find_misfit(value: Any, kind: Any, at: str) -> str:
         found = [find_misfit(value, each, at) for each in inner]
         return "" if "" in found else found[0]
     if origin is Literal:
-        return "" if value in inner else f"{at} is {clip(value)}, not one of {', '.join(inner)}"
+        return "" if value in inner else f"{at} is {shorten(value)}, not one of {', '.join(inner)}"
     if origin in (list, Sequence):
         if not isinstance(value, list):
-            return f"{at} is {clip(value)}, not a list"
+            return f"{at} is {shorten(value)}, not a list"
         return _first(find_misfit(each, inner[0], f"{at}.{n}") for n, each in enumerate(value))
     if origin in (dict, Mapping) or is_typeddict(kind):
         if not isinstance(value, dict):
-            return f"{at} is {clip(value)}, not an object"
+            return f"{at} is {shorten(value)}, not an object"
         if origin is not None:
             return _first(find_misfit(each, inner[1], f"{at}.{key}") for key, each in value.items())
         hints = _fields_of(kind)
@@ -54,8 +54,8 @@ def find_misfit(value: Any, kind: Any, at: str) -> str:
         known = ((name, hints[name]) for name in value if name in hints)
         return _first(find_misfit(value[name], hint, f"{at}.{name}") for name, hint in known)
     if kind is None or kind is type(None):
-        return "" if value is None else f"{at} is {clip(value)}, not null"
-    return "" if _is_a(value, kind) else f"{at} is {clip(value)}, not {NAMES[kind]}"
+        return "" if value is None else f"{at} is {shorten(value)}, not null"
+    return "" if _is_a(value, kind) else f"{at} is {shorten(value)}, not {NAMES[kind]}"
 
 
 def _is_a(value: Any, kind: type) -> bool:

@@ -7,7 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from parley import Code, Metric, Problem, Prompt, Referee, Role, Said, Scores, Seat, Sight, Task
+from parley import (
+    BotView,
+    Code,
+    Metric,
+    Problem,
+    Prompt,
+    Referee,
+    ReplyText,
+    Role,
+    Scores,
+    Seat,
+    Task,
+)
 from parley.tasks._common.judge_votes import Vote
 from parley.tasks._common.writer_editor import Words, conversation, rated, ratings, written
 
@@ -111,7 +123,7 @@ class CodeReview(Task):
         if self.rounds < 1:
             raise ValueError(f"rounds must be at least 1, not {self.rounds}")
 
-    def unsaid(self, seats: Mapping[str, int]) -> list[str]:
+    def unused_prompts(self, seats: Mapping[str, int]) -> list[str]:
         later = [] if self.rounds > 1 else ["revise", "review_again"]
         rating = [] if seats["judge"] else ["judge", "rate_programmer", "rate_reviewer"]
         return [*later, *rating, *([] if self.tell_signature else ["signature"])]
@@ -186,23 +198,23 @@ RATE_REVIEWER = Prompt(
 
 
 def coder(
-    sight: Sight, strength: Annotated[float, (0, 1)] = 0.5, review: Annotated[float, (0, 1)] = 0.5
-) -> Said:
+    bot: BotView, strength: Annotated[float, (0, 1)] = 0.5, review: Annotated[float, (0, 1)] = 0.5
+) -> ReplyText:
     """Writes the reference solution with probability `strength`; spots a failing one with probability `review`, and mends it."""  # noqa: E501
-    problem, view = sight.item, sight.view
+    problem, view = bot.item, bot.view
     shown = problem.reference.strip() in view.text
     if view.seat.role == "reviewer":
-        if shown or sight.rng.random() >= review:
-            return Said("over" if view.said else "It is correct, clear and efficient.")
-        return Said(f"It is not correct. This is how to mend it:\n{problem.reference}")
-    if view.said:
-        return Said(
+        if shown or bot.rng.random() >= review:
+            return ReplyText("over" if view.reply_count else "It is correct, clear and efficient.")
+        return ReplyText(f"It is not correct. This is how to mend it:\n{problem.reference}")
+    if view.reply_count:
+        return ReplyText(
             Code().write(problem.reference)
             if shown
             else [each for each in view if each["role"] == "assistant"][-1]["content"]
         )
-    return Said(
-        Code().write(problem.reference if sight.rng.random() < strength else unfinished(problem))
+    return ReplyText(
+        Code().write(problem.reference if bot.rng.random() < strength else unfinished(problem))
     )
 
 
@@ -214,10 +226,10 @@ def unfinished(problem: Problem) -> str:
     )
 
 
-def judge(sight: Sight) -> dict[str, Any]:
+def judge(bot: BotView) -> dict[str, Any]:
     """Rates by the truth: a programmer by the last version, a reviewer by whether that was the reference solution or told it."""  # noqa: E501
-    last = {who: sight.item.reference.strip() in text for who, text in sight.quoted}
-    told = any(sight.item.reference.strip() in text for _, text in sight.quoted)
+    last = {who: bot.item.reference.strip() in text for who, text in bot.quoted}
+    told = any(bot.item.reference.strip() in text for _, text in bot.quoted)
     right = {"programmer": last.get("Programmer", False), "reviewer": told}
     return {
         role: {"basis": "So says the reference solution.", "score": 9 if good else 3}

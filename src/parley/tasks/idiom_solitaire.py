@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import Annotated, Literal
 
 from parley import (
+    BotView,
     Choice,
     Ended,
     Metric,
@@ -18,7 +19,6 @@ from parley import (
     Role,
     Scores,
     Seat,
-    Sight,
     Task,
     Word,
     WordList,
@@ -126,10 +126,10 @@ class IdiomSolitaire(Task):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
 
-    def unsaid(self, seats: Mapping[str, int]) -> list[str]:
+    def unused_prompts(self, seats: Mapping[str, int]) -> list[str]:
         # players are asked again in words of their own
         nobody_checks = [CHECK[self.language].name, "again", "shorter", "form"]
-        return [*super().unsaid(seats), *([] if seats["checker"] else nobody_checks)]
+        return [*super().unused_prompts(seats), *([] if seats["checker"] else nobody_checks)]
 
 
 @dataclass(frozen=True)
@@ -204,23 +204,23 @@ IDIOM = {
 CHAIN = re.compile(r"(?=(\w{4}(?: → \w{4})*))")  # wherever one may begin
 
 
-def next_ones(sight: Sight, strength: float, vocabulary: int) -> list[str]:
+def next_ones(bot: BotView, strength: float, vocabulary: int) -> list[str]:
     """What a bot can say: of all idioms that fit and are not used, those that it knows; the same
     ones in every match."""
-    chain = chain_in(sight)
+    chain = chain_in(bot)
     fitting = (
-        [idiom for idiom in sight.works["dictionary"].after(chain[-1]) if idiom not in chain]
+        [idiom for idiom in bot.works["dictionary"].after(chain[-1]) if idiom not in chain]
         if chain
         else []
     )
     return [idiom for idiom in fitting if known_from(vocabulary, idiom) < strength]
 
 
-def chain_in(sight: Sight) -> list[str]:
+def chain_in(bot: BotView) -> list[str]:
     """The chain as it was shown last, whatever words stand around it: the longest that begins with
     a word of the dictionary."""
-    words = sight.works["dictionary"].words
-    for message in reversed([each["content"] for each in sight.view if each["role"] == "user"]):
+    words = bot.works["dictionary"].words
+    for message in reversed([each["content"] for each in bot.view if each["role"] == "user"]):
         found = [each.split(" → ") for each in CHAIN.findall(message)]
         if chains := [chain for chain in found if chain[0] in words]:
             return max(chains, key=len)
@@ -232,18 +232,16 @@ def known_from(vocabulary: int, idiom: str) -> float:
     return int.from_bytes(blake2b(f"{vocabulary}|{idiom}".encode(), digest_size=4).digest()) / 2**32
 
 
-def speaker(sight: Sight, strength: Annotated[float, (0, 1)] = 0.5, vocabulary: int = 0) -> str:
+def speaker(bot: BotView, strength: Annotated[float, (0, 1)] = 0.5, vocabulary: int = 0) -> str:
     """Knows the share `strength` of all idioms, and says any that fits; another `vocabulary` is another choice of them."""  # noqa: E501
-    known = next_ones(sight, strength, vocabulary)
-    return sight.rng.choice(known) if known else "不知道"
+    known = next_ones(bot, strength, vocabulary)
+    return bot.rng.choice(known) if known else "不知道"
 
 
-def dead_end(sight: Sight, strength: Annotated[float, (0, 1)] = 0.5, vocabulary: int = 0) -> str:
+def dead_end(bot: BotView, strength: Annotated[float, (0, 1)] = 0.5, vocabulary: int = 0) -> str:
     """Knows as many as a speaker, and says the one after which the fewest others can follow."""
-    known = next_ones(sight, strength, vocabulary)
-    return min(
-        known, key=lambda idiom: len(sight.works["dictionary"].after(idiom)), default="不知道"
-    )
+    known = next_ones(bot, strength, vocabulary)
+    return min(known, key=lambda idiom: len(bot.works["dictionary"].after(idiom)), default="不知道")
 
 
 IdiomSolitaire.bots = {"speaker": speaker, "dead-end": dead_end}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Literal
 
-from parley import Amount, Metric, Prompt, Referee, Role, Scores, Seat, Sight, Task
+from parley import Amount, BotView, Metric, Prompt, Referee, Role, Scores, Seat, Task
 
 
 @dataclass(frozen=True)
@@ -120,24 +120,24 @@ NEWS = {
 }
 
 
-def free_rider(sight: Sight) -> float:
+def free_rider(bot: BotView) -> float:
     """Lets others pay."""
     return 0
 
 
-def altruist(sight: Sight) -> float:
+def altruist(bot: BotView) -> float:
     """Pays everything."""
-    return float(sight.task.endowment)
+    return float(bot.task.endowment)
 
 
-def gradual(sight: Sight) -> float:
+def gradual(bot: BotView) -> float:
     """Starts at half and adds a coin each round."""
-    return float(min(sight.task.endowment, sight.task.endowment // 2 + sight.view.round - 1))
+    return float(min(bot.task.endowment, bot.task.endowment // 2 + bot.view.round - 1))
 
 
-def reciprocator(sight: Sight) -> float:
+def reciprocator(bot: BotView) -> float:
     """Starts at half, then pays what the players paid on average in the round before."""
-    task, told = sight.task, sight.view.text
+    task, told = bot.task, bot.view.text
     if paid := re.search(r"invested \[([^]]+)\]", told):
         average = mean(float(amount) for amount in paid[1].split(","))
     elif earned := re.search(r"pool paid you ([\d.]+)", told):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from parley import (
+    BotView,
     Demonstrations,
     Example,
     Metric,
@@ -17,7 +18,6 @@ from parley import (
     Role,
     Scores,
     Seat,
-    Sight,
     Task,
 )
 from parley.tasks._common.answers import Exact, Likeliest, Option, Weighed, is_right
@@ -81,7 +81,7 @@ class QA(Task):
             else [accuracy]
         )
 
-    def unfit(self, item: Question) -> str:
+    def reject_reason(self, item: Question) -> str:
         return (
             "without choices, where by is logprobs"
             if self.by == "logprobs" and not item.choices
@@ -146,20 +146,20 @@ ANSWER = {
 AGAIN = {"zh": Prompt("again_zh", "你的回答无法识别。{hint}")}
 
 
-def student(sight: Sight, knowledge: Share = 0.5, memorised: Share = 0.0, memory: int = 0) -> str:
+def student(bot: BotView, knowledge: Share = 0.5, memorised: Share = 0.0, memory: int = 0) -> str:
     """Knows the share `knowledge` of all questions, has memorised the share `memorised` of answers, and guesses at the rest.
 
     They are the same ones in every match; another `memory` is another choice of them.
     """  # noqa: E501
-    item: Question = sight.item
-    if sight.fate("knows", memory) < knowledge or sight.fate("memorised", memory) < memorised:
+    item: Question = bot.item
+    if bot.fate("knows", memory) < knowledge or bot.fate("memorised", memory) < memorised:
         return item.answer
-    return sight.rng.choice(item.letters) if item.choices else str(sight.rng.randint(0, 1000))
+    return bot.rng.choice(item.letters) if item.choices else str(bot.rng.randint(0, 1000))
 
 
-def sure(sight: Sight) -> str:
+def sure(bot: BotView) -> str:
     """Knows every answer: an interactor or an evaluator of KIEval, asked whether it is sure of a question."""  # noqa: E501
-    return str(sight.item.answer)
+    return str(bot.item.answer)
 
 
 QA.bots = {"student": student, "interactor": sure, "evaluator": sure}

@@ -9,20 +9,20 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from parley import (
+    BotView,
     Metric,
     Paragraph,
     Prompt,
     Referee,
+    ReplyText,
     Role,
-    Said,
     Scores,
     Seat,
-    Sight,
     Task,
     Text,
     UsageError,
 )
-from parley.rules.languages import pair_of
+from parley.rules.languages import parse_language_pair
 from parley.tasks._common.judge_votes import Vote
 from parley.tasks._common.overlap import signatures
 from parley.tasks._common.writer_editor import (
@@ -66,7 +66,7 @@ class Translation(Task):
         self, referee: Referee, translator: Seat, proofreader: Seat, judge: list[Seat]
     ) -> Scores:
         item: Paragraph = referee.item
-        source, target = pair_of(self.pair)
+        source, target = parse_language_pair(self.pair)
         material = {
             "source": item.source,
             "source_language": source.name,
@@ -104,24 +104,26 @@ class Translation(Task):
             *ratings(seats),
         ]
 
-    def unfit(self, item: Paragraph) -> str:
+    def reject_reason(self, item: Paragraph) -> str:
         sides = zip(item.pair.split("-"), self.pair.split("-"), strict=True)
         # what an item does not say, the pair does
         fits = all(said in ("", wanted) for said, wanted in sides)
         return "" if fits else f"of {item.pair}, and pair is {self.pair}"
 
-    def basis(self) -> Mapping[str, str]:
-        return signatures(pair_of(self.pair)[1].code)
+    def score_basis(self) -> Mapping[str, str]:
+        return signatures(parse_language_pair(self.pair)[1].code)
 
     def __post_init__(self) -> None:
         if self.rounds < 1:
             raise ValueError(f"rounds must be at least 1, not {self.rounds}")
         try:
-            object.__setattr__(self, "pair", "-".join(each.code for each in pair_of(self.pair)))
+            object.__setattr__(
+                self, "pair", "-".join(each.code for each in parse_language_pair(self.pair))
+            )
         except UsageError as wrong:
             raise ValueError(f"pair: {wrong}") from None
 
-    def unsaid(self, seats: Mapping[str, int]) -> list[str]:
+    def unused_prompts(self, seats: Mapping[str, int]) -> list[str]:
         later = [] if self.rounds > 1 else ["revise", "review_again"]
         return [
             *later,
@@ -185,26 +187,26 @@ RATE_PROOFREADER = Prompt(
 )
 
 
-def translator(sight: Sight, strength: Annotated[float, (0, 1)] = 0.5) -> Said:
+def translator(bot: BotView, strength: Annotated[float, (0, 1)] = 0.5) -> ReplyText:
     """Gets each sentence right with probability `strength`; as a proofreader mends each wrong one with that probability.
 
     It revises towards the better only: a sentence that the proofreader got right is taken over, all others stay.
     """  # noqa: E501
-    view, wanted = sight.view, sentences(sight.item.reference)
-    given = next((said for _, said in reversed(sight.quoted)), "")
-    if view.seat.role == "translator" and not view.said:
-        return Said(
-            together([each if sight.rng.random() < strength else worse(each) for each in wanted])
+    view, wanted = bot.view, sentences(bot.item.reference)
+    given = next((said for _, said in reversed(bot.quoted)), "")
+    if view.seat.role == "translator" and not view.reply_count:
+        return ReplyText(
+            together([each if bot.rng.random() < strength else worse(each) for each in wanted])
         )
     if view.seat.role == "translator":
         own = beside([turn["content"] for turn in view if turn["role"] == "assistant"][-1], wanted)
-        return Said(together([right if right in given else each for each, right in own]))
-    if view.said and given == together(wanted):
-        return Said(OVER)
-    return Said(
+        return ReplyText(together([right if right in given else each for each, right in own]))
+    if view.reply_count and given == together(wanted):
+        return ReplyText(OVER)
+    return ReplyText(
         together(
             [
-                right if sight.rng.random() < strength else each
+                right if bot.rng.random() < strength else each
                 for each, right in beside(given, wanted)
             ]
         )
@@ -220,10 +222,10 @@ def beside(text: str, wanted: Sequence[str]) -> list[tuple[str, str]]:
     )
 
 
-def judge(sight: Sight) -> dict[str, Any]:
+def judge(bot: BotView) -> dict[str, Any]:
     """Rates by the truth: by how many sentences of the reference are in the last text of each."""
-    last = dict(sight.quoted)
-    right = sentences(sight.item.reference)
+    last = dict(bot.quoted)
+    right = sentences(bot.item.reference)
     translated, polished = last.get("Translator", ""), last.get("Proofreader", "")
     found = {"translator": translated, "proofreader": translated if ends(polished) else polished}
     shares = {

@@ -10,11 +10,11 @@ from typing import Any
 from parley.errors import Forfeit, TaskError
 from parley.match.match import Match, Outcome
 from parley.match.protocol import Call, Participant
-from parley.match.record import RecordedCall, Tape
-from parley.match.seating import seated, settled
+from parley.match.record import MemoryRecord, RecordedCall
+from parley.match.seating import check_scores, seats_by_role
 from parley.rules.pool import Pool, Seat, View, text_of
-from parley.rules.referee import Ask, Consult, Effect, Referee, Together
-from parley.rules.references import Lot, answered
+from parley.rules.referee import Ask, AskTogether, Effect, LookUp, Referee
+from parley.rules.references import DrawOrder, look_up
 from parley.rules.task import Task
 
 MOST_REPLIES = 10_000  # a match that wants more has no end
@@ -34,7 +34,7 @@ class ByHand:
         works: Mapping[str, Any] | None = None,
         **seats: int,
     ) -> None:
-        counts = {name: seats.get(name, role.least) for name, role in task.roles.items()}
+        counts = {name: seats.get(name, role.min_seats) for name, role in task.roles.items()}
         self.seats = [
             seat for name, role in task.roles.items() for seat in role.seats(name, counts[name])
         ]
@@ -42,8 +42,8 @@ class ByHand:
         self.referee = Referee(task, self.pool, seed, item)
         self.scores: dict[Seat, dict[str, float | None]] | None = None
         self.asked: Effect | None = None
-        self._task, self._works, self._lot = task, works or {}, Lot(seed)
-        self._script = task.play(self.referee, **seated(task, dict.fromkeys(self.seats)))
+        self._task, self._works, self._draw_order = task, works or {}, DrawOrder(seed)
+        self._script = task.play(self.referee, **seats_by_role(task, dict.fromkeys(self.seats)))
         self._advance(lambda: self._script.send(None))
 
     def answer(self, values: Any) -> None:
@@ -53,7 +53,7 @@ class ByHand:
             (self.asked,)
             if isinstance(self.asked, Ask)
             else self.asked.asks
-            if isinstance(self.asked, Together)
+            if isinstance(self.asked, AskTogether)
             else ()
         )
         if asks and not isinstance(values, Mapping):
@@ -73,16 +73,21 @@ class ByHand:
     def _advance(self, step: Callable[[], Effect]) -> None:
         try:
             self.asked = step()
-            while isinstance(self.asked, Consult) and self.asked.work in self._works:
+            while isinstance(self.asked, LookUp) and self.asked.work in self._works:
                 asked = self.asked
-                answer = answered(
-                    self._works, asked.work, asked.question, asked.given, self._task.name, self._lot
+                answer = look_up(
+                    self._works,
+                    asked.work,
+                    asked.question,
+                    asked.given,
+                    self._task.name,
+                    self._draw_order,
                 )
                 self.asked = self._script.send(answer)
         except StopIteration as end:
             self.asked, self.scores = (
                 None,
-                settled(self._task, end.value, dict.fromkeys(self.seats)),
+                check_scores(self._task, end.value, dict.fromkeys(self.seats)),
             )
 
 
@@ -90,7 +95,7 @@ class Speaking:
     """A participant that says what a function of its view returns, and remembers what it was
     shown."""
 
-    privy: bool = False
+    sees_item: bool = False
 
     def __init__(
         self, speak: Speak, pause: Callable[[View], Awaitable[None]] | None = None
@@ -112,7 +117,7 @@ class Speaking:
         pass
 
 
-class Listed(Tape):
+class Listed(MemoryRecord):
     """A record that remembers the order of its calls, so that it can be cut anywhere."""
 
     def __init__(self, calls: Sequence[RecordedCall] = ()) -> None:
@@ -130,7 +135,7 @@ def play(task: Task, cast: Mapping[Seat, Participant], **options: Any) -> Outcom
     return asyncio.run(Match(task, cast, **options).play())
 
 
-def transcript(outcome: Outcome, tape: Tape) -> str:
+def transcript(outcome: Outcome, tape: MemoryRecord) -> str:
     """A match as a text to keep and to review as a diff."""
     lines = []
     for message in tape.messages:

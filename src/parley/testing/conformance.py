@@ -22,7 +22,7 @@ from parley.datasets.item_rows import item_from_row, item_type_of_task
 from parley.datasets.open_references import open_references
 from parley.errors import ParleyError, ReplayError, TaskError
 from parley.match.match import Outcome
-from parley.match.record import Tape
+from parley.match.record import MemoryRecord
 from parley.rules.pool import Seat, View
 from parley.rules.readers import Reader
 from parley.rules.task import Task
@@ -101,7 +101,7 @@ class Check:
 
     def played(
         self,
-        tape: Tape,
+        tape: MemoryRecord,
         speak: Speak | None = None,
         pause: Callable[[View], Awaitable[None]] | None = None,
     ) -> tuple[Outcome, dict[Seat, Speaking]]:
@@ -124,7 +124,7 @@ class Check:
         return reader.write(reader.sample(rng), "because")
 
     def repeatable(self) -> None:
-        tape = Tape()
+        tape = MemoryRecord()
         again, _ = self.played(tape)
         if again != self.outcome or tape.messages != self.tape.messages:
             raise TaskError(
@@ -171,7 +171,7 @@ class Check:
             for _ in range(rng.randrange(4)):
                 await asyncio.sleep(0)
 
-        again, cast = self.played(Tape(), pause=pause)
+        again, cast = self.played(MemoryRecord(), pause=pause)
         seen = {seat: [view.digest for view in speaker.views] for seat, speaker in cast.items()}
         if again != self.outcome or seen != {
             seat: [v.digest for v in s.views] for seat, s in self.cast.items()
@@ -190,7 +190,7 @@ class Check:
                 else reply.replace("because", claim)
             )
 
-        _, cast = self.played(Tape(), disclosing)
+        _, cast = self.played(MemoryRecord(), disclosing)
         for speaker in cast.values():
             for view in speaker.views:
                 if any(
@@ -211,7 +211,7 @@ class Check:
 
         for speak in (*(lambda view, words=words: words for words in NONSENSE), mostly):
             try:
-                self.played(Tape(), speak)
+                self.played(MemoryRecord(), speak)
             except ParleyError as wrong:
                 raise TaskError(f"{self.task.name} does not stand nonsense: {wrong}") from wrong
 
@@ -226,7 +226,7 @@ class Check:
 
 def tables(task: Task) -> list[dict[str, int]]:
     """The smallest and the largest table at which a task can be played."""
-    least = {name: role.least for name, role in task.roles.items()}
+    least = {name: role.min_seats for name, role in task.roles.items()}
     largest = {name: role.largest for name, role in task.roles.items()}
     return [least] if least == largest else [least, largest]
 
@@ -312,7 +312,7 @@ def elsewhere() -> None:
         found = import_module(reference)
     for part in wanted["name"].split("."):
         found = getattr(found, part)
-    task: Task = found.configured(wanted["params"])
+    task: Task = found.from_params(wanted["params"])
     item = (
         None
         if wanted["item"] is None

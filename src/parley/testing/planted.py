@@ -13,13 +13,13 @@ from parley.config.selection import as_items
 from parley.datasets.open_references import open_references
 from parley.errors import UsageError, unknown
 from parley.match.match import Match
-from parley.match.seating import counted
+from parley.match.seating import seat_counts
 from parley.participants.bot import ANYWHERE, Bot, make
 from parley.plans import Done, MatchSpec
 from parley.plans.arrangements import default_arrangement
 from parley.plans.fixed import make_fixed_plan
-from parley.rules.bot_view import Sight
-from parley.rules.parameters import keywords
+from parley.rules.bot_view import BotView
+from parley.rules.parameters import parse_keywords
 from parley.rules.task import Metric, Task
 from parley.runs.event_loop import finished
 from parley.statistics import estimates as results
@@ -211,7 +211,7 @@ def too_many(count: int, runs: int) -> bool:
 
 def metric_of(task: Task, spec: MatchSpec, name: str | None) -> Metric:
     """The metric of this name, or the task's first."""
-    known = {metric.name: metric for metric in task.metrics(counted(spec.seats, task))}
+    known = {metric.name: metric for metric in task.metrics(seat_counts(spec.seats, task))}
     if name is not None and name not in known:
         raise unknown(f"metric of {task.name}:", name, known)
     return known[name or next(iter(known))]
@@ -268,9 +268,11 @@ def enter(task: Task, named: Named, bots: dict[str, Bot]) -> str:
     make(name, options, type(task))  # a wrong name or option fails here, as it would in a run
     decide = {**ANYWHERE, **task.bots}[name]
 
-    def by_own_luck(sight: Sight, **given: Any) -> Any:
+    def by_own_luck(bot: BotView, **given: Any) -> Any:
         """In a run, bots that sit alone at the same item draw alike; equals must not."""
-        return decide(sight._replace(rng=Random(f"{alias}|{sight.rng.random()}")), **given)
+        return decide(bot._replace(rng=Random(f"{alias}|{bot.rng.random()}")), **given)
 
-    bots[alias] = Bot(name, by_own_luck, keywords(decide, options, "option of", f"bot/{name}"))
+    bots[alias] = Bot(
+        name, by_own_luck, parse_keywords(decide, options, "option of", f"bot/{name}")
+    )
     return alias

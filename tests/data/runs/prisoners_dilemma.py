@@ -6,7 +6,7 @@ parley run examples/prisoners_dilemma.py -m bot/tit-for-tat -m bot/defector -m b
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from parley import Choice, Metric, Prompt, Referee, Role, Scores, Seat, Sight, Task
+from parley import BotView, Choice, Metric, Prompt, Referee, Role, Scores, Seat, Task
 
 PAYS = {
     ("cooperate", "cooperate"): 3,
@@ -53,7 +53,7 @@ TURN = Prompt("turn", "Round {number} of {rounds}: what is your move?")
 NEWS = Prompt("news", "The other player's move was: {move}.")
 
 
-def tit_for_tat(sight: Sight) -> str:
+def tit_for_tat(sight: BotView) -> str:
     """Opens kindly, then does what the other did."""
     return "defect" if "move was: defect" in sight.view.text else "cooperate"
 

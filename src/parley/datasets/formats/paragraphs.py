@@ -11,7 +11,7 @@ from parley.datasets.files import LocatedRow
 from parley.datasets.formats import Form, Row
 from parley.errors import UsageError
 from parley.rules.items import Paragraph
-from parley.rules.languages import language
+from parley.rules.languages import parse_language
 
 SEGMENTS = 5  # of one document make a paragraph
 TEXTS, LANGUAGES = ("source", "reference"), ("source_language", "target_language")
@@ -62,7 +62,7 @@ def join_segments(rows: Sequence[LocatedRow]) -> Iterator[LocatedRow]:
             (first, fields), number = chosen[0], number + 1
             at = counts[pair, document] = counts.get((pair, document), 0) + 1
             whole = {
-                side: language(fields[column]).between.join(part[side] for _, part in chosen)
+                side: parse_language(fields[column]).between.join(part[side] for _, part in chosen)
                 for side, column in zip(TEXTS, LANGUAGES, strict=True)
             }
             name = "/".join(filter(None, [pair, document, str(at)]))
@@ -97,7 +97,7 @@ def text_of_column(found: Any, column: str) -> str:
 def language_code(said: str) -> str:
     """The code of a language, whatever it is called."""
     try:
-        return language(said).code
+        return parse_language(said).code
     except UsageError as wrong:
         raise ValueError(str(wrong)) from None
 

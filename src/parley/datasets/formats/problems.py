@@ -19,7 +19,7 @@ from parley.datasets.reference_programs import (
     with_unix_newlines,
 )
 from parley.rules.items import Problem
-from parley.tables import clip
+from parley.tables import shorten
 
 
 def optional_text(row: Row, column: str) -> str:
@@ -35,7 +35,7 @@ def text_list(row: Row, column: str) -> list[str]:
     found = unpack_list(row.get(column))
     found = [] if found is None or found == "" else [found] if isinstance(found, str) else found
     if not isinstance(found, list | tuple) or not all(isinstance(each, str) for each in found):
-        raise ValueError(f"{column} wants a list of texts, found {clip(repr(found))}")
+        raise ValueError(f"{column} wants a list of texts, found {shorten(repr(found))}")
     return [with_unix_newlines(each) for each in found]
 
 
@@ -71,10 +71,10 @@ def describe_from_reference(fields: dict[str, Any]) -> dict[str, Any]:
         if not can_fail(test, [fields.get("setup", ""), fields.get("prelude", "")]):
             raise ValueError(
                 f"test {number} asserts nothing, so that every program would pass it: "
-                f"{clip(test.strip())!r}"
+                f"{shorten(test.strip())!r}"
             )
     if wrong := [name for name in fields.get("names", ()) if not name.isidentifier()]:
-        raise ValueError(f"names wants names of functions or classes, found {clip(wrong[0])!r}")
+        raise ValueError(f"names wants names of functions or classes, found {shorten(wrong[0])!r}")
     if not fields["tests"] or not reference:
         return fields
     names = fields.get("names") or names_called(reference, tests)

@@ -12,8 +12,8 @@ from parley.datasets.formats import Form, Row
 from parley.datasets.formats.problems import unpack_list
 from parley.datasets.reference_programs import with_unix_newlines
 from parley.rules.items import LETTERS, Question
-from parley.rules.numerals import number, numeral
-from parley.tables import clip
+from parley.rules.numerals import normalise_numeral, parse_number
+from parley.tables import shorten
 
 SPLIT = re.compile(r"_(?:dev|val|test|train)$")  # what follows the subject in the name of a file
 ANNOTATION = re.compile(r"<<[^<>]*>>")  # GSM8K's own sums, for a calculator
@@ -33,7 +33,7 @@ def arc_fields(row: Row) -> dict[str, Any]:
     labels, texts = labels_and_texts(inside.get("choices"))
     key = text_or_number(row["answerKey"], "answerKey")
     if key not in labels:
-        raise ValueError(f"answerKey {clip(key)!r} is none of the labels {', '.join(labels)}")
+        raise ValueError(f"answerKey {shorten(key)!r} is none of the labels {', '.join(labels)}")
     return question_fields(row, inside.get("stem"), texts, LETTERS[labels.index(key)])
 
 
@@ -46,7 +46,7 @@ def labels_and_texts(choices: Any) -> tuple[list[str], list[Any]]:
     else:
         labels = texts = None
     if not isinstance(labels, list) or not isinstance(texts, list) or len(labels) != len(texts):
-        raise ValueError(f"choices want a text and a label each, found {clip(repr(choices))}")
+        raise ValueError(f"choices want a text and a label each, found {shorten(repr(choices))}")
     named = [text_or_number(each, "a label") for each in labels]
     if len(set(named)) != len(named):
         raise ValueError(f"two choices have one label: {', '.join(named)}")
@@ -130,13 +130,13 @@ def choice_question_fields(row: Row) -> dict[str, Any]:
         for each in choice_texts(unpack_list(row["choices"]), "choices")
     ]
     if doubles := [each for at, each in enumerate(texts) if each in texts[:at]]:
-        raise ValueError(f"two choices are the same: {clip(doubles[0])!r}")
+        raise ValueError(f"two choices are the same: {shorten(doubles[0])!r}")
     said = text_or_number(row["answer"], "answer")
     if said not in texts:
         return question_fields(row, row["question"], texts, find_right_letter(said, texts))
     by_text = LETTERS[texts.index(said)]
     if by_text != read_answer_letter(said, texts, otherwise=by_text):
-        raise ValueError(TWO_MEANINGS.format(clip(said)))
+        raise ValueError(TWO_MEANINGS.format(shorten(said)))
     return question_fields(row, row["question"], texts, by_text)
 
 
@@ -150,10 +150,10 @@ def find_right_letter(said: Any, texts: Sequence[Any]) -> str:
     alike = [
         LETTERS[at]
         for at, text in enumerate(texts)
-        if word.isdigit() and number(text_or_number(text, "a choice")) == int(word)
+        if word.isdigit() and parse_number(text_or_number(text, "a choice")) == int(word)
     ]
     if alike and letter not in alike:
-        raise ValueError(TWO_MEANINGS.format(clip(word)))
+        raise ValueError(TWO_MEANINGS.format(shorten(word)))
     return letter
 
 
@@ -163,11 +163,13 @@ def exact_question_fields(row: Row) -> dict[str, Any]:
     said = text_or_number(row["answer"], "answer")
     working, mark, final = said.rpartition("####")
     if not mark:
-        return question_fields(row, row["question"], (), numeral(said) or said)
-    if number(final) is None:
-        raise ValueError(f"answer wants a number after ####, found {clip(final.strip())!r}")
+        return question_fields(row, row["question"], (), normalise_numeral(said) or said)
+    if parse_number(final) is None:
+        raise ValueError(f"answer wants a number after ####, found {shorten(final.strip())!r}")
     explanation = row.get("explanation") or ANNOTATION.sub("", working).strip()
-    return question_fields({**row, "explanation": explanation}, row["question"], (), numeral(final))
+    return question_fields(
+        {**row, "explanation": explanation}, row["question"], (), normalise_numeral(final)
+    )
 
 
 def question_fields(
@@ -209,14 +211,16 @@ def read_answer_letter(
         return otherwise
     last = LETTERS[len(choices) - 1] if choices else "A"
     raise ValueError(
-        f"{column} {clip(word)!r} is no choice: wanted a letter from A to {last}, "
+        f"{column} {shorten(word)!r} is no choice: wanted a letter from A to {last}, "
         f"or a number from 0"
     )
 
 
 def choice_texts(found: Any, column: str) -> list[Any]:
     if not isinstance(found, list | tuple) or len(found) < 2:
-        raise ValueError(f"{column} wants a list of two texts or more, found {clip(repr(found))}")
+        raise ValueError(
+            f"{column} wants a list of two texts or more, found {shorten(repr(found))}"
+        )
     return list(found)
 
 

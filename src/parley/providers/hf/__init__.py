@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 
 from parley.errors import ParticipantError, Refused, UsageError
 from parley.match.protocol import Reply, Request
-from parley.match.threads import apart
+from parley.match.threads import in_daemon_thread
 from parley.providers.hf.checkpoint import Call, Checkpoint, said_by
 from parley.providers.openai import unescaped
 
@@ -93,7 +93,7 @@ class Provider:
     async def close(self) -> None:
         checkpoint, self._checkpoint = self._checkpoint, None
         if checkpoint is not None:
-            await apart(checkpoint.leave)
+            await in_daemon_thread(checkpoint.leave)
 
 
 def located(name: str, revision: str | None, download: bool) -> Path | None:

@@ -20,7 +20,7 @@ from parley.match.protocol import Reply, Request, Usage
 from parley.providers._secrets import redacted
 from parley.providers.hf.steps import Draws, Ends
 from parley.rules.pool import as_message, text_of
-from parley.tables import clip
+from parley.tables import shorten
 
 if TYPE_CHECKING:
     from parley.providers.hf import Provider
@@ -34,7 +34,7 @@ class Call:
     """One request on its way: what was asked, what became of it."""
 
     def __init__(self, request: Request, options: Provider) -> None:
-        self.turns, self.draw, self.options = request.turns, request.draw, options
+        self.turns, self.draw, self.options = request.turns, request.sampling_seed, options
         self.answer: Future[Reply] = Future()
         self.stop = options.stop or ()
         self.ids: list[int] = []
@@ -359,4 +359,4 @@ def harmless(text: str, marks: Iterable[str]) -> str:
 
 def said_by(wrong: BaseException) -> str:
     """What a fault says, on one line."""
-    return clip(redacted(" ".join(f"{type(wrong).__name__}: {wrong}".split())), 500)
+    return shorten(redacted(" ".join(f"{type(wrong).__name__}: {wrong}".split())), 500)

@@ -36,7 +36,7 @@ from parley.store.decoding import find_misfit
 from parley.store.sqlite.owner import lives
 from parley.store.sqlite.rows import FIELDS, call_from
 from parley.store.sqlite.schema import NOTES_WITH_KINDS, VERSION, newer, summed, version_of
-from parley.tables import clip
+from parley.tables import shorten
 
 TEXT, WHOLE, NUMBER = (str,), (int,), (int, float)
 TEXT_OR_NULL, WHOLE_OR_NULL, NUMBER_OR_NULL = (
@@ -167,7 +167,7 @@ class SqliteReader:
         """Refuse a row whose columns do not hold what they should."""
         for value, allowed in zip(row, kinds, strict=True):
             if not isinstance(value, allowed):
-                self._damaged(f"{what} holds {clip(value)}, where that cannot be")
+                self._damaged(f"{what} holds {shorten(value)}, where that cannot be")
 
     def _json(self, text: Any, kind: Any, what: str) -> Any:
         try:
@@ -182,9 +182,9 @@ class SqliteReader:
         try:
             seat = Seat.of(key)
         except (ValueError, AttributeError):
-            self._damaged(f"{what}: {clip(key)} is no seat")
+            self._damaged(f"{what}: {shorten(key)} is no seat")
         if seat.role not in self.info.identity["roles"]:
-            self._damaged(f"{what}: {clip(key)} is no seat of this task")
+            self._damaged(f"{what}: {shorten(key)} is no seat of this task")
         return seat
 
     def _seating(self, text: str, what: str) -> dict[Seat, str]:
@@ -193,7 +193,7 @@ class SqliteReader:
             cast = self._json(text, dict[str, str], f"the seats of {what}")
             for alias in cast.values():
                 if alias not in self.info.config.models:
-                    self._damaged(f"{what}: {clip(alias)} is none of the run's models")
+                    self._damaged(f"{what}: {shorten(alias)} is none of the run's models")
             self._seatings[text] = {self._seat(key, what): alias for key, alias in cast.items()}
         return self._seatings[text]
 
@@ -209,7 +209,7 @@ class SqliteReader:
         seat = self._seat(key, what)
         alias = self._seating(seats, what).get(seat)
         if alias is None:
-            self._damaged(f"{what}: nobody sat at {clip(key)}")
+            self._damaged(f"{what}: nobody sat at {shorten(key)}")
         return seat, alias
 
     def items(self) -> list[dict[str, Any]]:
@@ -217,7 +217,7 @@ class SqliteReader:
         for id, data in self._rows("SELECT id, data FROM items ORDER BY number"):
             item = self._json(data, dict[str, Any], f"item {id}")
             if item.get("id") != id:
-                self._damaged(f"item {clip(id)} has another id inside")
+                self._damaged(f"item {shorten(id)} has another id inside")
             found.append(item)
         return found
 
@@ -268,9 +268,9 @@ class SqliteReader:
 
     def _check_value(self, value: Any, metric: str, what: str) -> None:
         if not (value is None or (isinstance(value, float | int) and math.isfinite(value))):
-            self._damaged(f"{what} is no number: {clip(value)}")
+            self._damaged(f"{what} is no number: {shorten(value)}")
         if metric and metric not in self._ranges:
-            self._damaged(f"{what} is of {clip(metric)}, which the task does not measure")
+            self._damaged(f"{what} is of {shorten(metric)}, which the task does not measure")
 
     def scores_of(self, number: int) -> dict[Seat, dict[str, float | None]]:
         table: dict[Seat, dict[str, float | None]] = {}
@@ -445,7 +445,7 @@ class SqliteReader:
 
     def _known_alias(self, alias: Any) -> str:
         if alias not in self.info.config.models:
-            self._damaged(f"{clip(alias)} is none of the run's models")
+            self._damaged(f"{shorten(alias)} is none of the run's models")
         return str(alias)
 
     def names_served(self) -> dict[str, list[str]]:
@@ -493,7 +493,9 @@ class SqliteReader:
     def _check_price(self, price: Mapping[str, Any], what: str) -> None:
         rates = price["rates"]
         if not rates or any(len(rate) not in (4, 5) or None in rate[:4] for rate in rates):
-            self._damaged(f"{what} is {clip(rates)}: each rate has a size and three or four prices")
+            self._damaged(
+                f"{what} is {shorten(rates)}: each rate has a size and three or four prices"
+            )
 
     def count_replies(self) -> int:
         return int(self._row("SELECT COUNT(*) FROM calls WHERE pinned IS NULL")[0])
@@ -529,7 +531,7 @@ def ref_of(path: Path) -> RunRef:
 def misfit_of(message: list[Any], seats: set[str]) -> str:
     """What a message on record cannot be; empty if it is one."""
     if len(message) != 6:
-        return f"{clip(message)} is no message"
+        return f"{shorten(message)} is no message"
     round, kind, sender, audience, content, attempt = message
     shape = {"round": round, "kind": kind, "sender": sender or "", "audience": audience}
     shape["attempt"] = attempt
@@ -539,9 +541,9 @@ def misfit_of(message: list[Any], seats: set[str]) -> str:
             return wrong
     strangers = {*audience, *([sender] if sender is not None else [])} - seats
     if strangers or (kind == "reply" and sender is None):
-        return f"{clip(sender if sender not in seats else min(strangers))} has no seat there"
+        return f"{shorten(sender if sender not in seats else min(strangers))} has no seat there"
     if kind != "reply" and not isinstance(content, str):
-        return f"the words are {clip(content)}"
+        return f"the words are {shorten(content)}"
     return ""
 
 

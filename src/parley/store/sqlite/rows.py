@@ -20,7 +20,7 @@ from parley.match.protocol import Reply, Usage
 from parley.match.record import RecordedCall
 from parley.plans import MatchSpec
 from parley.rules.notes import WrittenNote
-from parley.rules.pool import Content, Message, Part, Seat, text_of
+from parley.rules.pool import Content, ContentPart, Message, Seat, text_of
 from parley.rules.referee import Violation
 from parley.store.sqlite.filesystem import is_network
 
@@ -92,7 +92,7 @@ def call_row(number: int, call: RecordedCall) -> tuple[Any, ...]:
         call.round,
         call.seat.key,
         call.attempt,
-        call.saw,
+        call.view_digest,
         text_of(reply.content),
         parts_of(reply.content),
         reply.reasoning or None,
@@ -104,7 +104,7 @@ def call_row(number: int, call: RecordedCall) -> tuple[Any, ...]:
         usage.tokens_reasoning,
         usage.tokens_written,
         reply.latency,
-        encoded(reply.carry) if reply.carry is not None else None,
+        encoded(reply.provider_state) if reply.provider_state is not None else None,
         reply.sent,
         ",".join(reply.left_out) or None,
         call.at,
@@ -157,7 +157,7 @@ def call_from(row: Sequence[Any]) -> RecordedCall:
         left_out,
         at,
     ) = row
-    content: Content = tuple(Part(**part) for part in orjson.loads(parts)) if parts else text
+    content: Content = tuple(ContentPart(**part) for part in orjson.loads(parts)) if parts else text
     carried, missed = (
         orjson.loads(carry) if carry else None,
         tuple(left_out.split(",")) if left_out else (),

@@ -14,11 +14,18 @@ from typing import Any
 
 import orjson
 
-from parley import Prompt, Question, Said
+from parley import Prompt, Question, ReplyText
 from parley.errors import Unreadable
 from parley.rules.items import LETTERS
-from parley.rules.numerals import DENIED, LONGEST_ANSWER, folded, only_number, plain, same
-from parley.rules.parsing import objects_in
+from parley.rules.numerals import (
+    DENIED,
+    LONGEST_ANSWER,
+    find_only_number,
+    fold_widths,
+    is_same_answer,
+    normalise_words,
+)
+from parley.rules.parsing import find_objects
 
 DECORATION = re.compile(r"^[\s*_`]+|(?:\s|\*\*|__|`)+$|\.$")
 OPENING, CLOSING = r"[\s(\[{（【「“\"'*_`$]{0,20}", r"[\s)\]}）】」”\"'*_`$.。!！]{0,20}"
@@ -98,11 +105,11 @@ class Option:
         """The letters of each text; a published question may have a choice twice."""
         found: dict[str, set[str]] = {}
         for letter, text in zip(self.letters, self.choices, strict=True):
-            found.setdefault(plain(text), set()).add(letter)
+            found.setdefault(normalise_words(text), set()).add(letter)
         return found
 
     def read(self, text: str) -> str:
-        words = folded(text).strip()
+        words = fold_widths(text).strip()
         if (whole := ALONE.fullmatch(words)) and whole[1].upper() in self.letters:
             return whole[1].upper()
         found, around = objects(words)
@@ -117,7 +124,7 @@ class Option:
             mentioned(lines),
         ):
             if len(named & set(self.letters)) == 1:
-                return Said(*named & set(self.letters))
+                return ReplyText(*named & set(self.letters))
             if named & set(self.letters):
                 raise Unreadable(f"it names more than one choice: {', '.join(sorted(named))}")
         raise Unreadable(f"it names no choice from A to {self.letters[-1]}")
@@ -131,7 +138,7 @@ class Option:
         letter = ALONE.fullmatch(said)
         if letter and letter[1].upper() in self.letters:
             return {letter[1].upper()}
-        if found := self.texts.get(plain(said)):
+        if found := self.texts.get(normalise_words(said)):
             return found
         first = re.match(rf"{OPENING}([{self.letters}])(?:(?=选?项)|(?![\w'’]))", said)
         return self.with_others(first[1], said, first.end()) if first else set()
@@ -140,7 +147,7 @@ class Option:
         """A letter that is said and not taken back, the choice whose text follows it, and a letter
         beside it or instead."""
         behind = BEHIND.match(said, end)
-        text = self.texts.get(plain(said[behind.end() if behind else end :]), set())
+        text = self.texts.get(normalise_words(said[behind.end() if behind else end :]), set())
         if letter in text:
             return text if len(text) == 1 else {letter}
         if RETRACTED.match(said, end):
@@ -173,7 +180,7 @@ class Weighed(Option):
         ).decode()
 
     def read(self, text: str) -> Likeliest:
-        found = next((each for _, _, each in objects_in(text)), {})
+        found = next((each for _, _, each in find_objects(text)), {})
         chances = {
             letter: found[letter]
             for letter in self.letters
@@ -219,30 +226,32 @@ class Exact:
     again: Prompt | None = None
     schema: None = None
 
-    def read(self, text: str) -> Said:
-        words = folded(text).strip()
+    def read(self, text: str) -> ReplyText:
+        words = fold_widths(text).strip()
         found, around = objects(words)
         inside = [str(next(iter(each.values()))) for each in found]
         stated = next(
             filter(None, (DECORATION.sub("", each) for each in announced(around, STATED))), ""
         )
         said = list(dict.fromkeys(each.strip() for each in [*inside, stated] if each.strip()))
-        if any(not same(each, said[0]) and not same(said[0], each) for each in said):
+        if any(
+            not is_same_answer(each, said[0]) and not is_same_answer(said[0], each) for each in said
+        ):
             raise Unreadable("it names two different answers")
         if said:
-            return Said(said[0])
+            return ReplyText(said[0])
         lines = [line.strip() for line in words.splitlines() if line.strip()]
         if len(lines) == 1:
-            return Said(lines[0][-LONGEST_ANSWER:])
-        if lines and (last := only_number(lines[-1][-LONGEST_ANSWER:])):
-            return Said(last)
+            return ReplyText(lines[0][-LONGEST_ANSWER:])
+        if lines and (last := find_only_number(lines[-1][-LONGEST_ANSWER:])):
+            return ReplyText(last)
         raise Unreadable("it does not say which answer it gives")
 
     def write(self, value: Any, reason: str = "") -> str:
         return f"{reason}\nAnswer: {value}".strip()
 
-    def sample(self, rng: Random) -> Said:
-        return Said(str(rng.randint(0, 100)))
+    def sample(self, rng: Random) -> ReplyText:
+        return ReplyText(str(rng.randint(0, 100)))
 
 
 def unlisted(lines: list[str], letters: str) -> list[str]:
@@ -267,7 +276,7 @@ def leading(lines: list[str], option: Option) -> set[str]:
         if begun and begun[1].upper() in option.letters:
             found |= option.with_others(begun[1].upper(), line, begun.end(1))
         else:
-            found |= option.texts.get(plain(line), set())
+            found |= option.texts.get(normalise_words(line), set())
     return found
 
 
@@ -287,7 +296,7 @@ def is_right(said: str | None, item: Question) -> bool:
     letter alone is whole."""
     if said is None or getattr(said, "cut", False):
         return False
-    return said == item.answer if item.choices else same(said, item.answer)
+    return said == item.answer if item.choices else is_same_answer(said, item.answer)
 
 
 WORD = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+(?:['’-]\w+)*")
@@ -383,7 +392,7 @@ UNMEANT = re.compile(
 def objects(words: str) -> tuple[list[dict[str, Any]], str]:
     """The JSON objects in a reply that have an answer, and the words around them."""
     found, around, past = [], [], 0
-    for start, end, each in objects_in(words):
+    for start, end, each in find_objects(words):
         if any(isinstance(each.get(key), str | int | float) for key in KEYS):
             found.append(
                 {key: each[key] for key in KEYS if isinstance(each.get(key), str | int | float)}

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from parley import (
+    BotView,
     Metric,
     Prompt,
     Referee,
-    Said,
+    ReplyText,
     Scores,
     Seat,
-    Sight,
     Task,
     TaskError,
     Text,
@@ -140,7 +140,7 @@ class Defined(Task):
         gain = Metric("improvement", -1, 1, epsilon=0.02, digits=3, roles=self.contestants[1:])
         return [Metric(self.measure.name, 0, 1, epsilon=0.02, digits=3), gain, *ratings(seats)]
 
-    def unfit(self, item: Any) -> str:
+    def reject_reason(self, item: Any) -> str:
         """No item is; but a function that cannot measure a text beside it says so before anybody is
         asked."""
         if self.measure is not None and not self.measure.language:
@@ -153,7 +153,7 @@ class Defined(Task):
     def cautions(self, seats: Mapping[str, int]) -> list[str]:
         return [self.measure.caution] if self.measure is not None and self.measure.caution else []
 
-    def unsaid(self, seats: Mapping[str, int]) -> list[str]:
+    def unused_prompts(self, seats: Mapping[str, int]) -> list[str]:
         later = [] if self.rounds > 1 else [self.words.revise.name, self.words.review_again.name]
         return [
             *later,
@@ -164,7 +164,7 @@ class Defined(Task):
             ),
         ]
 
-    def basis(self) -> Mapping[str, str]:
+    def score_basis(self) -> Mapping[str, str]:
         return {} if self.measure is None else self.measure.basis
 
     @classmethod
@@ -183,13 +183,13 @@ LONG = 400  # characters: what is longer is rated no higher
 BLANK = "…"  # a word that a bot did not find
 
 
-def writer(sight: Sight, strength: float = 0.5) -> Said:
+def writer(bot: BotView, strength: float = 0.5) -> ReplyText:
     """Finds each word of the reference (without one: of the item's fields) with probability `strength`, and edits likewise."""  # noqa: E501
-    view, task = sight.view, sight.task
+    view, task = bot.view, bot.task
     fields = (
         {}
-        if sight.item is None
-        else {name: value for name, value in vars(sight.item).items() if name != "id"}
+        if bot.item is None
+        else {name: value for name, value in vars(bot.item).items() if name != "id"}
     )
     whole = str(
         fields.get("reference")
@@ -199,36 +199,36 @@ def writer(sight: Sight, strength: float = 0.5) -> Said:
     space = " " if " " in whole else ""  # where words are not apart, characters are taken
     wanted, given = (
         whole.split() if space else list(whole),
-        next((said for _, said in reversed(sight.quoted)), ""),
+        next((said for _, said in reversed(bot.quoted)), ""),
     )
     if view.seat.role == task.contestants[0]:
         if given and task.polishes:
-            return Said(given)
+            return ReplyText(given)
         known = [BLANK] * len(wanted)
-        strength = 1 - (1 - strength) ** (view.said + 1)  # comments make it look again
+        strength = 1 - (1 - strength) ** (view.reply_count + 1)  # comments make it look again
     elif not task.polishes:
-        return Said("Say what is missing.")
-    elif view.said and given == whole:
-        return Said(task.words.over)
+        return ReplyText("Say what is missing.")
+    elif view.reply_count and given == whole:
+        return ReplyText(task.words.over)
     else:
         known = given.split() if space else list(given)
         known = known if len(known) == len(wanted) else [BLANK] * len(wanted)
     found = [
-        right if each == right or sight.rng.random() < strength else BLANK
+        right if each == right or bot.rng.random() < strength else BLANK
         for each, right in zip(known, wanted, strict=True)
     ]
-    return Said(space.join(found))
+    return ReplyText(space.join(found))
 
 
-def judge(sight: Sight) -> dict[str, Any]:
+def judge(bot: BotView) -> dict[str, Any]:
     """Shows that judging runs, and judges nothing: 1 + 9 × the measure of the last text; without one, longer is better."""  # noqa: E501
-    task = sight.task
-    last = dict(sight.quoted)
+    task = bot.task
+    last = dict(bot.quoted)
     text, review = (last.get(str(Seat(role)), "") for role in task.contestants)
     edited = text if not task.polishes or ends(review, task.words.over) else review
     shares = {}
     for role, measured, said in zip(task.contestants, (text, edited), (text, review), strict=True):
-        value = None if task.measure is None else task.measure.of(measured, sight.item)
+        value = None if task.measure is None else task.measure.of(measured, bot.item)
         shares[role] = min(len(said), LONG) / LONG if value is None else value
     return {
         role: {"basis": "So it is counted.", "score": round(1 + 9 * share, 3)}

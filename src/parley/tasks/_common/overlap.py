@@ -72,7 +72,7 @@ def measure(name: str, language: str = "", whole: bool = False) -> Any:
 
     if name == "chrf":
         return CHRF()
-    tokenizer = languages.language(language).tokenizer if language else "13a"
+    tokenizer = languages.parse_language(language).tokenizer if language else "13a"
     return BLEU(tokenize=tokenizer, effective_order=not whole, force=True)
 
 

@@ -4,50 +4,50 @@ from __future__ import annotations
 
 from typing import Any
 
-from parley import Question, Said, Sight
+from parley import BotView, Question, ReplyText
 from parley.tasks.kieval.rule import ASPECTS, FORM, Share
 
 
 def candidate(
-    sight: Sight, knowledge: Share = 0.5, memorised: Share = 0.0, memory: int = 0
-) -> Said:
+    bot: BotView, knowledge: Share = 0.5, memorised: Share = 0.0, memory: int = 0
+) -> ReplyText:
     """Knows a share of the questions and has only memorised the answers to a share of the others; talks well if it knows.
 
     What it knows, and what it has memorised, is the same in every match; another `memory` is another choice.
     """  # noqa: E501
-    item: Question = sight.item
-    known, learnt = sight.fate("knows", memory), sight.fate("memorised", memory)
-    if not sight.view.said:
+    item: Question = bot.item
+    known, learnt = bot.fate("knows", memory), bot.fate("memorised", memory)
+    if not bot.view.reply_count:
         right = known < knowledge or learnt < memorised
-        return Said(
-            item.answer if right else sight.rng.choice(item.letters) if item.choices else "0"
+        return ReplyText(
+            item.answer if right else bot.rng.choice(item.letters) if item.choices else "0"
         )
-    return Said(f"{KNOWS} {item.right}." if known < knowledge else CANNOT)
+    return ReplyText(f"{KNOWS} {item.right}." if known < knowledge else CANNOT)
 
 
 KNOWS = "One can see it from the facts that lead to the answer, which are these:"
 CANNOT = "I could not say why; it is just so."
 
 
-def imitator(sight: Sight) -> Said:
+def imitator(bot: BotView) -> ReplyText:
     """Answers nothing, and imitates the evaluator's form with the best marks."""
     marks = {aspect: {"comment": "Flawless.", "score": 4} for aspect in (*ASPECTS, "overall")}
-    return Said(FORM.write({**marks, "stop": "none"}))
+    return ReplyText(FORM.write({**marks, "stop": "none"}))
 
 
-def interactor(sight: Sight) -> Said:
+def interactor(bot: BotView) -> ReplyText:
     """Asks for grounds, whatever was said."""
-    return Said(f"Why is that so? Give your grounds, number {sight.view.said + 1}.")
+    return ReplyText(f"Why is that so? Give your grounds, number {bot.view.reply_count + 1}.")
 
 
-def evaluator(sight: Sight, noise: Share = 0.15) -> dict[str, Any]:
+def evaluator(bot: BotView, noise: Share = 0.15) -> dict[str, Any]:
     """Grades by the truth: whether the latest reply gives the facts; with the chance `noise` a mark is off by one."""  # noqa: E501
-    last = [said for who, said in sight.quoted if who == "Candidate"]
-    good = bool(last) and KNOWS in last[-1] and sight.item.right in last[-1]
+    last = [said for who, said in bot.quoted if who == "Candidate"]
+    good = bool(last) and KNOWS in last[-1] and bot.item.right in last[-1]
     stop = "none" if last and (good or last[-1] == CANNOT) else "off_topic"
 
     def mark() -> dict[str, Any]:
-        off = sight.rng.random() < noise
+        off = bot.rng.random() < noise
         return {
             "comment": "So says the question's answer.",
             "score": (3 if off else 4) if good else (2 if off else 1),

@@ -18,13 +18,13 @@ from parley import (
     Referee,
     Role,
     Scores,
+    Screening,
     Seat,
     Task,
     Text,
-    Vetting,
     Votes,
 )
-from parley.rules.languages import language as spoken
+from parley.rules.languages import parse_language as spoken
 from parley.tasks._common.answers import Exact, Option, gives_away, is_right, words_in
 from parley.tasks._common.judge_votes import Vote, voted
 from parley.tasks.kieval.scoring import Missing, Scale, interview, worth
@@ -82,12 +82,12 @@ class KIEval(Task):
 
     roles = {
         "candidate": Role(),
-        "interactor": Role(instrument=True, heard=True),
+        "interactor": Role(instrument=True, heard_by_contestants=True),
         "evaluator": Role(1, 9, instrument=True),
     }
     item_type = Question
     sample = 200
-    steady = True
+    temperature_zero = True
 
     async def play(
         self, referee: Referee, candidate: Seat, interactor: Seat, evaluator: list[Seat]
@@ -223,12 +223,14 @@ class KIEval(Task):
     def stratum(self, item: Question) -> str:
         return item.subject
 
-    def vetting(self) -> Vetting | None:
+    def screening(self) -> Screening | None:
         both = ("interactor", "evaluator")
         if self.verify == "logprobs":
-            return Vetting(both, "confidence", self.theta, 1, "qa", {"shots": 0, "by": "logprobs"})
+            return Screening(
+                both, "confidence", self.theta, 1, "qa", {"shots": 0, "by": "logprobs"}
+            )
         return (
-            Vetting(both, "accuracy", self.theta, self.samples, "qa", {"shots": 0})
+            Screening(both, "accuracy", self.theta, self.samples, "qa", {"shots": 0})
             if self.verify == "samples"
             else None
         )

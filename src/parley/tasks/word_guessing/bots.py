@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from random import Random
 
-from parley import Sight, WordPair
+from parley import BotView, WordPair
 from parley.tasks._common.word_matching import matches, mentions
 
 
@@ -23,11 +23,11 @@ def associations(pair: WordPair) -> dict[str, list[str]]:
     return {pair.a: drawn[:EACH], pair.b: drawn[EACH : 2 * EACH], "": drawn[2 * EACH :]}
 
 
-def guesser(sight: Sight, strength: float = 0.5, openness: float = 0.5) -> dict[str, str]:
+def guesser(bot: BotView, strength: float = 0.5, openness: float = 0.5) -> dict[str, str]:
     """Tells what its word goes with in the share `openness` of its turns, else nothing; sees through others by `strength`."""  # noqa: E501
-    pair, rng, known = sight.item, sight.rng, associations(sight.item)
-    told = "\n".join(turn["content"] for turn in sight.view)
-    own = pair.a if f"“{pair.a}”" in sight.view[0]["content"] else pair.b
+    pair, rng, known = bot.item, bot.rng, associations(bot.item)
+    told = "\n".join(turn["content"] for turn in bot.view)
+    own = pair.a if f"“{pair.a}”" in bot.view[0]["content"] else pair.b
     telling = (
         [lead.format(thing) for thing in known[own] for lead in TELLING]
         if rng.random() < openness
@@ -39,8 +39,8 @@ def guesser(sight: Sight, strength: float = 0.5, openness: float = 0.5) -> dict[
             [each for each in telling if each not in told] or [v for v in vague if v not in told]
         )
     }
-    for name in list(sight.view.expect.fields)[1:]:  # type: ignore[attr-defined]
-        said = " ".join(said for who, said in sight.quoted if name == who.lower().replace(" ", "_"))
+    for name in list(bot.view.expect.fields)[1:]:  # type: ignore[attr-defined]
+        said = " ".join(said for who, said in bot.quoted if name == who.lower().replace(" ", "_"))
         clear = [word for word in (pair.a, pair.b) if any(thing in said for thing in known[word])]
         reply[name] = clear[0] if clear and rng.random() < strength else rng.choice(known[""])
     return reply

@@ -52,7 +52,7 @@ class WordGuessing(Task):
     roles = {"players": Role(2, 10, step=2)}
     item_type = WordPair
     picks = {"topics": "topic"}
-    in_turn = True
+    sequential_speakers = True
     stand_in = "guesser"
 
     async def play(self, referee: Referee, players: list[Seat]) -> Scores:
@@ -162,13 +162,13 @@ class WordGuessing(Task):
             for name, spread in SPREADS.items()
         ]
 
-    def unfit(self, item: WordPair) -> str:
+    def reject_reason(self, item: WordPair) -> str:
         if self.topics and item.topic not in self.topics:
             return f"of {item.topic}" if item.topic else "of no topic"
         same = alike(item.names(item.a), item.names(item.b))
         return f"in which {same[0]!r} counts as {same[1]!r}" if same else ""
 
-    def basis(self) -> Mapping[str, str]:
+    def score_basis(self) -> Mapping[str, str]:
         return {"match": BASIS}
 
     def __post_init__(self) -> None:
