@@ -55,11 +55,11 @@ class Table:
 
     def _text(self) -> str:
         lines = [self.header, *self.rows]
-        widths = [max(wide(line[at]) for line in lines) for at in range(len(self.header))]
+        widths = [max(text_width(line[at]) for line in lines) for at in range(len(self.header))]
 
         def aligned(line: Sequence[str]) -> str:
             cells = [
-                pad(cell, width, at < self.left)
+                pad_cell(cell, width, at < self.left)
                 for at, (cell, width) in enumerate(zip(line, widths, strict=True))
             ]
             return "  ".join(cells).rstrip()
@@ -116,23 +116,23 @@ class Table:
         )
 
 
-def wide(text: str) -> int:
+def text_width(text: str) -> int:
     """How many columns a text takes on a terminal."""
     return sum(2 if unicodedata.east_asian_width(mark) in "WF" else 1 for mark in text)
 
 
-def pad(text: str, width: int, left: bool) -> str:
+def pad_cell(text: str, width: int, left: bool) -> str:
     """A cell filled up to its column's width."""
-    space = " " * (width - wide(text))
+    space = " " * (width - text_width(text))
     return text + space if left else space + text
 
 
-def number(value: float | None, digits: int = 2) -> str:
+def format_number(value: float | None, digits: int = 2) -> str:
     """A number for a table, half rounded up as the papers do; unknown is a dash, never zero."""
-    return "–" if value is None else shown(value, digits)
+    return "–" if value is None else round_half_up(value, digits)
 
 
-def whisker(
+def draw_interval(
     low: float | None,
     mean: float | None,
     high: float | None,
@@ -155,10 +155,12 @@ def whisker(
     return "".join(line)
 
 
-def between(low: float | None, high: float | None, digits: int = 2) -> str:
+def format_interval(low: float | None, high: float | None, digits: int = 2) -> str:
     """An interval as text."""
     return (
-        "–" if low is None or high is None else f"{number(low, digits)} to {number(high, digits)}"
+        "–"
+        if low is None or high is None
+        else f"{format_number(low, digits)} to {format_number(high, digits)}"
     )
 
 
@@ -167,14 +169,14 @@ def plural(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
-def nothing(why: str) -> Table:
+def empty_table(why: str) -> Table:
     """What stands in place of a part that a run has not."""
     return Table([why], [])
 
 
-def signed(value: float | None, digits: int = 2) -> str:
+def format_signed(value: float | None, digits: int = 2) -> str:
     """A difference as text."""
-    text = number(value, digits)
+    text = format_number(value, digits)
     return text if value is None or text.startswith("-") else f"+{text}"
 
 
@@ -188,12 +190,12 @@ def shorten(value: object, most: int = 80) -> str:
     return words if len(words) <= most else words[: most - 1] + "…"
 
 
-def how_many(count: int) -> str:
+def format_item_count(count: int) -> str:
     """So many items, in words."""
     return "1 item" if count == 1 else f"{count} items"
 
 
-def shown(value: float | None, digits: int = 2) -> str:
+def round_half_up(value: float | None, digits: int = 2) -> str:
     """A number as the paper prints it: half is rounded up, and what was not played is a dash."""
     if value is None:
         return "-"

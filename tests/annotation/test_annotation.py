@@ -34,7 +34,7 @@ from parley.annotation.ballots import (
 from parley.annotation.pair_sampling import collect_conversations, list_pairs, sample_pairs
 from parley.annotation.sheets import make_sheet, sheet_of_task
 from parley.annotation.study import open_runs, prepare_study, summarise_votes
-from parley.cli.terminal import visible, wrapped
+from parley.cli.terminal import make_visible, wrap_text
 from parley.errors import StoreError
 from parley.match.protocol import Reply
 from parley.match.record import RecordedCall
@@ -52,7 +52,7 @@ from parley.statistics.preferences import (
 )
 from parley.store import RunRef, find_run, read_run
 from parley.store.sqlite.votes import VOTES_FILE, SqliteVotes
-from parley.tables import wide
+from parley.tables import text_width
 from parley.tasks.kieval.annotation import write_interview
 from parley.tasks.kieval.bots import KNOWS
 from parley.tasks.kieval.rule import ASPECTS
@@ -705,7 +705,7 @@ def test_a_page_shows_question_answer_and_both_sides_and_no_names(place):
         assert name in done.stdout
     assert "t (both alike)" in done.stderr
     assert not re.search(r"bot/|candidate\b(?!'s)|knowledge|kieval|score", done.stdout)
-    assert all(wide(line) <= 110 for line in done.stdout.splitlines())
+    assert all(text_width(line) <= 110 for line in done.stdout.splitlines())
 
 
 STEERING = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202egnorw\u2066\rover\x00 it\u2028line"
@@ -731,10 +731,10 @@ def test_nothing_that_a_model_says_steers_the_terminal_or_looks_like_the_form(tm
 
 @given(st.text(st.characters(), max_size=120), st.integers(12, 60))
 def test_wrapped_words_fit_stay_behind_their_mark_and_lose_nothing(text, width):
-    lines = wrapped(text, width, "│ ").split("\n")
-    assert all(line.startswith("│") and wide(line) <= width for line in lines)
+    lines = wrap_text(text, width, "│ ").split("\n")
+    assert all(line.startswith("│") and text_width(line) <= width for line in lines)
     kept = "".join(line.removeprefix("│ ").removeprefix("│") for line in lines)
-    assert "".join(kept.split()) == "".join(visible(text).split())
+    assert "".join(kept.split()) == "".join(make_visible(text).split())
 
 
 def test_of_several_attempts_the_last_counts_and_a_question_without_reply_is_left_out():

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import parley
 from parley import Problem
-from parley.audit.audit import CHECKS, audit
-from parley.audit.balance import uneven
-from parley.audit.messages import unsynchronous
-from parley.audit.replay import difference
+from parley.audit.audit import CHECKS, audit_run
+from parley.audit.balance import find_imbalance
+from parley.audit.messages import find_unsynchronous
+from parley.audit.replay import describe_difference
 from parley.config.rule_digest import SCHEME
 from parley.plans.arrangements import ARRANGEMENTS
 from parley.plans.choice import choose_plan
@@ -55,7 +55,7 @@ def translated(tmp_path_factory):
         roles={"judge": ["bot/judge"]},
         store=store,
     )
-    assert audit(result.ref).breaches == []
+    assert audit_run(result.ref).breaches == []
     return result.path
 
 
@@ -70,7 +70,7 @@ def chained(tmp_path_factory):
         "bert": {"model": "bot/dead-end", "strength": 1},
     }
     result = parley.run("idiom_solitaire", models, repeats=3, store=store, **task)
-    found = audit(result.ref)
+    found = audit_run(result.ref)
     assert found.breaches == []
     assert found.checked["works"] == 6
     return result.path
@@ -87,7 +87,7 @@ def paid(tmp_path_factory):
         "carl": lambda view: "no",
     }
     result = parley.run("public_goods", models, repeats=5, rounds=2, store=store)
-    assert audit(result.ref).breaches == []
+    assert audit_run(result.ref).breaches == []
     return result.path
 
 
@@ -114,7 +114,7 @@ def planted(path, folder, *changes):
 
 
 def kinds(path):
-    return {breach.kind for breach in audit(find_run(path)).breaches}
+    return {breach.kind for breach in audit_run(find_run(path)).breaches}
 
 
 def reply_first(messages):
@@ -253,7 +253,7 @@ def test_without_the_task_what_needs_no_rule_is_still_found_and_the_rest_is_told
     paid, translated, tmp_path
 ):
     changed = f"UPDATE runs SET identity = json_set(identity, '$.rule', '{SCHEME}:another')"
-    found = audit(find_run(planted(paid, tmp_path, changed)))
+    found = audit_run(find_run(planted(paid, tmp_path, changed)))
     assert found.breaches == []
     assert found.unchecked.keys() == {"replay", "plan"}
     assert any("scores are taken as they stand" in caution for caution in found.cautions)
@@ -281,7 +281,7 @@ def test_a_rule_whose_digest_does_not_compare_is_replayed_and_the_doubt_is_repor
     paid, tmp_path, digest
 ):
     changed = f"UPDATE runs SET identity = json_set(identity, '$.rule', '{digest}')"
-    found = audit(find_run(planted(paid, tmp_path, changed)))
+    found = audit_run(find_run(planted(paid, tmp_path, changed)))
     assert (found.breaches, found.unchecked) == ([], {})
     assert any("whether the rule has changed is not known" in each for each in found.cautions)
     change, wanted = PAID["a violation less"]
@@ -289,9 +289,11 @@ def test_a_rule_whose_digest_does_not_compare_is_replayed_and_the_doubt_is_repor
 
 
 def test_what_differs_is_said(translated, paid, tmp_path):
-    (scored,) = audit(find_run(planted(translated, tmp_path, TRANSLATED["a score"][0]))).breaches
+    (scored,) = audit_run(
+        find_run(planted(translated, tmp_path, TRANSLATED["a score"][0]))
+    ).breaches
     assert "translator bleu: on record 0.99, played again 0." in scored.detail
-    (noted,) = audit(
+    (noted,) = audit_run(
         find_run(
             planted(
                 paid, tmp_path, "UPDATE notes SET facts = replace(facts, '10', '9') WHERE match = 1"
@@ -299,11 +301,13 @@ def test_what_differs_is_said(translated, paid, tmp_path):
         )
     ).breaches
     assert "its notes differ: 1 invested players.1: on record 9, played again 10" in noted.detail
-    (reworded,) = audit(find_run(planted(paid, tmp_path, PAID["a violation reworded"][0]))).breaches
+    (reworded,) = audit_run(
+        find_run(planted(paid, tmp_path, PAID["a violation reworded"][0]))
+    ).breaches
     assert "on record 'I am Gemini', played again 'I am Claude'" in reworded.detail
     told = [
         breach.detail
-        for breach in audit(find_run(planted(translated, tmp_path, (2, told_more)))).breaches
+        for breach in audit_run(find_run(planted(translated, tmp_path, (2, told_more)))).breaches
     ]
     # where the words differ, and from which other match
     assert sum("Hint: mind the" in detail for detail in told) == 2
@@ -320,7 +324,7 @@ def test_a_run_that_its_bounds_have_stopped_is_no_breach(tmp_path, how):
         "public_goods", {"a": "bot/random", "b": "bot/altruist"}, store=tmp_path, **bound
     )
     assert (result.state, result.data["run"]["stop"]["status"]) == ("stopped", "budget")
-    found = audit(result.ref)
+    found = audit_run(result.ref)
     assert found.breaches == []
     assert "the run is not finished" in found.unchecked["balance"]
 
@@ -332,16 +336,16 @@ def test_a_bound_that_was_never_set_is_a_breach(tmp_path):
     unbounded = "UPDATE runs SET config = json_set(config, '$.max_calls', NULL)"
     assert (
         "nothing bounds its calls"
-        in audit(find_run(planted(result.path, tmp_path, unbounded))).breaches[0].detail
+        in audit_run(find_run(planted(result.path, tmp_path, unbounded))).breaches[0].detail
     )
-    (wrong,) = audit(
+    (wrong,) = audit_run(
         find_run(planted(result.path, tmp_path, "UPDATE runs SET stop_status = 'plan_complete'"))
     ).breaches
     assert "marked as plan_complete, but its plan says to go on" in wrong.detail
 
 
 def test_masked_claims_are_listed_and_no_breach(paid, tmp_path):
-    found = audit(find_run(paid))
+    found = audit_run(find_run(paid))
     assert Counter(claim["alias"] for claim in found.masked) == {"bert": 10}
     first = found.masked[0]
     assert (first["match"], first["round"], first["masked"]) == (1, 1, "I am Claude")
@@ -361,7 +365,7 @@ def test_an_answer_of_the_dictionary_that_was_changed_is_found(chained, tmp_path
         f"UPDATE effects SET result = '{json.dumps(other, ensure_ascii=False)}' WHERE match = 1 "
         f"AND number = 0"
     )
-    found = audit(find_run(planted(chained, tmp_path, change))).breaches
+    found = audit_run(find_run(planted(chained, tmp_path, change))).breaches
     assert {"works", "replay"} <= {breach.kind for breach in found}
     (doubt,) = [breach.detail for breach in found if breach.kind == "works"]
     assert f"on record '{other}', asked again '{first}'" in doubt
@@ -372,7 +376,7 @@ def test_a_dictionary_that_is_not_there_or_another_one_is_told(chained, tmp_path
     words = own.read_bytes()
     try:
         own.unlink()
-        found = audit(find_run(chained))
+        found = audit_run(find_run(chained))
         assert found.breaches == []
         assert "works" in found.unchecked
         assert any(
@@ -380,7 +384,7 @@ def test_a_dictionary_that_is_not_there_or_another_one_is_told(chained, tmp_path
             for caution in found.cautions
         )
         own.write_text("海阔天空\n空前绝后")
-        assert "another one is here" in audit(find_run(chained)).unchecked["works"]
+        assert "another one is here" in audit_run(find_run(chained)).unchecked["works"]
     finally:
         own.write_bytes(words)
 
@@ -402,7 +406,7 @@ def test_verdicts_on_programs_are_held_against_scores_and_otherwise_trusted(tmp_
         store=tmp_path,
         unsafe_run_code_without_isolation=True,
     )
-    found = audit(result.ref)
+    found = audit_run(result.ref)
     assert found.breaches == []
     assert any(
         "verdicts on 2 programs are taken from the record" in caution for caution in found.cautions
@@ -422,7 +426,7 @@ def test_a_model_whose_name_stands_in_a_prompt_is_told(tmp_path):
     with sqlite3.connect(result.path) as connection:
         connection.execute("UPDATE calls SET model = 'claude-opus-9' WHERE seat = 'players.1'")
     connection.close()
-    found = audit(result.ref)
+    found = audit_run(result.ref)
     assert found.breaches == []
     assert any(
         "prompts hold names of models that play: claude-opus-9" in caution
@@ -471,16 +475,18 @@ def test_every_plan_is_even_and_no_longer_is_with_a_match_less_or_two_seats_swap
         )
         for spec in specs
     ]
-    assert not list(uneven(config, roles, matches))
+    assert not list(find_imbalance(config, roles, matches))
     tables = Counter((match.block, match.repeat) for match in matches)
     if max(tables.values()) > 1:
         gone = random.randrange(len(matches))
-        found = {kind for kind, _ in uneven(config, roles, matches[:gone] + matches[gone + 1 :])}
+        found = {
+            kind for kind, _ in find_imbalance(config, roles, matches[:gone] + matches[gone + 1 :])
+        }
         assert found == {"balance", "items"} or len(matches[0].seats) == models
         seats = matches[gone].seats
         one, other = list(seats)[:2]
         seats[one], seats[other] = seats[other], seats[one]
-        assert {kind for kind, _ in uneven(config, roles, matches)} == {"balance", "items"}
+        assert {kind for kind, _ in find_imbalance(config, roles, matches)} == {"balance", "items"}
 
 
 @given(
@@ -498,7 +504,7 @@ def test_rounds_in_step_are_so_and_no_message_may_move_across_its_round(rounds, 
             {"round": number, "kind": "reply", "sender": key, "audience": []} for key in keys
         ]
         messages.append({"round": number, "kind": "tell", "sender": None, "audience": keys})
-    assert not list(unsynchronous(messages))
+    assert not list(find_unsynchronous(messages))
     at = data.draw(st.integers(0, len(messages) - 1))
     moved = messages[:at] + messages[at + 1 :]
     to = data.draw(st.integers(0, len(moved)))
@@ -506,7 +512,7 @@ def test_rounds_in_step_are_so_and_no_message_may_move_across_its_round(rounds, 
     order = [(message["round"], message["kind"]) for message in moved]
     steps = {"ask": 0, "reply": 1, "tell": 2}
     in_step = order == sorted(order, key=lambda place: (place[0], steps[place[1]]))
-    assert bool(list(unsynchronous(moved))) != in_step
+    assert bool(list(find_unsynchronous(moved))) != in_step
 
 
 @given(
@@ -517,6 +523,6 @@ def test_rounds_in_step_are_so_and_no_message_may_move_across_its_round(rounds, 
     )
 )
 def test_a_difference_is_short_and_always_found(value):
-    assert "on record" in difference({"a": [1, value]}, {"a": [2, value]})
-    assert len(difference("x" * 900 + "a", "x" * 900 + "b")) < 200
-    assert difference([1], [1, value]).startswith("2: on record nothing")
+    assert "on record" in describe_difference({"a": [1, value]}, {"a": [2, value]})
+    assert len(describe_difference("x" * 900 + "a", "x" * 900 + "b")) < 200
+    assert describe_difference([1], [1, value]).startswith("2: on record nothing")

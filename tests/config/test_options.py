@@ -12,7 +12,7 @@ import pytest
 
 from parley.api import run_async
 from parley.cli import run as cli_run
-from parley.cli.shared_options import flag_of
+from parley.cli.shared_options import make_flag
 from parley.config.experiment_file import generated_schema
 from parley.errors import UsageError
 from parley.options import (
@@ -109,7 +109,7 @@ def test_a_new_option_is_one_field():
     new = declared(More)["patience"]
 
     @click.command()
-    @flag_of(new)
+    @make_flag(new)
     def command(patience):
         return patience
 

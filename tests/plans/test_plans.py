@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import parley
 from parley import Metric, Role, Seat, Task, UsageError
-from parley.audit.audit import audit
+from parley.audit.audit import audit_run
 from parley.config.experiment import Experiment
 from parley.config.prepare import prepare_resume
 from parley.errors import TaskError
@@ -447,7 +447,7 @@ def test_a_race_that_was_stopped_goes_on_to_the_same_result(tmp_path):
         resumed = Result(ending.ref)
         for part in ("results", "pairs", "ranks", "tables", "positions", "stability"):
             assert json.dumps(resumed.data[part]) == json.dumps(whole.data[part])
-        assert audit(ending.ref).breaches == []
+        assert audit_run(ending.ref).breaches == []
 
 
 def test_idle_seats_are_on_record_do_not_count_and_are_audited(tmp_path):
@@ -461,21 +461,21 @@ def test_idle_seats_are_on_record_do_not_count_and_are_audited(tmp_path):
     # it left the race: the randoms are the hard pair
     assert rows["rider"]["blocks"] < rows["any"]["blocks"]
     assert {row["interval"] for row in rows.values()} == {"anytime"}
-    assert audit(ending.ref).breaches == []
+    assert audit_run(ending.ref).breaches == []
     with sqlite3.connect(ending.ref.location) as connection:
         connection.execute("UPDATE matches SET idle = NULL WHERE number = ?", (idle[0][0],))
     connection.close()
-    assert {breach.kind for breach in audit(ending.ref).breaches} >= {"plan"}
+    assert {breach.kind for breach in audit_run(ending.ref).breaches} >= {"plan"}
 
 
 def test_a_run_marked_as_converged_too_early_is_found(tmp_path):
     ending = asyncio.run(runs.start(prepared_race(max_blocks=40), open_store(tmp_path)))
     assert (ending.state, ending.status) == ("stopped", "budget")
-    assert audit(ending.ref).breaches == []
+    assert audit_run(ending.ref).breaches == []
     with sqlite3.connect(ending.ref.location) as connection:
         connection.execute("UPDATE runs SET state = 'done', stop_status = 'converged'")
     connection.close()
-    assert any("marked as converged" in breach.detail for breach in audit(ending.ref).breaches)
+    assert any("marked as converged" in breach.detail for breach in audit_run(ending.ref).breaches)
 
 
 def test_a_budget_of_blocks_is_exit_4_and_can_be_raised(tmp_path):

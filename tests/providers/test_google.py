@@ -180,7 +180,7 @@ def test_the_key_has_two_names_and_is_needed(monkeypatch):
         providers.make("google", "m-1", {})
     monkeypatch.setenv("GOOGLE_API_KEY", "another-key-123")
     assert asked("google", says("x"))[1].asked[0].headers["x-goog-api-key"] == "another-key-123"
-    assert models.described("google")["key_found"]
+    assert models.describe_model("google")["key_found"]
     # where both are set, the other wins: so do Google's own clients
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
     assert asked("google", says("x"))[1].asked[0].headers["x-goog-api-key"] == "another-key-123"

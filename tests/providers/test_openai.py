@@ -6,7 +6,7 @@ import logging
 import pytest
 
 import parley
-from parley.audit.audit import audit
+from parley.audit.audit import audit_run
 from parley.errors import ParticipantError, Rejected, UsageError
 from parley.match.protocol import Reply, Request, Usage
 from parley.providers import _capabilities as capabilities
@@ -420,7 +420,7 @@ def test_options_that_were_not_taken_stand_in_the_run_and_its_result(tmp_path):
     assert result.data["left_out"] == [{"alias": "model", "options": ["temperature"], "calls": 3}]
     line = "model was asked without temperature in 3 calls: its endpoint does not take that"
     assert line in result.render()
-    assert line in audit(result.ref).cautions
+    assert line in audit_run(result.ref).cautions
 
 
 NARROW = {**FORM, "properties": {"coins": {"type": "number", "multipleOf": 3}}}

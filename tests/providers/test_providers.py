@@ -261,7 +261,7 @@ def test_what_another_provider_says_of_itself_is_heard_like_ours(monkeypatch, tm
     (tmp_path / "mine_too.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("MINE_KEY", "a-key-of-mine")
-    row = models.described("mine")
+    row = models.describe_model("mine")
     assert (row["key"], row["key_found"], row["key_needed"], row["about"]) == (
         "MINE_KEY",
         True,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from parley import Question, UsageError, run, run_async
 from parley.report import page
 from parley.report.build import build_report
-from parley.report.figures import draw, ticks
+from parley.report.figures import choose_ticks, draw
 from parley.report.sections import ReportOptions
 from parley.statistics.contamination import assess_contamination, correlation_rows
 from parley.statistics.intervals import interval
@@ -461,7 +461,7 @@ def test_a_figure_names_who_lies_apart():
 
 @given(st.floats(-50, 100), st.floats(1e-3, 150))
 def test_axes_have_some_round_ticks(low, wide):
-    found = ticks(low, low + wide)
+    found = choose_ticks(low, low + wide)
     assert 2 <= len(found) <= 10
     assert all(low - 1e-6 <= tick <= low + wide + 1e-6 for tick in found)
 

@@ -8,7 +8,7 @@ import pytest
 
 import parley
 from parley import Paragraph, Problem, Prompt, UsageError
-from parley.cli.tasks import described, meaning_of
+from parley.cli.tasks import describe_task, parameter_meanings
 from parley.config.experiment import Experiment
 from parley.config.prompt_overrides import chosen_prompts, unused_prompts
 from parley.config.task_catalogue import task_class, task_names
@@ -172,7 +172,7 @@ def test_every_parameter_and_variable_of_a_bundled_task_is_explained(name):
     wanted = {each.name for each in fields(task)} | {
         each for prompt in task.prompts().values() for each in prompt.variables
     }
-    known = meaning_of(task)
+    known = parameter_meanings(task)
     assert not [each for each in wanted if not known.get(each)]
     assert name == POEM or not task.meanings().keys() - wanted
 
@@ -189,7 +189,7 @@ def test_tasks_tells_what_everything_means(tmp_path):
         "prompt code_review.judge (not heard with the defaults):",
     ):
         assert line in said
-    facts = described(task_class("code_review"))
+    facts = describe_task(task_class("code_review"))
     assert facts["prompts"]["code_review.revise"] == ["said"]
     assert facts["bot_options"]["bot/coder"] == {"strength": 0.5, "review": 0.5}
     assert "code_review.judge" in facts["unsaid"]

@@ -113,7 +113,7 @@ def test_the_cost_of_a_run_leaves_bots_out(here):  # noqa: F811
 
 
 def test_an_endpoint_that_counts_no_tokens_is_told_with_what_is_taken_as_spent(here, capsys):  # noqa: F811
-    from parley.cli.playing import attended
+    from parley.cli.playing import play_attended
     from parley.config.experiment import Experiment
     from parley.runs.player import start
     from parley.store import open_store
@@ -124,7 +124,7 @@ def test_an_endpoint_that_counts_no_tokens_is_told_with_what_is_taken_as_spent(h
             asked = Experiment(
                 "public_goods", models=models, given=from_keywords(budget_usd=0.1, repeats=1)
             )
-            return await attended(
+            return await play_attended(
                 lambda **watching: start(asked.prepare(), open_store(here / "runs"), **watching),
                 True,
             )

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from parley.cli.progress_line import waited_for
+from parley.cli.progress_line import describe_wait
 from parley.config.prepare import prepare_resume
 from parley.config.prices import prices_for
 from parley.errors import Filtered, Halted, ParticipantError, Refused
@@ -225,7 +225,7 @@ def test_the_smallest_bound_in_usd_is_what_was_spent_and_what_the_next_request_t
 def test_who_is_waited_for_is_named_with_how_long():
     tally = Tally()
     tally.waiting["x"] = {1: time.monotonic() - 12.2}
-    assert waited_for(tally) == "waiting for x for 12 s"
+    assert describe_wait(tally) == "waiting for x for 12 s"
 
 
 def test_usd_are_rounded_so_that_they_are_enough():

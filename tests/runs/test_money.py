@@ -17,7 +17,7 @@ import pytest
 
 import parley
 from parley import UsageError
-from parley.audit.audit import audit
+from parley.audit.audit import audit_run
 from parley.config.experiment import Experiment
 from parley.config.experiment_file import read_experiment
 from parley.config.prepare import limit_of, prepare_resume
@@ -364,7 +364,7 @@ def test_a_run_costs_tomorrow_what_it_costs_today(here):
         ("a", 10, "prices.yaml"),
         ("c", 100, "prices.yaml"),
     ]
-    assert audit(result.ref).breaches == []
+    assert audit_run(result.ref).breaches == []
 
 
 def test_public_prices_are_kept_by_the_names_that_were_served(here, monkeypatch):
@@ -945,7 +945,7 @@ def test_a_bounded_run_goes_on_with_a_higher_bound_and_ends_as_if_there_had_been
         row["mean"] for row in straight.data["results"]
     ]
     assert whole.data["cost"] == straight.data["cost"]
-    assert audit(whole.ref).breaches == []
+    assert audit_run(whole.ref).breaches == []
 
 
 def test_the_command_stops_with_4_says_how_to_go_on_and_goes_on(here):

@@ -11,7 +11,7 @@ import pytest
 
 import parley
 from parley import ParleyError, Seat, UsageError
-from parley.audit.audit import audit
+from parley.audit.audit import audit_run
 from parley.config.prepare import prepare_new
 from parley.config.task_catalogue import task_class
 from parley.errors import ReplayError
@@ -239,8 +239,8 @@ def test_a_participant_that_fails_stops_the_run_resumably(tmp_path):
     assert [row["mean"] for row in whole.data["results"]] == [
         row["mean"] for row in straight.data["results"]
     ]
-    assert audit(whole.ref).checked["replay"] == 10
-    assert audit(whole.ref).breaches == []
+    assert audit_run(whole.ref).checked["replay"] == 10
+    assert audit_run(whole.ref).breaches == []
 
 
 def test_other_models_go_on_when_one_is_down(tmp_path):
@@ -448,7 +448,7 @@ def test_an_audit_needs_neither_keys_nor_functions(tmp_path, monkeypatch):
     result = parley.run(
         "public_goods", {"f": lambda view: "5", "b": "bot/random"}, repeats=2, store=tmp_path
     )
-    found = audit(result.ref)
+    found = audit_run(result.ref)
     assert (found.breaches, found.checked["replay"], found.cautions) == ([], 2, [])
 
 

@@ -23,7 +23,7 @@ from parley import (
     resume,
     run,
 )
-from parley.audit.audit import audit
+from parley.audit.audit import audit_run
 from parley.runs.player import start
 from parley.runs.rejudge import experiment_for_judges, prepare_judging
 from parley.store import find_run, open_store
@@ -144,7 +144,7 @@ def test_other_judges_score_the_same_matches_and_no_contestant_is_needed(tmp_pat
     assert f"rejudged:{first.data['run']['id']}" in second.data["results"][0]["signature"]
     assert "no contestant was called" in second.render()
     assert first.data["run"]["id"] in second.render(part="rejudged")
-    assert audit(second.ref).breaches == []
+    assert audit_run(second.ref).breaches == []
 
 
 def test_a_run_without_judges_can_be_judged_later(tmp_path):
@@ -202,7 +202,7 @@ def test_where_a_record_ends_a_rule_may_end_too(tmp_path):
     )
     assert (means(shorter, "answers"), means(longer, "answers")) == ({"g": 1}, {"g": 3})
     assert {row["difference"] for row in shorter.data["rejudged"]["models"]} == {-2}
-    assert audit(shorter.ref).breaches == audit(longer.ref).breaches == []
+    assert audit_run(shorter.ref).breaches == audit_run(longer.ref).breaches == []
 
 
 def test_where_a_rule_cannot_end_the_score_is_missing(tmp_path):
@@ -385,4 +385,4 @@ def test_what_was_taken_over_and_changed_afterwards_is_a_breach(translated):
         connection.execute(
             "UPDATE calls SET content = 'Better.' WHERE seat = 'proofreader' AND match = 2"
         )
-    assert {breach.match for breach in audit(find_run(path)).breaches} == {2}
+    assert {breach.match for breach in audit_run(find_run(path)).breaches} == {2}

@@ -20,7 +20,7 @@ from parley.statistics.role_tables import (
     make_role_tables,
     position_effects,
 )
-from parley.tables import shown
+from parley.tables import round_half_up
 
 MODELS = ["GPT-4", "ChatGPT", "Claude 2", "PaLM"]
 NOT = None
@@ -156,7 +156,7 @@ def test_the_papers_means_recompute_from_its_cells(table):
             assert margin.cells == len(means) - 1
             if right:
                 assert margin.mean == pytest.approx(right[n], abs=1e-9)
-            wrong += shown(margin.mean, printed.digits) != f"{mean:.{printed.digits}f}"
+            wrong += round_half_up(margin.mean, printed.digits) != f"{mean:.{printed.digits}f}"
     assert wrong == (ERRATA[table][2] if table in ERRATA else 0)
 
 
@@ -167,7 +167,7 @@ def test_the_whole_table_is_the_mean_of_its_cells():
 
 
 def test_halves_go_up_and_nothing_is_a_dash():
-    assert [shown(value) for value in (8.265, 0.775, 1.115, 0.125, 8.97, None)] == [
+    assert [round_half_up(value) for value in (8.265, 0.775, 1.115, 0.125, 8.97, None)] == [
         "8.27",
         "0.78",
         "1.12",
@@ -175,7 +175,11 @@ def test_halves_go_up_and_nothing_is_a_dash():
         "8.97",
         "-",
     ]
-    assert [shown(0.4085, 3), shown(-0.0001, 3), shown(2, 0)] == ["0.409", "0.000", "2"]
+    assert [round_half_up(0.4085, 3), round_half_up(-0.0001, 3), round_half_up(2, 0)] == [
+        "0.409",
+        "0.000",
+        "2",
+    ]
 
 
 def match(

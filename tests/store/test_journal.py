@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from parley.audit.audit import audit
+from parley.audit.audit import audit_run
 from parley.config.identity import metric_facts
 from parley.config.prepare import prepare_resume
 from parley.errors import ReplayError, StoreError
@@ -556,7 +556,7 @@ def test_a_run_of_the_first_version_is_shown_audited_and_resumed(tmp_path):
     before = path.read_bytes()
     shown = Result(path).data
     assert [row["blocks"] for row in shown["results"]] == [3, 3]
-    assert audit(find_run(path)).breaches == []
+    assert audit_run(find_run(path)).breaches == []
     assert path.read_bytes() == before
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE runs SET state = 'stopped'")

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from parley.audit.audit import audit
+from parley.audit.audit import audit_run
 from parley.store import find_run
 from tests.endpoint import endpoint
 
@@ -119,7 +119,7 @@ def killed_and_resumed(tmp_path, matches, kills, concurrency, seed):
     assert states == [("done", matches)]
     for key in ("results", "pairs", "ranks", "violations", "cost"):
         assert result[key] == wanted[key]
-    found = audit(find_run(path))
+    found = audit_run(find_run(path))
     assert found.breaches == []
     assert found.checked["replay"] == matches
     return len(log) - asked, allowance

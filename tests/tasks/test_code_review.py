@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley import Code, Problem, Seat, UsageError, run
-from parley.audit.audit import audit
+from parley.audit.audit import audit_run
 from parley.errors import SandboxError
-from parley.results.parts.pass_at_k import pass_at
+from parley.results.parts.pass_at_k import estimate_pass_at_k
 from parley.runs.player import awaited
 from parley.runs.progress import Tally
 from parley.sandbox.executor import Sandbox
@@ -172,18 +172,18 @@ def test_only_the_one_word_ends_it(review, end):
 )
 def test_pass_at_k_is_a_chance_that_grows_with_k_and_c(drawn):
     n, c, k = drawn
-    value = pass_at(k, n, c)
+    value = estimate_pass_at_k(k, n, c)
     assert 0 <= value <= 1
-    assert pass_at(1, n, c) == pytest.approx(c / n)
-    assert k == n or pass_at(k + 1, n, c) >= value
-    assert c == n or pass_at(k, n, c + 1) >= value
+    assert estimate_pass_at_k(1, n, c) == pytest.approx(c / n)
+    assert k == n or estimate_pass_at_k(k + 1, n, c) >= value
+    assert c == n or estimate_pass_at_k(k, n, c + 1) >= value
 
 
 def test_pass_at_k_by_hand():
-    assert pass_at(2, 4, 1) == pytest.approx(0.5)  # of the 6 pairs, 3 hold the right one
-    assert pass_at(3, 5, 2) == pytest.approx(0.9)  # of the 10 triples, 1 holds none
+    assert estimate_pass_at_k(2, 4, 1) == pytest.approx(0.5)  # of the 6 pairs, 3 hold the right one
+    assert estimate_pass_at_k(3, 5, 2) == pytest.approx(0.9)  # of the 10 triples, 1 holds none
     with pytest.raises(ValueError, match="cannot be estimated"):
-        pass_at(3, 2, 1)
+        estimate_pass_at_k(3, 2, 1)
 
 
 def test_a_run_shows_rounds_samples_and_judges(tmp_path):
@@ -261,7 +261,7 @@ def test_to_do_without_isolation_takes_its_own_words_and_is_printed(tmp_path):
     assert "|sandbox:none|" in result.data["results"][0]["signature"]
     for part in ("results", "rounds", "passes", "pairs", "roles", "cost"):
         assert result.render("text", part).count("UNSAFE") == 1, part
-    assert any("UNSAFE" in caution for caution in audit(result.ref).cautions)
+    assert any("UNSAFE" in caution for caution in audit_run(result.ref).cautions)
     assert "done, UNSAFE" in command("ls", "--store", tmp_path, cwd=tmp_path).out
     with pytest.raises(UsageError, match="give one of the two"):
         run(

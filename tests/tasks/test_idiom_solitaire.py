@@ -10,7 +10,7 @@ import pytest
 
 import parley
 from parley import ParleyError, Seat
-from parley.audit.audit import audit
+from parley.audit.audit import audit_run
 from parley.datasets.dictionaries import Lexicon
 from parley.errors import ReplayError
 from parley.participants._registry import make
@@ -313,7 +313,7 @@ def test_a_short_list_of_starts_is_gone_through_before_any_comes_again(tmp_path)
         }
     assert len({starts[str(n)] for n in (1, 2, 3)}) == 3  # three of the five can be followed
     assert [starts[str(n)] for n in (1, 2, 3)] == [starts[str(n)] for n in (4, 5, 6)]
-    assert audit(done.ref).breaches == []
+    assert audit_run(done.ref).breaches == []
 
 
 def test_what_cannot_be_played_leaves_no_file(made, tmp_path):
@@ -378,7 +378,7 @@ def test_a_run_is_replayed_without_its_dictionary(made, tmp_path):
         store=tmp_path,
     )
     own.unlink()
-    found = audit(done.ref)
+    found = audit_run(done.ref)
     assert found.breaches == []
     assert found.checked["replay"] == 60
 

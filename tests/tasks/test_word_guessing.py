@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import parley
 from parley import Result, Seat, UsageError, WordPair
-from parley.audit.audit import audit
+from parley.audit.audit import audit_run
 from parley.datasets.catalogue import load_items
 from parley.plans.arrangements import SeatingProblem, seat_all_together
 from parley.results.parts.external import read_scores
@@ -400,7 +400,7 @@ def test_everybody_meets_the_adversary_with_both_words_and_in_both_seats(tmp_pat
         held[match["item"], match["seats"][seat], "word", note["guessing"]["words"][seat]] += 1
     assert len(held) == 4 * 2 * 4
     assert set(held.values()) == {3}
-    assert not audit(result.ref).breaches
+    assert not audit_run(result.ref).breaches
 
 
 @pytest.mark.parametrize(

@@ -30,26 +30,26 @@ from typing import Any
 
 import orjson
 
-from parley.audit.balance import uneven
-from parley.audit.equal_information import Beginnings
+from parley.audit.balance import find_imbalance
+from parley.audit.equal_information import OpeningWords
 from parley.audit.messages import (
-    brought_in,
-    foreign_names,
-    named,
-    names_in_prompts,
-    shown_after_all,
-    unheard,
-    unmasked,
-    unsynchronous,
+    check_masking,
+    find_leaked_names,
+    find_names_in_prompts,
+    find_unmasked_claims,
+    find_unsynchronous,
+    list_foreign_names,
+    unmatched_replies,
+    words_of_task,
 )
-from parley.audit.replay import replayed
+from parley.audit.replay import replay_match
 from parley.config.prepare import Prepared, names_to_mask, prepare_to_read
 from parley.config.rule_digest import comparable
 from parley.datasets.open_references import open_references
 from parley.errors import ParleyError, TaskError
 from parley.plans import replay_plan
 from parley.results.scores import describe_left_out
-from parley.results.transcript import conversations
+from parley.results.transcript import rebuild_views
 from parley.results.types import LeftOut
 from parley.store import MatchRow, RunReader, RunRef, read_run
 from parley.tables import plural
@@ -79,7 +79,8 @@ class Breach:
 
 @dataclass(frozen=True)
 class Audit:
-    """What was looked at, what was found, and what could not be looked at."""
+    """The checks that were made, the breaches that they found, and the checks that could not be
+    made."""
 
     matches: int
     checked: dict[str, int]
@@ -89,45 +90,45 @@ class Audit:
     cautions: list[str]
 
 
-def audit(ref: RunRef, task_file: str | None = None) -> Audit:
-    """Look at every match of a run; `task_file` has its task, where that is not installed."""
+def audit_run(ref: RunRef, task_file: str | None = None) -> Audit:
+    """Check every match of a run. `task_file` has its task, where that is not installed."""
     with read_run(ref) as reader, asyncio.Runner() as runner:
-        looking = Looking(reader, task_file)
+        running = AuditRun(reader, task_file)
         for match in (matches := list(reader.matches())):
-            looking.at_match(match, runner)
-        looking.at_all(matches)
-        checked = {name: looking.checked[name] for name in CHECKS if looking.checked[name]}
+            running.check_match(match, runner)
+        running.check_all_matches(matches)
+        checked = {name: running.checked[name] for name in CHECKS if running.checked[name]}
         return Audit(
             len(matches),
             checked,
-            looking.unchecked,
-            looking.breaches,
-            masked_in(reader),
-            looking.cautions,
+            running.unchecked,
+            running.breaches,
+            list_masked(reader),
+            running.cautions,
         )
 
 
-class Looking:
-    """One audit while it goes on."""
+class AuditRun:
+    """One audit in progress."""
 
     def __init__(self, reader: RunReader, task_file: str | None = None) -> None:
         self.task_file = task_file
-        self.reader, self.checked, self.beginnings = reader, Counter[str](), Beginnings()
+        self.reader, self.checked, self.opening_words = reader, Counter[str](), OpeningWords()
         self.breaches: list[Breach] = []
         self.cautions: list[str] = []
         self.unchecked: dict[str, str] = {}
-        # matches that did not come out the same when they were played again
-        self.departed: set[int] = set()
-        self.prepared = self._prepared()
-        self.works = self._works()
+        # matches whose replay differs from the record
+        self.unconfirmed: set[int] = set()
+        self.prepared = self._prepare_task()
+        self.works = self._open_references()
         self.foreign, self.own, self.names = (
-            foreign_names(reader),
-            brought_in(reader),
+            list_foreign_names(reader),
+            words_of_task(reader),
             frozenset(names_to_mask(reader.info.config)),
         )
 
-    def _prepared(self) -> Prepared | None:
-        """The run's task, as it was; without it nothing can be played again."""
+    def _prepare_task(self) -> Prepared | None:
+        """The run's task, if it has not changed; without it no match can be replayed."""
         why = "the task or its prompts have changed since"
         try:
             prepared = prepare_to_read(self.reader.info.ref, self.task_file)
@@ -146,8 +147,8 @@ class Looking:
         self.cautions.append(f"matches were not replayed, so scores are taken as they stand: {why}")
         return None
 
-    def _works(self) -> Mapping[str, Any]:
-        """The works that the run consulted, if they are at hand and still the same."""
+    def _open_references(self) -> Mapping[str, Any]:
+        """The works of reference that the run looked up, if they are here and have not changed."""
         wanted = self.reader.info.identity.get("works", {})
         if not wanted:
             return {}
@@ -173,49 +174,51 @@ class Looking:
         self.cautions.append(f"answers of the {', '.join(wanted)} are taken from the record: {why}")
         return {}
 
-    def found(self, kind: str, match: int | None, detail: str) -> None:
+    def add_breach(self, kind: str, match: int | None, detail: str) -> None:
         self.breaches.append(Breach(kind, match, detail))
 
-    def at_match(self, match: MatchRow, runner: asyncio.Runner) -> None:
-        """All that one match shows by itself."""
+    def check_match(self, match: MatchRow, runner: asyncio.Runner) -> None:
+        """Make the checks that need only one match."""
         reader, number, ended = self.reader, match.number, match.has_ended
         messages, calls = reader.messages(number), reader.calls(number)
         claims = [fault for fault in reader.violations(number) if fault.kind == "identity"]
-        found = [("synchrony", fault) for fault in unsynchronous(messages)]
-        found += [("shown", fault) for fault in conversations(messages, calls, match.seats)[1]]
+        found = [("synchrony", fault) for fault in find_unsynchronous(messages)]
+        found += [("shown", fault) for fault in rebuild_views(messages, calls, match.seats)[1]]
         found += (
-            [("shown", fault) for fault in unheard(messages, calls, reader.info.config)]
+            [("shown", fault) for fault in unmatched_replies(messages, calls, reader.info.config)]
             if ended
             else []
         )
-        found += [("anonymity", fault) for fault in shown_after_all(messages, claims, self.own)]
+        found += [
+            ("anonymity", fault) for fault in find_unmasked_claims(messages, claims, self.own)
+        ]
         departures: list[tuple[str, str]] = []
         if ended and self.prepared is not None:
             departures = runner.run(
-                replayed(self.prepared, reader, match, messages, calls, self.works)
+                replay_match(self.prepared, reader, match, messages, calls, self.works)
             )
             found += departures
             self.checked.update(("replay", *(("works",) if self.works else ())))
         elif ended:
-            found += [("anonymity", fault) for fault in unmasked(calls, claims, self.names)]
+            found += [("anonymity", fault) for fault in check_masking(calls, claims, self.names)]
         if departures:
-            self.departed.add(number)
-        # a replay without the cast that gives the same words brings no names in
+            self.unconfirmed.add(number)
+        # A replay knows no names. If it gives the same words, no name was brought in.
         if departures or not (ended and self.prepared):
-            found += [("anonymity", fault) for fault in named(messages, self.foreign)]
-        self.beginnings.take(match, messages)
+            found += [("anonymity", fault) for fault in find_leaked_names(messages, self.foreign)]
+        self.opening_words.add_match(match, messages)
         self.checked.update(("synchrony", "shown", "anonymity", "information"))
         for kind, detail in found:
-            self.found(kind, number, detail)
+            self.add_breach(kind, number, detail)
 
-    def at_all(self, matches: list[MatchRow]) -> None:
-        """What only all matches together show."""
+    def check_all_matches(self, matches: list[MatchRow]) -> None:
+        """Make the checks that need all matches."""
         reader, config = self.reader, self.reader.info.config
-        for number, detail in self.beginnings.unequal(self.departed):
-            self.found("information", number, detail)
+        for number, detail in self.opening_words.find_unequal(self.unconfirmed):
+            self.add_breach("information", number, detail)
         if self.prepared is not None:
-            for detail in unplanned(self.prepared, reader, matches):
-                self.found("plan", None, detail)
+            for detail in find_unplanned(self.prepared, reader, matches):
+                self.add_breach("plan", None, detail)
             self.checked["plan"] += 1
         why = "the run is not finished" if reader.info.state != "done" else ""
         if config.plan == "race":
@@ -225,15 +228,15 @@ class Looking:
             self.cautions.append(f"balance was not checked: {why}")
         else:
             self.checked.update(("balance", "items"))
-            for kind, detail in uneven(config, reader.info.identity["roles"], matches):
+            for kind, detail in find_imbalance(config, reader.info.identity["roles"], matches):
                 if config.rejudged is None:
-                    self.found(kind, None, detail)
+                    self.add_breach(kind, None, detail)
                 else:  # only matches that had ended are judged again
                     self.cautions.append(f"uneven as in the run that played: {detail}")
-        self.cautions += self.warnings(matches)
+        self.cautions += self.list_cautions(matches)
 
-    def warnings(self, matches: list[MatchRow]) -> Iterator[str]:
-        """What to know about the record, fair as it may be."""
+    def list_cautions(self, matches: list[MatchRow]) -> Iterator[str]:
+        """What the reader of an audit should know besides its breaches."""
         reader, config = self.reader, self.reader.info.config
         if self.prepared is not None and (left := sum(not match.has_ended for match in matches)):
             yield f"{plural(left, 'match', 'matches')} had not ended, and cannot be played again"
@@ -242,12 +245,12 @@ class Looking:
                 f"verdicts on {plural(programs, 'program')} are taken from the record: no "
                 f"program was run again"
             )
-        if names := names_in_prompts(reader):
+        if names := find_names_in_prompts(reader):
             yield (
                 f"the prompts hold names of models that play: {', '.join(names)}; "
                 f"everybody reads them"
             )
-        if dealt := self.beginnings.by_position(self.departed):
+        if dealt := self.opening_words.describe_dealt(self.unconfirmed):
             yield dealt
         if config.rejudged is not None:
             yield (
@@ -262,9 +265,9 @@ class Looking:
             )
 
 
-def masked_in(reader: RunReader) -> list[dict[str, Any]]:
-    """What seats said of themselves, and was masked for everybody else: to be looked through for
-    false hits."""
+def list_masked(reader: RunReader) -> list[dict[str, Any]]:
+    """What seats said about themselves, which was masked for everybody else. Read it to find false
+    hits."""
     return [
         {
             "alias": fault.alias,
@@ -278,8 +281,8 @@ def masked_in(reader: RunReader) -> list[dict[str, Any]]:
     ]
 
 
-def misended(reader: RunReader, status: str | None) -> Iterator[str]:
-    """Whether the end that a run is marked with is the one that its plan comes to."""
+def wrong_stop_status(reader: RunReader, status: str | None) -> Iterator[str]:
+    """Where the status with which a run stopped is not the one that its plan comes to."""
     config, marked = reader.info.config, reader.info.status
     if reader.info.state == "done" and marked not in ENDS:
         yield f"the run is marked as done, and as {marked or 'nothing'}: no plan ends like that"
@@ -299,9 +302,8 @@ def misended(reader: RunReader, status: str | None) -> Iterator[str]:
         yield f"the run is marked as budget, but its plan says {status}"
 
 
-def unplanned(prepared: Prepared, reader: RunReader, matches: list[MatchRow]) -> Iterator[str]:
-    """Matches on record that are not those which the configuration plans, and ends that do not fit
-    the run's."""
+def find_unplanned(prepared: Prepared, reader: RunReader, matches: list[MatchRow]) -> Iterator[str]:
+    """Matches that the configuration does not plan, missing matches, and a wrong stop status."""
     try:
         wanted, end = replay_plan(prepared.plan, reader.scores_by_match())
     # a rule that gave up: what was played cannot be held against the plan any further
@@ -314,7 +316,7 @@ def unplanned(prepared: Prepared, reader: RunReader, matches: list[MatchRow]) ->
             and reader.info.identity.get(fact) != value
         ):
             yield f"the record's own description of the task has other {fact}"
-    yield from misended(reader, end.status if end else None)
+    yield from wrong_stop_status(reader, end.status if end else None)
     for match in matches:
         if wanted.pop(match.number, None) != match.spec:
             yield f"match {match.number} is not the one that the configuration plans"

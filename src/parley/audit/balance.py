@@ -1,5 +1,4 @@
-"""What only many matches together show: did everybody sit everywhere, play everything, and begin
-with the same words?"""
+"""Audit check: every contestant sat in every seat and played every item equally often."""
 
 from __future__ import annotations
 
@@ -13,16 +12,18 @@ Place = tuple[str, str]  # an item (or a block, or none), and a role or a seat
 Matches = Sequence[MatchRow]
 
 
-def rotating(config: Config, matches: Matches) -> bool:
+def seats_rotate(config: Config, matches: Matches) -> bool:
     """Whether everybody sits at one table, where positions rotate from block to block: these need
     not divide evenly."""
     tables = Counter((match.block, match.repeat) for match in matches)
     return config.plan in ("together", "cycles") and all(count == 1 for count in tables.values())
 
 
-def uneven(config: Config, roles: Mapping[str, str], matches: Matches) -> Iterator[tuple[str, str]]:
+def find_imbalance(
+    config: Config, roles: Mapping[str, str], matches: Matches
+) -> Iterator[tuple[str, str]]:
     """Contestants that sat in a role, at a place or on an item more often than others."""
-    rotates = rotating(config, matches)
+    rotates = seats_rotate(config, matches)
     whole: dict[str, Counter[str]] = {}
     parts: dict[Place, Counter[str]] = {}
     for match in matches:
@@ -36,12 +37,12 @@ def uneven(config: Config, roles: Mapping[str, str], matches: Matches) -> Iterat
                 if place == role or not rotates:
                     parts.setdefault((place, on), Counter())[alias] += 1
     for place, count in sorted(whole.items()):
-        if spread(config, count) > (1 if rotates and place not in roles else 0):
-            yield "balance", f"{place}: {counted(config, count)}"
+        if measure_spread(config, count) > (1 if rotates and place not in roles else 0):
+            yield "balance", f"{place}: {format_counts(config, count)}"
     odd: dict[str, list[str]] = {}
     for (place, on), count in sorted(parts.items()):
-        if spread(config, count) > 0:
-            odd.setdefault(place, []).append(f"{on}: {counted(config, count)}")
+        if measure_spread(config, count) > 0:
+            odd.setdefault(place, []).append(f"{on}: {format_counts(config, count)}")
     for place, found in odd.items():
         yield (
             "items",
@@ -50,10 +51,10 @@ def uneven(config: Config, roles: Mapping[str, str], matches: Matches) -> Iterat
         )
 
 
-def spread(config: Config, count: Counter[str]) -> int:
+def measure_spread(config: Config, count: Counter[str]) -> int:
     times = [count[alias] for alias in config.contestants]
     return max(times) - min(times)
 
 
-def counted(config: Config, count: Counter[str]) -> str:
+def format_counts(config: Config, count: Counter[str]) -> str:
     return ", ".join(f"{alias} {count[alias]}" for alias in config.contestants)

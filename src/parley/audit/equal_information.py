@@ -5,73 +5,73 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from parley.audit.replay import difference
+from parley.audit.replay import describe_difference
 from parley.rules.pool import Seat
 from parley.store import MatchRow
 
 
-class Beginnings:
-    """What seats were told and asked before anybody had spoken: nothing that a model says can have
-    made a difference yet.
+class OpeningWords:
+    """What each seat read before the first reply of a match, when no model could have made a
+    difference yet.
 
-    Matches of one block and repeat share item and draws, so a seat of one must have heard what that
-    seat of another has.
+    Matches of one block and repeat share item and random draws, so the same seat must have read the
+    same words in all of them.
     """
 
     def __init__(self) -> None:
-        self._told: dict[tuple[str, int, str], dict[str, list[int]]] = {}
-        # matches whose seats of one role heard different words, by role
-        self._unlike: dict[int, str] = {}
+        self._words: dict[tuple[str, int, str], dict[str, list[int]]] = {}
+        # by match: a role whose seats read different words
+        self._different_roles: dict[int, str] = {}
 
-    def take(self, match: MatchRow, messages: Sequence[Mapping[str, Any]]) -> None:
-        told = first_words(messages, [seat.key for seat in match.seats])
+    def add_match(self, match: MatchRow, messages: Sequence[Mapping[str, Any]]) -> None:
+        told = collect_opening_words(messages, [seat.key for seat in match.seats])
         for seat, words in told.items():
-            self._told.setdefault((match.block, match.repeat, seat), {}).setdefault(
+            self._words.setdefault((match.block, match.repeat, seat), {}).setdefault(
                 words, []
             ).append(match.number)
         roles: dict[str, set[str]] = {}
         for seat, words in told.items():
             roles.setdefault(Seat.of(seat).role, set()).add(words)
         if unlike := [role for role, heard in roles.items() if len(heard) > 1]:
-            self._unlike[match.number] = unlike[0]
+            self._different_roles[match.number] = unlike[0]
 
-    def unequal(self, doubtful: set[int]) -> Iterator[tuple[int, str]]:
-        """Matches in which a seat began with other words than elsewhere; `doubtful` are those that
-        a replay did not confirm."""
+    def find_unequal(self, unconfirmed: set[int]) -> Iterator[tuple[int, str]]:
+        """Matches in which a seat read other words than in the other matches of its block.
+        `unconfirmed` are the matches whose replay differs from the record."""
         found: dict[int, str] = {}
-        for (block, _, seat), by_words in self._told.items():
+        for (block, _, seat), by_words in self._words.items():
             usual = max(by_words, key=lambda words: len(by_words[words]))
             for words, numbers in by_words.items():
                 if words != usual:
                     where = (
-                        f"{seat} was told other words than in match {by_words[usual][0]} of "
-                        f"block {block}, before any reply"
+                        f"{seat}: opening prompt differs from match {by_words[usual][0]} "
+                        f"(block {block})"
                     )
                     found |= {
-                        number: f"{where}: {difference(usual, words, 'there', 'here')}"
+                        number: f"{where}: {describe_difference(usual, words, 'there', 'here')}"
                         for number in numbers
                     }
-        for number in doubtful & self._unlike.keys() - found.keys():
-            found[number] = (
-                f"seats of {self._unlike[number]} were told different words before any reply"
-            )
+        for number in unconfirmed & self._different_roles.keys() - found.keys():
+            found[number] = f"{self._different_roles[number]}: opening prompts differ between seats"
         yield from sorted(found.items())
 
-    def by_position(self, doubtful: set[int]) -> str:
-        """What to know where the rule itself tells the seats of one role different things."""
-        unlike = [number for number in self._unlike if number not in doubtful]
+    def describe_dealt(self, unconfirmed: set[int]) -> str:
+        """A line on rules that give the seats of one role different opening words."""
+        unlike = [number for number in self._different_roles if number not in unconfirmed]
         if not unlike:
             return ""
+        role = self._different_roles[unlike[0]]
         return (
-            f"in {len(unlike)} matches the seats of {self._unlike[unlike[0]]} began with different "
-            f"words: the rule deals by "
-            "position, so what is equal is how often everybody sat in each"
+            f"in {len(unlike)} matches the seats of {role} began with different words: the rule "
+            f"deals by position, so what is equal is how often everybody sat in each"
         )
 
 
-def first_words(messages: Sequence[Mapping[str, Any]], seats: Sequence[str]) -> dict[str, str]:
-    """All that each seat heard before the first reply of a match; seats that had heard nothing are
-    left out."""
+def collect_opening_words(
+    messages: Sequence[Mapping[str, Any]], seats: Sequence[str]
+) -> dict[str, str]:
+    """What each seat read before the first reply of a match; seats that had read nothing are left
+    out."""
     told: dict[str, list[str]] = {seat: [] for seat in seats}
     for message in messages:
         if message["kind"] == "reply":

@@ -1,5 +1,4 @@
-"""What was said in a match, looked at message by message: was it in step, is it whole, does it name
-anybody?"""
+"""Audit checks on single messages: synchrony, completeness, anonymity."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from parley.tables import shorten
 Messages = Sequence[Mapping[str, Any]]
 
 
-def unsynchronous(messages: Messages) -> Iterator[str]:
+def find_unsynchronous(messages: Messages) -> Iterator[str]:
     """Places where words could have been read before their round closed."""
     opened = 0
     asked: set[str] = set()
@@ -53,7 +52,9 @@ def unsynchronous(messages: Messages) -> Iterator[str]:
             )
 
 
-def unheard(messages: Messages, calls: Sequence[RecordedCall], config: Config) -> Iterator[str]:
+def unmatched_replies(
+    messages: Messages, calls: Sequence[RecordedCall], config: Config
+) -> Iterator[str]:
     """Replies of which the record has the words or the place, but not both."""
     words = {(call.round, call.seat.key, call.attempt): call for call in calls}
     places = {(m["round"], m["sender"], m["attempt"]) for m in messages if m["kind"] == "reply"}
@@ -68,7 +69,7 @@ def unheard(messages: Messages, calls: Sequence[RecordedCall], config: Config) -
             )
 
 
-def brought_in(reader: RunReader) -> str:
+def words_of_task(reader: RunReader) -> str:
     """All words that come from task, prompts, parameters and items, whoever plays."""
     config = reader.info.config
     return str(
@@ -82,26 +83,28 @@ def brought_in(reader: RunReader) -> str:
     ).lower()
 
 
-def model_names(reader: RunReader) -> set[str]:
+def names_of_models(reader: RunReader) -> set[str]:
     """The names of the models that play, as far as they are long enough to mean one."""
     served = (name for names in reader.names_served().values() for name in names)
     return {name for name in (*names_to_mask(reader.info.config), *served) if len(name) >= 4}
 
 
-def foreign_names(reader: RunReader) -> list[str]:
+def list_foreign_names(reader: RunReader) -> list[str]:
     """Names of the cast that no prompt, parameter or item brings in by itself."""
-    own = brought_in(reader)
-    names = model_names(reader) | {alias for alias in reader.info.config.models if len(alias) >= 4}
+    own = words_of_task(reader)
+    names = names_of_models(reader) | {
+        alias for alias in reader.info.config.models if len(alias) >= 4
+    }
     return sorted(name for name in names if name.lower() not in own)
 
 
-def names_in_prompts(reader: RunReader) -> list[str]:
+def find_names_in_prompts(reader: RunReader) -> list[str]:
     """Models whose names stand in the prompts: everybody reads them there."""
     texts = "\n".join(reader.info.identity["texts"].values())
-    return sorted(name for name in model_names(reader) if as_word(name).search(texts))
+    return sorted(name for name in names_of_models(reader) if word_pattern(name).search(texts))
 
 
-def named(messages: Messages, names: Sequence[str]) -> Iterator[str]:
+def find_leaked_names(messages: Messages, names: Sequence[str]) -> Iterator[str]:
     """The referee's words that hold a name which nobody at the table has said."""
     said = " ".join(
         message["content"] or "" for message in messages if message["kind"] == "reply"
@@ -109,14 +112,16 @@ def named(messages: Messages, names: Sequence[str]) -> Iterator[str]:
     for name in names:
         if name.lower() in said:
             continue
-        word = as_word(name)
+        word = word_pattern(name)
         for message in messages:
             if message["kind"] != "reply" and word.search(message["content"] or ""):
                 yield f"round {message['round']}: the referee's words hold the name {name!r}"
                 break
 
 
-def shown_after_all(messages: Messages, claims: Sequence[ViolationRow], own: str) -> Iterator[str]:
+def find_unmasked_claims(
+    messages: Messages, claims: Sequence[ViolationRow], own: str
+) -> Iterator[str]:
     """Claims to be somebody that are on record as masked, and stand in the referee's words all the
     same."""
     for claim in claims:
@@ -134,7 +139,7 @@ def shown_after_all(messages: Messages, claims: Sequence[ViolationRow], own: str
                 break
 
 
-def unmasked(
+def check_masking(
     calls: Sequence[RecordedCall], claims: Sequence[ViolationRow], names: frozenset[str]
 ) -> Iterator[str]:
     """Replies that say who speaks where nothing is on record as masked, and the other way round."""
@@ -151,6 +156,6 @@ def unmasked(
         yield f"round {round}, {seat}: masked on record, but never said: {shorten(leak)!r}"
 
 
-def as_word(name: str) -> re.Pattern[str]:
+def word_pattern(name: str) -> re.Pattern[str]:
     """A name where it stands by itself."""
     return re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])", re.IGNORECASE)

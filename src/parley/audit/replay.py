@@ -1,5 +1,5 @@
-"""A match played again from its record alone, without the cast: what comes out must be what the
-record says."""
+"""Audit check: a match is replayed from its recorded replies, without the models, and must give
+the same record."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ VIOLATION = ("round", "seat", "attempt", "kind", "detail", "outcome")
 NOTHING: Any = object()
 
 
-class Absent:
-    """Sits where the record ought to answer."""
+class NoParticipant:
+    """Sits in every seat of a replay: only the record may answer."""
 
     sees_item: bool = False
 
@@ -37,8 +37,8 @@ class Absent:
 
 
 class Replay(Match):
-    """Plays from the record; works that are at hand are asked again, and must say what is on
-    record."""
+    """Plays from the record. Works of reference that are here are looked up again, and must give
+    the answer on record."""
 
     def __init__(
         self, *args: Any, works: Mapping[str, Any], draw_order: DrawOrder, **kwargs: Any
@@ -64,12 +64,12 @@ class Replay(Match):
                 )
                 self.doubts.append(
                     f"after round {self.referee.round}, {asked}: "
-                    f"{difference(answer, now, again='asked again')}"
+                    f"{describe_difference(answer, now, again='asked again')}"
                 )
         return answer
 
 
-async def replayed(
+async def replay_match(
     prepared: Prepared,
     reader: RunReader,
     match: MatchRow,
@@ -77,14 +77,14 @@ async def replayed(
     calls: Sequence[RecordedCall],
     works: Mapping[str, Any],
 ) -> list[tuple[str, str]]:
-    """Where the match, played again from its replies alone, departs from its record."""
+    """Where a match that is replayed from its replies alone differs from its record."""
     tape = MemoryRecord()
     for call in calls:
         tape.calls[call.round, call.seat, call.attempt] = call
     tape.effects = reader.effects(match.number)
     replay = Replay(
         prepared.task,
-        {seat: Absent() for seat in match.seats},
+        {seat: NoParticipant() for seat in match.seats},
         seed=match.seed,
         item=prepared.items[match.item] if match.item is not None else None,
         prompts=prepared.prompts,
@@ -106,14 +106,14 @@ async def replayed(
     end = {"state": again.state, "reason": again.reason, "rounds": again.rounds}
     compared: dict[str, tuple[Any, Any]] = {
         "words": (
-            spoken(messages),
-            spoken([to_plain_data(message._asdict()) for message in tape.messages]),
+            referee_messages(messages),
+            referee_messages([to_plain_data(message._asdict()) for message in tape.messages]),
         ),
         "replies": (
-            replies(messages),
-            replies([to_plain_data(message._asdict()) for message in tape.messages]),
+            list_replies(messages),
+            list_replies([to_plain_data(message._asdict()) for message in tape.messages]),
         ),
-        "calls": (in_order(wanted), in_order(used)),
+        "calls": (list_calls(wanted), list_calls(used)),
         "scores": (
             reader.scores_of(match.number),
             {seat: by for seat, by in again.scores.items() if by},
@@ -135,7 +135,7 @@ async def replayed(
         ),
     }
     departures = [
-        f"its {what} differ: {difference(old, new)}"
+        f"its {what} differ: {describe_difference(old, new)}"
         for what, (old, new) in compared.items()
         if old != new
     ]
@@ -145,8 +145,8 @@ async def replayed(
     ]
 
 
-def spoken(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """What the referee said, in order, each with the place where it was said."""
+def referee_messages(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """The referee's messages in order, each with its round, kind and audience."""
     return [
         {f"round {each['round']}, {each['kind']} to {', '.join(each['audience'])}": each["content"]}
         for each in messages
@@ -154,8 +154,9 @@ def spoken(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
     ]
 
 
-def replies(messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Who replied, in which order, and who could read it at once: nobody."""
+def list_replies(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The replies in order, each with the seats that could read it at once (there should be
+    none)."""
     said = [each for each in messages if each["kind"] == "reply"]
     early = [
         f", read by {', '.join(each['audience'])}" if each["audience"] else "" for each in said
@@ -166,26 +167,28 @@ def replies(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def in_order(calls: set[tuple[int, Seat, int]]) -> list[str]:
+def list_calls(calls: set[tuple[int, Seat, int]]) -> list[str]:
     return [
         f"round {round}, {seat.key}, try {attempt + 1}" for round, seat, attempt in sorted(calls)
     ]
 
 
-def difference(
+def describe_difference(
     kept: Any, found: Any, record: str = "on record", again: str = "played again", at: str = ""
 ) -> str:
-    """The first place where two accounts of one thing part, and what each says there."""
+    """The first place where two records differ, and what each has there."""
     if isinstance(kept, dict) and isinstance(found, dict):
         key = next(
             key for key in (*kept, *found) if kept.get(key, NOTHING) != found.get(key, NOTHING)
         )
         below = f"{at} {to_plain_data(key)}"
-        return difference(kept.get(key, NOTHING), found.get(key, NOTHING), record, again, below)
+        return describe_difference(
+            kept.get(key, NOTHING), found.get(key, NOTHING), record, again, below
+        )
     if isinstance(kept, list) and isinstance(found, list):
         pairs = enumerate(zip_longest(kept, found, fillvalue=NOTHING), 1)
         number, (one, other) = next((number, pair) for number, pair in pairs if pair[0] != pair[1])
-        return difference(one, other, record, again, f"{at} {number}")
+        return describe_difference(one, other, record, again, f"{at} {number}")
     where = f"{at.strip()}: " if at else ""
     if isinstance(kept, str) and isinstance(found, str):
         apart = (
@@ -193,11 +196,11 @@ def difference(
         )
         begin = max(0, next(apart, min(len(kept), len(found))) - 20)
         kept, found = (("…" if begin else "") + text[begin:] for text in (kept, found))
-    return f"{where}{record} {said(kept)}, {again} {said(found)}"
+    return f"{where}{record} {describe_value(kept)}, {again} {describe_value(found)}"
 
 
-def said(value: Any) -> str:
-    """A value as it may stand in a report."""
+def describe_value(value: Any) -> str:
+    """A value in a message: short."""
     return (
         "nothing" if value is NOTHING else shorten(repr(value) if isinstance(value, str) else value)
     )

@@ -24,7 +24,7 @@ from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_format, in_store
 from parley.errors import UsageError
 from parley.store import Study, VoteStore, open_store, open_votes
-from parley.tables import Table, between, number, plural
+from parley.tables import Table, format_interval, format_number, plural
 
 ORDER = (
     "with order: share of settled pairs in which most people prefer the "
@@ -241,8 +241,8 @@ def count_table(data: dict[str, Any]) -> Table:
 def format_estimate(each: dict[str, Any]) -> list[str]:
     """An estimate with its interval, and the numbers of pairs and questions."""
     return [
-        number(each["value"], 3),
-        between(each["low"], each["high"], 3),
+        format_number(each["value"], 3),
+        format_interval(each["low"], each["high"], 3),
         str(each["pairs"]),
         str(each["questions"]),
     ]

@@ -18,7 +18,7 @@ from parley.annotation.ballots import (
 )
 from parley.annotation.sheets import Exchange, Sheet, SheetFormat, make_sheet
 from parley.cli.progress_line import say
-from parley.cli.terminal import wrapped
+from parley.cli.terminal import wrap_text
 from parley.errors import UsageError
 from parley.statistics.preferences import Choice
 from parley.store import Annotator, RunRef, Study, VoteStore
@@ -150,12 +150,12 @@ def render_sheet(shown: Sheet, criteria: Mapping[str, str], width: int) -> str:
     for anything else."""
     parts = [
         f"\n{draw_rule(f'pair {shown.number}', '═', width)}",
-        wrapped(shown.item.question, width, "  │ "),
+        wrap_text(shown.item.question, width, "  │ "),
     ]
     if shown.item.choices:
-        parts.append(wrapped(shown.item.choices, width, "  │ "))
+        parts.append(wrap_text(shown.item.choices, width, "  │ "))
     if shown.item.right:
-        parts += ["right answer:", wrapped(shown.item.right, width, "  │ ")]
+        parts += ["right answer:", wrap_text(shown.item.right, width, "  │ ")]
     for name, exchanges in (("A", shown.a), ("B", shown.b)):
         parts.append(f"\n{draw_rule(f'conversation {name}', '─', width)}")
         parts += [
@@ -164,18 +164,18 @@ def render_sheet(shown: Sheet, criteria: Mapping[str, str], width: int) -> str:
             for line in render_exchange(number, each, width)
         ]
     text = "; ".join(f"{name}: {what}" for name, what in criteria.items())
-    return "\n".join([*parts, f"\n{draw_rule('criteria', '─', width)}", wrapped(text, width)])
+    return "\n".join([*parts, f"\n{draw_rule('criteria', '─', width)}", wrap_text(text, width)])
 
 
 def render_exchange(number: int, each: Exchange, width: int) -> list[str]:
     """A question and the reply to it; the first reply is the answer to the question of the pair."""
-    asking = [f"question {number}:", wrapped(each.asked, width, "  │ ")] if number else []
+    asking = [f"question {number}:", wrap_text(each.asked, width, "  │ ")] if number else []
     cut = " (cut off by the limit of length)" if each.cut else ""
     heading = f"{f'reply {number}' if number else 'first answer'}{cut}:"
     return [
         *asking,
         heading if each.said else f"{heading} (no words)",
-        *([wrapped(each.said, width, "  │ ")] if each.said else []),
+        *([wrap_text(each.said, width, "  │ ")] if each.said else []),
     ]
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 import orjson
 
-from parley.audit.audit import CHECKS, Audit, audit
+from parley.audit.audit import CHECKS, Audit, audit_run
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_store, with_task
 from parley.store import find_run
@@ -22,7 +22,7 @@ from parley.tables import Table, shorten
 def command(run: str, task: str | None, store: str | None, as_json: bool) -> int:
     """Check RUN's record for synchrony, anonymity, balance and equal information; exit 5 if it
     shows a breach."""
-    found = audit(find_run(run, store), task)
+    found = audit_run(find_run(run, store), task)
     if as_json:
         click.echo(orjson.dumps(asdict(found), option=orjson.OPT_INDENT_2).decode())
     else:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 import orjson
 
-from parley.cli.progress_line import fetching, say, standing
+from parley.cli.progress_line import say, show_downloads, show_status
 from parley.cli.shared_options import as_json
 from parley.config.task_catalogue import task_class
 from parley.datasets import Dataset
@@ -18,7 +18,7 @@ from parley.datasets.catalogue import (
     load_items,
 )
 from parley.datasets.item_rows import item_type_of_task
-from parley.tables import Table, how_many
+from parley.tables import Table, format_item_count
 
 FAILED = 5
 
@@ -33,7 +33,9 @@ def command(context: click.Context, as_json: bool) -> None:
     there = all_datasets()
     if as_json:
         click.echo(
-            orjson.dumps([described(each) for each in there], option=orjson.OPT_INDENT_2).decode()
+            orjson.dumps(
+                [describe_dataset(each) for each in there], option=orjson.OPT_INDENT_2
+            ).decode()
         )
         return
     rows = [
@@ -43,27 +45,27 @@ def command(context: click.Context, as_json: bool) -> None:
     click.echo(Table(["name", "from", "licence", "items", "of type"], rows, left=3).render())
 
 
-@command.command()
+@command.command("check")
 @click.argument("dataset", metavar="NAME|PATH")
 @click.option(
     "--task", help="The task whose items these are (default: told by the name, or by the columns)."
 )
 @as_json
-def check(dataset: str, task: str | None, as_json: bool) -> int:
+def check_dataset(dataset: str, task: str | None, as_json: bool) -> int:
     """Read a dataset whole and verify it; exit 5 if any item fails.
 
     A row that does not fit is an error that names it. The reference programs of programming
     problems are run in the sandbox: each must pass its own tests. Questions must differ, and so
     must the choices of each.
     """
-    with fetching():
+    with show_downloads():
         kind = (
             item_type_of_dataset(dataset) if task is None else item_type_of_task(task_class(task))
         )
         items = load_items(dataset, kind)
         for odd in find_misspelt_columns(dataset, kind):
             say(odd)
-    found = verified(kind, items)
+    found = check_items(kind, items)
     if as_json:
         facts = {"dataset": dataset, "item_type": kind.__name__, "items": len(items), **found}
         click.echo(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())
@@ -77,17 +79,19 @@ def check(dataset: str, task: str | None, as_json: bool) -> int:
             if found["checked"]
             else "only their form was checked"
         )
-        click.echo(f"{dataset}: {how_many(len(items))} of type {kind.__name__} read; {came}")
+        click.echo(
+            f"{dataset}: {format_item_count(len(items))} of type {kind.__name__} read; {came}"
+        )
     return FAILED if found["failed"] else 0
 
 
-def described(dataset: Dataset) -> dict[str, Any]:
+def describe_dataset(dataset: Dataset) -> dict[str, Any]:
     """A dataset in plain data."""
     facts = {"name": dataset.name, "item_type": dataset.item_type.__name__, "items": dataset.count}
     return {**facts, "from": dataset.source, "licence": dataset.licence}
 
 
-def verified(kind: type, items: list[Any]) -> dict[str, Any]:
+def check_items(kind: type, items: list[Any]) -> dict[str, Any]:
     """How many items could be checked beyond their form, and which of them failed."""
     from parley.datasets.checks import CHECKS
     from parley.runs.event_loop import finished
@@ -95,7 +99,7 @@ def verified(kind: type, items: list[Any]) -> dict[str, Any]:
     if kind not in CHECKS:
         return {"checked": 0, "failed": [], "remarks": []}
     look = CHECKS[kind]
-    with standing() as tell:
+    with show_status() as tell:
         found = finished(look(items, lambda done: tell(f"{done} of {len(items)} checked")))
         tell("")
     failed = [{"id": item, "fault": fault} for item, fault in found.faults.items()]

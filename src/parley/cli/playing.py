@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from parley.cli.progress_line import progress, say
+from parley.cli.progress_line import say, show_progress
 from parley.config.prices import PriceList
 from parley.results.result import Result, parts_to_store
 from parley.runs.endings import Ending
@@ -23,9 +23,9 @@ BUDGET, DRIFT = 4, 5
 Play = Callable[..., Coroutine[Any, Any, Ending]]
 
 
-def played(play: Play, *, as_json: bool, form: str, quiet: bool = False) -> int:
+def play_and_print(play: Play, *, as_json: bool, form: str, quiet: bool = False) -> int:
     """Play, print the result, return the exit code; why a run stopped is said once, at the end."""
-    ending = finished(attended(play, quiet))
+    ending = finished(play_attended(play, quiet))
     if ending.looking:
         say(
             f"stopped while items were looked for ({ending.reason}): give the same command "
@@ -35,12 +35,12 @@ def played(play: Play, *, as_json: bool, form: str, quiet: bool = False) -> int:
     result = Result(
         ending.ref, reasoned=ending.state == "done", look_up=PriceList().find, task=ending.task
     )
-    show(result, as_json, form)
-    told(ending)
+    print_result(result, as_json, form)
+    print_ending(ending)
     return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])
 
 
-async def attended(play: Play, quiet: bool) -> Ending:
+async def play_attended(play: Play, quiet: bool) -> Ending:
     """Play with somebody watching: the first Ctrl-C drains, the second stops at once."""
     tally, brake = Tally(), Brake()
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -60,7 +60,7 @@ async def attended(play: Play, quiet: bool) -> Ending:
         with suppress(NotImplementedError):  # a system without them stops by KeyboardInterrupt
             loop.add_signal_handler(signum, interrupt)
     try:
-        async with progress(tally, quiet):
+        async with show_progress(tally, quiet):
             return await play(tally=tally, brake=brake, summarise=parts_to_store)
     except asyncio.CancelledError:
         say(
@@ -70,7 +70,7 @@ async def attended(play: Play, quiet: bool) -> Ending:
         os._exit(130)  # a function or person that still holds a thread is not waited for
 
 
-def show(result: Result, as_json: bool, form: str, part: str = "results") -> None:
+def print_result(result: Result, as_json: bool, form: str, part: str = "results") -> None:
     """The result on stdout: data, nothing else."""
     if as_json:
         import orjson
@@ -80,13 +80,13 @@ def show(result: Result, as_json: bool, form: str, part: str = "results") -> Non
     click.echo(result.render(form, part))
 
 
-def told(ending: Ending) -> None:
+def print_ending(ending: Ending) -> None:
     """How the run stands and where it is, on stderr."""
     place = ending.ref.location
     go_on = f"parley resume {place}"
     match ending.state:
         case "done":
-            say(f"done{because(ending)}; written to {place}")
+            say(f"done{describe_reason(ending)}; written to {place}")
         case "stopped" if ending.status == "budget":
             least = f" (N: {ending.least} or more)" if ending.least else ""
             say(f"stopped ({ending.reason}); go on with: {go_on} {ending.flag} N{least}")
@@ -97,7 +97,7 @@ def told(ending: Ending) -> None:
             say(f"failed: {ending.reason}; what was played is in {place}")
 
 
-def because(ending: Ending) -> str:
+def describe_reason(ending: Ending) -> str:
     """Why a run that could have gone on is done."""
     return (
         f", {ending.status.replace('_', ' ')} ({ending.reason})"

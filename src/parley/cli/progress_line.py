@@ -19,9 +19,9 @@ LONG = 10.0  # a call that takes longer is named
 
 
 @asynccontextmanager
-async def progress(tally: Tally, quiet: bool = False) -> AsyncIterator[None]:
+async def show_progress(tally: Tally, quiet: bool = False) -> AsyncIterator[None]:
     """Show how a run stands while it is played."""
-    show = nothing if quiet else live if sys.stderr.isatty() else plain
+    show = show_nothing if quiet else show_bar if sys.stderr.isatty() else show_lines
     showing = asyncio.create_task(show(tally))
     try:
         with packaged.watched(partial(setattr, tally, "outlook")):
@@ -30,7 +30,7 @@ async def progress(tally: Tally, quiet: bool = False) -> AsyncIterator[None]:
         showing.cancel()
         with suppress(asyncio.CancelledError):
             await showing
-        notices(tally)
+        print_notices(tally)
 
 
 def say(text: str) -> None:
@@ -39,14 +39,14 @@ def say(text: str) -> None:
 
 
 @contextmanager
-def fetching() -> Iterator[None]:
+def show_downloads() -> Iterator[None]:
     """Show how a download stands before a run."""
-    with standing() as tell, packaged.watched(tell):
+    with show_status() as tell, packaged.watched(tell):
         yield
 
 
 @contextmanager
-def standing() -> Iterator[Callable[[str], None]]:
+def show_status() -> Iterator[Callable[[str], None]]:
     """Show how something stands: one line that changes on a terminal, a line from time to time
     elsewhere."""
     shown, width = time.monotonic() + SOON - EVERY, 0
@@ -63,13 +63,13 @@ def standing() -> Iterator[Callable[[str], None]]:
     yield tell
 
 
-def notices(tally: Tally) -> None:
+def print_notices(tally: Tally) -> None:
     """Say what the run has to say, once."""
     while tally.notices:
         say(tally.notices.pop(0))
 
 
-def waited_for(tally: Tally) -> str:
+def describe_wait(tally: Tally) -> str:
     """Who keeps everybody waiting, once it is long enough to wonder."""
     slowest = tally.slowest()
     return (
@@ -77,15 +77,15 @@ def waited_for(tally: Tally) -> str:
     )
 
 
-async def nothing(tally: Tally) -> None:
+async def show_nothing(tally: Tally) -> None:
     pass
 
 
-async def plain(tally: Tally) -> None:
+async def show_lines(tally: Tally) -> None:
     """A line from time to time, for logs."""
     await asyncio.sleep(SOON)
     while True:
-        notices(tally)
+        print_notices(tally)
         rate = tally.calls / max(time.monotonic() - tally.began, 1e-9)
         parts = [
             f"{tally.done} of {tally.planned} matches",
@@ -95,13 +95,13 @@ async def plain(tally: Tally) -> None:
         parts += [
             f"{rate:.1f} calls/s",
             f"{tally.failed} failed" if tally.failed else "",
-            waited_for(tally),
+            describe_wait(tally),
         ]
         say(", ".join(filter(None, [*parts, tally.outlook])))
         await asyncio.sleep(EVERY)
 
 
-async def live(tally: Tally) -> None:
+async def show_bar(tally: Tally) -> None:
     """A bar that moves, for a terminal."""
     from rich.console import Console
     from rich.progress import (
@@ -132,7 +132,8 @@ async def live(tally: Tally) -> None:
                     bar.console.print(f"parley: {tally.notices.pop(0)}", highlight=False)
                 failed = ", ".join(
                     filter(
-                        None, [f"{tally.failed} failed" if tally.failed else "", waited_for(tally)]
+                        None,
+                        [f"{tally.failed} failed" if tally.failed else "", describe_wait(tally)],
                     )
                 )
                 bar.update(

@@ -8,17 +8,17 @@ from typing import Any
 import click
 
 from parley.cli.env_file import check_env
-from parley.cli.playing import played
-from parley.cli.progress_line import fetching
-from parley.cli.run import forecasted, panels, refuse_unwanted
+from parley.cli.playing import play_and_print
+from parley.cli.progress_line import show_downloads
+from parley.cli.run import parse_panels, print_forecast, refuse_unwanted
 from parley.cli.shared_options import (
     as_json,
-    assigned,
-    before_spending,
     in_format,
     in_store,
+    parse_assignments,
     run_options,
     set_model_options,
+    spending_options,
     with_task,
 )
 from parley.config.experiment_file import read_prompt
@@ -54,7 +54,7 @@ from parley.store import open_store
 )
 @click.option("--seed", type=int, help="Set a seed, for other samples of the same judges.")
 @run_options("budget_usd", "max_calls", "concurrency", "name")
-@before_spending
+@spending_options
 @with_task
 @in_store
 @in_format
@@ -85,20 +85,21 @@ def command(
     place = open_store(store)
     ref = place.find(run)
     experiment = experiment_for_judges(ref)
-    experiment.instruments = panels(experiment, roles)
+    experiment.instruments = parse_panels(experiment, roles)
     set_model_options(experiment.models, model_options)
     experiment.prompts = {
-        address: read_prompt(file) for address, file in assigned(prompts, "--prompt").items()
+        address: read_prompt(file)
+        for address, file in parse_assignments(prompts, "--prompt").items()
     }
     experiment.given = from_flags(**options)
-    with fetching():
+    with show_downloads():
         prepared = prepare_judging(
             ref, experiment, seed=seed, need_keys=not dry_run, task_file=task
         )
     if dry_run:
-        return forecasted(prepared, as_json, form)
+        return print_forecast(prepared, as_json, form)
     if not yes:
         refuse_unwanted(prepared)
-    return played(
+    return play_and_print(
         partial(runs.start, prepared, place), as_json=as_json, form=form, quiet=prepared.attended
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from parley.cli.progress_line import say
-from parley.cli.shared_options import as_json, assigned, in_store, with_task
+from parley.cli.shared_options import as_json, in_store, parse_assignments, with_task
 from parley.config.task_catalogue import task_class
 from parley.report.build import build_report, write_report
 from parley.report.sections import ReportOptions
@@ -79,7 +79,7 @@ def command(
         scores,
         reference,
         without,
-        assigned(controls, "--control"),
+        parse_assignments(controls, "--control"),
         newest,
     )
     text = build_report(refs, options, task_class(task) if task else None).render(

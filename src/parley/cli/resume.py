@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from parley.cli.env_file import check_env
-from parley.cli.playing import played
-from parley.cli.progress_line import fetching, say
+from parley.cli.playing import play_and_print
+from parley.cli.progress_line import say, show_downloads
 from parley.cli.shared_options import as_json, in_format, in_store, run_options, with_task
 from parley.config.prepare import prepare_resume
 from parley.options import from_flags
@@ -35,7 +35,7 @@ def command(
     """
     check_env()
     ref = find_run(run, store)
-    with fetching():
+    with show_downloads():
         prepared = prepare_resume(ref, from_flags(**options), task_file=task)
     with read_run(ref) as reader:
         if reader.info.state == "done":
@@ -45,6 +45,6 @@ def command(
                 f"{reader.info.id} looks for items only: for the run itself give its own command "
                 f"again, which goes on from here"
             )
-    return played(
+    return play_and_print(
         partial(runs.go_on, prepared, ref), as_json=as_json, form=form, quiet=prepared.attended
     )

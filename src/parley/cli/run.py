@@ -9,15 +9,15 @@ from typing import Any
 import click
 
 from parley.cli.env_file import check_env
-from parley.cli.playing import played
-from parley.cli.progress_line import fetching, say
+from parley.cli.playing import play_and_print
+from parley.cli.progress_line import say, show_downloads
 from parley.cli.shared_options import (
     as_json,
-    assigned,
-    before_spending,
     in_format,
+    parse_assignments,
     run_options,
     set_model_options,
+    spending_options,
 )
 from parley.config.experiment import Experiment, sandbox_choice
 from parley.config.experiment_file import is_yaml_path, read_experiment, read_prompt
@@ -83,7 +83,7 @@ ASK_FROM = 1.0  # USD
     is_flag=True,
     help="Run model-written code without a sandbox. The run and its report are marked UNSAFE.",
 )
-@before_spending
+@spending_options
 @in_format
 @as_json
 def command(
@@ -113,13 +113,14 @@ def command(
     """  # noqa: E501
     check_env()
     experiment = read_experiment(task) if is_yaml_path(task) else Experiment(task)
-    experiment.params |= assigned(params, "--set")
+    experiment.params |= parse_assignments(params, "--set")
     if models:
         experiment.contestants = [experiment.add_model(text) for text in models]
-    experiment.instruments |= panels(experiment, roles)
+    experiment.instruments |= parse_panels(experiment, roles)
     experiment.exclude += exclude
     experiment.prompts |= {
-        address: read_prompt(path) for address, path in assigned(prompts, "--prompt").items()
+        address: read_prompt(path)
+        for address, path in parse_assignments(prompts, "--prompt").items()
     }
     if dataset is not None:
         experiment.set_dataset(dataset)
@@ -128,17 +129,17 @@ def command(
     options["sandbox"] = sandbox_choice(options["sandbox"], unsafe)
     experiment.given |= from_flags(**options)
     set_model_options(experiment.models, model_options)
-    with fetching():
+    with show_downloads():
         prepared = experiment.prepare(need_keys=not dry_run)
     if dry_run:
-        return forecasted(prepared, as_json, form)
+        return print_forecast(prepared, as_json, form)
     if not yes:
         refuse_unwanted(prepared)
     play = partial(start_run, prepared, open_store(experiment.store))
-    return played(play, as_json=as_json, form=form, quiet=prepared.attended)
+    return play_and_print(play, as_json=as_json, form=form, quiet=prepared.attended)
 
 
-def forecasted(prepared: Prepared, as_json: bool, form: str) -> int:
+def print_forecast(prepared: Prepared, as_json: bool, form: str) -> int:
     """Print what the run would take."""
     from parley.runs.forecast import compared_with, encoded
 
@@ -181,7 +182,7 @@ def refuse_unwanted(prepared: Prepared) -> None:
         raise click.Abort
 
 
-def panels(experiment: Experiment, texts: tuple[str, ...]) -> dict[str, list[str]]:
+def parse_panels(experiment: Experiment, texts: tuple[str, ...]) -> dict[str, list[str]]:
     """The instruments of `--role`, by role."""
     found: dict[str, list[str]] = {}
     for text in texts:

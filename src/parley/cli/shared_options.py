@@ -28,7 +28,7 @@ with_task = click.option(
 )
 
 
-def flag_of(option: Declared, resume: bool = False) -> Decorator:
+def make_flag(option: Declared, resume: bool = False) -> Decorator:
     """The flag of a run option."""
     facts = option.facts
     default = "as the run began" if resume else facts.default_text
@@ -55,13 +55,13 @@ def run_options(*names: str, resume: bool = False) -> Decorator:
 
     def decorate(command: Command) -> Command:
         for option in reversed(chosen):
-            command = flag_of(option, resume)(command)
+            command = make_flag(option, resume)(command)
         return command
 
     return decorate
 
 
-def before_spending(command: Command) -> Command:
+def spending_options(command: Command) -> Command:
     """`--dry-run` and `--yes`, for commands that may cost money."""
     dry_run = click.option(
         "--dry-run",
@@ -72,10 +72,10 @@ def before_spending(command: Command) -> Command:
     return dry_run(yes(command))
 
 
-in_store = flag_of(OPTIONS["store"])
+in_store = make_flag(OPTIONS["store"])
 
 
-def assigned(texts: Sequence[str], what: str) -> dict[str, str]:
+def parse_assignments(texts: Sequence[str], what: str) -> dict[str, str]:
     """KEY=VALUE texts as a mapping."""
     found: dict[str, str] = {}
     for text in texts:
@@ -94,7 +94,7 @@ def assigned(texts: Sequence[str], what: str) -> dict[str, str]:
 
 def set_model_options(models: dict[str, dict[str, Any]], texts: Sequence[str]) -> None:
     """Give models the options of `-M ALIAS.KEY=VALUE`."""
-    for target, value in assigned(texts, "-M").items():
+    for target, value in parse_assignments(texts, "-M").items():
         alias, dot, key = target.rpartition(".")
         if not dot:
             raise UsageError(f"-M wants ALIAS.KEY=VALUE, got {target}=…")

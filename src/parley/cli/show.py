@@ -8,15 +8,15 @@ from typing import Any
 import click
 import orjson
 
-from parley.cli.playing import show
+from parley.cli.playing import print_result
 from parley.cli.shared_options import as_json, in_format, in_store, with_task
-from parley.cli.terminal import visible
+from parley.cli.terminal import make_visible
 from parley.config.prices import PriceList
 from parley.config.task_catalogue import installed_task, task_class, task_names
 from parley.errors import UsageError, unknown
 from parley.results.part import general_parts, parts_of_task
 from parley.results.result import Result
-from parley.results.transcript import conversations
+from parley.results.transcript import rebuild_views
 from parley.rules.pool import Seat, as_message
 from parley.statistics.intervals import METHODS
 from parley.store import RunReader, find_run, read_run
@@ -85,14 +85,14 @@ def command(
         kind = task_class(task) if task else installed_task(played)
         result = Result(ref, interval, scores=scores, look_up=PriceList().find, task=kind)
         if part in result.parts or part in result.stored or as_json:
-            show(result, as_json, form, part)
+            print_result(result, as_json, form, part)
         elif part in part_names():
             click.echo("" if form == "csv" else f"{played} has no part {part!r}")
         else:
             raise unknown("part", part, [*result.parts, *result.stored])
         return
     with read_run(ref) as reader:
-        facts = seen(reader, match)
+        facts = describe_match(reader, match)
     if as_json:
         click.echo(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())
         return
@@ -106,20 +106,19 @@ def command(
         for turn in view:
             click.echo(
                 f"\n{'→' if turn['role'] == 'user' else '←'} "
-                + visible(turn["content"]).replace("\n", "\n  ")
+                + make_visible(turn["content"]).replace("\n", "\n  ")
             )
         click.echo(f"\nscores: {facts['scores'].get(seat, {})}")
     for note in facts["notes"]:
-        click.echo(f"note: round {note['round']}, {noted(note)}")
+        click.echo(f"note: round {note['round']}, {format_note(note)}")
     for violation in facts["violations"]:
         click.echo(
             "violation: round {round}, {seat}: {kind} ({detail}), {outcome}".format(**violation)
         )
 
 
-def noted(note: Mapping[str, Any]) -> str:
-    """What the rule wrote down, in one line: verdicts on programs and votes of judges as people say
-    them, the rest as it is."""
+def format_note(note: Mapping[str, Any]) -> str:
+    """A note in one line: verdicts on programs and votes of judges in words, the rest as it is."""
     rest = {name: value for name, value in note.items() if name != "round"}
     parts = []
     if isinstance(faults := rest.get("faults"), list) and "passed" in rest:
@@ -142,34 +141,36 @@ def noted(note: Mapping[str, Any]) -> str:
     ):
         parts += [
             f"{judge} votes "
-            + ", ".join(f"{seat} {score(vote)}" for seat, vote in votes[judge].items())
+            + ", ".join(f"{seat} {format_vote(vote)}" for seat, vote in votes[judge].items())
             for judge in votes
         ]
         del rest["votes"]
-    return "; ".join([*(f"{name} {plain(value)}" for name, value in rest.items()), *parts])
+    return "; ".join(
+        [*(f"{name} {format_note_value(value)}" for name, value in rest.items()), *parts]
+    )
 
 
-def score(vote: Any) -> str:
-    """A vote without its grounds."""
-    return plain(vote["score"] if isinstance(vote, dict) and "score" in vote else vote)
+def format_vote(vote: Any) -> str:
+    """A vote without the judge's reasons."""
+    return format_note_value(vote["score"] if isinstance(vote, dict) and "score" in vote else vote)
 
 
-def plain(value: Any) -> str:
-    """A value of a note, short."""
+def format_note_value(value: Any) -> str:
+    """A value of a note, shortened."""
     if isinstance(value, dict):
-        return ", ".join(f"{name}: {plain(each)}" for name, each in value.items())
+        return ", ".join(f"{name}: {format_note_value(each)}" for name, each in value.items())
     return shorten(value if isinstance(value, str) else orjson.dumps(value).decode(), LONG)
 
 
-def seen(reader: RunReader, number: int) -> dict[str, Any]:
-    """A match: who sat where, what was said in each round, what each seat saw, what came of it."""
+def describe_match(reader: RunReader, number: int) -> dict[str, Any]:
+    """A match as data: seats, replies by round, what each seat saw, scores, violations, notes."""
     match = reader.match(number)
     if match is None:
         raise UsageError(
             f"{reader.info.id} has no match {number}; it has 1 to {reader.info.planned}"
         )
     calls, messages = reader.calls(number), reader.messages(number)
-    views, _ = conversations(messages, calls, match.seats)
+    views, _ = rebuild_views(messages, calls, match.seats)
     scores = reader.scores_of(number)
     rounds: dict[int, list[dict[str, Any]]] = {}
     for call in calls:

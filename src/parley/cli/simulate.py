@@ -13,7 +13,7 @@ import click
 
 from parley.cli.progress_line import EVERY, SOON, say
 from parley.cli.shared_options import as_json, in_format, in_store
-from parley.cli.simulate_advice import advice, rendered, words
+from parley.cli.simulate_advice import format_aim, recommend_plan, render_simulation
 from parley.runs.simulation_assumptions import (
     MOST,
     Assumed,
@@ -170,16 +170,16 @@ def command(
     assumed = assumed if half_width is None else replace(assumed, half_width=half_width)
     refuse(assumed, alpha, top, usd_per_match)
     rules = {"alpha": alpha, "max_blocks": max_blocks, "seed": seed, "usd_per_match": usd_per_match}
-    data = simulated(assumed, top, runs, rules)
+    data = simulate_plans(assumed, top, runs, rules)
     if as_json:
         import orjson
 
         click.echo(orjson.dumps(data, option=orjson.OPT_INDENT_2).decode())
         return
-    click.echo(rendered(data, form))
+    click.echo(render_simulation(data, form))
 
 
-def simulated(
+def simulate_plans(
     assumed: Assumed, top: int | None, runs: int, rules: dict[str, Any]
 ) -> dict[str, Any]:
     """What `--json` prints (schema parley.simulation/1)."""
@@ -193,12 +193,12 @@ def simulated(
     world = make(
         np.array(assumed.means), assumed.low, assumed.high, *noise, assumed.step, assumed.seats
     )
-    results, watch = [], Watch(runs)
-    for at, aim in enumerate(aims(assumed, top)):
+    results, watch = [], SimulationProgress(runs)
+    for at, aim in enumerate(list_aims(assumed, top)):
         rows: list[dict[str, Any]] = []
         for place, plan in enumerate(aim.plans):
             rng = np.random.default_rng([rules["seed"], at, place])
-            told = watch.about(f"{words(aim.kind, aim.top, epsilon)}, {plan}")
+            told = watch.about(f"{format_aim(aim.kind, aim.top, epsilon)}, {plan}")
             common: dict[str, Any] = {
                 "alpha": rules["alpha"],
                 "most": rules["max_blocks"],
@@ -213,17 +213,17 @@ def simulated(
                 trials = ranked(
                     world, design, epsilon=epsilon, racing=plan == "race", top=aim.top, **common
                 )
-            rows.append(row(aim, plan, trials, rules["usd_per_match"]))
-        results += [{**each, "ratio": ratio(each, rows[0])} for each in rows]
+            rows.append(summarise_trials(aim, plan, trials, rules["usd_per_match"]))
+        results += [{**each, "ratio": compare_matches(each, rows[0])} for each in rows]
     return {
         "schema": "parley.simulation/1",
-        "assumed": facts(world, assumed, rules),
+        "assumed": assumed_facts(world, assumed, rules),
         "results": results,
-        "advice": advice(results, assumed, rules["max_blocks"]),
+        "advice": recommend_plan(results, assumed, rules["max_blocks"]),
     }
 
 
-def aims(assumed: Assumed, top: int | None) -> list[Aim]:
+def list_aims(assumed: Assumed, top: int | None) -> list[Aim]:
     """What is simulated. Who plays alone meets nobody, so that all plans but a race are one."""
     plain = ("each",) if assumed.seats == 1 else ("round_robin", "cycles")
     found = [Aim("half_width", plain), Aim("ranking", (*plain, "race"))]
@@ -234,7 +234,7 @@ def aims(assumed: Assumed, top: int | None) -> list[Aim]:
     )
 
 
-class Watch:
+class SimulationProgress:
     """Progress on stderr, for what takes long."""
 
     def __init__(self, runs: int) -> None:
@@ -250,14 +250,16 @@ class Watch:
         return told
 
 
-def row(aim: Aim, plan: str, trials: Sequence[Trial], usd: float | None) -> dict[str, Any]:
+def summarise_trials(
+    aim: Aim, plan: str, trials: Sequence[Trial], usd: float | None
+) -> dict[str, Any]:
     """What simulated runs of a plan took; null where they were not decided, or money is unknown."""
     mean = (
         fmean(trial.matches for trial in trials) if all(trial.decided for trial in trials) else None
     )
     matches = {
-        "median": point(trials, 0.5, "matches"),
-        "p90": point(trials, 0.9, "matches"),
+        "median": find_quantile(trials, 0.5, "matches"),
+        "p90": find_quantile(trials, 0.9, "matches"),
         "mean": mean,
     }
     return {
@@ -267,7 +269,10 @@ def row(aim: Aim, plan: str, trials: Sequence[Trial], usd: float | None) -> dict
         "runs": len(trials),
         "decided": fmean(trial.decided for trial in trials),
         "wrong": fmean(trial.wrong for trial in trials),
-        "blocks": {"median": point(trials, 0.5, "blocks"), "p90": point(trials, 0.9, "blocks")},
+        "blocks": {
+            "median": find_quantile(trials, 0.5, "blocks"),
+            "p90": find_quantile(trials, 0.9, "blocks"),
+        },
         "matches": matches,
         "usd": {
             name: None if usd is None or value is None else usd * value
@@ -278,20 +283,20 @@ def row(aim: Aim, plan: str, trials: Sequence[Trial], usd: float | None) -> dict
     }
 
 
-def point(trials: Sequence[Trial], share: float, what: str) -> int | None:
+def find_quantile(trials: Sequence[Trial], share: float, what: str) -> int | None:
     """What so large a share of the runs did with; None if fewer were decided."""
     found = sorted(getattr(trial, what) for trial in trials if trial.decided)
     place = math.ceil(share * len(trials)) - 1
     return int(found[place]) if place < len(found) else None
 
 
-def ratio(row: dict[str, Any], first: dict[str, Any]) -> float | None:
+def compare_matches(row: dict[str, Any], first: dict[str, Any]) -> float | None:
     """Mean matches against those of the plan that plays everything."""
     ours, theirs = row["matches"]["mean"], first["matches"]["mean"]
     return ours / theirs if ours is not None and theirs else None
 
 
-def facts(world: World, assumed: Assumed, rules: dict[str, Any]) -> dict[str, Any]:
+def assumed_facts(world: World, assumed: Assumed, rules: dict[str, Any]) -> dict[str, Any]:
     """The `assumed` object: with these abilities and this noise the same can be simulated again."""
     return {
         "run": assumed.run,

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from parley.runs.simulation_assumptions import Assumed
-from parley.tables import Table, number
+from parley.tables import Table, format_number
 
 LITTLE = 0.8  # of the matches of cycles: a race that needs more saves little
 FEW = 6  # models
 
 
-def words(kind: str, top: int | None, epsilon: float) -> str:
+def format_aim(kind: str, top: int | None, epsilon: float) -> str:
     """An aim as tables name it."""
     return {
         "half_width": f"half-width {epsilon:g}",
@@ -22,7 +22,7 @@ def words(kind: str, top: int | None, epsilon: float) -> str:
     }[kind]
 
 
-def advice(results: Sequence[dict[str, Any]], assumed: Assumed, most: int) -> str:
+def recommend_plan(results: Sequence[dict[str, Any]], assumed: Assumed, most: int) -> str:
     """Which plan to take, in one sentence."""
     said = []
     for aim in dict.fromkeys(each["aim"] for each in results):
@@ -32,7 +32,7 @@ def advice(results: Sequence[dict[str, Any]], assumed: Assumed, most: int) -> st
             if aim != "half_width"
             else min(rows, key=lambda each: each["matches"]["mean"] or math.inf)
         )
-        what = words(aim, best["top"], assumed.half_width or 0.0)
+        what = format_aim(aim, best["top"], assumed.half_width or 0.0)
         what = (
             what.replace("half-width", "a half-width of") if aim == "half_width" else f"the {what}"
         )
@@ -54,12 +54,12 @@ def advice(results: Sequence[dict[str, Any]], assumed: Assumed, most: int) -> st
             )
             about.append(f"{few} a race saves little over {rows[-2]['plan']}")
         said.append(
-            f"for {what} play `{flags(best)}`" + (f" ({'; '.join(about)})" if about else "")
+            f"for {what} play `{format_flags(best)}`" + (f" ({'; '.join(about)})" if about else "")
         )
     return ", ".join(said)
 
 
-def flags(row: dict[str, Any]) -> str:
+def format_flags(row: dict[str, Any]) -> str:
     """How a plan is asked for."""
     stop = {"half_width": " --until-stable", "ranking": "", "top": f" --top {row['top']}"}
     return f"--plan {row['plan']}{stop[row['aim']]}"
@@ -72,10 +72,10 @@ def saves_little(rows: Sequence[dict[str, Any]]) -> bool:
     return race is not None and plain is not None and race > LITTLE * plain
 
 
-def rendered(data: dict[str, Any], form: str) -> str:
+def render_simulation(data: dict[str, Any], form: str) -> str:
     """The table, and below it what was assumed and what to do; CSV has every number unrounded."""
     if form == "csv":
-        return plain(data).render("csv")
+        return number_table(data).render("csv")
     most, epsilon = data["assumed"]["max_blocks"], data["assumed"]["half_width"]
 
     def count(value: int | None, bound: int | None) -> str:
@@ -88,16 +88,16 @@ def rendered(data: dict[str, Any], form: str) -> str:
         cells += [
             count(matches["median"], bound),
             count(matches["p90"], bound),
-            number(usd["median"]),
-            number(usd["p90"]),
+            format_number(usd["median"]),
+            format_number(usd["p90"]),
         ]
         cells += [
             f"{each['decided']:.0%}",
             f"{each['wrong']:.0%}",
-            number(each["ratio"]),
+            format_number(each["ratio"]),
             str(each["runs"]),
         ]
-        lines.append([words(each["aim"], each["top"], epsilon), each["plan"], *cells])
+        lines.append([format_aim(each["aim"], each["top"], epsilon), each["plan"], *cells])
     header = [
         "aim",
         "plan",
@@ -112,10 +112,10 @@ def rendered(data: dict[str, Any], form: str) -> str:
         "ratio",
         "runs",
     ]
-    return Table(header, lines, left=2, note="\n".join(notes(data))).render(form)
+    return Table(header, lines, left=2, note="\n".join(list_remarks(data))).render(form)
 
 
-def plain(data: dict[str, Any]) -> Table:
+def number_table(data: dict[str, Any]) -> Table:
     """One column for every number."""
     names = [
         (what, name)
@@ -132,7 +132,7 @@ def plain(data: dict[str, Any]) -> Table:
     return Table(header, [["" if value is None else str(value) for value in line] for line in rows])
 
 
-def notes(data: dict[str, Any]) -> list[str]:
+def list_remarks(data: dict[str, Any]) -> list[str]:
     """What stands below the table."""
     assumed, first = data["assumed"], data["results"][0]["plan"]
     noise, (low, high), step = assumed["noise"], assumed["range"], assumed["step"]
@@ -155,7 +155,7 @@ def notes(data: dict[str, Any]) -> list[str]:
             f"; noise {noise['item']:.3g} by item, {noise['model_item']:.3g} by model × item, "
             f"{noise['match']:.3g} by match"
         ),
-        *mean_scores(assumed["means"]),
+        *format_mean_scores(assumed["means"]),
         *assumed["remarks"],
     ]
     if assumed["usd_per_match"] is None:
@@ -163,7 +163,7 @@ def notes(data: dict[str, Any]) -> list[str]:
     return [*said, f"advice: {data['advice']}"]
 
 
-def mean_scores(means: Sequence[Sequence[float]]) -> list[str]:
+def format_mean_scores(means: Sequence[Sequence[float]]) -> list[str]:
     """What scores come to on average, rounding and bounds included."""
     rows = []
     for row in means:

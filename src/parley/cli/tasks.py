@@ -23,7 +23,9 @@ from parley.rules.task import Task
 def command(name: str | None, as_json: bool) -> None:
     """List the tasks; with NAME (or a path), show roles, parameters, metrics, prompts and bots."""
     if name is None:
-        found = {each: summary(catalogue.task_class(each)) for each in catalogue.task_names()}
+        found = {
+            each: summarise_task(catalogue.task_class(each)) for each in catalogue.task_names()
+        }
         if as_json:
             click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
         else:
@@ -31,16 +33,16 @@ def command(name: str | None, as_json: bool) -> None:
                 click.echo(f"{each:<20} {line}")
         return
     task = catalogue.task_class(name)
-    facts = described(task)
+    facts = describe_task(task)
     if as_json:
         click.echo(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())
         return
-    click.echo(f"{task.name} (version {task.version}): {summary(task)}\n")
-    for line in lines(facts):
+    click.echo(f"{task.name} (version {task.version}): {summarise_task(task)}\n")
+    for line in format_task(facts):
         click.echo(line)
 
 
-def lines(facts: Mapping[str, Any]) -> Iterator[str]:
+def format_task(facts: Mapping[str, Any]) -> Iterator[str]:
     """A task in words, from its plain data."""
     for name, role in facts["roles"].items():
         seats = "1 seat" if role["seats"] == "1" else f"{role['seats']} seats"
@@ -90,32 +92,32 @@ def lines(facts: Mapping[str, Any]) -> Iterator[str]:
         yield f"part {name}: {title} (parley show RUN --part {name})"
 
 
-def kind_of(hint: Any) -> str:
+def format_type(hint: Any) -> str:
     """A parameter's type as people say it."""
     if get_origin(hint) is Literal:
         return " or ".join(map(str, get_args(hint)))
     if get_origin(hint) in (tuple, list):
-        return f"{kind_of(get_args(hint)[0])}, several with commas between"
+        return f"{format_type(get_args(hint)[0])}, several with commas between"
     return str(getattr(hint, "__name__", hint))
 
 
-def summary(task: type[Task]) -> str:
+def summarise_task(task: type[Task]) -> str:
     """What a task is, in its own first line."""
     lines = (task.__doc__ or "").strip().splitlines()
     return lines[0] if lines else ""
 
 
-def least_seats(task: type[Task]) -> dict[str, int]:
+def count_least_seats(task: type[Task]) -> dict[str, int]:
     """The smallest table at which all roles are taken, so that nothing is missing."""
     return {name: max(1, role.min_seats) for name, role in task.roles.items()}
 
 
-def described(task: type[Task]) -> dict[str, Any]:
+def describe_task(task: type[Task]) -> dict[str, Any]:
     """A task in plain data."""
-    hints, prompts, meanings = get_type_hints(task), task.prompts(), meaning_of(task)
+    hints, prompts, meanings = get_type_hints(task), task.prompts(), parameter_meanings(task)
     params = {
         each.name: {
-            "type": kind_of(hints[each.name]),
+            "type": format_type(hints[each.name]),
             "default": None if each.default is MISSING else each.default,
             "meaning": meanings.get(each.name, ""),
         }
@@ -123,7 +125,7 @@ def described(task: type[Task]) -> dict[str, Any]:
     }
     try:
         usual = task.from_params({})
-        metrics = [asdict(metric) for metric in usual.metrics(least_seats(task))]
+        metrics = [asdict(metric) for metric in usual.metrics(count_least_seats(task))]
         unsaid = unused_prompts(
             usual, {name: role.min_seats for name, role in task.roles.items()}, "on_error"
         )
@@ -151,18 +153,18 @@ def described(task: type[Task]) -> dict[str, Any]:
         "unsaid": [f"{task.name}.{name}" for name in prompts if name in unsaid],
         "parts": {part.name: part.title for part in parts_of_task(task)},
         "bots": {f"bot/{name}": (bot.__doc__ or "").strip() for name, bot in task.bots.items()},
-        "bot_options": {f"bot/{name}": options_of(bot) for name, bot in task.bots.items()},
+        "bot_options": {f"bot/{name}": bot_options(bot) for name, bot in task.bots.items()},
     }
 
 
-def meaning_of(task: type[Task]) -> dict[str, str]:
+def parameter_meanings(task: type[Task]) -> dict[str, str]:
     """What parameters and variables stand for: as the task says; what is a field of its items says
     so itself."""
     items = [] if task.item_type is None else [each.name for each in fields(task.item_type)]
     return {**{name: f"the item's {name}" for name in items}, **task.meanings()}
 
 
-def options_of(bot: Callable[..., Any]) -> dict[str, Any]:
+def bot_options(bot: Callable[..., Any]) -> dict[str, Any]:
     """A bot's options with their defaults: all that it takes besides what it sees."""
     return {
         name: each.default

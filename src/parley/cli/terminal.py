@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from parley.tables import wide
+from parley.tables import text_width
 
 JOINERS = "\u200c\u200d"  # which scripts and pictures need; they only join their neighbours
 WHOLE = re.compile(
@@ -14,13 +14,13 @@ WHOLE = re.compile(
 )
 
 
-def visible(text: str) -> str:
+def make_visible(text: str) -> str:
     """A text in which all that steers a terminal, or turns the direction of writing, is a sign that
     one can see."""
-    return "".join(map(sign, text.replace("\r\n", "\n").replace("\t", "    ")))
+    return "".join(map(make_character_visible, text.replace("\r\n", "\n").replace("\t", "    ")))
 
 
-def sign(character: str) -> str:
+def make_character_visible(character: str) -> str:
     """A character, or what stands for it."""
     if (
         character == "\n"
@@ -32,26 +32,30 @@ def sign(character: str) -> str:
     return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else f"<U+{code:04X}>"
 
 
-def wrapped(text: str, width: int, before: str = "") -> str:
+def wrap_text(text: str, width: int, before: str = "") -> str:
     """A text made visible and broken into lines that fit, each with a mark before it."""
-    room = max(10, width - wide(before))
-    lines = [line for paragraph in visible(text).split("\n") for line in broken(paragraph, room)]
+    room = max(10, width - text_width(before))
+    lines = [
+        line
+        for paragraph in make_visible(text).split("\n")
+        for line in break_paragraph(paragraph, room)
+    ]
     return "\n".join((before + line).rstrip() for line in lines)
 
 
-def broken(paragraph: str, room: int) -> list[str]:
+def break_paragraph(paragraph: str, room: int) -> list[str]:
     """One paragraph in lines: between words, between signs that are words by themselves, within a
     word that is too long."""
     lines, line, taken = [], "", 0
     for word in WHOLE.findall(paragraph):
-        if taken + wide(word) > room and line.strip():
+        if taken + text_width(word) > room and line.strip():
             lines.append(line.rstrip())
             line, taken = "", 0
             if word.isspace():
                 continue
-        while wide(word) > room:
-            end = next(at for at in range(len(word), 0, -1) if wide(word[:at]) <= room)
+        while text_width(word) > room:
+            end = next(at for at in range(len(word), 0, -1) if text_width(word[:at]) <= room)
             lines.append(word[:end])
             word = word[end:]
-        line, taken = line + word, taken + wide(word)
+        line, taken = line + word, taken + text_width(word)
     return [*lines, line]

@@ -17,7 +17,7 @@ from parley.datasets.item_rows import find_lone_surrogate, item_from_row, item_t
 from parley.errors import UsageError, unknown
 from parley.rules.task import Task
 from parley.store.config import Config
-from parley.tables import how_many
+from parley.tables import format_item_count
 
 
 class Selection(NamedTuple):
@@ -44,7 +44,7 @@ def select_items(config: Config, task: Task, items: Sequence[Any] | None) -> Sel
     pool = by_id(drop_unfit(known, task))
     others = f", {len(pool)} of them for {task.name} as it is set" if len(pool) < len(known) else ""
     read = (
-        [f"dataset {config.dataset}: {how_many(len(known))} read{others}", *odd]
+        [f"dataset {config.dataset}: {format_item_count(len(known))} read{others}", *odd]
         if config.dataset is not None
         else []
     )
@@ -59,7 +59,9 @@ def select_items(config: Config, task: Task, items: Sequence[Any] | None) -> Sel
                 f"played: --repeats N"
             )
         if not 1 <= config.items <= len(pool):
-            raise UsageError(f"--items {config.items}: the dataset has {how_many(len(pool))}")
+            raise UsageError(
+                f"--items {config.items}: the dataset has {format_item_count(len(pool))}"
+            )
     return Selection(dict(list(pool.items())[: config.items]), pool, config, read)
 
 
@@ -111,12 +113,12 @@ def drop_unfit(items: Sequence[Any], task: Task) -> list[Any]:
     found = [item for item in items if not task.reject_reason(item)]
     if items and not found:
         reasons = [
-            f"{how_many(count)} {reason}"
+            f"{format_item_count(count)} {reason}"
             for reason, count in Counter(map(task.reject_reason, items)).most_common()
         ]
         said = "; ".join([*reasons[:8], "and so on"] if len(reasons) > 8 else reasons)
         raise UsageError(
-            f"none of the {how_many(len(items))} is for {task.name} as it is set: {said}"
+            f"none of the {format_item_count(len(items))} is for {task.name} as it is set: {said}"
         )
     return found
 

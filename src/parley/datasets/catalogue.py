@@ -25,7 +25,7 @@ from parley.datasets.formats import (
 )
 from parley.datasets.item_rows import misspelt_columns
 from parley.errors import UsageError, unknown
-from parley.tables import how_many
+from parley.tables import format_item_count
 
 USUAL = "samples"  # what a task is played on where nothing else is said
 
@@ -37,7 +37,7 @@ def load_dataset(dataset: Dataset) -> list[Any]:
     ]
     found = make_items(rows, dataset.item_type)
     if len(found) != dataset.count:
-        has = how_many(dataset.count)
+        has = format_item_count(dataset.count)
         raise UsageError(
             f"dataset {dataset.name} has {has}, found {len(found)}: this is another edition of it"
         )

@@ -36,9 +36,9 @@ def draw_scatter(figure: Scatter, clean: Callable[[str], str]) -> str:
     """Points in the plane; those that lie apart have a sign and a name of their own."""
     line = figure.line
     ends = [end for end in (*line.low, *line.high) if end is not None] if line else []
-    across = padded([dot.x for dot in figure.dots])
-    up = padded([min(max(y, -5.0), 105.0) for y in [*(dot.y for dot in figure.dots), *ends]])
-    x, y = axes(across, up)
+    across = pad_range([dot.x for dot in figure.dots])
+    up = pad_range([min(max(y, -5.0), 105.0) for y in [*(dot.y for dot in figure.dots), *ends]])
+    x, y = make_axes(across, up)
     parts = [*draw_grid(across, up, x, y, clean(figure.x), clean(figure.y))]
     if line and line.low:
         edge = [(at, high) for at, high in zip(line.x, line.high, strict=True) if high is not None]
@@ -48,8 +48,8 @@ def draw_scatter(figure: Scatter, clean: Callable[[str], str]) -> str:
     if line:
         parts.append(draw_path(line, x, y, "line"))
     parts += [draw_dot(dot, x(dot.x), y(dot.y), clean) for dot in figure.dots]
-    parts += dot_names(figure.dots, x, y, clean)
-    return svg(WIDTH, HEIGHT, clean(figure.alt), parts)
+    parts += draw_dot_names(figure.dots, x, y, clean)
+    return wrap_svg(WIDTH, HEIGHT, clean(figure.alt), parts)
 
 
 def draw_dot(dot: Dot, x: float, y: float, clean: Callable[[str], str]) -> str:
@@ -68,7 +68,7 @@ def draw_dot(dot: Dot, x: float, y: float, clean: Callable[[str], str]) -> str:
     return f'<circle class="point" cx="{x}" cy="{y}" r="4.5">{title}</circle>'
 
 
-def dot_names(dots: Sequence[Dot], x: Axis, y: Axis, clean: Callable[[str], str]) -> list[str]:
+def draw_dot_names(dots: Sequence[Dot], x: Axis, y: Axis, clean: Callable[[str], str]) -> list[str]:
     """Names beside the dots, moved up where they would cover each other."""
     named = [dot for dot in dots if len(dots) <= NAMED or dot.mark]
     parts, taken = [], list[tuple[float, float, float]]()
@@ -97,7 +97,7 @@ def draw_bars(figure: Bars, clean: Callable[[str], str]) -> str:
     parts = []
     for place, bar in enumerate(figure.bars):
         top, at = 4 + place * LINE, float(LABELS)
-        parts.append(row_label(clean(bar.label), top))
+        parts.append(draw_row_label(clean(bar.label), top))
         for name, value in bar.pieces.items():
             wide = value / most * (WIDTH - LABELS - 95)
             if wide:
@@ -108,7 +108,7 @@ def draw_bars(figure: Bars, clean: Callable[[str], str]) -> str:
             at += wide
         parts.append(f'<text x="{at + 6:.1f}" y="{top + 14}">{escape(clean(bar.note))}</text>')
     parts += draw_legend([clean(name) for name in names], LINE * len(figure.bars) + 16)
-    return svg(WIDTH, height, clean(figure.alt), parts)
+    return wrap_svg(WIDTH, height, clean(figure.alt), parts)
 
 
 def draw_lines(figure: Lines, clean: Callable[[str], str]) -> str:
@@ -120,8 +120,8 @@ def draw_lines(figure: Lines, clean: Callable[[str], str]) -> str:
         for value in (*series.y, *series.low, *series.high)
         if value is not None
     ]
-    across, up = padded(points), padded(values)
-    x, y = axes(across, up)
+    across, up = pad_range(points), pad_range(values)
+    x, y = make_axes(across, up)
     parts = [*draw_grid(across, up, x, y, clean(figure.x), clean(figure.y))]
     for kind, series in enumerate(figure.series):
         parts.append(draw_path(series, x, y, f"stroke{kind % KINDS}"))
@@ -132,7 +132,7 @@ def draw_lines(figure: Lines, clean: Callable[[str], str]) -> str:
     names = [clean(series.label) for series in figure.series]
     rows = math.ceil(len(names) / 3)
     parts += draw_legend(names, HEIGHT + 4)
-    return svg(WIDTH, HEIGHT + 8 + 18 * rows, clean(figure.alt), parts)
+    return wrap_svg(WIDTH, HEIGHT + 8 + 18 * rows, clean(figure.alt), parts)
 
 
 def draw_intervals(figure: Intervals, clean: Callable[[str], str]) -> str:
@@ -143,7 +143,7 @@ def draw_intervals(figure: Intervals, clean: Callable[[str], str]) -> str:
         for end in (point.low, point.value, point.high)
         if end is not None
     ]
-    across = padded(ends)
+    across = pad_range(ends)
     room = WIDTH - LABELS - RIGHT
 
     def x(value: float) -> float:
@@ -152,7 +152,7 @@ def draw_intervals(figure: Intervals, clean: Callable[[str], str]) -> str:
     height = LINE * len(figure.points) + 40
     bottom = LINE * len(figure.points) + 6
     parts = []
-    for tick in ticks(*across):
+    for tick in choose_ticks(*across):
         parts.append(f'<line class="grid" x1="{x(tick)}" y1="0" x2="{x(tick)}" y2="{bottom}"/>')
         place = f'x="{x(tick)}" y="{bottom + 16}"'
         parts.append(f'<text {place} text-anchor="middle">{tick:g}</text>')
@@ -160,7 +160,7 @@ def draw_intervals(figure: Intervals, clean: Callable[[str], str]) -> str:
     for row, point in enumerate(figure.points):
         middle = 4 + row * LINE + 9
         label = f"{point.label}, {point.group}" if len(groups) > 1 else point.label
-        parts.append(row_label(clean(label), 4 + row * LINE))
+        parts.append(draw_row_label(clean(label), 4 + row * LINE))
         kind = groups.index(point.group) % KINDS
         if point.low is not None and point.high is not None:
             line = f'x1="{x(point.low)}" y1="{middle}" x2="{x(point.high)}" y2="{middle}"'
@@ -171,7 +171,7 @@ def draw_intervals(figure: Intervals, clean: Callable[[str], str]) -> str:
             parts.append(f'<circle class="kind{kind}" {dot}><title>{said}</title></circle>')
     unit = f'<text x="{WIDTH - RIGHT}" y="{height - 6}" text-anchor="end">'
     parts.append(f"{unit}{escape(clean(figure.unit))}</text>")
-    return svg(WIDTH, height, clean(figure.alt), parts)
+    return wrap_svg(WIDTH, height, clean(figure.alt), parts)
 
 
 def draw_heat_map(figure: HeatMap, clean: Callable[[str], str]) -> str:
@@ -186,7 +186,7 @@ def draw_heat_map(figure: HeatMap, clean: Callable[[str], str]) -> str:
         parts.append(f'<text x="{middle:.1f}" y="14" text-anchor="middle">{name}</text>')
     for row, (label, values) in enumerate(zip(figure.rows, figure.values, strict=True)):
         top = 22 + row * LINE
-        parts.append(row_label(clean(label), top))
+        parts.append(draw_row_label(clean(label), top))
         for at, value in enumerate(values):
             if value is None:
                 continue
@@ -195,10 +195,10 @@ def draw_heat_map(figure: HeatMap, clean: Callable[[str], str]) -> str:
             parts.append(f'<rect class="heat" style="--share:{share:.2f}" {box}/>')
             place = f'x="{LABELS + (at + 0.5) * wide:.1f}" y="{top + 16}" text-anchor="middle"'
             parts.append(f"<text {place}>{value:.2f}</text>")
-    return svg(WIDTH, 30 + LINE * len(figure.rows), clean(figure.alt), parts)
+    return wrap_svg(WIDTH, 30 + LINE * len(figure.rows), clean(figure.alt), parts)
 
 
-def axes(across: tuple[float, float], up: tuple[float, float]) -> tuple[Axis, Axis]:
+def make_axes(across: tuple[float, float], up: tuple[float, float]) -> tuple[Axis, Axis]:
     """Where values lie in a figure with both axes."""
 
     def x(value: float) -> float:
@@ -218,11 +218,11 @@ def draw_grid(
 ) -> list[str]:
     """Axes with their ticks and titles."""
     parts, foot = [], HEIGHT - BOTTOM
-    for value in ticks(*across):
+    for value in choose_ticks(*across):
         parts.append(f'<line class="grid" x1="{x(value)}" y1="{TOP}" x2="{x(value)}" y2="{foot}"/>')
         place = f'x="{x(value)}" y="{foot + 16}"'
         parts.append(f'<text {place} text-anchor="middle">{value:g}</text>')
-    for value in ticks(*up):
+    for value in choose_ticks(*up):
         ends = f'x1="{LEFT}" y1="{y(value)}" x2="{WIDTH - RIGHT}" y2="{y(value)}"'
         parts.append(f'<line class="grid" {ends}/>')
         place = f'x="{LEFT - 6}" y="{y(value) + 4}"'
@@ -253,7 +253,7 @@ def draw_legend(names: Sequence[str], top: int) -> list[str]:
     return parts
 
 
-def row_label(label: str, top: int) -> str:
+def draw_row_label(label: str, top: int) -> str:
     """The name of a row, at the left."""
     place = f'x="{LABELS - 8}" y="{top + 14}" text-anchor="end"'
     return f"<text {place}>{escape(shorten_label(label))}</text>"
@@ -264,21 +264,21 @@ def shorten_label(label: str, most: int = 24) -> str:
     return label if len(label) <= most else f"{label[: most - 1]}…"
 
 
-def svg(width: int, height: int, title: str, parts: Sequence[str]) -> str:
+def wrap_svg(width: int, height: int, title: str, parts: Sequence[str]) -> str:
     """A figure with words for people who do not see it."""
     body, said = "".join(parts), escape(title)
     head = f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{said}">'
     return f"{head}<title>{said}</title>{body}</svg>"
 
 
-def padded(values: Sequence[float]) -> tuple[float, float]:
+def pad_range(values: Sequence[float]) -> tuple[float, float]:
     """A range with a little room around it."""
     low, high = (min(values), max(values)) if values else (0.0, 100.0)
     room = (high - low) * 0.08 or 1.0
     return low - room, high + room
 
 
-def ticks(low: float, high: float) -> list[float]:
+def choose_ticks(low: float, high: float) -> list[float]:
     """Round numbers within a range, four to ten of them."""
     size = 10.0 ** math.floor(math.log10((high - low) / 2))
     step = next(size * times for times in (0.5, 1, 2, 5, 10) if (high - low) / (size * times) <= 8)

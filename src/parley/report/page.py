@@ -29,7 +29,7 @@ def page_text(compared: Sequence[Compared], results: Sequence[Result], whole: bo
     clean = secret_cover()
     sections = [
         *(section for found in compared for section in found.sections()),
-        *(section_of_run(result, whole) for result in results),
+        *(make_run_section(result, whole) for result in results),
     ]
     ids = [result.head.run.id for result in results]
     tasks = ", ".join(dict.fromkeys(result.head.run.task for result in results))
@@ -51,7 +51,7 @@ def page_text(compared: Sequence[Compared], results: Sequence[Result], whole: bo
     )
 
 
-def section_of_run(result: Result, whole: bool) -> Section:
+def make_run_section(result: Result, whole: bool) -> Section:
     """The result of a run with all its parts, as far as it has them."""
     run = result.head.run
     name = f" ({run.name})" if run.name else ""

@@ -44,14 +44,14 @@ class Style:
         return (self.digits or {}).get(metric, 2)
 
     @property
-    def fixed(self) -> str:
+    def fixed_blocks_note(self) -> str:
         """What to know of an interval that is made for a fixed number of blocks, where the number
         was not fixed."""
         said = "; intervals as if the number of blocks had been fixed beforehand"
         return said if self.sequential else ""
 
 
-def rows_of(found: Any) -> Rows:
+def dataclass_rows(found: Any) -> Rows:
     """The rows of a part made of dataclasses: their fields are the columns."""
     return [as_json(each) for each in (found if isinstance(found, tuple) else (found,))]
 
@@ -61,7 +61,7 @@ def no_figures(found: Any, style: Style) -> Sequence[Figure]:
     return ()
 
 
-def always(info: RunInfo) -> bool:
+def applies_always(info: RunInfo) -> bool:
     """A part that every run may have."""
     return True
 
@@ -80,9 +80,9 @@ class Part(Generic[D]):
     result: Any
     compute: Callable[[RunScores], D | None]
     tables: Callable[[D, Style], Sequence[Table]]
-    rows: Callable[[D], Rows] = rows_of
+    rows: Callable[[D], Rows] = dataclass_rows
     figures: Callable[[D, Style], Sequence[Figure]] = no_figures
-    applies: Callable[[RunInfo], bool] = always  # from configuration and identity alone
+    applies: Callable[[RunInfo], bool] = applies_always  # from configuration and identity alone
     absent: str = "this run has nothing of this part"
     section: SectionName = "task"
     key: str = ""  # in the JSON of a result, where it is not the name
@@ -94,7 +94,7 @@ class Part(Generic[D]):
         json_schema(self.result)  # a type that cannot be published fails here
 
     @property
-    def many(self) -> bool:
+    def is_sequence(self) -> bool:
         """Whether the result is a sequence of rows."""
         return get_origin(self.result) is tuple
 
@@ -111,13 +111,13 @@ def general_parts() -> tuple[Part[Any], ...]:
         import_module(f"{package.__name__}.{module.name}")
         for module in pkgutil.iter_modules(package.__path__)
     ]
-    return unique(part for module in modules for part in getattr(module, "PARTS", ()))
+    return check_unique_names(part for module in modules for part in getattr(module, "PARTS", ()))
 
 
 def parts_of_task(task: type[Task] | None) -> tuple[Part[Any], ...]:
     """The parts that a task and the classes it inherits from bring."""
     found = [part for kind in (task.__mro__ if task else ()) for part in declared_parts(kind)]
-    return unique(dict.fromkeys(found))
+    return check_unique_names(dict.fromkeys(found))
 
 
 def declared_parts(kind: type) -> Sequence[Part[Any]]:
@@ -143,7 +143,7 @@ def module_beside_rule(kind: type, name: str) -> ModuleType | None:
     return import_module(f"{package}.{name}")
 
 
-def unique(parts: Any) -> tuple[Part[Any], ...]:
+def check_unique_names(parts: Any) -> tuple[Part[Any], ...]:
     """Parts, each under a name of its own."""
     found: dict[str, Part[Any]] = {}
     for part in parts:
@@ -152,6 +152,6 @@ def unique(parts: Any) -> tuple[Part[Any], ...]:
     return tuple(found.values())
 
 
-def qualified(part: Part[Any], task: str) -> str:
+def qualified_name(part: Part[Any], task: str) -> str:
     """The name of a task's part in the JSON of a result."""
     return f"{task}.{part.name}"

@@ -20,16 +20,16 @@ from parley.results.part import (
     Style,
     general_parts,
     parts_of_task,
-    qualified,
+    qualified_name,
 )
 from parley.results.parts.main_table import score_table, with_drawings
 from parley.results.parts.stability import describe_paths
 from parley.results.scores import (
     RunScores,
+    collect_run_facts,
     count_violations,
     describe_left_out,
     describe_unfinished,
-    run_facts,
     unfinished_models,
 )
 from parley.results.types import (
@@ -122,7 +122,7 @@ class Result:
     def _head(self, reader: RunReader, run: RunScores) -> ResultHead:
         return ResultHead(
             run=RunFactsInResult(
-                **vars(run_facts(reader)), unfinished=list(unfinished_models(reader))
+                **vars(collect_run_facts(reader)), unfinished=list(unfinished_models(reader))
             ),
             digits={name: metric.digits for name, metric in run.metrics.items()},
             leading={role: name for role in run.roles if (name := run.ranking_metric(role))},
@@ -150,7 +150,7 @@ class Result:
 
     def _compute(self, part: Part[Any], run: RunScores) -> Any:
         """One part; one of a task that fails leaves all others as they are."""
-        empty = () if part.many else None
+        empty = () if part.is_sequence else None
 
         def checked() -> Any:
             found = part.compute(run) if part.applies(run.info) else None
@@ -196,7 +196,7 @@ class Result:
             found |= value if part.spread else {part.json_key: value}
         task = self.head.run.task
         found["parts"] = {
-            qualified(part, task): (
+            qualified_name(part, task): (
                 {"error": self.failures[part.name]}
                 if part.name in self.failures
                 else as_json(self._computed[part.name])
@@ -307,7 +307,7 @@ class Result:
                 signature = self.part("results")[0].signature if self.part("results") else None
                 rows = [{**row, "signature": signature} for row in rows]
         else:
-            rows = [row for table in plain_rows(self.stored[part]) for row in table]
+            rows = [row for table in stored_rows(self.stored[part]) for row in table]
         if not rows:
             return ""
         names = list(dict.fromkeys(name for row in rows for name in row))
@@ -415,7 +415,7 @@ class Result:
                 continue
             kept.append(
                 StoredPart(
-                    qualified(part, self.head.run.task),
+                    qualified_name(part, self.head.run.task),
                     __version__,
                     orjson.dumps(json_schema(part.result)).decode(),
                     orjson.dumps(as_json(self._computed[part.name])).decode(),
@@ -451,7 +451,7 @@ def result_schema() -> dict[str, Any]:
             schema["properties"] |= found["properties"]
             schema["required"] += found["required"]
             continue
-        known = found if part.many else {"anyOf": [found, {"type": "null"}]}
+        known = found if part.is_sequence else {"anyOf": [found, {"type": "null"}]}
         schema["properties"][part.json_key] = known
         schema["required"].append(part.json_key)
     about = "what the task's own parts have found, by TASK.PART"
@@ -489,7 +489,7 @@ def describe_ranks(metric: str, role: str, places: Sequence[Rank], sure: str) ->
     return f"ranks by {metric}, {role} ({sure}): {', '.join(named)}"
 
 
-def plain_rows(stored: StoredPart) -> list[list[dict[str, Any]]]:
+def stored_rows(stored: StoredPart) -> list[list[dict[str, Any]]]:
     """Stored data as rows: a list of objects as it is, an object list by list."""
     data = stored_data(stored.data, stored)
     if isinstance(data, list):
@@ -531,7 +531,7 @@ def stored_tables(stored: StoredPart) -> list[Table]:
     task, _, name = stored.name.rpartition(".")
     note = f"{name}, as {task} computed it when the run was played (Parley {stored.version})"
     tables = []
-    for rows in plain_rows(stored):
+    for rows in stored_rows(stored):
         header = list(dict.fromkeys(column for row in rows for column in row))
         cells = [
             ["–" if row.get(column) is None else str(row[column]) for column in header]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from parley.errors import StoreError, UsageError
 from parley.money import LookUp, prices_of
-from parley.results.signature import signature
+from parley.results.signature import make_signature
 from parley.results.types import (
     LeftOut,
     Limits,
@@ -62,7 +62,7 @@ class RunScores:
         self.prices, self.scores_file = prices_of(reader, look_up), scores_file
         self.config, self.identity = reader.info.config, reader.info.identity
         self.metrics: dict[str, Metric] = {
-            each["name"]: metric_from(each) for each in self.identity["metrics"]
+            each["name"]: parse_metric(each) for each in self.identity["metrics"]
         }
         self.bounds = {name: (metric.low, metric.high) for name, metric in self.metrics.items()}
         self.roles = [name for name, kind in self.identity["roles"].items() if kind == "contestant"]
@@ -73,7 +73,7 @@ class RunScores:
                     "this run stopped by what it saw: only intervals that hold at every look are "
                     "right for it"
                 )
-            whole = whole_blocks(reader)
+            whole = find_whole_blocks(reader)
             scores = [score for score in scores if score.block in whole]
             matches = [match for match in matches if match.block in whole]
         self.matches: list[MatchRow] = matches
@@ -192,7 +192,7 @@ class RunScores:
                     matches=cell.matches,
                     missing=cell.missing + without[cell.alias, cell.role, cell.metric],
                     violations=faults[cell.alias, cell.role],
-                    signature=signature(self.info, cell.matches),
+                    signature=make_signature(self.info, cell.matches),
                 )
             )
         return tuple(rows)
@@ -269,12 +269,12 @@ class RunScores:
         return roles.collect_meetings(self.seated, self.two_seats) if self.two_seats else []
 
 
-def metric_from(facts: Mapping[str, Any]) -> Metric:
+def parse_metric(facts: Mapping[str, Any]) -> Metric:
     """A metric as the record describes it."""
     return Metric(**{**facts, "roles": tuple(facts["roles"])})
 
 
-def whole_blocks(reader: RunReader) -> set[str]:
+def find_whole_blocks(reader: RunReader) -> set[str]:
     """Blocks of which every match has ended."""
     matches = list(reader.matches())
     return {match.block for match in matches} - {
@@ -287,7 +287,7 @@ def seat_name(role: str, position: int) -> str:
     return f"{role} {position}" if position else role
 
 
-def run_facts(reader: RunReader) -> RunFacts:
+def collect_run_facts(reader: RunReader) -> RunFacts:
     """The `run` object of results and of `parley ls`."""
     info, config, counts = reader.info, reader.info.config, reader.counts()
     return RunFacts(

@@ -10,7 +10,7 @@ from parley.store import RunInfo
 from parley.store.config import digest
 
 
-def signature(info: RunInfo, matches: int) -> str:
+def make_signature(info: RunInfo, matches: int) -> str:
     """What a score rests on, in one line: two scores compare only if these agree.
 
     `field` stands for who else was at the table, and is there only where somebody was, unless it
@@ -40,13 +40,17 @@ def signature(info: RunInfo, matches: int) -> str:
         )
     if config.adversary is not None:
         facts.append(
-            f"adversary:{config.models[config.adversary]['model']}@{short([config.models[config.adversary]])}"
+            f"adversary:{config.models[config.adversary]['model']}@{short_digest([config.models[config.adversary]])}"
         )
     elif seats > 1:
-        facts.append(f"field:{short([config.models[alias] for alias in config.contestants])}")
+        facts.append(
+            f"field:{short_digest([config.models[alias] for alias in config.contestants])}"
+        )
     for role, panel in sorted(config.instruments.items()):
         judges = [config.models[alias] for alias in panel]
-        facts.append(f"{role}:{'+'.join(str(judge['model']) for judge in judges)}@{short(judges)}")
+        facts.append(
+            f"{role}:{'+'.join(str(judge['model']) for judge in judges)}@{short_digest(judges)}"
+        )
     if config.rejudged is not None:
         facts.append(f"rejudged:{config.rejudged.run}")
     if config.verified:
@@ -56,7 +60,7 @@ def signature(info: RunInfo, matches: int) -> str:
     facts += [f"{name}:{value}" for name, value in identity.get("basis", {}).items()]
     if identity.get("runs_code") and config.sandbox == "none":
         facts.append("sandbox:none")
-    words = short(sorted(identity["prompts"].items()))
+    words = short_digest(sorted(identity["prompts"].items()))
     return "|".join(
         [
             identity["task"],
@@ -69,6 +73,6 @@ def signature(info: RunInfo, matches: int) -> str:
     )
 
 
-def short(value: Any) -> str:
+def short_digest(value: Any) -> str:
     """A few letters that stand for a value."""
     return digest(orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode())[:8]

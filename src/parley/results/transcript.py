@@ -9,7 +9,7 @@ from parley.match.record import RecordedCall
 from parley.rules.pool import Conversation, Pool, Seat
 
 
-def conversations(
+def rebuild_views(
     messages: Sequence[dict[str, Any]], calls: Sequence[RecordedCall], seats: Iterable[Seat]
 ) -> tuple[dict[str, Conversation], list[str]]:
     """Every seat's view, rebuilt message by message, and where it differs from what calls say was

@@ -25,7 +25,7 @@ from parley.runs.event_loop import finished
 from parley.runs.stand_ins import CACHE, HIGH, LATIN, LOW, USUAL, Count, Guess, Guessing, unrun
 from parley.store import read_run
 from parley.store.config import Config
-from parley.tables import Table, number
+from parley.tables import Table, format_number
 
 SAMPLE = 40  # matches that are played; more are scaled up from these
 MOST_BLOCKS = 3000  # of a plan that looks at what is played; a forecast goes no farther
@@ -77,13 +77,13 @@ class Forecast:
         rows = [
             [row["alias"], row["role"], f"{row['calls']:,}"]
             + ["–" if is_free(row) else f"{row[key]:,}" for key in ("tokens_in", "tokens_out")]
-            + [number(row["usd"][end], 4) for end in ("low", "high")]
+            + [format_number(row["usd"][end], 4) for end in ("low", "high")]
             for row in self.rows
         ]
         data = self.data
         sums = [
             *(f"{data[key]:,}" for key in ("calls", "tokens_in", "tokens_out")),
-            *(number(self.usd[e], 4) for e in self.usd),
+            *(format_number(self.usd[e], 4) for e in self.usd),
         ]
         calls = data["range"]["calls"]
         free = sum(row["calls"] for row in self.rows if is_free(row))

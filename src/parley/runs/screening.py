@@ -25,7 +25,7 @@ from parley.runs.endings import Ending
 from parley.runs.forecast import Forecast, forecast
 from parley.store import RunInfo, RunReader, RunRef, Store, read_run
 from parley.store.config import MAY_CHANGE, Config
-from parley.tables import how_many
+from parley.tables import format_item_count
 
 
 async def start_run(
@@ -161,7 +161,7 @@ def run_on_found_items(prepared: Prepared, ref: RunRef, before: tuple[int, float
         refuse_too_little(own, again.check_participants(), again.prices)
     few = f"; {wanted} were wanted" if len(items) < wanted else ""
     told = (
-        f"{how_many(len(items))} that {names} answered right, "
+        f"{format_item_count(len(items))} that {names} answered right, "
         f"of {len(blocks)} looked at ({run}){few}"
     )
     return replace(again, cautions=[told, *again.cautions])

@@ -25,7 +25,7 @@ from parley.runs.event_loop import finished
 from parley.statistics import estimates as results
 from parley.statistics.intervals import ALPHA
 from parley.statistics.student_t import incomplete_beta
-from parley.tables import Table, number
+from parley.tables import Table, format_number
 
 FLUKE = 0.001  # what a sound statistic does more rarely than this is an error
 Named = str | Mapping[str, Any]
@@ -153,7 +153,14 @@ class Findings:
             truth, key = f"{ahead} > {behind}", (role, ahead, behind)
             shown = "–" if p is None else f"{p:.2g}"
             self.lines.append(
-                [role, truth, self.share(right[key]), self.share(wrong[key]), number(gap), shown]
+                [
+                    role,
+                    truth,
+                    self.share(right[key]),
+                    self.share(wrong[key]),
+                    format_number(gap),
+                    shown,
+                ]
             )
             if too_many(wrong[key], self.runs):
                 self.errors.append(
@@ -162,7 +169,8 @@ class Findings:
                 )
             if p is None or p > ALPHA or gap <= 0:
                 self.errors.append(
-                    f"{truth} ({role}) is not found by all runs together: {number(gap)}, p {shown}"
+                    f"{truth} ({role}) is not found by all runs together: "
+                    f"{format_number(gap)}, p {shown}"
                 )
 
     def equals(self, place: Sequence[str], played: Sequence[Rows]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from parley.results.part import Part, Style
 from parley.results.scores import RunScores
 from parley.statistics.estimates import Pair
-from parley.tables import Table, between, signed
+from parley.tables import Table, format_interval, format_signed
 
 Differences = tuple[Pair, ...]
 
@@ -27,8 +27,8 @@ def difference_tables(found: Differences, style: Style) -> list[Table]:
     for pair in found:
         digits = style.digits_of(pair.metric)
         p = "–" if pair.p is None else "<0.001" if pair.p < 0.001 else f"{pair.p:.3f}"
-        ends = between(pair.low, pair.high, digits)
-        step = signed(pair.difference, digits)
+        ends = format_interval(pair.low, pair.high, digits)
+        step = format_signed(pair.difference, digits)
         rows.append([pair.role, pair.metric, pair.a, pair.b, step, ends, p, str(pair.blocks)])
     new = "; for new items like these" if style.these_items else ""
     return [Table(header, rows, left=4, note=f"on the blocks that both played{new}; {sure}")]

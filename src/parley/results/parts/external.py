@@ -12,7 +12,7 @@ from parley.errors import UsageError
 from parley.results.part import Part, Style
 from parley.results.scores import RunScores
 from parley.statistics.correlation import spearman
-from parley.tables import Table, between, number
+from parley.tables import Table, format_interval, format_number
 
 NAMES = ("alias", "model")  # columns that say whose scores a row holds
 
@@ -103,8 +103,14 @@ def parse_score(value: Any, column: str, where: str) -> float | None:
 def external_tables(found: Sequence[ExternalCorrelation], style: Style) -> list[Table]:
     """Rank correlations with scores from elsewhere."""
     rows = [
-        [row.score, row.metric, row.role, number(row.rho), between(row.low, row.high)]
-        + [number(row.p, 3), str(row.models), str(row.left_out)]
+        [
+            row.score,
+            row.metric,
+            row.role,
+            format_number(row.rho),
+            format_interval(row.low, row.high),
+        ]
+        + [format_number(row.p, 3), str(row.models), str(row.left_out)]
         for row in found
     ]
     header = ["score", "metric", "role", "rho", "95% interval", "p", "models", "without a score"]

@@ -22,7 +22,7 @@ from parley.statistics.correlation import (
 from parley.statistics.intervals import interval
 from parley.statistics.judge_bias import Judgement, self_preference
 from parley.store import RunInfo
-from parley.tables import Table, between, number, signed
+from parley.tables import Table, format_interval, format_number, format_signed
 
 
 class JudgeVote(NamedTuple):
@@ -122,7 +122,7 @@ def compute_judges(run: RunScores) -> JudgeReport | None:
     judged = next((name for name, metric in run.metrics.items() if metric.judged), None)
     if judged is None:
         return None
-    votes = list(all_votes(run))
+    votes = list(collect_votes(run))
     bounds = run.bounds[judged]
     panels = {vote.match: 0 for vote in votes} | {
         vote.match: 1 for vote in votes if vote.score is None
@@ -138,7 +138,7 @@ def compute_judges(run: RunScores) -> JudgeReport | None:
     )
 
 
-def all_votes(run: RunScores) -> Iterator[JudgeVote]:
+def collect_votes(run: RunScores) -> Iterator[JudgeVote]:
     """Every vote that was asked for in a match that counts, on seats that count."""
     numbers: dict[int, int] = {}
     for match, note in run.notes(Votes):
@@ -203,7 +203,7 @@ def agreement_rows(votes: Sequence[JudgeVote]) -> Iterator[AgreementRow]:
                 units.setdefault(unit, {})[vote.judge] = vote.mark
         rows = [[given.get(seat) for seat in seats] for given in units.values()]
         alpha = krippendorff_alpha(rows, "ordinal", [block for block, *_ in units])
-        yield AgreementRow(role, len(seats), twice, **estimate_facts(alpha))
+        yield AgreementRow(role, len(seats), twice, **estimate_fields(alpha))
 
 
 def validity_rows(run: RunScores, role: str, judged: str) -> Iterator[ValidityRow]:
@@ -227,12 +227,12 @@ def validity_rows(run: RunScores, role: str, judged: str) -> Iterator[ValidityRo
         if {judged, measured} <= each.keys()
     ]
     matches = blocked_correlation(left, right, blocks)
-    yield ValidityRow(role, measured, "matches", **estimate_facts(matches))
+    yield ValidityRow(role, measured, "matches", **estimate_fields(matches))
     within = centred_correlation(left, right, blocks)
-    yield ValidityRow(role, measured, "within items", **estimate_facts(within))
+    yield ValidityRow(role, measured, "within items", **estimate_fields(within))
     if len(models) > 2:  # any two are in order, or out of it
         ranked = spearman([a for a, _ in models], [b for _, b in models])
-        yield ValidityRow(role, measured, "models", **estimate_facts(ranked))
+        yield ValidityRow(role, measured, "models", **estimate_fields(ranked))
 
 
 def length_bias(run: RunScores, votes: Sequence[JudgeVote]) -> Iterator[BiasRow]:
@@ -248,7 +248,7 @@ def length_bias(run: RunScores, votes: Sequence[JudgeVote]) -> Iterator[BiasRow]
         found = centred_correlation(
             [fmean(scores) for scores in given.values()], said, [block for block, _, _ in given]
         )
-        yield BiasRow("length", None, role, **estimate_facts(found))
+        yield BiasRow("length", None, role, **estimate_fields(found))
 
 
 def self_preference_rows(
@@ -266,7 +266,7 @@ def self_preference_rows(
     for judge in sorted(own):
         given = [Judgement(vote.block, vote.name, vote.alias, vote.score) for vote in votes]
         found = self_preference(given, judge, own, bounds)
-        yield BiasRow("itself", judge, None, **estimate_facts(found))
+        yield BiasRow("itself", judge, None, **estimate_fields(found))
 
 
 def judges_that_play(run: RunScores, votes: Sequence[JudgeVote]) -> list[str]:
@@ -276,7 +276,7 @@ def judges_that_play(run: RunScores, votes: Sequence[JudgeVote]) -> list[str]:
     return sorted(name for name in {vote.name for vote in votes} if models[name]["model"] in played)
 
 
-def estimate_facts(found: Estimate | Correlation) -> dict[str, Any]:
+def estimate_fields(found: Estimate | Correlation) -> dict[str, Any]:
     """A figure, its interval and n; where rows share blocks, how many blocks there are."""
     value = found.r if isinstance(found, Correlation) else found.value
     blocks = None if isinstance(found, Correlation) else found.blocks
@@ -292,7 +292,13 @@ def estimate_facts(found: Estimate | Correlation) -> dict[str, Any]:
 def judge_tables(found: JudgeReport, style: Style) -> list[Table]:
     """Judges one by one, among themselves, beside what was measured, and what they favour."""
     panel = [
-        [each.judge, each.role, number(each.mean), between(each.low, each.high), str(each.blocks)]
+        [
+            each.judge,
+            each.role,
+            format_number(each.mean),
+            format_interval(each.low, each.high),
+            str(each.blocks),
+        ]
         + [f"{each.votes} of {each.asked}"]
         for each in found.panel
     ]
@@ -306,7 +312,12 @@ def judge_tables(found: JudgeReport, style: Style) -> list[Table]:
     tables = [Table(header, panel, left=2, note=note)]
     if any(each.judges > 1 for each in found.agreement):
         lines = [
-            [each.role, str(each.judges), number(each.value), between(each.low, each.high)]
+            [
+                each.role,
+                str(each.judges),
+                format_number(each.value),
+                format_interval(each.low, each.high),
+            ]
             + [str(each.n)]
             for each in found.agreement
         ]
@@ -317,8 +328,8 @@ def judge_tables(found: JudgeReport, style: Style) -> list[Table]:
         tables.append(Table(header, lines, note=note))
     if found.validity:
         lines = [
-            [each.role, each.measured, each.over, number(each.value)]
-            + [between(each.low, each.high), str(each.n)]
+            [each.role, each.measured, each.over, format_number(each.value)]
+            + [format_interval(each.low, each.high), str(each.n)]
             for each in found.validity
         ]
         note = (
@@ -328,14 +339,14 @@ def judge_tables(found: JudgeReport, style: Style) -> list[Table]:
         header = ["role", "measured", "over", "r", "95% interval", "n"]
         tables.append(Table(header, lines, left=3, note=note))
     lines = [
-        [each.judge or "all", each.role or "all", each.about, signed(each.value)]
-        + [between(each.low, each.high), str(each.n)]
+        [each.judge or "all", each.role or "all", each.about, format_signed(each.value)]
+        + [format_interval(each.low, each.high), str(each.n)]
         for each in found.bias
     ]
     note = (
         "length: rank correlation of ratings with how much was said, within items, a bias only as "
         "far as more is not better; itself: how much more a judge gives its own model than other "
-        f"judges do, beyond what it so gives to others{style.fixed}"
+        f"judges do, beyond what it so gives to others{style.fixed_blocks_note}"
     )
     header = ["judge", "judged role", "towards", "value", "95% interval", "n"]
     return [*tables, Table(header, lines, left=3, note=note)] if lines else tables

@@ -8,7 +8,7 @@ from dataclasses import replace
 from parley.results.part import Part, Rows, Style
 from parley.results.scores import RunScores
 from parley.results.types import Figure, Intervals, Point, ScoreRow, as_json
-from parley.tables import Table, between, number, whisker
+from parley.tables import Table, draw_interval, format_interval, format_number
 
 COUNTS = ("blocks", "matches", "missing", "violations")
 Scores = tuple[ScoreRow, ...]
@@ -28,10 +28,10 @@ def score_table(found: Scores, style: Style) -> Table:
     lines = []
     for row in found:
         digits, mark = style.digits_of(row.metric), "*" if row.interval == "bounded" else ""
-        bounds = f"{between(row.low, row.high, digits)}{mark}"
+        bounds = f"{format_interval(row.low, row.high, digits)}{mark}"
         unit = f"{row.metric} ({row.unit})" if row.unit else row.metric
         counts = [str(getattr(row, name)) for name in COUNTS]
-        mean, sd = number(row.mean, digits), number(row.sd, digits)
+        mean, sd = format_number(row.mean, digits), format_number(row.sd, digits)
         lines.append([row.alias, row.role, unit, mean, bounds, sd, *counts])
     return Table(header, lines, left=3)
 
@@ -43,7 +43,7 @@ def with_drawings(table: Table, found: Scores) -> Table:
         known = [end for r in found if r.metric == metric for end in (r.low, r.mean, r.high)]
         ends = [value for value in known if value is not None]
         spans[metric] = (min(ends), max(ends)) if ends else (0, 0)
-    drawings = [whisker(row.low, row.mean, row.high, spans[row.metric]) for row in found]
+    drawings = [draw_interval(row.low, row.mean, row.high, spans[row.metric]) for row in found]
     rows = [[*line[:5], each, *line[5:]] for line, each in zip(table.rows, drawings, strict=True)]
     return replace(table, header=[*table.header[:5], "", *table.header[5:]], rows=rows)
 
@@ -55,7 +55,7 @@ def score_figures(found: Scores, style: Style) -> Sequence[Figure]:
         rows = [row for row in found if row.metric == metric]
         points = tuple(Point(row.alias, row.mean, row.low, row.high, row.role) for row in rows)
         alt = "; ".join(
-            f"{row.alias} as {row.role}: {number(row.mean, style.digits_of(metric))}"
+            f"{row.alias} as {row.role}: {format_number(row.mean, style.digits_of(metric))}"
             for row in rows
         )
         figures.append(Intervals(metric, f"{metric}: {alt}", rows[0].unit, points))

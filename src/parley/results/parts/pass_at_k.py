@@ -12,7 +12,7 @@ from parley.results.scores import RunScores
 from parley.statistics import estimates as plain
 from parley.statistics.estimates import Observation
 from parley.store import RunInfo
-from parley.tables import Table, between, number
+from parley.tables import Table, format_interval, format_number
 
 KS = (1, 2, 3, 5, 10, 20, 50, 100)
 
@@ -32,7 +32,7 @@ class PassRate:
     samples: int
 
 
-def pass_at(k: int, samples: int, right: int) -> float:
+def estimate_pass_at_k(k: int, samples: int, right: int) -> float:
     """1 − C(n − c, k) / C(n, k), for c right ones of n samples (Chen et al. 2021, eq. 1)."""
     if not 0 <= right <= samples or not 1 <= k <= samples:
         raise ValueError(
@@ -65,7 +65,7 @@ def compute_pass_rates(run: RunScores) -> tuple[PassRate, ...]:
             least = min(map(len, items.values()))
             for k in [k for k in KS if k <= least]:
                 values = [
-                    Observation(item, 0, alias, role, name, pass_at(k, len(s), sum(s)))
+                    Observation(item, 0, alias, role, name, estimate_pass_at_k(k, len(s), sum(s)))
                     for item, s in items.items()
                 ]
                 (cell,) = plain.compute_cells(values, {name: (0.0, 1.0)}, run.method)
@@ -82,12 +82,12 @@ def pass_tables(found: Sequence[PassRate], style: Style) -> list[Table]:
     cells: dict[tuple[str, str, str], dict[int, str]] = {}
     for row in found:
         cells.setdefault((row.alias, row.role, row.metric), {})[row.k] = (
-            f"{number(row.mean)} ({between(row.low, row.high)})"
+            f"{format_number(row.mean)} ({format_interval(row.low, row.high)})"
         )
     lines = [[*key, *(by.get(k, "–") for k in ks)] for key, by in cells.items()]
     note = (
         "unbiased estimate, mean over items with its 95% interval; the matches on one item are "
-        f"the samples{style.fixed}"
+        f"the samples{style.fixed_blocks_note}"
     )
     header = ["model", "role", "metric", *(f"K = {k}" for k in ks)]
     return [Table(header, lines, left=3, note=note)]

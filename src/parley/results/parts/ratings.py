@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from parley.results.part import Part, Rows, Style
 from parley.results.scores import RunScores
 from parley.statistics import bradley_terry
-from parley.tables import Table, between
+from parley.tables import Table, format_interval
 
 
 @dataclass(frozen=True)
-class Estimate:
+class RatingEstimate:
     """A number with its interval; None where it is unknown."""
 
     value: float | None
@@ -27,8 +27,8 @@ class ModelRating:
     group: int
     matches: int
     blocks: int
-    logit: Estimate
-    elo: Estimate
+    logit: RatingEstimate
+    elo: RatingEstimate
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class MetricRatings:
 
     metric: str
     models: tuple[ModelRating, ...]
-    first_mover: Estimate
+    first_mover: RatingEstimate
 
 
 def compute_ratings(run: RunScores) -> tuple[MetricRatings, ...]:
@@ -49,11 +49,16 @@ def compute_ratings(run: RunScores) -> tuple[MetricRatings, ...]:
             fitted = bradley_terry.fit_ratings(bradley_terry.complete_games(here))
             models = tuple(
                 ModelRating(
-                    m.alias, m.group, m.matches, m.blocks, Estimate(*m.logit), Estimate(*m.elo)
+                    m.alias,
+                    m.group,
+                    m.matches,
+                    m.blocks,
+                    RatingEstimate(*m.logit),
+                    RatingEstimate(*m.elo),
                 )
                 for m in fitted.models
             )
-            found.append(MetricRatings(metric, models, Estimate(*fitted.first_mover)))
+            found.append(MetricRatings(metric, models, RatingEstimate(*fitted.first_mover)))
     return tuple(found)
 
 
@@ -66,9 +71,12 @@ def rating_tables(found: tuple[MetricRatings, ...], style: Style) -> list[Table]
             for model in each.models
         ]
         first = each.first_mover
-        notes = [f"Bradley-Terry ratings from {each.metric}, Elo's scale, mean 1500{style.fixed}"]
+        notes = [
+            f"Bradley-Terry ratings from {each.metric}, Elo's scale, mean 1500"
+            f"{style.fixed_blocks_note}"
+        ]
         if first.value is not None:
-            ends = between(first.low, first.high)
+            ends = format_interval(first.low, first.high)
             notes.append(f"moving first: {first.value:+.2f} logits, {ends}")
         if len({model.group for model in each.models}) > 1:
             notes.append("models of different groups never met, and do not compare")
@@ -77,7 +85,7 @@ def rating_tables(found: tuple[MetricRatings, ...], style: Style) -> list[Table]
     return tables
 
 
-def elo_cells(elo: Estimate) -> list[str]:
+def elo_cells(elo: RatingEstimate) -> list[str]:
     """A rating and its interval."""
     if elo.value is None:
         return ["–", "–"]

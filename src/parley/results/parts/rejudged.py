@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from parley.results.part import Part, Rows, Style
-from parley.results.parts.judges import estimate_facts
+from parley.results.parts.judges import estimate_fields
 from parley.results.scores import RunScores
 from parley.results.types import as_json
 from parley.statistics.agreement import krippendorff_alpha
@@ -15,13 +15,13 @@ from parley.statistics.correlation import blocked_correlation
 from parley.statistics.estimates import Observation, block_means
 from parley.statistics.intervals import interval
 from parley.store import RunInfo, Score
-from parley.tables import Table, between, number, signed
+from parley.tables import Table, format_interval, format_number, format_signed
 
 Given = Mapping[tuple[int, str, str], float | None]  # by match, seat and metric
 
 
 @dataclass(frozen=True)
-class Moved:
+class ScoreChange:
     """A model's mean before and now, and the difference on the blocks that have both."""
 
     role: str
@@ -56,7 +56,7 @@ class Rejudgement:
     run: str
     roles: tuple[str, ...]
     before: dict[str, list[str]]
-    models: tuple[Moved, ...]
+    models: tuple[ScoreChange, ...]
     agreement: tuple[JudgementAgreement, ...]
 
 
@@ -71,13 +71,15 @@ def compare_judgements(run: RunScores) -> Rejudgement | None:
     }
     then = {(score.match, score.seat.key, score.metric): score.value for score in before}
     touched = [
-        name for name, metric in run.metrics.items() if metric.judged or differs(name, then, now)
+        name
+        for name, metric in run.metrics.items()
+        if metric.judged or has_changed(name, then, now)
     ]
     return Rejudgement(
         run=rejudged.run,
         roles=tuple(rejudged.roles),
         before=rejudged.before,
-        models=tuple(row for metric in touched for row in moved_models(run, metric, before)),
+        models=tuple(row for metric in touched for row in score_changes(run, metric, before)),
         agreement=tuple(
             row
             for metric in touched
@@ -87,12 +89,12 @@ def compare_judgements(run: RunScores) -> Rejudgement | None:
     )
 
 
-def differs(metric: str, then: Given, now: Given) -> bool:
+def has_changed(metric: str, then: Given, now: Given) -> bool:
     """Whether a metric without judges changed: an instrument may decide how long a match lasts."""
     return any(then.get(key) != value for key, value in now.items() if key[2] == metric)
 
 
-def moved_models(run: RunScores, metric: str, before: Sequence[Score]) -> Iterator[Moved]:
+def score_changes(run: RunScores, metric: str, before: Sequence[Score]) -> Iterator[ScoreChange]:
     """Every model's means, and the difference on the blocks that have both."""
     then = block_means(
         [Observation(s.block, s.match, s.alias, s.seat.role, s.metric, s.value) for s in before]
@@ -105,7 +107,7 @@ def moved_models(run: RunScores, metric: str, before: Sequence[Score]) -> Iterat
                 continue
             steps = [second[block] - first[block] for block in second if block in first]
             found = interval(steps, (lowest - highest, highest - lowest))
-            yield Moved(
+            yield ScoreChange(
                 role=role,
                 metric=metric,
                 alias=alias,
@@ -129,9 +131,9 @@ def judgement_agreement(
         return
     blocks = [score.block for score in here]
     alpha = krippendorff_alpha(list(zip(first, second, strict=True)), "interval", blocks)
-    yield JudgementAgreement(role, metric, "alpha", **estimate_facts(alpha))
+    yield JudgementAgreement(role, metric, "alpha", **estimate_fields(alpha))
     r = blocked_correlation(first, second, blocks)
-    yield JudgementAgreement(role, metric, "r", **estimate_facts(r))
+    yield JudgementAgreement(role, metric, "r", **estimate_fields(r))
 
 
 def rejudged_tables(found: Rejudgement, style: Style) -> list[Table]:
@@ -140,8 +142,18 @@ def rejudged_tables(found: Rejudgement, style: Style) -> list[Table]:
     for row in found.models:
         digits = style.digits_of(row.metric)
         lines.append(
-            [row.alias, row.role, row.metric, number(row.before, digits), number(row.now, digits)]
-            + [signed(row.difference, digits), between(row.low, row.high, digits), str(row.blocks)]
+            [
+                row.alias,
+                row.role,
+                row.metric,
+                format_number(row.before, digits),
+                format_number(row.now, digits),
+            ]
+            + [
+                format_signed(row.difference, digits),
+                format_interval(row.low, row.high, digits),
+                str(row.blocks),
+            ]
         )
     before = "; ".join(
         f"{role}: {', '.join(panel) or 'nobody'}" for role, panel in found.before.items()
@@ -153,7 +165,14 @@ def rejudged_tables(found: Rejudgement, style: Style) -> list[Table]:
     header = ["model", "role", "metric", "before", "now", "now − before", "95% interval", "blocks"]
     models = Table(header, lines, left=3, note=note)
     lines = [
-        [row.role, row.metric, row.kind, number(row.value), between(row.low, row.high), str(row.n)]
+        [
+            row.role,
+            row.metric,
+            row.kind,
+            format_number(row.value),
+            format_interval(row.low, row.high),
+            str(row.n),
+        ]
         for row in found.agreement
     ]
     note = (

@@ -10,7 +10,7 @@ from typing import Any
 from parley.results.part import Part, Rows, Style
 from parley.results.scores import RunScores, seat_name
 from parley.statistics import role_tables
-from parley.tables import Table, between, shown, signed
+from parley.tables import Table, format_interval, format_signed, round_half_up
 
 SIDES = ("first", "second")
 
@@ -60,7 +60,7 @@ class TableMeans:
 
 
 @dataclass(frozen=True)
-class RoleTable:
+class RoleTableResult:
     """First seats down, second seats across."""
 
     metric: str
@@ -73,7 +73,7 @@ class RoleTable:
     all: TableMeans
 
 
-def score_of(cell: role_tables.Cell) -> PairScore:
+def make_pair_score(cell: role_tables.Cell) -> PairScore:
     """A cell in its published form."""
     (low, high, _), (second_low, second_high, _) = cell.first_interval, cell.second_interval
     return PairScore(
@@ -89,22 +89,22 @@ def score_of(cell: role_tables.Cell) -> PairScore:
     )
 
 
-def margin_of(margin: role_tables.Margin) -> MarginMean:
+def make_margin(margin: role_tables.Margin) -> MarginMean:
     """A mean at the edge in its published form."""
     low, high, _ = margin.interval
     return MarginMean(margin.mean, low, high, margin.cells, margin.matches)
 
 
-def margins_of(margins: role_tables.Margins) -> dict[str, Any]:
+def make_margins(margins: role_tables.Margins) -> dict[str, Any]:
     """All means at the edges: the fields of a role table that they fill."""
     return {
-        "rows": {alias: margin_of(each) for alias, each in margins.rows.items()},
-        "columns": {alias: margin_of(each) for alias, each in margins.columns.items()},
-        "all": TableMeans(margin_of(margins.first), margin_of(margins.second)),
+        "rows": {alias: make_margin(each) for alias, each in margins.rows.items()},
+        "columns": {alias: make_margin(each) for alias, each in margins.columns.items()},
+        "all": TableMeans(make_margin(margins.first), make_margin(margins.second)),
     }
 
 
-def compute_role_tables(run: RunScores) -> tuple[RoleTable, ...]:
+def compute_role_tables(run: RunScores) -> tuple[RoleTableResult, ...]:
     """A table for every metric, where matches are of two."""
     if run.two_seats is None:
         return ()
@@ -112,24 +112,24 @@ def compute_role_tables(run: RunScores) -> tuple[RoleTable, ...]:
     found = role_tables.make_role_tables(run.meetings, listed, run.bounds)
     first, second = (seat_name(*seat) for seat in run.two_seats)
     return tuple(
-        RoleTable(
+        RoleTableResult(
             metric=metric,
             digits=run.metrics[metric].digits,
             first=first,
             second=second,
             cells=tuple(
-                PairCell(row, column, None if cell is None else score_of(cell))
+                PairCell(row, column, None if cell is None else make_pair_score(cell))
                 for (row, column), cell in found[metric].cells.items()
                 if row != column
             ),
-            **margins_of(found[metric].margins),
+            **make_margins(found[metric].margins),
         )
         for metric in run.metrics
         if metric in found
     )
 
 
-def role_tables_shown(found: Sequence[RoleTable], style: Style) -> list[Table]:
+def format_role_tables(found: Sequence[RoleTableResult], style: Style) -> list[Table]:
     """First seats down, second seats across, both scores and n in a cell."""
     apart = " that count for each: who has left the race does not" if style.race else ""
     return [
@@ -137,7 +137,9 @@ def role_tables_shown(found: Sequence[RoleTable], style: Style) -> list[Table]:
     ]
 
 
-def format_role_table(table: RoleTable, what: str, style: Style, apart: str = "") -> list[Table]:
+def format_role_table(
+    table: RoleTableResult, what: str, style: Style, apart: str = ""
+) -> list[Table]:
     """One role table, and its intervals."""
     cells, digits = {(each.first, each.second): each.cell for each in table.cells}, table.digits
     aliases, every = list(table.rows), table.all
@@ -175,7 +177,7 @@ def format_role_table(table: RoleTable, what: str, style: Style, apart: str = ""
             ends,
             note=(
                 "95% intervals of the same, over blocks; of a mean, where every block has all "
-                f"partners{style.fixed}"
+                f"partners{style.fixed_blocks_note}"
             ),
         ),
     ]
@@ -195,7 +197,11 @@ def margin_interval(margin: MarginMean, digits: int) -> str:
 
 def short_interval(low: float | None, high: float | None, digits: int) -> str:
     """An interval in little space."""
-    return "–" if low is None or high is None else f"{shown(low, digits)}…{shown(high, digits)}"
+    return (
+        "–"
+        if low is None or high is None
+        else f"{round_half_up(low, digits)}…{round_half_up(high, digits)}"
+    )
 
 
 def format_cell(cell: PairScore | None, digits: int) -> str:
@@ -203,22 +209,24 @@ def format_cell(cell: PairScore | None, digits: int) -> str:
     if cell is None:
         return "-"
     first, second = (cell.matches - idle for idle in cell.idle)
-    scores = f"{shown(cell.first, digits)} / {shown(cell.second, digits)}"
+    scores = f"{round_half_up(cell.first, digits)} / {round_half_up(cell.second, digits)}"
     return f"{scores} ({first if first == second else f'{first}, {second}'})"
 
 
 def format_margin(margin: MarginMean, digits: int) -> str:
     """A mean at the edge of a role table, and n."""
-    return "-" if margin.mean is None else f"{shown(margin.mean, digits)} ({margin.matches})"
+    return (
+        "-" if margin.mean is None else f"{round_half_up(margin.mean, digits)} ({margin.matches})"
+    )
 
 
-def role_table_rows(found: Sequence[RoleTable]) -> Rows:
+def role_table_rows(found: Sequence[RoleTableResult]) -> Rows:
     """The cells of role tables, then the means of rows, of columns and of all, where the other is
     `mean`."""
-    return [row for table in found for row in rows_of_table(table)]
+    return [row for table in found for row in role_table_cells(table)]
 
 
-def rows_of_table(table: RoleTable) -> list[dict[str, Any]]:
+def role_table_cells(table: RoleTableResult) -> list[dict[str, Any]]:
     """One role table in rows."""
     about = {"metric": table.metric, "first_role": table.first, "second_role": table.second}
     rows: list[dict[str, Any]] = [
@@ -293,14 +301,14 @@ def position_tables(found: Sequence[PositionEffect], style: Style) -> list[Table
             each.role,
             str(each.position),
             each.metric,
-            signed(each.effect),
-            between(each.low, each.high),
+            format_signed(each.effect),
+            format_interval(each.low, each.high),
             str(each.blocks),
         ]
         for each in found
     ]
     header = ["role", "position", "metric", "effect", "95% interval", "blocks"]
-    note = f"compared with all positions of the role alike{style.fixed}"
+    note = f"compared with all positions of the role alike{style.fixed_blocks_note}"
     return [Table(header, rows, left=3, note=note)]
 
 
@@ -308,9 +316,9 @@ PARTS = (
     Part(
         "roles",
         "Who scored how much with whom",
-        tuple[RoleTable, ...],
+        tuple[RoleTableResult, ...],
         compute_role_tables,
-        tables=role_tables_shown,
+        tables=format_role_tables,
         rows=role_table_rows,
         absent="role tables are for matches of two",
         section="result",

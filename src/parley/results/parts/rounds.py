@@ -10,7 +10,7 @@ from parley.results.parts.roles import compute_role_tables
 from parley.results.scores import RunScores
 from parley.results.types import Figure, Lines, Series
 from parley.store import RunInfo
-from parley.tables import Table, between, number
+from parley.tables import Table, format_interval, format_number
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,9 @@ def round_tables(found: Sequence[RoundScore], style: Style) -> list[Table]:
     numbers = sorted({row.round for row in found})
     cells: dict[tuple[str, str], dict[int, str]] = {(row.role, row.alias): {} for row in found}
     for row in found:
-        cells[row.role, row.alias][row.round] = f"{number(row.mean)} ({between(row.low, row.high)})"
+        cells[row.role, row.alias][row.round] = (
+            f"{format_number(row.mean)} ({format_interval(row.low, row.high)})"
+        )
     lines = [
         [alias, role, *(by.get(each, "–") for each in numbers)]
         for (role, alias), by in cells.items()
@@ -115,7 +117,7 @@ def partner_tables(found: Sequence[PartnerScore], style: Style) -> list[Table]:
     pairs: dict[tuple[str, str], dict[int, str]] = {}
     for row in found:
         pairs.setdefault((row.first, row.second), {})[row.round] = (
-            f"{number(row.mean)} ({row.matches})"
+            f"{format_number(row.mean)} ({row.matches})"
         )
     lines = [[*pair, *(by.get(each, "–") for each in numbers)] for pair, by in pairs.items()]
     roles = [found[0].first_role, found[0].second_role]

@@ -10,7 +10,7 @@ from parley.results.part import Part, Rows, Style
 from parley.results.scores import RunScores
 from parley.results.types import Figure, Lines, Series
 from parley.store import RunInfo
-from parley.tables import Table, number
+from parley.tables import Table, format_number
 
 BARS = "▁▂▃▄▅▆▇█"
 
@@ -35,7 +35,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Path:
+class MetricPath:
     """The looks at one metric, and the half-width that was asked for."""
 
     metric: str
@@ -44,7 +44,7 @@ class Path:
 
 
 @dataclass(frozen=True)
-class Stability:
+class StabilityResult:
     """What was asked of a run that stops by itself, and how it got there."""
 
     half_width: float | None
@@ -52,10 +52,10 @@ class Stability:
     target: str
     top: int | None
     plan: str
-    paths: tuple[Path, ...]
+    paths: tuple[MetricPath, ...]
 
 
-def compute_stability(run: RunScores) -> Stability | None:
+def compute_stability(run: RunScores) -> StabilityResult | None:
     """The looks at every metric that the run stops by."""
     stop = run.config.stop
     if stop is None or run.anytime is None:
@@ -75,13 +75,13 @@ def compute_stability(run: RunScores) -> Stability | None:
             )
             for point in run.anytime[metric.name].path
         )
-        paths.append(Path(metric.name, metric.epsilon, points))
-    return Stability(
+        paths.append(MetricPath(metric.name, metric.epsilon, points))
+    return StabilityResult(
         stop.half_width, stop.alpha, stop.target, stop.top, run.config.plan, tuple(paths)
     )
 
 
-def stability_tables(found: Stability, style: Style) -> list[Table]:
+def stability_tables(found: StabilityResult, style: Style) -> list[Table]:
     """Half-widths by the number of blocks, look by look."""
     tables = []
     for path in found.paths:
@@ -94,7 +94,7 @@ def stability_tables(found: Stability, style: Style) -> list[Table]:
                 [
                     str(point.blocks),
                     str(point.matches),
-                    *(f"{number(widths.get(cell), 3)}" for cell in cells),
+                    *(f"{format_number(widths.get(cell), 3)}" for cell in cells),
                 ]
             )
         header = ["blocks", "matches", *(f"{alias}, {role}" for role, alias in cells)]
@@ -103,7 +103,7 @@ def stability_tables(found: Stability, style: Style) -> list[Table]:
     return tables
 
 
-def stability_rows(found: Stability) -> Rows:
+def stability_rows(found: StabilityResult) -> Rows:
     """One row a look and interval."""
     return [
         {
@@ -120,7 +120,7 @@ def stability_rows(found: Stability) -> Rows:
     ]
 
 
-def stability_figures(found: Stability, style: Style) -> Sequence[Figure]:
+def stability_figures(found: StabilityResult, style: Style) -> Sequence[Figure]:
     """Half-widths over blocks, a line for each model and role."""
     figures = []
     for path in found.paths:
@@ -142,7 +142,7 @@ def stability_figures(found: Stability, style: Style) -> Sequence[Figure]:
     return figures
 
 
-def describe_paths(found: Stability | None) -> list[str]:
+def describe_paths(found: StabilityResult | None) -> list[str]:
     """The way of the widest interval, drawn in one line for each metric."""
     lines = []
     for path in found.paths if found else ():
@@ -164,7 +164,7 @@ def describe_paths(found: Stability | None) -> list[str]:
     return lines
 
 
-def describe_aim(found: Stability, path: Path) -> str:
+def describe_aim(found: StabilityResult, path: MetricPath) -> str:
     """What the run went for: narrow intervals, or small differences."""
     width = f"{path.half_width:g}"
     return f"a race decides differences of {width}" if found.plan == "race" else f"wanted {width}"
@@ -186,7 +186,7 @@ PARTS = (
     Part(
         "stability",
         "How precise it became",
-        Stability,
+        StabilityResult,
         compute_stability,
         tables=stability_tables,
         rows=stability_rows,

@@ -11,7 +11,7 @@ from parley.results.scores import RunScores
 from parley.results.types import Figure, HeatMap
 from parley.statistics import estimates as plain
 from parley.statistics.estimates import Observation
-from parley.tables import Table, between, number
+from parley.tables import Table, format_interval, format_number
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,12 @@ def topic_tables(found: Sequence[TopicScore], style: Style) -> list[Table]:
     lines = []
     for (topic, role), by in cells.items():
         means = [row.mean for row in by.values() if row.mean is not None]
-        middle = number(sum(means) / len(means) if means else None, digits)
+        middle = format_number(sum(means) / len(means) if means else None, digits)
         each = [format_topic(by.get(alias), digits) for alias in aliases]
         lines.append([topic, role, *each, middle])
     note = (
         f"{leading}: mean (95% interval; blocks), and the mean over models; other metrics are in "
-        f"CSV and JSON{style.fixed}"
+        f"CSV and JSON{style.fixed_blocks_note}"
     )
     return [Table(["topic", "role", *aliases, "mean"], lines, left=2, note=note)]
 
@@ -88,7 +88,8 @@ def format_topic(row: TopicScore | None, digits: int) -> str:
     """A cell of the table."""
     if row is None or row.mean is None:
         return "–"
-    return f"{number(row.mean, digits)} ({between(row.low, row.high, digits)}; {row.blocks})"
+    interval = format_interval(row.low, row.high, digits)
+    return f"{format_number(row.mean, digits)} ({interval}; {row.blocks})"
 
 
 def topic_figures(found: Sequence[TopicScore], style: Style) -> Sequence[Figure]:

@@ -12,11 +12,11 @@ from statistics import stdev
 from parley.results.part import Part, Style
 from parley.results.parts.roles import (
     PairCell,
-    RoleTable,
+    RoleTableResult,
     format_role_table,
-    margins_of,
+    make_margins,
+    make_pair_score,
     role_table_rows,
-    score_of,
 )
 from parley.results.scores import RunScores, seat_name
 from parley.statistics.agreement import FEWEST
@@ -33,7 +33,7 @@ Counted = tuple[str, Sequence[int]]  # a match's block, and what was counted in 
 
 
 @dataclass(frozen=True)
-class CorpusTable(RoleTable):
+class CorpusTable(RoleTableResult):
     """A role table of corpus-level scores, and what they were computed with."""
 
     signature: str
@@ -71,8 +71,8 @@ def compute_corpus(run: RunScores) -> tuple[CorpusTable, ...]:
                 digits=run.metrics[name].digits if name in run.metrics else 2,
                 first=places[0],
                 second=places[1],
-                cells=tuple(PairCell(*pair, score_of(cell)) for pair, cell in cells.items()),
-                **margins_of(average_margins(cells, listed)),
+                cells=tuple(PairCell(*pair, make_pair_score(cell)) for pair, cell in cells.items()),
+                **make_margins(average_margins(cells, listed)),
                 signature=of_corpus(name, basis.get(name, "")),
             )
         )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from parley.results.part import Part, Rows, Style
 from parley.results.scores import RunScores
 from parley.results.types import Bar, Bars, Figure, ScoreRow, Share
-from parley.tables import Table, between, number
+from parley.tables import Table, format_interval, format_number
 from parley.tasks.kieval.rule import RECORD, SILENT, InterviewEnd
 
 NONE = "none"  # the interview went on to its last round
@@ -71,7 +71,7 @@ def stop_tables(found: Sequence[StopRow], style: Style) -> list[Table]:
     header += ["ended early", "95% interval", "first answer unreadable", "95% interval"]
     note = (
         "interviews by what ended them; none: they went on to the last round; intervals over "
-        f"questions{style.fixed}"
+        f"questions{style.fixed_blocks_note}"
     )
     return [Table(header, lines, left=2, note=note)]
 
@@ -79,7 +79,7 @@ def stop_tables(found: Sequence[StopRow], style: Style) -> list[Table]:
 def format_share(share: Share) -> list[str]:
     """A share in percent, and its interval."""
     low, high = (None if end is None else 100 * end for end in (share.low, share.high))
-    return [f"{number(100 * share.share, 1)}%", between(low, high, 1)]
+    return [f"{format_number(100 * share.share, 1)}%", format_interval(low, high, 1)]
 
 
 def stop_rows(found: Sequence[StopRow]) -> Rows:
@@ -138,7 +138,7 @@ def aspect_tables(found: Sequence[ScoreRow], style: Style) -> list[Table]:
     counts: dict[tuple[str, str], int] = {}
     for row in found:
         digits, key = style.digits_of(row.metric), (row.alias, row.role)
-        shown = f"{number(row.mean, digits)} ({between(row.low, row.high, digits)})"
+        shown = f"{format_number(row.mean, digits)} ({format_interval(row.low, row.high, digits)})"
         cells.setdefault(key, {})[row.metric] = shown
         counts[key] = max(counts.get(key, 0), row.blocks)
     lines = [

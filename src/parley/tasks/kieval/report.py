@@ -14,7 +14,7 @@ from parley.statistics.contamination import LOOK, SUSPECTED, Contamination, Fit,
 from parley.statistics.estimates import Pair
 from parley.statistics.matched_controls import Matched
 from parley.store import RunRef
-from parley.tables import Table, between, number, signed
+from parley.tables import Table, format_interval, format_number, format_signed
 from parley.tasks.kieval.analysis import NONE, stop_bars
 from parley.tasks.kieval.comparison import Analysis, analysed
 from parley.tasks.kieval.entries import TASKS, alike
@@ -103,11 +103,11 @@ def overview_table(found: Analysis) -> Table:
         whole = shown.overall[model]
         for measure in ("accuracy", *CONVENTIONS):
             figure = whole.get(measure, Mean(None))
-            row += [number(figure.value, 1), between(figure.low, figure.high, 1)]
+            row += [format_number(figure.value, 1), format_interval(figure.low, figure.high, 1)]
         row += [
             count(whole.get(measure, Mean(None)).n) for measure in ("accuracy", "kieval_played")
         ]
-        row += [number(by.get(model)) for by in shown.columns.values()]
+        row += [format_number(by.get(model)) for by in shown.columns.values()]
         rows.append(row)
     notes = [
         (
@@ -125,7 +125,7 @@ def overview_table(found: Analysis) -> Table:
 def value(cell: Cell | None, measure: str, digits: int = 1) -> str:
     """A mean, or a dash."""
     return (
-        number(cell.figures[measure].value, digits)
+        format_number(cell.figures[measure].value, digits)
         if cell is not None and measure in cell.figures
         else "–"
     )
@@ -153,8 +153,8 @@ def dataset_tables(found: Analysis, dataset: str) -> Iterator[Table]:
         for measure, (_, digits) in measures.items():
             figure = cell.figures.get(measure, Mean(None))
             row += [
-                number(figure.value, digits),
-                between(figure.low, figure.high, digits),
+                format_number(figure.value, digits),
+                format_interval(figure.low, figure.high, digits),
                 count(figure.n),
             ]
         rows.append(
@@ -177,7 +177,7 @@ def aspect_table(cells: list[Cell]) -> Table:
     rows = [
         [cell.model]
         + [
-            f"{number(f.value, 1)} ({between(f.low, f.high, 1)})"
+            f"{format_number(f.value, 1)} ({format_interval(f.low, f.high, 1)})"
             for name in ASPECTS
             if (f := cell.aspects.get(name))
         ]
@@ -210,8 +210,12 @@ def correlation_table(found: Analysis) -> Table:
     """Pearson's r of benchmark accuracy and KIEval score, with all models and without the excluded
     ones (table 5)."""
     rows = [
-        [row.dataset or "overall", ", ".join(row.without) or "nobody", number(row.correlation.r, 3)]
-        + [between(row.correlation.interval.low, row.correlation.interval.high, 3)]
+        [
+            row.dataset or "overall",
+            ", ".join(row.without) or "nobody",
+            format_number(row.correlation.r, 3),
+        ]
+        + [format_interval(row.correlation.interval.low, row.correlation.interval.high, 3)]
         + ["–" if row.correlation.p is None else f"{row.correlation.p:.2e}", str(row.correlation.n)]
         for row in found.correlations
     ]
@@ -394,10 +398,10 @@ def position_table(fit: Fit) -> Table:
     rows = [
         [
             one.model,
-            number(one.accuracy, 1),
-            number(one.score, 1),
-            number(one.expected, 1),
-            signed(one.studentised),
+            format_number(one.accuracy, 1),
+            format_number(one.score, 1),
+            format_number(one.expected, 1),
+            format_signed(one.studentised),
         ]
         + [
             format_p(one.below.p),
@@ -420,8 +424,8 @@ def position_table(fit: Fit) -> Table:
     ]
     notes = [fit.note] if fit.note else []
     if fit.line is not None:
-        sign, slope = "+" if fit.line.slope >= 0 else "−", number(abs(fit.line.slope))
-        line = f"KIEval = {number(fit.line.intercept)} {sign} {slope} · accuracy"
+        sign, slope = "+" if fit.line.slope >= 0 else "−", format_number(abs(fit.line.slope))
+        line = f"KIEval = {format_number(fit.line.intercept)} {sign} {slope} · accuracy"
         notes.append(f"line of {fit.line.n} models ({', '.join(fit.fitted)}): {line}")
     if fit.aside:
         notes.append(f"lie apart, and are not in the line: {', '.join(fit.aside)}")
@@ -462,8 +466,8 @@ def difference_cells(pair: Pair | None) -> list[str]:
     if pair is None:
         return ["–", "–", "–", "0"]
     return [
-        signed(pair.difference, 1),
-        between(pair.low, pair.high, 1),
+        format_signed(pair.difference, 1),
+        format_interval(pair.low, pair.high, 1),
         format_p(pair.p),
         str(pair.blocks),
     ]
@@ -598,7 +602,7 @@ def position_dot(one: Position) -> Dot:
 def format_share_of(share: Mapping[str, Any]) -> list[str]:
     """A share in percent, and its interval."""
     low, high = (None if share[end] is None else 100 * share[end] for end in ("low", "high"))
-    return [f"{number(100 * share['share'], 1)}%", between(low, high, 1)]
+    return [f"{format_number(100 * share['share'], 1)}%", format_interval(low, high, 1)]
 
 
 COMPARISONS = (Comparison("contamination", TASKS, compare),)

@@ -12,7 +12,7 @@ from typing import Any
 from parley.results.part import Part, Rows, Style
 from parley.results.scores import RunScores
 from parley.statistics.intervals import interval
-from parley.tables import Table, between, number
+from parley.tables import Table, format_interval, format_number
 from parley.tasks.word_guessing.rule import GameEnd
 from parley.tasks.word_guessing.scoring import age, went_beyond
 
@@ -160,8 +160,8 @@ def guessing_tables(found: Guessing, style: Style) -> list[Table]:
         [each.what, f"{each.count} of {each.of}", *format_share(each)] for each in found.matches
     ]
     rows = [
-        [each.alias, *(number(getattr(each, name).mean, 3) for name in MEANS)]
-        + [between(each.age.low, each.age.high, 3), number(each.harmonic, 3)]
+        [each.alias, *(format_number(getattr(each, name).mean, 3) for name in MEANS)]
+        + [format_interval(each.age.low, each.age.high, 3), format_number(each.harmonic, 3)]
         + [*format_share(each.zeros), *format_share(each.guessed)]
         + [str(each.scored), str(each.missing)]
         for each in found.models
@@ -171,7 +171,7 @@ def guessing_tables(found: Guessing, style: Style) -> list[Table]:
     note = (
         "means over scored matches, each of which counts once (in the results each pair of words "
         "counts once)\nof the means: the harmonic mean of mean comprehension and mean confusion, "
-        f"never below the mean of age{style.fixed}"
+        f"never below the mean of age{style.fixed_blocks_note}"
     )
     return [
         Table(["matches", "", "share", "95% interval"], went),
@@ -181,7 +181,7 @@ def guessing_tables(found: Guessing, style: Style) -> list[Table]:
 
 def format_share(share: ShareOfMatches) -> list[str]:
     """A share and its interval."""
-    return [number(share.share), between(share.low, share.high)]
+    return [format_number(share.share), format_interval(share.low, share.high)]
 
 
 def guessing_rows(found: Guessing) -> Rows:
