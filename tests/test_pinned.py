@@ -24,7 +24,7 @@ from parley.plans.sequential import SequentialPlan
 from parley.rules.bot_view import BotView
 from parley.rules.pool import Pool
 from parley.rules.referee import Referee
-from parley.runs.stand_ins import unrun
+from parley.runs.stand_ins import fake_verdict
 from parley.tasks.kieval.rule import KIEval
 from parley.tasks.public_goods import PublicGoods
 from parley.tasks.translation import Translation
@@ -158,7 +158,7 @@ def played(name):
     sat = zip(seats, bots.split(), strict=True)
     cast = {seat: make(f"bot/{bot}", given, kind, bot) for seat, bot in sat}
     tape = Listed()
-    run = unrun if task.runs_code else None
+    run = fake_verdict if task.runs_code else None
     end = play(task, cast, seed=7, item=item, record=tape, execute=run, works=works)
     saw = " ".join(call.view_digest.hex()[:8] for call in sorted(tape.order, key=by_place))
     scores = [

@@ -56,8 +56,8 @@ def work() -> Path:
         repeats=given.matches // 2,  # each plays both roles
     )
     prepared = prepare_new(config, task=Haggling(given.calls), functions=functions)
-    ending = eventloop.run(
-        runs.start(prepared, open_store(given.folder), concurrency=given.concurrency)
+    ending = eventloop.run_in_new_loop(
+        runs.play_new_run(prepared, open_store(given.folder), concurrency=given.concurrency)
     )
     if ending.state != "done":
         raise SystemExit(f"the run ended {ending.state}: {ending.reason}")

@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from parley.runs.simulated_models import Design, World
-from parley.runs.simulation import Trial, ranked
+from parley.runs.simulated_models import Design, SimulatedModels
+from parley.runs.simulation import SimulatedRun, simulate_ranking
 
 # Code generation and review, DynaEval table 2: the score of every programmer by reviewer, of every
 # reviewer by programmer.
@@ -50,15 +50,17 @@ MOST = 50_000  # blocks
 WRONG = 0.05  # of the runs
 
 
-def spread(count: int, *ends: tuple[float, float], **noise: Any) -> World:
+def spread(count: int, *ends: tuple[float, float], **noise: Any) -> SimulatedModels:
     """Abilities evenly spread between two ends, for every role."""
-    return World(np.array([np.linspace(best, worst, count) for best, worst in ends]), **noise)
+    return SimulatedModels(
+        np.array([np.linspace(best, worst, count) for best, worst in ends]), **noise
+    )
 
 
 MARKS = ((8.97, 8.65), (8.77, 8.52))  # the same range of row means
 POINTS: dict[str, Any] = {"low": 0.0, "high": 100.0, "item": 8.0, "model_item": 8.0, "match": 18.0}
 WORLDS = {
-    "1-10, N = 4": World(np.array([PROGRAMMER, REVIEWER])),
+    "1-10, N = 4": SimulatedModels(np.array([PROGRAMMER, REVIEWER])),
     "1-10, N = 10": spread(10, *MARKS),
     "1-10, N = 50": spread(50, *MARKS),
     "0-100, N = 10": spread(10, (92.0, 62.0), (92.0, 62.0), **POINTS),
@@ -112,12 +114,12 @@ def pieces(chosen: list[int], quick: bool) -> Iterator[Work]:
                 yield at, plan, piece, min(case.at_once, runs - first)
 
 
-def done(work: Work) -> tuple[Work, list[Trial], float]:
+def done(work: Work) -> tuple[Work, list[SimulatedRun], float]:
     """One piece of work; its chance is its own, whoever does it."""
     at, plan, piece, runs = work
     case, (design, racing), began = CASES[at], PLANS[plan], time.process_time()
     rng = np.random.default_rng([at, list(PLANS).index(plan), piece])
-    trials = ranked(
+    trials = simulate_ranking(
         WORLDS[case.world],
         design,
         racing=racing,
@@ -130,9 +132,11 @@ def done(work: Work) -> tuple[Work, list[Trial], float]:
     return work, trials, time.process_time() - began
 
 
-def simulated(works: list[Work], jobs: int) -> tuple[dict[tuple[int, str], list[Trial]], float]:
+def simulated(
+    works: list[Work], jobs: int
+) -> tuple[dict[tuple[int, str], list[SimulatedRun]], float]:
     """All trials by case and plan, and the seconds of CPU that they took."""
-    found: dict[tuple[int, str], list[Trial]] = {}
+    found: dict[tuple[int, str], list[SimulatedRun]] = {}
     seconds, began, told = 0.0, time.monotonic(), 0.0
     with Pool(jobs) as pool:
         for count, ((at, plan, _, _), trials, took) in enumerate(
@@ -150,7 +154,7 @@ def simulated(works: list[Work], jobs: int) -> tuple[dict[tuple[int, str], list[
     return found, seconds
 
 
-def table(chosen: list[int], found: dict[tuple[int, str], list[Trial]]) -> tuple[str, bool]:
+def table(chosen: list[int], found: dict[tuple[int, str], list[SimulatedRun]]) -> tuple[str, bool]:
     """What each plan took, in Markdown; whether all bars are met."""
     lines = [
         (

@@ -16,9 +16,9 @@ from parley.options import OPTIONS, RESUMABLE, from_keywords
 from parley.results.result import Result, parts_to_store
 from parley.rules.task import Task
 from parley.runs import player as runs
-from parley.runs.endings import Ending
-from parley.runs.event_loop import finished
+from parley.runs.event_loop import run_sync
 from parley.runs.rejudge import experiment_for_judges, prepare_judging
+from parley.runs.run_outcome import RunOutcome
 from parley.runs.screening import start_run
 from parley.store import RunRef, Store, open_store
 
@@ -27,7 +27,7 @@ Models = Mapping[str, Any] | Sequence[Any]
 
 def run(task: str | Path | Task, models: Models | None = None, **options: Any) -> Result:
     """Play a task and return its result; the options are those of `run_async`."""
-    return finished(run_async(task, models, **options))
+    return run_sync(run_async(task, models, **options))
 
 
 async def run_async(
@@ -113,7 +113,7 @@ def resume(
     given = from_keywords(**{name: value for name, value in locals().items() if name in RESUMABLE})
     ref = ref_of_run(run, open_store(store))
     prepared = prepare_resume(ref, given, functions, task)
-    return result_of(finished(runs.go_on(prepared, ref, summarise=parts_to_store)))
+    return result_of(run_sync(runs.resume_run(prepared, ref, summarise=parts_to_store)))
 
 
 def rejudge(
@@ -140,8 +140,8 @@ def rejudge(
         budget_usd=budget_usd, max_calls=max_calls, name=name, concurrency=concurrency
     )
     return result_of(
-        finished(
-            runs.start(
+        run_sync(
+            runs.play_new_run(
                 prepare_judging(ref, experiment, seed=seed, task=task),
                 place,
                 summarise=parts_to_store,
@@ -155,7 +155,7 @@ def ref_of_run(run: str | Path | Result, store: Store) -> RunRef:
     return run.ref if isinstance(run, Result) else store.find(str(run))
 
 
-def result_of(ending: Ending) -> Result:
+def result_of(ending: RunOutcome) -> Result:
     """The result of a run that went wrong only for reasons that resuming may mend."""
     if ending.state == "failed":
         raise ParleyError(ending.reason)

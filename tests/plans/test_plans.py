@@ -26,7 +26,7 @@ from parley.plans.race import RaceRule
 from parley.plans.stop_targets import StopTarget, leading_metrics
 from parley.results.result import Result
 from parley.runs import player as runs
-from parley.runs.progress import Brake, Tally
+from parley.runs.progress import Progress, StopSignal
 from parley.statistics.anytime import Scale, compute_anytime
 from parley.statistics.estimates import Observation, block_means, rank_intervals
 from parley.statistics.stopping_rules import WatchedCell, forecast_blocks
@@ -424,26 +424,28 @@ def prepared_race(**options):
 
 def test_a_race_that_was_stopped_goes_on_to_the_same_result(tmp_path):
     async def interrupted(at):
-        tally, brake = Tally(), Brake()
+        tally, brake = Progress(), StopSignal()
 
         async def watch():
             while tally.done < at:  # noqa: ASYNC110
                 await asyncio.sleep(0)
-            brake.pull("enough")
+            brake.stop("enough")
 
         watching = asyncio.create_task(watch())
-        ending = await runs.start(
-            prepared_race(), open_store(tmp_path / str(at)), tally=tally, brake=brake
+        ending = await runs.play_new_run(
+            prepared_race(), open_store(tmp_path / str(at)), progress=tally, stop_signal=brake
         )
         watching.cancel()
         return ending
 
-    whole = Result(asyncio.run(runs.start(prepared_race(), open_store(tmp_path / "whole"))).ref)
+    whole = Result(
+        asyncio.run(runs.play_new_run(prepared_race(), open_store(tmp_path / "whole"))).ref
+    )
     assert whole.data["run"]["stop"]["status"] == "converged"
     for at in (10, 70, 130):
         ending = asyncio.run(interrupted(at))
         assert ending.state == "stopped"
-        asyncio.run(runs.go_on(prepare_resume(ending.ref), ending.ref))
+        asyncio.run(runs.resume_run(prepare_resume(ending.ref), ending.ref))
         resumed = Result(ending.ref)
         for part in ("results", "pairs", "ranks", "tables", "positions", "stability"):
             assert json.dumps(resumed.data[part]) == json.dumps(whole.data[part])
@@ -451,7 +453,7 @@ def test_a_race_that_was_stopped_goes_on_to_the_same_result(tmp_path):
 
 
 def test_idle_seats_are_on_record_do_not_count_and_are_audited(tmp_path):
-    ending = asyncio.run(runs.start(prepared_race(), open_store(tmp_path)))
+    ending = asyncio.run(runs.play_new_run(prepared_race(), open_store(tmp_path)))
     with read_run(ending.ref) as reader:
         idle = [(match.number, match.idle) for match in reader.matches() if match.idle]
         marked = [score for score in reader.scores() if score.idle]
@@ -469,7 +471,7 @@ def test_idle_seats_are_on_record_do_not_count_and_are_audited(tmp_path):
 
 
 def test_a_run_marked_as_converged_too_early_is_found(tmp_path):
-    ending = asyncio.run(runs.start(prepared_race(max_blocks=40), open_store(tmp_path)))
+    ending = asyncio.run(runs.play_new_run(prepared_race(max_blocks=40), open_store(tmp_path)))
     assert (ending.state, ending.status) == ("stopped", "budget")
     assert audit_run(ending.ref).breaches == []
     with sqlite3.connect(ending.ref.location) as connection:
@@ -669,17 +671,17 @@ def test_results_of_a_stopped_run_rest_on_whole_blocks(tmp_path):
     """A plan that looks sees whole blocks only; so do its results, whenever it was stopped."""
 
     async def interrupted():
-        tally, brake = Tally(), Brake()
+        tally, brake = Progress(), StopSignal()
         prepared = prepared_race()
 
         async def watch():
             while tally.done < 6:  # noqa: ASYNC110
                 await asyncio.sleep(0)
-            brake.pull("enough")
+            brake.stop("enough")
 
         watching = asyncio.create_task(watch())
-        ending = await runs.start(
-            prepared, open_store(tmp_path), tally=tally, brake=brake, concurrency=1
+        ending = await runs.play_new_run(
+            prepared, open_store(tmp_path), progress=tally, stop_signal=brake, concurrency=1
         )
         watching.cancel()
         return ending
@@ -816,7 +818,7 @@ def test_numbers_of_a_file_may_be_whole_floats_and_come_from_the_environment(tmp
     ],
 )
 def test_a_tampered_run_is_an_error_or_a_breach_and_never_a_crash(tmp_path, change):
-    ending = asyncio.run(runs.start(prepared_race(max_blocks=12), open_store(tmp_path)))
+    ending = asyncio.run(runs.play_new_run(prepared_race(max_blocks=12), open_store(tmp_path)))
     path = ending.ref.location
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE runs SET state = 'done'")

@@ -291,7 +291,9 @@ def test_matches_are_played_in_batches_and_two_aliases_share_the_weights(
 
 
 @slow
-@pytest.mark.parametrize("play", [asyncio.run, eventloop.run], ids=["asyncio", "uvloop"])
+@pytest.mark.parametrize(
+    "play", [asyncio.run, eventloop.run_in_new_loop], ids=["asyncio", "uvloop"]
+)
 def test_a_reply_ends_at_the_end_of_turn_and_its_tokens_are_counted(taught, play):
     [reply] = asked(taught, "How many?", play=play)
     ids = library("transformers").AutoTokenizer.from_pretrained(taught)

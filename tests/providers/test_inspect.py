@@ -129,7 +129,9 @@ def test_its_mock_plays_a_match(api, mock, tmp_path):
 
 @slow
 @old_name
-@pytest.mark.parametrize("play", [asyncio.run, eventloop.run], ids=["asyncio", "uvloop"])
+@pytest.mark.parametrize(
+    "play", [asyncio.run, eventloop.run_in_new_loop], ids=["asyncio", "uvloop"]
+)
 def test_the_conversation_and_the_options_arrive(api, mock, play):
     seen = mock(output(api))
     options = {

@@ -46,8 +46,8 @@ from parley.providers._endpoint import Endpoint
 from parley.providers._secrets import address, redacted, setting
 from parley.rules.pool import Turn
 from parley.runs import event_loop as eventloop
-from parley.runs.progress import Tally
-from parley.runs.stand_ins import USUAL, Guessing
+from parley.runs.progress import Progress
+from parley.runs.stand_ins import USUAL, StandIn
 from parley.testing.server import (
     Server,
     echo_of_the_key,
@@ -280,7 +280,7 @@ def test_what_another_provider_says_of_itself_is_heard_like_ours(monkeypatch, tm
         == prices_for({"a": {"model": "openai/gpt-4o"}}).of("a")
         is not None
     )
-    assert Guessing(
+    assert StandIn(
         "a", {"model": "mine/m", "mood": "grim"}, task_class("public_goods"), USUAL
     )._thinks
 
@@ -585,7 +585,9 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-@pytest.mark.parametrize("play", [asyncio.run, eventloop.run], ids=["asyncio", "uvloop"])
+@pytest.mark.parametrize(
+    "play", [asyncio.run, eventloop.run_in_new_loop], ids=["asyncio", "uvloop"]
+)
 def test_a_fault_that_may_pass_is_tried_again_a_bounded_number_of_times(fault, play):
     recovered, server = asked(fault, fault, says("at last"), play=play)
     assert (recovered.content, len(server.asked)) == ("at last", 3)
@@ -1081,7 +1083,9 @@ def test_a_provider_may_be_asked_from_one_event_loop_after_another():
     async def close():
         await made[0].close()
 
-    assert [asyncio.run(call()), eventloop.run(call()), asyncio.run(call())] == ["hello"] * 3
+    assert [asyncio.run(call()), eventloop.run_in_new_loop(call()), asyncio.run(call())] == [
+        "hello"
+    ] * 3
     asyncio.run(close())
     assert asyncio.run(call()) == "hello"
     asyncio.run(close())
@@ -1209,8 +1213,8 @@ def test_the_key_appears_in_no_notice(monkeypatch):
     fault, _ = asked(says(), malformed, calls=2, deadline=2, call=listening)
     assert "[key]" in "".join(listening.told)
     assert KEY[:12] not in "".join(listening.told) + str(fault)
-    tally = Tally()
-    tally.hear(f"it says {KEY}")
+    tally = Progress()
+    tally.notify(f"it says {KEY}")
     assert tally.notices == ["it says [key]"]
 
 

@@ -11,7 +11,7 @@ from parley.config.experiment import Experiment
 from parley.datasets.dictionaries import Lexicon
 from parley.errors import ReplayError
 from parley.options import from_keywords
-from parley.runs.forecast import forecast
+from parley.runs.forecast import forecast_run
 from parley.tasks.idiom_solitaire import IdiomSolitaire
 from parley.testing import ByHand, Listed, Speaking, play
 from tests.games import Game
@@ -143,6 +143,6 @@ def test_forecasts_play_by_the_bot_that_stands_in(tmp_path):
     asked = Experiment(task.name, instance=task, given=from_keywords(repeats=10))
     asked.contestants = [asked.add_model("vllm/x", alias) for alias in "ab"]
     asked.instruments = {"checker": [asked.add_model("vllm/j", "j")]}
-    found = forecast(asked.prepare()).data
+    found = forecast_run(asked.prepare()).data
     assert found["calls"] > 1.2 * 20  # a match is more than its first turn
     assert {row["alias"] for row in found["by_model"]} >= {"a", "b"}

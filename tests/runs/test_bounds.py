@@ -9,7 +9,7 @@ import parley
 from parley import UsageError
 from parley.config.prepare import prepare_resume
 from parley.options import from_keywords
-from parley.runs.forecast import Forecast, compared_with
+from parley.runs.forecast import Forecast, compare_with_limits
 from parley.testing.server import Server
 from tests.cli.test_cli import parley as command
 from tests.runs.test_money import answering, at_a_terminal, here, model, played  # noqa: F401
@@ -75,7 +75,7 @@ def test_between_the_least_and_the_most_a_bound_may_not_be_enough():
     from parley.store.config import Config
 
     config = Config("t", {}, {}, [], budget_usd=2.0, max_calls=5)
-    assert compared_with(Forecast(rows, 1, False), config) == [
+    assert compare_with_limits(Forecast(rows, 1, False), config) == [
         "--budget-usd 2 may not be enough: up to 3.0000 USD may be needed",
         "--max-calls 5 may not be enough: up to 6 calls may be needed",
     ]
@@ -115,7 +115,7 @@ def test_the_cost_of_a_run_leaves_bots_out(here):  # noqa: F811
 def test_an_endpoint_that_counts_no_tokens_is_told_with_what_is_taken_as_spent(here, capsys):  # noqa: F811
     from parley.cli.playing import play_attended
     from parley.config.experiment import Experiment
-    from parley.runs.player import start
+    from parley.runs.player import play_new_run
     from parley.store import open_store
 
     async def main():
@@ -125,7 +125,9 @@ def test_an_endpoint_that_counts_no_tokens_is_told_with_what_is_taken_as_spent(h
                 "public_goods", models=models, given=from_keywords(budget_usd=0.1, repeats=1)
             )
             return await play_attended(
-                lambda **watching: start(asked.prepare(), open_store(here / "runs"), **watching),
+                lambda **watching: play_new_run(
+                    asked.prepare(), open_store(here / "runs"), **watching
+                ),
                 True,
             )
 

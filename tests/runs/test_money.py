@@ -18,6 +18,7 @@ import pytest
 import parley
 from parley import UsageError
 from parley.audit.audit import audit_run
+from parley.cli.run import forecast_table
 from parley.config.experiment import Experiment
 from parley.config.experiment_file import read_experiment
 from parley.config.prepare import limit_of, prepare_resume
@@ -34,12 +35,13 @@ from parley.results.result import Result
 from parley.rules.pool import Seat, Turn, View
 from parley.rules.readers import Text
 from parley.runs import budget as budget_module
-from parley.runs.budget import Budget, Known
-from parley.runs.forecast import forecast, graded, scaling
-from parley.runs.player import go_on
-from parley.runs.progress import Brake, Tally
+from parley.runs.budget import Budget
+from parley.runs.forecast import evaluation_cost, forecast_run, scale_costs
+from parley.runs.player import resume_run
+from parley.runs.progress import Progress, StopSignal
+from parley.runs.request_estimates import RequestEstimator
 from parley.runs.seats import LimitedParticipant
-from parley.runs.stand_ins import CACHE, tokens
+from parley.runs.stand_ins import CACHE, estimate_text_tokens
 from parley.store import find_run, read_run
 from parley.tasks.public_goods import PublicGoods
 from parley.testing.server import Server, reset, sent, silence
@@ -561,18 +563,18 @@ def test_dense_words_after_thin_ones_pass_no_bound(here):
 
 
 def test_what_is_set_aside_goes_by_what_was_counted_of_this_conversation():
-    known, turns = Known(limit=100), [Turn("user", "hello " * 1000)]
+    known, turns = RequestEstimator(limit=100), [Turn("user", "hello " * 1000)]
 
     def sized():
-        return known.sizes(View(Seat("a"), 1, 0, turns, b"", Text(), None, None))
+        return known.estimate(View(Seat("a"), 1, 0, turns, b"", Text(), None, None))
 
     first = sized()
     assert first.into >= 6000
-    known.learn(first.size, first.mark, Reply("x", usage=Usage(1001, 0, 5)))
+    known.update(first.size, first.mark, Reply("x", usage=Usage(1001, 0, 5)))
     turns += [Turn("assistant", "\U0001f9ff" * 100), Turn("user", "And now?")]
     second = sized()
     assert 1001 + 400 <= second.into <= 1001 + 600
-    known.learn(
+    known.update(
         second.size,
         second.mark,
         Reply("x", provider_state={"thought": []}, usage=Usage(1400, 0, 5000)),
@@ -580,7 +582,7 @@ def test_what_is_set_aside_goes_by_what_was_counted_of_this_conversation():
     turns += [Turn("assistant", "yes"), Turn("user", "And now?")]
     assert sized().into >= 6400  # what is carried may be as long as the reply
     assert (
-        known.sizes(
+        known.estimate(
             View(Seat("a"), 1, 0, [Turn("user", "other " * 1000)], b"", Text(), None, None)
         ).into
         >= 6000
@@ -619,18 +621,18 @@ async def asked_once(*answers, **options):
     async with Server(*answers) as server:
         options = {"base_url": server.url, "max_tokens": 100, **options}
         budget = Budget(
-            1000.0, None, prices_for({"a": {"model": "vllm/x", **options}}), Brake(), Notes()
+            1000.0, None, prices_for({"a": {"model": "vllm/x", **options}}), StopSignal(), Notes()
         )
         who = Model.made("vllm", "x", options)
-        budget.seat("a", who, options)
-        placed = LimitedParticipant("a", who, Limits(), Tally(), budget)
-        probe = await budget.leave("a", a_view(), True)
+        budget.add_model("a", who, options)
+        placed = LimitedParticipant("a", who, Limits(), Progress(), budget)
+        probe = await budget.reserve("a", a_view(), True)
         most = probe.usd
-        budget.failed(probe, Halted("it was only to see what is set aside"))
+        budget.settle_failed(probe, Halted("it was only to see what is set aside"))
         with pytest.raises(ParticipantError):
             await placed.reply(a_view(), UNLIMITED)
         await placed.close()
-        assert budget.aside == 0
+        assert budget.reserved == 0
         assert budget.calls == len(server.asked) or not server.asked
         return len(server.asked), budget.usd / most
 
@@ -711,16 +713,16 @@ def test_further_tries_are_noted_before_they_leave(here, monkeypatch, act):
 
 def test_calls_that_wait_for_money_are_let_go_in_turn_and_wake_nobody_else(here, clock):
     async def main():
-        budget = Budget(1.0, None, prices_for({"a": {"model": "vllm/x"}}), Brake(), Notes())
-        budget.seat("a", None, {})
-        budget.known["a"] = Known(limit=20_000, replies=1)
+        budget = Budget(1.0, None, prices_for({"a": {"model": "vllm/x"}}), StopSignal(), Notes())
+        budget.add_model("a", None, {})
+        budget.estimators["a"] = RequestEstimator(limit=20_000, replies=1)
         order = []
 
         async def call(number):
-            held = await budget.leave("a", a_view(), False)
+            held = await budget.reserve("a", a_view(), False)
             order.append(number)
             await asyncio.sleep(0)
-            budget.came(held, Reply("x", usage=Usage(1, 0, 1)))
+            budget.settle(held, Reply("x", usage=Usage(1, 0, 1)))
 
         before = clock.callbacks
         await asyncio.gather(*(call(number) for number in range(3000)))
@@ -729,7 +731,7 @@ def test_calls_that_wait_for_money_are_let_go_in_turn_and_wake_nobody_else(here,
     order, callbacks, budget = clock.run(main())
     assert order == list(range(3000))
     assert callbacks < 10 * 3000
-    assert (budget.calls, budget.aside) == (3000, 0)
+    assert (budget.calls, budget.reserved) == (3000, 0)
 
 
 def test_a_small_call_goes_before_a_dear_one_of_another_model_that_waits(here):
@@ -740,21 +742,21 @@ def test_a_small_call_goes_before_a_dear_one_of_another_model_that_waits(here):
             1.0,
             None,
             prices_for({"a": {"model": "vllm/x"}, "b": {"model": "vllm/y"}}),
-            Brake(),
+            StopSignal(),
             Notes(),
         )
-        budget.known["a"], budget.known["b"] = (
-            Known(limit=20_000, replies=1),
-            Known(limit=20, replies=1),
+        budget.estimators["a"], budget.estimators["b"] = (
+            RequestEstimator(limit=20_000, replies=1),
+            RequestEstimator(limit=20, replies=1),
         )
-        first = await budget.leave("a", a_view(), False)
-        second = asyncio.create_task(budget.leave("a", a_view(), False))
+        first = await budget.reserve("a", a_view(), False)
+        second = asyncio.create_task(budget.reserve("a", a_view(), False))
         await asyncio.sleep(0.01)
-        small = await asyncio.wait_for(budget.leave("b", a_view(), False), 1)
-        budget.came(small, Reply("x", usage=Usage(1, 0, 1)))
+        small = await asyncio.wait_for(budget.reserve("b", a_view(), False), 1)
+        budget.settle(small, Reply("x", usage=Usage(1, 0, 1)))
         await asyncio.sleep(0.01)
         assert not second.done()
-        budget.came(first, Reply("x", usage=Usage(1, 0, 1)))
+        budget.settle(first, Reply("x", usage=Usage(1, 0, 1)))
         await asyncio.wait_for(second, 1)
 
     asyncio.run(main())
@@ -766,17 +768,17 @@ def test_calls_that_wait_for_their_endpoint_have_not_left(here):
             None,
             2,
             prices_for({"a": {"model": "vllm/x"}, "b": {"model": "vllm/y"}}),
-            Brake(),
+            StopSignal(),
             Notes(),
         )
         for alias in "ab":
-            budget.seat(alias, None, {})
-        waiting = [await budget.leave("a", a_view(), True) for _ in range(5)]
+            budget.add_model(alias, None, {})
+        waiting = [await budget.reserve("a", a_view(), True) for _ in range(5)]
         for _ in range(2):
-            await (await budget.leave("b", a_view(), True)).leaves()
+            await (await budget.reserve("b", a_view(), True)).before_request()
         assert budget.calls == 2
         with pytest.raises(Halted, match="2 calls have left, and no more"):
-            await waiting[0].leaves()
+            await waiting[0].before_request()
 
     asyncio.run(main())
 
@@ -799,17 +801,17 @@ def test_a_model_that_waits_for_its_first_reply_holds_up_no_other(here):
             1.0,
             None,
             prices_for({"a": {"model": "vllm/x"}, "b": {"model": "vllm/y"}}),
-            Brake(),
+            StopSignal(),
             Notes(),
         )
         for alias in "ab":
-            budget.seat(alias, None, {})
-        first = await budget.leave("a", a_view(), False)
-        second = asyncio.create_task(budget.leave("a", a_view(), False))
+            budget.add_model(alias, None, {})
+        first = await budget.reserve("a", a_view(), False)
+        second = asyncio.create_task(budget.reserve("a", a_view(), False))
         await asyncio.sleep(0.01)
         assert not second.done()
-        await asyncio.wait_for(budget.leave("b", a_view(), False), 1)
-        budget.came(first, Reply("x", usage=Usage(1, 0, 1)))
+        await asyncio.wait_for(budget.reserve("b", a_view(), False), 1)
+        budget.settle(first, Reply("x", usage=Usage(1, 0, 1)))
         await asyncio.wait_for(second, 1)
 
     asyncio.run(main())
@@ -853,11 +855,11 @@ def test_a_run_without_an_end_of_replies_may_be_bounded_later_and_says_what_that
 
     async def main():
         async with Server(answering()) as server:
-            tally = Tally()
+            tally = Progress()
             prepared = prepare_resume(
                 result.ref, from_keywords(budget_usd=1.0, max_calls=4), task=PublicGoods(rounds=5)
             )
-            await go_on(prepared, result.ref, tally=tally)
+            await resume_run(prepared, result.ref, progress=tally)
             return tally, server
 
     tally, _ = asyncio.run(main())
@@ -1107,7 +1109,7 @@ def test_a_forecast_is_near_what_the_run_then_takes(here):
             return prepared_with(server.url), result
 
     prepared, result = asyncio.run(main())
-    said = forecast(prepared).data
+    said = forecast_run(prepared).data
     (real,) = (row for row in result.data["cost"] if row["alias"] == "a")
     (row,) = (row for row in said["by_model"] if row["alias"] == "a")
     for key in ("calls", "tokens_in", "tokens_out"):
@@ -1120,7 +1122,7 @@ def test_a_forecast_is_near_what_the_run_then_takes(here):
 
 def test_many_matches_are_scaled_up_from_some(here):
     small, large = (
-        forecast(prepared_with("http://localhost:1/v1", repeats=n)).data for n in (40, 4000)
+        forecast_run(prepared_with("http://localhost:1/v1", repeats=n)).data for n in (40, 4000)
     )
     assert large["matches"] == 4000
     assert large["calls"] == pytest.approx(100 * small["calls"], rel=0.01)
@@ -1129,10 +1131,10 @@ def test_many_matches_are_scaled_up_from_some(here):
 
 def test_an_unknown_price_makes_no_forecast_of_money(here):
     (here / "prices.yaml").unlink()
-    found = forecast(prepared_with("http://localhost:1/v1"))
+    found = forecast_run(prepared_with("http://localhost:1/v1"))
     assert found.usd == {"low": None, "high": None}
     assert any("no price is known for a" in note for note in found.notes)
-    assert "–" in found.table().render()
+    assert "–" in forecast_table(found).render()
 
 
 def test_the_blocks_of_a_plan_that_looks_are_a_forecast_too(here):
@@ -1156,7 +1158,7 @@ def test_a_forecast_leaves_the_plan_as_it_was(here):
     asked.contestants = [asked.add_model("bot/random", "a"), asked.add_model("bot/altruist", "b")]
     prepared = asked.prepare()
     before = [spec.number for spec in prepared.plan.next([])]
-    forecast(prepared)
+    forecast_run(prepared)
     assert [spec.number for spec in prepared.plan.next([])] == before
 
 
@@ -1167,7 +1169,7 @@ def test_instruments_demonstrations_and_programs_are_forecast_too(here):
         asked.instruments = {
             role: [asked.add_model("vllm/j", "j")] for role in task.roles if role == "judge"
         }
-        return forecast(asked.prepare())
+        return forecast_run(asked.prepare())
 
     judged = said(games.Judged(), {"a": "vllm/x"}).data
     assert [(row["alias"], row["role"]) for row in judged["by_model"]] == [
@@ -1180,15 +1182,15 @@ def test_instruments_demonstrations_and_programs_are_forecast_too(here):
 
 
 def test_tokens_are_guessed_from_characters():
-    assert tokens("a" * 400) == 100
-    assert tokens("人" * 100) == 100
-    assert tokens("人" * 10 + "a" * 40) == 20
+    assert estimate_text_tokens("a" * 400) == 100
+    assert estimate_text_tokens("人" * 100) == 100
+    assert estimate_text_tokens("人" * 10 + "a" * 40) == 20
     assert CACHE == 1024
 
 
 def test_thinking_and_limits_change_a_forecast(here):
     plain, thinks, short = (
-        forecast(prepared_with("http://localhost:1/v1", **options)).data
+        forecast_run(prepared_with("http://localhost:1/v1", **options)).data
         for options in ({}, {"reasoning_effort": "high"}, {"max_tokens": 10})
     )
     assert thinks["tokens_out"] > 5 * plain["tokens_out"]
@@ -1213,19 +1215,19 @@ AVERAGE = (557, 28, 1546, 203)
 
 def test_table_14_gives_the_cost_of_one_evaluation():
     asked, interactor, judged, evaluator = (1000 * count for count in AVERAGE)
-    assert graded(asked + judged, interactor + evaluator, 10, 30) == pytest.approx(27.96)
+    assert evaluation_cost(asked + judged, interactor + evaluator, 10, 30) == pytest.approx(27.96)
     means = [sum(column) / len(TABLE_14) for column in zip(*TABLE_14.values(), strict=True)]
     # The interactor's prompts average to 556.4, printed as 557; all others recompute.
     assert means == pytest.approx([556.4, 28, 1545.8, 202.6])
 
 
 def test_table_15_is_linear_against_quadratic():
-    rows = scaling(27.96, 16)
+    rows = scale_costs(27.96, 16)
     assert [int(row["single"]) for row in rows] == [27, 279, 2796]  # printed truncated
     # One model alone makes no pair: the table prints the cost of one pair there, which the formula
     # does not give.
     assert [row["pairwise"] for row in rows] == [0, 720, 79_200]
-    assert scaling(27.96, 16, [2])[0]["pairwise"] == 16
+    assert scale_costs(27.96, 16, [2])[0]["pairwise"] == 16
 
 
 def test_a_dry_run_with_judges_says_what_more_models_would_cost(here):
@@ -1233,16 +1235,16 @@ def test_a_dry_run_with_judges_says_what_more_models_would_cost(here):
     asked = Experiment("judged", instance=games.Judged(), given=from_keywords(repeats=5))
     asked.contestants = [asked.add_model("bot/null", "a"), asked.add_model("bot/random", "b")]
     asked.instruments = {"judge": [asked.add_model("vllm/j", "j")]}
-    found = forecast(asked.prepare())
+    found = forecast_run(asked.prepare())
     (judge,) = (row for row in found.rows if row["alias"] == "j")
     rows = {row["models"]: row for row in found.data["scaling"]}
     assert set(rows) == {1, 2, 10, 100}
     assert judge["usd"]["low"] < rows[2]["single"] < judge["usd"]["high"]
     assert rows[100]["single"] == pytest.approx(10 * rows[10]["single"])
     assert rows[100]["pairwise"] == pytest.approx(4950 * rows[2]["pairwise"])
-    assert "grading 100 models one by one" in found.table().render()
+    assert "grading 100 models one by one" in forecast_table(found).render()
     asked.instruments = {}
-    assert forecast(asked.prepare()).data["scaling"] == []
+    assert forecast_run(asked.prepare()).data["scaling"] == []
 
 
 # The question before spending
@@ -1365,5 +1367,5 @@ def test_the_doctor_asks_each_endpoint_once_for_one_token(here):
 
 
 def test_a_forecast_is_json_that_others_can_read(here):
-    found = forecast(prepared_with("http://localhost:1/v1"))
+    found = forecast_run(prepared_with("http://localhost:1/v1"))
     assert json.loads(json.dumps(found.data)) == found.data

@@ -20,8 +20,8 @@ from parley.plans.fixed import make_fixed_plan
 from parley.providers import _backoff as patience
 from parley.results.result import Result
 from parley.runs import player as runs
-from parley.runs.progress import Brake, Tally
-from parley.runs.scheduler import Crew
+from parley.runs.progress import Progress, StopSignal
+from parley.runs.scheduler import Scheduler
 from parley.store import find_run, open_store, read_run
 from parley.store.config import Config
 from parley.tasks.public_goods import PublicGoods
@@ -322,7 +322,7 @@ def test_resuming_under_a_changed_prompt_rule_or_configuration_is_refused_by_nam
     with read_run(find_run(path)) as reader:
         other = Config(**{**vars(reader.info.config), "seed": 5, "repeats": 4})
     with pytest.raises(ReplayError, match=r"repeats was 3, is now 4"):
-        asyncio.run(runs.go_on(prepare_new(other, functions=functions), find_run(path)))
+        asyncio.run(runs.resume_run(prepare_new(other, functions=functions), find_run(path)))
     assert parley.resume(path, functions=functions).state == "done"
 
 
@@ -404,11 +404,11 @@ def test_the_first_brake_lets_nothing_new_be_asked_even_by_those_who_wait_for_a_
     async def slow(view):
         asked.append(view)
         if len(asked) == 2:
-            brake.pull("enough")
+            brake.stop("enough")
         await asyncio.sleep(0.01)
         return "hello"
 
-    brake = Brake()
+    brake = StopSignal()
     config = Config(
         "judged",
         {},
@@ -418,7 +418,9 @@ def test_the_first_brake_lets_nothing_new_be_asked_even_by_those_who_wait_for_a_
         repeats=20,
     )
     prepared = prepare_new(config, task=games.Judged(), functions={"a": slow})
-    ending = asyncio.run(runs.start(prepared, open_store(tmp_path), concurrency=20, brake=brake))
+    ending = asyncio.run(
+        runs.play_new_run(prepared, open_store(tmp_path), concurrency=20, stop_signal=brake)
+    )
     assert (ending.state, len(asked)) == ("stopped", 2)
 
 
@@ -471,7 +473,7 @@ def test_a_run_is_read_as_of_one_moment_while_it_is_played(tmp_path):
     async def main():
         config = Config("judged", {}, {"a": {"model": "bot/null"}}, ["a"], plan="each", repeats=300)
         task = asyncio.create_task(
-            runs.start(
+            runs.play_new_run(
                 prepare_new(config, task=games.Judged()), open_store(tmp_path), concurrency=3
             )
         )
@@ -577,7 +579,7 @@ def test_the_options_of_the_door_can_be_looked_up():
 
 
 def test_it_is_known_who_keeps_everybody_waiting(tmp_path):
-    tally = Tally()
+    tally = Progress()
     seen = []
 
     async def slow(view):
@@ -589,10 +591,10 @@ def test_it_is_known_who_keeps_everybody_waiting(tmp_path):
         "judged", {}, {"snail": {"model": "python/x:y"}}, ["snail"], plan="each", repeats=1
     )
     asyncio.run(
-        runs.start(
+        runs.play_new_run(
             prepare_new(config, task=games.Judged(), functions={"snail": slow}),
             open_store(tmp_path),
-            tally=tally,
+            progress=tally,
         )
     )
     ((alias, seconds),) = seen
@@ -666,7 +668,7 @@ def test_matches_that_wait_for_an_endpoint_that_is_down_leave_their_places_to_ot
             models["a"] = {"model": "vllm/x", "base_url": server.url, "deadline": 3}
             task, most = PublicGoods(rounds=2), 0
 
-            class Watched(Tally):
+            class Watched(Progress):
                 def __setattr__(self, name, value):
                     nonlocal most
                     most = max(most, value) if name == "in_flight" else most
@@ -683,8 +685,8 @@ def test_matches_that_wait_for_an_endpoint_that_is_down_leave_their_places_to_ot
                 seed=1,
                 seats=2,
             )
-            ending = await runs.start(
-                prepare_new(config, task=task), open_store(tmp_path), concurrency=2, tally=tally
+            ending = await runs.play_new_run(
+                prepare_new(config, task=task), open_store(tmp_path), concurrency=2, progress=tally
             )
             return Result(ending.ref), most, tally
 
@@ -716,8 +718,8 @@ def test_a_crew_leaves_those_for_later_that_would_only_wait():
         specs = [
             MatchSpec(n, "1", None, 1, 0, {Seat("x"): "a" if n % 3 else "b"}) for n in range(30)
         ]
-        crew = Crew(2, play, resting.__contains__, Brake(), Tally())
-        season = asyncio.create_task(crew.season(specs))
+        crew = Scheduler(2, play, resting.__contains__, StopSignal(), Progress())
+        season = asyncio.create_task(crew.play_all(specs))
         await asyncio.sleep(0.05)
         waiting = list(begun)
         back.set()
@@ -740,9 +742,9 @@ def test_a_crew_ends_and_stops_and_passes_on_what_stops_it(more):
             await asyncio.sleep(0)
             return more
 
-        crew = Crew(3, play, lambda alias: False, Brake(), Tally())
-        await crew.season([])
-        await crew.season([MatchSpec(n, "1", None, 1, 0, {}) for n in range(50)])
+        crew = Scheduler(3, play, lambda alias: False, StopSignal(), Progress())
+        await crew.play_all([])
+        await crew.play_all([MatchSpec(n, "1", None, 1, 0, {}) for n in range(50)])
         return len(begun)
 
     assert asyncio.run(whole()) == (50 if more else 3)

@@ -19,8 +19,8 @@ from parley.providers import _capabilities as capabilities
 from parley.rules.pool import Seat, Turn, View
 from parley.rules.readers import Text
 from parley.runs import rate_limits as pace
-from parley.runs.progress import Brake, Tally
-from parley.runs.rate_limits import Pace
+from parley.runs.progress import Progress, StopSignal
+from parley.runs.rate_limits import RateLimiter
 from parley.runs.scheduler import MatchSlot
 from parley.runs.seats import LimitedParticipant
 from parley.store.config import Config
@@ -55,7 +55,7 @@ class Counting:
 def asked(limits, count, usage=None, words="hello", play=asyncio.run):
     async def whole():
         who = Counting(usage)
-        placed = LimitedParticipant("a", who, limits, Tally())
+        placed = LimitedParticipant("a", who, limits, Progress())
         began = asyncio.get_running_loop().time()
         await asyncio.gather(*(placed.reply(view(words), UNLIMITED) for _ in range(count)))
         return who, asyncio.get_running_loop().time() - began
@@ -87,10 +87,10 @@ def test_in_no_minute_more_requests_leave_than_allowed_and_what_a_second_brings(
     passing_time, rpm, idle, counts
 ):
     async def whole():
-        limited, times = Pace(Limits(rpm=rpm)), []
+        limited, times = RateLimiter(Limits(rpm=rpm)), []
 
         async def request():
-            await limited.turn(0.0, UNLIMITED)
+            await limited.acquire(0.0, UNLIMITED)
             times.append(passing_time[0])
 
         for count, rest in zip_longest(counts, idle, fillvalue=0):
@@ -139,10 +139,10 @@ def test_every_request_counts_further_tries_too(clock, monkeypatch, answers, opt
     async def whole():
         async with Server(*map(noting, [*answers, says()])) as server:
             model = Model.made("vllm", "m", {"base_url": server.url, **options})
-            placed = LimitedParticipant("a", model, Limits(rpm=60), Tally())
+            placed = LimitedParticipant("a", model, Limits(rpm=60), Progress())
             await placed.reply(view(), UNLIMITED)
             await placed.close()
-            assert placed.left == len(server.asked) == 5
+            assert placed.requests_sent == len(server.asked) == 5
 
     clock.run(whole())
     assert times[-1] - times[0] >= 0.4 - 1e-3  # four tenths
@@ -166,7 +166,7 @@ def test_a_call_that_waited_for_its_pace_does_not_leave_into_a_pause(clock, monk
                 "a",
                 Model.made("vllm", "m", {"base_url": server.url}),
                 Limits(rpm=60),
-                Tally(),
+                Progress(),
             )
             await asyncio.gather(*(placed.reply(view(), UNLIMITED) for _ in range(4)))
             await placed.close()
@@ -182,7 +182,7 @@ def test_waiting_for_the_pace_is_no_time_of_the_call(clock, monkeypatch):
     async def whole():
         async with Server(says()) as server:
             model = Model.made("vllm", "m", {"base_url": server.url, "deadline": 0.6})
-            placed = LimitedParticipant("a", model, Limits(rpm=60), Tally())
+            placed = LimitedParticipant("a", model, Limits(rpm=60), Progress())
             replies = await asyncio.gather(*(placed.reply(view(), UNLIMITED) for _ in range(12)))
             await placed.close()
             return replies
@@ -197,7 +197,7 @@ def test_tokens_a_minute_are_kept_as_the_endpoint_counts_them(clock, monkeypatch
 
     async def whole():
         who = Counting(Usage(600, 0, 400))  # far more than the words suggest
-        placed = LimitedParticipant("a", who, Limits(tpm=5000), Tally())
+        placed = LimitedParticipant("a", who, Limits(tpm=5000), Progress())
         began = clock.now
         for _ in range(8):
             await placed.reply(view(), UNLIMITED)
@@ -210,7 +210,7 @@ def test_tokens_a_minute_are_kept_as_the_endpoint_counts_them(clock, monkeypatch
 def test_a_wrong_count_is_made_up_for_within_a_minute(passing_time):
     async def whole():
         who = Counting(Usage(2**31 - 1, 0, 2**31 - 1))
-        placed = LimitedParticipant("a", who, Limits(tpm=100_000), Tally())
+        placed = LimitedParticipant("a", who, Limits(tpm=100_000), Progress())
         for _ in range(3):
             await placed.reply(view(), UNLIMITED)
 
@@ -226,12 +226,12 @@ def test_so_many_at_a_time():
 
 def test_a_stop_ends_the_waiting(clock):
     async def whole():
-        brake, tally = Brake(), Tally()
+        brake, tally = StopSignal(), Progress()
         placed = LimitedParticipant("a", Counting(), Limits(rpm=1), tally)
         slot = MatchSlot(brake, tally, lambda more: None)
         calls = [asyncio.create_task(placed.reply(view(), slot)) for _ in range(5)]
         await asyncio.sleep(0.1)
-        brake.pull("enough")
+        brake.stop("enough")
         began = clock.now
         await asyncio.gather(*calls, return_exceptions=True)
         return clock.now - began
@@ -247,5 +247,5 @@ def test_a_limit_that_is_none_is_refused(name):
 
 
 def test_a_pace_without_limits_waits_for_nobody():
-    assert Pace(Limits()).supposed(view()) == 0.0
-    asyncio.run(Pace(Limits()).turn(0.0, UNLIMITED))
+    assert RateLimiter(Limits()).estimate_tokens(view()) == 0.0
+    asyncio.run(RateLimiter(Limits()).acquire(0.0, UNLIMITED))

@@ -24,7 +24,7 @@ from parley import (
     run,
 )
 from parley.audit.audit import audit_run
-from parley.runs.player import start
+from parley.runs.player import play_new_run
 from parley.runs.rejudge import experiment_for_judges, prepare_judging
 from parley.store import find_run, open_store
 from parley.testing.server import Server, says
@@ -103,7 +103,7 @@ def marking(score):
 
 def hosting(last):
     """A host that stops after so many answers."""
-    return lambda view: f'{{"next": "{"stop" if view.said + 1 >= last else "on"}"}}'
+    return lambda view: f'{{"next": "{"stop" if view.reply_count + 1 >= last else "on"}"}}'
 
 
 WRITERS = {
@@ -286,7 +286,7 @@ def test_names_are_masked_as_they_were_when_the_match_was_played(tmp_path):
             experiment = experiment_for_judges(first.ref)
             judge = experiment.add_model("vllm/omega-7000", "j", {"base_url": server.url})
             experiment.instruments = {"judge": [judge]}
-            return await start(
+            return await play_new_run(
                 prepare_judging(first.ref, experiment, task=Essay()), open_store(tmp_path)
             )
 

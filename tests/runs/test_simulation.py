@@ -21,8 +21,14 @@ from parley.plans import finished_blocks
 from parley.plans.choice import choose_plan
 from parley.plans.race import RaceRule
 from parley.plans.stop_targets import StopTarget
-from parley.runs.simulated_models import World, alike, moments, shown
-from parley.runs.simulation import Course, Precision, Ranking, ranked, stable
+from parley.runs.simulated_models import SimulatedModels, fit_models, round_scores, score_moments
+from parley.runs.simulation import (
+    Precision,
+    Ranking,
+    Simulation,
+    simulate_precision,
+    simulate_ranking,
+)
 from parley.statistics.stopping_rules import Stability, WatchedCell
 from parley.statistics.student_t import t_quantile
 from parley.statistics.variance_components import estimate_components
@@ -35,7 +41,9 @@ from tests.cli.test_cli import parley as command_line
 
 
 def spread(count, *ends, **noise):
-    return World(np.array([np.linspace(best, worst, count) for best, worst in ends]), **noise)
+    return SimulatedModels(
+        np.array([np.linspace(best, worst, count) for best, worst in ends]), **noise
+    )
 
 
 def table_2(count):
@@ -46,7 +54,7 @@ def compared(world, runs, seed, top=None, epsilon=0.25):
     """Runs of the full round robin, and of the race."""
     rng = np.random.default_rng(seed)
     common = {"epsilon": epsilon, "top": top, "most": 50_000, "runs": runs, "rng": rng}
-    return ranked(world, "round_robin", racing=False, **common), ranked(
+    return simulate_ranking(world, "round_robin", racing=False, **common), simulate_ranking(
         world, "cycles", racing=True, **common
     )
 
@@ -85,18 +93,18 @@ def test_a_race_of_fifty_saves_what_it_should(part):
 
 def exactly(width):
     """Two models that differ by just so much in what they are shown to score."""
-    return World(np.array([[8.8, 8.8 - width]] * 2), step=None)
+    return SimulatedModels(np.array([[8.8, 8.8 - width]] * 2), step=None)
 
 
 EQUALS = {
-    "marks": (World(np.full((2, 5), 8.8)), 0.5),
-    "noisy marks": (World(np.full((2, 3), 8.8), match=3.0), 0.5),
+    "marks": (SimulatedModels(np.full((2, 5), 8.8)), 0.5),
+    "noisy marks": (SimulatedModels(np.full((2, 3), 8.8), match=3.0), 0.5),
     "won or lost": (
-        World(np.full((2, 4), 0.5), low=0, high=1, item=0.2, model_item=0.1, match=0.4),
+        SimulatedModels(np.full((2, 4), 0.5), low=0, high=1, item=0.2, model_item=0.1, match=0.4),
         0.1,
     ),
     "mostly won": (
-        World(np.full((2, 4), 0.9), low=0, high=1, item=0.1, model_item=0.1, match=0.3),
+        SimulatedModels(np.full((2, 4), 0.9), low=0, high=1, item=0.1, model_item=0.1, match=0.3),
         0.1,
     ),
     "just so far apart": (exactly(0.4), 0.999 * float(np.ptp(exactly(0.4).truth[0]))),
@@ -108,7 +116,9 @@ EQUALS = {
 def test_a_race_rarely_tells_equals_apart_or_calls_level_who_are_not(kind):
     world, epsilon = EQUALS[kind]
     rng = np.random.default_rng(3)
-    trials = ranked(world, "cycles", racing=True, epsilon=epsilon, most=20_000, runs=400, rng=rng)
+    trials = simulate_ranking(
+        world, "cycles", racing=True, epsilon=epsilon, most=20_000, runs=400, rng=rng
+    )
     assert all(trial.decided for trial in trials)
     assert fmean(trial.wrong for trial in trials) <= 0.05
 
@@ -118,7 +128,7 @@ def test_a_race_rarely_tells_equals_apart_or_calls_level_who_are_not(kind):
 
 @pytest.mark.parametrize("step", [1.0, 0.5, None])
 def test_the_truth_of_a_world_is_what_its_scores_come_to(step):
-    world = World(np.array([[9.3, 8.0, 2.5], [8.8, 5.5, 1.2]]), step=step)
+    world = SimulatedModels(np.array([[9.3, 8.0, 2.5], [8.8, 5.5, 1.2]]), step=step)
     rng = np.random.default_rng(1)
     for design in ("round_robin", "cycles"):
         means = np.mean([world.blocks(design, 500, rng)[0].mean(axis=0) for _ in range(60)], axis=0)
@@ -127,7 +137,7 @@ def test_the_truth_of_a_world_is_what_its_scores_come_to(step):
 
 def test_partners_count_where_abilities_depend_on_them():
     against = np.array([[[0, 9, 5], [8, 0, 4], [3, 2, 0]]] * 2, dtype=float)
-    world = World(against, item=0, model_item=0, match=0, step=None)
+    world = SimulatedModels(against, item=0, model_item=0, match=0, step=None)
     assert world.truth == pytest.approx(np.array([[7, 6, 2.5]] * 2))
     scores, after = world.blocks("cycles", 1, np.random.default_rng(2))
     for model in range(3):
@@ -141,8 +151,8 @@ def test_partners_count_where_abilities_depend_on_them():
 def test_moments_are_those_of_many_scores():
     rng, abilities = np.random.default_rng(3), np.array([0.5, 3.0, 9.7])
     for step, low, high in ((1.0, 1.0, 10.0), (None, 1.0, 10.0), (2.0, 0.5, 9.5), (1.0, 0.0, 1.0)):
-        drawn = shown(abilities + 1.3 * rng.standard_normal((400_000, 3)), low, high, step)
-        mean, variance = moments(abilities, low, high, step, 1.3)
+        drawn = round_scores(abilities + 1.3 * rng.standard_normal((400_000, 3)), low, high, step)
+        mean, variance = score_moments(abilities, low, high, step, 1.3)
         assert mean == pytest.approx(drawn.mean(axis=0), abs=0.01)
         assert variance == pytest.approx(drawn.var(axis=0), abs=0.02)
 
@@ -156,11 +166,11 @@ def test_moments_are_those_of_many_scores():
     ],
 )
 def test_a_world_can_be_made_like_a_run(means, low, high, noise, step):
-    world = alike(np.array(means, dtype=float), low, high, *noise, step, 2)
+    world = fit_models(np.array(means, dtype=float), low, high, *noise, step, 2)
     assert world.truth == pytest.approx(np.array(means), abs=0.002 * (high - low))
-    variance = moments(world.abilities, low, high, step, world.spread)[1]
+    variance = score_moments(world.abilities, low, high, step, world.spread)[1]
     assert math.sqrt(variance.mean()) == pytest.approx(math.hypot(*noise), rel=0.03)
-    still = alike(np.array(means, dtype=float), low, high, 0, 0, 0, step, 2)
+    still = fit_models(np.array(means, dtype=float), low, high, 0, 0, 0, step, 2)
     assert still.truth == pytest.approx(np.array(means))
 
 
@@ -177,7 +187,7 @@ def test_a_world_can_be_made_like_a_run(means, low, high, noise, step):
 )
 def test_worlds_that_cannot_be_are_refused(wrong):
     with pytest.raises(UsageError):
-        World(**{"abilities": np.array([[9.0, 8.0], [9.0, 8.0]]), **wrong})
+        SimulatedModels(**{"abilities": np.array([[9.0, 8.0], [9.0, 8.0]]), **wrong})
 
 
 @dataclass(frozen=True)
@@ -194,16 +204,16 @@ class Pair(Task):
 
 
 def test_a_course_says_what_it_takes_and_when_it_ends():
-    class Endless(Course):
+    class Endless(Simulation):
         def take(self, scores):
             pass
 
     with pytest.raises(TypeError, match="judge"):
-        Endless(World(np.full((2, 3), 8.0)), "cycles", 1, 10, np.random.default_rng(0))
+        Endless(SimulatedModels(np.full((2, 3), 8.0)), "cycles", 1, 10, np.random.default_rng(0))
 
 
 ALIASES = [f"m{n}" for n in range(5)]
-FIVE = World(np.array([[8.8, 8.2, 7.9, 7.2, 6.0], [8.0, 7.9, 7.8, 6.6, 6.4]]))
+FIVE = SimulatedModels(np.array([[8.8, 8.2, 7.9, 7.2, 6.0], [8.0, 7.9, 7.8, 6.6, 6.4]]))
 
 
 def played(name, world, stop, seed):
@@ -231,7 +241,7 @@ def played(name, world, stop, seed):
                     + base[role, model]
                     + world.match * rng.standard_normal()
                 )
-                fair = float(shown(np.array(score), world.low, world.high, world.step))
+                fair = float(round_scores(np.array(score), world.low, world.high, world.step))
                 scores[spec.number][seat] = {"mark": 1.0 if seat in spec.unscored else fair}
 
 
@@ -249,7 +259,7 @@ def faithful(runs, seed):
             for number in range(runs)
         ]
         assert {end.status for _, end in real} == {"converged"}
-        trials = ranked(
+        trials = simulate_ranking(
             FIVE, "cycles", racing=True, epsilon=0.5, top=top, most=5000, runs=100, rng=rng
         )
         assert about_equal([len(specs) for specs, _ in real], [trial.matches for trial in trials])
@@ -262,7 +272,7 @@ def faithful(runs, seed):
             played(name, FIVE, StopTarget(half_width=0.5), number) for number in range(runs // 2)
         ]
         assert {end.status for _, end in real} == {"converged"}
-        trials = stable(FIVE, name, epsilon=0.5, most=5000, runs=60, rng=rng)
+        trials = simulate_precision(FIVE, name, epsilon=0.5, most=5000, runs=60, rng=rng)
         assert about_equal([len(specs) for specs, _ in real], [trial.matches for trial in trials])
 
 
@@ -416,10 +426,10 @@ def judge(rng, runs, failures=0.0):
         noise = 0.5 * rng.standard_normal((runs, 1)) + math.hypot(0.4, 1.0) * rng.standard_normal(
             (runs, 4)
         )
-        marks = shown(abilities + noise, 1, 10, 1.0)
+        marks = round_scores(abilities + noise, 1, 10, 1.0)
         return np.where(rng.random((runs, 4)) < failures, 1.0, marks)
 
-    mean = moments(abilities, 1, 10, 1.0, math.hypot(0.5, 0.4, 1.0))[0]
+    mean = score_moments(abilities, 1, 10, 1.0, math.hypot(0.5, 0.4, 1.0))[0]
     return draw, failures + (1 - failures) * mean, 1, 10
 
 
@@ -486,10 +496,10 @@ def these(
         + item * rng.standard_normal((count, runs, 1))
         + own * rng.standard_normal((count, runs, 3))
     )
-    truth = moments(abilities, low, high, step, match)[0].mean(axis=0)
+    truth = score_moments(abilities, low, high, step, match)[0].mean(axis=0)
 
     def draw(block):
-        return shown(
+        return round_scores(
             abilities[block] + match * rng.standard_normal((times, runs, 3)), low, high, step
         )
 

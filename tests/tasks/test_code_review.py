@@ -12,8 +12,8 @@ from parley import Code, Problem, Seat, UsageError, run
 from parley.audit.audit import audit_run
 from parley.errors import SandboxError
 from parley.results.parts.pass_at_k import estimate_pass_at_k
-from parley.runs.player import awaited
-from parley.runs.progress import Tally
+from parley.runs.player import track_waiting
+from parley.runs.progress import Progress
 from parley.sandbox.executor import Sandbox
 from parley.tasks._common.writer_editor import ends
 from parley.tasks.code_review import CodeReview
@@ -336,7 +336,7 @@ def test_a_sandbox_that_does_not_hold_leaves_no_run_behind(tmp_path, monkeypatch
 
 
 def test_a_program_that_takes_long_is_waited_for_by_name():
-    tally, seen = Tally(), []
+    tally, seen = Progress(), []
 
     class Slow:
         async def execute(self, program):
@@ -344,7 +344,7 @@ def test_a_program_that_takes_long_is_waited_for_by_name():
             raise SandboxError("lost")
 
     with pytest.raises(SandboxError, match="lost"):
-        asyncio.run(awaited(Slow(), tally)({"code": ""}))
+        asyncio.run(track_waiting(Slow(), tally)({"code": ""}))
     assert [name for name, _ in seen] == ["the sandbox"]
     assert tally.slowest() is None
 

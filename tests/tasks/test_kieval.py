@@ -22,7 +22,7 @@ from parley.match.protocol import Reply
 from parley.participants._registry import make
 from parley.providers import _backoff as patience
 from parley.rules.bot_view import QUOTED
-from parley.runs.player import go_on
+from parley.runs.player import resume_run
 from parley.statistics.contamination import assess_contamination
 from parley.statistics.matched_controls import Answers
 from parley.tasks._common.answers import gives_away
@@ -547,7 +547,7 @@ def test_an_evaluator_that_dies_in_the_middle_costs_nothing_twice(tmp_path, monk
             assert first.state == "stopped"
             before, down = dict(heard), False
             again = prepare_resume(first.ref, None, {**models, **instruments["interactor"]}, PLAIN)
-            ending = await go_on(again, first.ref)
+            ending = await resume_run(again, first.ref)
             return before, Result(ending.ref)
 
     before, done = asyncio.run(whole())

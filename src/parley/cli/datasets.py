@@ -94,13 +94,13 @@ def describe_dataset(dataset: Dataset) -> dict[str, Any]:
 def check_items(kind: type, items: list[Any]) -> dict[str, Any]:
     """How many items could be checked beyond their form, and which of them failed."""
     from parley.datasets.checks import CHECKS
-    from parley.runs.event_loop import finished
+    from parley.runs.event_loop import run_sync
 
     if kind not in CHECKS:
         return {"checked": 0, "failed": [], "remarks": []}
     look = CHECKS[kind]
     with show_status() as tell:
-        found = finished(look(items, lambda done: tell(f"{done} of {len(items)} checked")))
+        found = run_sync(look(items, lambda done: tell(f"{done} of {len(items)} checked")))
         tell("")
     failed = [{"id": item, "fault": fault} for item, fault in found.faults.items()]
     return {"checked": found.checked, "failed": failed, "remarks": list(found.remarks)}

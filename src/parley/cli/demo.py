@@ -47,7 +47,7 @@ def command(bots_only: bool, store: str | None, as_json: bool) -> int:
         say("smollm2 is a language model so small that its score proves the pipeline, not a model")
     given = from_keywords(name="demo", concurrency=AT_ONCE)
     asked = Experiment(task.name, models=models, given=given)
-    play = partial(runs.start, asked.prepare(), open_store(store))
+    play = partial(runs.play_new_run, asked.prepare(), open_store(store))
     code = play_and_print(play, as_json=as_json, form="text")
     say(
         "see a match as each seat saw it: parley show last 1; check that it was fair: "

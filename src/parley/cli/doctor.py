@@ -102,7 +102,7 @@ def format_outcome(row: dict[str, Any]) -> str:
 
 def examine_machine(store: str | None, calls: bool = True) -> dict[str, Any]:
     """Everything that is looked at, in plain data."""
-    reachable, named = eventloop.finished(check_endpoints(calls))
+    reachable, named = eventloop.run_sync(check_endpoints(calls))
     place = open_store(store).check()
     return {
         "parley": __version__,
@@ -127,7 +127,7 @@ def check_sandbox() -> dict[str, str]:
 
     tried = Sandbox()
     try:
-        kind = eventloop.finished(tried.prove())
+        kind = eventloop.run_sync(tried.prove())
     except ParleyError as wrong:
         return {"sandbox": "none", "isolation": f"code that models write is not run: {wrong}"}
     finally:

@@ -14,19 +14,19 @@ import click
 from parley.cli.progress_line import say, show_progress
 from parley.config.prices import PriceList
 from parley.results.result import Result, parts_to_store
-from parley.runs.endings import Ending
-from parley.runs.event_loop import finished
-from parley.runs.progress import Brake, Tally
+from parley.runs.event_loop import run_sync
+from parley.runs.progress import Progress, StopSignal
+from parley.runs.run_outcome import RunOutcome
 
 CODES = {"done": 0, "stopped": 3, "failed": 1}
 BUDGET, DRIFT = 4, 5
-Play = Callable[..., Coroutine[Any, Any, Ending]]
+Play = Callable[..., Coroutine[Any, Any, RunOutcome]]
 
 
 def play_and_print(play: Play, *, as_json: bool, form: str, quiet: bool = False) -> int:
     """Play, print the result, return the exit code; why a run stopped is said once, at the end."""
-    ending = finished(play_attended(play, quiet))
-    if ending.looking:
+    ending = run_sync(play_attended(play, quiet))
+    if ending.during_screening:
         say(
             f"stopped while items were looked for ({ending.reason}): give the same command "
             f"again, and it goes on ({ending.ref.location})"
@@ -40,9 +40,9 @@ def play_and_print(play: Play, *, as_json: bool, form: str, quiet: bool = False)
     return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])
 
 
-async def play_attended(play: Play, quiet: bool) -> Ending:
+async def play_attended(play: Play, quiet: bool) -> RunOutcome:
     """Play with somebody watching: the first Ctrl-C drains, the second stops at once."""
-    tally, brake = Tally(), Brake()
+    tally, brake = Progress(), StopSignal()
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
     def interrupt() -> None:
@@ -50,7 +50,7 @@ async def play_attended(play: Play, quiet: bool) -> Ending:
             if task is not None:
                 task.cancel()
             return
-        brake.pull("interrupted")
+        brake.stop("interrupted")
         say(
             "stopping: calls in flight are awaited and kept, nothing new is asked; Ctrl-C (or "
             "TERM) again stops at once"
@@ -61,11 +61,11 @@ async def play_attended(play: Play, quiet: bool) -> Ending:
             loop.add_signal_handler(signum, interrupt)
     try:
         async with show_progress(tally, quiet):
-            return await play(tally=tally, brake=brake, summarise=parts_to_store)
+            return await play(progress=tally, stop_signal=brake, summarise=parts_to_store)
     except asyncio.CancelledError:
         say(
             "stopped at once"
-            + (f"; go on with: parley resume {tally.place}" if tally.place else "")
+            + (f"; go on with: parley resume {tally.location}" if tally.location else "")
         )
         os._exit(130)  # a function or person that still holds a thread is not waited for
 
@@ -80,7 +80,7 @@ def print_result(result: Result, as_json: bool, form: str, part: str = "results"
     click.echo(result.render(form, part))
 
 
-def print_ending(ending: Ending) -> None:
+def print_ending(ending: RunOutcome) -> None:
     """How the run stands and where it is, on stderr."""
     place = ending.ref.location
     go_on = f"parley resume {place}"
@@ -88,16 +88,16 @@ def print_ending(ending: Ending) -> None:
         case "done":
             say(f"done{describe_reason(ending)}; written to {place}")
         case "stopped" if ending.status == "budget":
-            least = f" (N: {ending.least} or more)" if ending.least else ""
+            least = f" (N: {ending.minimum_to_resume} or more)" if ending.minimum_to_resume else ""
             say(f"stopped ({ending.reason}); go on with: {go_on} {ending.flag} N{least}")
         case "stopped":
-            how = ending.remedy.replace("{resume}", go_on) or f"go on with: {go_on}"
+            how = ending.advice.replace("{resume}", go_on) or f"go on with: {go_on}"
             say(f"stopped ({ending.reason}); {how}")
         case "failed":
             say(f"failed: {ending.reason}; what was played is in {place}")
 
 
-def describe_reason(ending: Ending) -> str:
+def describe_reason(ending: RunOutcome) -> str:
     """Why a run that could have gone on is done."""
     return (
         f", {ending.status.replace('_', ' ')} ({ending.reason})"

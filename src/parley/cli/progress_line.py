@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 
 from parley import downloads as packaged
-from parley.runs.progress import Tally
+from parley.runs.progress import Progress
 from parley.tables import plural
 
 EVERY = 5.0  # seconds between plain lines
@@ -19,12 +19,12 @@ LONG = 10.0  # a call that takes longer is named
 
 
 @asynccontextmanager
-async def show_progress(tally: Tally, quiet: bool = False) -> AsyncIterator[None]:
+async def show_progress(tally: Progress, quiet: bool = False) -> AsyncIterator[None]:
     """Show how a run stands while it is played."""
     show = show_nothing if quiet else show_bar if sys.stderr.isatty() else show_lines
     showing = asyncio.create_task(show(tally))
     try:
-        with packaged.watched(partial(setattr, tally, "outlook")):
+        with packaged.watched(partial(setattr, tally, "status_line")):
             yield
     finally:
         showing.cancel()
@@ -63,13 +63,13 @@ def show_status() -> Iterator[Callable[[str], None]]:
     yield tell
 
 
-def print_notices(tally: Tally) -> None:
+def print_notices(tally: Progress) -> None:
     """Say what the run has to say, once."""
     while tally.notices:
         say(tally.notices.pop(0))
 
 
-def describe_wait(tally: Tally) -> str:
+def describe_wait(tally: Progress) -> str:
     """Who keeps everybody waiting, once it is long enough to wonder."""
     slowest = tally.slowest()
     return (
@@ -77,11 +77,11 @@ def describe_wait(tally: Tally) -> str:
     )
 
 
-async def show_nothing(tally: Tally) -> None:
+async def show_nothing(tally: Progress) -> None:
     pass
 
 
-async def show_lines(tally: Tally) -> None:
+async def show_lines(tally: Progress) -> None:
     """A line from time to time, for logs."""
     await asyncio.sleep(SOON)
     while True:
@@ -97,11 +97,11 @@ async def show_lines(tally: Tally) -> None:
             f"{tally.failed} failed" if tally.failed else "",
             describe_wait(tally),
         ]
-        say(", ".join(filter(None, [*parts, tally.outlook])))
+        say(", ".join(filter(None, [*parts, tally.status_line])))
         await asyncio.sleep(EVERY)
 
 
-async def show_bar(tally: Tally) -> None:
+async def show_bar(tally: Progress) -> None:
     """A bar that moves, for a terminal."""
     from rich.console import Console
     from rich.progress import (
@@ -143,7 +143,7 @@ async def show_bar(tally: Tally) -> None:
                     calls=tally.calls,
                     failed=failed,
                 )
-                bar.update(line, outlook=tally.outlook[: max(0, bar.console.width - 70)])
+                bar.update(line, outlook=tally.status_line[: max(0, bar.console.width - 70)])
                 await asyncio.sleep(0.2)
         finally:
             bar.update(line, total=tally.planned or None, completed=tally.done)

@@ -101,5 +101,8 @@ def command(
     if not yes:
         refuse_unwanted(prepared)
     return play_and_print(
-        partial(runs.start, prepared, place), as_json=as_json, form=form, quiet=prepared.attended
+        partial(runs.play_new_run, prepared, place),
+        as_json=as_json,
+        form=form,
+        quiet=prepared.attended,
     )

@@ -46,5 +46,5 @@ def command(
                 f"again, which goes on from here"
             )
     return play_and_print(
-        partial(runs.go_on, prepared, ref), as_json=as_json, form=form, quiet=prepared.attended
+        partial(runs.resume_run, prepared, ref), as_json=as_json, form=form, quiet=prepared.attended
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,10 +24,14 @@ from parley.config.experiment_file import is_yaml_path, read_experiment, read_pr
 from parley.config.prepare import Prepared
 from parley.config.prices import is_billed
 from parley.errors import UsageError
-from parley.money import money
+from parley.money import is_free, money
 from parley.options import from_flags
 from parley.runs.screening import forecast_with_screening, start_run
 from parley.store import open_store
+from parley.tables import Table, format_number
+
+if TYPE_CHECKING:
+    from parley.runs.forecast import Forecast
 
 ASK_FROM = 1.0  # USD
 
@@ -141,14 +145,38 @@ def command(
 
 def print_forecast(prepared: Prepared, as_json: bool, form: str) -> int:
     """Print what the run would take."""
-    from parley.runs.forecast import compared_with, encoded
+    from parley.runs.forecast import compare_with_limits, encode_forecast
 
     for caution in prepared.cautions:
         say(caution)
     found = forecast_with_screening(prepared)
-    found.notes += compared_with(found, prepared.config)
-    click.echo(encoded(found) if as_json else found.table().render(form))
+    found.notes += compare_with_limits(found, prepared.config)
+    click.echo(encode_forecast(found) if as_json else forecast_table(found).render(form))
     return 0
+
+
+def forecast_table(found: Forecast) -> Table:
+    """A forecast by model and role, with the sums in the last row."""
+    header = ["model", "role", "calls", "tokens in", "tokens out", "usd, low", "usd, high"]
+    rows = [
+        [row["alias"], row["role"], f"{row['calls']:,}"]
+        + ["–" if is_free(row) else f"{row[key]:,}" for key in ("tokens_in", "tokens_out")]
+        + [format_number(row["usd"][end], 4) for end in ("low", "high")]
+        for row in found.rows
+    ]
+    data = found.data
+    sums = [
+        *(f"{data[key]:,}" for key in ("calls", "tokens_in", "tokens_out")),
+        *(format_number(found.usd[end], 4) for end in found.usd),
+    ]
+    calls = data["range"]["calls"]
+    free = sum(row["calls"] for row in found.rows if is_free(row))
+    bots = f", of which about {free:,} are of bots or people" if free else ""
+    about = (
+        f"{found.matches:,} matches, {calls['low']:,} to {calls['high']:,} calls{bots}; "
+        f"nothing was called"
+    )
+    return Table(header, [*rows, ["all", "", *sums]], left=2, note="\n".join([about, *found.notes]))
 
 
 def refuse_unwanted(prepared: Prepared) -> None:

@@ -16,17 +16,17 @@ from parley.cli.shared_options import as_json, in_format, in_store
 from parley.cli.simulate_advice import format_aim, recommend_plan, render_simulation
 from parley.runs.simulation_assumptions import (
     MOST,
-    Assumed,
-    estimated,
-    refuse,
+    Assumptions,
+    check_assumptions,
+    estimate_from_run,
     with_models,
     with_scores,
     with_seats,
 )
 
 if TYPE_CHECKING:  # numpy is not waited for by who only asks for help
-    from parley.runs.simulated_models import World
-    from parley.runs.simulation import Trial
+    from parley.runs.simulated_models import SimulatedModels
+    from parley.runs.simulation import SimulatedRun
 
 FAR = 20_000  # blocks; hardly anybody pays for more
 
@@ -163,12 +163,12 @@ def command(
     parley simulate --abilities 70,60,55 --range 0,100 --seats 1 --half-width 5     (every model plays alone)
     parley simulate last
     """  # noqa: E501
-    found = Assumed() if run is None else estimated(run, store, seats)
+    found = Assumptions() if run is None else estimate_from_run(run, store, seats)
     assumed = with_scores(found, bounds, step, noise)
     assumed = with_models(assumed, abilities, models, best, worst)
     assumed = with_seats(assumed, seats, roles, usual=found.roles or None)
     assumed = assumed if half_width is None else replace(assumed, half_width=half_width)
-    refuse(assumed, alpha, top, usd_per_match)
+    check_assumptions(assumed, alpha, top, usd_per_match)
     rules = {"alpha": alpha, "max_blocks": max_blocks, "seed": seed, "usd_per_match": usd_per_match}
     data = simulate_plans(assumed, top, runs, rules)
     if as_json:
@@ -180,15 +180,15 @@ def command(
 
 
 def simulate_plans(
-    assumed: Assumed, top: int | None, runs: int, rules: dict[str, Any]
+    assumed: Assumptions, top: int | None, runs: int, rules: dict[str, Any]
 ) -> dict[str, Any]:
     """What `--json` prints (schema parley.simulation/1)."""
     import numpy as np
 
-    from parley.runs.simulated_models import Design, World, alike
-    from parley.runs.simulation import ranked, stable
+    from parley.runs.simulated_models import Design, SimulatedModels, fit_models
+    from parley.runs.simulation import simulate_precision, simulate_ranking
 
-    make = alike if assumed.fitted else World
+    make = fit_models if assumed.fitted else SimulatedModels
     noise, epsilon = assumed.noise or (0.0, 0.0, 0.0), assumed.half_width or 0.0
     world = make(
         np.array(assumed.means), assumed.low, assumed.high, *noise, assumed.step, assumed.seats
@@ -208,9 +208,9 @@ def simulate_plans(
             }
             design: Design = "round_robin" if plan == "round_robin" else "cycles"
             if aim.kind == "half_width":
-                trials = stable(world, design, epsilon=epsilon, **common)
+                trials = simulate_precision(world, design, epsilon=epsilon, **common)
             else:
-                trials = ranked(
+                trials = simulate_ranking(
                     world, design, epsilon=epsilon, racing=plan == "race", top=aim.top, **common
                 )
             rows.append(summarise_trials(aim, plan, trials, rules["usd_per_match"]))
@@ -223,7 +223,7 @@ def simulate_plans(
     }
 
 
-def list_aims(assumed: Assumed, top: int | None) -> list[Aim]:
+def list_aims(assumed: Assumptions, top: int | None) -> list[Aim]:
     """What is simulated. Who plays alone meets nobody, so that all plans but a race are one."""
     plain = ("each",) if assumed.seats == 1 else ("round_robin", "cycles")
     found = [Aim("half_width", plain), Aim("ranking", (*plain, "race"))]
@@ -251,7 +251,7 @@ class SimulationProgress:
 
 
 def summarise_trials(
-    aim: Aim, plan: str, trials: Sequence[Trial], usd: float | None
+    aim: Aim, plan: str, trials: Sequence[SimulatedRun], usd: float | None
 ) -> dict[str, Any]:
     """What simulated runs of a plan took; null where they were not decided, or money is unknown."""
     mean = (
@@ -283,7 +283,7 @@ def summarise_trials(
     }
 
 
-def find_quantile(trials: Sequence[Trial], share: float, what: str) -> int | None:
+def find_quantile(trials: Sequence[SimulatedRun], share: float, what: str) -> int | None:
     """What so large a share of the runs did with; None if fewer were decided."""
     found = sorted(getattr(trial, what) for trial in trials if trial.decided)
     place = math.ceil(share * len(trials)) - 1
@@ -296,7 +296,9 @@ def compare_matches(row: dict[str, Any], first: dict[str, Any]) -> float | None:
     return ours / theirs if ours is not None and theirs else None
 
 
-def assumed_facts(world: World, assumed: Assumed, rules: dict[str, Any]) -> dict[str, Any]:
+def assumed_facts(
+    world: SimulatedModels, assumed: Assumptions, rules: dict[str, Any]
+) -> dict[str, Any]:
     """The `assumed` object: with these abilities and this noise the same can be simulated again."""
     return {
         "run": assumed.run,

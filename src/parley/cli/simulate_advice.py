@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from parley.runs.simulation_assumptions import Assumed
+from parley.runs.simulation_assumptions import Assumptions
 from parley.tables import Table, format_number
 
 LITTLE = 0.8  # of the matches of cycles: a race that needs more saves little
@@ -22,7 +22,7 @@ def format_aim(kind: str, top: int | None, epsilon: float) -> str:
     }[kind]
 
 
-def recommend_plan(results: Sequence[dict[str, Any]], assumed: Assumed, most: int) -> str:
+def recommend_plan(results: Sequence[dict[str, Any]], assumed: Assumptions, most: int) -> str:
     """Which plan to take, in one sentence."""
     said = []
     for aim in dict.fromkeys(each["aim"] for each in results):

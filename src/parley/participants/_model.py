@@ -27,7 +27,7 @@ class Model:
     def __init__(self, provider: Provider, system: str = "", folded: bool = False) -> None:
         own = type(provider).__module__.startswith("parley.providers.")
         self.provider, self._completed = provider, provider.complete if own else self._foreign
-        self.tells = bool(getattr(provider, "tells", False))
+        self.reports_requests = bool(getattr(provider, "reports_requests", False))
         self.folded = folded or not getattr(provider, "system_role", True)
         self._system = [Turn("system", system)] if system else []
 

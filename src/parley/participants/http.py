@@ -39,7 +39,7 @@ class Http:
     """Posts the view, reads the reply."""
 
     sees_item: bool = False
-    tells: bool = True
+    reports_requests: bool = True
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport

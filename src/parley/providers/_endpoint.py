@@ -67,7 +67,7 @@ class Endpoint(ABC):
     _forms: dict[int, Form] = field(default_factory=dict, init=False, repr=False)
     _alike: dict[bytes, Form] = field(default_factory=dict, init=False, repr=False)
 
-    tells: ClassVar[bool] = True  # of every request, before it leaves
+    reports_requests: ClassVar[bool] = True  # of every request, before it leaves
     # this and what else a provider says of itself is explained in traits.py
     home: ClassVar[str | None] = None
     home_env: ClassVar[str | None] = None

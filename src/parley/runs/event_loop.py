@@ -1,5 +1,5 @@
-"""The event loop that plays: uvloop where it is installed, in a thread of its own where another
-loop runs already."""
+"""Runs coroutines from synchronous code: with uvloop if it is installed, in a thread of its own if
+an event loop is running already."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ PLAYING: list[None] = []  # one for each run that is played in this process
 BEFORE: list[int] = []
 
 
-def finished(work: Coroutine[Any, Any, T]) -> T:
-    """Wait for a coroutine, also from inside an event loop, as in a notebook."""
+def run_sync(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine and wait for it, also from inside an event loop, as in a notebook."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return run(work)
+        return run_in_new_loop(work)
     inside: list[asyncio.Task[Any]] = []
 
     async def cancellable() -> T:
@@ -30,7 +30,7 @@ def finished(work: Coroutine[Any, Any, T]) -> T:
         return await work
 
     with ThreadPoolExecutor(1) as other:
-        playing = other.submit(run, cancellable())
+        playing = other.submit(run_in_new_loop, cancellable())
         try:
             return playing.result()
         except KeyboardInterrupt:
@@ -39,21 +39,21 @@ def finished(work: Coroutine[Any, Any, T]) -> T:
             raise
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
-    """Wait for a coroutine."""
-    with lazy_collector(), asyncio.Runner(loop_factory=quickest()) as runner:
+def run_in_new_loop(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in a new event loop and wait for it."""
+    with lazy_collector(), asyncio.Runner(loop_factory=find_loop_factory()) as runner:
         return runner.run(work)
 
 
 @contextmanager
 def lazy_collector() -> Iterator[None]:
-    """Matches in flight are many objects and few cycles: garbage is looked for less often while any
-    run is played."""
+    """Collect garbage less often while a run is played: its matches are many objects with few
+    cycles."""
     with LOCK:
         if not PLAYING:
             BEFORE[:] = gc.get_threshold()
             gc.set_threshold(20_000, 50, 100)
-            gc.freeze()  # what is there already is not looked through again and again
+            gc.freeze()  # existing objects need not be scanned again
         PLAYING.append(None)
     try:
         yield
@@ -65,8 +65,8 @@ def lazy_collector() -> Iterator[None]:
                 gc.set_threshold(*BEFORE)
 
 
-def quickest() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop where it is installed, else what Python brings."""
+def find_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's factory if it is installed; None stands for Python's own."""
     try:
         from uvloop import new_event_loop
     except ImportError:

@@ -1,5 +1,4 @@
-"""What a run will take, before anything is paid: its matches are played with guesses in place of
-models."""
+"""Forecasts calls, tokens and cost of a run: plays its matches with stand-ins for the models."""
 
 from __future__ import annotations
 
@@ -21,11 +20,20 @@ from parley.plans import Done, MatchSpec, finished_blocks
 from parley.rules.pool import Seat
 from parley.rules.references import DrawOrder
 from parley.rules.task import Metric
-from parley.runs.event_loop import finished
-from parley.runs.stand_ins import CACHE, HIGH, LATIN, LOW, USUAL, Count, Guess, Guessing, unrun
+from parley.runs.event_loop import run_sync
+from parley.runs.stand_ins import (
+    CACHE,
+    HIGH,
+    LATIN,
+    LOW,
+    USUAL,
+    Count,
+    ReplyAssumption,
+    StandIn,
+    fake_verdict,
+)
 from parley.store import read_run
 from parley.store.config import Config
-from parley.tables import Table, format_number
 
 SAMPLE = 40  # matches that are played; more are scaled up from these
 MOST_BLOCKS = 3000  # of a plan that looks at what is played; a forecast goes no farther
@@ -51,7 +59,7 @@ class Forecast:
 
     @property
     def data(self) -> dict[str, Any]:
-        """In the form that `--dry-run --json` prints."""
+        """The forecast as `--dry-run --json` prints it."""
         keys = ("calls", "tokens_in", "tokens_out")
         known = [row["usd"] for row in self.rows if row["usd"]["high"] is not None]
         return {
@@ -72,49 +80,25 @@ class Forecast:
             "notes": self.notes,
         }
 
-    def table(self) -> Table:
-        header = ["model", "role", "calls", "tokens in", "tokens out", "usd, low", "usd, high"]
-        rows = [
-            [row["alias"], row["role"], f"{row['calls']:,}"]
-            + ["–" if is_free(row) else f"{row[key]:,}" for key in ("tokens_in", "tokens_out")]
-            + [format_number(row["usd"][end], 4) for end in ("low", "high")]
-            for row in self.rows
-        ]
-        data = self.data
-        sums = [
-            *(f"{data[key]:,}" for key in ("calls", "tokens_in", "tokens_out")),
-            *(format_number(self.usd[e], 4) for e in self.usd),
-        ]
-        calls = data["range"]["calls"]
-        free = sum(row["calls"] for row in self.rows if is_free(row))
-        bots = f", of which about {free:,} are of bots or people" if free else ""
-        about = (
-            f"{self.matches:,} matches, {calls['low']:,} to {calls['high']:,} calls{bots}; "
-            f"nothing was called"
-        )
-        return Table(
-            header, [*rows, ["all", "", *sums]], left=2, note="\n".join([about, *self.notes])
-        )
 
-
-def forecast(prepared: Prepared) -> Forecast:
-    """Play a sample of the plan's matches with guesses, and scale up."""
-    plans = {guess: expected(prepared, guess) for guess in (LOW, USUAL, HIGH)}
+def forecast_run(prepared: Prepared) -> Forecast:
+    """Play a sample of the plan's matches with stand-ins, and scale up."""
+    plans = {assumed: expect_matches(prepared, assumed) for assumed in (LOW, USUAL, HIGH)}
     found, faults = {}, set[str]()
-    for guess, (specs, _) in plans.items():
+    for assumed, (specs, _) in plans.items():
         cast = {
-            alias: Guessing(alias, options, type(prepared.task), guess)
+            alias: StandIn(alias, options, type(prepared.task), assumed)
             for alias, options in prepared.config.live_models.items()
         }
-        found[guess], wrong = counts(prepared, specs, cast)
+        found[assumed], wrong = count_usage(prepared, specs, cast)
         faults |= wrong
-        if guess is USUAL:
-            grown = compared(prepared, found[guess], cast, len(specs))
+        if assumed is USUAL:
+            grown = compare_with_pairs(prepared, found[assumed], cast, len(specs))
     sequential = prepared.config.stop is not None
     rows = []
     for alias, role in sorted({cell for each in found.values() for cell in each}):
         low, usual, high = (
-            found[guess].get((alias, role), Count()) for guess in (LOW, USUAL, HIGH)
+            found[assumed].get((alias, role), Count()) for assumed in (LOW, USUAL, HIGH)
         )
         if is_free(prepared.config.models[alias]):  # which is no model, and reads no tokens
             low, usual, high = (Count(each.calls) for each in (low, usual, high))
@@ -123,9 +107,17 @@ def forecast(prepared: Prepared) -> Forecast:
         def usd(count: Count, price: Any = price, kept: bool = kept) -> float | None:
             if price is None:
                 return None
-            written = count.tokens_in - count.cached if kept and size_of(count) >= CACHE else 0
+            written = (
+                count.tokens_in - count.cached if kept and mean_request_size(count) >= CACHE else 0
+            )
             return float(
-                price.usd(count.tokens_in, count.cached, count.tokens_out, size_of(count), written)
+                price.usd(
+                    count.tokens_in,
+                    count.cached,
+                    count.tokens_out,
+                    mean_request_size(count),
+                    written,
+                )
             )
 
         rows.append(
@@ -147,7 +139,7 @@ def forecast(prepared: Prepared) -> Forecast:
         f"{LOW.form} to {HIGH.form} in a form"
     ]
     if sequential:
-        least, most = (plans[guess][1] for guess in (LOW, HIGH))
+        least, most = (plans[assumed][1] for assumed in (LOW, HIGH))
         notes.append(
             f"the number of blocks is a forecast, too: {least:,} to {most:,}; "
             f"the run stops by what it sees"
@@ -172,8 +164,8 @@ def forecast(prepared: Prepared) -> Forecast:
     return Forecast(rows, len(plans[USUAL][0]), sequential, grown, notes)
 
 
-def compared(
-    prepared: Prepared, found: Mapping[Cell, Count], cast: Mapping[str, Guessing], matches: int
+def compare_with_pairs(
+    prepared: Prepared, found: Mapping[Cell, Count], cast: Mapping[str, StandIn], matches: int
 ) -> list[dict[str, float]]:
     """Where instruments grade contestants one by one: what that costs for more models, and what
     pairs would (KIEval §F).
@@ -192,31 +184,31 @@ def compared(
     models = len(prepared.config.contestants)
     single = pair = 0.0
     for (alias, role), count in instruments.items():
-        price, size = prices[alias], size_of(count)
+        price, size = prices[alias], mean_request_size(count)
         assert price is not None
         single += price.usd(count.tokens_in, 0, count.tokens_out, size) / models
         whole = price.usd(2 * cast[alias].longest(role), 0, count.tokens_out / count.calls)
         pair = max(pair, whole * matches / models)
-    return scaling(single, pair, sorted({1, 10, 100, models}))
+    return scale_costs(single, pair, sorted({1, 10, 100, models}))
 
 
-def size_of(count: Count) -> float:
+def mean_request_size(count: Count) -> float:
     return count.tokens_in / count.calls if count.calls else 0.0
 
 
-def counts(
-    prepared: Prepared, specs: Sequence[MatchSpec], cast: Mapping[str, Guessing]
+def count_usage(
+    prepared: Prepared, specs: Sequence[MatchSpec], cast: Mapping[str, StandIn]
 ) -> tuple[dict[Cell, Count], set[str]]:
-    """What all matches take, from those of a sample."""
-    sample, faults = sampled(specs), set[str]()
+    """Count the usage of all matches from a sample of them."""
+    sample, faults = choose_sample(specs), set[str]()
     for spec in sample:
-        for guessing in cast.values():
-            guessing.begin(spec.seed)
+        for stand_in in cast.values():
+            stand_in.begin(spec.seed)
         try:
-            finished(match_of(prepared, spec, cast).play())
+            run_sync(make_match(prepared, spec, cast).play())
         except ParleyError as fault:
             faults.add(str(fault))
-    played, planned = (appearances(each, prepared.config) for each in (sample, specs))
+    played, planned = (count_appearances(each, prepared.config) for each in (sample, specs))
     found: dict[Cell, Count] = {}
     for (alias, role), seats in planned.items():
         count = cast[alias].counts.get(role, Count())
@@ -224,8 +216,8 @@ def counts(
     return found, faults
 
 
-def match_of(prepared: Prepared, spec: MatchSpec, cast: Mapping[str, Guessing]) -> Match:
-    """A match with guesses in place of whoever is asked."""
+def make_match(prepared: Prepared, spec: MatchSpec, cast: Mapping[str, StandIn]) -> Match:
+    """A match with stand-ins for the participants that would be called."""
     record = None
     if prepared.source is not None:
         with read_run(prepared.source) as reader:
@@ -242,14 +234,14 @@ def match_of(prepared: Prepared, spec: MatchSpec, cast: Mapping[str, Guessing]) 
         item=prepared.items[spec.item] if spec.item is not None else None,
         prompts=prepared.prompts,
         standardise=prepared.config.standardise,
-        execute=unrun if prepared.task.runs_code else None,
+        execute=fake_verdict if prepared.task.runs_code else None,
         works=prepared.works,
         draw_order=DrawOrder(prepared.config.seed, spec.repeat - 1),
     )
 
 
-def sampled(specs: Sequence[MatchSpec]) -> list[MatchSpec]:
-    """Some matches, evenly spread, in which everybody sits in every role that it has."""
+def choose_sample(specs: Sequence[MatchSpec]) -> list[MatchSpec]:
+    """Choose some matches, evenly spread, that have each model in each of its roles."""
     if len(specs) <= SAMPLE:
         return list(specs)
     chosen = {round(at * (len(specs) - 1) / (SAMPLE - 1)) for at in range(SAMPLE)}
@@ -262,8 +254,8 @@ def sampled(specs: Sequence[MatchSpec]) -> list[MatchSpec]:
     return [specs[at] for at in sorted(chosen)]
 
 
-def appearances(specs: Sequence[MatchSpec], config: Config) -> dict[Cell, int]:
-    """How often everybody sits in each role in which somebody is asked."""
+def count_appearances(specs: Sequence[MatchSpec], config: Config) -> dict[Cell, int]:
+    """How often each model fills each role that is played live."""
     found: dict[Cell, int] = {}
     for spec in specs:
         for seat, alias in spec.seats.items():
@@ -273,9 +265,9 @@ def appearances(specs: Sequence[MatchSpec], config: Config) -> dict[Cell, int]:
     return found
 
 
-def expected(prepared: Prepared, guess: Guess) -> tuple[list[MatchSpec], int]:
-    """All matches that the plan will ask for, and their blocks; one that looks at scores is shown
-    such as may come."""
+def expect_matches(prepared: Prepared, assumed: ReplyAssumption) -> tuple[list[MatchSpec], int]:
+    """All matches that the plan will ask for, and how many blocks. A sequential plan gets random
+    scores."""
     plan, rng = prepared.plan, Random(prepared.config.seed)
     order = {alias: at for at, alias in enumerate(prepared.config.contestants)}
     metrics = prepared.task.metrics(seat_counts(plan.first_match.seats, prepared.task))
@@ -293,24 +285,24 @@ def expected(prepared: Prepared, guess: Guess) -> tuple[list[MatchSpec], int]:
         for spec in batch:
             scores[spec.number] = {
                 seat: {
-                    m.name: drawn(m, guess, order[alias] / max(1, len(order) - 1) - 0.5, rng)
+                    m.name: draw_score(m, assumed, order[alias] / max(1, len(order) - 1) - 0.5, rng)
                     for m in metrics
                 }
                 for seat, alias in spec.seats.items()
                 if alias in order
             }
-    plan.next([])  # as if nothing had been played
+    plan.next([])  # reset the plan
     return list(specs.values()), len(blocks)
 
 
-def drawn(metric: Metric, guess: Guess, place: float, rng: Random) -> float:
-    """A score as it may come: around the middle, models apart by as much as is supposed."""
+def draw_score(metric: Metric, assumed: ReplyAssumption, place: float, rng: Random) -> float:
+    """Draw a random score around the middle of the range, with models as far apart as assumed."""
     spread = (metric.high - metric.low) / 4 if metric.spread is None else metric.spread
-    middle = (metric.low + metric.high) / 2 + place * guess.apart * spread
-    return min(max(rng.gauss(middle, guess.spread * spread), metric.low), metric.high)
+    middle = (metric.low + metric.high) / 2 + place * assumed.apart * spread
+    return min(max(rng.gauss(middle, assumed.spread * spread), metric.low), metric.high)
 
 
-def scaling(
+def scale_costs(
     single: float, pair: float, models: Sequence[int] = (1, 10, 100)
 ) -> list[dict[str, float]]:
     """What grading costs for so many models: each by itself, which is linear, or every pair of them
@@ -318,13 +310,13 @@ def scaling(
     return [{"models": n, "single": single * n, "pairwise": pair * n * (n - 1) / 2} for n in models]
 
 
-def graded(tokens_in: float, tokens_out: float, input: float, output: float) -> float:
+def evaluation_cost(tokens_in: float, tokens_out: float, input: float, output: float) -> float:
     """What one evaluation costs, at prices per million tokens (KIEval, tables 14 and 15)."""
     return (tokens_in * input + tokens_out * output) / 1_000_000
 
 
-def compared_with(found: Forecast, config: Config) -> list[str]:
-    """Whether the bounds that a run is given are enough for what is expected."""
+def compare_with_limits(found: Forecast, config: Config) -> list[str]:
+    """Say whether the limits of a run are enough for its forecast."""
     calls, said = found.data["range"]["calls"], []
     bounds: list[tuple[str, float | None, float | None, float | None, str]] = [
         (
@@ -354,5 +346,6 @@ def compared_with(found: Forecast, config: Config) -> list[str]:
     return said
 
 
-def encoded(found: Forecast) -> str:
+def encode_forecast(found: Forecast) -> str:
+    """The JSON that `--dry-run --json` prints."""
     return orjson.dumps(found.data, option=orjson.OPT_INDENT_2).decode()

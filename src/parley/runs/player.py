@@ -1,4 +1,4 @@
-"""A run: a plan played from its first match to its last, stopped and resumed without losing a
+"""Plays a run: its plan from the first match to the last. Stops and resumes without losing a
 reply."""
 
 from __future__ import annotations
@@ -35,34 +35,34 @@ from parley.plans import Done, MatchSpec, finished_blocks
 from parley.rules.references import DrawOrder
 from parley.rules.task import Task
 from parley.runs.budget import Budget
-from parley.runs.endings import Ending, least, reasons, remedy
-from parley.runs.progress import Brake, Tally
-from parley.runs.scheduler import Crew, MatchSlot
+from parley.runs.progress import Progress, StopSignal
+from parley.runs.run_outcome import RunOutcome, find_advice, find_minimum_to_resume, format_reasons
+from parley.runs.scheduler import MatchSlot, Scheduler
 from parley.runs.seats import LimitedParticipant
-from parley.runs.spending import Ledger
+from parley.runs.spending import SpendingRecorder
 from parley.store import Journal, NewRun, RunReader, RunRef, Store, StoredPart, open_store, read_run
 
 if TYPE_CHECKING:
     from parley.sandbox.executor import Sandbox
 
-# What is kept of the analyses that a task brings, and what to say of those that failed. It never
-# raises: what was played stands, whatever becomes of its analyses.
+# Computes the parts of a task that are stored with the run, and notices about those that failed. It
+# never raises: an error in an analysis does not touch what was played.
 Summarise = Callable[[RunRef, type[Task]], tuple[Sequence[StoredPart], Sequence[str]]]
 HEARTBEAT = 10.0  # seconds
 
 
 def new_id(task: str) -> str:
-    """A name for a run that sorts by time and is not given twice."""
+    """A new unique name for a run; names sort by time."""
     return f"{task}-{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
 
 
-async def start(
+async def play_new_run(
     prepared: Prepared, store: Store, *, concurrency: int | None = None, **watching: Any
-) -> Ending:
-    """Play a new run, and keep it in a store."""
-    most = at_once(prepared, concurrency)
+) -> RunOutcome:
+    """Play a new run and keep it in a store."""
+    most = concurrency_of(prepared, concurrency)
     refuse_secrets(prepared.config)
-    async with proven(prepared) as sandbox:
+    async with open_sandbox(prepared) as sandbox:
         run = NewRun(
             new_id(prepared.task.name),
             prepared.config,
@@ -73,33 +73,34 @@ async def start(
             else (),
         )
         journal = await store.create(run)
-        return await play(prepared, journal, most, sandbox=sandbox, **watching)
+        return await play_run(prepared, journal, most, sandbox=sandbox, **watching)
 
 
-async def go_on(
+async def resume_run(
     prepared: Prepared, ref: RunRef, *, concurrency: int | None = None, **watching: Any
-) -> Ending:
-    """Play on where a run stopped."""
-    most = at_once(prepared, concurrency)
+) -> RunOutcome:
+    """Resume a run where it stopped."""
+    most = concurrency_of(prepared, concurrency)
     with read_run(ref) as reader:
         refuse_other(reader.info.config, prepared.config, reader.info.id)
         refuse_changes(reader.info.identity, prepared.identity, reader.info.id)
         # more items may be wanted now
         if reader.info.state == "done" and reader.info.config.verify == prepared.config.verify:
             status, reason = reader.info.status, reader.info.reason or ""
-            return Ending(ref, "done", status, reason, task=type(prepared.task))
+            return RunOutcome(ref, "done", status, reason, task=type(prepared.task))
         raised = reader.info.config != prepared.config
-    async with proven(prepared) as sandbox:
+    async with open_sandbox(prepared) as sandbox:
         refuse_secrets(prepared.config)
         journal = await open_store(ref.store).open(ref)
         if raised:
             await journal.reconfigure(prepared.config)
-        return await play(prepared, journal, most, sandbox=sandbox, **watching)
+        return await play_run(prepared, journal, most, sandbox=sandbox, **watching)
 
 
-def bounds(prepared: Prepared, journal: Journal, brake: Brake, reader: RunReader) -> Budget | None:
-    """What holds the run within its bounds, where it has some; what was spent before is part of
-    it."""
+def make_budget(
+    prepared: Prepared, journal: Journal, stop_signal: StopSignal, reader: RunReader
+) -> Budget | None:
+    """The budget of a run if it has limits; what was spent before counts."""
     config = prepared.config
     if config.budget_usd is None and config.max_calls is None:
         return None
@@ -107,13 +108,18 @@ def bounds(prepared: Prepared, journal: Journal, brake: Brake, reader: RunReader
     if config.budget_usd is not None:
         usd = max(usd or 0.0, total(costs(reader, prepared.prices)).at_least or 0.0)
     return Budget(
-        config.budget_usd, config.max_calls, prepared.prices, brake, journal, calls, usd or 0.0
+        config.budget_usd,
+        config.max_calls,
+        prepared.prices,
+        stop_signal,
+        journal,
+        calls,
+        usd or 0.0,
     )
 
 
-def at_once(prepared: Prepared, concurrency: int | None) -> int:
-    """How many matches are in flight: as is said now, else as the run keeps it; at least one, or
-    nothing is played."""
+def concurrency_of(prepared: Prepared, concurrency: int | None) -> int:
+    """How many matches to play at a time: as given, else as the run is configured."""
     most = prepared.config.concurrency if concurrency is None else concurrency
     most = CONCURRENCY if most is None else most
     if most < 1:
@@ -121,119 +127,131 @@ def at_once(prepared: Prepared, concurrency: int | None) -> int:
     return most
 
 
-async def play(
+async def play_run(
     prepared: Prepared,
     journal: Journal,
     concurrency: int,
     *,
     sandbox: Sandbox | None = None,
-    tally: Tally | None = None,
-    brake: Brake | None = None,
+    progress: Progress | None = None,
+    stop_signal: StopSignal | None = None,
     summarise: Summarise | None = None,
-) -> Ending:
-    """Ask the plan for matches, play them, ask again, until it is done or something stops the
-    run."""
-    places: list[LimitedParticipant] = []
-    beating: asyncio.Task[None] | None = None
-    playing: Playing | None = None
-    if tally is not None:
-        tally.place = journal.ref.location
+) -> RunOutcome:
+    """Ask the plan for matches and play them until it is done or something stops the run."""
+    participants: list[LimitedParticipant] = []
+    heartbeat: asyncio.Task[None] | None = None
+    player: Player | None = None
+    if progress is not None:
+        progress.location = journal.ref.location
     try:
         with read_run(journal.ref) as reader:
-            playing = Playing(
-                prepared, journal, tally or Tally(), brake or Brake(), reader, sandbox
+            player = Player(
+                prepared,
+                journal,
+                progress or Progress(),
+                stop_signal or StopSignal(),
+                reader,
+                sandbox,
             )
-        places, beating = list(playing.places.values()), asyncio.create_task(playing.beat())
-        state, status, reason = await playing.season(1 if prepared.attended else concurrency)
-        # a store that cannot be written is the reason itself, and stands in it
+        participants, heartbeat = (
+            list(player.participants.values()),
+            asyncio.create_task(player.heartbeat_loop()),
+        )
+        state, status, reason = await player.play_plan(1 if prepared.attended else concurrency)
+        # if the store cannot be written, that is the reason already
         with suppress(StoreError):
-            await playing.ledger.settle(playing.places)
-            await playing.ledger.keep_prices(prepared)
+            await player.recorder.save_final(player.participants)
+            await player.recorder.save_prices(prepared)
             await journal.set_state(state, status, reason)
             if summarise is not None:
                 parts, notices = summarise(journal.ref, type(prepared.task))
                 for notice in notices:
-                    playing.tally.hear(notice)
+                    player.progress.notify(notice)
                 await journal.keep_parts(parts)
     except asyncio.CancelledError:
         with suppress(StoreError):
-            if playing is not None:
-                await playing.ledger.settle(playing.places)
+            if player is not None:
+                await player.recorder.save_final(player.participants)
             await journal.set_state("stopped", "interrupted", "stopped at once")
         raise
     finally:
-        if beating is not None:
-            beating.cancel()
-        await asyncio.gather(*(placed.close() for placed in places), return_exceptions=True)
+        if heartbeat is not None:
+            heartbeat.cancel()
+        await asyncio.gather(*(each.close() for each in participants), return_exceptions=True)
         await journal.close()
-    brake = playing.brake
-    flag = brake.limit or ("--max-blocks" if status == "budget" else "")
-    return Ending(
+    stop_signal = player.stop_signal
+    flag = stop_signal.limit or ("--max-blocks" if status == "budget" else "")
+    return RunOutcome(
         journal.ref,
         state,
         status,
         reason,
         flag,
-        least(brake.limit, brake.needed, playing.budget),
-        remedy(playing.faults.values()),
+        find_minimum_to_resume(stop_signal.limit, stop_signal.needed, player.budget),
+        find_advice(player.faults.values()),
         task=type(prepared.task),
     )
 
 
-class Playing:
-    """A run while it is played."""
+class Player:
+    """Plays one run."""
 
     def __init__(
         self,
         prepared: Prepared,
         journal: Journal,
-        tally: Tally,
-        brake: Brake,
+        progress: Progress,
+        stop_signal: StopSignal,
         reader: RunReader,
         sandbox: Sandbox | None,
     ) -> None:
-        self.prepared, self.journal, self.tally, self.brake = prepared, journal, tally, brake
+        self.prepared, self.journal, self.progress, self.stop_signal = (
+            prepared,
+            journal,
+            progress,
+            stop_signal,
+        )
         self.scores = finished = reader.scores_by_match()
         self.mends = "mends" in reader.info.identity
-        self.budget = bounds(prepared, journal, brake, reader)
-        self.ledger = Ledger(reader, journal, self.budget, tally)
-        self.places: dict[str, LimitedParticipant] = {}
+        self.budget = make_budget(prepared, journal, stop_signal, reader)
+        self.recorder = SpendingRecorder(reader, journal, self.budget, progress)
+        self.participants: dict[str, LimitedParticipant] = {}
         for alias, who, limits in prepared.participants():
-            self.places[alias] = LimitedParticipant(alias, who, limits, tally, self.budget)
+            self.participants[alias] = LimitedParticipant(alias, who, limits, progress, self.budget)
             if self.budget is not None and (
-                notice := self.budget.seat(alias, who, prepared.config.models[alias])
+                notice := self.budget.add_model(alias, who, prepared.config.models[alias])
             ):
-                tally.notices.append(notice)
+                progress.notices.append(notice)
         self.names = frozenset(names_to_mask(prepared.config))
-        self.execute = None if sandbox is None else awaited(sandbox, tally)
-        self.faults: dict[str, ParticipantError] = {}  # by what they say
-        self.failed: Counter[str] = Counter()  # how many matches each of them has cost
+        self.execute = None if sandbox is None else track_waiting(sandbox, progress)
+        self.faults: dict[str, ParticipantError] = {}  # by message
+        self.failed: Counter[str] = Counter()  # how many matches each of them has stopped
         self.fatal: ParleyError | None = None
-        tally.done = len(finished)
-        tally.notices += [*prepared.cautions, *filter(None, [journal.notice])]
+        progress.done = len(finished)
+        progress.notices += [*prepared.cautions, *filter(None, [journal.notice])]
         if sandbox is not None and prepared.config.sandbox == "none":
-            tally.hear(
+            progress.notify(
                 "code that models write runs on this machine WITHOUT isolation, as you asked"
             )
 
-    async def season(
+    async def play_plan(
         self, concurrency: int
     ) -> tuple[Literal["done", "stopped", "failed"], str | None, str]:
         specs: dict[int, MatchSpec] = {}
-        crew = Crew(
+        scheduler = Scheduler(
             concurrency,
-            self.turn,
-            lambda alias: self.places[alias].resting > 0,
-            self.brake,
-            self.tally,
-            spare=not self.prepared.attended,
+            self.play_if_running,
+            lambda alias: self.participants[alias].waiting_for_endpoint > 0,
+            self.stop_signal,
+            self.progress,
+            give_up_slots=not self.prepared.attended,
         )
         while True:
             try:
                 batch = self.prepared.plan.next(finished_blocks(specs, self.scores))
             except TaskError as fault:
                 return "failed", None, str(fault)
-            self.tally.outlook = self.prepared.plan.status_line
+            self.progress.status_line = self.prepared.plan.status_line
             if isinstance(batch, Done):
                 return (
                     ("stopped" if batch.status == "budget" else "done"),
@@ -243,12 +261,12 @@ class Playing:
             specs |= {spec.number: spec for spec in batch}
             if specs.keys() <= self.scores.keys():
                 continue  # all of it was played before this process began
-            self.tally.planned = len(specs)
+            self.progress.planned = len(specs)
             try:
                 await self.journal.add_matches(batch)
-                await crew.season(spec for spec in batch if spec.number not in self.scores)
+                await scheduler.play_all(spec for spec in batch if spec.number not in self.scores)
             except StoreError as fault:
-                self.stop(fault)
+                self.stop_for(fault)
             if self.fatal is not None:
                 lost = isinstance(self.fatal, StoreError | SandboxError) and not isinstance(
                     self.fatal, ReplayError
@@ -258,55 +276,57 @@ class Playing:
                     ("interrupted" if lost else None),
                     str(self.fatal),
                 )
-            if self.brake.reason:
+            if self.stop_signal.reason:
                 failed = (
-                    self.budget.failures
-                    if self.budget is not None and self.brake.status == "budget"
+                    self.budget.failure_note
+                    if self.budget is not None and self.stop_signal.status == "budget"
                     else ""
                 )
-                return "stopped", self.brake.status, self.brake.reason + failed
+                return "stopped", self.stop_signal.status, self.stop_signal.reason + failed
             if self.faults:
-                return "stopped", "interrupted", reasons(self.failed)
+                return "stopped", "interrupted", format_reasons(self.failed)
 
-    async def turn(self, spec: MatchSpec, slot: MatchSlot) -> bool:
-        """One match more, unless nothing new may begin; whether anything may."""
-        if self.brake.reason or self.fatal is not None:
+    async def play_if_running(self, spec: MatchSpec, slot: MatchSlot) -> bool:
+        """Play one match unless the run is stopping. Returns whether more may begin."""
+        if self.stop_signal.reason or self.fatal is not None:
             return False
-        self.tally.in_flight += 1
+        self.progress.in_flight += 1
         try:
-            await self.match(spec, slot)
+            await self.play_match(spec, slot)
         finally:
-            self.tally.in_flight -= 1
+            self.progress.in_flight -= 1
         return True
 
-    async def match(self, spec: MatchSpec, slot: MatchSlot) -> None:
-        """One match, and what becomes of it."""
+    async def play_match(self, spec: MatchSpec, slot: MatchSlot) -> None:
+        """Play one match and record how it ended."""
         try:
             try:
-                outcome = await self.played(spec, slot)
+                outcome = await self._play(spec, slot)
                 await self.journal.finish(spec.number, outcome)
             except ParticipantError as fault:
-                # After three failures in a row the participant raises Refused as well: what it
-                # failed by then stays.
+                # After three failures in a row the participant raises Refused as well: the first
+                # error stays.
                 self.faults.setdefault(str(fault), fault)
                 self.failed[str(fault)] += 1
-                self.tally.failed += 1
+                self.progress.failed += 1
                 await self.journal.fail(spec.number, str(fault))
                 return
         except Exception as fault:
-            if not (isinstance(fault, Halted) and self.brake.reason):
-                self.stop(fault)
+            if not (isinstance(fault, Halted) and self.stop_signal.reason):
+                self.stop_for(fault)
             return
         self.scores[spec.number] = outcome.scores
-        self.tally.done += 1
-        self.tally.aborted += outcome.state == "aborted"
+        self.progress.done += 1
+        self.progress.aborted += outcome.state == "aborted"
 
-    async def played(self, spec: MatchSpec, slot: MatchSlot) -> Outcome:
+    async def _play(self, spec: MatchSpec, slot: MatchSlot) -> Outcome:
         prepared, config = self.prepared, self.prepared.config
         match = Match(
             prepared.task,
             {
-                seat: self.places[alias] if config.is_live_role(seat.role) else RecordedReplies()
+                seat: self.participants[alias]
+                if config.is_live_role(seat.role)
+                else RecordedReplies()
                 for seat, alias in spec.seats.items()
             },
             seed=spec.seed,
@@ -325,8 +345,8 @@ class Playing:
         )
         return await match.play()
 
-    def stop(self, fault: Exception) -> None:
-        """End the run for a fault that no further match would mend."""
+    def stop_for(self, fault: Exception) -> None:
+        """Stop the run because of an error that would hit every further match."""
         if not isinstance(fault, ParleyError):
             where = traceback.extract_tb(fault.__traceback__)[-1]
             fault = ParleyError(
@@ -334,26 +354,26 @@ class Playing:
                 f"line {where.lineno})"
             )
         self.fatal = self.fatal or fault
-        self.brake.pull(str(fault))
+        self.stop_signal.stop(str(fault))
 
-    async def beat(self) -> None:
+    async def heartbeat_loop(self) -> None:
         while True:
             await asyncio.sleep(HEARTBEAT)
             try:
                 await self.journal.heartbeat()
-                await self.ledger.beat(self.places)
+                await self.recorder.save(self.participants)
             except ParleyError as fault:
-                self.stop(fault)
+                self.stop_for(fault)
 
 
-PLACE = "the sandbox"  # as whoever waits for it is told
+SANDBOX = "the sandbox"  # the name shown while programs run
 
 
 @asynccontextmanager
-async def proven(prepared: Prepared) -> AsyncIterator[Sandbox | None]:
-    """The sandbox of a task that runs code, found to hold before anything is written or paid;
-    closed whatever happens."""
-    # what is judged again has its verdicts on record
+async def open_sandbox(prepared: Prepared) -> AsyncIterator[Sandbox | None]:
+    """Open the sandbox of a task that runs code and check its isolation before anything is written
+    or paid."""
+    # a rejudged run has its verdicts on record
     if not prepared.task.runs_code or prepared.source:
         yield None
         return
@@ -367,9 +387,11 @@ async def proven(prepared: Prepared) -> AsyncIterator[Sandbox | None]:
         await asyncio.to_thread(sandbox.close)
 
 
-def awaited(sandbox: Sandbox, tally: Tally) -> Callable[[Mapping[str, Any]], Awaitable[Any]]:
-    """Run programs, and let it be known since when each is waited for."""
-    since, tickets = tally.waiting.setdefault(PLACE, {}), count()
+def track_waiting(
+    sandbox: Sandbox, progress: Progress
+) -> Callable[[Mapping[str, Any]], Awaitable[Any]]:
+    """Run programs, and keep in `progress` since when each one runs."""
+    since, tickets = progress.waiting.setdefault(SANDBOX, {}), count()
 
     async def execute(program: Mapping[str, Any]) -> Any:
         ticket = next(tickets)

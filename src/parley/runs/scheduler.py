@@ -1,4 +1,4 @@
-"""Schedules matches; while an endpoint is down, matches of other models take the free slots."""
+"""The match scheduler: while an endpoint is down, matches of other models take its slots."""
 
 from __future__ import annotations
 
@@ -8,116 +8,122 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from parley.match.protocol import Call
 from parley.plans import MatchSpec
-from parley.runs.progress import Brake, Tally
+from parley.runs.progress import Progress, StopSignal
 
 
 class MatchSlot(Call):
-    """The slot of a match while it is played: all calls of the match go through it."""
+    """The slot of a match while it is played. All calls of the match go through it."""
 
-    __slots__ = ("_changed", "_stop", "_tally", "_waiting")
+    __slots__ = ("_changed", "_progress", "_stop", "_waiting")
 
-    def __init__(self, stop: Brake, tally: Tally, changed: Callable[[int], None]) -> None:
-        self._stop, self._tally, self._changed = stop, tally, changed
+    def __init__(
+        self, stop: StopSignal, progress: Progress, changed: Callable[[int], None]
+    ) -> None:
+        self._stop, self._progress, self._changed = stop, progress, changed
         self._waiting = 0  # calls that wait for an endpoint that is down
 
     def check_running(self) -> None:
-        self._stop.gate()
+        self._stop.check()
 
     def waiting(self, endpoint_down: bool) -> None:
-        """One more call waits, or one less."""
+        """Count one more waiting call, or one less."""
         more, before = 1 if endpoint_down else -1, self._waiting
         self._waiting += more
         if bool(before) != bool(self._waiting):
             self._changed(more)
 
     def notice(self, text: str) -> None:
-        self._tally.hear(text)
+        self._progress.notify(text)
 
 
-class Crew:
+class Scheduler:
     """Plays matches, `size` of them at a time, as long as `play` says that more may begin.
 
-    A match that waits for an endpoint that is down gives its slot to another. Matches that would
-    wait for it as well come later, as long as there are others. When an endpoint is back, more than
-    `size` matches may be played at a time, until some are over.
+    A match that waits for an endpoint that is down gives its slot to another match. Matches that
+    would wait for the same endpoint are postponed as long as there are others. When an endpoint is
+    back, more than `size` matches may run at a time until some of them have ended.
     """
 
     def __init__(
         self,
         size: int,
         play: Callable[[MatchSpec, MatchSlot], Awaitable[bool]],
-        rests: Callable[[str], bool],
-        stop: Brake,
-        tally: Tally,
-        spare: bool = True,
+        is_down: Callable[[str], bool],
+        stop: StopSignal,
+        progress: Progress,
+        give_up_slots: bool = True,
     ) -> None:
-        self._stop, self._tally = stop, tally
-        self._size, self._play, self._rests, self._spare = size, play, rests, spare
-        self._waiting: deque[MatchSpec] = deque()
-        self._later: deque[MatchSpec] = deque()  # those that would only wait
-        self._working: set[asyncio.Task[None]] = set()
-        self._playing = self._resting = 0  # matches, and those of them that wait
+        self._stop, self._progress = stop, progress
+        self._size, self._play, self._is_down, self._give_up_slots = (
+            size,
+            play,
+            is_down,
+            give_up_slots,
+        )
+        self._queue: deque[MatchSpec] = deque()
+        self._postponed: deque[MatchSpec] = deque()  # matches that would only wait
+        self._workers: set[asyncio.Task[None]] = set()
+        self._playing = self._on_hold = 0  # matches, and those of them that wait for an endpoint
 
-    async def season(self, specs: Iterable[MatchSpec]) -> None:
-        """Play all of these."""
-        self._waiting = deque(specs)
+    async def play_all(self, specs: Iterable[MatchSpec]) -> None:
+        """Play all these matches."""
+        self._queue = deque(specs)
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        for _ in range(min(self._size, len(self._waiting))):
-            self._engage()
+        for _ in range(min(self._size, len(self._queue))):
+            self._start_worker()
         try:
-            if self._working:
+            if self._workers:
                 await self._over
         finally:
-            for task in self._working:
+            for task in self._workers:
                 task.cancel()
-            await asyncio.gather(*self._working, return_exceptions=True)
+            await asyncio.gather(*self._workers, return_exceptions=True)
 
-    def _engage(self) -> None:
+    def _start_worker(self) -> None:
         task = asyncio.create_task(self._work())
-        self._working.add(task)
-        task.add_done_callback(self._left)
+        self._workers.add(task)
+        task.add_done_callback(self._remove_worker)
 
-    def _left(self, task: asyncio.Task[None]) -> None:
-        self._working.discard(task)
-        if not self._working and not self._over.done():
+    def _remove_worker(self, task: asyncio.Task[None]) -> None:
+        self._workers.discard(task)
+        if not self._workers and not self._over.done():
             self._over.set_result(None)
 
     async def _work(self) -> None:
         while (spec := self._next()) is not None:
             self._playing += 1
-            slot = MatchSlot(self._stop, self._tally, self._stays)
+            slot = MatchSlot(self._stop, self._progress, self._count_waiting)
             try:
                 if not await self._play(spec, slot):
-                    self._waiting.clear()
-                    self._later.clear()
+                    self._queue.clear()
+                    self._postponed.clear()
             finally:
                 self._playing -= 1
 
-    def _stays(self, more: int) -> None:
-        """A match begins to wait for an endpoint, or does so no longer."""
-        self._resting += more
-        if more > 0 and self._spare and (self._waiting or self._later):
-            self._engage()
+    def _count_waiting(self, more: int) -> None:
+        """Count a match that begins or ends to wait for an endpoint; its slot may go to another."""
+        self._on_hold += more
+        if more > 0 and self._give_up_slots and (self._queue or self._postponed):
+            self._start_worker()
 
     def _next(self) -> MatchSpec | None:
-        """The match to be played next; None where there is none, or enough are played without
-        it."""
-        if self._playing - self._resting * self._spare >= self._size:
+        """The match to play next. None if there is none or all slots are taken."""
+        if self._playing - self._on_hold * self._give_up_slots >= self._size:
             return None
-        if not self._resting:
-            self._look_again()
-            return self._waiting.popleft() if self._waiting else None
-        # the others, and those that were left for later: an endpoint of theirs may be back
+        if not self._on_hold:
+            self._requeue_postponed()
+            return self._queue.popleft() if self._queue else None
+        # first the others, then the postponed ones: their endpoint may be back
         for _ in range(2):
-            while self._waiting:
-                spec = self._waiting.popleft()
-                if not any(self._rests(alias) for alias in spec.seats.values()):
+            while self._queue:
+                spec = self._queue.popleft()
+                if not any(self._is_down(alias) for alias in spec.seats.values()):
                     return spec
-                self._later.append(spec)
-            self._look_again()
-        return self._waiting.popleft() if self._waiting and self._playing < self._size else None
+                self._postponed.append(spec)
+            self._requeue_postponed()
+        return self._queue.popleft() if self._queue and self._playing < self._size else None
 
-    def _look_again(self) -> None:
-        """Those that were left for later come first."""
-        if self._later:
-            self._waiting, self._later = self._later + self._waiting, deque()
+    def _requeue_postponed(self) -> None:
+        """Put postponed matches back at the front of the queue."""
+        if self._postponed:
+            self._queue, self._postponed = self._postponed + self._queue, deque()

@@ -20,9 +20,9 @@ from parley.money import costs, prices_of, total
 from parley.participants._registry import LIMITS
 from parley.plans import finished_blocks
 from parley.plans.confident_items import all_confident
-from parley.runs import player as runs
-from parley.runs.endings import Ending
-from parley.runs.forecast import Forecast, forecast
+from parley.runs.forecast import Forecast, forecast_run
+from parley.runs.player import play_new_run, resume_run
+from parley.runs.run_outcome import RunOutcome
 from parley.store import RunInfo, RunReader, RunRef, Store, read_run
 from parley.store.config import MAY_CHANGE, Config
 from parley.tables import format_item_count
@@ -30,23 +30,23 @@ from parley.tables import format_item_count
 
 async def start_run(
     prepared: Prepared, store: Store, *, concurrency: int | None = None, **watching: Any
-) -> Ending:
+) -> RunOutcome:
     """Play a new run; where its task wants that, on items that its instruments are sure of."""
     screening = prepared.screening
     if screening is None:
-        return await runs.start(prepared, store, concurrency=concurrency, **watching)
+        return await play_new_run(prepared, store, concurrency=concurrency, **watching)
     ref, spent = find_earlier(screening, store), (0, 0.0)
     if ref is None:
-        ending = await runs.start(screening, store, concurrency=concurrency, **watching)
+        ending = await play_new_run(screening, store, concurrency=concurrency, **watching)
     else:
         with store.read(ref) as reader:
             spent, before = spent_by(reader), reader.info.config
         config = continued_config(screening.config, before, spent)
         screening = replan(screening, config, screening.items)
-        ending = await runs.go_on(screening, ref, concurrency=concurrency, **watching)
+        ending = await resume_run(screening, ref, concurrency=concurrency, **watching)
     if ending.state != "done":
-        return replace(ending, looking=True)
-    return await runs.start(
+        return replace(ending, during_screening=True)
+    return await play_new_run(
         run_on_found_items(prepared, ending.ref, spent), store, concurrency=concurrency, **watching
     )
 
@@ -61,9 +61,9 @@ def spent_by(reader: RunReader) -> tuple[int, float]:
 
 def forecast_with_screening(prepared: Prepared) -> Forecast:
     """What a run will take, with what it takes to find its items."""
-    found = forecast(prepared)
+    found = forecast_run(prepared)
     if prepared.screening is not None:
-        asking = forecast(prepared.screening)
+        asking = forecast_run(prepared.screening)
         found.rows += asking.rows
         found.notes.append(
             f"before that the items are put to "

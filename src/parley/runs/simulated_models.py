@@ -1,5 +1,4 @@
-"""Worlds with known abilities: who plays there, how scores scatter, and what a block of matches
-brings."""
+"""Simulated models with known abilities, and the scores of their blocks of matches."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ FINE = 200  # steps of the range, where scores are hardly rounded
 
 
 @dataclass(frozen=True, eq=False)
-class World:
+class SimulatedModels:
     """Models with known abilities, and how much items, models on items and single matches scatter
     (standard deviations).
 
@@ -71,7 +70,7 @@ class World:
 
     @property
     def spread(self) -> float:
-        """Of a single score, before it is rounded and kept within its range."""
+        """The standard deviation of a single score before it is rounded and clipped."""
         return math.hypot(self.item, self.model_item, self.match)
 
     @cached_property
@@ -86,9 +85,9 @@ class World:
         """By role and model, the mean score over all partners, items and matches, bounds and
         rounding included."""
         if self.abilities.ndim == 2:
-            return moments(self.abilities, self.low, self.high, self.step, self.spread)[0]
+            return score_moments(self.abilities, self.low, self.high, self.step, self.spread)[0]
         return self._over_others(
-            moments(self.abilities, self.low, self.high, self.step, self.spread)[0]
+            score_moments(self.abilities, self.low, self.high, self.step, self.spread)[0]
         )
 
     def _over_others(self, scores: Numbers) -> Numbers:
@@ -108,10 +107,12 @@ class World:
         times = self.seats // self.roles
         if self.seats == 1:
             scores = self.abilities + base + self.match * rng.standard_normal(shape)
-            return shown(scores, self.low, self.high, self.step), everybody
+            return round_scores(scores, self.low, self.high, self.step), everybody
         if design == "round_robin":
             noise = self.match * rng.standard_normal((times, *shape, self.models))
-            scores = shown(self.against + base[..., None] + noise, self.low, self.high, self.step)
+            scores = round_scores(
+                self.against + base[..., None] + noise, self.low, self.high, self.step
+            )
             return self._over_others(scores.mean(axis=0)), everybody
         circle = np.argsort(rng.random((runs, self.models)), axis=1)
         after, before = np.empty_like(circle), np.empty_like(circle)
@@ -121,7 +122,7 @@ class World:
         seat = np.arange(2) % self.roles
         ability = self.against[seat[:, None], everybody, np.stack([after, before], axis=1)]
         noise = self.match * rng.standard_normal((runs, 2, self.models))
-        scores = shown(ability + base[:, seat] + noise, self.low, self.high, self.step)
+        scores = round_scores(ability + base[:, seat] + noise, self.low, self.high, self.step)
         return (scores if self.roles == 2 else scores.mean(axis=1, keepdims=True)), after
 
     def matches(self, design: Design, wanted: Flags, after: Counts) -> Counts:
@@ -135,19 +136,18 @@ class World:
         )
 
 
-def shown(scores: Numbers, low: float, high: float, step: float | None) -> Numbers:
-    """Scores as a match would show them."""
+def round_scores(scores: Numbers, low: float, high: float, step: float | None) -> Numbers:
+    """Round scores and clip them to their range, as a match would."""
     rounded = scores if step is None else np.rint(scores / step) * step
     return np.asarray(np.clip(rounded, low, high))
 
 
-def moments(
+def score_moments(
     abilities: Numbers, low: float, high: float, step: float | None, spread: float
 ) -> tuple[Numbers, Numbers]:
-    """Mean and variance of the scores that are shown where so much noise comes upon these
-    abilities."""
+    """Mean and variance of rounded and clipped scores, for these abilities and this noise."""
     if spread == 0:
-        return shown(abilities, low, high, step), np.zeros(abilities.shape)
+        return round_scores(abilities, low, high, step), np.zeros(abilities.shape)
     step = max(step or 0.0, (high - low) / FINE)
     inner = np.arange(math.floor(low / step) + 1, math.ceil(high / step)) * step
     levels, reached = (
@@ -162,7 +162,7 @@ def moments(
     return np.asarray(mean), np.asarray(np.maximum(squares - mean**2, 0))
 
 
-def alike(
+def fit_models(
     means: Numbers,
     low: float,
     high: float,
@@ -171,26 +171,25 @@ def alike(
     match: float,
     step: float | None,
     seats: int,
-) -> World:
-    """A world whose scores come out like those of a run: with these means by role and model, and as
-    much spread.
+) -> SimulatedModels:
+    """Fit simulated models to a run: their scores have its means by role and model, and its spread.
 
-    Rounding and bounds change both, so the noise before them is found by trying, and the abilities
-    with it.
+    Rounding and clipping change both, so the abilities and the noise before them are found
+    iteratively.
     """
     spread, scale, factor = math.hypot(item, model_item, match), 1.0, 1.0
     if spread == 0:
-        return World(means, low, high, 0, 0, 0, None, seats)
+        return SimulatedModels(means, low, high, 0, 0, 0, None, seats)
     candidates = np.linspace(2 * low - high, 2 * high - low, 601)
     for _ in range(12):
         scale = min(max(scale * factor, 0.2), 3.0)
-        mean, variance = moments(candidates, low, high, step, spread * scale)
+        mean, variance = score_moments(candidates, low, high, step, spread * scale)
         abilities = np.interp(means, mean, candidates)
         found = math.sqrt(float(np.interp(abilities, candidates, variance).mean()))
         if not found or abs(spread / found - 1) < 0.01:
             break
         factor = spread / found
-    return World(
+    return SimulatedModels(
         np.asarray(abilities),
         low,
         high,

@@ -1,5 +1,5 @@
-"""What a plan would need, before anything is paid: worlds with known abilities, played by the
-plans' own rules."""
+"""Simulates how many matches a plan would need: models with known abilities, the plans' own
+rules."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from parley.plans.sequential import BUSY, GROWTH
-from parley.runs.simulated_models import Counts, Design, Flags, World
+from parley.runs.simulated_models import Counts, Design, Flags, SimulatedModels
 from parley.statistics.confidence_sequences import Numbers, Sequences
 from parley.statistics.duels import Duels
 from parley.statistics.stopping_rules import LEAST
 
-Watch = Callable[[int, int], None]  # told how many runs have ended, after how many blocks
+Watch = Callable[[int, int], None]  # called with how many runs have ended, after how many blocks
 PAIRS = 4000  # of models in one role that move on together: more of them are no faster
 CELLS = 400  # results that move on together
 
 
-class Trial(NamedTuple):
-    """One simulated run: what it took, whether it came to an end, and whether what it says is
-    wrong."""
+class SimulatedRun(NamedTuple):
+    """One simulated run: its size, whether it was decided, and whether its decision is wrong."""
 
     matches: int
     blocks: int
@@ -30,18 +29,23 @@ class Trial(NamedTuple):
     wrong: bool
 
 
-class Course(ABC):
-    """Simulated runs of one plan that move on together, block by block; each has batches of its
-    own, as plans have them."""
+class Simulation(ABC):
+    """Simulated runs of one plan, computed together block by block; each has batches of its own, as
+    plans have them."""
 
     def __init__(
-        self, world: World, design: Design, runs: int, most: int, rng: np.random.Generator
+        self,
+        simulated: SimulatedModels,
+        design: Design,
+        runs: int,
+        most: int,
+        rng: np.random.Generator,
     ) -> None:
-        self.world, self.design, self.most, self._rng = world, design, most, rng
+        self.simulated, self.design, self.most, self._rng = simulated, design, most, rng
         self.live, self.block = np.arange(runs), 0
         self.matches = np.zeros(runs, dtype=np.int64)
-        self.wanted: Flags = np.ones((runs, world.roles, world.models), dtype=np.bool_)
-        self.trials: dict[int, Trial] = {}
+        self.wanted: Flags = np.ones((runs, simulated.roles, simulated.models), dtype=np.bool_)
+        self.trials: dict[int, SimulatedRun] = {}
         self._began, self._look = np.zeros(runs, dtype=np.int64), np.zeros(runs, dtype=np.int64)
 
     @abstractmethod
@@ -53,7 +57,7 @@ class Course(ABC):
     def judge(self, runs: Counts) -> None:
         """End these runs, if they can end now."""
 
-    def play(self, watch: Watch | None, before: int) -> list[Trial]:
+    def play(self, watch: Watch | None, before: int) -> list[SimulatedRun]:
         """Block after block until every run has ended; `before` counts the runs that others have
         brought to an end."""
         while len(self.live):
@@ -65,12 +69,14 @@ class Course(ABC):
         return [self.trials[run] for run in sorted(self.trials)]
 
     def _block(self) -> Numbers:
-        world, live = self.world, self.live
-        scores, after = world.blocks(self.design, len(live), self._rng)
-        self.matches[live] += world.matches(self.design, self.wanted[live], after)
+        simulated, live = self.simulated, self.live
+        scores, after = simulated.blocks(self.design, len(live), self._rng)
+        self.matches[live] += simulated.matches(self.design, self.wanted[live], after)
         self.block += 1
         found = np.full(self.wanted.shape, np.nan)
-        found[live] = np.where(self.wanted[live], (scores - world.low) / world.width, np.nan)
+        found[live] = np.where(
+            self.wanted[live], (scores - simulated.low) / simulated.width, np.nan
+        )
         return found
 
     def _due(self) -> Counts:
@@ -82,11 +88,13 @@ class Course(ABC):
         return due
 
     def end(self, run: int, decided: bool, wrong: bool) -> None:
-        self.trials[run] = Trial(int(self.matches[run]), self.block, decided, decided and wrong)
+        self.trials[run] = SimulatedRun(
+            int(self.matches[run]), self.block, decided, decided and wrong
+        )
         self.live = self.live[self.live != run]
 
 
-class Ranking(Course):
+class Ranking(Simulation):
     """Until the ranking, or its top, is decided; with racing, only what can still change it is
     played."""
 
@@ -99,18 +107,21 @@ class Ranking(Course):
         # Every role of every run is a role here; with so many times α each of them has the level
         # that it has in a run.
         self._duels = Duels(
-            runs * roles, models, np.full(runs * roles, epsilon / self.world.width), alpha * runs
+            runs * roles,
+            models,
+            np.full(runs * roles, epsilon / self.simulated.width),
+            alpha * runs,
         )
         self._sum, self._n = np.zeros(self.wanted.shape), np.zeros(self.wanted.shape)
 
     def take(self, scores: Numbers) -> None:
-        self._duels.add(scores.reshape(-1, self.world.models))
+        self._duels.add(scores.reshape(-1, self.simulated.models))
         seen = ~np.isnan(scores)
         self._sum += np.where(seen, scores, 0)
         self._n += seen
 
     def judge(self, runs: Counts) -> None:
-        models, means = self.world.models, self._sum / np.maximum(self._n, 1)
+        models, means = self.simulated.models, self._sum / np.maximum(self._n, 1)
         top = self._top if self._top is not None and self._top < models else None
         open_ = (
             self._duels.undecided()
@@ -127,13 +138,13 @@ class Ranking(Course):
 
     def _wrong(self, run: int, top: int | None, means: Numbers) -> bool:
         """Whether anything that was certified is not so."""
-        truth = self.world.truth
+        truth = self.simulated.truth
         if top is not None:
             leading = np.argsort(-means, axis=1, kind="stable")[:, :top]
             least = np.take_along_axis(truth, leading, axis=1).min(axis=1)
             return bool((least < np.sort(truth, axis=1)[:, -top] - self._epsilon).any())
         here, gap = (
-            slice(run * self.world.roles, (run + 1) * self.world.roles),
+            slice(run * self.simulated.roles, (run + 1) * self.simulated.roles),
             truth[:, :, None] - truth[:, None, :],
         )
         better, level = self._duels.better[here], self._duels.not_ahead[here]
@@ -143,14 +154,14 @@ class Ranking(Course):
         )
 
 
-class Precision(Course):
+class Precision(Simulation):
     """Until every result has the half-width that is wanted, for new items."""
 
     def __init__(self, *course: Any, epsilon: float, alpha: float) -> None:
         super().__init__(*course)
-        self._epsilon = epsilon / self.world.width
+        self._epsilon = epsilon / self.simulated.width
         self._sequences = Sequences(
-            self.wanted.size, alpha / (self.world.roles * self.world.models)
+            self.wanted.size, alpha / (self.simulated.roles * self.simulated.models)
         )
 
     def take(self, scores: Numbers) -> None:
@@ -158,7 +169,7 @@ class Precision(Course):
 
     def judge(self, runs: Counts) -> None:
         low, high = (end.reshape(self.wanted.shape) for end in self._sequences.intervals)
-        truth = (self.world.truth - self.world.low) / self.world.width
+        truth = (self.simulated.truth - self.simulated.low) / self.simulated.width
         for run in runs.tolist():
             drift = bool(np.isnan(low[run]).any())
             near = self.block >= LEAST and bool(((high[run] - low[run]) / 2 <= self._epsilon).all())
@@ -166,8 +177,8 @@ class Precision(Course):
                 self.end(run, near, bool(((low[run] > truth) | (truth > high[run])).any()))
 
 
-def ranked(
-    world: World,
+def simulate_ranking(
+    simulated: SimulatedModels,
     design: Design,
     *,
     racing: bool,
@@ -178,19 +189,27 @@ def ranked(
     runs: int,
     rng: np.random.Generator,
     watch: Watch | None = None,
-) -> list[Trial]:
-    """Runs that are played until their ranking, or its top, is decided."""
+) -> list[SimulatedRun]:
+    """Simulate runs until their ranking, or its top, is decided."""
 
-    def course(count: int) -> Course:
+    def course(count: int) -> Simulation:
         return Ranking(
-            world, design, count, most, rng, racing=racing, epsilon=epsilon, alpha=alpha, top=top
+            simulated,
+            design,
+            count,
+            most,
+            rng,
+            racing=racing,
+            epsilon=epsilon,
+            alpha=alpha,
+            top=top,
         )
 
-    return shared_out(course, runs, PAIRS // world.models**2, watch)
+    return simulate_in_chunks(course, runs, PAIRS // simulated.models**2, watch)
 
 
-def stable(
-    world: World,
+def simulate_precision(
+    simulated: SimulatedModels,
     design: Design,
     *,
     epsilon: float,
@@ -199,20 +218,20 @@ def stable(
     runs: int,
     rng: np.random.Generator,
     watch: Watch | None = None,
-) -> list[Trial]:
-    """Runs that are played until every result has its half-width."""
+) -> list[SimulatedRun]:
+    """Simulate runs until every result has its half-width."""
 
-    def course(count: int) -> Course:
-        return Precision(world, design, count, most, rng, epsilon=epsilon, alpha=alpha)
+    def course(count: int) -> Simulation:
+        return Precision(simulated, design, count, most, rng, epsilon=epsilon, alpha=alpha)
 
-    return shared_out(course, runs, CELLS // (world.roles * world.models), watch)
+    return simulate_in_chunks(course, runs, CELLS // (simulated.roles * simulated.models), watch)
 
 
-def shared_out(
-    course: Callable[[int], Course], runs: int, most: int, watch: Watch | None
-) -> list[Trial]:
-    """All runs, only so many at a time."""
-    found: list[Trial] = []
+def simulate_in_chunks(
+    course: Callable[[int], Simulation], runs: int, most: int, watch: Watch | None
+) -> list[SimulatedRun]:
+    """Simulate all runs, only so many at a time."""
+    found: list[SimulatedRun] = []
     while len(found) < runs:
         found += course(min(runs - len(found), max(1, most))).play(watch, len(found))
     return found

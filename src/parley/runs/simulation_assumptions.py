@@ -20,7 +20,7 @@ STEPS = (1.0, 0.5)  # what scores may be seen to be rounded to
 
 
 @dataclass(frozen=True)
-class Assumed:
+class Assumptions:
     """What is simulated."""
 
     means: list[list[float]] = field(default_factory=list)  # by role and model
@@ -44,7 +44,7 @@ class Assumed:
         return len(self.means[0]) if self.means else 0
 
 
-def numbers(text: str, what: str, form: str) -> list[float]:
+def parse_numbers(text: str, what: str, form: str) -> list[float]:
     """Numbers with commas between them."""
     try:
         found = [float(part) for part in text.split(",")]
@@ -56,11 +56,11 @@ def numbers(text: str, what: str, form: str) -> list[float]:
 
 
 def with_scores(
-    assumed: Assumed, bounds: str | None, step: float | None, noise: str | None
-) -> Assumed:
+    assumed: Assumptions, bounds: str | None, step: float | None, noise: str | None
+) -> Assumptions:
     """What scores look like: their range, their rounding, their noise."""
     if bounds is not None:
-        ends = numbers(bounds, "--range", "1,10")
+        ends = parse_numbers(bounds, "--range", "1,10")
         if len(ends) != 2 or not 0 < ends[1] - ends[0] < math.inf:
             raise UsageError(
                 f"--range wants the lowest and the highest score, like 1,10, got {bounds!r}"
@@ -74,7 +74,7 @@ def with_scores(
             )
         assumed = replace(assumed, step=step or None)
     if noise is not None:
-        parts = numbers(noise, "--noise", "0.5,0.4,1")
+        parts = parse_numbers(noise, "--noise", "0.5,0.4,1")
         if len(parts) != 3 or min(parts) < 0:
             raise UsageError(
                 f"--noise wants three standard deviations, none below 0: by item, by model × "
@@ -94,12 +94,12 @@ def with_scores(
 
 
 def with_models(
-    assumed: Assumed,
+    assumed: Assumptions,
     abilities: Sequence[str],
     models: int | None,
     best: float | None,
     worst: float | None,
-) -> Assumed:
+) -> Assumptions:
     """Who plays: a list of abilities, evenly spread ones, or the models of the run."""
     if abilities:
         if models is not None or best is not None or worst is not None:
@@ -107,7 +107,7 @@ def with_models(
                 "--abilities names every model; --models, --best and --worst spread them "
                 "evenly: use one of both"
             )
-        rows = [numbers(text, "--abilities", "9,8.8,8.5") for text in abilities]
+        rows = [parse_numbers(text, "--abilities", "9,8.8,8.5") for text in abilities]
         if len(rows) > 2 or len({len(row) for row in rows}) > 1:
             raise UsageError(
                 "--abilities is given once, or twice for two roles, "
@@ -139,8 +139,8 @@ def with_models(
 
 
 def with_seats(
-    assumed: Assumed, seats: int | None, roles: int | None, usual: int | None
-) -> Assumed:
+    assumed: Assumptions, seats: int | None, roles: int | None, usual: int | None
+) -> Assumptions:
     """How many sit in a match, and in how many roles; `usual` is what the run has."""
     seats = seats or (2 if roles == 2 else assumed.seats)
     rows = assumed.means
@@ -155,7 +155,9 @@ def with_seats(
     return replace(assumed, seats=seats, means=rows * wanted if len(rows) == 1 else rows)
 
 
-def refuse(assumed: Assumed, alpha: float, top: int | None, usd: float | None) -> None:
+def check_assumptions(
+    assumed: Assumptions, alpha: float, top: int | None, usd: float | None
+) -> None:
     """Say what is missing or cannot be."""
     if not assumed.means:
         raise UsageError(
@@ -192,7 +194,7 @@ def refuse(assumed: Assumed, alpha: float, top: int | None, usd: float | None) -
         raise UsageError(f"--usd-per-match wants an amount, 0 or more, got {usd:g}")
 
 
-def estimated(name: str, store: str | None, seats: int | None) -> Assumed:
+def estimate_from_run(name: str, store: str | None, seats: int | None) -> Assumptions:
     """Means, range, noise, rounding, roles and seats of a run, from what was played so far."""
     with read_run(find_run(name, store)) as reader:
         identity, aliases = reader.info.identity, reader.info.config.contestants
@@ -212,8 +214,8 @@ def estimated(name: str, store: str | None, seats: int | None) -> Assumed:
                 f"{reader.info.id} has one model ({aliases[0]}): "
                 "plans are compared for at least two"
             )
-        metrics = leading(identity, reader.info.id)
-        scores = gathered(reader, metrics)
+        metrics = find_ranked_metrics(identity, reader.info.id)
+        scores = collect_scores(reader, metrics)
         for role in metrics:
             for alias in aliases:
                 if not scores.get((role, alias)):
@@ -227,7 +229,7 @@ def estimated(name: str, store: str | None, seats: int | None) -> Assumed:
         ]
         several = all(len(blocks) > 1 for blocks in scores.values())
         found = estimate_components(scores) if several else None
-        return Assumed(
+        return Assumptions(
             means=[
                 [fmean(map(fmean, scores[role, alias].values())) for alias in aliases]
                 for role in metrics
@@ -241,12 +243,14 @@ def estimated(name: str, store: str | None, seats: int | None) -> Assumed:
             run=reader.info.id,
             fitted=True,
             remarks=tuple(
-                remarks(found, any(metric["better"] == "lower" for metric in metrics.values()))
+                describe_caveats(
+                    found, any(metric["better"] == "lower" for metric in metrics.values())
+                )
             ),
         )
 
 
-def leading(identity: Mapping[str, Any], run: str) -> dict[str, dict[str, Any]]:
+def find_ranked_metrics(identity: Mapping[str, Any], run: str) -> dict[str, dict[str, Any]]:
     """By contestant role, the metric that plans go by: the first that it is given."""
     found: dict[str, dict[str, Any]] = {}
     roles = [role for role, kind in identity["roles"].items() if kind == "contestant"]
@@ -274,7 +278,7 @@ def leading(identity: Mapping[str, Any], run: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def gathered(reader: RunReader, metrics: Mapping[str, Mapping[str, Any]]) -> Scores:
+def collect_scores(reader: RunReader, metrics: Mapping[str, Mapping[str, Any]]) -> Scores:
     """Scores by role and model, block and match; seats that only filled a table are left out, and
     more is better."""
     found: dict[tuple[str, str], dict[str, dict[int, list[float]]]] = {}
@@ -298,7 +302,7 @@ def gathered(reader: RunReader, metrics: Mapping[str, Mapping[str, Any]]) -> Sco
     }
 
 
-def remarks(found: Components | None, lower: bool) -> list[str]:
+def describe_caveats(found: Components | None, lower: bool) -> list[str]:
     """What to keep in mind about an estimate."""
     said = ["less is better there: scores are mirrored here"] if lower else []
     if found is None:

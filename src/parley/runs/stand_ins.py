@@ -1,5 +1,5 @@
-"""Guesses in place of models: they count what they are shown, and say something in the form that is
-asked for."""
+"""Stand-ins for models in a forecast: they count the tokens of a view and reply in the form asked
+for."""
 
 from __future__ import annotations
 
@@ -16,34 +16,37 @@ from parley.providers import _registry as providers
 from parley.rules.pool import Seat, View, text_of
 from parley.rules.readers import Code, Reader, ReplyText, Text
 from parley.rules.task import Task
-from parley.runs.progress import Tally
+from parley.runs.progress import Progress
 from parley.runs.seats import LimitedParticipant
 
-LATIN = 4  # characters a token, roughly; of Chinese, Japanese and Korean each is one
+LATIN = 4  # characters per token, roughly; each character of Chinese, Japanese or Korean is one
 TURN = 4  # tokens around a turn
 SAYS = "I look at what was said so far and decide what serves me best in this round. "
-CACHE = 1024  # tokens from which on a prompt that was sent before is kept by most who keep any
+CACHE = 1024  # tokens; most providers that cache prompts cache those of this size or more
 
 
 @dataclass(frozen=True)
-class Guess:
-    """What is supposed of replies: their tokens by form, thinking where it is asked for, and how
-    many are asked for again."""
+class ReplyAssumption:
+    """What a forecast assumes of replies: tokens by form, tokens of thinking, share of retries."""
 
     form: int  # a reply in JSON, its reason included
     text: int
     code: int
     thought: int
     again: float
-    # of a block's score, for plans that look: as a multiple of what the task declares
+    # of a block's score, for sequential plans, as a multiple of what the task declares
     spread: float
-    apart: float  # how far models lie apart, in such spreads
-    cached: bool = False  # what was sent before in a match is read from a cache, where there is one
+    apart: float  # how far apart models are, in such spreads
+    cached: bool = False  # what was sent before in a match is read from a cache if there is one
 
 
-LOW = Guess(form=15, text=30, code=60, thought=100, again=0.0, spread=0.6, apart=2.0, cached=True)
-USUAL = Guess(form=40, text=120, code=200, thought=600, again=0.02, spread=1.0, apart=0.5)
-HIGH = Guess(form=120, text=350, code=600, thought=3000, again=0.15, spread=1.4, apart=0.0)
+LOW = ReplyAssumption(
+    form=15, text=30, code=60, thought=100, again=0.0, spread=0.6, apart=2.0, cached=True
+)
+USUAL = ReplyAssumption(form=40, text=120, code=200, thought=600, again=0.02, spread=1.0, apart=0.5)
+HIGH = ReplyAssumption(
+    form=120, text=350, code=600, thought=3000, again=0.15, spread=1.4, apart=0.0
+)
 IDLE = ("", "none", "disabled", "false", "0")  # values of an option that ask for no thinking
 
 
@@ -62,69 +65,75 @@ class Count(NamedTuple):
         return Count(*(value * factor for value in self))
 
 
-class Guessing:
-    """Sits in for a participant: counts what it is shown, and says something in the form that is
-    asked for."""
+class StandIn:
+    """Takes the place of a participant: counts tokens, and replies in the form asked for."""
 
     sees_item: bool = True
 
     def __init__(
-        self, alias: str, options: Mapping[str, Any], task: type[Task], guess: Guess
+        self, alias: str, options: Mapping[str, Any], task: type[Task], assumed: ReplyAssumption
     ) -> None:
-        self._guess = guess
-        self._system = tokens(str(options.get("system") or ""))
+        self._assumed = assumed
+        self._system = estimate_text_tokens(str(options.get("system") or ""))
         family = str(options["model"]).partition("/")[0]
         thinking = providers.traits(family).thinks_by if providers.known(family) else None
         self._thinks = any(str(options.get(key, "")).lower() not in IDLE for key in thinking or ())
         self._most = (
             int(options["max_tokens"]) if str(options.get("max_tokens", "")).isdigit() else None
         )
-        # A bot is its own best guess: it costs nothing, and plays as it will.
+        # A bot costs nothing and plays itself.
         self._bot = (
-            bot(alias, options, task)
+            make_bot(alias, options, task)
             if is_free(options) and options["model"] != "human/terminal"
             else None
         )
         self._stand_in = (
-            bot(alias, {"model": f"bot/{task.stand_in}"}, task) if task.stand_in else None
+            make_bot(alias, {"model": f"bot/{task.stand_in}"}, task) if task.stand_in else None
         )
         self._ranked = [name for name, role in task.roles.items() if not role.instrument]
-        self.again = 1.0 if self._bot else 1 + guess.again  # calls for one that is wanted
+        self.again = 1.0 if self._bot else 1 + assumed.again  # calls per reply, retries included
         self.counts: dict[str, Count] = {}
         self._before: dict[Seat, float] = {}
         self._longest: dict[str, float] = {}
         self._seed = 0
 
     def begin(self, seed: int) -> None:
-        """Another match."""
+        """Begin another match."""
         self._before, self._seed = {}, seed
 
     def longest(self, role: str) -> float:
-        """The most that it was shown at once in a role."""
+        """The tokens of the longest view in a role."""
         return self._longest.get(role, 0.0)
 
     async def reply(self, view: View, call: Call) -> str:
-        guess = self._guess
-        shown = sum(tokens(text_of(turn.content)) + TURN for turn in view.turns) + self._system
+        assumed = self._assumed
+        shown = (
+            sum(estimate_text_tokens(text_of(turn.content)) + TURN for turn in view.turns)
+            + self._system
+        )
         if view.examples is not None:
-            shown += sum(tokens(text) + TURN for example in view.examples[1] for text in example)
+            shown += sum(
+                estimate_text_tokens(text) + TURN
+                for example in view.examples[1]
+                for text in example
+            )
         by = self._bot or (self._stand_in if view.seat.role in self._ranked else None)
         if by is not None:
             said = await by.reply(view, call)
             words = said if isinstance(said, str) else text_of(said.content)
         else:
-            kind = Random if guess is LOW else Usual
-            words = worded(
+            kind = Random if assumed is LOW else FirstChoice
+            words = write_reply(
                 view.expect,
                 kind(f"{self._seed}|{view.seat.key}|{view.round}|{view.attempt}"),
-                guess,
+                assumed,
             )
-        # who stands in says less than a model may
-        least = 0 if self._bot or by is None else guess.form
-        out = max(least, tokens(words)) + (guess.thought if self._thinks else 0)
+        # the bot says less than a model may
+        least = 0 if self._bot or by is None else assumed.form
+        out = max(least, estimate_text_tokens(words)) + (assumed.thought if self._thinks else 0)
         out = out if self._most is None else min(out, self._most)
         before = self._before.get(view.seat, 0)
-        cached = before if guess.cached and before >= CACHE else 0
+        cached = before if assumed.cached and before >= CACHE else 0
         self._before[view.seat] = shown
         role = view.seat.role
         self._longest[role] = max(self.longest(role), shown)
@@ -135,50 +144,50 @@ class Guessing:
         pass
 
 
-class Usual(Random):
-    """Chance that takes the first of several: in a form that is what usually is, and what makes a
-    match go on."""
+class FirstChoice(Random):
+    """A random generator that chooses the first option: in most forms that is the usual one, with
+    which the match goes on."""
 
     def choice(self, seq: Any) -> Any:
         return seq[0]
 
 
-def bot(alias: str, options: Mapping[str, Any], task: type[Task]) -> Participant:
+def make_bot(alias: str, options: Mapping[str, Any], task: type[Task]) -> Participant:
     given = {key: value for key, value in options.items() if key != "model"}
     return LimitedParticipant(
         alias,
         participants.make(str(options["model"]), given, task, alias),
         Limits(),
-        Tally(),
+        Progress(),
     )
 
 
-def worded(expect: Reader[Any], rng: Random, guess: Guess) -> str:
-    """A reply in the form that is asked for, of about the length that is supposed."""
+def write_reply(expect: Reader[Any], rng: Random, assumed: ReplyAssumption) -> str:
+    """Write a reply in the form asked for, of about the assumed length."""
     value = expect.sample(rng)
     if isinstance(expect, Code):
-        return expect.write(value, said(guess.code))
+        return expect.write(value, write_filler(assumed.code))
     if isinstance(expect, Text) or isinstance(value, ReplyText):
-        return said(guess.text)
+        return write_filler(assumed.text)
     bare = expect.write(value)
-    # of the forms, some have room for a reason
-    written = expect.write(value, said(guess.form - int(tokens(bare))))
+    # some forms have room for a reason
+    written = expect.write(value, write_filler(assumed.form - int(estimate_text_tokens(bare))))
     return (
         written
-        if tokens(written) >= guess.form - 2
-        else written + " " * (LATIN * int(guess.form - tokens(written)))
+        if estimate_text_tokens(written) >= assumed.form - 2
+        else written + " " * (LATIN * int(assumed.form - estimate_text_tokens(written)))
     )
 
 
-def said(length: int) -> str:
-    """A text of so many tokens."""
+def write_filler(length: int) -> str:
+    """Write a text of so many tokens."""
     size = LATIN * max(1, length)
     return (SAYS * (size // len(SAYS) + 1))[:size].strip()
 
 
-def tokens(text: str) -> float:
-    """How many tokens a text may have: four characters to one, but one each in Chinese, Japanese
-    and Korean."""
+def estimate_text_tokens(text: str) -> float:
+    """Estimate the tokens of a text: one for four characters, or for one character of Chinese,
+    Japanese or Korean."""
     if text.isascii():
         return len(text) / LATIN
     wide = sum(
@@ -188,8 +197,7 @@ def tokens(text: str) -> float:
     return wide + (len(text) - wide) / LATIN
 
 
-async def unrun(program: Mapping[str, Any]) -> dict[str, Any]:
-    """The verdict on a program that was not run, where rules are looked at and not programs: no
-    test has passed."""
+async def fake_verdict(program: Mapping[str, Any]) -> dict[str, Any]:
+    """The verdict on a program that is not run because no real model wrote it: no test passed."""
     faults = ["not run"] * len(program.get("tests") or program.get("cases") or ("",))
     return {"passed": False, "faults": faults, "guarantee": "values", "end": "", "cpu": 0.0}

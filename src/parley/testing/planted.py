@@ -21,7 +21,7 @@ from parley.plans.fixed import make_fixed_plan
 from parley.rules.bot_view import BotView
 from parley.rules.parameters import parse_keywords
 from parley.rules.task import Metric, Task
-from parley.runs.event_loop import finished
+from parley.runs.event_loop import run_sync
 from parley.statistics import estimates as results
 from parley.statistics.intervals import ALPHA
 from parley.statistics.student_t import incomplete_beta
@@ -98,7 +98,7 @@ def check_planted(
     found = Findings(
         places,
         chosen,
-        [[row for row in rows if only in (None, row.role)] for rows in finished(series())],
+        [[row for row in rows if only in (None, row.role)] for rows in run_sync(series())],
     )
     table = Table(
         HEADER,

@@ -10,7 +10,7 @@ from statistics import fmean
 from parley.config.prices import PriceList
 from parley.money import costs, prices_of, total
 from parley.results.scores import RunScores
-from parley.runs.forecast import graded, scaling
+from parley.runs.forecast import evaluation_cost, scale_costs
 from parley.store import RunReader
 from parley.tasks.kieval.entries import dataset_of
 
@@ -137,7 +137,9 @@ def forecast(run: RunScores) -> Scaling | None:
         return None
     single, pair = usd / len(models), in_pairs(reader, run)
     place = (reader.info.id, dataset_of(run.config.dataset))
-    return None if pair is None else Scaling(*place, single, pair, scaling(single, pair, MODELS))
+    return (
+        None if pair is None else Scaling(*place, single, pair, scale_costs(single, pair, MODELS))
+    )
 
 
 def in_pairs(reader: RunReader, run: RunScores) -> float | None:
@@ -155,6 +157,6 @@ def in_pairs(reader: RunReader, run: RunScores) -> float | None:
             return None
         rate = price.rate(2 * read)
         by_question.setdefault(match.block, []).append(
-            graded(2 * read, said, rate.input, rate.output)
+            evaluation_cost(2 * read, said, rate.input, rate.output)
         )
     return sum(fmean(each) for each in by_question.values()) if by_question else None

@@ -1,4 +1,4 @@
-"""How playing ended, and what can be done about it."""
+"""How a run ended, and what the user can do about it."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ SHOWN = 400  # characters of a fault
 
 
 @dataclass(frozen=True)
-class Ending:
-    """How playing ended: done, or stopped and why; failed if a task or the store is at fault."""
+class RunOutcome:
+    """How a run ended: done, stopped with a reason, or failed because of an error in the task."""
 
     ref: RunRef
     state: Literal["done", "stopped", "failed"]
     status: str | None
     reason: str
-    flag: str = ""  # the option whose bound was reached
-    least: str = ""  # the smallest value of it with which going on is of use
-    # what must be changed before going on is of use; {resume} stands for how to go on then
-    remedy: str = ""
-    looking: bool = False  # it ended before the run itself began, while items were looked for
+    flag: str = ""  # the option whose limit was reached
+    minimum_to_resume: str = ""  # the smallest value of that option with which resuming is of use
+    # what to change before you resume; {resume} stands for the command
+    advice: str = ""
+    during_screening: bool = False  # it ended while items were screened
     task: type[Task] | None = None  # the class that was played
 
 
-def lasts(fault: Exception) -> bool:
-    """Whether asking again does not mend a fault."""
+def is_permanent(fault: Exception) -> bool:
+    """Whether a retry cannot help."""
     return isinstance(fault, Refused)
 
 
-def reasons(faults: Counter[str]) -> str:
-    """Why matches could not be played, the commonest first."""
+def format_reasons(faults: Counter[str]) -> str:
+    """Say why matches could not be played, the most frequent reason first."""
     shown = [
         f"{shorten(fault, SHOWN)} ({plural(count, 'match', 'matches')})"
         for fault, count in faults.most_common(3)
@@ -51,9 +51,9 @@ def reasons(faults: Counter[str]) -> str:
     return "; ".join(shown) + (f"; and {plural(rest, 'more kind')} of fault" if rest else "")
 
 
-def remedy(faults: Collection[ParticipantError]) -> str:
-    """What to do about faults that asking again does not mend, or not at once."""
-    lasting = [fault for fault in faults if lasts(fault)]
+def find_advice(faults: Collection[ParticipantError]) -> str:
+    """What to do about errors that a retry does not fix, or not at once."""
+    lasting = [fault for fault in faults if is_permanent(fault)]
     if not lasting:
         if not faults or any(fault.kind != "unreachable" for fault in faults):
             return ""
@@ -67,24 +67,23 @@ def remedy(faults: Collection[ParticipantError]) -> str:
     )
 
 
-def least(limit: str, needed: float, budget: Budget | None) -> str:
-    """The smallest bound with which at least one more call can leave."""
+def find_minimum_to_resume(limit: str, needed: float, budget: Budget | None) -> str:
+    """The smallest value of a limit with which at least one more call can be made."""
     if budget is None or not needed:
         return ""
     if limit == "--max-calls":
         return str(budget.calls + math.ceil(needed))
-    return upwards(budget.usd + needed) if limit == "--budget-usd" else ""
+    return round_up(budget.usd + needed) if limit == "--budget-usd" else ""
 
 
-def upwards(usd: float) -> str:
-    """USD for people, rounded so that it is surely enough."""
+def round_up(usd: float) -> str:
+    """Format USD, rounded up so that it is surely enough."""
     digits = 2 if usd >= 1 else 4
     return f"{math.ceil(usd * 10**digits + 1) / 10**digits:.{digits}f}"
 
 
-def uncounted(reader: RunReader, prices: Prices, spent: float) -> str:
-    """What to say where endpoints counted no tokens, so that what was set aside is taken as
-    spent."""
+def describe_uncounted(reader: RunReader, prices: Prices, spent: float) -> str:
+    """The notice for endpoints that counted no tokens: what was reserved counts as spent."""
     rows = [row for row in reader.usage_by_model() if row.counted < row.calls]
     rows = [row for row in rows if (price := prices.of(row.alias)) is not None and not price.free]
     if not rows:

@@ -18,10 +18,10 @@ from parley.participants._registry import Limits
 from parley.providers._transport import Transport
 from parley.rules.pool import Seat, View
 from parley.rules.readers import Text
-from parley.runs import endings
+from parley.runs import run_outcome
 from parley.runs.budget import Budget, Reservation
-from parley.runs.player import at_once
-from parley.runs.progress import Brake, Tally
+from parley.runs.player import concurrency_of
+from parley.runs.progress import Progress, StopSignal
 from parley.runs.seats import LimitedParticipant
 from parley.store import find_run, read_run
 from parley.store.config import Config
@@ -76,7 +76,7 @@ def test_why_a_run_stopped_is_said_once_and_not_at_length(tmp_path):
     assert "127.0.0.1:9" not in done.out
     assert done.err.count("stopped (a: http://127.0.0.1:9/v1/chat/completions") == 1
     assert "resume once the endpoint answers: parley resume runs/" in done.err
-    long = endings.reasons(Counter({"x" * 5000: 1, "y": 2}))
+    long = run_outcome.format_reasons(Counter({"x" * 5000: 1, "y": 2}))
     assert len(long) < 450
     assert "(1 match)" in long
     assert "y (2 matches)" in long
@@ -107,7 +107,7 @@ def test_resuming_is_not_offered_where_it_cannot_help(tmp_path):
     ],
 )
 def test_advice_depends_on_the_fields_of_a_fault_and_not_on_its_words(faults, said):
-    found = endings.remedy(faults)
+    found = run_outcome.find_advice(faults)
     assert said in found if said else not found
 
 
@@ -138,7 +138,7 @@ def test_a_fault_keeps_its_fields_on_the_way_to_the_person(fault):
     async def fail():
         with pytest.raises(ParticipantError) as guarded, Guarded("the provider"):
             raise fault
-        placed = LimitedParticipant("a", Failing(guarded.value), Limits(), Tally())
+        placed = LimitedParticipant("a", Failing(guarded.value), Limits(), Progress())
         for _ in range(4):
             with pytest.raises(ParticipantError) as found:
                 await placed.reply(View(Seat("player"), 1, 0, [], b"", Text(), None), UNLIMITED)
@@ -194,7 +194,7 @@ def test_a_run_keeps_how_many_matches_are_in_flight_until_another_number_is_give
         code=4,
     )
     path = parley_result(tmp_path).path
-    assert at_once(prepare_resume(find_run(path)), None) == 3
+    assert concurrency_of(prepare_resume(find_run(path)), None) == 3
     parley("resume", "last", "--concurrency", 5, cwd=tmp_path, code=4)
     with read_run(find_run(path)) as reader:
         assert reader.info.config.concurrency == 5
@@ -209,29 +209,35 @@ def test_the_smallest_bound_that_is_of_use_is_named(tmp_path):
 
 
 def test_the_smallest_bound_in_usd_is_what_was_spent_and_what_the_next_request_takes():
-    brake = Brake()
+    brake = StopSignal()
     budget = Budget(0.5, None, prices_for({}), brake, None, calls=3, usd=0.4)
-    halted = budget._too_dear(Reservation(budget, "a", True, usd=0.25))
+    halted = budget._too_expensive(Reservation(budget, "a", True, usd=0.25))
     assert (halted.limit, halted.needed) == (brake.limit, brake.needed) == ("--budget-usd", 0.25)
-    assert endings.least(brake.limit, brake.needed, budget) == endings.upwards(0.65)
-    assert endings.least("--max-calls", 1, budget) == "4"
-    assert endings.least("--max-blocks", 0.0, budget) == endings.least("", 0.0, budget) == ""
-    brake.pull("interrupted")  # what stopped the run first stays
+    assert run_outcome.find_minimum_to_resume(
+        brake.limit, brake.needed, budget
+    ) == run_outcome.round_up(0.65)
+    assert run_outcome.find_minimum_to_resume("--max-calls", 1, budget) == "4"
+    assert (
+        run_outcome.find_minimum_to_resume("--max-blocks", 0.0, budget)
+        == run_outcome.find_minimum_to_resume("", 0.0, budget)
+        == ""
+    )
+    brake.stop("interrupted")  # what stopped the run first stays
     with pytest.raises(Halted) as found:
-        brake.gate()
+        brake.check()
     assert (found.value.limit, found.value.needed) == ("--budget-usd", 0.25)
 
 
 def test_who_is_waited_for_is_named_with_how_long():
-    tally = Tally()
+    tally = Progress()
     tally.waiting["x"] = {1: time.monotonic() - 12.2}
     assert describe_wait(tally) == "waiting for x for 12 s"
 
 
 def test_usd_are_rounded_so_that_they_are_enough():
-    assert float(endings.upwards(0.12341)) > 0.12341
-    assert float(endings.upwards(12.341)) > 12.341
-    assert endings.upwards(12.341) == "12.36"
+    assert float(run_outcome.round_up(0.12341)) > 0.12341
+    assert float(run_outcome.round_up(12.341)) > 12.341
+    assert run_outcome.round_up(12.341) == "12.36"
 
 
 def test_plurals():
