@@ -2,6 +2,7 @@
 settings from outside."""
 
 import os
+import sys
 
 import pytest
 from hypothesis import settings
@@ -9,6 +10,9 @@ from hypothesis import settings
 from tests.surroundings import hide_other_packages
 
 hide_other_packages()
+# Processes that tests start find what this one has compiled; else each would compile all of it.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 from parley.providers import _registry as providers  # noqa: E402
 

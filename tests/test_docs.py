@@ -47,6 +47,39 @@ def test_python_blocks_run(place, body):
     assert done.returncode == 0, done.stderr
 
 
+# Modules that users may import besides `parley`; docs/python.md lists them.
+PUBLIC = {
+    "parley.datasets", "parley.errors", "parley.match.protocol", "parley.results.part",
+    "parley.results.types", "parley.rules.pool", "parley.sandbox.shell", "parley.statistics",
+    "parley.store", "parley.testing", "parley.testing.server",
+}  # fmt: skip
+
+
+def test_docs_and_examples_import_only_public_modules():
+    texts = {page.name: BLOCK.findall(page.read_text(encoding="utf-8")) for page in PAGES}
+    texts |= {
+        path.name: [("python", path.read_text(encoding="utf-8"))]
+        for path in (ROOT / "examples").glob("*.py")
+    }
+    found = {
+        (name, module)
+        for name, bodies in texts.items()
+        for language, body in bodies
+        if language == "python"
+        for module in re.findall(r"^\s*(?:from|import) (parley[\w.]*)", body, re.MULTILINE)
+    }
+    assert len(found) > 20
+    statistics = re.compile(r"parley\.statistics\.\w+")
+    wrong = {
+        (name, module)
+        for name, module in found
+        if module not in PUBLIC | {"parley"} and not statistics.fullmatch(module)
+    }
+    assert wrong == set()
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    assert not {module for module in PUBLIC if f"`{module}`" not in page}
+
+
 def in_shell(line, place):
     """Run a line as a reader would, with the installed command."""
     env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}

@@ -1,13 +1,14 @@
 """The conformance suite: every task passes it, and every planted mistake is caught."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from parley import TaskError
+from parley import TaskError, UsageError
 from parley.config import task_catalogue as catalogue
 from parley.datasets.catalogue import load_items
-from parley.testing import check_task
+from parley.testing import check_provider, check_task, load_task
 from tests import games
 
 FOLDER = Path(__file__).parents[2] / "examples"
@@ -64,3 +65,22 @@ def test_a_task_inside_a_function_cannot_be_checked_elsewhere():
 
     with pytest.raises(TaskError, match="top of a file"):
         check_task(Inner(), seeds=(1,))
+
+
+def test_a_task_is_loaded_by_name_or_path_with_its_parameters():
+    assert load_task("public_goods", rounds=3).rounds == 3
+    assert load_task(str(FOLDER / "prisoners_dilemma.py")).name == "prisoners_dilemma"
+    with pytest.raises(UsageError, match=r"public_gods.*did you mean.*public_goods"):
+        load_task("public_gods")
+    with pytest.raises(UsageError, match="ronds"):
+        load_task("public_goods", ronds=3)
+
+
+def test_a_class_that_is_no_provider_is_refused_with_what_it_lacks():
+    with pytest.raises(UsageError, match=r"Half lacks the method `async def complete"):
+        check_provider(Half)
+
+
+@dataclass
+class Half:
+    name: str

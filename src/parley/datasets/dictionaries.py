@@ -196,7 +196,8 @@ class Lexicon:
         made = cls(name, {}, forms or {}, doubtful or {})
         groups: dict[str, list[tuple[bool, int, bool, str]]] = {}
         for word, frequency in words.items():
-            plain, other = made.plain(word), made.other(word)
+            plain = made.plain(word)
+            other = plain.translate(made._to_other)
             groups.setdefault(other, []).append((plain == word, frequency, plain != other, plain))
         spelled = {
             max(group)[-1]: max(frequency for _, frequency, _, _ in group)
@@ -206,11 +207,19 @@ class Lexicon:
 
     def plain(self, word: str) -> str:
         """A word in simplified characters, as far as that is beyond doubt."""
-        return "".join(self.forms.get(each, each) for each in normalize("NFKC", word))
+        return normalize("NFKC", word).translate(self._to_simplified)
 
     def other(self, word: str) -> str:
         """A word with doubtful characters in their other form too."""
-        return "".join(self.doubtful.get(each, each) for each in self.plain(word))
+        return self.plain(word).translate(self._to_other)
+
+    @cached_property
+    def _to_simplified(self) -> dict[int, str]:
+        return {ord(character): form for character, form in self.forms.items()}
+
+    @cached_property
+    def _to_other(self) -> dict[int, str]:
+        return {ord(character): form for character, form in self.doubtful.items()}
 
     @cached_property
     def spellings(self) -> dict[str, str]:

@@ -1,13 +1,12 @@
-"""For authors of tasks: a rule fed by hand, transcripts to keep, the conformance suite, and planted
-abilities.
+"""For authors of tasks and providers: conformance suite, planted abilities, a rule fed by hand.
 
-from parley.testing import check_planted, check_task
-check_task(MyGame())
-check_planted(MyGame(), order=["bot/better", "bot/worse"])
+from parley.testing import check_planted, check_task, load_task
+check_task(load_task("my_game.py"))
+check_planted(load_task("my_game.py", rounds=1), order=["bot/better", "bot/worse"])
 """
 
 from parley.testing.by_hand import ByHand, Listed, Speaking, play, transcript
-from parley.testing.conformance import check_task
+from parley.testing.conformance import check_provider, check_task, load_task
 from parley.testing.planted import check_planted
 from parley.testing.server import Server
 
@@ -17,7 +16,9 @@ __all__ = [
     "Server",
     "Speaking",
     "check_planted",
+    "check_provider",
     "check_task",
+    "load_task",
     "play",
     "transcript",
 ]

@@ -20,11 +20,13 @@ from parley.config.selection import as_items
 from parley.config.task_catalogue import load_task_module, task_class
 from parley.datasets.item_rows import item_from_row, item_type_of_task
 from parley.datasets.open_references import open_references
-from parley.errors import ParleyError, ReplayError, TaskError
+from parley.errors import ParleyError, ReplayError, TaskError, UsageError
 from parley.match.match import Outcome
 from parley.match.record import MemoryRecord
+from parley.providers._plugins import lacking
 from parley.rules.pool import Seat, View
 from parley.rules.readers import Reader
+from parley.rules.references import Reference
 from parley.rules.task import Task
 from parley.runs.stand_ins import fake_verdict
 from parley.testing.by_hand import Listed, Speak, Speaking, play
@@ -54,6 +56,18 @@ NONSENSE = (
 )
 
 
+def load_task(reference: str, **parameters: Any) -> Task:
+    """The task that a name or path stands for, with parameters, as `parley.run` finds it."""
+    return task_class(reference).configured(parameters)
+
+
+def check_provider(provider: type) -> None:
+    """Check the class of a provider as Parley does when it loads one; raises UsageError with what
+    the class lacks."""
+    if fault := lacking(provider):
+        raise UsageError(f"{provider.__module__}.{provider.__qualname__} {fault}")
+
+
 def check_task(
     task: Task, *, items: Sequence[Any] = (), seeds: Sequence[int] = (1, 2, 3)
 ) -> dict[str, int]:
@@ -68,11 +82,11 @@ def check_task(
     done: dict[str, int] = {}
     if type(task).item_type is not None and not items:
         raise TaskError(f"{task.name} is played on items: check_task(task, items=[…])")
-    items = as_items(items, type(task))
+    items, works = as_items(items, type(task)), open_references(task)
     for seats in tables(task):
         check_metrics(task, seats)
         for seed in seeds:
-            check = Check(task, seats, seed, items[seed % len(items)] if items else None)
+            check = Check(task, seats, seed, items[seed % len(items)] if items else None, works)
             before = kept_outside(task)
             for name in ("repeatable", "resumable", "growing", "patient", "anonymous", "enduring"):
                 getattr(check, name)()
@@ -82,20 +96,26 @@ def check_task(
                     f"{task.name} keeps state outside the match: a field, class attribute or "
                     f"global has changed"
                 )
-        check_elsewhere(task, seats, seeds[0], items[seeds[0] % len(items)] if items else None)
-        done["elsewhere"] = done.get("elsewhere", 0) + 1
+    check_elsewhere(task, seeds[0], items[seeds[0] % len(items)] if items else None, works)
+    done["elsewhere"] = len(tables(task))
     return done
 
 
 class Check:
     """One task with so many seats, one seed and one item, looked at from all sides."""
 
-    def __init__(self, task: Task, seats: Mapping[str, int], seed: int, item: Any) -> None:
-        self.task, self.seed, self.item = task, seed, item
+    def __init__(
+        self,
+        task: Task,
+        seats: Mapping[str, int],
+        seed: int,
+        item: Any,
+        works: Mapping[str, Reference],
+    ) -> None:
+        self.task, self.seed, self.item, self.works = task, seed, item, works
         self.seats = [
             seat for name, count in seats.items() for seat in task.roles[name].seats(name, count)
         ]
-        self.works = open_references(task)
         self.tape = Listed()
         self.outcome, self.cast = self.played(self.tape)
 
@@ -259,8 +279,8 @@ def kept_outside(task: Task) -> str:
     )
 
 
-def check_elsewhere(task: Task, seats: Mapping[str, int], seed: int, item: Any) -> None:
-    """The same record comes out of another process, whose sets and hashes are ordered otherwise."""
+def check_elsewhere(task: Task, seed: int, item: Any, works: Mapping[str, Reference]) -> None:
+    """The same records come out of other processes, whose sets and hashes are ordered otherwise."""
     if "<locals>" in type(task).__qualname__:
         raise TaskError(
             f"{type(task).__qualname__}: define the task at the top of a file, so that another "
@@ -273,12 +293,12 @@ def check_elsewhere(task: Task, seats: Mapping[str, int], seed: int, item: Any) 
         "reference": reference,
         "name": type(task).__qualname__,
         "params": task.params,
-        "seats": dict(seats),
+        "tables": tables(task),
         "seed": seed,
         "item": None if item is None else asdict(item),
         "path": sys.path,
     }
-    here = Check(task, seats, seed, item).digest()
+    here = [Check(task, seats, seed, item, works).digest() for seats in tables(task)]
     for salt in ("1", "2"):
         other = subprocess.run(
             [sys.executable, "-c", "from parley.testing.conformance import elsewhere; elsewhere()"],
@@ -292,7 +312,7 @@ def check_elsewhere(task: Task, seats: Mapping[str, int], seed: int, item: Any) 
             raise TaskError(
                 f"{task.name} cannot be played in another process: {other.stderr[-800:]}"
             )
-        if other.stdout.strip() != here:
+        if other.stdout.split() != here:
             raise TaskError(
                 f"{task.name}: another process made another record; "
                 f"does the script iterate over a set?"
@@ -300,7 +320,7 @@ def check_elsewhere(task: Task, seats: Mapping[str, int], seed: int, item: Any) 
 
 
 def elsewhere() -> None:
-    """What the other process does: play, print the digest of the record."""
+    """What the other process does: play at every table, print the digests of the records."""
     wanted = json.load(sys.stdin)
     sys.path[:] = wanted["path"]
     reference = wanted["reference"]
@@ -318,4 +338,6 @@ def elsewhere() -> None:
         if wanted["item"] is None
         else item_from_row(wanted["item"], item_type_of_task(type(task)), "item", 1)
     )
-    print(Check(task, wanted["seats"], wanted["seed"], item).digest())
+    works = open_references(task)
+    for seats in wanted["tables"]:
+        print(Check(task, seats, wanted["seed"], item, works).digest())
