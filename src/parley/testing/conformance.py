@@ -58,7 +58,7 @@ NONSENSE = (
 
 def load_task(reference: str, **parameters: Any) -> Task:
     """The task that a name or path stands for, with parameters, as `parley.run` finds it."""
-    return task_class(reference).configured(parameters)
+    return task_class(reference).from_params(parameters)
 
 
 def check_provider(provider: type) -> None:
