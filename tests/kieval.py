@@ -1,6 +1,6 @@
 """What KIEval's paper prints, as data: accuracies, KIEval scores, correlations."""
 
-from parley.statistics.contamination import Point
+from parley.statistics.contamination import ModelPoint
 
 # Table 2: accuracy and KIEval score.
 MODELS = ["GPT-3.5", "LLaMA2 70B", "LLaMA2 13B", "LLaMA2 7B", "Mistral 7B", "Yi 6B", "MPT 7B"]
@@ -51,13 +51,13 @@ TABLE_5 = {
 def points(cheaters=False):
     """Table 2 as points, with those of table 3 if wanted."""
     found = [
-        Point(model, name, x, y)
+        ModelPoint(model, name, x, y)
         for name, sides in TABLE_2.items()
         for model, x, y in zip(MODELS, *sides, strict=True)
     ]
     if cheaters:
         found += [
-            Point(model, name, *place)
+            ModelPoint(model, name, *place)
             for name, models in TABLE_3.items()
             for model, place in models.items()
         ]

@@ -8,7 +8,7 @@ import pytest
 from parley import Seat, UsageError, resume, run
 from parley.config.task_catalogue import task_class
 from parley.errors import ReplayError
-from parley.tasks._common.overlap import overlap
+from parley.tasks._common.overlap import compute_overlap
 from parley.testing.by_hand import ByHand, Speaking, play
 from tests.cli.test_cli import parley as command
 
@@ -52,7 +52,7 @@ def said(
 ):
     replies = {POET: poet, CRITIC: critic, JUDGE: [judge]}
     return {
-        seat: Speaking(lambda view, given=given: given[min(view.said, len(given) - 1)])
+        seat: Speaking(lambda view, given=given: given[min(view.reply_count, len(given) - 1)])
         for seat, given in replies.items()
     }
 
@@ -94,7 +94,7 @@ def test_comments_are_worth_what_the_writer_makes_of_them(file):
     assert kind.roles["judge"].min_seats == 0
     item = kind.bundled[0]
     found = play(kind(rounds=2), said(["Rain.", item.reference], ["Longer."]), item=item)
-    first = overlap("Rain.", item.reference, "en").chrf
+    first = compute_overlap("Rain.", item.reference, "en").chrf
     assert found.scores[POET] == {"chrf": 1, "judge": 3}
     assert found.scores[CRITIC] == pytest.approx({"chrf": 1, "improvement": 1 - first, "judge": 8})
 
@@ -103,7 +103,7 @@ def test_a_text_of_the_editors_own_is_measured(file):
     kind = task_class(file(TEXT + ITEMS + CHRF + "answers: text\n"))
     item = kind.bundled[0]
     found = play(kind(), said(["Rain."], [item.reference]), item=item)
-    first = overlap("Rain.", item.reference, "en").chrf
+    first = compute_overlap("Rain.", item.reference, "en").chrf
     assert found.scores[POET]["chrf"] == first
     assert found.scores[CRITIC] == pytest.approx({"chrf": 1, "improvement": 1 - first, "judge": 8})
 

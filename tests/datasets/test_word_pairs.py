@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from parley import UsageError, WordPair
 from parley.datasets.catalogue import load_items
-from parley.tasks._common.word_matching import alike, folded, matches, mentions, similarity
+from parley.tasks._common.word_matching import (
+    find_confusable,
+    fold_phrase,
+    jaro_similarity,
+    mentions_word,
+    names_word,
+)
 
 LISTS = json.loads(
     (files("parley.datasets") / "samples" / "word_pairs.json").read_text(encoding="utf-8")
@@ -42,10 +48,10 @@ WORDS = [name for pair in PAIRS for word in (pair.a, pair.b) for name in pair.na
     ],
 )
 def test_case_width_accents_marks_articles_and_numbers_do_not_matter(one, other):
-    assert matches(one, ["nothing", other])  # by its other names, where nearly is not enough
-    assert matches(other, ["nothing", one])
-    assert mentions(f"Say {one}!", other)
-    assert mentions(f"Say {other}!", one)
+    assert names_word(one, ["nothing", other])  # by its other names, where nearly is not enough
+    assert names_word(other, ["nothing", one])
+    assert mentions_word(f"Say {one}!", other)
+    assert mentions_word(f"Say {other}!", one)
 
 
 @pytest.mark.parametrize(
@@ -68,8 +74,8 @@ def test_case_width_accents_marks_articles_and_numbers_do_not_matter(one, other)
     ],
 )
 def test_what_only_looks_like_another_number_is_another_word(said, word):
-    assert not mentions(said, word)
-    assert not mentions(word, said)
+    assert not mentions_word(said, word)
+    assert not mentions_word(word, said)
 
 
 # Plurals of bundled words that no rule for spelling gives: written down here, so that the code is
@@ -111,9 +117,9 @@ def test_no_bundled_word_is_hidden_by_its_plural(number):
     assert not [
         word
         for word in simple
-        if not mentions(f"There are many {number(word).upper()} here.", word)
+        if not mentions_word(f"There are many {number(word).upper()} here.", word)
     ]
-    assert not [word for word in simple if not matches(number(word), ["nothing", word])]
+    assert not [word for word in simple if not names_word(number(word), ["nothing", word])]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +153,7 @@ def test_no_bundled_word_is_hidden_by_its_plural(number):
     ],
 )
 def test_a_guess_is_right_by_spelling_synonym_or_nearly_so(guess, names, right):
-    assert matches(guess, names) is right
+    assert names_word(guess, names) is right
 
 
 @pytest.mark.parametrize(
@@ -155,17 +161,17 @@ def test_a_guess_is_right_by_spelling_synonym_or_nearly_so(guess, names, right):
     ["bread cake", "bread cakes", "bread - cake", "bread (cake)", "bread gateau", "Bread. Cake."],
 )
 def test_what_holds_the_other_word_of_a_pair_too_names_none(guess):
-    assert not matches(guess, ["bread", "loaf"], ["cake", "gateau"])
-    assert matches("bread", ["bread", "loaf"], ["cake", "gateau"])
-    assert matches("peanut butter", ["peanut butter"], ["butter"])
+    assert not names_word(guess, ["bread", "loaf"], ["cake", "gateau"])
+    assert names_word("bread", ["bread", "loaf"], ["cake", "gateau"])
+    assert names_word("peanut butter", ["peanut butter"], ["butter"])
 
 
 def test_similarity_is_jaros_and_exactly_four_fifths_is_not_enough():
-    assert similarity("martha", "marhta") == pytest.approx(17 / 18)
-    assert similarity("dwayne", "duane") == pytest.approx(37 / 45)
-    assert similarity("abcdefgh", "abcd") == pytest.approx(5 / 6)
-    assert similarity("abcdefghij", "abcd") == pytest.approx(0.8)
-    assert not matches("abcdefghij", ["abcd"])
+    assert jaro_similarity("martha", "marhta") == pytest.approx(17 / 18)
+    assert jaro_similarity("dwayne", "duane") == pytest.approx(37 / 45)
+    assert jaro_similarity("abcdefgh", "abcd") == pytest.approx(5 / 6)
+    assert jaro_similarity("abcdefghij", "abcd") == pytest.approx(0.8)
+    assert not names_word("abcdefghij", ["abcd"])
 
 
 @pytest.mark.parametrize(
@@ -192,12 +198,12 @@ def test_similarity_is_jaros_and_exactly_four_fifths_is_not_enough():
     ],
 )
 def test_a_text_says_a_word_in_any_form_but_not_inside_another(text, word, said):
-    assert mentions(text, word) is said
+    assert mentions_word(text, word) is said
 
 
 @given(st.sampled_from(WORDS), st.text(max_size=20), st.text(max_size=20))
 def test_a_word_between_others_is_always_found(word, before, after):
-    assert mentions(f"{before} {word.upper()} {after}", word)
+    assert mentions_word(f"{before} {word.upper()} {after}", word)
 
 
 @given(st.text(max_size=30))
@@ -206,18 +212,18 @@ def test_a_word_between_others_is_always_found(word, before, after):
 @example("glasseses")
 @example("Aͅ ß ŉ İ ǆ ﬃ Å")
 def test_what_is_folded_is_folded_for_good_and_holds_no_marks(text):
-    once = folded(text)
-    assert folded(once) == once
+    once = fold_phrase(text)
+    assert fold_phrase(once) == once
     assert all(
         mark == " " or mark.isalnum() or unicodedata.category(mark)[0] == "M" for mark in once
     )
-    assert not matches(text, [])
+    assert not names_word(text, [])
 
 
 @given(st.sampled_from(WORDS), st.sampled_from(WORDS))
 def test_similarity_is_the_same_both_ways(one, other):
-    assert similarity(one, other) == pytest.approx(similarity(other, one))
-    assert 0 <= similarity(one, other) <= 1
+    assert jaro_similarity(one, other) == pytest.approx(jaro_similarity(other, one))
+    assert 0 <= jaro_similarity(one, other) <= 1
 
 
 def test_there_are_eleven_lists_of_at_least_49_pairs_and_540_in_all():
@@ -232,28 +238,37 @@ def test_every_pair_of_the_lists_has_its_form():
         for a, b, also_a, also_b in pairs:
             names = [a, b, *also_a, *also_b]
             assert all(
-                isinstance(name, str) and name == " ".join(name.split()) and folded(name)
+                isinstance(name, str) and name == " ".join(name.split()) and fold_phrase(name)
                 for name in names
             )
             for own in ([a, *also_a], [b, *also_b]):
-                assert len({folded(name).replace(" ", "") for name in own}) == len(own), (
+                assert len({fold_phrase(name).replace(" ", "") for name in own}) == len(own), (
                     f"{own}: one name twice"
                 )
 
 
 def test_no_pair_occurs_twice_not_even_reversed_and_words_are_seldom_repeated():
-    assert max(Counter(frozenset((folded(pair.a), folded(pair.b))) for pair in PAIRS).values()) == 1
-    assert max(Counter(folded(word) for pair in PAIRS for word in (pair.a, pair.b)).values()) <= 2
+    assert (
+        max(
+            Counter(
+                frozenset((fold_phrase(pair.a), fold_phrase(pair.b))) for pair in PAIRS
+            ).values()
+        )
+        == 1
+    )
+    assert (
+        max(Counter(fold_phrase(word) for pair in PAIRS for word in (pair.a, pair.b)).values()) <= 2
+    )
 
 
 def test_no_name_of_a_word_counts_as_its_partner_or_says_it():
     for pair in PAIRS:
         ours, theirs = pair.names(pair.a), pair.names(pair.b)
-        assert alike(ours, theirs) is None, pair
+        assert find_confusable(ours, theirs) is None, pair
         # not even nearly another name
-        assert not any(matches(one, [other]) for one in ours for other in theirs), pair
-        assert not any(mentions(name, pair.a) for name in theirs), pair
-        assert not any(mentions(name, pair.b) for name in ours), pair
+        assert not any(names_word(one, [other]) for one in ours for other in theirs), pair
+        assert not any(mentions_word(name, pair.a) for name in theirs), pair
+        assert not any(mentions_word(name, pair.b) for name in ours), pair
 
 
 def test_the_first_pairs_are_of_all_topics_alike():

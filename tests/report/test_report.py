@@ -22,12 +22,18 @@ from parley.report.sections import ReportOptions
 from parley.statistics.contamination import assess_contamination, correlation_rows
 from parley.statistics.intervals import interval
 from parley.tasks.kieval.analysis import stop_bars
-from parley.tasks.kieval.comparison import pairs
-from parley.tasks.kieval.entries import Entry, Figure, merged, overall, together
-from parley.tasks.kieval.model_table import BENCHMARK, FIRST, GIVEN, comparison
+from parley.tasks.kieval.comparison import compare_controls
+from parley.tasks.kieval.entries import (
+    Entry,
+    Figure,
+    interval_of_means,
+    merge_entries,
+    overall_figure,
+)
+from parley.tasks.kieval.model_table import BENCHMARK, FIRST, GIVEN, build_model_table
 from parley.tasks.kieval.report import fit_figure
 from parley.tasks.kieval.rule import ASPECTS, KIEval
-from parley.tasks.kieval.scores_file import read
+from parley.tasks.kieval.scores_file import read_scores_file
 from parley.testing.server import Server, sent
 from tests.cli.test_cli import parley as command
 from tests.kieval import MODELS, TABLE_2, TABLE_5, points
@@ -73,7 +79,7 @@ def table_2(folder, **more):
 
 
 def test_table_2_gives_its_own_means_over_datasets(tmp_path):
-    found = comparison([], read(table_2(tmp_path)))
+    found = build_model_table([], read_scores_file(table_2(tmp_path)))
     assert (found.models, found.datasets) == (MODELS, list(TABLE_2))
     for model, (accuracy, score) in zip(MODELS, OVERALL, strict=True):
         assert found.overall[model]["accuracy"].value == pytest.approx(accuracy, abs=0.11)
@@ -86,7 +92,7 @@ def test_table_2_gives_its_own_means_over_datasets(tmp_path):
 
 
 def test_table_5_comes_out_of_table_2(tmp_path):
-    found = comparison([], read(table_2(tmp_path)))
+    found = build_model_table([], read_scores_file(table_2(tmp_path)))
     assert found.points == points()
     rows = {
         (row.dataset or "Overall", row.without): row.correlation
@@ -124,7 +130,7 @@ def test_table_5_comes_out_of_table_2(tmp_path):
 def test_a_fault_in_a_file_is_named_by_its_row(tmp_path, text, said):
     (tmp_path / "s.csv").write_text(text)
     with pytest.raises(UsageError) as wrong:
-        read(tmp_path / "s.csv")
+        read_scores_file(tmp_path / "s.csv")
     assert said in str(wrong.value)
 
 
@@ -135,7 +141,7 @@ def test_long_and_wide_files_say_the_same_and_empty_cells_are_missing(tmp_path):
     (tmp_path / "long.csv").write_text(
         "column,model,value\nMT,a,8.1\naccuracy@mmlu,a,50\nMT,b,\naccuracy@mmlu,b,40\n"
     )
-    wide, long = (read(tmp_path / f"{name}.csv") for name in ("wide", "long"))
+    wide, long = (read_scores_file(tmp_path / f"{name}.csv") for name in ("wide", "long"))
     assert (wide.columns, wide.given) == (long.columns, long.given)
     assert wide.columns == {"MT": {"a": 8.1}}
 
@@ -143,12 +149,12 @@ def test_long_and_wide_files_say_the_same_and_empty_cells_are_missing(tmp_path):
 def test_a_file_neither_contradicts_a_run_nor_names_strangers(tmp_path):
     (tmp_path / "s.csv").write_text("model,MT\nknown,1\nunknwn,2\n")
     with pytest.raises(UsageError, match=r"'unknwn'; did you mean 'known'"):
-        comparison([entry("known")], read(tmp_path / "s.csv"))
+        build_model_table([entry("known")], read_scores_file(tmp_path / "s.csv"))
     (tmp_path / "s.csv").write_text("model,kieval@mmlu\na,50\n")
     with pytest.raises(UsageError, match="gives kieval@mmlu of a, which r1 has measured"):
-        comparison([entry()], read(tmp_path / "s.csv"))
+        build_model_table([entry()], read_scores_file(tmp_path / "s.csv"))
     (tmp_path / "s.csv").write_text("model,accuracy@mmlu\na,50\n")
-    (cell,) = comparison([entry()], read(tmp_path / "s.csv")).cells
+    (cell,) = build_model_table([entry()], read_scores_file(tmp_path / "s.csv")).cells
     # published, where only first answers were measured
     assert (cell.source, cell.figures["accuracy"].value) == (GIVEN, 50)
     assert cell.point.errors is None
@@ -202,14 +208,14 @@ def test_one_model_measured_in_two_ways_is_refused_unless_told():
         UsageError,
         match=r"r1 and r2 both give a on mmlu \(kieval\), and not alike: x:1 against x:2",
     ):
-        merged([one, other])
-    assert merged([other, one], newest=True) == [other]
+        merge_entries([one, other])
+    assert merge_entries([other, one], newest=True) == [other]
     with pytest.raises(UsageError, match="given twice"):
-        merged([one, one])
+        merge_entries([one, one])
 
 
 def test_runs_made_alike_are_one_and_a_question_counts_once():
-    (found,) = merged(
+    (found,) = merge_entries(
         [
             entry(),
             entry(
@@ -226,11 +232,11 @@ def test_runs_made_alike_are_one_and_a_question_counts_once():
     assert (figure.value, figure.n) == (72.5, 4)
     assert figure.low < 72.5 < figure.high
     with pytest.raises(UsageError, match="one stopped by what it saw"):
-        merged([entry(), entry(run="r2", created=1.0, fixed=False)])
+        merge_entries([entry(), entry(run="r2", created=1.0, fixed=False)])
 
 
 def test_where_an_accuracy_comes_from_is_said():
-    found = comparison([entry(), entry(run="r2", task="qa"), entry("b", run="r3")])
+    found = build_model_table([entry(), entry(run="r2", task="qa"), entry("b", run="r3")])
     assert {cell.model: cell.source for cell in found.cells} == {"a": BENCHMARK, "b": FIRST}
     assert (
         "accuracies do not all come from the same source: benchmark (a), first answers (b)"
@@ -239,7 +245,7 @@ def test_where_an_accuracy_comes_from_is_said():
 
 
 def test_models_that_were_not_measured_alike_come_with_a_caution():
-    found = comparison([entry(), entry("b", signature="s|matches:2|x:2")])
+    found = build_model_table([entry(), entry("b", signature="s|matches:2|x:2")])
     assert (
         "models were not measured alike, and compare with care: x:1 against x:2"
         in found.cautions[0]
@@ -248,23 +254,23 @@ def test_models_that_were_not_measured_alike_come_with_a_caution():
 
 def test_a_model_that_lacks_a_dataset_has_no_mean_over_all():
     elsewhere = replace(entry(), dataset="arc")
-    found = comparison([entry(), elsewhere, entry("b")])
+    found = build_model_table([entry(), elsewhere, entry("b")])
     assert found.overall["a"]["kieval_played"].n == 6
     assert found.overall["b"]["kieval_played"] == Figure(None)
     with pytest.raises(UsageError, match="unknown model 'c'"):
-        pairs(found, "a", "c")
+        compare_controls(found, "a", "c")
 
 
 def test_a_control_is_measured_as_its_suspect_is():
-    found = comparison([entry(), entry(run="r2", task="qa"), entry("b", run="r3")])
+    found = build_model_table([entry(), entry(run="r2", task="qa"), entry("b", run="r3")])
     with pytest.raises(
         UsageError,
         match=r"do not compare \(a from a benchmark, b from first answers\); run qa for both",
     ):
-        pairs(found, "a", "b")
-    given = comparison([entry(), replace(entry("b"), dataset="arc")])
+        compare_controls(found, "a", "b")
+    given = build_model_table([entry(), replace(entry("b"), dataset="arc")])
     with pytest.raises(UsageError, match="no run has measured both on one dataset"):
-        pairs(given, "a", "b")
+        compare_controls(given, "a", "b")
 
 
 percents = st.floats(0, 100)
@@ -273,17 +279,17 @@ percents = st.floats(0, 100)
 @given(st.lists(st.tuples(percents, percents, percents), min_size=1, max_size=6))
 def test_the_interval_of_a_mean_of_means_lies_within_the_mean_of_their_intervals(parts):
     parts = [sorted(each) for each in parts]
-    found = together([(mean, low, high) for low, mean, high in parts])
+    found = interval_of_means([(mean, low, high) for low, mean, high in parts])
     low, mean, high = (fmean(side) for side in zip(*parts, strict=True))
     assert low - 1e-6 <= found.low <= mean + 1e-6
     assert mean - 1e-6 <= found.high <= high + 1e-6
 
 
 def test_an_unknown_part_is_never_zero():
-    assert overall([Figure(50, 40, 60, 10), None]) == Figure(None)
-    assert overall([Figure(50, 40, 60, 10), Figure(70)]).low is None
-    assert overall([Figure(50, 40, 60, 10), Figure(70)]).n is None
-    both = overall([Figure(50, 40, 60, 10), Figure(70, 60, 80, 20)])
+    assert overall_figure([Figure(50, 40, 60, 10), None]) == Figure(None)
+    assert overall_figure([Figure(50, 40, 60, 10), Figure(70)]).low is None
+    assert overall_figure([Figure(50, 40, 60, 10), Figure(70)]).n is None
+    both = overall_figure([Figure(50, 40, 60, 10), Figure(70, 60, 80, 20)])
     assert (both.value, both.n) == (60, 30)
     assert both.low == pytest.approx(60 - 200**0.5 / 2)
 
@@ -346,7 +352,11 @@ def graded(score=4, stop="none"):
 
 def evaluator(view):
     """Ends interviews of whoever repeats itself."""
-    return graded(1, "repetition") if view.said and "again and again" in view.text else graded(4)
+    return (
+        graded(1, "repetition")
+        if view.reply_count and "again and again" in view.text
+        else graded(4)
+    )
 
 
 HOSTILE = '<script>alert("x")</script>&amp;'
@@ -359,7 +369,7 @@ def hostile(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hostile")
     models = {
         "sound": lambda view: "B",
-        HOSTILE: lambda view: "I say it again and again and again" if view.said else "?",
+        HOSTILE: lambda view: "I say it again and again and again" if view.reply_count else "?",
     }
     roles = {
         "interactor": {"i": lambda view: "The right answer is B, is it not?"},

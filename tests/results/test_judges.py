@@ -11,7 +11,7 @@ import pytest
 
 from parley import Paragraph, run
 from parley.statistics.correlation import blocked_correlation
-from parley.tasks._common.writer_editor import ends
+from parley.tasks._common.writer_editor import is_ending
 from parley.tasks.translation import Translation
 from tests.cli.test_cli import parley as command
 
@@ -335,10 +335,10 @@ def test_a_gullible_judge_hears_no_hostile_word_outside_the_marks(task, bot, tmp
     "word", ["over", "Over.", "over。", "“over”", "Over！", "**over**", "ｏｖｅｒ", "《over》"]
 )
 def test_the_word_that_ends_it_is_read_in_any_punctuation(word):
-    assert ends(word)
+    assert is_ending(word)
 
 
 @pytest.mark.parametrize("word", ["", "…", "It is over.", "over and over", None])
 def test_other_words_do_not_end_it(word):
-    assert not ends(word)
-    assert not ends(word, "_")
+    assert not is_ending(word)
+    assert not is_ending(word, "_")

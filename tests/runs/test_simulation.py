@@ -29,7 +29,7 @@ from parley.runs.simulation import (
     simulate_precision,
     simulate_ranking,
 )
-from parley.statistics.stopping_rules import Stability, WatchedCell
+from parley.statistics.stopping_rules import StabilityRule, WatchedCell
 from parley.statistics.student_t import t_quantile
 from parley.statistics.variance_components import estimate_components
 from tests import games
@@ -347,7 +347,7 @@ def test_a_simulated_half_width_and_a_real_one_end_alike():
         for role in range(2)
         for model in range(5)
     ]
-    stability = Stability(cells, 0.05)
+    stability = StabilityRule(cells, 0.05)
     for scores, _ in course.blocks:
         assert stability.blocks < len(course.blocks) - 12 or stability.status != "drift"
         stability.add(
@@ -407,7 +407,7 @@ def missed(draw, truth, low, high, runs, blocks, population=None):
         for cell in range(count)
     ]
     # so that every cell has the level that it has in one run
-    stability = Stability(cells, 0.05 * runs, population)
+    stability = StabilityRule(cells, 0.05 * runs, population)
     wrong, aims = np.zeros(runs, dtype=bool), np.broadcast_to(truth, (runs, count))
     for block in range(blocks):
         stability.add(block_of(cells, draw(block)))

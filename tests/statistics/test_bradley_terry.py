@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from parley.errors import UsageError
 from parley.statistics.bradley_terry import (
     Game,
-    RatingEstimate,
+    AbilityEstimate,
     complete_games,
     fit_ratings,
     is_win_loss,
@@ -141,7 +141,7 @@ def test_swapped_outcomes_negate_everything_and_swapped_seats_only_the_first_mov
         fit_ratings([Game(game.block, game.second, game.first, 1 - game.outcome) for game in rows])
     )
     for alias, (value, low, high) in before.items():
-        opposite = RatingEstimate(*(None if end is None else -end for end in (value, high, low)))
+        opposite = AbilityEstimate(*(None if end is None else -end for end in (value, high, low)))
         near(outcomes[alias], opposite)
         near(seats[alias], opposite if alias == "first mover" else before[alias])
 

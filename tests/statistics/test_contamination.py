@@ -12,7 +12,7 @@ from parley.statistics.contamination import (
     ABOVE,
     LOOK,
     SUSPECTED,
-    Point,
+    ModelPoint,
     assess_contamination,
     combine_p_values,
     correlation_rows,
@@ -139,7 +139,9 @@ def rates(seeds, bots, reference=(), errors=True, scatter=0.0):
             for name, bot in bots.items()
         ]
         if not errors:
-            answered = [Point(one.model, one.dataset, one.accuracy, one.score) for one in answered]
+            answered = [
+                ModelPoint(one.model, one.dataset, one.accuracy, one.score) for one in answered
+            ]
         result = assess_contamination(answered, reference)
         suspected = set(result.suspected)
         found[0] += suspected >= bots.keys() & MEMORISERS.keys()
@@ -181,12 +183,12 @@ def test_three_memorisers_of_ten_do_not_hide_each_other():
 
 def test_few_questions_do_not_accuse_who_the_others_measure_up_to():
     exact = [
-        Point(f"m{i}", "quiz", x, x + (-1) ** i, Errors(0.5, 0.5))
+        ModelPoint(f"m{i}", "quiz", x, x + (-1) ** i, Errors(0.5, 0.5))
         for i, x in enumerate(range(30, 90, 10))
     ]
     for reference in ((), [point.model for point in exact]):
         sure, unsure = (
-            assess_contamination([*exact, Point("new", "quiz", 60, 45, errors)], reference)
+            assess_contamination([*exact, ModelPoint("new", "quiz", 60, 45, errors)], reference)
             for errors in (Errors(1, 1), Errors(9, 9))
         )
         assert sure.suspected == ["new"]
@@ -196,7 +198,7 @@ def test_few_questions_do_not_accuse_who_the_others_measure_up_to():
 def test_a_model_that_talks_better_than_it_answers_is_above_the_line():
     rng = Random(5)
     bots = [interviewed(name, *bot, rng).point for name, bot in KNOWLEDGE.items()]
-    found = assess_contamination([*bots, Point("talker", "quiz", 40.0, 90.0, Errors(6, 3))])
+    found = assess_contamination([*bots, ModelPoint("talker", "quiz", 40.0, 90.0, Errors(6, 3))])
     assert found.above == ["talker"]
     assert found.suspected == found.worth_a_look == []
     assert found.standings[-1].above.level == ABOVE
@@ -209,29 +211,33 @@ RISING = [(30.0, 31.0), (40.0, 38.5), (50.0, 52.0), (60.0, 59.0), (70.0, 71.5), 
 
 
 def rising(dataset="quiz", more=()):
-    return [Point(f"m{i}", dataset, *place) for i, place in enumerate([*RISING, *more])]
+    return [ModelPoint(f"m{i}", dataset, *place) for i, place in enumerate([*RISING, *more])]
 
 
 @pytest.mark.parametrize(
     ("given", "reference", "note"),
     [
         (rising()[:3], (), "no verdict: 3 models with accuracy and score, at least 4 are needed"),
-        ([*rising()[:3], Point("x", "quiz", None, 3.0)], (), "no verdict: 3 models"),
+        ([*rising()[:3], ModelPoint("x", "quiz", None, 3.0)], (), "no verdict: 3 models"),
         (rising(), ["m0", "m1", "m2"], "no verdict: 3 models of the reference set"),
         (
-            [Point(f"m{i}", "quiz", 50.0, float(i)) for i in range(6)],
+            [ModelPoint(f"m{i}", "quiz", 50.0, float(i)) for i in range(6)],
             (),
             "do not differ in accuracy",
         ),
         (
-            [Point(f"m{i}", "quiz", 50.0 + (i > 3), float(i)) for i in range(6)],
+            [ModelPoint(f"m{i}", "quiz", 50.0 + (i > 3), float(i)) for i in range(6)],
             ["m0", "m1", "m2", "m3"],
             "do not differ in accuracy",
         ),
-        ([Point(f"m{i}", "quiz", float(i), 2.0 * i) for i in range(6)], (), "exactly on a line"),
-        ([Point(f"m{i}", "quiz", float(i), 7.0) for i in range(6)], (), "exactly on a line"),
         (
-            [Point(f"m{i}", "quiz", i / 7, 2 * i / 7) for i in range(6)],
+            [ModelPoint(f"m{i}", "quiz", float(i), 2.0 * i) for i in range(6)],
+            (),
+            "exactly on a line",
+        ),
+        ([ModelPoint(f"m{i}", "quiz", float(i), 7.0) for i in range(6)], (), "exactly on a line"),
+        (
+            [ModelPoint(f"m{i}", "quiz", i / 7, 2 * i / 7) for i in range(6)],
             [f"m{i}" for i in range(6)],
             "exactly on a line",
         ),
@@ -250,7 +256,7 @@ def test_each_model_counts_on_the_datasets_that_it_has():
     given = [
         *rising("one", [(90.0, 40.0)]),
         *rising("two"),
-        Point("m6", "two", 90.0, None),
+        ModelPoint("m6", "two", 90.0, None),
         *rising("three")[:3],
     ]
     found = assess_contamination(given, [f"m{i}" for i in range(6)])
@@ -264,19 +270,19 @@ def test_each_model_counts_on_the_datasets_that_it_has():
     ("given", "reference", "alpha", "match"),
     [
         (
-            [*rising(), Point("x", "quiz", math.nan, 50.0)],
+            [*rising(), ModelPoint("x", "quiz", math.nan, 50.0)],
             (),
             0.05,
             "x on quiz: .* finite numbers, found .nan, 50.0.; None is for",
         ),
-        ([*rising(), Point("x", "quiz", 50.0, math.inf)], (), 0.05, "finite"),
+        ([*rising(), ModelPoint("x", "quiz", 50.0, math.inf)], (), 0.05, "finite"),
         (
-            [*rising(), Point("x", "quiz", 50.0, 50.0, Errors(-1.0, 1.0))],
+            [*rising(), ModelPoint("x", "quiz", 50.0, 50.0, Errors(-1.0, 1.0))],
             (),
             0.05,
             "cannot be negative",
         ),
-        ([*rising(), Point("m0", "quiz", 50.0, 50.0)], (), 0.05, "m0 on quiz is there twice"),
+        ([*rising(), ModelPoint("m0", "quiz", 50.0, 50.0)], (), 0.05, "m0 on quiz is there twice"),
         (rising(), ["m9"], 0.05, "unknown model in the reference set 'm9'"),
         (rising(), (), 0.5, "between 0 and 0.5"),
     ],
@@ -296,7 +302,7 @@ places = st.lists(
 def test_order_and_scale_do_not_matter(drawn, random, declared, errors):
     def analysed(scale, shuffled=False):
         own = Errors(3.0, 2.0 * scale) if errors else None
-        given = [Point(f"m{i}", "quiz", x, scale * y, own) for i, (x, y) in enumerate(drawn)]
+        given = [ModelPoint(f"m{i}", "quiz", x, scale * y, own) for i, (x, y) in enumerate(drawn)]
         if shuffled:
             random.shuffle(given)
         found = assess_contamination(
@@ -480,7 +486,7 @@ def test_what_a_matched_control_refuses():
 def test_errors_of_a_point_are_those_of_its_means():
     rng = Random(4)
     drawn = [interviewed("m", 0.5, 0.0, rng, questions=40) for _ in range(400)]
-    truth = Point("m", "quiz", 62.5, 52.5)
+    truth = ModelPoint("m", "quiz", 62.5, 52.5)
     slope = 55 / 0.75 / 100
     gaps = [
         (one.point.score - truth.score) - slope * (one.point.accuracy - truth.accuracy)
@@ -489,7 +495,7 @@ def test_errors_of_a_point_are_those_of_its_means():
     seen = sum(gap**2 for gap in gaps) / len(gaps)
     said = sum(one.point.errors.variance(slope) for one in drawn) / len(drawn)
     assert said == pytest.approx(seen, rel=0.25)
-    assert Answers("m", "quiz", {"1": 100.0}, {}).point == Point("m", "quiz", 100.0, None)
+    assert Answers("m", "quiz", {"1": 100.0}, {}).point == ModelPoint("m", "quiz", 100.0, None)
     assert (
         Answers("m", "quiz", {"1": 0.0, "2": 100.0}, {"3": 1.0, "4": 2.0}).point.errors.together
         == 0.0

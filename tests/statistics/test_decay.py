@@ -10,8 +10,8 @@ from parley.tasks.word_guessing.scoring import (
     age,
     comprehension,
     confusion,
-    scored,
-    successful,
+    is_successful,
+    score_players,
     went_beyond,
 )
 
@@ -59,7 +59,7 @@ def test_age_by_hand():
 
 
 def test_two_groups_of_one():
-    found = scored({"p": 3, "q": 4}, {"p": "a", "q": "b"}, 15, "zero")
+    found = score_players({"p": 3, "q": 4}, {"p": "a", "q": "b"}, 15, "zero")
     assert found["p"] == pytest.approx({"comprehension": 0.5, "confusion": 0.5, "age": 0.5})
     q = {"comprehension": 1 / math.log2(5), "confusion": math.log(3) / math.log(16)}
     assert found["q"] == pytest.approx(
@@ -68,7 +68,7 @@ def test_two_groups_of_one():
 
 
 def test_two_groups_of_two_share_their_confusion_but_not_their_comprehension():
-    found = scored(
+    found = score_players(
         {"p": 1, "q": 7, "r": None, "s": 3}, {"p": "a", "q": "a", "r": "b", "s": "b"}, 15, "zero"
     )
     assert [found[who]["comprehension"] for who in "pqrs"] == pytest.approx([1, 1 / 3, 0, 0.5])
@@ -80,11 +80,11 @@ def test_two_groups_of_two_share_their_confusion_but_not_their_comprehension():
 
 def test_all_in_the_first_round_and_nobody_ever():
     groups = {"p": "a", "q": "b"}
-    at_once = scored({"p": 1, "q": 1}, groups, 5, "zero")  # rounds as the unit
+    at_once = score_players({"p": 1, "q": 1}, groups, 5, "zero")  # rounds as the unit
     assert at_once["p"] == at_once["q"] == {"comprehension": 1, "confusion": 0, "age": 0}
-    nobody = scored({"p": None, "q": None}, groups, 20, "zero")
+    nobody = score_players({"p": None, "q": None}, groups, 20, "zero")
     assert nobody["p"] == {"comprehension": 0, "confusion": 1, "age": 0}
-    late = scored({"p": None, "q": None}, groups, 14, "l+1")
+    late = score_players({"p": None, "q": None}, groups, 14, "l+1")
     assert late["p"] == pytest.approx({"comprehension": 0.25, "confusion": 1, "age": 0.4})
 
 
@@ -102,7 +102,7 @@ def test_all_in_the_first_round_and_nobody_ever():
 def test_a_match_goes_beyond_two_rounds_if_they_were_not_enough_and_is_successful_if_more_were(
     both, rounds, beyond, good
 ):
-    assert (went_beyond(both, rounds), successful(both)) == (beyond, good)
+    assert (went_beyond(both, rounds), is_successful(both)) == (beyond, good)
 
 
 @pytest.mark.parametrize(("first", "length"), [(0, 5), (6, 5), (1, 0), (-1, 5)])
@@ -124,7 +124,7 @@ def matches(draw):
 
 @given(matches(), NEVER)
 def test_all_lie_from_0_to_1_and_age_between_the_two(match, never):
-    for found in scored(*match, never).values():
+    for found in score_players(*match, never).values():
         low, high = sorted((found["comprehension"], found["confusion"]))
         assert 0 <= low <= high <= 1
         assert found["age"] == 0 if low == 0 else low - 1e-12 <= found["age"] <= high + 1e-12
@@ -147,10 +147,12 @@ def test_renaming_seats_renames_the_scores(match, never, rng):
     names = list(firsts)
     other = dict(zip(names, rng.sample(names, len(names)), strict=True))
     swapped = {"a": "b", "b": "a"}
-    renamed = scored(
+    renamed = score_players(
         {other[seat]: first for seat, first in firsts.items()},
         {other[seat]: swapped[group] for seat, group in groups.items()},
         length,
         never,
     )
-    assert {seat: renamed[other[seat]] for seat in names} == scored(firsts, groups, length, never)
+    assert {seat: renamed[other[seat]] for seat in names} == score_players(
+        firsts, groups, length, never
+    )

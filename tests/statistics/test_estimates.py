@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from parley.statistics.estimates import (
     Observation,
-    Pair,
+    PairedDifference,
     adjust_for_pairs,
     block_means,
     compare_models,
@@ -127,7 +127,7 @@ def test_models_that_differ_by_the_same_amount_each_time_are_told_apart():
 def test_holm_adjusts_as_in_the_worked_example():
     """p = .01, .02, .03, .04 become .04, .06, .06, .06."""
     family = [
-        Pair("r", "m", "a", str(n), 1, None, None, p)
+        PairedDifference("r", "m", "a", str(n), 1, None, None, p)
         for n, p in enumerate((0.04, 0.01, 0.03, 0.02))
     ]
     assert [round(pair.p, 10) for pair in adjust_for_pairs(family)] == [0.06, 0.04, 0.06, 0.06]
@@ -157,16 +157,16 @@ def test_ranks_follow_from_each_other():
     apart."""
     table = {("m", "r", alias): {"1": 0.0} for alias in "abc"}
     family = [
-        Pair("r", "m", "a", "b", 1, None, None, 0.01),
-        Pair("r", "m", "b", "c", 1, None, None, 0.01),
+        PairedDifference("r", "m", "a", "b", 1, None, None, 0.01),
+        PairedDifference("r", "m", "b", "c", 1, None, None, 0.01),
     ]
-    family.append(Pair("r", "m", "a", "c", 2, None, None, 0.2))
+    family.append(PairedDifference("r", "m", "a", "c", 2, None, None, 0.2))
     assert [(rank.low, rank.high) for rank in rank_intervals(table, family, frozenset())] == [
         (1, 1),
         (2, 2),
         (3, 3),
     ]
-    circle = [*family[:2], Pair("r", "m", "a", "c", -1, None, None, 0.01)]
+    circle = [*family[:2], PairedDifference("r", "m", "a", "c", -1, None, None, 0.01)]
     # says nothing
     assert [(rank.low, rank.high) for rank in rank_intervals(table, circle, frozenset())] == [
         (1, 3)

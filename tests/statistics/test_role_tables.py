@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from parley.statistics.intervals import interval
 from parley.statistics.role_tables import (
-    Cell,
     Margin,
+    MeetingCell,
     SeatScore,
     average_margins,
     collect_meetings,
@@ -140,7 +140,7 @@ def recomputed(printed):
     for row, line in zip(MODELS, printed.cells, strict=False):
         for column, cell in zip(MODELS, line, strict=False):
             pair = (column, row) if printed.second_in_rows else (row, column)
-            found[pair] = cell and Cell(*cell)
+            found[pair] = cell and MeetingCell(*cell)
     return average_margins(found, MODELS[: len(printed.cells)])
 
 
@@ -215,8 +215,8 @@ def test_a_table_from_matches():
     assert len(table.cells) == 16
     sure = interval([0.5, 1], (0, 1)), interval([0.5, 0], (0, 1))
     # blocks weigh the same, not matches
-    assert table.cells["a", "b"] == Cell(0.75, 0.25, 3, 2, (0, 0), *sure)
-    assert table.cells["b", "a"] == Cell(0.5, 0.5, 1, 1)
+    assert table.cells["a", "b"] == MeetingCell(0.75, 0.25, 3, 2, (0, 0), *sure)
+    assert table.cells["b", "a"] == MeetingCell(0.5, 0.5, 1, 1)
     assert [pair for pair, cell in table.cells.items() if cell] == [("b", "a"), ("a", "b")]
     assert table.margins.rows["a"] == Margin(0.75, 1, 3, sure[0])
     assert table.margins.columns["a"] == Margin(0.5, 1, 1)
@@ -233,8 +233,8 @@ def test_roles_stand_in_the_tasks_order_and_a_metric_may_belong_to_one_of_them()
     seats = find_two_seats(sorted(rows), ["translator", "proofreader"])
     assert seats == (("translator", 0), ("proofreader", 0))
     tables = make_role_tables(collect_meetings(rows, seats), [], {"score": (1, 10), "bleu": (0, 1)})
-    assert tables["score"].cells["a", "b"] == Cell(7, 9, 1, 1)
-    assert tables["bleu"].cells["a", "b"] == Cell(0.3, None, 1, 1, (0, 1))
+    assert tables["score"].cells["a", "b"] == MeetingCell(7, 9, 1, 1)
+    assert tables["bleu"].cells["a", "b"] == MeetingCell(0.3, None, 1, 1, (0, 1))
     assert tables["bleu"].margins.columns["b"] == Margin(None, 0, 0)
 
 

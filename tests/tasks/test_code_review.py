@@ -15,7 +15,7 @@ from parley.results.parts.pass_at_k import estimate_pass_at_k
 from parley.runs.player import track_waiting
 from parley.runs.progress import Progress
 from parley.sandbox.executor import Sandbox
-from parley.tasks._common.writer_editor import ends
+from parley.tasks._common.writer_editor import is_ending
 from parley.tasks.code_review import CodeReview
 from parley.testing.by_hand import Speaking, play
 from tests.cli.test_cli import parley as command
@@ -58,7 +58,7 @@ def cast(judges=0, **replies):
     seats = {PROGRAMMER: list(replies["programmer"]), REVIEWER: list(replies["reviewer"])}
     seats |= {Seat("judge", n): [text] for n, text in enumerate(replies.get("judge", ()), 1)}
     return {
-        seat: Speaking(lambda view, given=given: given[min(view.said, len(given) - 1)])
+        seat: Speaking(lambda view, given=given: given[min(view.reply_count, len(given) - 1)])
         for seat, given in seats.items()
     }
 
@@ -162,7 +162,7 @@ def test_a_contestant_cannot_speak_as_the_judge_or_close_its_marks(sandbox):
     ],
 )
 def test_only_the_one_word_ends_it(review, end):
-    assert ends(review) is end
+    assert is_ending(review) is end
 
 
 @given(

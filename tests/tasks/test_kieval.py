@@ -26,9 +26,9 @@ from parley.runs.player import resume_run
 from parley.statistics.contamination import assess_contamination
 from parley.statistics.matched_controls import Answers
 from parley.tasks._common.answers import gives_away
-from parley.tasks._common.judge_votes import voted
-from parley.tasks.kieval.rule import ASPECTS, STOPS, KIEval, stopped
-from parley.tasks.kieval.scoring import interview, worth
+from parley.tasks._common.judge_votes import combine_votes
+from parley.tasks.kieval.rule import ASPECTS, STOPS, KIEval, find_stop_reason
+from parley.tasks.kieval.scoring import interview_score, mark_value
 from parley.testing import check_planted, check_task
 from parley.testing.by_hand import ByHand, Speaking, play
 from parley.testing.server import Server, reset, says, sent
@@ -59,32 +59,32 @@ def test_a_score_by_hand():
     # 4, 2, 1 in rounds 1 to 3 of 5, published scale: (100 e^-.2 + 30 e^-.4 + 10 e^-.6) / (e^-.2 +
     # e^-.4 + e^-.6)
     weights = [math.exp(-i / 5) for i in (1, 2, 3)]
-    given = [worth(mark) for mark in (4, 2, 1)]
+    given = [mark_value(mark) for mark in (4, 2, 1)]
     assert given == [100, 30, 10]
     wanted = sum(w * v for w, v in zip(weights, given, strict=True))
-    assert interview(given, 5) == pytest.approx(wanted / sum(weights))
-    assert interview(given, 5, "zero") == pytest.approx(
+    assert interview_score(given, 5) == pytest.approx(wanted / sum(weights))
+    assert interview_score(given, 5, "zero") == pytest.approx(
         wanted / sum(math.exp(-i / 5) for i in range(1, 6))
     )
-    assert [worth(mark, "linear") for mark in (1, 2, 3, 4)] == pytest.approx(
+    assert [mark_value(mark, "linear") for mark in (1, 2, 3, 4)] == pytest.approx(
         [0, 100 / 3, 200 / 3, 100]
     )
 
 
 def test_a_round_that_could_not_be_judged_keeps_its_place():
     first, third = math.exp(-1 / 5), math.exp(-3 / 5)
-    assert interview([100, None, 10], 5) == pytest.approx(
+    assert interview_score([100, None, 10], 5) == pytest.approx(
         (100 * first + 10 * third) / (first + third)
     )
-    assert interview([None, None], 5) is None
-    assert interview([], 5, "zero") is None
+    assert interview_score([None, None], 5) is None
+    assert interview_score([], 5, "zero") is None
 
 
 def test_panels_vote_in_three_ways():
-    assert voted([10, 10, 100]) == pytest.approx(40)
-    assert voted([10, 10, 100], "median") == voted([10, 10, 100], "majority") == 10
-    assert voted([10, 100], "majority") == pytest.approx(55)
-    assert voted([]) is None
+    assert combine_votes([10, 10, 100]) == pytest.approx(40)
+    assert combine_votes([10, 10, 100], "median") == combine_votes([10, 10, 100], "majority") == 10
+    assert combine_votes([10, 100], "majority") == pytest.approx(55)
+    assert combine_votes([]) is None
 
 
 @given(
@@ -92,11 +92,11 @@ def test_panels_vote_in_three_ways():
     st.sampled_from(["published", "linear"]),
 )
 def test_scores_stay_in_their_bounds_and_lost_rounds_only_lower_them(marks, scale):
-    given = [worth(mark, scale) for mark in marks]
-    played, zero = interview(given, 5), interview(given, 5, "zero")
+    given = [mark_value(mark, scale) for mark in marks]
+    played, zero = interview_score(given, 5), interview_score(given, 5, "zero")
     assert 0 <= zero <= played <= 100 + 1e-9
-    better = [worth(min(4, mark + 1), scale) for mark in marks]
-    assert interview(better, 5) >= played - 1e-9
+    better = [mark_value(min(4, mark + 1), scale) for mark in marks]
+    assert interview_score(better, 5) >= played - 1e-9
 
 
 # --- the rule -------------------------------------------------------------------------------------
@@ -126,8 +126,8 @@ def test_an_interview_goes_as_the_paper_says():
     table.answer("It is broken down.")
     table.answer({EVALUATOR: graded(2, accuracy=3)})
     found = table.scores[CANDIDATE]
-    assert found["kieval"] == pytest.approx(interview([100, 30], 2))
-    assert found["accuracy"] == pytest.approx(interview([100, 70], 2))
+    assert found["kieval"] == pytest.approx(interview_score([100, 30], 2))
+    assert found["accuracy"] == pytest.approx(interview_score([100, 70], 2))
     assert (found["rounds"], found["first_answer"]) == (2, 1)
 
 
@@ -139,18 +139,20 @@ def test_an_evaluator_may_stop_it_and_both_conventions_are_given():
     found = table.scores[CANDIDATE]
     assert (found["rounds"], found["first_answer"]) == (1, 0)
     assert found["kieval"] == pytest.approx(10)
-    assert found["kieval_zero"] == pytest.approx(interview([10], 5, "zero"))
+    assert found["kieval_zero"] == pytest.approx(interview_score([10], 5, "zero"))
     assert table.referee.notes[-1].facts["stop"] == "off_topic"
 
 
 def test_of_a_panel_more_than_half_must_want_to_stop():
     one, two, three = (Seat("evaluator", n) for n in (1, 2, 3))
-    assert stopped({one: graded(stop="repetition"), two: graded(), three: None}) == "none"
+    assert find_stop_reason({one: graded(stop="repetition"), two: graded(), three: None}) == "none"
     assert (
-        stopped({one: graded(stop="repetition"), two: graded(stop="repetition"), three: graded()})
+        find_stop_reason(
+            {one: graded(stop="repetition"), two: graded(stop="repetition"), three: graded()}
+        )
         == "repetition"
     )
-    assert stopped({one: None}) == "none"
+    assert find_stop_reason({one: None}) == "none"
 
 
 def test_the_next_question_may_be_asked_while_a_reply_is_graded():
@@ -300,7 +302,7 @@ def test_the_key_changes_no_word_that_a_candidate_sees(words, other, exact):
 
         def candidate(view):
             views.append([turn.content for turn in view.turns])
-            return words[view.said % len(words)] or "…"
+            return words[view.reply_count % len(words)] or "…"
 
         play(
             PLAIN,
@@ -564,7 +566,7 @@ CANDIDATES = {"a": lambda view: "B", "b": lambda view: "A"}
 def test_an_interview_can_be_judged_again(tmp_path):
     def grading(score, stop_at=9):
         return lambda view: json.dumps(
-            graded(score, stop="repetition" if view.said + 1 >= stop_at else "none")
+            graded(score, stop="repetition" if view.reply_count + 1 >= stop_at else "none")
         )
 
     roles = {"interactor": {"i": lambda view: "Why?"}, "evaluator": {"e": grading(4, stop_at=3)}}

@@ -10,7 +10,7 @@ from parley import Seat, UsageError
 from parley.match.record import MemoryRecord
 from parley.participants._registry import make
 from parley.participants.scripted import Scripted
-from parley.tasks.public_goods import PublicGoods, share
+from parley.tasks.public_goods import PublicGoods, pool_share
 from parley.testing import ByHand, play
 
 FIGURES_7_AND_8 = {  # investments read off DynaEval's figures, by player
@@ -36,7 +36,7 @@ def test_the_papers_case_pays_as_its_figures_tell():
 
 
 def test_the_share_is_by_the_number_of_players_not_by_four():
-    assert share([50, 50, 0], 1.2) == pytest.approx(40)
+    assert pool_share([50, 50, 0], 1.2) == pytest.approx(40)
 
 
 def test_income_is_told_to_everybody_in_mode_1():

@@ -18,7 +18,7 @@ from parley.errors import ReplayError, Unreadable
 from parley.match.protocol import Reply
 from parley.rules.numerals import fold_widths, is_same_answer, normalise_numeral, parse_number
 from parley.rules.pool import Example
-from parley.tasks._common.answers import Exact, Option, Weighed, is_right
+from parley.tasks._common.answers import Exact, LetterChoice, WeighedChoice, is_right
 from parley.tasks.qa import QA
 from parley.testing import check_planted, check_task
 from parley.testing.by_hand import ByHand, Speaking, play
@@ -38,7 +38,7 @@ SAMPLES = load_items("samples", Question)
 
 def said(task, item, *replies, **options):
     """A match in which these are the replies, the last for ever."""
-    seat = Speaking(lambda view: replies[min(view.said, len(replies) - 1)])
+    seat = Speaking(lambda view: replies[min(view.reply_count, len(replies) - 1)])
     return play(task, {STUDENT: seat}, item=item, works=open_references(task), **options), seat
 
 
@@ -82,28 +82,28 @@ I would choose A if it were France|Everything except A|If the answer is A, then 
     "text", [*ROME.split("|"), *(LIST + each for each in CONCLUSIONS.split("|"))]
 )
 def test_a_conclusion_counts_and_what_is_denied_or_listed_does_not(text):
-    assert Option(CITIES).read(text) == "C"
+    assert LetterChoice(CITIES).read(text) == "C"
 
 
 @pytest.mark.parametrize("text", NOT_PARIS.split("|"))
 def test_what_is_denied_doubted_or_contradicted_is_unreadable(text):
     with pytest.raises(Unreadable):
-        Option(CITIES).read(text)
+        LetterChoice(CITIES).read(text)
 
 
 @pytest.mark.parametrize("text", LONDON.split("|"))
 def test_a_choice_is_read_however_it_is_said(text):
-    assert Option(CITIES).read(text) == "B"
+    assert LetterChoice(CITIES).read(text) == "B"
 
 
 @pytest.mark.parametrize("text", NEITHER.split("|"))
 def test_what_names_no_choice_or_two_is_unreadable(text):
     with pytest.raises(Unreadable):
-        Option(CITIES).read(text)
+        LetterChoice(CITIES).read(text)
 
 
 def test_the_articles_and_the_letters_of_choices_do_not_mislead():
-    blood = Option(("A", "B", "AB", "O"))
+    blood = LetterChoice(("A", "B", "AB", "O"))
     assert [blood.read(text) for text in ("D", "The answer is D. O", "AB", "The answer is O")] == [
         "D",
         "D",
@@ -111,7 +111,7 @@ def test_the_articles_and_the_letters_of_choices_do_not_mislead():
         "D",
     ]
     assert blood.read("The answer is B") == "B"
-    many = Option(tuple(map(str, range(10))))
+    many = LetterChoice(tuple(map(str, range(10))))
     assert [many.read(text) for text in ("I", "(I)", "The answer is J.", "7")] == [
         "I",
         "I",
@@ -120,13 +120,13 @@ def test_the_articles_and_the_letters_of_choices_do_not_mislead():
     ]
     with pytest.raises(Unreadable):
         many.read("I cannot say")
-    truth = Option(("True", "False"))
+    truth = LetterChoice(("True", "False"))
     assert [
         truth.read(text)
         for text in ("B. False", "Answer: B (False)", "False", "The answer is B. False.")
     ] == ["B"] * 4
-    assert Option(("B", "A")).read("B) A") == "B"
-    twice = Option(("4", "5", "4"))
+    assert LetterChoice(("B", "A")).read("B) A") == "B"
+    twice = LetterChoice(("4", "5", "4"))
     assert twice.read("A. 4") == "A"
     assert twice.read("A") == "A"
     with pytest.raises(Unreadable, match="more than one choice: A, C"):
@@ -221,7 +221,7 @@ def test_words_that_were_cut_are_no_answer_and_a_letter_alone_is_whole():
     cut = Exact().read("Answer: 18")
     cut.cut = True
     assert not is_right(cut, EGGS)
-    assert is_right(Option(CITIES).read("B"), CITY)
+    assert is_right(LetterChoice(CITIES).read("B"), CITY)
     assert not is_right(None, CITY)
 
 
@@ -291,14 +291,14 @@ def test_a_numeral_says_its_number(fraction, whole):
 
 @given(st.text(max_size=80))
 def test_readers_read_or_refuse_anything(text):
-    for reader in (Option(CITIES), Exact()):
+    for reader in (LetterChoice(CITIES), Exact()):
         with suppress(Unreadable):
             assert reader.read(text)
 
 
 @given(st.permutations(CITIES), st.integers(0, 3))
 def test_the_letter_and_the_text_of_a_choice_say_the_same(choices, at):
-    reader = Option(tuple(choices))
+    reader = LetterChoice(tuple(choices))
     assert {
         reader.read(text) for text in ("ABCD"[at], choices[at], f"{'ABCD'[at]}. {choices[at]}")
     } == {"ABCD"[at]}
@@ -345,7 +345,7 @@ def test_the_letter_and_the_text_of_a_choice_say_the_same(choices, at):
 )
 def test_long_replies_take_no_time(text):
     began = time.process_time()
-    for reader in (Option(CITIES), Exact()):
+    for reader in (LetterChoice(CITIES), Exact()):
         with suppress(Unreadable):
             assert not is_right(reader.read(text * (200_000 // len(text))), EGGS)
     assert time.process_time() - began < 3
@@ -369,7 +369,7 @@ def test_long_replies_take_no_time(text):
 def test_long_gaps_take_no_time(opening):
     began = time.process_time()
     for gap in (" ", "(", "*", "x", "\n", "A ", "a ", ", ", ".", "?"):
-        for reader in (Option(CITIES), Exact()):
+        for reader in (LetterChoice(CITIES), Exact()):
             with suppress(Unreadable):
                 reader.read(f"{opening}{gap * 60_000}x")
                 reader.read(f'{opening}{gap * 60_000}x"}}')
@@ -674,7 +674,7 @@ def test_nothing_is_asked_for_that_is_not_wanted(tmp_path):
 
 
 def test_letters_are_weighed():
-    reader = Weighed(CITIES)
+    reader = WeighedChoice(CITIES)
     assert (
         reader.read(
             reader.weigh({" A": -0.5, "(A": -3.0, "B.": -0.6, "Paris": -0.1, "b": -0.1, "E": -0.1})

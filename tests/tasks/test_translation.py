@@ -18,8 +18,13 @@ from parley.datasets.catalogue import load_items
 from parley.errors import ReplayError
 from parley.participants._registry import make
 from parley.rules.languages import LANGUAGES, parse_language, parse_language_pair
-from parley.tasks._common.overlap import of_corpus, overlap, pooled, signatures
-from parley.tasks.translation import Translation, sentences, together, worse
+from parley.tasks._common.overlap import (
+    compute_overlap,
+    corpus_score,
+    corpus_signature,
+    measure_signatures,
+)
+from parley.tasks.translation import Translation, join_sentences, split_sentences, worsen_sentence
 from parley.testing import check_planted, check_task
 from parley.testing.by_hand import ByHand, Listed, Speaking, play
 from tests.cli.test_cli import parley as command
@@ -44,7 +49,7 @@ def cast(translator, proofreader, *judges):
         Seat("judge", n): [each] for n, each in enumerate(judges, 1)
     }
     return {
-        seat: Speaking(lambda view, given=given: given[min(view.said, len(given) - 1)])
+        seat: Speaking(lambda view, given=given: given[min(view.reply_count, len(given) - 1)])
         for seat, given in replies.items()
     }
 
@@ -66,7 +71,7 @@ TEXTS = {
 def test_one_text_scores_as_sacrebleu_scores_it(language):
     reference = (CAT if language == "en" else SEA).reference
     for text in TEXTS[language]:
-        found = overlap(text, reference, language)
+        found = compute_overlap(text, reference, language)
         tokens = "zh" if language == "zh" else "13a"
         assert found.bleu == pytest.approx(
             sacrebleu.sentence_bleu(text, [reference], tokenize=tokens).score / 100
@@ -75,8 +80,8 @@ def test_one_text_scores_as_sacrebleu_scores_it(language):
 
 
 def test_a_perfect_text_scores_one_and_none_scores_zero():
-    assert overlap(CAT.reference, CAT.reference, "en")[:2] == pytest.approx((1, 1))
-    assert overlap("", CAT.reference, "en")[:2] == (0, 0)
+    assert compute_overlap(CAT.reference, CAT.reference, "en")[:2] == pytest.approx((1, 1))
+    assert compute_overlap("", CAT.reference, "en")[:2] == (0, 0)
 
 
 @pytest.mark.parametrize(("language", "word"), [("en", "cat {} "), ("zh", "今晚{}")])
@@ -89,49 +94,51 @@ def test_a_text_without_end_scores_as_its_beginning_in_bounded_time(language, wo
 
     def seconds(text):
         began = time.process_time()
-        overlap(text, reference, language)
+        compute_overlap(text, reference, language)
         return time.process_time() - began
 
     seconds(usual)  # what is loaded once
     assert min(seconds(endless) for _ in range(3)) < 20 * min(seconds(usual) for _ in range(3))
-    assert overlap(reference + endless, reference, language) == overlap(
+    assert compute_overlap(reference + endless, reference, language) == compute_overlap(
         (reference + endless)[:5_000], reference, language
     )
-    assert overlap(reference + endless, reference, language).bleu < 0.05
+    assert compute_overlap(reference + endless, reference, language).bleu < 0.05
     long = reference * 200  # a long text beside a long reference is scored whole
-    assert overlap(long, long, language)[:2] == pytest.approx((1, 1))
+    assert compute_overlap(long, long, language)[:2] == pytest.approx((1, 1))
 
 
 def test_a_value_by_hand():
     # unigrams 4/4, bigrams 3/3, trigrams 2/2, 4-grams 1/1, and 4 of 8 words: exp(1 − 8/4)
-    assert overlap(
+    assert compute_overlap(
         "one two three four", "one two three four five six seven eight", "en"
     ).bleu == pytest.approx(2.718281828**-1)
 
 
 def test_chinese_is_cut_into_characters_and_other_languages_into_words():
-    assert overlap("今晚海很平静。", SEA.reference, "zh").bleu > 0.3
-    assert overlap("今晚海很平静。", SEA.reference, "en").bleu == 0
-    assert "tok=zh" in signatures("zh")["bleu"]
+    assert compute_overlap("今晚海很平静。", SEA.reference, "zh").bleu > 0.3
+    assert compute_overlap("今晚海很平静。", SEA.reference, "en").bleu == 0
+    assert "tok=zh" in measure_signatures("zh")["bleu"]
     for code in ("zho", "chi", "cmn", "yue", "zh-CN", "zh_tw", "ZH-Hant-HK", "chinese"):
-        assert signatures(code) == signatures("zh")
-    assert "tok=13a" in signatures("fr")["bleu"]
-    assert "tok=char" in signatures("ja")["bleu"]
+        assert measure_signatures(code) == measure_signatures("zh")
+    assert "tok=13a" in measure_signatures("fr")["bleu"]
+    assert "tok=char" in measure_signatures("ja")["bleu"]
 
 
 @pytest.mark.parametrize("language", TEXTS)
 def test_counts_of_texts_give_the_corpus_score_of_sacrebleu(language):
     texts, references = TEXTS[language], [(CAT if language == "en" else SEA).reference] * 4
     references[1] = references[1][:5]
-    counts = [overlap(*each, language).counts for each in zip(texts, references, strict=True)]
+    counts = [
+        compute_overlap(*each, language).counts for each in zip(texts, references, strict=True)
+    ]
     bleu = BLEU(tokenize="zh" if language == "zh" else "13a")
     wanted = bleu.corpus_score(texts, [references]).score / 100
-    assert pooled("bleu", [each["bleu"] for each in counts]) == pytest.approx(wanted)
-    assert pooled("chrf", [each["chrf"] for each in counts]) == pytest.approx(
+    assert corpus_score("bleu", [each["bleu"] for each in counts]) == pytest.approx(wanted)
+    assert corpus_score("chrf", [each["chrf"] for each in counts]) == pytest.approx(
         CHRF().corpus_score(texts, [references]).score / 100
     )
     own = str(bleu.get_signature()).replace(":", "=").replace("|", ",")
-    assert of_corpus("bleu", signatures(language)["bleu"]) == own
+    assert corpus_signature("bleu", measure_signatures(language)["bleu"]) == own
 
 
 # --- the rule -------------------------------------------------------------------------------------
@@ -146,7 +153,7 @@ def test_one_pass_scores_the_text_of_each_against_the_reference():
     assert table.asked.seats == (PROOFREADER,)
     assert "A cat sleeps on the carpet." in table.asked.text
     table.answer(CAT.reference)
-    before = overlap("A cat sleeps on the carpet.", CAT.reference, "en")
+    before = compute_overlap("A cat sleeps on the carpet.", CAT.reference, "en")
     assert table.scores[TRANSLATOR] == {"bleu": before.bleu, "chrf": before.chrf}
     wanted = {"bleu": 1, "chrf": 1, "improvement": 1 - before.bleu}
     assert table.scores[PROOFREADER] == pytest.approx(wanted)
@@ -310,7 +317,7 @@ def test_a_file_of_two_columns_is_of_the_pair_that_is_set(tmp_path):
 
 
 def test_the_bot_revises_towards_the_better_only():
-    wanted, strong = sentences(SAMPLES[0].reference), {"strength": 0.5}
+    wanted, strong = split_sentences(SAMPLES[0].reference), {"strength": 0.5}
     for said, taken in (
         ("I have nothing to add.", []),
         (wanted[0], wanted[:1]),
@@ -321,9 +328,11 @@ def test_the_bot_revises_towards_the_better_only():
         tape = Listed()
         play(Translation(rounds=2), seats, item=SAMPLES[0], record=tape, seed=2)
         first, second = (call.reply.content for call in tape.order if call.seat == TRANSLATOR)
-        kept = {*sentences(first), *taken}
-        assert set(sentences(second)) <= kept
-        assert all(each in second for each in {*(set(wanted) & set(sentences(first))), *taken})
+        kept = {*split_sentences(first), *taken}
+        assert set(split_sentences(second)) <= kept
+        assert all(
+            each in second for each in {*(set(wanted) & set(split_sentences(first))), *taken}
+        )
 
 
 @pytest.mark.parametrize("params", [{}, {"rounds": 3, "pair": "de-en"}])
@@ -406,10 +415,16 @@ def test_hostile_bots_gain_nothing(tmp_path, bot):
 
 def test_the_bots_sentences_come_together_again():
     for item in SAMPLES:
-        assert together(sentences(item.reference)) == item.reference
+        assert join_sentences(split_sentences(item.reference)) == item.reference
         assert (
-            len(sentences(together([worse(each) for each in sentences(item.reference)])))
-            == len(sentences(item.reference))
+            len(
+                split_sentences(
+                    join_sentences(
+                        [worsen_sentence(each) for each in split_sentences(item.reference)]
+                    )
+                )
+            )
+            == len(split_sentences(item.reference))
             == 5
         )
 

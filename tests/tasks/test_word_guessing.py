@@ -22,7 +22,7 @@ from parley.results.parts.external import read_scores
 from parley.rules.bot_view import QUOTED
 from parley.rules.pool import text_of
 from parley.statistics.intervals import interval
-from parley.tasks._common.word_matching import mentions
+from parley.tasks._common.word_matching import mentions_word
 from parley.tasks.word_guessing.analysis import mean_over_matches
 from parley.tasks.word_guessing.bots import associations
 from parley.tasks.word_guessing.rule import EMPTY, OWN_WORD, REPEATED, WordGuessing
@@ -238,7 +238,7 @@ def test_guesses_are_private_unless_open():
     assert "Player 3: milk" in opened.shown(1)
     for seat, word in opened.words.items():
         # it was never guessed by those who do not have it
-        assert not mentions(opened.shown(seat.number), partner(word))
+        assert not mentions_word(opened.shown(seat.number), partner(word))
 
 
 # The ways in which texts of the next test say a word; looked for letter by letter, and not by the
@@ -428,7 +428,7 @@ def test_associations_are_apart_and_say_no_word():
         known = associations(pair)
         assert len(set(known[pair.a]) | set(known[pair.b])) == 12
         assert not any(
-            mentions(thing, name)
+            mentions_word(thing, name)
             for things in known.values()
             for thing in things
             for name in pair.names(pair.a)

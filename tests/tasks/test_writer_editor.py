@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from parley import Metric, Prompt, Role, Task, Text
-from parley.tasks._common.writer_editor import rated, ratings
+from parley.tasks._common.writer_editor import ask_judges, judge_metrics
 from parley.testing.by_hand import ByHand
 
 
@@ -15,10 +15,10 @@ class Contest(Task):
 
     async def play(self, referee, players, judge):
         await referee.ask(players, "A line, please.", expect=Text())
-        return await rated(referee, judge, JUDGE, dict.fromkeys(players, LINE))
+        return await ask_judges(referee, judge, JUDGE, dict.fromkeys(players, LINE))
 
     def metrics(self, seats):
-        return ratings(seats) or [Metric("lines", 0, 1, epsilon=1)]
+        return judge_metrics(seats) or [Metric("lines", 0, 1, epsilon=1)]
 
 
 JUDGE, LINE = Prompt("judge", "Rate {roles}:\n{rubric}"), Prompt("line", "is it a good line?")
@@ -38,4 +38,4 @@ def test_where_nobody_judges_there_is_no_score_of_judges():
     table = ByHand(Contest())
     table.answer("A line.")
     assert all(by == {"lines": None} for by in table.scores.values())
-    assert ratings({"judge": 0}) == []
+    assert judge_metrics({"judge": 0}) == []

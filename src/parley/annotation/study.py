@@ -12,7 +12,7 @@ from parley.annotation.pair_sampling import collect_conversations, list_pairs, s
 from parley.annotation.sheets import sheet_of_runs
 from parley.errors import UsageError
 from parley.statistics import preferences as people
-from parley.statistics.agreement import Estimate
+from parley.statistics.agreement import BlockEstimate
 from parley.statistics.preferences import Ballot, Pair, Side, majority_choice, votes_needed
 from parley.store import RunReader, RunRef, Study, VoteStore, read_run
 
@@ -183,7 +183,7 @@ def count_conflicts(ballots: Sequence[Ballot]) -> dict[str, int]:
     }
 
 
-def estimate_as_json(found: Estimate) -> dict[str, Any]:
+def estimate_as_json(found: BlockEstimate) -> dict[str, Any]:
     """An estimate as data; what is unknown is None."""
     low, high, kind = found.interval
     return {

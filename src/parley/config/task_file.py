@@ -25,7 +25,7 @@ from parley.datasets.item_rows import item_fields
 from parley.errors import UnknownName, UsageError, unknown
 from parley.rules.referee import Referee
 from parley.rules.task import Role, Scores, Task
-from parley.tasks._common.defined import Defined, Worded
+from parley.tasks._common.defined import CheckedPrompt, Defined
 from parley.tasks._common.judge_votes import Vote
 from parley.tasks._common.writer_editor import OVER, Words
 
@@ -155,7 +155,7 @@ def played_by(*contestants: str) -> Any:
 
 def read_wording(
     file: YamlFile, place: tuple[str, str], name: str, fields: Sequence[str]
-) -> Worded:
+) -> CheckedPrompt:
     """A prompt of the file, or the usual one; its variables must be there, and others must not."""
     section, key = place
     text = file.data[section].get(key, USUAL.get(name))
@@ -164,7 +164,7 @@ def read_wording(
     words, also = text.strip("\n"), "number" if name in PROMPTS else "asked"
     with file.errors_at(*place):
         try:
-            return Worded(name, words, NEEDED.get(name, ()), (*fields, *TOLD, also))
+            return CheckedPrompt(name, words, NEEDED.get(name, ()), (*fields, *TOLD, also))
         except UnknownName as wrong:
             hint = "" if fields else "; there are no items to fill it in from: add items or fields"
             raise UsageError(f"{wrong}{hint}") from None

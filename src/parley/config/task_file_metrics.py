@@ -20,7 +20,7 @@ from parley.errors import TaskError, UsageError
 from parley.participants.python import function_called
 from parley.store.config import digest
 from parley.tasks._common.defined import Measure
-from parley.tasks._common.overlap import MEASURES, overlap, signatures
+from parley.tasks._common.overlap import MEASURES, compute_overlap, measure_signatures
 
 TAKEN = ("judge", "improvement")  # metrics of every such task
 
@@ -41,7 +41,7 @@ def read_measure(file: YamlFile, fields: Sequence[str]) -> Measure | None:
             return Measure(
                 name,
                 partial(agreement_with_reference, name, language),
-                signatures(language),
+                measure_signatures(language),
                 language,
             )
         if ":" not in name:
@@ -67,7 +67,7 @@ def read_measure(file: YamlFile, fields: Sequence[str]) -> Measure | None:
 
 def agreement_with_reference(name: str, language: str, text: str, item: Any) -> float:
     """How far a text agrees with the item's reference."""
-    found: float = getattr(overlap(text, item.reference, language), name)
+    found: float = getattr(compute_overlap(text, item.reference, language), name)
     return found
 
 

@@ -15,7 +15,7 @@ from parley.plans.stop_targets import (
     unit_suffix,
 )
 from parley.rules.task import Metric
-from parley.statistics.stopping_rules import LEAST, Stability, WatchedCell, forecast_blocks
+from parley.statistics.stopping_rules import LEAST, StabilityRule, WatchedCell, forecast_blocks
 
 FAR = 5000  # blocks; a forecast looks no farther
 
@@ -37,7 +37,7 @@ class StableRule:
             for role, metric in leading.items()
             for alias in contestants
         ]
-        self._stability = Stability(cells, stop.alpha, self._population)
+        self._stability = StabilityRule(cells, stop.alpha, self._population)
         self.metrics = {role: metric.name for role, metric in leading.items()}
 
     @property

@@ -207,7 +207,7 @@ class RunScores:
         return (*found, "anytime") if found else (None, None, None)
 
     @cached_property
-    def differences(self) -> tuple[plain.Pair, ...]:
+    def differences(self) -> tuple[plain.PairedDifference, ...]:
         """All differences between models in one role and metric, in a fixed order."""
         if self.anytime is None:
             found = plain.compare_models(

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from parley.match.record import RecordedCall
-from parley.rules.pool import Conversation, Pool, Seat
+from parley.rules.pool import Pool, Seat, SeatHistory
 
 
 def rebuild_views(
     messages: Sequence[dict[str, Any]], calls: Sequence[RecordedCall], seats: Iterable[Seat]
-) -> tuple[dict[str, Conversation], list[str]]:
+) -> tuple[dict[str, SeatHistory], list[str]]:
     """Every seat's view, rebuilt message by message, and where it differs from what calls say was
     shown."""
     kept = {(call.round, call.seat.key, call.attempt): call for call in calls}

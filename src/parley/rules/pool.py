@@ -194,7 +194,7 @@ class Message(NamedTuple):
     attempt: int = 0
 
 
-class Conversation:
+class SeatHistory:
     """One seat's view as it grows: turns, what waits to be shown, and a digest chained over
     both."""
 
@@ -229,7 +229,7 @@ class Pool:
 
     def __init__(self, seats: Iterable[Seat]) -> None:
         self.messages: list[Message] = []
-        self.conversations = {seat: Conversation() for seat in seats}
+        self.conversations = {seat: SeatHistory() for seat in seats}
 
     def tell(self, round: int, seats: tuple[Seat, ...], text: str) -> None:
         """Put the referee's words where these seats, and only these, will see them."""

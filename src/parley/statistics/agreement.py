@@ -33,7 +33,7 @@ LEVELS = ("nominal", "ordinal", "interval")
 
 
 @dataclass(frozen=True)
-class Estimate:
+class BlockEstimate:
     """A figure that may be unknown, its interval, the n rows and the blocks behind it, and the rows
     left out as incomplete."""
 
@@ -97,13 +97,13 @@ def estimate_over_blocks(
     figure: Callable[[Sequence[A]], float | None],
     dropped: int = 0,
     bounds: tuple[float, float] = (-1.0, 1.0),
-) -> Estimate:
+) -> BlockEstimate:
     """A figure of rows, with the interval over the blocks that they are grouped in."""
 
     def pooled(drawn: Sequence[Sequence[A]]) -> float | None:
         return figure(list(chain.from_iterable(drawn)))
 
-    return Estimate(
+    return BlockEstimate(
         pooled(groups),
         block_bootstrap_interval(groups, pooled, bounds),
         sum(map(len, groups)),
@@ -116,7 +116,7 @@ def exact_agreement(
     first: Sequence[Hashable | None],
     second: Sequence[Hashable | None],
     blocks: Sequence[str] | None = None,
-) -> Estimate:
+) -> BlockEstimate:
     """The share of pairs in which both raters say the same; unknown without a complete pair."""
     pairs = pair_columns(first, second)
     return estimate_over_blocks(
@@ -135,7 +135,7 @@ def cohen_kappa(
     scale: Sequence[Hashable],
     weights: Weights = "quadratic",
     blocks: Sequence[str] | None = None,
-) -> Estimate:
+) -> BlockEstimate:
     """Cohen's kappa of two raters (1960; weighted 1968), disagreement weighted by the distance of
     places on the scale.
 
@@ -179,7 +179,7 @@ def krippendorff_alpha(
     units: Sequence[Sequence[float | None]],
     level: Level = "ordinal",
     blocks: Sequence[str] | None = None,
-) -> Estimate:
+) -> BlockEstimate:
     """Krippendorff's alpha of any number of raters (Computing alpha-reliability, 2011); a unit is a
     row of ratings, some None.
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from parley.statistics.confidence_sequences import Numbers, Sequences
 from parley.statistics.duels import Duels
-from parley.statistics.estimates import Key, Observation, Pair, match_means
-from parley.statistics.stopping_rules import Stability, WatchedCell
+from parley.statistics.estimates import Key, Observation, PairedDifference, match_means
+from parley.statistics.stopping_rules import StabilityRule, WatchedCell
 
 GRID = 400  # of differences, which are many
 POINTS = 60  # of a path, at most
@@ -29,7 +29,7 @@ class Scale(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Point:
+class PrecisionPoint:
     """One look: how wide the intervals still were."""
 
     blocks: int
@@ -42,8 +42,8 @@ class Anytime:
     """What can be said of one metric at every look."""
 
     intervals: dict[Key, tuple[float, float] | None] = field(default_factory=dict)
-    pairs: list[Pair] = field(default_factory=list)
-    path: list[Point] = field(default_factory=list)
+    pairs: list[PairedDifference] = field(default_factory=list)
+    path: list[PrecisionPoint] = field(default_factory=list)
 
 
 def compute_anytime(
@@ -77,7 +77,7 @@ def compute_anytime(
         for role, alias in known
     ]
     own = len({role for role, _ in known}) / max(roles, 1)  # this metric's part of α
-    stability = Stability(watched, alpha * min(own, 1.0), population)
+    stability = StabilityRule(watched, alpha * min(own, 1.0), population)
     played = 0
     looks = set(np.unique(np.linspace(1, len(values), POINTS).round().astype(int)).tolist())
     for name, block in zip(matches, values, strict=True):
@@ -85,7 +85,7 @@ def compute_anytime(
         played += len(matches[name])
         if stability.blocks in looks:
             widths = dict(zip(known, stability.half_widths, strict=True))
-            found.path.append(Point(stability.blocks, played, widths))
+            found.path.append(PrecisionPoint(stability.blocks, played, widths))
     found.intervals = {
         (metric, role, alias): interval
         for (role, alias), interval in zip(known, stability.intervals, strict=True)
@@ -101,7 +101,7 @@ def compare_at_every_look(
     scale: Scale,
     alpha: float,
     families: int,
-) -> list[Pair]:
+) -> list[PairedDifference]:
     """All differences within a role, on the blocks that both played; p is adjusted for all pairs,
     and valid at every look."""
     roles, aliases = sorted({role for role, _ in known}), sorted({alias for _, alias in known})
@@ -133,7 +133,7 @@ def compare_at_every_look(
         np.where(told & (total < 0), np.minimum(high, 0), high),
     )
     return [
-        Pair(
+        PairedDifference(
             role,
             metric,
             aliases[a],

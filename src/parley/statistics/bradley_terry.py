@@ -35,7 +35,7 @@ class Game(NamedTuple):
     outcome: float
 
 
-class RatingEstimate(NamedTuple):
+class AbilityEstimate(NamedTuple):
     """A number with its interval; unknown parts are None."""
 
     value: float | None
@@ -43,7 +43,7 @@ class RatingEstimate(NamedTuple):
     high: float | None
 
 
-UNKNOWN = RatingEstimate(None, None, None)
+UNKNOWN = AbilityEstimate(None, None, None)
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,14 @@ class Rating:
 
     alias: str
     group: int
-    logit: RatingEstimate
+    logit: AbilityEstimate
     matches: int
     blocks: int
 
     @property
-    def elo(self) -> RatingEstimate:
+    def elo(self) -> AbilityEstimate:
         """The same on Elo's scale, 1500 being the mean of the group."""
-        return RatingEstimate(
+        return AbilityEstimate(
             *(None if end is None else MIDDLE + POINTS * end for end in self.logit)
         )
 
@@ -75,7 +75,7 @@ class Ratings:
     """
 
     models: tuple[Rating, ...]
-    first_mover: RatingEstimate
+    first_mover: AbilityEstimate
     groups: int
     matches: int
     blocks: int
@@ -137,12 +137,12 @@ def fit_ratings(played: Sequence[Game], alpha: float = ALPHA, prior: float = PRI
     )
     normal = NormalDist().inv_cdf(1 - alpha / 2)
 
-    def estimate(place: int, n: int) -> RatingEstimate:
+    def estimate(place: int, n: int) -> AbilityEstimate:
         value = values[place]
         if n < 2:
-            return RatingEstimate(value, None, None)
+            return AbilityEstimate(value, None, None)
         half = max(t_quantile(1 - alpha / 2, n - 1) * clustered[place], normal * plain[place])
-        return RatingEstimate(value, value - half, value + half)
+        return AbilityEstimate(value, value - half, value + half)
 
     found = []
     for place, alias in enumerate(aliases):

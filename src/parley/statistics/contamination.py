@@ -17,7 +17,14 @@ from typing import NamedTuple
 from parley.errors import UsageError, unknown
 from parley.statistics.correlation import Correlation, pearson
 from parley.statistics.intervals import ALPHA
-from parley.statistics.line_fit import BandPoint, Errors, Line, MeasuredPoint, fit_line, has_spread
+from parley.statistics.line_fit import (
+    BandPoint,
+    Errors,
+    FittedLine,
+    MeasuredPoint,
+    fit_line,
+    has_spread,
+)
 from parley.statistics.multiple_comparisons import holm
 from parley.statistics.student_t import t_cdf
 
@@ -32,8 +39,8 @@ class Standing:
 
     model: str
     datasets: int
-    below: Side
-    above: Side
+    below: SideTest
+    above: SideTest
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,7 @@ class Contamination:
 
 
 def assess_contamination(
-    points: Sequence[Point], reference: Collection[str] = (), alpha: float = ALPHA
+    points: Sequence[ModelPoint], reference: Collection[str] = (), alpha: float = ALPHA
 ) -> Contamination:
     """The verdict on every model, against the reference set if there is one."""
     check_points(points, reference, alpha)
@@ -80,7 +87,7 @@ def assess_contamination(
     )
 
 
-def check_points(points: Sequence[Point], reference: Collection[str], alpha: float) -> None:
+def check_points(points: Sequence[ModelPoint], reference: Collection[str], alpha: float) -> None:
     """Refuses what no analysis can be made of."""
     if not 0 < alpha < 0.5:
         raise UsageError(
@@ -143,11 +150,13 @@ def combine_datasets(models: Sequence[str], fits: Sequence[Fit], alpha: float) -
     ]
 
 
-def judge_side(p: float | None, corrected: float | None, sure: str | None, alpha: float) -> Side:
+def judge_side(
+    p: float | None, corrected: float | None, sure: str | None, alpha: float
+) -> SideTest:
     """The level reached, of which the name given is the highest."""
     if p is None or corrected is None or p > alpha or sure is None:
-        return Side(p, corrected)
-    return Side(p, corrected, sure if corrected <= alpha else LOOK)
+        return SideTest(p, corrected)
+    return SideTest(p, corrected, sure if corrected <= alpha else LOOK)
 
 
 def locate_suspicion(fits: Sequence[Fit], standings: Sequence[Standing], alpha: float) -> list[Fit]:
@@ -229,7 +238,7 @@ class CorrelationRow:
 
 
 def correlation_rows(
-    points: Sequence[Point], without: Sequence[str] = (), alpha: float = ALPHA
+    points: Sequence[ModelPoint], without: Sequence[str] = (), alpha: float = ALPHA
 ) -> list[CorrelationRow]:
     """Overall and by dataset; with all models, then without the excluded ones."""
     models = {point.model for point in points}
@@ -255,7 +264,7 @@ FEWEST = 4  # models that a line takes, one of them left out
 
 
 @dataclass(frozen=True)
-class Point:
+class ModelPoint:
     """A model on a dataset, both means in percent; None is missing. Errors are those of the means
     over questions, if known."""
 
@@ -266,7 +275,7 @@ class Point:
     errors: Errors | None = None
 
 
-class Side(NamedTuple):
+class SideTest(NamedTuple):
     """A one-sided p, the same after correction, and the level that they reach; a point is corrected
     over the model's datasets."""
 
@@ -275,7 +284,7 @@ class Side(NamedTuple):
     level: str | None = None
 
 
-UNTESTED = Side()
+UNTESTED = SideTest()
 
 
 @dataclass(frozen=True)
@@ -288,8 +297,8 @@ class Position:
     score: float
     expected: float | None = None
     studentised: float | None = None
-    below: Side = UNTESTED
-    above: Side = UNTESTED
+    below: SideTest = UNTESTED
+    above: SideTest = UNTESTED
 
 
 @dataclass(frozen=True)
@@ -302,12 +311,12 @@ class Fit:
     missing: list[str]
     fitted: list[str]
     aside: list[str]  # models found to lie apart, where no reference set was declared
-    line: Line | None = None
+    line: FittedLine | None = None
     band: list[BandPoint] | None = None
     note: str | None = None
 
 
-def fit_dataset(points: Sequence[Point], reference: Collection[str], alpha: float) -> Fit:
+def fit_dataset(points: Sequence[ModelPoint], reference: Collection[str], alpha: float) -> Fit:
     """One dataset: the line, and each model against the line of the others."""
     spots = {
         p.model: MeasuredPoint(p.accuracy, p.score, p.errors)
@@ -354,7 +363,7 @@ def compare_with_reference(found: Fit, spots: dict[str, MeasuredPoint], alpha: f
         )
         t = None if others is None else others.studentised(spot)
         if others is not None and t is not None:
-            below, above = (Side(t_cdf(distance, others.freedom)) for distance in (t, -t))
+            below, above = (SideTest(t_cdf(distance, others.freedom)) for distance in (t, -t))
             position = replace(
                 position, expected=others.at(spot.x), studentised=t, below=below, above=above
             )
@@ -402,7 +411,7 @@ def compare_without_reference(found: Fit, spots: dict[str, MeasuredPoint], alpha
             position = replace(
                 position, expected=others.at(spot.x), studentised=others.studentised(spot)
             )
-        positions.append(replace(position, below=Side(below), above=Side(above)))
+        positions.append(replace(position, below=SideTest(below), above=SideTest(above)))
     return with_line_and_band(
         replace(found, positions=positions, fitted=fitted, aside=aside), spots, alpha
     )

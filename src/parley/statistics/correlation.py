@@ -11,7 +11,12 @@ from itertools import permutations
 from operator import mul
 from statistics import NormalDist, fmean
 
-from parley.statistics.agreement import Estimate, estimate_over_blocks, group_by_block, pair_columns
+from parley.statistics.agreement import (
+    BlockEstimate,
+    estimate_over_blocks,
+    group_by_block,
+    pair_columns,
+)
 from parley.statistics.intervals import ALPHA, UNKNOWN, Interval
 from parley.statistics.student_t import t_cdf
 
@@ -79,7 +84,7 @@ def permutation_p_value(points: Sequence[tuple[float, float]]) -> float:
 
 def blocked_correlation(
     x: Sequence[float | None], y: Sequence[float | None], blocks: Sequence[str]
-) -> Estimate:
+) -> BlockEstimate:
     """The product-moment correlation of rows, with an interval over blocks: the rows of a block are
     not independent."""
     pairs = pair_columns(x, y)
@@ -88,7 +93,7 @@ def blocked_correlation(
 
 def centred_correlation(
     x: Sequence[float | None], y: Sequence[float | None], blocks: Sequence[str]
-) -> Estimate:
+) -> BlockEstimate:
     """The rank correlation of values less their block's mean, so that hard and easy items make
     none; interval over blocks.
 

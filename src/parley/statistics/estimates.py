@@ -40,7 +40,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Pair:
+class PairedDifference:
     """The difference of two models on the blocks that both played; p is Holm-adjusted within role
     and metric."""
 
@@ -130,9 +130,9 @@ def compare_models(
     bounds: Mapping[str, tuple[float, float]],
     alpha: float = ALPHA,
     method: str = "block",
-) -> list[Pair]:
+) -> list[PairedDifference]:
     """All differences between models in the same role and metric, on shared blocks."""
-    found: list[Pair] = []
+    found: list[PairedDifference] = []
     for metric, role in sorted({(metric, role) for metric, role, _ in table}):
         aliases = sorted(alias for m, r, alias in table if (m, r) == (metric, role))
         family = [
@@ -152,7 +152,7 @@ def compare_two_models(
     bounds: tuple[float, float],
     alpha: float,
     method: str,
-) -> Pair | None:
+) -> PairedDifference | None:
     """Two models compared on the blocks that both played; none if there are none."""
     ours, theirs = table[metric, role, a], table[metric, role, b]
     mine, others = ([one[block] for block in ours if block in theirs] for one in (ours, theirs))
@@ -176,10 +176,10 @@ def compare_two_models(
         if p <= alpha:  # an end that the signs refute
             low, high = (max(low, 0.0), high) if gaps[0] > 0 else (low, min(high, 0.0))
         found = Interval(low, high, one.kind)
-    return Pair(role, metric, a, b, fmean(gaps), found.low, found.high, p, len(gaps))
+    return PairedDifference(role, metric, a, b, fmean(gaps), found.low, found.high, p, len(gaps))
 
 
-def adjust_for_pairs(family: Sequence[Pair]) -> list[Pair]:
+def adjust_for_pairs(family: Sequence[PairedDifference]) -> list[PairedDifference]:
     """The same pairs with p adjusted for their number (Holm)."""
     return [
         replace(pair, p=p)
@@ -188,7 +188,10 @@ def adjust_for_pairs(family: Sequence[Pair]) -> list[Pair]:
 
 
 def rank_intervals(
-    table: Table, differences: Sequence[Pair], lower_is_better: frozenset[str], alpha: float = ALPHA
+    table: Table,
+    differences: Sequence[PairedDifference],
+    lower_is_better: frozenset[str],
+    alpha: float = ALPHA,
 ) -> list[Rank]:
     """From one plus the number of models that are surely better, to all less those surely worse."""
     found: list[Rank] = []

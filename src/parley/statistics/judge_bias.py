@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from parley.statistics.agreement import (
-    Estimate,
+    BlockEstimate,
     cohen_kappa,
     estimate_over_blocks,
     group_by_block,
@@ -33,9 +33,9 @@ class Retest:
     """A judge against itself: correlation, quadratic kappa (None for scores without a scale), mean
     absolute difference."""
 
-    correlation: Estimate
-    kappa: Estimate | None
-    difference: Estimate
+    correlation: BlockEstimate
+    kappa: BlockEstimate | None
+    difference: BlockEstimate
 
 
 def compare_retest(
@@ -62,7 +62,7 @@ def compare_retest(
 
 def self_preference(
     judgements: Iterable[Judgement], judge: str, own: Mapping[str, str], bounds: tuple[float, float]
-) -> Estimate:
+) -> BlockEstimate:
     """How much more a judge gives its own model than others do, beyond what it so gives to other
     models, over blocks.
 
@@ -112,8 +112,8 @@ def self_preference_differences(
 
 def mean_over_blocks(
     groups: Sequence[Sequence[float]], bounds: tuple[float, float], dropped: int
-) -> Estimate:
+) -> BlockEstimate:
     """The mean over the blocks that have values, with its t interval; unknown if none has."""
     means = [fmean(group) for group in groups if group]
     value = fmean(means) if means else None
-    return Estimate(value, interval(means, bounds), sum(map(len, groups)), len(means), dropped)
+    return BlockEstimate(value, interval(means, bounds), sum(map(len, groups)), len(means), dropped)

@@ -45,7 +45,7 @@ class BandPoint(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Line:
+class FittedLine:
     """Least squares through n points: their scatter around it, and how much of that measurement
     explains."""
 
@@ -92,7 +92,7 @@ class Line:
         return found
 
 
-def fit_line(spots: Sequence[MeasuredPoint]) -> Line | None:
+def fit_line(spots: Sequence[MeasuredPoint]) -> FittedLine | None:
     """Through at least three points whose x differ; None otherwise. Errors count only if they are
     known of all points."""
     if len(spots) < 3 or not has_spread([spot.x for spot in spots]):
@@ -106,7 +106,7 @@ def fit_line(spots: Sequence[MeasuredPoint]) -> Line | None:
         math.fsum(gap**2 for gap in gaps) / (n - 2) if max(map(abs, gaps)) > LEVEL * reach else 0.0
     )
     known = [spot.errors.variance(slope) for spot in spots if spot.errors is not None]
-    return Line(
+    return FittedLine(
         level - slope * centre,
         slope,
         n,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from parley.errors import UsageError
-from parley.statistics.contamination import Point
-from parley.statistics.estimates import Pair, compare_two_models
+from parley.statistics.contamination import ModelPoint
+from parley.statistics.estimates import PairedDifference, compare_two_models
 from parley.statistics.intervals import ALPHA
 from parley.statistics.line_fit import Errors
 
@@ -34,7 +34,7 @@ class Answers:
                     raise UsageError(f"{where} is in percent, from 0 to 100; found {value}")
 
     @property
-    def point(self) -> Point:
+    def point(self) -> ModelPoint:
         """The means over questions; their errors where each rests on at least two."""
         right, spoken = list(self.accuracy.values()), list(self.score.values())
         errors = None
@@ -44,7 +44,7 @@ class Answers:
                 stdev(spoken) / len(spoken) ** 0.5,
                 self.covariance,
             )
-        return Point(
+        return ModelPoint(
             self.model,
             self.dataset,
             fmean(right) if right else None,
@@ -79,9 +79,9 @@ class Matched:
     dataset: str
     suspect: str
     control: str
-    accuracy: Pair | None
-    score: Pair | None
-    excess: Pair | None  # the difference in accuracy less the difference in score
+    accuracy: PairedDifference | None
+    score: PairedDifference | None
+    excess: PairedDifference | None  # the difference in accuracy less the difference in score
 
 
 def compare_with_control(suspect: Answers, control: Answers, alpha: float = ALPHA) -> Matched:

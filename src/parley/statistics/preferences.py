@@ -8,7 +8,12 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Literal, NamedTuple
 
-from parley.statistics.agreement import Estimate, cohen_kappa, estimate_over_blocks, group_by_block
+from parley.statistics.agreement import (
+    BlockEstimate,
+    cohen_kappa,
+    estimate_over_blocks,
+    group_by_block,
+)
 
 Choice = Literal["A", "B", "tie"]
 CHOICES: tuple[Choice, ...] = ("A", "tie", "B")
@@ -77,7 +82,7 @@ def first_votes_differ(ballot: Ballot) -> bool:
     return len(set(first_votes(ballot).values())) > 1
 
 
-def kappa_of_first_votes(ballots: Sequence[Ballot]) -> Estimate:
+def kappa_of_first_votes(ballots: Sequence[Ballot]) -> BlockEstimate:
     """Cohen's kappa of the first two votes on each pair, by the side that they chose, with an
     interval over questions."""
     rows = [list(first_votes(ballot).values()) for ballot in ballots]
@@ -87,7 +92,7 @@ def kappa_of_first_votes(ballots: Sequence[Ballot]) -> Estimate:
     return cohen_kappa(first, second, CHOICES, "none", question_names(ballots))
 
 
-def kappa_between(ballots: Sequence[Ballot], one: str, other: str) -> Estimate:
+def kappa_between(ballots: Sequence[Ballot], one: str, other: str) -> BlockEstimate:
     """Cohen's kappa of two people on the pairs where they were the first two: a third sees only
     what others disagree on."""
     both = [ballot for ballot in ballots if {one, other} == {*first_votes(ballot)}]
@@ -95,7 +100,7 @@ def kappa_between(ballots: Sequence[Ballot], one: str, other: str) -> Estimate:
     return cohen_kappa(first, second, CHOICES, "none", question_names(both))
 
 
-def agreement_with_scores(ballots: Sequence[Ballot]) -> Estimate:
+def agreement_with_scores(ballots: Sequence[Ballot]) -> BlockEstimate:
     """The share of settled pairs in which most people prefer the side with the higher score; a tie
     is no preference."""
     decided = [majority_choice(list(ballot.votes.values())) for ballot in ballots]
@@ -108,7 +113,7 @@ def agreement_with_scores(ballots: Sequence[Ballot]) -> Estimate:
     )
 
 
-def win_rate(ballots: Sequence[Ballot], model: str) -> Estimate:
+def win_rate(ballots: Sequence[Ballot], model: str) -> BlockEstimate:
     """The share of a model's settled pairs in which most people prefer it; a tie is half a win."""
     own = [ballot for ballot in ballots if model in ballot.models]
     return share_over_questions([win_value(ballot, model) for ballot in own], own)
@@ -122,7 +127,9 @@ def win_value(ballot: Ballot, model: str) -> float | None:
     return float(ballot.models["AB".index(said)] == model)
 
 
-def share_over_questions(values: Sequence[float | None], ballots: Sequence[Ballot]) -> Estimate:
+def share_over_questions(
+    values: Sequence[float | None], ballots: Sequence[Ballot]
+) -> BlockEstimate:
     """The mean of what is known, with an interval over questions."""
     return estimate_over_blocks(
         group_by_block(values, question_names(ballots)),

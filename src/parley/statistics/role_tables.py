@@ -42,7 +42,7 @@ class Meeting(NamedTuple):
     second_value: float | None
 
 
-class Cell(NamedTuple):
+class MeetingCell(NamedTuple):
     """What two models scored when they met in this order: means of block means, over matches with a
     score."""
 
@@ -114,13 +114,13 @@ class Margins(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RoleTable:
+class MeetingTable:
     """First seats down, second seats across; a pair that was excluded or never played is None,
     never zero."""
 
     metric: str
     aliases: tuple[str, ...]
-    cells: Mapping[Pair, Cell | None]
+    cells: Mapping[Pair, MeetingCell | None]
     margins: Margins
 
 
@@ -172,7 +172,7 @@ def collect_meetings(rows: Iterable[SeatScore], seats: tuple[Place, Place]) -> l
 
 def make_role_tables(
     met: Iterable[Meeting], aliases: Sequence[str], bounds: Mapping[str, tuple[float, float]]
-) -> dict[str, RoleTable]:
+) -> dict[str, MeetingTable]:
     """A table for every metric; models listed in `aliases` that did not play keep their empty row
     and column."""
     by_metric: dict[str, dict[Pair, list[Meeting]]] = {}
@@ -194,7 +194,7 @@ def make_role_tables(
         edges = add_margin_intervals(
             [each for met in pairs.values() for each in met], average_margins(cells, listed), here
         )
-        tables[metric] = RoleTable(metric, listed, cells, edges)
+        tables[metric] = MeetingTable(metric, listed, cells, edges)
     return tables
 
 
@@ -225,7 +225,7 @@ def add_margin_intervals(
     return Margins(rows, columns, known(firsts, edges.first), known(seconds, edges.second))
 
 
-def make_cell(met: Iterable[Meeting], bounds: tuple[float, float]) -> Cell | None:
+def make_cell(met: Iterable[Meeting], bounds: tuple[float, float]) -> MeetingCell | None:
     """A pair's cell; none if no match gave either seat a score."""
     scored = [each for each in met if each.first_value is not None or each.second_value is not None]
     if not scored:
@@ -242,12 +242,12 @@ def make_cell(met: Iterable[Meeting], bounds: tuple[float, float]) -> Cell | Non
         sum(each.second_value is None for each in scored),
     )
     found = [interval(values, bounds) for values in means]
-    return Cell(
+    return MeetingCell(
         first, second, len(scored), len({each.block for each in scored}), idle, found[0], found[1]
     )
 
 
-def average_margins(cells: Mapping[Pair, Cell | None], aliases: Iterable[str]) -> Margins:
+def average_margins(cells: Mapping[Pair, MeetingCell | None], aliases: Iterable[str]) -> Margins:
     """Row and column means from cells alone, as the paper's tables have them; published cells will
     do."""
     firsts = [

@@ -26,7 +26,7 @@ class WatchedCell(NamedTuple):
     epsilon: float
 
 
-class Stability:
+class StabilityRule:
     """Every cell's interval, valid at every look, together at level α; stable once all half-widths
     are small enough.
 
@@ -190,7 +190,7 @@ def forecast_blocks(
 ) -> BlockForecast:
     """What to expect of a cell whose blocks spread by so much (a standard deviation), at level α,
     within `most` blocks."""
-    stability = Stability([cell], alpha, population)
+    stability = StabilityRule([cell], alpha, population)
     middle, spread = (cell.low + cell.high) / 2, min(spread, (cell.high - cell.low) / 2)
     for block in range(1, min(most, population or most) + 1):
         stability.add({(cell.role, cell.alias): [middle + (spread if block % 2 else -spread)]})

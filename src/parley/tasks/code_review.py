@@ -21,7 +21,13 @@ from parley import (
     Task,
 )
 from parley.tasks._common.judge_votes import Vote
-from parley.tasks._common.writer_editor import Words, conversation, rated, ratings, written
+from parley.tasks._common.writer_editor import (
+    Words,
+    ask_judges,
+    judge_metrics,
+    play_rounds,
+    quote_conversation,
+)
 
 
 @dataclass(frozen=True)
@@ -58,23 +64,23 @@ class CodeReview(Task):
         )
         question = problem.text + (referee.render(SCRIPT) if problem.cases else told)
 
-        versions = await written(
+        versions = await play_rounds(
             referee, programmer, reviewer, self.rounds, WORDS, Code(), question=question
         )
 
         passed: list[bool] = []
         for number, version in enumerate(versions, 1):
-            verdict = await self.tested(referee, problem, version.text)
+            verdict = await self.run_tests(referee, problem, version.text)
             passed.append(verdict["passed"])
             referee.note(version=number, **verdict)
         passed += passed[-1:] * (self.rounds - len(passed))  # after the end the last version stands
 
         material = {
             "question": question,
-            "conversation": conversation(referee, programmer, reviewer, versions),
+            "conversation": quote_conversation(referee, programmer, reviewer, versions),
         }
         rubric = {programmer: RATE_PROGRAMMER, reviewer: RATE_REVIEWER}
-        judged = await rated(referee, judge, JUDGE, rubric, self.vote, **material)
+        judged = await ask_judges(referee, judge, JUDGE, rubric, self.vote, **material)
 
         by_round = {
             name: float(good) for name, good in zip(self.round_names(), passed, strict=True)
@@ -85,7 +91,9 @@ class CodeReview(Task):
             reviewer: {**gain, **judged[reviewer]},
         }
 
-    async def tested(self, referee: Referee, problem: Problem, code: str | None) -> dict[str, Any]:
+    async def run_tests(
+        self, referee: Referee, problem: Problem, code: str | None
+    ) -> dict[str, Any]:
         """What the hidden tests say to one version; they run in the sandbox, where no version
         learns of them."""
         if code is None:
@@ -117,7 +125,7 @@ class CodeReview(Task):
             for number, name in enumerate(self.round_names(), 1)
         ]
         gain = Metric("improvement", -1, 1, epsilon=0.05, spread=0.4)
-        return [last, *earlier, gain, *ratings(seats)]
+        return [last, *earlier, gain, *judge_metrics(seats)]
 
     def __post_init__(self) -> None:
         if self.rounds < 1:
@@ -214,11 +222,11 @@ def coder(
             else [each for each in view if each["role"] == "assistant"][-1]["content"]
         )
     return ReplyText(
-        Code().write(problem.reference if bot.rng.random() < strength else unfinished(problem))
+        Code().write(problem.reference if bot.rng.random() < strength else failing_program(problem))
     )
 
 
-def unfinished(problem: Problem) -> str:
+def failing_program(problem: Problem) -> str:
     """A program that everything fails on."""
     return (
         "\n".join(f"def {name}(*given):\n    raise NotImplementedError" for name in problem.names)
@@ -226,7 +234,7 @@ def unfinished(problem: Problem) -> str:
     )
 
 
-def judge(bot: BotView) -> dict[str, Any]:
+def judge_code(bot: BotView) -> dict[str, Any]:
     """Rates by the truth: a programmer by the last version, a reviewer by whether that was the reference solution or told it."""  # noqa: E501
     last = {who: bot.item.reference.strip() in text for who, text in bot.quoted}
     told = any(bot.item.reference.strip() in text for _, text in bot.quoted)
@@ -237,4 +245,4 @@ def judge(bot: BotView) -> dict[str, Any]:
     }
 
 
-CodeReview.bots = {"coder": coder, "judge": judge}
+CodeReview.bots = {"coder": coder, "judge": judge_code}

@@ -77,7 +77,7 @@ class IdiomSolitaire(Task):
             said = await referee.ask(
                 player, text, expect=IDIOM[self.language], default="", attempts=2
             )
-            idiom, fault = await self.ruled(referee, said, chain, checker)
+            idiom, fault = await self.check_idiom(referee, said, chain, checker)
             if fault:
                 referee.fault(player, fault, said)
                 reason, win = fault, {player: 0.0, other: 1.0}
@@ -88,7 +88,7 @@ class IdiomSolitaire(Task):
         referee.note(ChainEnded(reason, chain))
         return {player: {"win": win[player], "hits": hits[player]} for player in players}
 
-    async def ruled(
+    async def check_idiom(
         self, referee: Referee, said: str, chain: list[str], checker: Seat | None
     ) -> tuple[str, str]:
         """What was said as the dictionary spells it, and what is wrong with it, if anything.
@@ -204,19 +204,19 @@ IDIOM = {
 CHAIN = re.compile(r"(?=(\w{4}(?: → \w{4})*))")  # wherever one may begin
 
 
-def next_ones(bot: BotView, strength: float, vocabulary: int) -> list[str]:
+def find_next_idioms(bot: BotView, strength: float, vocabulary: int) -> list[str]:
     """What a bot can say: of all idioms that fit and are not used, those that it knows; the same
     ones in every match."""
-    chain = chain_in(bot)
+    chain = find_chain(bot)
     fitting = (
         [idiom for idiom in bot.works["dictionary"].after(chain[-1]) if idiom not in chain]
         if chain
         else []
     )
-    return [idiom for idiom in fitting if known_from(vocabulary, idiom) < strength]
+    return [idiom for idiom in fitting if strength_needed(vocabulary, idiom) < strength]
 
 
-def chain_in(bot: BotView) -> list[str]:
+def find_chain(bot: BotView) -> list[str]:
     """The chain as it was shown last, whatever words stand around it: the longest that begins with
     a word of the dictionary."""
     words = bot.works["dictionary"].words
@@ -227,20 +227,20 @@ def chain_in(bot: BotView) -> list[str]:
     return []
 
 
-def known_from(vocabulary: int, idiom: str) -> float:
+def strength_needed(vocabulary: int, idiom: str) -> float:
     """From which strength on a bot knows an idiom: between 0 and 1, always the same."""
     return int.from_bytes(blake2b(f"{vocabulary}|{idiom}".encode(), digest_size=4).digest()) / 2**32
 
 
 def speaker(bot: BotView, strength: Annotated[float, (0, 1)] = 0.5, vocabulary: int = 0) -> str:
     """Knows the share `strength` of all idioms, and says any that fits; another `vocabulary` is another choice of them."""  # noqa: E501
-    known = next_ones(bot, strength, vocabulary)
+    known = find_next_idioms(bot, strength, vocabulary)
     return bot.rng.choice(known) if known else "不知道"
 
 
 def dead_end(bot: BotView, strength: Annotated[float, (0, 1)] = 0.5, vocabulary: int = 0) -> str:
     """Knows as many as a speaker, and says the one after which the fewest others can follow."""
-    known = next_ones(bot, strength, vocabulary)
+    known = find_next_idioms(bot, strength, vocabulary)
     return min(known, key=lambda idiom: len(bot.works["dictionary"].after(idiom)), default="不知道")
 
 

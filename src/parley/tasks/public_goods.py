@@ -44,7 +44,7 @@ class PublicGoods(Task):
                 default=None,
             )
             invested = {player: said[player] or 0 for player in players}
-            income = share(invested.values(), self.multiplier)
+            income = pool_share(invested.values(), self.multiplier)
             for player in players:
                 # Who names no readable amount loses the coins of the round: nonsense must not pay
                 # as a free ride.
@@ -82,7 +82,7 @@ class PublicGoods(Task):
                 raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
 
 
-def share(invested: Collection[float], multiplier: float) -> float:
+def pool_share(invested: Collection[float], multiplier: float) -> float:
     """What each player receives from the pool, whether it paid or not (§2.4; by n, not by four)."""
     return sum(invested) * multiplier / len(invested)
 

@@ -20,7 +20,7 @@ from parley import (
     Seat,
     Task,
 )
-from parley.tasks._common.answers import Exact, Likeliest, Option, Weighed, is_right
+from parley.tasks._common.answers import Exact, LetterChoice, Likeliest, WeighedChoice, is_right
 
 Share = Annotated[float, (0, 1)]
 
@@ -52,14 +52,14 @@ class QA(Task):
         item: Question = referee.item
         shown = [] if self.shots == 0 else await referee.consult("shots", "before", item.subject)
         examples = [
-            worked(referee, Question(**{**each, "choices": tuple(each["choices"])}))
+            make_example(referee, Question(**{**each, "choices": tuple(each["choices"])}))
             for each in shown
         ]
 
         said = await referee.ask(
             student,
-            put(referee, item),
-            expect=form(item, self.by),
+            render_question(referee, item),
+            expect=question_reader(item, self.by),
             default=None,
             examples=examples,
             attempts=2,
@@ -95,30 +95,32 @@ class QA(Task):
             raise ValueError("shots_from names examples, and shots is 0, so that none is shown")
 
 
-def put(referee: Referee, item: Question) -> str:
+def render_question(referee: Referee, item: Question) -> str:
     """A question as it is asked."""
     words = CHOOSE if item.choices else SOLVE
-    return referee.render(words[language(item)], question=item.question, choices=item.lettered)
+    return referee.render(
+        words[prompt_language(item)], question=item.question, choices=item.lettered
+    )
 
 
-def worked(referee: Referee, item: Question) -> Example:
+def make_example(referee: Referee, item: Question) -> Example:
     """A question with its answer, in the form in which both are wanted."""
-    answer = referee.render(ANSWER[language(item)], answer=item.answer)
+    answer = referee.render(ANSWER[prompt_language(item)], answer=item.answer)
     reply = item.answer if item.choices else "\n".join(filter(None, [item.explanation, answer]))
-    return Example(f"{put(referee, item)}\n\n{form(item).hint}", reply)
+    return Example(f"{render_question(referee, item)}\n\n{question_reader(item).hint}", reply)
 
 
-def form(item: Question, by: str = "text") -> Option | Exact:
+def question_reader(item: Question, by: str = "text") -> LetterChoice | Exact:
     """How the answer to a question is read."""
-    spoken = language(item)
+    spoken = prompt_language(item)
     if item.choices:
-        return (Weighed if by == "logprobs" else Option)(
+        return (WeighedChoice if by == "logprobs" else LetterChoice)(
             item.choices, LETTER[spoken], AGAIN.get(spoken)
         )
     return Exact(LINE[spoken], AGAIN.get(spoken))
 
 
-def language(item: Question) -> str:
+def prompt_language(item: Question) -> str:
     """The language in which a question is put: Chinese for Chinese ones, English for all others."""
     return "zh" if item.language.partition("_")[0] == "zh" else "en"
 

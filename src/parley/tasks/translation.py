@@ -24,17 +24,17 @@ from parley import (
 )
 from parley.rules.languages import parse_language_pair
 from parley.tasks._common.judge_votes import Vote
-from parley.tasks._common.overlap import signatures
+from parley.tasks._common.overlap import measure_signatures
 from parley.tasks._common.writer_editor import (
     OVER,
     Words,
-    conversation,
-    ends,
-    overlapping,
-    rated,
-    ratings,
-    texts,
-    written,
+    ask_judges,
+    is_ending,
+    judge_metrics,
+    last_texts,
+    note_overlap,
+    play_rounds,
+    quote_conversation,
 )
 
 
@@ -73,20 +73,20 @@ class Translation(Task):
             "target_language": target.name,
         }
 
-        versions = await written(
+        versions = await play_rounds(
             referee, translator, proofreader, self.rounds, WORDS, Text(), **material
         )
 
-        given = dict(zip((translator, proofreader), texts(versions), strict=True))
-        found = overlapping(referee, given, item.reference, target.code)
+        given = dict(zip((translator, proofreader), last_texts(versions), strict=True))
+        found = note_overlap(referee, given, item.reference, target.code)
         gain = {
             translator: {},
             proofreader: {"improvement": found[proofreader].bleu - found[translator].bleu},
         }
 
-        said = conversation(referee, translator, proofreader, versions)
+        said = quote_conversation(referee, translator, proofreader, versions)
         rubric = {translator: RATE_TRANSLATOR, proofreader: RATE_PROOFREADER}
-        judged = await rated(
+        judged = await ask_judges(
             referee, judge, JUDGE, rubric, self.vote, conversation=said, **material
         )
         return {
@@ -101,7 +101,7 @@ class Translation(Task):
             Metric(
                 "improvement", -1, 1, epsilon=0.02, spread=0.08, digits=3, roles=("proofreader",)
             ),
-            *ratings(seats),
+            *judge_metrics(seats),
         ]
 
     def reject_reason(self, item: Paragraph) -> str:
@@ -111,7 +111,7 @@ class Translation(Task):
         return "" if fits else f"of {item.pair}, and pair is {self.pair}"
 
     def score_basis(self) -> Mapping[str, str]:
-        return signatures(parse_language_pair(self.pair)[1].code)
+        return measure_signatures(parse_language_pair(self.pair)[1].code)
 
     def __post_init__(self) -> None:
         if self.rounds < 1:
@@ -192,42 +192,53 @@ def translator(bot: BotView, strength: Annotated[float, (0, 1)] = 0.5) -> ReplyT
 
     It revises towards the better only: a sentence that the proofreader got right is taken over, all others stay.
     """  # noqa: E501
-    view, wanted = bot.view, sentences(bot.item.reference)
+    view, wanted = bot.view, split_sentences(bot.item.reference)
     given = next((said for _, said in reversed(bot.quoted)), "")
     if view.seat.role == "translator" and not view.reply_count:
         return ReplyText(
-            together([each if bot.rng.random() < strength else worse(each) for each in wanted])
+            join_sentences(
+                [each if bot.rng.random() < strength else worsen_sentence(each) for each in wanted]
+            )
         )
     if view.seat.role == "translator":
-        own = beside([turn["content"] for turn in view if turn["role"] == "assistant"][-1], wanted)
-        return ReplyText(together([right if right in given else each for each, right in own]))
-    if view.reply_count and given == together(wanted):
+        own = pair_sentences(
+            [turn["content"] for turn in view if turn["role"] == "assistant"][-1], wanted
+        )
+        return ReplyText(join_sentences([right if right in given else each for each, right in own]))
+    if view.reply_count and given == join_sentences(wanted):
         return ReplyText(OVER)
     return ReplyText(
-        together(
+        join_sentences(
             [
                 right if bot.rng.random() < strength else each
-                for each, right in beside(given, wanted)
+                for each, right in pair_sentences(given, wanted)
             ]
         )
     )
 
 
-def beside(text: str, wanted: Sequence[str]) -> list[tuple[str, str]]:
+def pair_sentences(text: str, wanted: Sequence[str]) -> list[tuple[str, str]]:
     """The sentences of a text, each with the one that is wanted there; a text of other sentences is
     wrong throughout."""
-    found = sentences(text)
+    found = split_sentences(text)
     return list(
-        zip(found if len(found) == len(wanted) else map(worse, wanted), wanted, strict=True)
+        zip(
+            found if len(found) == len(wanted) else map(worsen_sentence, wanted),
+            wanted,
+            strict=True,
+        )
     )
 
 
-def judge(bot: BotView) -> dict[str, Any]:
+def judge_translation(bot: BotView) -> dict[str, Any]:
     """Rates by the truth: by how many sentences of the reference are in the last text of each."""
     last = dict(bot.quoted)
-    right = sentences(bot.item.reference)
+    right = split_sentences(bot.item.reference)
     translated, polished = last.get("Translator", ""), last.get("Proofreader", "")
-    found = {"translator": translated, "proofreader": translated if ends(polished) else polished}
+    found = {
+        "translator": translated,
+        "proofreader": translated if is_ending(polished) else polished,
+    }
     shares = {
         role: sum(each in text for each in right) / len(right) for role, text in found.items()
     }
@@ -237,19 +248,19 @@ def judge(bot: BotView) -> dict[str, Any]:
     }
 
 
-def sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     return [each for each in re.split(r"(?<=[.!?])\s+|(?<=[。！？])\s*", text) if each]
 
 
-def together(parts: Sequence[str]) -> str:
+def join_sentences(parts: Sequence[str]) -> str:
     return "".join(each if each[-1] in "。！？" else f"{each} " for each in parts).strip()
 
 
-def worse(sentence: str) -> str:
+def worsen_sentence(sentence: str) -> str:
     """Every second word of a sentence, or every second character where words are not apart; its end
     stays."""
     body, end = sentence[:-1], sentence[-1]
     return (" ".join(body.split()[::2]) if " " in body else body[::2]) + end
 
 
-Translation.bots = {"translator": translator, "judge": judge}
+Translation.bots = {"translator": translator, "judge": judge_translation}

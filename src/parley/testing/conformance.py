@@ -83,21 +83,21 @@ def check_task(
     if type(task).item_type is not None and not items:
         raise TaskError(f"{task.name} is played on items: check_task(task, items=[…])")
     items, works = as_items(items, type(task)), open_references(task)
-    for seats in tables(task):
+    for seats in possible_tables(task):
         check_metrics(task, seats)
         for seed in seeds:
             check = Check(task, seats, seed, items[seed % len(items)] if items else None, works)
-            before = kept_outside(task)
+            before = state_outside(task)
             for name in ("repeatable", "resumable", "growing", "patient", "anonymous", "enduring"):
-                getattr(check, name)()
+                getattr(check, f"check_{name}")()
                 done[name] = done.get(name, 0) + 1
-            if kept_outside(task) != before:
+            if state_outside(task) != before:
                 raise TaskError(
                     f"{task.name} keeps state outside the match: a field, class attribute or "
                     f"global has changed"
                 )
     check_elsewhere(task, seeds[0], items[seeds[0] % len(items)] if items else None, works)
-    done["elsewhere"] = len(tables(task))
+    done["elsewhere"] = len(possible_tables(task))
     return done
 
 
@@ -117,9 +117,9 @@ class Check:
             seat for name, count in seats.items() for seat in task.roles[name].seats(name, count)
         ]
         self.tape = Listed()
-        self.outcome, self.cast = self.played(self.tape)
+        self.outcome, self.cast = self.play_match(self.tape)
 
-    def played(
+    def play_match(
         self,
         tape: MemoryRecord,
         speak: Speak | None = None,
@@ -143,22 +143,22 @@ class Check:
         reader: Reader[Any] = view.expect
         return reader.write(reader.sample(rng), "because")
 
-    def repeatable(self) -> None:
+    def check_repeatable(self) -> None:
         tape = MemoryRecord()
-        again, _ = self.played(tape)
+        again, _ = self.play_match(tape)
         if again != self.outcome or tape.messages != self.tape.messages:
             raise TaskError(
                 f"{self.task.name}: the same seed and replies gave another record; "
                 f"is chance drawn elsewhere?"
             )
 
-    def resumable(self) -> None:
+    def check_resumable(self) -> None:
         total = len(self.tape.order)
         for cut in sorted({round(at * total / MOST_CUTS) for at in range(MOST_CUTS + 1)}):
             resumed = Listed(self.tape.order[:cut])
             resumed.effects = dict(self.tape.effects)
             try:
-                outcome, cast = self.played(resumed)
+                outcome, cast = self.play_match(resumed)
             except ReplayError as wrong:
                 raise TaskError(
                     f"{self.task.name}: resumed after {cut} replies it shows other words: {wrong}"
@@ -174,7 +174,7 @@ class Check:
                     f"came to another end"
                 )
 
-    def growing(self) -> None:
+    def check_growing(self) -> None:
         for speaker in self.cast.values():
             for earlier, later in zip(speaker.views, speaker.views[1:], strict=False):
                 if list(later)[: len(earlier)] != list(earlier):
@@ -183,7 +183,7 @@ class Check:
                         f"rewrites an earlier one"
                     )
 
-    def patient(self) -> None:
+    def check_patient(self) -> None:
         """Whatever order replies arrive in, everybody sees the same."""
         rng = Random(self.seed)
 
@@ -191,14 +191,14 @@ class Check:
             for _ in range(rng.randrange(4)):
                 await asyncio.sleep(0)
 
-        again, cast = self.played(MemoryRecord(), pause=pause)
+        again, cast = self.play_match(MemoryRecord(), pause=pause)
         seen = {seat: [view.digest for view in speaker.views] for seat, speaker in cast.items()}
         if again != self.outcome or seen != {
             seat: [v.digest for v in s.views] for seat, s in self.cast.items()
         }:
             raise TaskError(f"{self.task.name}: what seats see depends on who answers first")
 
-    def anonymous(self) -> None:
+    def check_anonymous(self) -> None:
         """Seats that say which model they are do not reach each other with it."""
 
         def disclosing(view: View) -> str:
@@ -210,7 +210,7 @@ class Check:
                 else reply.replace("because", claim)
             )
 
-        _, cast = self.played(MemoryRecord(), disclosing)
+        _, cast = self.play_match(MemoryRecord(), disclosing)
         for speaker in cast.values():
             for view in speaker.views:
                 if any(
@@ -222,7 +222,7 @@ class Check:
                         f"{self.task.name}: {view.seat} is told the name of a model of the cast"
                     )
 
-    def enduring(self) -> None:
+    def check_enduring(self) -> None:
         """It ends when some or all seats talk nonsense."""
         rng = Random(self.seed)
 
@@ -231,7 +231,7 @@ class Check:
 
         for speak in (*(lambda view, words=words: words for words in NONSENSE), mostly):
             try:
-                self.played(MemoryRecord(), speak)
+                self.play_match(MemoryRecord(), speak)
             except ParleyError as wrong:
                 raise TaskError(f"{self.task.name} does not stand nonsense: {wrong}") from wrong
 
@@ -244,7 +244,7 @@ class Check:
         return blake2b(facts.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
-def tables(task: Task) -> list[dict[str, int]]:
+def possible_tables(task: Task) -> list[dict[str, int]]:
     """The smallest and the largest table at which a task can be played."""
     least = {name: role.min_seats for name, role in task.roles.items()}
     largest = {name: role.largest for name, role in task.roles.items()}
@@ -266,7 +266,7 @@ def check_metrics(task: Task, seats: Mapping[str, int]) -> None:
                 )
 
 
-def kept_outside(task: Task) -> str:
+def state_outside(task: Task) -> str:
     """Everything in reach of a script that should not change, as text."""
     classes = [vars(cls) for cls in type(task).__mro__ if issubclass(cls, Task)]
     places = [vars(task), *classes, vars(sys.modules[type(task).__module__])]
@@ -293,15 +293,19 @@ def check_elsewhere(task: Task, seed: int, item: Any, works: Mapping[str, Refere
         "reference": reference,
         "name": type(task).__qualname__,
         "params": task.params,
-        "tables": tables(task),
+        "tables": possible_tables(task),
         "seed": seed,
         "item": None if item is None else asdict(item),
         "path": sys.path,
     }
-    here = [Check(task, seats, seed, item, works).digest() for seats in tables(task)]
+    here = [Check(task, seats, seed, item, works).digest() for seats in possible_tables(task)]
     for salt in ("1", "2"):
         other = subprocess.run(
-            [sys.executable, "-c", "from parley.testing.conformance import elsewhere; elsewhere()"],
+            [
+                sys.executable,
+                "-c",
+                "from parley.testing.conformance import run_elsewhere; run_elsewhere()",
+            ],
             input=json.dumps(wanted),
             env={**os.environ, "PYTHONHASHSEED": salt},
             capture_output=True,
@@ -319,7 +323,7 @@ def check_elsewhere(task: Task, seed: int, item: Any, works: Mapping[str, Refere
             )
 
 
-def elsewhere() -> None:
+def run_elsewhere() -> None:
     """What the other process does: play at every table, print the digests of the records."""
     wanted = json.load(sys.stdin)
     sys.path[:] = wanted["path"]

@@ -58,11 +58,14 @@ def check_planted(
     """
     bots: dict[str, Bot] = {}
     places = [
-        [enter(task, one, bots) for one in ([place] if isinstance(place, str | Mapping) else place)]
+        [
+            add_bot(task, one, bots)
+            for one in ([place] if isinstance(place, str | Mapping) else place)
+        ]
         for place in order
     ]
     panels = {
-        role: [enter(task, one, bots) for one in panel] for role, panel in (roles or {}).items()
+        role: [add_bot(task, one, bots) for one in panel] for role, panel in (roles or {}).items()
     }
     contestants = [alias for place in places for alias in place]
     if len(contestants) < 2:
@@ -91,7 +94,7 @@ def check_planted(
 
     async def series() -> list[Rows]:
         return [
-            await play(task, planned(run), bots, known, chosen.name, execute, works)
+            await play_models(task, planned(run), bots, known, chosen.name, execute, works)
             for run in range(seed, seed + runs)
         ]
 
@@ -162,7 +165,7 @@ class Findings:
                     shown,
                 ]
             )
-            if too_many(wrong[key], self.runs):
+            if more_than_chance(wrong[key], self.runs):
                 self.errors.append(
                     f"{truth} ({role}) is declared the wrong way round in "
                     f"{self.share(wrong[key])} of runs"
@@ -184,7 +187,7 @@ class Findings:
         truth = " = ".join(place)
         for role in sorted({row.role for rows in played for row in rows if row.alias in place}):
             self.lines.append([role, truth, "", self.share(different[role]), "", ""])
-            if too_many(different[role], self.runs):
+            if more_than_chance(different[role], self.runs):
                 self.errors.append(
                     f"{truth} ({role}) are declared different in "
                     f"{self.share(different[role])} of runs"
@@ -202,7 +205,7 @@ class Findings:
                 found.append((pair.role, ahead, behind, sign * pair.difference, pair.p))
         return found
 
-    def pairs(self, rows: Rows) -> list[results.Pair]:
+    def pairs(self, rows: Rows) -> list[results.PairedDifference]:
         return results.compare_models(
             results.block_means(rows), {self.metric.name: (self.metric.low, self.metric.high)}
         )
@@ -211,7 +214,7 @@ class Findings:
         return f"{100 * count / self.runs:.1f}%"
 
 
-def too_many(count: int, runs: int) -> bool:
+def more_than_chance(count: int, runs: int) -> bool:
     """Whether so many errors are more than chance explains, if they happen in 5 % of runs (exact
     binomial tail)."""
     return count > 0 and incomplete_beta(count, runs - count + 1, ALPHA) < FLUKE
@@ -225,7 +228,7 @@ def metric_of(task: Task, spec: MatchSpec, name: str | None) -> Metric:
     return known[name or next(iter(known))]
 
 
-async def play(
+async def play_models(
     task: Task,
     specs: Sequence[MatchSpec],
     bots: Mapping[str, Bot],
@@ -252,7 +255,7 @@ async def play(
     return rows
 
 
-def enter(task: Task, named: Named, bots: dict[str, Bot]) -> str:
+def add_bot(task: Task, named: Named, bots: dict[str, Bot]) -> str:
     """Take in a bot under an alias of its own."""
     if isinstance(named, str):
         model, _, rest = named.partition(":")

@@ -9,7 +9,7 @@ from typing import Any
 
 from parley.datasets.formats import Form, Row
 from parley.rules.items import WordPair
-from parley.tasks._common.word_matching import alike, folded
+from parley.tasks._common.word_matching import find_confusable, fold_phrase
 
 ALSO = ("id", "topic", "synonyms_a", "synonyms_b")
 OTHER_NAMES = {"word_a": "a", "word_b": "b", "word1": "a", "word2": "b"}
@@ -20,7 +20,7 @@ def word_pair_fields(row: Row) -> dict[str, Any]:
     serve where it has no id."""
     a, b = (read_word(row.get(name), name) for name in ("a", "b"))
     synonyms = {name: read_word_list(row.get(name), name) for name in ("synonyms_a", "synonyms_b")}
-    if same := alike((a, *synonyms["synonyms_a"]), (b, *synonyms["synonyms_b"])):
+    if same := find_confusable((a, *synonyms["synonyms_a"]), (b, *synonyms["synonyms_b"])):
         raise ValueError(
             f"wanted two words that a guess can tell apart, and {same[0]!r} counts as {same[1]!r}"
         )
@@ -37,7 +37,7 @@ def word_pair_fields_from_aliases(row: Row) -> dict[str, Any]:
 
 def read_word(found: Any, column: str) -> str:
     """A word, or a name of a few words."""
-    if not isinstance(found, str) or not folded(found):
+    if not isinstance(found, str) or not fold_phrase(found):
         said = "none" if isinstance(found, str) or found is None else type(found).__name__
         raise ValueError(f"{column} wants a word, found {said}")
     return " ".join(found.split())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from parley.results.part import Part, Style
 from parley.results.scores import RunScores
-from parley.statistics.estimates import Pair
+from parley.statistics.estimates import PairedDifference
 from parley.tables import Table, format_interval, format_signed
 
-Differences = tuple[Pair, ...]
+Differences = tuple[PairedDifference, ...]
 
 
 def compute_differences(run: RunScores) -> Differences:

@@ -12,7 +12,7 @@ from parley.results.part import Part, Rows, Style
 from parley.results.scores import RunScores
 from parley.results.types import as_json
 from parley.rules.notes import Votes
-from parley.statistics.agreement import Estimate, krippendorff_alpha
+from parley.statistics.agreement import BlockEstimate, krippendorff_alpha
 from parley.statistics.correlation import (
     Correlation,
     blocked_correlation,
@@ -276,7 +276,7 @@ def judges_that_play(run: RunScores, votes: Sequence[JudgeVote]) -> list[str]:
     return sorted(name for name in {vote.name for vote in votes} if models[name]["model"] in played)
 
 
-def estimate_fields(found: Estimate | Correlation) -> dict[str, Any]:
+def estimate_fields(found: BlockEstimate | Correlation) -> dict[str, Any]:
     """A figure, its interval and n; where rows share blocks, how many blocks there are."""
     value = found.r if isinstance(found, Correlation) else found.value
     blocks = None if isinstance(found, Correlation) else found.blocks

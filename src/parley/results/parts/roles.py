@@ -73,7 +73,7 @@ class RoleTableResult:
     all: TableMeans
 
 
-def make_pair_score(cell: role_tables.Cell) -> PairScore:
+def make_pair_score(cell: role_tables.MeetingCell) -> PairScore:
     """A cell in its published form."""
     (low, high, _), (second_low, second_high, _) = cell.first_interval, cell.second_interval
     return PairScore(

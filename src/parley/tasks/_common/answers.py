@@ -87,7 +87,7 @@ DENIED_LETTERS = re.compile(
 
 
 @dataclass(frozen=True)
-class Option:
+class LetterChoice:
     """One of several choices, by its letter or its whole text; what names two of them is
     unreadable."""
 
@@ -112,16 +112,16 @@ class Option:
         words = fold_widths(text).strip()
         if (whole := ALONE.fullmatch(words)) and whole[1].upper() in self.letters:
             return whole[1].upper()
-        found, around = objects(words)
+        found, around = split_objects(words)
         inside = set[str]().union(
-            *(self.meant(str(said)) for each in found for said in each.values())
+            *(self.letters_meant(str(said)) for each in found for said in each.values())
         )
-        lines = unlisted(around.splitlines(), self.letters)
+        lines = drop_choice_list(around.splitlines(), self.letters)
         for named in (
-            inside | self.stated(around, STATED, CHOSEN),
-            self.stated(around, WEAK),
-            leading(lines, self),
-            mentioned(lines),
+            inside | self.announced_letters(around, STATED, CHOSEN),
+            self.announced_letters(around, WEAK),
+            leading_letters(lines, self),
+            mentioned_letters(lines),
         ):
             if len(named & set(self.letters)) == 1:
                 return ReplyText(*named & set(self.letters))
@@ -129,11 +129,14 @@ class Option:
                 raise Unreadable(f"it names more than one choice: {', '.join(sorted(named))}")
         raise Unreadable(f"it names no choice from A to {self.letters[-1]}")
 
-    def stated(self, words: str, *patterns: re.Pattern[str]) -> set[str]:
+    def announced_letters(self, words: str, *patterns: re.Pattern[str]) -> set[str]:
         """What is announced as the answer; the last announcement counts."""
-        return next(filter(None, (self.meant(rest) for rest in announced(words, *patterns))), set())
+        return next(
+            filter(None, (self.letters_meant(rest) for rest in find_announced(words, *patterns))),
+            set(),
+        )
 
-    def meant(self, said: str) -> set[str]:
+    def letters_meant(self, said: str) -> set[str]:
         """The choices that these words begin with, or are; nothing where they take it back."""
         letter = ALONE.fullmatch(said)
         if letter and letter[1].upper() in self.letters:
@@ -141,9 +144,9 @@ class Option:
         if found := self.texts.get(normalise_words(said)):
             return found
         first = re.match(rf"{OPENING}([{self.letters}])(?:(?=选?项)|(?![\w'’]))", said)
-        return self.with_others(first[1], said, first.end()) if first else set()
+        return self.add_other_letters(first[1], said, first.end()) if first else set()
 
-    def with_others(self, letter: str, said: str, end: int) -> set[str]:
+    def add_other_letters(self, letter: str, said: str, end: int) -> set[str]:
         """A letter that is said and not taken back, the choice whose text follows it, and a letter
         beside it or instead."""
         behind = BEHIND.match(said, end)
@@ -163,7 +166,7 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Weighed(Option):
+class WeighedChoice(LetterChoice):
     """The choice whose letter a model finds the likeliest beginning of its reply: a reply is the
     log-probabilities of letters."""
 
@@ -228,10 +231,10 @@ class Exact:
 
     def read(self, text: str) -> ReplyText:
         words = fold_widths(text).strip()
-        found, around = objects(words)
+        found, around = split_objects(words)
         inside = [str(next(iter(each.values()))) for each in found]
         stated = next(
-            filter(None, (DECORATION.sub("", each) for each in announced(around, STATED))), ""
+            filter(None, (DECORATION.sub("", each) for each in find_announced(around, STATED))), ""
         )
         said = list(dict.fromkeys(each.strip() for each in [*inside, stated] if each.strip()))
         if any(
@@ -254,7 +257,7 @@ class Exact:
         return ReplyText(str(rng.randint(0, 100)))
 
 
-def unlisted(lines: list[str], letters: str) -> list[str]:
+def drop_choice_list(lines: list[str], letters: str) -> list[str]:
     """The lines of a reply less a list of the choices, where it says more than that."""
     lines = [line.strip() for line in lines if line.strip()]
     begun = {
@@ -267,20 +270,20 @@ def unlisted(lines: list[str], letters: str) -> list[str]:
     return others if listed and others else lines
 
 
-def leading(lines: list[str], option: Option) -> set[str]:
+def leading_letters(lines: list[str], option: LetterChoice) -> set[str]:
     """What lines begin with, like `B. Paris`, or are, like `Paris`; where both are said they must
     agree."""
     found = set()
     for line in lines:
         begun = LEADING.match(line) or ALONE.fullmatch(line)
         if begun and begun[1].upper() in option.letters:
-            found |= option.with_others(begun[1].upper(), line, begun.end(1))
+            found |= option.add_other_letters(begun[1].upper(), line, begun.end(1))
         else:
             found |= option.texts.get(normalise_words(line), set())
     return found
 
 
-def mentioned(lines: list[str]) -> set[str]:
+def mentioned_letters(lines: list[str]) -> set[str]:
     """The letters in the last line less those that it denies, unless it denies anything else or
     supposes it."""
     last = DENIED_LETTERS.sub(" ", lines[-1]) if lines else ""
@@ -314,7 +317,7 @@ GIVEN = re.compile(
 CONFIRMED = r"{}[\"”’']? (?:is|was) (?:the )?(?:correct|right)\b"
 
 
-def words_in(text: str) -> int:
+def count_words(text: str) -> int:
     """How many words a text has; a Chinese character counts as one."""
     return len(WORD.findall(text))
 
@@ -389,7 +392,7 @@ UNMEANT = re.compile(
 )
 
 
-def objects(words: str) -> tuple[list[dict[str, Any]], str]:
+def split_objects(words: str) -> tuple[list[dict[str, Any]], str]:
     """The JSON objects in a reply that have an answer, and the words around them."""
     found, around, past = [], [], 0
     for start, end, each in find_objects(words):
@@ -402,7 +405,7 @@ def objects(words: str) -> tuple[list[dict[str, Any]], str]:
     return found, " ".join([*around, words[past:]])
 
 
-def announced(words: str, *patterns: re.Pattern[str]) -> Iterator[str]:
+def find_announced(words: str, *patterns: re.Pattern[str]) -> Iterator[str]:
     """What follows an announcement on its line, the last first; those that deny or suppose
     something are left out."""
     places = sorted(
@@ -418,10 +421,10 @@ def announced(words: str, *patterns: re.Pattern[str]) -> Iterator[str]:
                 .partition("\n")[0]
                 .partition("</answer>")[0]
             )
-            yield within(rest) if found.groupdict().get("boxed") else rest
+            yield before_closing_brace(rest) if found.groupdict().get("boxed") else rest
 
 
-def within(rest: str) -> str:
+def before_closing_brace(rest: str) -> str:
     """What stands before the brace that closes a box."""
     depth = 0
     for at, mark in enumerate(rest):

@@ -21,11 +21,11 @@ from parley.results.parts.roles import (
 from parley.results.scores import RunScores, seat_name
 from parley.statistics.agreement import FEWEST
 from parley.statistics.intervals import ALPHA, UNKNOWN, Interval
-from parley.statistics.role_tables import Cell, Pair, average_margins
+from parley.statistics.role_tables import MeetingCell, Pair, average_margins
 from parley.statistics.student_t import t_quantile
 from parley.store import RunInfo
 from parley.tables import Table
-from parley.tasks._common.overlap import MEASURES, of_corpus, pooled
+from parley.tasks._common.overlap import MEASURES, corpus_score, corpus_signature
 from parley.tasks._common.writer_editor import OverlapCounts
 
 DRAWS = 200
@@ -63,7 +63,8 @@ def compute_corpus(run: RunScores) -> tuple[CorpusTable, ...]:
     tables = []
     for name, pairs in counts.items():
         cells = {
-            pair: cell_of(name, by_role, places, blocks[pair]) for pair, by_role in pairs.items()
+            pair: make_corpus_cell(name, by_role, places, blocks[pair])
+            for pair, by_role in pairs.items()
         }
         tables.append(
             CorpusTable(
@@ -73,7 +74,7 @@ def compute_corpus(run: RunScores) -> tuple[CorpusTable, ...]:
                 second=places[1],
                 cells=tuple(PairCell(*pair, make_pair_score(cell)) for pair, cell in cells.items()),
                 **make_margins(average_margins(cells, listed)),
-                signature=of_corpus(name, basis.get(name, "")),
+                signature=corpus_signature(name, basis.get(name, "")),
             )
         )
     return tuple(tables)
@@ -90,28 +91,28 @@ def corpus_tables(found: Sequence[CorpusTable], style: Style) -> list[Table]:
     ]
 
 
-def cell_of(
+def make_corpus_cell(
     name: str, by_role: Mapping[str, list[Counted]], places: tuple[str, str], blocks: list[str]
-) -> Cell:
+) -> MeetingCell:
     """What both wrote in all their matches, each scored as one text, with an interval over
     blocks."""
     given = [by_role.get(role, []) for role in places]
     first, second = (
-        pooled(name, [numbers for _, numbers in side]) if side else None for side in given
+        corpus_score(name, [numbers for _, numbers in side]) if side else None for side in given
     )
     idle = len(blocks) - len(given[0]), len(blocks) - len(given[1])
-    return Cell(
+    return MeetingCell(
         first,
         second,
         len(blocks),
         len(set(blocks)),
         idle,
-        resampled(name, given[0]),
-        resampled(name, given[1]),
+        bootstrap_interval_corpus_signature(name, given[0]),
+        bootstrap_interval_corpus_signature(name, given[1]),
     )
 
 
-def resampled(name: str, given: Sequence[Counted]) -> Interval:
+def bootstrap_interval_corpus_signature(name: str, given: Sequence[Counted]) -> Interval:
     """Student's t with the spread of the score over draws of whole blocks (bootstrap), always the
     same draws."""
     blocks: dict[str, list[int]] = {}
@@ -124,9 +125,9 @@ def resampled(name: str, given: Sequence[Counted]) -> Interval:
     n, rows = len(blocks), list(blocks.values())
     if n < FEWEST:
         return UNKNOWN
-    value, rng = pooled(name, rows), Random(DRAWS)
+    value, rng = corpus_score(name, rows), Random(DRAWS)
     half = t_quantile(1 - ALPHA / 2, n - 1) * stdev(
-        pooled(name, rng.choices(rows, k=n)) for _ in range(DRAWS)
+        corpus_score(name, rng.choices(rows, k=n)) for _ in range(DRAWS)
     )
     half *= math.sqrt(n / (n - 1))
     return Interval(max(0.0, value - half), min(1.0, value + half), "block bootstrap")

@@ -26,17 +26,17 @@ from parley.tasks._common.judge_votes import Vote
 from parley.tasks._common.writer_editor import (
     Version,
     Words,
-    conversation,
-    ends,
-    overlapping,
-    rated,
-    ratings,
-    texts,
-    written,
+    ask_judges,
+    is_ending,
+    judge_metrics,
+    last_texts,
+    note_overlap,
+    play_rounds,
+    quote_conversation,
 )
 
 
-class Worded(Prompt):
+class CheckedPrompt(Prompt):
     """A prompt of which it is settled what must stand in it and what may, whoever words it."""
 
     def __init__(self, name: str, text: str, needed: Iterable[str], allowed: Iterable[str]) -> None:
@@ -50,8 +50,8 @@ class Worded(Prompt):
                     f"variable of prompt {name!r}:", variable, (*self.needed, *self.allowed)
                 )
 
-    def replaced(self, text: str, also: Iterable[str]) -> Worded:
-        return Worded(self.name, text, self.needed, {*self.allowed, *also})
+    def replaced(self, text: str, also: Iterable[str]) -> CheckedPrompt:
+        return CheckedPrompt(self.name, text, self.needed, {*self.allowed, *also})
 
 
 class Measure(NamedTuple):
@@ -100,19 +100,21 @@ class Defined(Task):
         item = {} if referee.item is None else vars(referee.item)
         told = {**item, "writer": writer.role, "editor": editor.role, "over": self.words.over}
 
-        versions = await written(referee, writer, editor, self.rounds, self.words, Text(), **told)
-        scores = self.held_against(referee, writer, editor, versions)
-        said = conversation(referee, writer, editor, versions)
+        versions = await play_rounds(
+            referee, writer, editor, self.rounds, self.words, Text(), **told
+        )
+        scores = self.measure_texts(referee, writer, editor, versions)
+        said = quote_conversation(referee, writer, editor, versions)
         material = {
             **told,
             "asked": referee.render(self.words.write, **told, number=1),
             "conversation": said,
         }
         rubric = {seat: self.rubric[seat.role] for seat in (writer, editor)}
-        judged = await rated(referee, judges, self.judge, rubric, self.vote, **material)
+        judged = await ask_judges(referee, judges, self.judge, rubric, self.vote, **material)
         return {seat: {**scores[seat], **judged[seat]} for seat in scores}
 
-    def held_against(
+    def measure_texts(
         self, referee: Referee, writer: Seat, editor: Seat, versions: Sequence[Version]
     ) -> dict[Seat, dict[str, float | None]]:
         """What is measured of the last texts, and what the editor added; nothing where nothing is
@@ -120,10 +122,10 @@ class Defined(Task):
         measure = self.measure
         if measure is None:
             return {writer: {}, editor: {}}
-        last, polished = texts(versions, self.words.over)
+        last, polished = last_texts(versions, self.words.over)
         before, after = (last, polished) if self.polishes else (versions[0].text, last)
         if measure.language:
-            overlapping(
+            note_overlap(
                 referee, {writer: last, editor: after}, referee.item.reference, measure.language
             )
         value = {text: measure.of(text or "", referee.item) for text in (before, after, last)}
@@ -136,9 +138,13 @@ class Defined(Task):
 
     def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
         if self.measure is None:
-            return ratings(seats)
+            return judge_metrics(seats)
         gain = Metric("improvement", -1, 1, epsilon=0.02, digits=3, roles=self.contestants[1:])
-        return [Metric(self.measure.name, 0, 1, epsilon=0.02, digits=3), gain, *ratings(seats)]
+        return [
+            Metric(self.measure.name, 0, 1, epsilon=0.02, digits=3),
+            gain,
+            *judge_metrics(seats),
+        ]
 
     def reject_reason(self, item: Any) -> str:
         """No item is; but a function that cannot measure a text beside it says so before anybody is
@@ -220,12 +226,12 @@ def writer(bot: BotView, strength: float = 0.5) -> ReplyText:
     return ReplyText(space.join(found))
 
 
-def judge(bot: BotView) -> dict[str, Any]:
+def judge_texts(bot: BotView) -> dict[str, Any]:
     """Shows that judging runs, and judges nothing: 1 + 9 × the measure of the last text; without one, longer is better."""  # noqa: E501
     task = bot.task
     last = dict(bot.quoted)
     text, review = (last.get(str(Seat(role)), "") for role in task.contestants)
-    edited = text if not task.polishes or ends(review, task.words.over) else review
+    edited = text if not task.polishes or is_ending(review, task.words.over) else review
     shares = {}
     for role, measured, said in zip(task.contestants, (text, edited), (text, review), strict=True):
         value = None if task.measure is None else task.measure.of(measured, bot.item)
@@ -236,4 +242,4 @@ def judge(bot: BotView) -> dict[str, Any]:
     }
 
 
-Defined.bots = {"writer": writer, "judge": judge}
+Defined.bots = {"writer": writer, "judge": judge_texts}

@@ -25,7 +25,7 @@ class Overlap(NamedTuple):
     counts: Counts
 
 
-def overlap(text: str, reference: str, language: str) -> Overlap:
+def compute_overlap(text: str, reference: str, language: str) -> Overlap:
     """Sentence-level BLEU and chrF of a text in a language; one without words has nothing in common
     with anything.
 
@@ -34,34 +34,38 @@ def overlap(text: str, reference: str, language: str) -> Overlap:
     is left, and would keep everybody waiting.
     """
     text = text[: max(LEAST, TIMES * len(reference))]
-    counts = {name: counted(measure(name, language), text, reference) for name in MEASURES}
-    bleu, chrf = (scored(measure(name, language), counts[name]) for name in MEASURES)
+    counts = {
+        name: count_statistics(load_measure(name, language), text, reference) for name in MEASURES
+    }
+    bleu, chrf = (score_counts(load_measure(name, language), counts[name]) for name in MEASURES)
     return Overlap(bleu, chrf, counts)
 
 
-def pooled(name: str, counts: Iterable[Sequence[int]]) -> float:
+def corpus_score(name: str, counts: Iterable[Sequence[int]]) -> float:
     """The corpus-level score of texts from the counts of each: not the mean of their scores."""
-    return scored(measure(name, whole=True), [sum(column) for column in zip(*counts, strict=True)])
+    return score_counts(
+        load_measure(name, whole=True), [sum(column) for column in zip(*counts, strict=True)]
+    )
 
 
-def signatures(language: str) -> dict[str, str]:
+def measure_signatures(language: str) -> dict[str, str]:
     """What each measure says of itself where it scores one text: two scores compare only if these
     agree."""
     found = {}
     for name in MEASURES:
-        each = measure(name, language)
-        counted(each, "a", "a")  # before it has seen a reference it has no signature
+        each = load_measure(name, language)
+        count_statistics(each, "a", "a")  # before it has seen a reference it has no signature
         found[name] = str(each.get_signature()).replace(":", "=").replace("|", ",")
     return found
 
 
-def of_corpus(name: str, signature: str) -> str:
+def corpus_signature(name: str, signature: str) -> str:
     """The signature of the corpus-level score beside that of the sentence-level one."""
     return signature.replace("eff=yes", "eff=no") if name == "bleu" else signature
 
 
 @cache
-def measure(name: str, language: str = "", whole: bool = False) -> Any:
+def load_measure(name: str, language: str = "", whole: bool = False) -> Any:
     """A measure of sacrebleu's; BLEU of one text leaves out the lengths of n-grams that the text is
     too short for.
 
@@ -76,12 +80,12 @@ def measure(name: str, language: str = "", whole: bool = False) -> Any:
     return BLEU(tokenize=tokenizer, effective_order=not whole, force=True)
 
 
-def counted(measure: Any, text: str, reference: str) -> list[int]:
+def count_statistics(measure: Any, text: str, reference: str) -> list[int]:
     """What sacrebleu counts in one text, as it does for its own tests of significance."""
     (found,) = measure._extract_corpus_statistics([text], [[reference]])
     return list(map(int, found))
 
 
-def scored(measure: Any, counts: Sequence[int]) -> float:
+def score_counts(measure: Any, counts: Sequence[int]) -> float:
     """A score from counts, from 0 to 1."""
     return min(1.0, float(measure._compute_score_from_stats(list(counts)).score) / 100)

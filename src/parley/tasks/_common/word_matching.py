@@ -23,16 +23,16 @@ LONGER = 4  # letters that a plural may have more than what it is the plural of
 
 
 @lru_cache(4096)
-def folded(text: str) -> str:
+def fold_phrase(text: str) -> str:
     """A word or phrase without what does not matter: case, width, accents, marks, articles before
     it."""
-    words = words_of(text)
+    words = split_words(text)
     while len(words) > 1 and words[0] in ARTICLES:
         words = words[1:]
     return " ".join(words)
 
 
-def words_of(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """The words of a text in lower case, without accents and marks."""
     if text.isascii():
         return re.findall(r"[a-z]+|[0-9]+", re.sub(r"(?<=\w)'(?=\w)", "", text.lower()))
@@ -43,7 +43,7 @@ def words_of(text: str) -> list[str]:
 
 
 @lru_cache(4096)
-def spellings(phrase: str) -> frozenset[str]:
+def possible_spellings(phrase: str) -> frozenset[str]:
     """A folded phrase in one piece, as it stands and with its last or its first word in what may be
     its singular."""
     words = phrase.split() or [""]
@@ -55,66 +55,71 @@ def spellings(phrase: str) -> frozenset[str]:
     return frozenset(found | singulars(before + words[-1]) if len(words[-1]) == 1 else found)
 
 
-def similarity(one: str, other: str) -> float:
+def jaro_similarity(one: str, other: str) -> float:
     """Jaro's similarity of two spellings, folded and without the s of a plural; from 0 to 1."""
     from rapidfuzz.distance import Jaro
 
-    return Jaro.similarity(PLURAL_S.sub("", folded(one)), PLURAL_S.sub("", folded(other)))
+    return Jaro.similarity(PLURAL_S.sub("", fold_phrase(one)), PLURAL_S.sub("", fold_phrase(other)))
 
 
-def matches(guess: str, names: Sequence[str], others: Sequence[str] = ()) -> bool:
+def names_word(guess: str, names: Sequence[str], others: Sequence[str] = ()) -> bool:
     """Whether a guess names a word: it is one of its names, or nearly the first of them.
 
     What lists several words names none, and what says one of the `others`, the names of the other
     word, does not either.
     """
-    if not folded(guess) or not names:
+    if not fold_phrase(guess) or not names:
         return False
-    if any(same(guess, name) for name in names):
+    if any(is_same_phrase(guess, name) for name in names):
         return True
     listed = set(LISTED.findall(guess.strip().casefold())) - set(
         LISTED.findall(names[0].casefold())
     )
     return (
         not listed
-        and not any(mentions(guess, other) for other in others)
-        and similarity(guess, names[0]) > NEAR
+        and not any(mentions_word(guess, other) for other in others)
+        and jaro_similarity(guess, names[0]) > NEAR
     )
 
 
-def same(one: str, other: str) -> bool:
+def is_same_phrase(one: str, other: str) -> bool:
     """Whether two phrases are one but for what does not matter, their number included."""
-    return not spellings(folded(one)).isdisjoint(spellings(folded(other)))
+    return not possible_spellings(fold_phrase(one)).isdisjoint(
+        possible_spellings(fold_phrase(other))
+    )
 
 
-def alike(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, str] | None:
+def find_confusable(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, str] | None:
     """Names of two words that a guess could not tell apart, if there are any."""
     for one, other in product(ours, theirs):
-        near = similarity(one, other) > NEAR and (one == ours[0] or other == theirs[0])
-        if near or same(one, other):
+        near = jaro_similarity(one, other) > NEAR and (one == ours[0] or other == theirs[0])
+        if near or is_same_phrase(one, other):
             return one, other
     return None
 
 
-def mentions(text: str, word: str) -> bool:
+def mentions_word(text: str, word: str) -> bool:
     """Whether a text says a word: in any case, width or number, in one piece or in several."""
-    wanted = spellings(folded(word)) - {""}
+    wanted = possible_spellings(fold_phrase(word)) - {""}
     if not wanted:
         return False
-    words = words_of(text)
+    words = split_words(text)
     if UNSPACED.search(word):
         return any(each in "".join(words) for each in wanted)
     longest = max(map(len, wanted)) + LONGER
-    return any(says(words[start : start + longest], wanted, longest) for start in range(len(words)))
+    return any(
+        begins_with_word(words[start : start + longest], wanted, longest)
+        for start in range(len(words))
+    )
 
 
-def says(words: list[str], wanted: frozenset[str], longest: int) -> bool:
+def begins_with_word(words: list[str], wanted: frozenset[str], longest: int) -> bool:
     """Whether the first words, put together, are the wanted one."""
     length = 0
     for end, word in enumerate(words, 1):
         length += len(word)
         if length > longest:
             return False
-        if not wanted.isdisjoint(spellings(" ".join(words[:end]))):
+        if not wanted.isdisjoint(possible_spellings(" ".join(words[:end]))):
             return True
     return False

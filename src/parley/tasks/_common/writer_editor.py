@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from parley import Fields, Metric, Note, Prompt, Reader, Referee, Seat, Text, Votes
-from parley.tasks._common.judge_votes import Vote, voted
-from parley.tasks._common.overlap import Overlap, overlap
+from parley.tasks._common.judge_votes import Vote, combine_votes
+from parley.tasks._common.overlap import Overlap, compute_overlap
 
 OVER = "over"
 
@@ -35,7 +35,7 @@ class Version:
     review: str | None
 
 
-async def written(
+async def play_rounds(
     referee: Referee,
     writer: Seat,
     editor: Seat,
@@ -65,21 +65,21 @@ async def written(
             default=None,
         )
         versions.append(Version(text, review))
-        if not first and ends(review, words.over):
+        if not first and is_ending(review, words.over):
             break
     return versions
 
 
-def texts(versions: Sequence[Version], over: str = OVER) -> tuple[str | None, str | None]:
+def last_texts(versions: Sequence[Version], over: str = OVER) -> tuple[str | None, str | None]:
     """Where an editor answers with a text of its own: the last one of each. Who ends it takes the
     writer's as it stands."""
     text, review = versions[-1].text, versions[-1].review
-    return text, text if len(versions) > 1 and ends(review, over) else review
+    return text, text if len(versions) > 1 and is_ending(review, over) else review
 
 
-def ends(review: str | None, over: str = OVER) -> bool:
+def is_ending(review: str | None, over: str = OVER) -> bool:
     """Whether a review is the one word that ends the work."""
-    return review is not None and bare(review) == bare(over) != ""
+    return review is not None and strip_to_letters(review) == strip_to_letters(over) != ""
 
 
 @dataclass(frozen=True)
@@ -96,14 +96,16 @@ class RubricVotes(Votes):
     order: Sequence[Seat]
 
 
-def bare(word: str) -> str:
+def strip_to_letters(word: str) -> str:
     """A word without what stands around it: spaces, quotation marks and punctuation of any
     script."""
     found = unicodedata.normalize("NFKC", word).casefold()
     return "".join(character for character in found if unicodedata.category(character)[0] in "LNM")
 
 
-def conversation(referee: Referee, writer: Seat, editor: Seat, versions: Sequence[Version]) -> str:
+def quote_conversation(
+    referee: Referee, writer: Seat, editor: Seat, versions: Sequence[Version]
+) -> str:
     """The whole exchange as material for a judge."""
     parts = []
     for number, version in enumerate(versions, 1):
@@ -115,17 +117,17 @@ def conversation(referee: Referee, writer: Seat, editor: Seat, versions: Sequenc
     return "\n".join(parts)
 
 
-def overlapping(
+def note_overlap(
     referee: Referee, given: Mapping[Seat, str | None], reference: str, language: str
 ) -> dict[Seat, Overlap]:
     """How far texts agree with a reference; what was counted is noted, so that all texts of a run
     can be scored as one."""
-    found = {seat: overlap(text or "", reference, language) for seat, text in given.items()}
+    found = {seat: compute_overlap(text or "", reference, language) for seat, text in given.items()}
     referee.note(OverlapCounts({seat: each.counts for seat, each in found.items()}))
     return found
 
 
-async def rated(
+async def ask_judges(
     referee: Referee,
     judges: Sequence[Seat],
     words: Prompt,
@@ -158,12 +160,12 @@ async def rated(
     scores: dict[Seat, dict[str, float | None]] = {}
     for seat in rubric:
         given = [float(said[seat]["score"]) for said in votes.values() if said is not None]
-        scores[seat] = {"judge": voted(given, vote)}
+        scores[seat] = {"judge": combine_votes(given, vote)}
     referee.note(RubricVotes(votes, order))
     return scores
 
 
-def ratings(seats: Mapping[str, int]) -> list[Metric]:
+def judge_metrics(seats: Mapping[str, int]) -> list[Metric]:
     """The metric of judges, where any are seated."""
     return [Metric("judge", 1, 10, epsilon=0.25, judged=True, spread=1.5)] if seats["judge"] else []
 

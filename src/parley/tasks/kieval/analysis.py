@@ -64,7 +64,7 @@ def stop_tables(found: Sequence[StopRow], style: Style) -> list[Table]:
     lines = [
         [row.alias, row.role, str(row.interviews)]
         + [str(row.reasons.get(end, 0)) for end in ends]
-        + [*format_share(row.early), *format_share(row.unreadable)]
+        + [*format_percentage(row.early), *format_percentage(row.unreadable)]
         for row in found
     ]
     header = ["model", "role", "interviews", *(end.replace("_", " ") for end in ends)]
@@ -76,7 +76,7 @@ def stop_tables(found: Sequence[StopRow], style: Style) -> list[Table]:
     return [Table(header, lines, left=2, note=note)]
 
 
-def format_share(share: Share) -> list[str]:
+def format_percentage(share: Share) -> list[str]:
     """A share in percent, and its interval."""
     low, high = (None if end is None else 100 * end for end in (share.low, share.high))
     return [f"{format_number(100 * share.share, 1)}%", format_interval(low, high, 1)]

@@ -21,23 +21,29 @@ from parley.statistics.contamination import (
 from parley.statistics.matched_controls import Matched, compare_with_control
 from parley.store import RunReader, RunRef, read_run
 from parley.tasks.kieval.analysis import count_stops
-from parley.tasks.kieval.entries import Entry, dataset_of, entries, merged
-from parley.tasks.kieval.model_table import Comparison, comparison
-from parley.tasks.kieval.scores_file import read
-from parley.tasks.kieval.token_costs import Scaling, Spent, forecast, spending, summed
+from parley.tasks.kieval.entries import Entry, collect_entries, dataset_name, merge_entries
+from parley.tasks.kieval.model_table import ModelTable, build_model_table
+from parley.tasks.kieval.scores_file import read_scores_file
+from parley.tasks.kieval.token_costs import (
+    RoleSpending,
+    Scaling,
+    forecast_scaling,
+    merge_by_dataset,
+    spending_by_role,
+)
 
 SCHEMA = "parley.report/1"
 
 
 @dataclass
-class Record:
+class ReportRecord:
     """What runs hold besides scores."""
 
     runs: list[dict[str, Any]] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     stops: list[dict[str, Any]] = field(default_factory=list)
     violations: list[dict[str, Any]] = field(default_factory=list)
-    spent: list[Spent] = field(default_factory=list)
+    spent: list[RoleSpending] = field(default_factory=list)
     scaling: list[Scaling] = field(default_factory=list)
     cautions: list[str] = field(default_factory=list)
 
@@ -46,11 +52,11 @@ class Record:
 class Analysis:
     """Everything that a report on interviews and benchmarks says, as plain data."""
 
-    comparison: Comparison
+    comparison: ModelTable
     correlations: list[CorrelationRow]
     contamination: Contamination | None
     matched: list[Matched]
-    record: Record
+    record: ReportRecord
 
     @property
     def cautions(self) -> list[str]:
@@ -89,15 +95,16 @@ class Analysis:
         }
 
 
-def analysed(refs: Sequence[RunRef], asked: ReportOptions) -> Analysis:
+def analyse_runs(refs: Sequence[RunRef], asked: ReportOptions) -> Analysis:
     """The analysis of runs of these tasks."""
-    record = recorded(refs)
-    found = comparison(
-        merged(record.entries, asked.newest), read(asked.scores) if asked.scores else None
+    record = collect_record(refs)
+    found = build_model_table(
+        merge_entries(record.entries, asked.newest),
+        read_scores_file(asked.scores) if asked.scores else None,
     )
     if asked.newest:
-        record = counted(record, found)
-    record.spent = summed(record.spent)
+        record = keep_used_runs(record, found)
+    record.spent = merge_by_dataset(record.spent)
     points = found.points
     for name in (*asked.reference, *asked.without):
         if name not in found.models:
@@ -109,22 +116,22 @@ def analysed(refs: Sequence[RunRef], asked: ReportOptions) -> Analysis:
         [
             each
             for suspect, control in asked.controls.items()
-            for each in pairs(found, suspect, control)
+            for each in compare_controls(found, suspect, control)
         ],
         record,
     )
 
 
-def recorded(refs: Sequence[RunRef]) -> Record:
+def collect_record(refs: Sequence[RunRef]) -> ReportRecord:
     """What all runs hold; those that only looked for questions are left out, and named."""
-    found = Record()
+    found = ReportRecord()
     for ref in refs:
         with read_run(ref) as reader:
             config = reader.info.config
             place = {
                 "run": reader.info.id,
                 "task": reader.info.identity["task"],
-                "dataset": dataset_of(config.dataset),
+                "dataset": dataset_name(config.dataset),
             }
             if config.verify is not None:
                 found.cautions.append(
@@ -133,7 +140,7 @@ def recorded(refs: Sequence[RunRef]) -> Record:
                 )
                 continue
             run = RunScores(reader)
-            found.entries += entries(run)
+            found.entries += collect_entries(run)
             found.runs.append(
                 {
                     **place,
@@ -143,7 +150,7 @@ def recorded(refs: Sequence[RunRef]) -> Record:
                 }
             )
             found.stops += [{**place, **row} for row in as_json(count_stops(run))]
-            found.violations += [{**place, **row} for row in faults(reader)]
+            found.violations += [{**place, **row} for row in violation_counts(reader)]
             if config.stop is not None:
                 sure = f"{100 * (1 - config.stop.alpha):g}%"
                 found.cautions.append(
@@ -156,12 +163,12 @@ def recorded(refs: Sequence[RunRef]) -> Record:
                     f"{reader.info.reason or 'still played'}"
                 )
             if place["task"] == "kieval":
-                found.spent += spending(run)
-                found.scaling += filter(None, [forecast(run)])
+                found.spent += spending_by_role(run)
+                found.scaling += filter(None, [forecast_scaling(run)])
     return found
 
 
-def faults(reader: RunReader) -> list[dict[str, Any]]:
+def violation_counts(reader: RunReader) -> list[dict[str, Any]]:
     """How often who did what in which role."""
     by = Counter[tuple[str, str, str]]()
     kept: dict[tuple[str, str, str], set[int]] = {}
@@ -181,13 +188,13 @@ def faults(reader: RunReader) -> list[dict[str, Any]]:
     ]
 
 
-def counted(record: Record, found: Comparison) -> Record:
+def keep_used_runs(record: ReportRecord, found: ModelTable) -> ReportRecord:
     """Only what belongs to the runs whose figures count, where others were set aside for newer
     ones."""
     used = {(cell.model, run) for cell in found.cells for run in cell.runs}
     runs = {run for _, run in used}
     aside = [each["run"] for each in record.runs if each["run"] not in runs]
-    return Record(
+    return ReportRecord(
         [each for each in record.runs if each["run"] in runs],
         record.entries,
         [each for each in record.stops if (each["alias"], each["run"]) in used],
@@ -198,7 +205,7 @@ def counted(record: Record, found: Comparison) -> Record:
     )
 
 
-def pairs(found: Comparison, suspect: str, control: str) -> list[Matched]:
+def compare_controls(found: ModelTable, suspect: str, control: str) -> list[Matched]:
     """A suspect and its control on all datasets that both were measured on."""
     for name in (suspect, control):
         if name not in found.models:

@@ -50,7 +50,7 @@ class Entry:
     fixed: bool = True  # the number of questions was: the run did not stop by what it saw
 
 
-def entries(run: RunScores) -> list[Entry]:
+def collect_entries(run: RunScores) -> list[Entry]:
     """Everything that a run of one of these tasks says of its models."""
     reader, config = run.reader, run.config
     task, role = reader.info.identity["task"], run.roles[0]
@@ -61,7 +61,7 @@ def entries(run: RunScores) -> list[Entry]:
         for row in (row for row in rows if row.alias == alias):
             metric, (lowest, highest) = row.metric, run.bounds[row.metric]
             times = 100.0 if metric in SHARES and (lowest, highest) == (0, 1) else 1.0
-            name = named(task, metric, config.params)
+            name = metric_name(task, metric, config.params)
             bounds[name] = (lowest * times, highest * times)
             mean, low, high = (
                 None if end is None else end * times for end in (row.mean, row.low, row.high)
@@ -80,11 +80,11 @@ def entries(run: RunScores) -> list[Entry]:
             reader.info.created,
             config.stop is None,
         )
-        found.append(Entry(alias, dataset_of(config.dataset), task, signature, *facts))
+        found.append(Entry(alias, dataset_name(config.dataset), task, signature, *facts))
     return found
 
 
-def named(task: str, metric: str, params: dict[str, Any]) -> str:
+def metric_name(task: str, metric: str, params: dict[str, Any]) -> str:
     """A metric by one name: the KIEval score by its convention, whichever of the two a run leads
     with."""
     return (
@@ -94,17 +94,17 @@ def named(task: str, metric: str, params: dict[str, Any]) -> str:
     )
 
 
-def dataset_of(given: str | None) -> str:
+def dataset_name(given: str | None) -> str:
     """A dataset by one name, however its path was written."""
     return "own items" if given is None else os.path.normpath(given) if os.sep in given else given
 
 
-def alike(signature: str) -> tuple[str, ...]:
+def comparable_facts(signature: str) -> tuple[str, ...]:
     """What a score rests on, but for the number of matches, which is n."""
     return tuple(fact for fact in signature.split("|") if not fact.startswith("matches:"))
 
 
-def merged(found: Iterable[Entry], newest: bool = False) -> list[Entry]:
+def merge_entries(found: Iterable[Entry], newest: bool = False) -> list[Entry]:
     """One entry for a model, dataset and task; runs that were made alike are taken together, others
     are refused."""
     kept: dict[tuple[str, str, str], Entry] = {}
@@ -116,12 +116,16 @@ def merged(found: Iterable[Entry], newest: bool = False) -> list[Entry]:
             continue
         if set(entry.runs) & set(before.runs):
             raise UsageError(f"the run {entry.runs[0]} is given twice")
-        if alike(entry.signature) == alike(before.signature) and entry.fixed and before.fixed:
-            kept[key] = pooled(before, entry)
+        if (
+            comparable_facts(entry.signature) == comparable_facts(before.signature)
+            and entry.fixed
+            and before.fixed
+        ):
+            kept[key] = pool_entries(before, entry)
         elif newest:
             kept[key] = entry
         else:
-            apart = differences([before.signature, entry.signature])
+            apart = describe_differences([before.signature, entry.signature])
             there = f"{' and '.join(before.runs)} and {' and '.join(entry.runs)}"
             raise UsageError(
                 f"{there} both give {entry.model} on {entry.dataset} "
@@ -132,7 +136,7 @@ def merged(found: Iterable[Entry], newest: bool = False) -> list[Entry]:
     return list(kept.values())
 
 
-def pooled(one: Entry, other: Entry) -> Entry:
+def pool_entries(one: Entry, other: Entry) -> Entry:
     """Two runs that were made alike as one: questions that both put count once, by their mean."""
     figures, questions = {}, {}
     for metric in one.questions:
@@ -153,9 +157,9 @@ def pooled(one: Entry, other: Entry) -> Entry:
     return Entry(one.model, one.dataset, one.task, other.signature, figures, questions, *facts)
 
 
-def differences(signatures: Sequence[str]) -> str:
+def describe_differences(signatures: Sequence[str]) -> str:
     """The facts that signatures do not share, in words."""
-    facts = [alike(signature) for signature in dict.fromkeys(signatures)]
+    facts = [comparable_facts(signature) for signature in dict.fromkeys(signatures)]
     shared = set(facts[0]).intersection(*facts[1:])
     said = [", ".join(fact for fact in each if fact not in shared) for each in facts]
     return (
@@ -165,7 +169,7 @@ def differences(signatures: Sequence[str]) -> str:
     )
 
 
-def overall(figures: Sequence[Figure | None]) -> Figure:
+def overall_figure(figures: Sequence[Figure | None]) -> Figure:
     """The unweighted mean over datasets, where all have a figure; the interval by what each
     dataset's leaves open.
 
@@ -182,11 +186,11 @@ def overall(figures: Sequence[Figure | None]) -> Figure:
     n = total if all(figure.n is not None for figure in known) else None
     if len(known) == 1:
         return known[0]
-    ends = together([(figure.value, figure.low, figure.high) for figure in known])
+    ends = interval_of_means([(figure.value, figure.low, figure.high) for figure in known])
     return Figure(value, ends.low, ends.high, n, missing, ends.kind)
 
 
-def together(parts: Sequence[tuple[float | None, float | None, float | None]]) -> Interval:
+def interval_of_means(parts: Sequence[tuple[float | None, float | None, float | None]]) -> Interval:
     """The interval of a mean of independent means, from theirs; unknown if one of them is."""
     below = above = 0.0
     for value, low, high in parts:
@@ -197,6 +201,6 @@ def together(parts: Sequence[tuple[float | None, float | None, float | None]]) -
     return Interval(mean - below**0.5 / len(parts), mean + above**0.5 / len(parts), "of means")
 
 
-def in_percent(values: dict[str, float]) -> dict[str, float]:
+def clamp_percentages(values: dict[str, float]) -> dict[str, float]:
     """Values without what rounding added to the ends of their range."""
     return {key: min(max(value, PERCENT[0]), PERCENT[1]) for key, value in values.items()}

@@ -8,10 +8,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from parley.errors import UsageError
-from parley.statistics.contamination import Point
+from parley.statistics.contamination import ModelPoint
 from parley.statistics.matched_controls import Answers
-from parley.tasks.kieval.entries import Entry, Figure, differences, in_percent, overall
-from parley.tasks.kieval.scores_file import Scores
+from parley.tasks.kieval.entries import (
+    Entry,
+    Figure,
+    clamp_percentages,
+    describe_differences,
+    overall_figure,
+)
+from parley.tasks.kieval.scores_file import ScoresFile
 
 ASPECTS = ("accuracy", "logic", "relevance", "coherence", "conciseness")
 BENCHMARK, FIRST, GIVEN = "benchmark", "first answers", "file"  # where an accuracy comes from
@@ -20,7 +26,7 @@ MEASURES = ("accuracy", "first_answers", *CONVENTIONS, "rounds")
 
 
 @dataclass(frozen=True)
-class Cell:
+class ModelCell:
     """A model on a dataset: accuracies and scores in percent. `source` says what the accuracy
     is."""
 
@@ -34,7 +40,7 @@ class Cell:
     answers: Answers | None = field(default=None, repr=False)
 
     @property
-    def point(self) -> Point:
+    def point(self) -> ModelPoint:
         """For the line of score on accuracy; the errors of its means are known if both were
         measured question by question."""
         accuracy, score = (
@@ -43,22 +49,22 @@ class Cell:
         )
         if self.answers is not None and self.source != GIVEN and "kieval_played" in self.figures:
             return self.answers.point
-        return Point(self.model, self.dataset, accuracy, score)
+        return ModelPoint(self.model, self.dataset, accuracy, score)
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ModelTable:
     """All models on all datasets, the figures over all datasets, and further columns from
     elsewhere."""
 
     datasets: list[str]
     models: list[str]
-    cells: list[Cell]
+    cells: list[ModelCell]
     columns: dict[str, dict[str, float]] = field(default_factory=dict)
     cautions: list[str] = field(default_factory=list)
 
     @cached_property
-    def by(self) -> dict[tuple[str, str], Cell]:
+    def by(self) -> dict[tuple[str, str], ModelCell]:
         return {(cell.model, cell.dataset): cell for cell in self.cells}
 
     @cached_property
@@ -75,7 +81,7 @@ class Comparison:
         }
         return {
             model: {
-                measure: overall([self.figure(model, name, measure) for name in names])
+                measure: overall_figure([self.figure(model, name, measure) for name in names])
                 for measure, names in wanted.items()
                 if names
             }
@@ -88,7 +94,7 @@ class Comparison:
         return None if found is None else found.figures.get(measure)
 
     @property
-    def points(self) -> list[Point]:
+    def points(self) -> list[ModelPoint]:
         """Where there is something to compare: models that were interviewed, on datasets of which
         an accuracy is known."""
         found = [cell.point for cell in self.cells]
@@ -100,31 +106,33 @@ class Comparison:
         return [point for point in found if point.dataset in both]
 
 
-def comparison(entries: Iterable[Entry], scores: Scores | None = None) -> Comparison:
+def build_model_table(entries: Iterable[Entry], scores: ScoresFile | None = None) -> ModelTable:
     """What was gathered, and what a file gives, by model and dataset."""
     known = {(entry.model, entry.dataset, entry.task): entry for entry in entries}
-    scores = scores or Scores()
+    scores = scores or ScoresFile()
     scores.refuse_strangers({model for model, _, _ in known})
     places = dict.fromkeys([*((m, d) for m, d, _ in known), *((m, d) for m, d, _ in scores.given)])
     models, datasets = (list(dict.fromkeys(place[side] for place in places)) for side in (0, 1))
     made = {
-        place: cell(*place, known.get((*place, "kieval")), known.get((*place, "qa")), scores)
+        place: make_model_cell(
+            *place, known.get((*place, "kieval")), known.get((*place, "qa")), scores
+        )
         for place in sorted(
             places, key=lambda place: (datasets.index(place[1]), models.index(place[0]))
         )
     }
-    return Comparison(
+    return ModelTable(
         datasets,
         models,
         list(made.values()),
         scores.columns,
-        cautions(list(known.values()), list(made.values())),
+        find_cautions(list(known.values()), list(made.values())),
     )
 
 
-def cell(
-    model: str, dataset: str, interviews: Entry | None, benchmark: Entry | None, scores: Scores
-) -> Cell:
+def make_model_cell(
+    model: str, dataset: str, interviews: Entry | None, benchmark: Entry | None, scores: ScoresFile
+) -> ModelCell:
     """One model on one dataset: the accuracy is the benchmark's, else a file's, else that of the
     first answers."""
     figures: dict[str, Figure] = {}
@@ -164,7 +172,7 @@ def cell(
         else {}
     )
     spoken = interviews.questions.get("kieval_played", {}) if interviews else {}
-    return Cell(
+    return ModelCell(
         model,
         dataset,
         source,
@@ -174,11 +182,13 @@ def cell(
         else {},
         {entry.task: entry.signature for entry in entries},
         [run for entry in entries for run in entry.runs],
-        Answers(model, dataset, in_percent(right), in_percent(spoken)) if entries else None,
+        Answers(model, dataset, clamp_percentages(right), clamp_percentages(spoken))
+        if entries
+        else None,
     )
 
 
-def cautions(entries: Sequence[Entry], cells: Sequence[Cell]) -> list[str]:
+def find_cautions(entries: Sequence[Entry], cells: Sequence[ModelCell]) -> list[str]:
     """What to know before models are compared: that they were not measured alike, or are not what
     they seem."""
     said = []
@@ -186,7 +196,7 @@ def cautions(entries: Sequence[Entry], cells: Sequence[Cell]) -> list[str]:
         signatures = [
             entry.signature for entry in entries if (entry.dataset, entry.task) == (dataset, task)
         ]
-        if apart := differences(signatures):
+        if apart := describe_differences(signatures):
             said.append(
                 f"{task} on {dataset}: models were not measured alike, and compare "
                 f"with care: {apart}"

@@ -10,16 +10,16 @@ from typing import Any
 from parley.money import money
 from parley.report.sections import Comparison, ReportOptions, Section
 from parley.results.types import Dot, Figure, Scatter, Series
-from parley.statistics.contamination import LOOK, SUSPECTED, Contamination, Fit, Position, Side
-from parley.statistics.estimates import Pair
+from parley.statistics.contamination import LOOK, SUSPECTED, Contamination, Fit, Position, SideTest
+from parley.statistics.estimates import PairedDifference
 from parley.statistics.matched_controls import Matched
 from parley.store import RunRef
 from parley.tables import Table, format_interval, format_number, format_signed
 from parley.tasks.kieval.analysis import NONE, stop_bars
-from parley.tasks.kieval.comparison import Analysis, analysed
-from parley.tasks.kieval.entries import TASKS, alike
+from parley.tasks.kieval.comparison import Analysis, analyse_runs
+from parley.tasks.kieval.entries import TASKS, comparable_facts
 from parley.tasks.kieval.entries import Figure as Mean
-from parley.tasks.kieval.model_table import ASPECTS, CONVENTIONS, FIRST, Cell
+from parley.tasks.kieval.model_table import ASPECTS, CONVENTIONS, FIRST, ModelCell
 
 LEVEL = "95% interval"
 LEGEND = (
@@ -29,7 +29,7 @@ LEGEND = (
 
 
 @dataclass(frozen=True)
-class Contaminated:
+class ContaminationReport:
     """Interviews and benchmarks analysed together, as a report shows them."""
 
     analysis: Analysis
@@ -45,9 +45,9 @@ class Contaminated:
         return flat_table(self.analysis)
 
 
-def compare(refs: Sequence[RunRef], options: ReportOptions) -> Contaminated:
+def compare(refs: Sequence[RunRef], options: ReportOptions) -> ContaminationReport:
     """Analyse runs of interviews and benchmarks together."""
-    return Contaminated(analysed(refs, options))
+    return ContaminationReport(analyse_runs(refs, options))
 
 
 def all_sections(found: Analysis) -> Iterator[Section]:
@@ -61,7 +61,7 @@ def all_sections(found: Analysis) -> Iterator[Section]:
     if found.correlations:
         yield Section("Accuracy and KIEval score: correlation", [correlation_table(found)])
     if found.contamination is not None:
-        tables, words = contamination_tables(found.contamination), verdict(found)
+        tables, words = contamination_tables(found.contamination), describe_verdict(found)
         figures = contamination_figures(found.contamination)
         yield Section("Contamination", tables, words, figures)
     if found.matched:
@@ -74,7 +74,7 @@ def all_sections(found: Analysis) -> Iterator[Section]:
     if found.record.violations:
         yield Section("Violations", [violation_table(found)])
     if found.record.spent:
-        yield Section("Cost", list(cost_tables(found)))
+        yield Section("Cost", list(interview_cost_tables(found)))
 
 
 def overview_table(found: Analysis) -> Table:
@@ -99,13 +99,18 @@ def overview_table(found: Analysis) -> Table:
         row = [model]
         for dataset in shown.datasets:
             cell = shown.by.get((model, dataset))
-            row += [value(cell, "accuracy"), value(cell, "kieval_played"), value(cell, "rounds", 2)]
+            row += [
+                format_measure(cell, "accuracy"),
+                format_measure(cell, "kieval_played"),
+                format_measure(cell, "rounds", 2),
+            ]
         whole = shown.overall[model]
         for measure in ("accuracy", *CONVENTIONS):
             figure = whole.get(measure, Mean(None))
             row += [format_number(figure.value, 1), format_interval(figure.low, figure.high, 1)]
         row += [
-            count(whole.get(measure, Mean(None)).n) for measure in ("accuracy", "kieval_played")
+            format_count(whole.get(measure, Mean(None)).n)
+            for measure in ("accuracy", "kieval_played")
         ]
         row += [format_number(by.get(model)) for by in shown.columns.values()]
         rows.append(row)
@@ -122,7 +127,7 @@ def overview_table(found: Analysis) -> Table:
     return Table(header, rows, note="\n".join(notes))
 
 
-def value(cell: Cell | None, measure: str, digits: int = 1) -> str:
+def format_measure(cell: ModelCell | None, measure: str, digits: int = 1) -> str:
     """A mean, or a dash."""
     return (
         format_number(cell.figures[measure].value, digits)
@@ -131,7 +136,7 @@ def value(cell: Cell | None, measure: str, digits: int = 1) -> str:
     )
 
 
-def count(n: int | None) -> str:
+def format_count(n: int | None) -> str:
     return "–" if n is None else f"{n:,}"
 
 
@@ -155,7 +160,7 @@ def dataset_tables(found: Analysis, dataset: str) -> Iterator[Table]:
             row += [
                 format_number(figure.value, digits),
                 format_interval(figure.low, figure.high, digits),
-                count(figure.n),
+                format_count(figure.n),
             ]
         rows.append(
             [*row, str(max((figure.missing for figure in cell.figures.values()), default=0))]
@@ -172,7 +177,7 @@ def dataset_tables(found: Analysis, dataset: str) -> Iterator[Table]:
         yield aspect_table([cell for cell in cells if cell.aspects])
 
 
-def aspect_table(cells: list[Cell]) -> Table:
+def aspect_table(cells: list[ModelCell]) -> Table:
     """The KIEval score of every aspect, as the run counts rounds that were not played."""
     rows = [
         [cell.model]
@@ -181,7 +186,7 @@ def aspect_table(cells: list[Cell]) -> Table:
             for name in ASPECTS
             if (f := cell.aspects.get(name))
         ]
-        + [count(max((figure.n or 0 for figure in cell.aspects.values()), default=None))]
+        + [format_count(max((figure.n or 0 for figure in cell.aspects.values()), default=None))]
         for cell in cells
     ]
     return Table(
@@ -194,13 +199,13 @@ def aspect_table(cells: list[Cell]) -> Table:
     )
 
 
-def signature_lines(cells: list[Cell]) -> list[str]:
+def signature_lines(cells: list[ModelCell]) -> list[str]:
     """The signatures that the figures of a dataset rest on, each once."""
     found: dict[tuple[str, ...], list[str]] = {}
     for task in ("kieval", "qa"):
         for cell in cells:
             if task in cell.signatures:
-                found.setdefault(alike(cell.signatures[task]), []).append(cell.model)
+                found.setdefault(comparable_facts(cell.signatures[task]), []).append(cell.model)
     return [
         f"signature ({', '.join(models)}): {'|'.join(facts)}" for facts, models in found.items()
     ]
@@ -227,7 +232,7 @@ def correlation_table(found: Analysis) -> Table:
     return Table(["dataset", "without", "r", LEVEL, "p", "n"], rows, left=2, note=note)
 
 
-def verdict(found: Analysis) -> str:
+def describe_verdict(found: Analysis) -> str:
     """What the analysis says of models, in a sentence for each level."""
     assert found.contamination is not None
     said = found.contamination
@@ -312,7 +317,7 @@ def violation_table(found: Analysis) -> Table:
     )
 
 
-def cost_tables(found: Analysis) -> Iterator[Table]:
+def interview_cost_tables(found: Analysis) -> Iterator[Table]:
     """Tokens by role and conversation (table 14); what more models would cost (table 15)."""
     rows = []
     for one in found.record.spent:
@@ -461,7 +466,7 @@ def control_table(found: Sequence[Matched]) -> Table:
     return Table(header, rows, left=3, note=note)
 
 
-def difference_cells(pair: Pair | None) -> list[str]:
+def difference_cells(pair: PairedDifference | None) -> list[str]:
     """A difference with its interval, p and n."""
     if pair is None:
         return ["–", "–", "–", "0"]
@@ -477,7 +482,7 @@ def format_p(value: float | None) -> str:
     return "–" if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def level_word(side: Side) -> str:
+def level_word(side: SideTest) -> str:
     """The level that is reached, if one is."""
     return side.level or ("not tested" if side.p is None else "")
 

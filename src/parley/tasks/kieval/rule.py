@@ -25,9 +25,9 @@ from parley import (
     Votes,
 )
 from parley.rules.languages import parse_language as spoken
-from parley.tasks._common.answers import Exact, Option, gives_away, is_right, words_in
-from parley.tasks._common.judge_votes import Vote, voted
-from parley.tasks.kieval.scoring import Missing, Scale, interview, worth
+from parley.tasks._common.answers import Exact, LetterChoice, count_words, gives_away, is_right
+from parley.tasks._common.judge_votes import Vote, combine_votes
+from parley.tasks.kieval.scoring import Missing, Scale, interview_score, mark_value
 
 Marks = Mapping[Seat, Any]  # what evaluators gave to one reply; None who could not be read
 Share = Annotated[float, (0, 1)]
@@ -99,11 +99,17 @@ class KIEval(Task):
             "language": spoken(item.language).name,
         }
         first = await referee.ask(
-            candidate, referee.render(ANSWER, **told), expect=form(item), default=None, attempts=2
+            candidate,
+            referee.render(ANSWER, **told),
+            expect=answer_reader(item),
+            default=None,
+            attempts=2,
         )
         right = is_right(first, item)
         said = referee.quote(first, candidate)
-        referee.tell(interactor, referee.render(INTERVIEW, right=answered(item), said=said, **told))
+        referee.tell(
+            interactor, referee.render(INTERVIEW, right=format_answer(item), said=said, **told)
+        )
         referee.tell(
             evaluator,
             referee.render(EVALUATE, said=said, verdict="right" if right else "wrong", **told),
@@ -145,7 +151,7 @@ class KIEval(Task):
         for turn in range(1, self.rounds + 1):
             if question is None:
                 return SILENT
-            self.watch(referee, interactor, question, item)
+            self.record_breaches(referee, interactor, question, item)
             asked = referee.quote(question, interactor)
             reply = await referee.ask(
                 candidate,
@@ -154,7 +160,7 @@ class KIEval(Task):
                 default=None,
                 attempts=2,
             )
-            self.watch(referee, candidate, reply)
+            self.record_breaches(referee, candidate, reply)
             said = referee.quote(reply, candidate)
             grading = referee.ask(
                 evaluator, referee.render(LATEST, asked=asked, said=said), expect=FORM, default=None
@@ -171,18 +177,18 @@ class KIEval(Task):
                 for judge, given in marks.items()
             }
             referee.note(InterviewVotes(votes, turn))
-            if stopped(marks) != "none" or turn == self.rounds:
+            if find_stop_reason(marks) != "none" or turn == self.rounds:
                 break
             if not self.overlap:
                 question = await referee.ask(interactor, following, expect=Text(), default=None)
-        return stopped(graded[-1])
+        return find_stop_reason(graded[-1])
 
-    def watch(
+    def record_breaches(
         self, referee: Referee, seat: Seat, said: str | None, item: Question | None = None
     ) -> None:
         """Put on record what is longer than was allowed, and an interactor that gives the answer
         away."""
-        if said and (length := words_in(said)) > self.words:
+        if said and (length := count_words(said)) > self.words:
             referee.fault(seat, "overlong", f"{length} words, {self.words} allowed")
         if (
             said
@@ -194,7 +200,7 @@ class KIEval(Task):
     def vote_of(self, marks: Mapping[str, Any], candidate: Seat) -> dict[Seat, Any]:
         """One evaluator's word on the whole, as the record keeps it."""
         mark = marks["overall"]["score"]
-        return {candidate: {"score": worth(mark, self.scale), "mark": mark}}
+        return {candidate: {"score": mark_value(mark, self.scale), "mark": mark}}
 
     def score(
         self, graded: Sequence[Marks], aspect: str, missing: Missing, stop: str
@@ -204,10 +210,12 @@ class KIEval(Task):
         if missing == "zero" and stop in (RECORD, SILENT):
             return None
         given = [
-            [worth(each[aspect]["score"], self.scale) for each in marks.values() if each]
+            [mark_value(each[aspect]["score"], self.scale) for each in marks.values() if each]
             for marks in graded
         ]
-        return interview([voted(each, self.vote) for each in given], self.rounds, missing)
+        return interview_score(
+            [combine_votes(each, self.vote) for each in given], self.rounds, missing
+        )
 
     def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
         other = "zero" if self.missing == "played" else "played"
@@ -266,7 +274,7 @@ class InterviewEnd(Note, kind="kieval.end", legacy_keys={"first", "stop", "evalu
 METRICS = {"kieval": "overall", **{aspect: aspect for aspect in ASPECTS}}
 
 
-def stopped(marks: Marks) -> str:
+def find_stop_reason(marks: Marks) -> str:
     """Why evaluators end it, if more than half of those who could be read do; the commonest reason
     counts."""
     given = [each["stop"] for each in marks.values() if each is not None]
@@ -274,18 +282,18 @@ def stopped(marks: Marks) -> str:
     return reasons.most_common(1)[0][0] if 2 * reasons.total() > len(given) else "none"
 
 
-def form(item: Question) -> Option | Exact:
+def answer_reader(item: Question) -> LetterChoice | Exact:
     """How the first answer is read; the right one has no part in it."""
     language = "zh" if item.language.partition("_")[0] == "zh" else "en"
-    return Option(item.choices, LETTER[language]) if item.choices else Exact(LINE[language])
+    return LetterChoice(item.choices, LETTER[language]) if item.choices else Exact(LINE[language])
 
 
-def answered(item: Question) -> str:
+def format_answer(item: Question) -> str:
     """The right answer, with its letter where there are choices."""
     return f"{item.answer}. {item.right}" if item.choices else item.answer
 
 
-def aspects() -> dict[str, Any]:
+def evaluation_fields() -> dict[str, Any]:
     """The form of an evaluation: a comment before every mark."""
     mark = {
         "type": "object",
@@ -300,7 +308,7 @@ def aspects() -> dict[str, Any]:
     return {**dict.fromkeys((*ASPECTS, "overall"), mark), "stop": {"enum": list(STOPS)}}
 
 
-FORM = Fields(aspects())
+FORM = Fields(evaluation_fields())
 LETTER = {"en": "Answer with the letter of the right choice.", "zh": "请回答正确选项的字母。"}
 
 

@@ -18,7 +18,7 @@ MEASURES = {"accuracy": 100.0, "kieval": 100.0, "rounds": math.inf}
 
 
 @dataclass(frozen=True)
-class Scores:
+class ScoresFile:
     """What a file says: by model and column, and by model, dataset and measure."""
 
     source: str = ""
@@ -35,7 +35,7 @@ class Scores:
                     raise unknown(f"model in {self.source}, column {column!r}:", model, known)
 
 
-def read(path: str | Path) -> Scores:
+def read_scores_file(path: str | Path) -> ScoresFile:
     """A csv file: a header of `model,column,value`, or of `model` and a column for each figure."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
@@ -56,16 +56,18 @@ def read(path: str | Path) -> Scores:
         raise UsageError(f"{path}, row 1: no column is called `model`; found {', '.join(header)}")
     if twice := sorted({name for name in header if header.count(name) > 1}):
         raise UsageError(f"{path}, row 1: the column {twice[0]!r} is there twice")
-    found = Scores(str(path))
+    found = ScoresFile(str(path))
     for at, row in body:
         if len(row) != len(header):
             raise UsageError(f"{path}, row {at}: {len(row)} cells, the header has {len(header)}")
-        for model, column, value in cells(dict(zip(header, row, strict=True)), f"{path}, row {at}"):
-            keep(found, model, column, value, f"{path}, row {at}")
+        for model, column, value in parse_row(
+            dict(zip(header, row, strict=True)), f"{path}, row {at}"
+        ):
+            add_figure(found, model, column, value, f"{path}, row {at}")
     return found
 
 
-def cells(row: dict[str, str], where: str) -> Iterator[tuple[str, str, float]]:
+def parse_row(row: dict[str, str], where: str) -> Iterator[tuple[str, str, float]]:
     """Model, column and value; an empty cell is missing."""
     model = row.pop("model")
     if not model:
@@ -88,7 +90,7 @@ def cells(row: dict[str, str], where: str) -> Iterator[tuple[str, str, float]]:
         yield model, column, value
 
 
-def keep(found: Scores, model: str, column: str, value: float, where: str) -> None:
+def add_figure(found: ScoresFile, model: str, column: str, value: float, where: str) -> None:
     """A figure in its place; each has one."""
     measure, mark, dataset = column.partition("@")
     if not mark:

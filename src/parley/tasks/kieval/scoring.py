@@ -15,12 +15,12 @@ MARKS: dict[str, dict[int, float]] = {
 }
 
 
-def worth(mark: int, scale: Scale = "published") -> float:
+def mark_value(mark: int, scale: Scale = "published") -> float:
     """What a mark is worth, from 0 to 100."""
     return 100 * MARKS[scale][mark]
 
 
-def interview(
+def interview_score(
     given: Sequence[float | None], rounds: int, missing: Missing = "played"
 ) -> float | None:
     """The mean of what replies are worth, each weighing exp(−i/n) in round i of n; None where no

@@ -12,13 +12,13 @@ from parley.money import costs, prices_of, total
 from parley.results.scores import RunScores
 from parley.runs.forecast import evaluation_cost, scale_costs
 from parley.store import RunReader
-from parley.tasks.kieval.entries import dataset_of
+from parley.tasks.kieval.entries import dataset_name
 
 MODELS = (1, 10, 100)
 
 
 @dataclass(frozen=True)
-class Spent:
+class RoleSpending:
     """What one role took on one dataset: sums over so many conversations of so many models."""
 
     run: str
@@ -39,7 +39,7 @@ class Spent:
         return None if tokens is None or not self.conversations else tokens / self.conversations
 
 
-def spending(run: RunScores) -> list[Spent]:
+def spending_by_role(run: RunScores) -> list[RoleSpending]:
     """By role, from one run."""
     reader, found = run.reader, []
     rows, money = reader.usage_by_model(), costs(reader, prices_of(reader, PriceList().find))
@@ -54,31 +54,33 @@ def spending(run: RunScores) -> list[Spent]:
         if not own:
             continue
         read, cached, said = (
-            known(*(getattr(row, name) for row in own))
+            sum_known(*(getattr(row, name) for row in own))
             for name in ("tokens_in", "tokens_cached", "tokens_out")
         )
         paid = total(row for row in money if row["role"] == role)
         calls, counted = (sum(getattr(row, name) for row in own) for name in ("calls", "counted"))
-        dataset, played = dataset_of(run.config.dataset), len(run.matches)
+        dataset, played = dataset_name(run.config.dataset), len(run.matches)
         size = (len(cast), played, calls, counted)
         found.append(
-            Spent(reader.info.id, dataset, role, *size, read, cached, said, paid.usd, paid.at_least)
+            RoleSpending(
+                reader.info.id, dataset, role, *size, read, cached, said, paid.usd, paid.at_least
+            )
         )
     return found
 
 
-def summed(found: Sequence[Spent]) -> list[Spent]:
+def merge_by_dataset(found: Sequence[RoleSpending]) -> list[RoleSpending]:
     """Runs on one dataset taken together."""
-    kept: dict[tuple[str, str], Spent] = {}
+    kept: dict[tuple[str, str], RoleSpending] = {}
     for one in found:
         before = kept.get((one.dataset, one.role))
-        kept[one.dataset, one.role] = one if before is None else added(before, one)
+        kept[one.dataset, one.role] = one if before is None else add_spending(before, one)
     return list(kept.values())
 
 
-def added(one: Spent, other: Spent) -> Spent:
+def add_spending(one: RoleSpending, other: RoleSpending) -> RoleSpending:
     """Two sums as one; of money only what is known of both is known of all."""
-    return Spent(
+    return RoleSpending(
         f"{one.run}, {other.run}",
         one.dataset,
         one.role,
@@ -86,9 +88,9 @@ def added(one: Spent, other: Spent) -> Spent:
         one.conversations + other.conversations,
         one.calls + other.calls,
         one.counted + other.counted,
-        known(one.tokens_in, other.tokens_in),
-        known(one.tokens_cached, other.tokens_cached),
-        known(one.tokens_out, other.tokens_out),
+        sum_known(one.tokens_in, other.tokens_in),
+        sum_known(one.tokens_cached, other.tokens_cached),
+        sum_known(one.tokens_out, other.tokens_out),
         None if one.usd is None or other.usd is None else one.usd + other.usd,
         None
         if (one.usd_at_least, other.usd_at_least) == (None, None)
@@ -96,7 +98,7 @@ def added(one: Spent, other: Spent) -> Spent:
     )
 
 
-def known(*parts: int | None) -> int | None:
+def sum_known(*parts: int | None) -> int | None:
     """The sum of what is known; None if nothing is."""
     counts = [part for part in parts if part is not None]
     return sum(counts) if counts else None
@@ -113,7 +115,7 @@ class Scaling:
     rows: list[dict[str, float]]
 
 
-def forecast(run: RunScores) -> Scaling | None:
+def forecast_scaling(run: RunScores) -> Scaling | None:
     """From one run's instruments; None where not all of their tokens are known, or nobody sends a
     bill for them.
 
@@ -135,14 +137,14 @@ def forecast(run: RunScores) -> Scaling | None:
     usd = total(paid).usd
     if not usd or not models or not run.matches:
         return None
-    single, pair = usd / len(models), in_pairs(reader, run)
-    place = (reader.info.id, dataset_of(run.config.dataset))
+    single, pair = usd / len(models), pairwise_cost(reader, run)
+    place = (reader.info.id, dataset_name(run.config.dataset))
     return (
         None if pair is None else Scaling(*place, single, pair, scale_costs(single, pair, MODELS))
     )
 
 
-def in_pairs(reader: RunReader, run: RunScores) -> float | None:
+def pairwise_cost(reader: RunReader, run: RunScores) -> float | None:
     """What it would cost to compare two models on all questions, each at the length that its
     interview had in the end."""
     prices, by_question = prices_of(reader, PriceList().find), dict[str, list[float]]()

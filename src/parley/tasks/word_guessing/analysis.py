@@ -62,14 +62,14 @@ class GuessingModel:
 
 
 @dataclass(frozen=True)
-class Guessing:
+class GuessingResult:
     """How the matches of a run went, and every model's means."""
 
     matches: tuple[NamedShare, ...]
     models: tuple[GuessingModel, ...]
 
 
-def compute_guessing(run: RunScores) -> Guessing | None:
+def compute_guessing(run: RunScores) -> GuessingResult | None:
     """How many matches took more than two rounds and had both words guessed, and every model's
     means over its matches."""
     played = {match.number: (match.block, note.guessing) for match, note in run.notes(GameEnd)}
@@ -120,7 +120,7 @@ def compute_guessing(run: RunScores) -> Guessing | None:
                 ),
             )
         )
-    return Guessing(matches, tuple(models))
+    return GuessingResult(matches, tuple(models))
 
 
 def harmonic_of_means(comprehension: float | None, confusion: float | None) -> float | None:
@@ -154,7 +154,7 @@ def share_of_matches(rows: Sequence[tuple[str, bool]], method: str) -> ShareOfMa
     return ShareOfMatches(count, len(rows), found.mean, found.low, found.high)
 
 
-def guessing_tables(found: Guessing, style: Style) -> list[Table]:
+def guessing_tables(found: GuessingResult, style: Style) -> list[Table]:
     """How matches of word guessing went, and every model's means."""
     went = [
         [each.what, f"{each.count} of {each.of}", *format_share(each)] for each in found.matches
@@ -184,7 +184,7 @@ def format_share(share: ShareOfMatches) -> list[str]:
     return [format_number(share.share), format_interval(share.low, share.high)]
 
 
-def guessing_rows(found: Guessing) -> Rows:
+def guessing_rows(found: GuessingResult) -> Rows:
     """All of it in rows of one form: what is about a model has its alias."""
     rows = [guessing_row("", each.what, each.share, vars(each)) for each in found.matches]
     for each in found.models:
@@ -212,7 +212,7 @@ PARTS = (
     Part(
         "guessing",
         "How words were guessed",
-        Guessing,
+        GuessingResult,
         compute_guessing,
         tables=guessing_tables,
         rows=guessing_rows,

@@ -6,7 +6,7 @@ from functools import cache
 from random import Random
 
 from parley import BotView, WordPair
-from parley.tasks._common.word_matching import matches, mentions
+from parley.tasks._common.word_matching import mentions_word, names_word
 
 
 @cache
@@ -17,7 +17,7 @@ def associations(pair: WordPair) -> dict[str, list[str]]:
     free = [
         thing
         for thing in THINGS
-        if not any(mentions(thing, name) or matches(thing, [name]) for name in names)
+        if not any(mentions_word(thing, name) or names_word(thing, [name]) for name in names)
     ]
     drawn = Random(f"{pair.a}|{pair.b}").sample(free, len(free))
     return {pair.a: drawn[:EACH], pair.b: drawn[EACH : 2 * EACH], "": drawn[2 * EACH :]}

@@ -9,8 +9,14 @@ from functools import cache
 from typing import Literal
 
 from parley import Fields, Metric, Note, Prompt, Referee, Role, Scores, Seat, Task, WordPair
-from parley.tasks._common.word_matching import BASIS, alike, folded, matches, mentions
-from parley.tasks.word_guessing.scoring import BEYOND, Never, scored, successful
+from parley.tasks._common.word_matching import (
+    BASIS,
+    find_confusable,
+    fold_phrase,
+    mentions_word,
+    names_word,
+)
+from parley.tasks.word_guessing.scoring import BEYOND, Never, is_successful, score_players
 
 OWN_WORD = "own word said"
 REPEATED = "description repeated"
@@ -71,14 +77,17 @@ class WordGuessing(Task):
             for player in players:
                 turn += 1
                 others = [other for other in players if other != player]
-                said = await self.turn(referee, player, others, number, words[player], described)
+                said = await self.take_turn(
+                    referee, player, others, number, words[player], described
+                )
                 self.circulate(referee, player, others, said, words[player])
                 own, opponents = (
                     pair.names(words[player]),
                     [other for other in others if words[other] != words[player]],
                 )
                 right = said and any(
-                    matches(said[field(each)], pair.names(words[each]), own) for each in opponents
+                    names_word(said[guess_field(each)], pair.names(words[each]), own)
+                    for each in opponents
                 )
                 if right and firsts[player] is None:
                     firsts[player] = turn if self.unit == "turn" else number
@@ -87,15 +96,17 @@ class WordGuessing(Task):
             if both and self.end == "all_guessed":
                 break
 
-        referee.note(GameEnd(Game(words, firsts, number, both)))
-        if self.only == "successful" and not successful(both):
+        referee.note(GameEnd(GameFacts(words, firsts, number, both)))
+        if self.only == "successful" and not is_successful(both):
             return dict.fromkeys(players)
         longest, actual = (
             (len(players) * self.rounds, turn) if self.unit == "turn" else (self.rounds, number)
         )
-        return scored(firsts, words, longest if self.length == "maximum" else actual, self.never)
+        return score_players(
+            firsts, words, longest if self.length == "maximum" else actual, self.never
+        )
 
-    async def turn(
+    async def take_turn(
         self,
         referee: Referee,
         player: Seat,
@@ -108,13 +119,15 @@ class WordGuessing(Task):
         for again."""
         text = referee.render(TURN, number=number)
         for _ in range(2):
-            said = await referee.ask(player, text, expect=form(*others), default=None, attempts=2)
+            said = await referee.ask(
+                player, text, expect=turn_reader(*others), default=None, attempts=2
+            )
             if said is None:
                 return None
-            words = folded(said["description"])
+            words = fold_phrase(said["description"])
             wrong = {
                 EMPTY: not words,
-                OWN_WORD: mentions(said["description"], word),
+                OWN_WORD: mentions_word(said["description"], word),
                 REPEATED: words in described,
             }
             fault = next((fault for fault, holds in wrong.items() if holds), None)
@@ -145,11 +158,11 @@ class WordGuessing(Task):
             ),
         )
         shown = [
-            (other, said[field(other)])
+            (other, said[guess_field(other)])
             for other in others
-            if not mentions(said[field(other)], word)
+            if not mentions_word(said[guess_field(other)], word)
         ]
-        guesses = "\n".join(f"{other}: {guess}" for other, guess in shown if folded(guess))
+        guesses = "\n".join(f"{other}: {guess}" for other, guess in shown if fold_phrase(guess))
         if self.open_guesses and guesses:
             referee.tell(
                 others,
@@ -165,7 +178,7 @@ class WordGuessing(Task):
     def reject_reason(self, item: WordPair) -> str:
         if self.topics and item.topic not in self.topics:
             return f"of {item.topic}" if item.topic else "of no topic"
-        same = alike(item.names(item.a), item.names(item.b))
+        same = find_confusable(item.names(item.a), item.names(item.b))
         return f"in which {same[0]!r} counts as {same[1]!r}" if same else ""
 
     def score_basis(self) -> Mapping[str, str]:
@@ -182,7 +195,7 @@ class WordGuessing(Task):
 
 
 @dataclass(frozen=True)
-class Game:
+class GameFacts:
     """Who had which word, who first guessed right and when, and the round in which both were
     guessed."""
 
@@ -196,7 +209,7 @@ class Game:
 class GameEnd(Note, kind="word_guessing.end", legacy_keys={"guessing"}):
     """How a game went."""
 
-    guessing: Game
+    guessing: GameFacts
 
 
 RULES = Prompt(
@@ -244,16 +257,17 @@ GUESSED = Prompt("guessed", "{who} has guessed:\n{guesses}")
 VOID = Prompt("void", "{who} has lost its turn without a description.")
 
 
-def field(other: Seat) -> str:
+def guess_field(other: Seat) -> str:
     """Where a reply names the word of a seat."""
     return f"player_{other.number}"
 
 
 @cache
-def form(*others: Seat) -> Fields:
+def turn_reader(*others: Seat) -> Fields:
     """A description and a guess for every other seat."""
     guess = "your guess at the word of {}, or an empty text"
     guesses = {
-        field(other): {"type": "string", "description": guess.format(other)} for other in others
+        guess_field(other): {"type": "string", "description": guess.format(other)}
+        for other in others
     }
     return Fields({"description": {"type": "string", "description": "your description"}, **guesses})

@@ -17,13 +17,13 @@ def comprehension(first: int | None, length: int, never: Never = "zero") -> floa
     one step after the end."""
     if first is None and never == "zero":
         return 0.0
-    return 1 / math.log2(held(first, length) + 1)
+    return 1 / math.log2(limit_to_match(first, length) + 1)
 
 
 def confusion(firsts: Iterable[int | None], length: int) -> float:
     """The logarithm, to the base l + 1, of the opponents' earliest f: 0 if one is right at once, 1
     if none ever is."""
-    return math.log(min(held(first, length) for first in firsts), length + 1)
+    return math.log(min(limit_to_match(first, length) for first in firsts), length + 1)
 
 
 def age(comprehension: float, confusion: float) -> float:
@@ -35,7 +35,7 @@ def age(comprehension: float, confusion: float) -> float:
     )
 
 
-def scored(
+def score_players(
     firsts: Mapping[Who, int | None], groups: Mapping[Who, str], length: int, never: Never
 ) -> dict[Who, dict[str, float]]:
     """What everybody's first correct guess is worth, to whoever made it and to those whose word it
@@ -60,13 +60,13 @@ def went_beyond(both: int | None, rounds: int) -> bool:
     return (rounds if both is None else both) > BEYOND
 
 
-def successful(both: int | None) -> bool:
+def is_successful(both: int | None) -> bool:
     """Whether both words were guessed, and that took more than two rounds: the matches that the
     paper goes on with (§4.1)."""
     return both is not None and both > BEYOND
 
 
-def held(first: int | None, length: int) -> int:
+def limit_to_match(first: int | None, length: int) -> int:
     """A first correct guess within its match; one that was never made comes one step after the
     end."""
     if length < 1 or (first is not None and not 1 <= first <= length):
