@@ -405,6 +405,33 @@ def test_a_function_name_stands_for_one_thing():
     assert twice == SHARED_NAMES, "one name for two things; or take a name off the list"
 
 
+# Classes that are defined in several modules; none may be added. Every module of a provider defines
+# `Provider`; the sandbox's inner side is a program of its own.
+SHARED_CLASSES = {
+    "Call",
+    "Ended",
+    "Form",
+    "Limits",
+    "Problem",
+    "Provider",
+    "Unreadable",
+}
+
+
+def test_a_class_name_stands_for_one_thing():
+    found = {}
+    for name, path in modules().items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and node.name[0] != "_":
+                found.setdefault(node.name, []).append(name)
+    twice = {
+        name
+        for name, places in found.items()
+        if len(places) > 1 and not all(place.startswith("sandbox") for place in places)
+    }
+    assert twice == SHARED_CLASSES, "one name for two things; or take a name off the list"
+
+
 WORDS_NOT_USED = ("manager", "handler", "helper", "utils", "engine", "agent")
 
 

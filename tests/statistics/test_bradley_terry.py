@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from parley.errors import UsageError
 from parley.statistics.bradley_terry import (
-    Game,
     AbilityEstimate,
+    Game,
     complete_games,
     fit_ratings,
     is_win_loss,

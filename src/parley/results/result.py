@@ -37,7 +37,6 @@ from parley.results.types import (
     Figure,
     LeftOut,
     Programs,
-    Rank,
     ResultHead,
     RunFactsInResult,
     as_json,
@@ -45,6 +44,7 @@ from parley.results.types import (
 )
 from parley.rules.notes import decode
 from parley.rules.task import Task
+from parley.statistics.estimates import Rank
 from parley.statistics.intervals import ALPHA
 from parley.store import RunReader, RunRef, StoredPart, find_run, read_run
 from parley.tables import Table
@@ -128,7 +128,7 @@ class Result:
             leading={role: name for role in run.roles if (name := run.ranking_metric(role))},
             violations=count_violations(reader),
             left_out=tuple(LeftOut(**each) for each in reader.unsupported_options()),
-            ranks=tuple(Rank(**vars(rank)) for rank in run.ranks),
+            ranks=run.ranks,
             programs=count_programs(reader),
         )
 

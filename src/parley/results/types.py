@@ -12,6 +12,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from parley.errors import TaskError
+from parley.statistics.estimates import Rank
 
 SCHEMA: Literal["parley.result/1"] = "parley.result/1"
 SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
@@ -128,17 +129,6 @@ class LeftOut:
     alias: str
     options: list[str]
     calls: int
-
-
-@dataclass(frozen=True)
-class Rank:
-    """The places that a model may hold in a role and metric."""
-
-    role: str
-    metric: str
-    alias: str
-    low: int
-    high: int
 
 
 @dataclass(frozen=True)
