@@ -5,7 +5,7 @@ import asyncio
 import random
 from dataclasses import dataclass, field
 
-from parley import Amount, Choice, Code, Example, Fields, Forfeit, Metric, Prompt, Role, Task
+from parley import Amount, Choice, Code, Example, Fields, Forfeit, Items, Metric, Prompt, Role, Task
 
 POINTS = Metric("points", 0, 100, epsilon=5)
 LOUNGE = {"guests": Role(1, 4)}
@@ -92,7 +92,7 @@ class Spelling(Game):
     """Played on items; shows demonstrations; draws lots."""
 
     roles = {"pupil": Role()}
-    item_type = Word
+    items = Items(Word)
 
     async def play(self, referee, pupil):
         word = referee.item.text

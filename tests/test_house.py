@@ -218,6 +218,7 @@ def test_the_public_names_are_these():
         "Forfeit",
         "HeatMap",
         "Intervals",
+        "Items",
         "Lines",
         "Metric",
         "Note",

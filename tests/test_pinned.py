@@ -93,13 +93,13 @@ class Never:
 def spread_items():
     """Items by strata, in an order drawn with the run's seed."""
     bare = [Question(str(n), "Q?", "A", ("x", "y"), s) for n, s in enumerate("aabbbbcc")]
-    return " ".join(item.id for item in stratified_order(bare, lambda item: item.subject, 4))
+    return " ".join(item.id for item in stratified_order(bare, "subject", 4))
 
 
 def stratified():
     """The first of KIEval's sample questions, as a run with seed 4 takes them."""
     items = load_items("samples", Question)
-    return [str(item.id) for item in stratified_order(items, KIEval().stratum, 4)[:10]]
+    return [str(item.id) for item in stratified_order(items, KIEval.items.stratum, 4)[:10]]
 
 
 def marks():
@@ -151,7 +151,9 @@ def played(name):
     else:
         seats = [seat for role, kind_of in kind.roles.items() for seat in kind_of.seats(role, each)]
     task = kind.from_params(params)
-    items = kind.bundled or (load_items("samples", kind.item_type) if kind.item_type else [None])
+    items = [None]
+    if kind.items is not None:
+        items = kind.items.bundled or load_items("samples", kind.items.type)
     item = next(item for item in items if item is None or not task.reject_reason(item))
     works = {"dictionary": LEXICON} if kind.name == "idiom_solitaire" else {}
     given = {"strength": 0.9} if works else {}

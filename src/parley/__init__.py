@@ -7,7 +7,7 @@ from typing import Any as _Any
 
 from parley.errors import Forfeit, ParleyError, RecordEnded, TaskError, UsageError
 from parley.rules.bot_view import BotView
-from parley.rules.items import Paragraph, Problem, Question, WordPair
+from parley.rules.items import Items, Paragraph, Problem, Question, WordPair
 from parley.rules.notes import Ended, Note, Vote, Votes
 from parley.rules.pool import Example, Seat, View
 from parley.rules.prompts import Prompt
@@ -39,6 +39,7 @@ __all__ = [
     "Forfeit",
     "HeatMap",
     "Intervals",
+    "Items",
     "Lines",
     "Metric",
     "Note",

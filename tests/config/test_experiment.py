@@ -29,7 +29,7 @@ models:
 """
 ASKED = """\
 from dataclasses import dataclass
-from parley import Choice, Metric, Prompt, Role, Task
+from parley import Choice, Items, Metric, Prompt, Role, Task
 
 @dataclass(frozen=True)
 class Word:
@@ -41,7 +41,7 @@ class Asked(Task):
     size: int
 
     roles = {"player": Role(), "judges": Role(0, 3, instrument=True)}
-    item_type = Word
+    items = Items(Word)
 
     async def play(self, referee, player, judges):
         asked = referee.render(ASK, word=referee.item.word)

@@ -61,8 +61,8 @@ def test_a_file_is_a_task_like_any_other(file):
     kind = task_class(file(TEXT + ITEMS))
     assert (kind.name, list(kind.roles)) == ("verse", ["poet", "critic", "judge"])
     assert kind.roles["judge"].min_seats == 1  # nothing is measured, so somebody must judge
-    assert [item.id for item in kind.bundled] == ["rain", "snow"]
-    table = ByHand(kind(), item=kind.bundled[0])
+    assert [item.id for item in kind.items.bundled] == ["rain", "snow"]
+    table = ByHand(kind(), item=kind.items.bundled[0])
     assert table.asked.seats == (POET,)
     assert table.asked.text == "Write about rain."
     table.answer("It rains.")
@@ -83,8 +83,8 @@ def test_a_file_is_a_task_like_any_other(file):
 def test_the_word_that_ends_it_is_the_files(file):
     kind = task_class(file(TEXT + ITEMS + "rounds: 5\nover: basta\n"))
     assert kind().rounds == 5
-    assert play(kind(), said(["a"], ["over"]), item=kind.bundled[0]).rounds == 11
-    found = play(kind(), said(["a"], ["no", "Basta!"]), item=kind.bundled[0])
+    assert play(kind(), said(["a"], ["over"]), item=kind.items.bundled[0]).rounds == 11
+    found = play(kind(), said(["a"], ["no", "Basta!"]), item=kind.items.bundled[0])
     assert found.rounds == 5  # two versions, two answers, the judge
     assert "`basta`" in kind.prompts()["review_again"].text.replace("{over}", "basta")
 
@@ -92,7 +92,7 @@ def test_the_word_that_ends_it_is_the_files(file):
 def test_comments_are_worth_what_the_writer_makes_of_them(file):
     kind = task_class(file(TEXT + ITEMS + CHRF))
     assert kind.roles["judge"].min_seats == 0
-    item = kind.bundled[0]
+    item = kind.items.bundled[0]
     found = play(kind(rounds=2), said(["Rain.", item.reference], ["Longer."]), item=item)
     first = compute_overlap("Rain.", item.reference, "en").chrf
     assert found.scores[POET] == {"chrf": 1, "judge": 3}
@@ -101,7 +101,7 @@ def test_comments_are_worth_what_the_writer_makes_of_them(file):
 
 def test_a_text_of_the_editors_own_is_measured(file):
     kind = task_class(file(TEXT + ITEMS + CHRF + "answers: text\n"))
-    item = kind.bundled[0]
+    item = kind.items.bundled[0]
     found = play(kind(), said(["Rain."], [item.reference]), item=item)
     first = compute_overlap("Rain.", item.reference, "en").chrf
     assert found.scores[POET]["chrf"] == first
@@ -252,13 +252,13 @@ def test_an_own_prompt_is_not_called_a_replacement(file):
 
 def test_a_whole_number_may_be_written_with_a_point(file):
     kind = task_class(file(TEXT + ITEMS + "rounds: 2.0\n"))
-    assert play(kind(), said(["a"], ["b"]), item=kind.bundled[0]).rounds == 5
+    assert play(kind(), said(["a"], ["b"]), item=kind.items.bundled[0]).rounds == 5
 
 
 def test_a_file_says_how_votes_are_counted(file):
     kind = task_class(file(TEXT + ITEMS + "vote: median\n"))
     assert kind().params == {"rounds": 1, "vote": "median"}
-    table = ByHand(kind(), item=kind.bundled[0], judge=3)
+    table = ByHand(kind(), item=kind.items.bundled[0], judge=3)
     table.answer("It rains.")
     table.answer("Too short.")
     both = {

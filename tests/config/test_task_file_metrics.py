@@ -148,14 +148,15 @@ def test_without_items_it_is_given_none(file, measures):
 def test_what_has_no_value_is_missing_and_not_zero(file, measures):
     measures("def short(text, item):\n    return None if text == 'wet' else 0.5\n")
     kind = task_class(file(TEXT + OWN))
-    found = play(kind(rounds=2), said(["dry", "wet"], ["x"]), item=kind.bundled[0]).scores
+    found = play(kind(rounds=2), said(["dry", "wet"], ["x"]), item=kind.items.bundled[0]).scores
     assert (found[POET]["short"], found[CRITIC]["short"], found[CRITIC]["improvement"]) == (
         None,
         None,
         None,
     )
     assert (
-        play(kind(), said(["dry"], ["x"]), item=kind.bundled[0]).scores[CRITIC]["improvement"] == 0
+        play(kind(), said(["dry"], ["x"]), item=kind.items.bundled[0]).scores[CRITIC]["improvement"]
+        == 0
     )
 
 
@@ -166,7 +167,7 @@ def test_a_function_that_fails_later_names_itself_and_the_item(file, measures, f
     with pytest.raises(
         TaskError, match=r"verse\.yaml, line 14: metric: own_measures:short .*item 'rain'"
     ):
-        play(kind(), said(["wet"], ["x"]), item=kind.bundled[0])
+        play(kind(), said(["wet"], ["x"]), item=kind.items.bundled[0])
 
 
 def test_counts_are_kept_for_the_whole_corpus(file, tmp_path):
@@ -185,12 +186,12 @@ def test_counts_are_kept_for_the_whole_corpus(file, tmp_path):
     assert "writer" in found
     kind = task_class(file(TEXT + ITEMS + CHRF))
     notes = play(
-        kind(rounds=2), said(["Rain.", "The rain."], ["Longer."]), item=kind.bundled[0]
+        kind(rounds=2), said(["Rain.", "The rain."], ["Longer."]), item=kind.items.bundled[0]
     ).notes
     (counted,) = [note.facts["overlap"] for note in notes if "overlap" in note.facts]
     assert counted["poet"] == counted["critic"]  # comments are worth what the writer makes of them
     kind = task_class(file(TEXT + ITEMS + CHRF + "answers: text\n"))
-    notes = play(kind(), said(["Rain."], ["The rain."]), item=kind.bundled[0]).notes
+    notes = play(kind(), said(["Rain."], ["The rain."]), item=kind.items.bundled[0]).notes
     (counted,) = [note.facts["overlap"] for note in notes if "overlap" in note.facts]
     assert counted["poet"] != counted["critic"]
     assert kind().score_basis().keys() == {"bleu", "chrf"}  # no count without a signature

@@ -449,13 +449,13 @@ def test_mbpp_comes_through_the_hub(monkeypatch):
 
 SOLVING = """
 from dataclasses import dataclass
-from parley import Metric, Problem, Role, Task
+from parley import Items, Metric, Problem, Role, Task
 
 @dataclass(frozen=True)
 class Solving(Task):
     \"\"\"Says something about a problem.\"\"\"
     roles = {"programmer": Role()}
-    item_type = Problem
+    items = Items(Problem)
 
     def metrics(self, seats):
         return [Metric("points", 0, 1, 0.1)]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley import Metric, Prompt, Role, Seat, Task, TaskError, UsageError, WordPair
+from parley import Items, Metric, Prompt, Role, Seat, Task, TaskError, UsageError, WordPair
 from parley.config.prompt_overrides import chosen_prompts
 from parley.rules.parameters import parse_value
 from parley.tasks.public_goods import PublicGoods
@@ -54,9 +54,22 @@ def test_an_item_type_needs_an_id():
 
         class Wrong(games.Game):
             roles = {"a": Role()}
-            item_type = str
+            items = Items(str)
 
             async def play(self, referee, a): ...
+
+
+def test_items_are_described_by_items_and_a_stratum_is_one_of_their_fields():
+    with pytest.raises(TaskError, match=r"Wrong.items must be `Items\(TYPE\)`, not type"):
+
+        class Wrong(games.Game):
+            roles = {"a": Role()}
+            items = WordPair
+
+            async def play(self, referee, a): ...
+
+    with pytest.raises(TaskError, match="WordPair has no field 'subject'; there are: a, b, id"):
+        Items(WordPair, stratum="subject")
 
 
 def test_a_task_must_be_frozen():
@@ -101,17 +114,14 @@ def test_roles_have_certain_sizes(role, sizes, said):
 
 @pytest.mark.parametrize("picks", [{"topic": "topic"}, {"topics": "subject"}])
 def test_items_are_picked_by_a_parameter_and_a_field_that_exist(picks):
-    wanted = picks
-
-    with pytest.raises(TaskError, match="picks wants"):
+    with pytest.raises(TaskError, match=r"picks wants|no field 'subject'"):
 
         @dataclass(frozen=True)
         class Picky(Task):
             topics: tuple[str, ...] = ()
 
             roles = {"a": Role()}
-            item_type = WordPair
-            picks = wanted
+            items = Items(WordPair, picks=picks)
 
             async def play(self, referee, a):
                 return {a: 1}

@@ -46,15 +46,17 @@ def test_without_a_measure_it_rates_by_length(file, tmp_path):
 def test_a_stronger_writer_writes_and_edits_better():
     kind = task_class(str(EXAMPLES / "summary.yaml"))
     order = ["bot/writer:strength=0.9", "bot/writer:strength=0.2"]
-    check_planted(kind(), order, items=kind.bundled, only="writer", runs=20)
-    check_planted(kind(), order, items=kind.bundled, only="editor", metric="improvement", runs=20)
+    check_planted(kind(), order, items=kind.items.bundled, only="writer", runs=20)
+    check_planted(
+        kind(), order, items=kind.items.bundled, only="editor", metric="improvement", runs=20
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["poem", "summary"])
 def test_the_examples_conform(name):
     kind = task_class(str(EXAMPLES / f"{name}.yaml"))
-    check_task(kind(), items=kind.bundled, seeds=(1,))
+    check_task(kind(), items=kind.items.bundled, seeds=(1,))
 
 
 @pytest.mark.parametrize(

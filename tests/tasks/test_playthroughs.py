@@ -52,7 +52,9 @@ def test_the_transcript_is_as_reviewed(name):
     each = len(bots) if len(kind.roles) == 1 else 1
     seats = [seat for name, role in kind.roles.items() for seat in role.seats(name, each)]
     task = kind.from_params(params)
-    items = kind.bundled or (load_items("samples", kind.item_type) if kind.item_type else [None])
+    items = [None]
+    if kind.items is not None:
+        items = kind.items.bundled or load_items("samples", kind.items.type)
     item = next(item for item in items if item is None or not task.reject_reason(item))
     cast = {seat: make(f"bot/{bot}", {}, kind, bot) for seat, bot in zip(seats, bots, strict=True)}
     tape = Listed()

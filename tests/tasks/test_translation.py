@@ -217,7 +217,7 @@ def test_a_panel_votes(vote, wanted):
     ("task", "item"),
     [
         ("translation", CAT),
-        ("code_review", load_items("samples", task_class("code_review").item_type)[0]),
+        ("code_review", load_items("samples", task_class("code_review").items.type)[0]),
     ],
 )
 def test_the_order_of_roles_before_a_judge_is_balanced_over_matches(task, item):

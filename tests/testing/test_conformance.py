@@ -20,7 +20,9 @@ EXAMPLES = sorted(map(str, [*FOLDER.glob("*.py"), FOLDER / "poem.yaml", FOLDER /
 )
 def test_every_task_of_ours_passes(reference):
     task = catalogue.task_class(reference).from_params({})
-    items = task.bundled or (load_items("samples", task.item_type)[:4] if task.item_type else ())
+    items = ()
+    if task.items is not None:
+        items = task.items.bundled or load_items("samples", task.items.type)[:4]
     done = check_task(task, items=items)
     assert set(done) >= {
         "repeatable",

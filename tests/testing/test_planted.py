@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from parley import Choice, Metric, Role, Task, UsageError
+from parley import Choice, Items, Metric, Role, Task, UsageError
 from parley.config.task_catalogue import task_class
 from parley.statistics import estimates as results
 from parley.tasks.public_goods import PublicGoods
@@ -28,7 +28,7 @@ class Quiz(Task):
     """One pupil, one question; bots know the answer so often."""
 
     roles = {"pupil": Role(), "proctor": Role(0, 1, instrument=True)}
-    item_type = Question
+    items = Items(Question)
 
     async def play(self, referee, pupil, proctor):
         said = await referee.ask(pupil, "Which?", expect=Choice("which", ANSWERS), default=None)

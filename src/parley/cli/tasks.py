@@ -160,7 +160,7 @@ def describe_task(task: type[Task]) -> dict[str, Any]:
 def parameter_meanings(task: type[Task]) -> dict[str, str]:
     """What parameters and variables stand for: as the task says; what is a field of its items says
     so itself."""
-    items = [] if task.item_type is None else [each.name for each in fields(task.item_type)]
+    items = [] if task.items is None else [each.name for each in fields(task.items.type)]
     return {**{name: f"the item's {name}" for name in items}, **task.meanings()}
 
 

@@ -160,7 +160,7 @@ class Experiment:
         seated = dict.fromkeys([*contestants, *against, *panels, *self.exclude])
         options = check_options(self.given)
         plan = options.plan or ("versus" if self.adversary else default_arrangement(made))
-        stop = self.stop(options, plan, on_items=made.item_type is not None)
+        stop = self.stop(options, plan, on_items=made.items is not None)
         repeats = options.repeats
         if repeats is None:
             repeats = 1 if stop else max(made.repeats, REPEATS.get(plan, 1))
@@ -178,7 +178,7 @@ class Experiment:
             excluded=list(dict.fromkeys(self.exclude)),
             prompts=dict(self.prompts),
             dataset=self.dataset
-            or (usual_dataset(made.item_type) if self.item_list is None else None),
+            or (usual_dataset(made.items.type) if made.items and self.item_list is None else None),
             columns=dict(self.columns),
             stop=stop,
             **{

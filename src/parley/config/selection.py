@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from random import Random
 from typing import Any, NamedTuple
@@ -36,8 +36,8 @@ def select_items(config: Config, task: Task, items: Sequence[Any] | None) -> Sel
     if items is None and config.dataset is not None:
         items = load_items(config.dataset, item_type_of_task(kind), config.columns)
         odd = find_misspelt_columns(config.dataset, item_type_of_task(kind), config.columns)
-    if items is None and task.bundled:
-        items = task.bundled
+    if items is None and task.items is not None and task.items.bundled:
+        items = task.items.bundled
     refuse_no_items(items or (), task)
     known = as_items(items or (), kind)
     refuse_unknown_picks(known, task)
@@ -48,12 +48,12 @@ def select_items(config: Config, task: Task, items: Sequence[Any] | None) -> Sel
         if config.dataset is not None
         else []
     )
-    if not config.verify:  # else they are in order already
-        pool = by_id(stratified_order(list(pool.values()), task.stratum, config.seed))
-        if config.items is None and task.sample is not None:
-            config = replace(config, items=min(task.sample, len(pool)))
+    if task.items is not None and not config.verify:  # else they are in order already
+        pool = by_id(stratified_order(list(pool.values()), task.items.stratum, config.seed))
+        if config.items is None and task.items.sample is not None:
+            config = replace(config, items=min(task.items.sample, len(pool)))
     if config.items is not None:
-        if kind.item_type is None:
+        if task.items is None:
             raise UsageError(
                 f"--items {config.items}: {task.name} is not played on items; how often it is "
                 f"played: --repeats N"
@@ -82,8 +82,8 @@ def as_items(items: Sequence[Any], task: type[Task]) -> list[Any]:
 
 
 def refuse_unknown_picks(items: Sequence[Any], task: Task) -> None:
-    """What a parameter picks items by is found in some of them, else it is a slip."""
-    for parameter, field in task.picks.items():
+    """Refuse a parameter that picks items by a name which none of them has: most likely a slip."""
+    for parameter, field in task.items.picks.items() if task.items is not None else ():
         known = {getattr(item, field) for item in items}
         for name in getattr(task, parameter):
             if name not in known:
@@ -104,7 +104,7 @@ def recorded_items(items: Sequence[Any], task: Task) -> dict[str, Any]:
 
 def refuse_no_items(items: Sequence[Any], task: Task) -> None:
     """A task that is played on items needs some."""
-    if type(task).item_type is not None and not items:
+    if task.items is not None and not items:
         raise UsageError(f"{task.name} is played on items: name them with --dataset NAME|PATH")
 
 
@@ -136,16 +136,14 @@ def by_id(items: Iterable[Any]) -> dict[str, Any]:
     return found
 
 
-def stratified_order(
-    items: Sequence[Any], kind: Callable[[Any], str | None], seed: int
-) -> list[Any]:
-    """Items in an order drawn with a seed: every beginning has each kind in about its share;
-    without kinds, as they are."""
+def stratified_order(items: Sequence[Any], stratum: str | None, seed: int) -> list[Any]:
+    """Shuffle items by a seed, so that every beginning has each value of the field `stratum` in
+    about its share; without a stratum they stay as they are."""
+    if stratum is None:
+        return list(items)
     groups: dict[str, list[Any]] = {}
     for item in items:
-        if (name := kind(item)) is None:
-            return list(items)
-        groups.setdefault(name, []).append(item)
+        groups.setdefault(str(getattr(item, stratum)), []).append(item)
     placed = []
     for name, members in groups.items():
         rng = Random(f"{seed}|items|{name}")

@@ -23,6 +23,7 @@ from parley.datasets.files import LocatedRow
 from parley.datasets.formats import make_item
 from parley.datasets.item_rows import item_fields
 from parley.errors import UnknownName, UsageError, unknown
+from parley.rules.items import Items
 from parley.rules.referee import Referee
 from parley.rules.task import Role, Scores, Task
 from parley.tasks._common.defined import CheckedPrompt, Defined
@@ -84,6 +85,7 @@ def task_in(path: str) -> type[Task]:
     module = ModuleType(module_name(place))
     module.__file__ = str(place)
     sys.modules[module.__name__] = module  # where another process would look for it
+    bundled = bundled_items(file, kind)
     made = type(
         "".join(part.capitalize() for part in data["name"].split("_")),
         (Defined,),
@@ -100,8 +102,7 @@ def task_in(path: str) -> type[Task]:
                 "judge": Role(0 if measure else 1, 9, instrument=True),
             },
             "contestants": (writer, editor),
-            "item_type": kind,
-            "bundled": bundled_items(file, kind),
+            "items": None if kind is None else Items(kind, bundled=bundled),
             "words": Words(
                 **{name: prompts[name] for name in PROMPTS}, over=data.get("over", OVER)
             ),
@@ -117,9 +118,9 @@ def task_in(path: str) -> type[Task]:
     )
     found: type[Defined] = dataclass(frozen=True)(made)
     setattr(module, found.__name__, found)
-    if kind is None or found.bundled:
+    if kind is None or bundled:
         # tried once here, where there is something to try on
-        found().reject_reason(found.bundled[0] if found.bundled else None)
+        found().reject_reason(bundled[0] if bundled else None)
     return found
 
 

@@ -80,6 +80,6 @@ def misspelt_columns(columns: Iterable[Any], known: Iterable[str]) -> list[str]:
 
 def item_type_of_task(task: type[Task]) -> type:
     """The type of a task's items."""
-    if task.item_type is None:
+    if task.items is None:
         raise UsageError(f"{task.name} is not played on items, so it takes no dataset")
-    return task.item_type
+    return task.items.type

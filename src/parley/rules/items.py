@@ -1,11 +1,42 @@
-"""What tasks are played on: the types of items that several tasks and datasets share."""
+"""What tasks are played on: how a task describes its items, and the types of items that several
+tasks and datasets share."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, TypeAlias
 
+from parley.errors import TaskError
 from parley.rules.languages import parse_language
+
+ItemType: TypeAlias = type[Any]
+
+
+@dataclass(frozen=True)
+class Items:
+    """What a task is played on: the type of its items, and how a run chooses among them."""
+
+    type: ItemType  # a frozen dataclass with a field `id`
+    sample: int | None = None  # how many items a run draws by default; None: all
+    bundled: Sequence[Any] = ()  # items that the task brings along, played by default
+    # a field of items: a sample has each of its values in its share. None: the first are taken
+    stratum: str | None = None
+    # parameters of the task that name what is played, each with the field that holds such names
+    picks: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        known = {each.name for each in fields(self.type)} if is_dataclass(self.type) else set()
+        if "id" not in known:
+            raise TaskError(
+                f"items: wanted a frozen dataclass with a field `id`, found {self.type!r}"
+            )
+        for name in (*self.picks.values(), *filter(None, [self.stratum])):
+            if name not in known:
+                raise TaskError(
+                    f"items: {self.type.__name__} has no field {name!r}; "
+                    f"there are: {', '.join(sorted(known))}"
+                )
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from inspect import get_annotations, iscoroutinefunction, signature
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 from parley.errors import TaskError
+from parley.rules.items import Items
 from parley.rules.parameters import build_dataclass, literal_options
 from parley.rules.pool import Seat
 from parley.rules.prompts import COMMON, MEANING, Prompt
@@ -115,17 +116,13 @@ class Task:
     name: ClassVar[str] = ""
     version: ClassVar[int] = 1
     roles: ClassVar[Mapping[str, Role]] = {}
-    item_type: ClassVar[type | None] = None
+    items: ClassVar[Items | None] = None  # what it is played on; None: a match needs no item
     repeats: ClassVar[int] = 1  # how often a plan plays everything by default
-    # parameters that name what is played, and the field of items with these names
-    picks: ClassVar[Mapping[str, str]] = {}
     # seats of one role speak one after another: a plan then draws who follows whom
     sequential_speakers: ClassVar[bool] = False
     bots: ClassVar[Mapping[str, Callable[..., Any]]] = {}
     # analyses of its own: parley.Part objects, or "package.module:NAME" where these are
     parts: ClassVar[Sequence[Any] | str] = ()
-    # items that the task brings along, played on where nothing else is said
-    bundled: ClassVar[Sequence[Any]] = ()
     definition: ClassVar[str] = ""  # of a task that no Python file defines: what it was made from
     # the bot that forecasts use where any reply in the right form would end the match early
     stand_in: ClassVar[str] = ""
@@ -133,7 +130,6 @@ class Task:
     runs_code: ClassVar[bool] = False
     # models are asked at temperature 0 unless the user sets another
     temperature_zero: ClassVar[bool] = False
-    sample: ClassVar[int | None] = None  # how many items are played on, where nothing is said
     play: Callable[..., Coroutine[Any, Any, Scores]]
 
     def metrics(self, seats: Mapping[str, int]) -> Sequence[Metric]:
@@ -172,11 +168,6 @@ class Task:
         """
         return ""
 
-    def stratum(self, item: Any) -> str | None:
-        """What kind of item this is: items are drawn with the run's seed, each kind in its share.
-        None: the first are taken."""
-        return None
-
     def screening(self) -> Screening | None:
         """How instruments choose items before the run; None: all items are played."""
         return None
@@ -209,21 +200,18 @@ class Task:
             raise TaskError(f"{cls.__name__} has no contestant role")
         if cls.metrics is Task.metrics:
             raise TaskError(f"{cls.__name__} declares no metrics: write `def metrics(self, seats)`")
-        if cls.item_type is not None and not (
-            is_dataclass(cls.item_type) and "id" in {field.name for field in fields(cls.item_type)}
-        ):
+        if cls.items is None:
+            return
+        if not isinstance(cls.items, Items):
             raise TaskError(
-                f"{cls.__name__}.item_type must be a frozen dataclass with a field `id`"
+                f"{cls.__name__}.items must be `Items(TYPE)`, not {type(cls.items).__name__}"
             )
         declared = {name for kind in cls.__mro__ for name in get_annotations(kind)}
-        known = (
-            {field.name for field in fields(cls.item_type)} if cls.item_type is not None else set()
-        )
-        for parameter, field in cls.picks.items():
-            if parameter not in declared or field not in known:
+        for parameter in cls.items.picks:
+            if parameter not in declared:
                 raise TaskError(
-                    f"{cls.__name__}.picks wants {{parameter: field of its items}}, not "
-                    f"{parameter!r}: {field!r}"
+                    f"{cls.__name__}.items: picks wants {{parameter: field of items}}, and "
+                    f"{parameter!r} is no parameter"
                 )
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:

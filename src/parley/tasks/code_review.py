@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from parley import (
     BotView,
     Code,
+    Items,
     Metric,
     Problem,
     Prompt,
@@ -50,7 +51,7 @@ class CodeReview(Task):
     vote: Vote = "mean"
 
     roles = {"programmer": Role(), "reviewer": Role(), "judge": Role(0, 9, instrument=True)}
-    item_type = Problem
+    items = Items(Problem)
     runs_code = True
 
     async def play(

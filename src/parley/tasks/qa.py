@@ -11,6 +11,7 @@ from parley import (
     BotView,
     Demonstrations,
     Example,
+    Items,
     Metric,
     Prompt,
     Question,
@@ -43,7 +44,7 @@ class QA(Task):
     by: Literal["text", "logprobs"] = "text"
 
     roles = {"student": Role()}
-    item_type = Question
+    items = Items(Question)
 
     def works(self) -> Mapping[str, Demonstrations]:
         return {} if self.shots == 0 else {"shots": Demonstrations(self.shots_from, self.shots)}

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from parley import (
     BotView,
+    Items,
     Metric,
     Paragraph,
     Prompt,
@@ -60,7 +61,7 @@ class Translation(Task):
 
     parts = "parley.tasks._common.corpus_analysis:PARTS"
     roles = {"translator": Role(), "proofreader": Role(), "judge": Role(0, 9, instrument=True)}
-    item_type = Paragraph
+    items = Items(Paragraph)
 
     async def play(
         self, referee: Referee, translator: Seat, proofreader: Seat, judge: list[Seat]

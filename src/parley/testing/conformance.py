@@ -24,6 +24,7 @@ from parley.errors import ParleyError, ReplayError, TaskError, UsageError
 from parley.match.match import Outcome
 from parley.match.record import MemoryRecord
 from parley.providers._plugins import lacking
+from parley.rules.items import Items
 from parley.rules.pool import Seat, View
 from parley.rules.readers import Reader
 from parley.rules.references import Reference
@@ -80,7 +81,7 @@ def check_task(
     declared range; nothing is kept outside the match.
     """
     done: dict[str, int] = {}
-    if type(task).item_type is not None and not items:
+    if task.items is not None and not items:
         raise TaskError(f"{task.name} is played on items: check_task(task, items=[…])")
     items, works = as_items(items, type(task)), open_references(task)
     for seats in possible_tables(task):
@@ -270,7 +271,7 @@ def state_outside(task: Task) -> str:
     """Everything in reach of a script that should not change, as text."""
     classes = [vars(cls) for cls in type(task).__mro__ if issubclass(cls, Task)]
     places = [vars(task), *classes, vars(sys.modules[type(task).__module__])]
-    plain = (int, float, str, list, dict, set, tuple, frozenset, type(None))
+    plain = (int, float, str, list, dict, set, tuple, frozenset, type(None), Items)
     return repr(
         [
             {k: v for k, v in place.items() if not k.startswith("__") and isinstance(v, plain)}

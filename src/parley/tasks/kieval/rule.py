@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from parley import (
     Fields,
+    Items,
     Metric,
     Note,
     Prompt,
@@ -85,8 +86,7 @@ class KIEval(Task):
         "interactor": Role(instrument=True, heard_by_contestants=True),
         "evaluator": Role(1, 9, instrument=True),
     }
-    item_type = Question
-    sample = 200
+    items = Items(Question, sample=200, stratum="subject")
     temperature_zero = True
 
     async def play(
@@ -227,9 +227,6 @@ class KIEval(Task):
             Metric("first_answer", 0, 1, epsilon=0.05, spread=0.5, success=1),
             Metric("rounds", 1, self.rounds, epsilon=0.25),
         ]
-
-    def stratum(self, item: Question) -> str:
-        return item.subject
 
     def screening(self) -> Screening | None:
         both = ("interactor", "evaluator")

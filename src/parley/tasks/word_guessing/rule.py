@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from parley import Fields, Metric, Note, Prompt, Referee, Role, Scores, Seat, Task, WordPair
+from parley import Fields, Items, Metric, Note, Prompt, Referee, Role, Scores, Seat, Task, WordPair
 from parley.tasks._common.word_matching import (
     BASIS,
     find_confusable,
@@ -56,8 +56,7 @@ class WordGuessing(Task):
     topics: tuple[str, ...] = ()
 
     roles = {"players": Role(2, 10, step=2)}
-    item_type = WordPair
-    picks = {"topics": "topic"}
+    items = Items(WordPair, picks={"topics": "topic"})
     sequential_speakers = True
     stand_in = "guesser"
 
