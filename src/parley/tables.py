@@ -6,13 +6,16 @@ import csv
 import html
 import io
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
+from typing import TypeVar
 
 from parley.errors import unknown
 
 FORMATS = ("text", "markdown", "latex", "csv", "html")
+JOINERS = "\u200c\u200d"  # which scripts and pictures need; they only join their neighbours
+K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -25,20 +28,15 @@ class Table:
     note: str = ""  # lines that belong to the table; every form but CSV carries them
 
     def render(self, form: str = "text") -> str:
+        """The table in one of its forms. In those that people read on a terminal, nothing in it
+        can steer the terminal."""
         match form:
             case "text":
-                return self._text()
+                return self._visible()._text()
             case "markdown":
-                marks = [":--" if at < self.left else "--:" for at in range(len(self.header))]
-                lines = [
-                    self.header,
-                    marks,
-                    *[[cell.replace("|", "\\|") for cell in row] for row in self.rows],
-                ]
-                body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-                return body + "".join(f"\n\n{line}" for line in self.note.splitlines())
+                return self._visible()._markdown()
             case "latex":
-                return self._latex()
+                return self._visible()._latex()
             case "csv":
                 out = io.StringIO()
                 csv.writer(out, lineterminator="\n").writerows([self.header, *self.rows])
@@ -48,10 +46,29 @@ class Table:
         raise unknown("format", form, FORMATS)
 
     def __str__(self) -> str:
-        return self._text()
+        return self.render()
 
     def _repr_html_(self) -> str:
         return self._html()
+
+    def _visible(self) -> Table:
+        """The same table without any character that acts."""
+
+        def clean(line: Sequence[str]) -> list[str]:
+            return [make_visible(cell).replace("\n", "␊") for cell in line]
+
+        return replace(
+            self,
+            header=clean(self.header),
+            rows=[clean(row) for row in self.rows],
+            note=make_visible(self.note),
+        )
+
+    def _markdown(self) -> str:
+        marks = [":--" if at < self.left else "--:" for at in range(len(self.header))]
+        rows = [[cell.replace("|", "\\|") for cell in row] for row in self.rows]
+        body = "\n".join(f"| {' | '.join(line)} |" for line in [self.header, marks, *rows])
+        return body + "".join(f"\n\n{line}" for line in self.note.splitlines())
 
     def _text(self) -> str:
         lines = [self.header, *self.rows]
@@ -164,6 +181,27 @@ def format_interval(low: float | None, high: float | None, digits: int = 2) -> s
     )
 
 
+def format_estimate(
+    value: float | None, low: float | None, high: float | None, digits: int = 2
+) -> str:
+    """A number with its interval in brackets, in one cell."""
+    return f"{format_number(value, digits)} ({format_interval(low, high, digits)})"
+
+
+def format_p_value(value: float | None) -> str:
+    """A p-value as text."""
+    return "–" if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def pivot(cells: Iterable[tuple[tuple[str, ...], K, str]], columns: Sequence[K]) -> list[list[str]]:
+    """The rows of a table from its cells, which have a row's first columns, a column and a text.
+    Rows come in the order of their first cells, and a missing cell is a dash."""
+    rows: dict[tuple[str, ...], dict[K, str]] = {}
+    for row, column, text in cells:
+        rows.setdefault(row, {})[column] = text
+    return [[*row, *(by.get(column, "–") for column in columns)] for row, by in rows.items()]
+
+
 def plural(count: int, one: str, many: str = "") -> str:
     """A number of things in words."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
@@ -202,3 +240,23 @@ def round_half_up(value: float | None, digits: int = 2) -> str:
     clean = Decimal(f"{value:.{digits + 8}f}")  # 8.265 is a little less than that in binary
     # and no minus before a zero
     return f"{clean.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) + 0:f}"
+
+
+def make_visible(text: str) -> str:
+    """A text in which everything that steers a terminal, or turns the direction of writing, is a
+    sign that one can see."""
+    if text.isprintable():
+        return text
+    return "".join(map(make_character_visible, text.replace("\r\n", "\n").replace("\t", "    ")))
+
+
+def make_character_visible(character: str) -> str:
+    """A character, or the sign that stands for it."""
+    if (
+        character == "\n"
+        or character in JOINERS
+        or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
+    ):
+        return character
+    code = ord(character)
+    return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else f"<U+{code:04X}>"

@@ -34,15 +34,15 @@ from parley.annotation.ballots import (
 from parley.annotation.pair_sampling import collect_conversations, list_pairs, sample_pairs
 from parley.annotation.sheets import make_sheet, sheet_of_task
 from parley.annotation.study import open_runs, prepare_study, summarise_votes
-from parley.cli.terminal import make_visible, wrap_text
+from parley.cli.terminal import wrap_text
 from parley.errors import StoreError
 from parley.match.protocol import Reply
 from parley.match.record import RecordedCall
 from parley.rules.pool import Seat
 from parley.statistics.preferences import (
     Ballot,
-    Pair,
-    Side,
+    ConversationPair,
+    ConversationSide,
     agreement_with_scores,
     kappa_between,
     kappa_of_first_votes,
@@ -52,7 +52,7 @@ from parley.statistics.preferences import (
 )
 from parley.store import RunRef, find_run, read_run
 from parley.store.sqlite.votes import VOTES_FILE, SqliteVotes
-from parley.tables import text_width
+from parley.tables import make_visible, text_width
 from parley.tasks.kieval.annotation import write_interview
 from parley.tasks.kieval.bots import KNOWS
 from parley.tasks.kieval.rule import ASPECTS
@@ -120,11 +120,11 @@ def studied(place, pairs=6, ties=False, seed=0):
 def some_pairs(datasets, models, items):
     """All pairs of a made-up set of interviews."""
     return [
-        Pair(
+        ConversationPair(
             f"d{d}",
             f"q{i}",
-            Side("r", 1000 * d + 100 * m + i, f"m{m}", float(m)),
-            Side("r", 1000 * d + 100 * n + i, f"m{n}", n + 0.5),
+            ConversationSide("r", 1000 * d + 100 * m + i, f"m{m}", float(m)),
+            ConversationSide("r", 1000 * d + 100 * n + i, f"m{n}", n + 0.5),
         )
         for d in range(datasets)
         for i in range(items)

@@ -759,7 +759,7 @@ def test_drift_is_said_wherever_the_run_is_shown(tmp_path):
     )
     assert result.data["run"]["stop"]["status"] == "drift"
     assert "drift: the blocks of" in result.render()
-    assert "no mean fits all blocks" in result.render()
+    assert "blocks of a model contradict each other (drift)" in result.render()
 
 
 @dataclass(frozen=True)

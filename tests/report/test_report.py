@@ -22,7 +22,7 @@ from parley.report.sections import ReportOptions
 from parley.statistics.contamination import assess_contamination, correlation_rows
 from parley.statistics.intervals import interval
 from parley.tasks.kieval.analysis import stop_bars
-from parley.tasks.kieval.comparison import compare_controls
+from parley.tasks.kieval.comparison import analyse_runs, compare_controls
 from parley.tasks.kieval.entries import (
     Entry,
     Figure,
@@ -389,7 +389,7 @@ def test_ends_of_interviews_and_violations_are_counted(hostile):
         == 6
     )
     assert 0 < rows["sound"]["early"]["high"] < 1
-    found = build_report([hostile.ref]).compared[0].analysis
+    found = analyse_runs([hostile.ref], ReportOptions())
     kinds = {(row["alias"], row["kind"]): row for row in found.record.violations}
     assert kinds["i", "answer given away"]["matches"] == 12
     assert kinds[HOSTILE, "overlong"]["matches"] == 6
@@ -439,6 +439,23 @@ def test_no_secret_stands_in_a_report(hostile, monkeypatch):
         assert "own items" not in made.render(form), form
         assert "[key]" in made.render(form)
     json.loads(made.render("json"))
+
+
+def test_each_part_of_a_run_has_its_heading_in_the_order_of_sections(tmp_path):
+    found = run(
+        "public_goods", models={"a": "bot/free-rider", "b": "bot/random"}, repeats=3, store=tmp_path
+    )
+    text = found.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    checked(text)
+    headings = re.findall(r'<section id="s0-(\w+)"><h3>([^<]*)</h3>', text)
+    assert headings[0] == ("pairs", "Who beats whom")
+    assert headings[-1] == ("cost", "What it cost")
+    parts = [found.parts[name] for name, _ in headings]
+    assert [(part.name, part.title) for part in parts] == headings
+    order = ["result", "task", "fairness", "judges", "cost"]
+    places = [order.index(part.section) for part in parts]
+    assert places == sorted(places)
+    assert text.count(f"signature: {found.data['results'][0]['signature']}") > len(headings)
 
 
 def test_every_task_has_a_page(tmp_path):
@@ -510,14 +527,15 @@ def test_tokens_by_role_and_what_more_models_would_cost(tmp_path, monkeypatch):
                 store="runs",
             )
 
-    found = build_report([asyncio.run(main()).ref])
-    spent = {row.role: row for row in found.compared[0].analysis.record.spent}
+    ref = asyncio.run(main()).ref
+    found, record = build_report([ref]), analyse_runs([ref], ReportOptions()).record
+    spent = {row.role: row for row in record.spent}
     assert (
         spent["evaluator"].conversations,
         spent["evaluator"].each(spent["evaluator"].tokens_in),
     ) == (6, 2000)
     assert spent["interactor"].each(spent["interactor"].tokens_out) == 40
-    (scaling,) = found.compared[0].analysis.record.scaling
+    (scaling,) = record.scaling
     # three questions, two rounds
     assert scaling.single == pytest.approx(3 * 2 * (1520 * 0 + 10 * 1500 + 30 * 120) / 1e6)
     assert scaling.pair == pytest.approx(3 * (10 * 2000 + 30 * 100) / 1e6)

@@ -16,6 +16,7 @@ import pytest
 
 import parley
 from parley import Metric, Note, Part, Role, Seat, Table, Task, TaskError, Votes
+from parley.config.task_catalogue import task_class
 from parley.results.part import declared_parts, general_parts, parts_of_task
 from parley.results.result import Result, result_schema
 from parley.results.types import json_schema
@@ -341,3 +342,41 @@ def test_a_stored_part_of_several_lists_keeps_them_apart_in_csv(hunt):
         connection.execute("UPDATE part_results SET data = ?", (data,))
         connection.commit()
     assert Result(path).render("csv", "trust").splitlines() == ["n,list,alias", "7,,", "1,rows,a"]
+
+
+STEERING = "\x1b[2J\x1b]0;owned\x07\u202eevil\nline"
+
+
+def test_a_stored_part_cannot_steer_the_terminal(hunt):
+    (path,) = (hunt / "runs").glob("*.parley")
+    data = json.dumps([{"alias": STEERING, STEERING: 1}])
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE part_results SET data = ?, version = ?", (data, STEERING))
+        connection.commit()
+    for form in ("text", "markdown", "latex"):
+        shown = command("show", "hunt", "--part", "trust", "--format", form, cwd=hunt).out
+        assert "␛[2J␛]0;owned␇<U+202E>evil" in shown
+        assert not {*"\x1b\x07\u202e"} & {*shown}
+    shown = command("show", "hunt", "--part", "trust", cwd=hunt).out
+    assert "evil␊line" in shown  # a cell stays in its line
+
+
+def test_stored_parts_with_one_name_do_not_hide_each_other(hunt):
+    (path,) = (hunt / "runs").glob("*.parley")
+    with closing(sqlite3.connect(path)) as connection:
+        for name in ("other_game.trust", "stag_hunt.results", "stag_hunt.alone"):
+            connection.execute(
+                "INSERT INTO part_results (name, version, schema, data, figures) "
+                "VALUES (?, '1', '{}', ?, '[]')",
+                (name, json.dumps([{"from": name}])),
+            )
+        connection.commit()
+    result = Result(path)
+    assert set(result.stored) == {
+        "stag_hunt.trust", "other_game.trust", "stag_hunt.results", "alone",
+    }  # fmt: skip
+    assert "other_game.trust" in result.render(part="other_game.trust")
+    assert "cooperation" not in result.render(part="other_game.trust")
+    assert "stag_hunt.alone" in command("show", "hunt", "--part", "alone", cwd=hunt).out
+    assert {"stag_hunt.trust", "other_game.trust"} <= set(result.data["parts"])
+    assert "alone" in Result(path, task=task_class(str(EXAMPLE))).stored

@@ -11,22 +11,22 @@ from typing import Any, NamedTuple
 import orjson
 
 from parley.errors import UsageError
-from parley.statistics.preferences import Pair, Side
+from parley.statistics.preferences import ConversationPair, ConversationSide
 from parley.store import RunReader
 
 SAME = 1e-9  # scores that are nearer than this do not differ
 
 
-class Conversation(NamedTuple):
+class ScoredConversation(NamedTuple):
     """A scored conversation on record; two of them compare only where the basis is the same."""
 
     dataset: str
     item: str
     basis: str
-    side: Side
+    side: ConversationSide
 
 
-def collect_conversations(readers: Sequence[RunReader], metric: str) -> list[Conversation]:
+def collect_conversations(readers: Sequence[RunReader], metric: str) -> list[ScoredConversation]:
     """All finished conversations of these runs that have a score in a metric."""
     seen: dict[str, str] = {}
     for reader in readers:
@@ -62,9 +62,9 @@ def collect_conversations(readers: Sequence[RunReader], metric: str) -> list[Con
             ):
                 item = played[score.match]
                 run = reader.info.id
-                side = Side(run, score.match, names[run, score.alias], score.value)
+                side = ConversationSide(run, score.match, names[run, score.alias], score.value)
                 basis = orjson.dumps([*rule, items[item]]).decode()
-                found.append(Conversation(config.dataset or "", item, basis, side))
+                found.append(ScoredConversation(config.dataset or "", item, basis, side))
     return found
 
 
@@ -83,13 +83,13 @@ def name_contestants(readers: Iterable[RunReader]) -> dict[tuple[str, str], str]
     }
 
 
-def list_pairs(found: Iterable[Conversation]) -> list[Pair]:
+def list_pairs(found: Iterable[ScoredConversation]) -> list[ConversationPair]:
     """All pairs that may be drawn: different models, the same item and rule, different scores."""
-    groups: dict[tuple[str, str, str], list[Side]] = {}
+    groups: dict[tuple[str, str, str], list[ConversationSide]] = {}
     for each in found:
         groups.setdefault((each.dataset, each.item, each.basis), []).append(each.side)
     return [
-        Pair(dataset, item, one, other)
+        ConversationPair(dataset, item, one, other)
         for (dataset, item, _), sides in sorted(groups.items())
         for one, other in combinations(sorted(sides), 2)
         if one.model != other.model and abs(one.score - other.score) > SAME
@@ -97,13 +97,16 @@ def list_pairs(found: Iterable[Conversation]) -> list[Pair]:
 
 
 def sample_pairs(
-    possible: Sequence[Pair], count: int, seed: int, before: Sequence[Pair] = ()
-) -> list[Pair]:
+    possible: Sequence[ConversationPair],
+    count: int,
+    seed: int,
+    before: Sequence[ConversationPair] = (),
+) -> list[ConversationPair]:
     """`count` more pairs, balanced over datasets, in each over pairs of models, and there over
     items. Which conversation is A is random."""
     rng = Random(f"{seed}|{len(before)}")
     used = {frozenset((pair.a[:2], pair.b[:2])) for pair in before}
-    cells: dict[tuple[str, Any], list[Pair]] = {}
+    cells: dict[tuple[str, Any], list[ConversationPair]] = {}
     for pair in rng.sample(possible, len(possible)):
         if frozenset((pair.a[:2], pair.b[:2])) not in used:
             cells.setdefault(models_in_dataset(pair), []).append(pair)
@@ -111,7 +114,7 @@ def sample_pairs(
         Counter(key(pair) for pair in before)
         for key in (lambda pair: pair.dataset, models_in_dataset, item_in_dataset)
     )
-    found: list[Pair] = []
+    found: list[ConversationPair] = []
     while len(found) < count and cells:
         order = rng.sample(sorted(cells), len(cells))
         place = min(order, key=lambda each: (datasets[each[0]], met[each]))
@@ -126,11 +129,11 @@ def sample_pairs(
     return found
 
 
-def models_in_dataset(pair: Pair) -> tuple[str, tuple[str, ...]]:
+def models_in_dataset(pair: ConversationPair) -> tuple[str, tuple[str, ...]]:
     """The dataset of a pair, and its two models in one order."""
     return pair.dataset, tuple(sorted(pair.models))
 
 
-def item_in_dataset(pair: Pair) -> tuple[str, str]:
+def item_in_dataset(pair: ConversationPair) -> tuple[str, str]:
     """The dataset and the item of a pair: ids are unique within a dataset only."""
     return pair.dataset, pair.item

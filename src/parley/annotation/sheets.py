@@ -11,7 +11,7 @@ from parley.errors import StoreError, UsageError
 from parley.match.record import RecordedCall
 from parley.results.part import module_beside_rule
 from parley.rules.task import Task
-from parley.statistics.preferences import Pair
+from parley.statistics.preferences import ConversationPair
 from parley.store import RunReader, RunRef, read_run
 
 
@@ -84,7 +84,10 @@ def sheet_of_runs(runs: Sequence[RunReader]) -> SheetFormat:
 
 
 def make_sheet(
-    number: int, pair: Pair, refs: Mapping[str, RunRef], sheet: SheetFormat | None = None
+    number: int,
+    pair: ConversationPair,
+    refs: Mapping[str, RunRef],
+    sheet: SheetFormat | None = None,
 ) -> Sheet:
     """The sheet of a pair. `refs` has each run by its id; `sheet` is by default that of their
     task."""

@@ -13,7 +13,13 @@ from parley.annotation.sheets import sheet_of_runs
 from parley.errors import UsageError
 from parley.statistics import preferences as people
 from parley.statistics.agreement import BlockEstimate
-from parley.statistics.preferences import Ballot, Pair, Side, majority_choice, votes_needed
+from parley.statistics.preferences import (
+    Ballot,
+    ConversationPair,
+    ConversationSide,
+    majority_choice,
+    votes_needed,
+)
 from parley.store import RunReader, RunRef, Study, VoteStore, read_run
 
 DEFAULT_PAIRS = 100
@@ -152,12 +158,12 @@ def summarise_votes(votes: VoteStore, study: Study) -> dict[str, Any]:
     }
 
 
-def make_ballot(pair: Pair, votes: Mapping[str, people.Choice]) -> Ballot:
+def make_ballot(pair: ConversationPair, votes: Mapping[str, people.Choice]) -> Ballot:
     """A pair with its votes, as the statistics need it."""
     return Ballot(pair.dataset, pair.item, pair.models, higher_scored(pair.a, pair.b), votes)
 
 
-def higher_scored(a: Side, b: Side) -> people.Choice:
+def higher_scored(a: ConversationSide, b: ConversationSide) -> people.Choice:
     return "A" if a.score > b.score else "B"
 
 

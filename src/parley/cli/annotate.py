@@ -166,8 +166,8 @@ def result_tables(data: dict[str, Any]) -> list[Table]:
     rows = [
         [
             each["dataset"] or "overall",
-            *format_estimate(each),
-            *format_estimate(kappa)[:3],
+            *estimate_cells(each),
+            *estimate_cells(kappa)[:3],
             str(each["missing"]),
         ]
         for each, kappa in both
@@ -183,13 +183,11 @@ def result_tables(data: dict[str, Any]) -> list[Table]:
         "pairs",
         "not settled",
     ]
-    wins = [
-        [each["model"], *format_estimate(each), str(each["missing"])] for each in data["models"]
-    ]
+    wins = [[each["model"], *estimate_cells(each), str(each["missing"])] for each in data["models"]]
     voters = [
         [each["name"], str(each["votes"]), str(each["changed"])] for each in data["annotators"]
     ]
-    among = [[each["first"], each["second"], *format_estimate(each)] for each in data["between"]]
+    among = [[each["first"], each["second"], *estimate_cells(each)] for each in data["between"]]
     usual = ["95% interval", "pairs", "questions"]
     tables = [
         Table(header, [*rows[1:], rows[0]], note=f"{ORDER}; intervals over questions"),
@@ -238,7 +236,7 @@ def count_table(data: dict[str, Any]) -> Table:
     )
 
 
-def format_estimate(each: dict[str, Any]) -> list[str]:
+def estimate_cells(each: dict[str, Any]) -> list[str]:
     """An estimate with its interval, and the numbers of pairs and questions."""
     return [
         format_number(each["value"], 3),

@@ -10,7 +10,6 @@ import orjson
 
 from parley.cli.playing import print_result
 from parley.cli.shared_options import as_json, in_format, in_store, with_task
-from parley.cli.terminal import make_visible
 from parley.config.prices import PriceList
 from parley.config.task_catalogue import installed_task, task_class, task_names
 from parley.errors import UsageError, unknown
@@ -20,7 +19,7 @@ from parley.results.transcript import rebuild_views
 from parley.rules.pool import Seat, as_message
 from parley.statistics.intervals import METHODS
 from parley.store import RunReader, find_run, read_run
-from parley.tables import shorten
+from parley.tables import make_visible, shorten
 
 LONG = 200  # letters of a note's value
 
@@ -110,11 +109,10 @@ def command(
             )
         click.echo(f"\nscores: {facts['scores'].get(seat, {})}")
     for note in facts["notes"]:
-        click.echo(f"note: round {note['round']}, {format_note(note)}")
+        click.echo(make_visible(f"note: round {note['round']}, {format_note(note)}"))
     for violation in facts["violations"]:
-        click.echo(
-            "violation: round {round}, {seat}: {kind} ({detail}), {outcome}".format(**violation)
-        )
+        line = "violation: round {round}, {seat}: {kind} ({detail}), {outcome}".format(**violation)
+        click.echo(make_visible(line))
 
 
 def format_note(note: Mapping[str, Any]) -> str:

@@ -4,32 +4,12 @@ ours."""
 from __future__ import annotations
 
 import re
-import unicodedata
 
-from parley.tables import text_width
+from parley.tables import make_visible, text_width
 
-JOINERS = "\u200c\u200d"  # which scripts and pictures need; they only join their neighbours
 WHOLE = re.compile(
     r"\s+|[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]|[^\s\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]+"
 )
-
-
-def make_visible(text: str) -> str:
-    """A text in which all that steers a terminal, or turns the direction of writing, is a sign that
-    one can see."""
-    return "".join(map(make_character_visible, text.replace("\r\n", "\n").replace("\t", "    ")))
-
-
-def make_character_visible(character: str) -> str:
-    """A character, or what stands for it."""
-    if (
-        character == "\n"
-        or character in JOINERS
-        or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
-    ):
-        return character
-    code = ord(character)
-    return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else f"<U+{code:04X}>"
 
 
 def wrap_text(text: str, width: int, before: str = "") -> str:

@@ -15,8 +15,8 @@ from parley.errors import UsageError
 from parley.report.page import make_page
 from parley.report.sections import (
     Compared,
-    Comparison,
     ReportOptions,
+    RunComparison,
     clean_data,
     clean_table,
     secret_cover,
@@ -45,7 +45,7 @@ class Report:
             case "csv":
                 return self._csv()
         clean, parts = secret_cover(), list[str]()
-        for section in (section for found in self.compared for section in found.sections()):
+        for section in (section for found in self.compared for section in found.sections):
             heading = {"markdown": f"## {section.title}", "latex": f"% {section.title}"}
             title = heading.get(form, f"══ {section.title} ══")
             parts += [clean(title), *([clean(section.words)] if section.words else [])]
@@ -75,7 +75,7 @@ class Report:
             )
         clean = secret_cover()
         if self.compared:
-            return clean_table(self.compared[0].table(), clean).render("csv")
+            return clean_table(self.compared[0].table, clean).render("csv")
         return clean(self.others[0].render("csv"))
 
 
@@ -118,9 +118,9 @@ def build_report(
     return Report(compared, list(results.values()), list(others.values()))
 
 
-def find_comparisons() -> list[Comparison]:
+def find_comparisons() -> list[RunComparison]:
     """What installed tasks can say of several runs together."""
-    found: list[Comparison] = []
+    found: list[RunComparison] = []
     for name in task_names():
         task = installed_task(name)
         if task is not None and (module := module_beside_rule(task, "report")) is not None:

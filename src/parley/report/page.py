@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
+from typing import Any, get_args
 
 from parley import __version__
 from parley.report.figures import draw
 from parley.report.sections import Clean, Compared, Section, clean_table, secret_cover
+from parley.results.part import Part, SectionName
 from parley.results.result import Result
 from parley.results.types import Figure, Scatter
 
@@ -28,12 +30,12 @@ def page_text(compared: Sequence[Compared], results: Sequence[Result], whole: bo
     """The page, with all parts of every run or with its results only."""
     clean = secret_cover()
     sections = [
-        *(section for found in compared for section in found.sections()),
+        *(section for found in compared for section in found.sections),
         *(make_run_section(result, whole) for result in results),
     ]
     ids = [result.head.run.id for result in results]
     tasks = ", ".join(dict.fromkeys(result.head.run.task for result in results))
-    body = "".join(draw_section(section, at, clean) for at, section in enumerate(sections))
+    body = "".join(draw_section(section, f"s{at}", clean) for at, section in enumerate(sections))
     links = "".join(
         f'<li><a href="#s{at}">{escape(clean(section.title))}</a></li>'
         for at, section in enumerate(sections)
@@ -52,22 +54,34 @@ def page_text(compared: Sequence[Compared], results: Sequence[Result], whole: bo
 
 
 def make_run_section(result: Result, whole: bool) -> Section:
-    """The result of a run with all its parts, as far as it has them."""
+    """The result of a run, and below it each part that the run has, in the order of sections."""
     run = result.head.run
     name = f" ({run.name})" if run.name else ""
     title = f"Run {run.id}{name}: {run.task}, {run.state}"
     if not whole:
         left_out = f"Its other parts are left out here: parley show {run.id} --part …"
         return Section(title, [result.table()], left_out)
-    names = [name for name in (*result.parts, *result.stored) if name != "results"]
-    tables = [table for name in names for table in result.tables(name) if table.rows]
-    figures = [figure for name in ("results", *names) for figure in result.figures(name)]
-    rows = result.part("results")
-    signature = f"signature: {rows[0].signature}" if rows else ""
+    parts = [part for part in result.parts.values() if part.name != "results"]
+    titles = {part.name: part.title for part in sorted(parts, key=place_of_part)}
+    titles |= {name: name for name in result.stored}
+    sections = [make_part_section(result, name, heading) for name, heading in titles.items()]
+    own = [part for part in sections if part.tables or part.figures]
+    return Section(title, [result.table()], figures=result.figures("results"), parts=own)
+
+
+def place_of_part(part: Part[Any]) -> int:
+    """Where a part stands on the page: parts of one section are kept together."""
+    return get_args(SectionName).index(part.section)
+
+
+def make_part_section(result: Result, name: str, title: str) -> Section:
+    """A part of a result under its own title; every table carries the signature of the scores."""
     tables = [
-        replace(table, note="\n".join(filter(None, [table.note, signature]))) for table in tables
+        replace(table, note="\n".join([*filter(None, [table.note]), *result.signature_lines()]))
+        for table in result.tables(name)
+        if table.rows
     ]
-    return Section(title, [result.table(), *tables], figures=figures)
+    return Section(title, tables, figures=result.figures(name), anchor=name)
 
 
 def draw_figure(figure: Figure, clean: Clean) -> str:
@@ -80,8 +94,8 @@ def draw_figure(figure: Figure, clean: Clean) -> str:
     return f"<figure>{drawing}<figcaption>{title}</figcaption></figure>"
 
 
-def draw_section(section: Section, at: int, clean: Clean) -> str:
-    """A section: words, figures, tables."""
+def draw_section(section: Section, anchor: str, clean: Clean, level: int = 2) -> str:
+    """A section: words, figures, tables, and the sections in it."""
     figures = "".join(draw_figure(figure, clean) for figure in section.figures)
     legends = dict.fromkeys(
         figure.legend for figure in section.figures if isinstance(figure, Scatter)
@@ -93,7 +107,12 @@ def draw_section(section: Section, at: int, clean: Clean) -> str:
         for table in section.tables
     )
     title = escape(clean(section.title))
-    return f'<section id="s{at}"><h2>{title}</h2>{words}{figures}{tables}</section>'
+    parts = "".join(
+        draw_section(part, f"{anchor}-{part.anchor}", clean, level + 1) for part in section.parts
+    )
+    heading = f"<h{level}>{title}</h{level}>"
+    body = f"{heading}{words}{figures}{tables}{parts}"
+    return f'<section id="{escape(anchor)}">{body}</section>'
 
 
 STYLE = """
@@ -102,7 +121,7 @@ STYLE = """
 @media(prefers-color-scheme:dark){:root{--ink:#e6e8eb;--soft:#a0a7b4;--paper:#15181c;--rule:#343a43;--band:#7fb0e622;--line:#7fb0e6;
 --bad:#ff8a80;--look:#ffc069;--good:#7ddba3}}
 body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);margin:2rem auto;max-width:76rem;padding:0 1rem}
-h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2.2rem;border-bottom:1px solid var(--rule)}
+h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2.2rem;border-bottom:1px solid var(--rule)}h3{font-size:1rem;margin-top:1.6rem}
 nav ul{columns:2;padding-left:1.2rem}a{color:var(--line)}p{color:var(--soft);overflow-wrap:anywhere}
 .table{overflow-x:auto;margin:1rem 0}table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.87rem}
 th,td{padding:.2rem .6rem;text-align:right;white-space:pre;border-bottom:1px solid var(--rule)}

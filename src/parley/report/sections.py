@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from parley.providers._secrets import covered, secrets
 from parley.results.types import Figure
@@ -16,12 +16,14 @@ Clean = Callable[[str], str]
 
 
 class Section(NamedTuple):
-    """A title, what to know before reading, figures and tables."""
+    """A title, what to know before reading, figures, tables, and sections of its own."""
 
     title: str
     tables: Sequence[Table]
     words: str = ""
     figures: Sequence[Figure] = ()
+    parts: Sequence[Section] = ()
+    anchor: str = ""  # to link to it, within the section that it is a part of
 
 
 @dataclass(frozen=True)
@@ -40,27 +42,22 @@ class ReportOptions:
         return bool(self.scores or self.reference or self.without or self.controls)
 
 
-class Compared(Protocol):
-    """Several runs taken together."""
+@dataclass(frozen=True)
+class Compared:
+    """Several runs taken together, in the three forms of a report."""
 
-    @property
-    def data(self) -> dict[str, Any]:
-        """All of it, in the form that `--json` prints."""
-
-    def sections(self) -> Iterator[Section]: ...
-
-    def table(self) -> Table:
-        """Every number in a row of its own, unrounded."""
+    data: dict[str, Any]  # all of it, as `--json` prints it
+    sections: Sequence[Section]
+    table: Table  # every number in a row of its own, unrounded
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunComparison:
     """What a task can say of several runs together, also of runs of other tasks.
 
     A task that is a folder names its comparisons in `COMPARISONS` of its module `report`.
     """
 
-    name: str
     tasks: tuple[str, ...]  # whose runs it takes
     compare: Callable[[Sequence[RunRef], ReportOptions], Compared]
 

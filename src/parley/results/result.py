@@ -56,7 +56,8 @@ NOTES = {
         "blocks agree exactly"
     ),
     "anytime": (
-        "intervals hold at every look, all of a metric together: the run looks at what it plays"
+        "Intervals are anytime-valid and simultaneous over all models of a metric (sequential "
+        "stopping)."
     ),
 }
 UNSAFE = (
@@ -107,10 +108,17 @@ class Result:
 
     @cached_property
     def stored(self) -> dict[str, StoredPart]:
-        """What parts computed when the run was played, by name, for those that are not at hand."""
+        """What parts computed when the run was played, for those that are not installed. They go by
+        their names, and by TASK.PART where another part has the same name."""
         with read_run(self.ref) as reader:
-            found = {stored.name.rpartition(".")[2]: stored for stored in reader.part_results()}
-        return {name: stored for name, stored in found.items() if name not in self.parts}
+            task, kept = reader.info.identity["task"], reader.part_results()
+        own = {qualified_name(part, task) for part in parts_of_task(self._task)}
+        rest = [stored for stored in kept if stored.name not in own]
+        short = [stored.name.rpartition(".")[2] for stored in rest]
+        return {
+            name if short.count(name) == 1 and name not in self.parts else stored.name: stored
+            for name, stored in zip(short, rest, strict=True)
+        }
 
     @cached_property
     def head(self) -> ResultHead:
@@ -288,7 +296,7 @@ class Result:
             return self.parts[part].absent if part in self.parts else nothing
         *first, last = tables
         standing = [] if self.state == "done" else self._standing()
-        notes = [last.note, *standing, *self._unsafe(), *self._signature()]
+        notes = [last.note, *standing, *self._unsafe(), *self.signature_lines()]
         last = replace(last, note="\n".join(filter(None, notes)))
         try:
             return "\n\n".join(table.render(form) for table in [*first, last])
@@ -356,11 +364,12 @@ class Result:
             for role, metric in sorted(head.leading.items()):
                 places = [r for r in head.ranks if (r.metric, r.role) == (metric, role)]
                 lines += [describe_ranks(metric, role, places, sure)] if places else []
-            lines += self._signature()
+            lines += self.signature_lines()
         lines += [describe_failure(*each) for each in self.failures.items()]
         return lines
 
-    def _signature(self) -> list[str]:
+    def signature_lines(self) -> list[str]:
+        """The line with the signature of the scores, if there are scores."""
         results = self.part("results")
         return [f"signature: {results[0].signature}"] if results else []
 

@@ -15,9 +15,9 @@ from parley.money import LookUp, prices_of
 from parley.results.signature import make_signature
 from parley.results.types import (
     LeftOut,
-    Limits,
     MatchCounts,
     RunFacts,
+    RunLimits,
     ScoreRow,
     Share,
     Stop,
@@ -113,21 +113,14 @@ class RunScores:
         low, high, _ = interval(means, (0.0, 1.0))
         return Share(sum(map(sum, blocks.values())), fmean(means), low, high, len(means))
 
-    def measured_metric(self, role: str) -> str | None:
-        """What a role is known by: the first metric that is measured for it alone, else the first
-        that is measured for it."""
+    def ranking_metric(self, role: str, measured: bool = False) -> str | None:
+        """The metric that a role is ranked by: the first one that is measured for this role alone,
+        else the task's first metric that the role has; with `measured`, none that judges give."""
         own = [
             metric
             for metric in self.metrics.values()
-            if not metric.judged and (not metric.roles or role in metric.roles)
+            if (not metric.roles or role in metric.roles) and not (measured and metric.judged)
         ]
-        alone = [metric for metric in own if list(metric.roles) == [role]]
-        return next((metric.name for metric in [*alone, *own]), None)
-
-    def ranking_metric(self, role: str) -> str | None:
-        """What a role is ranked by: what is measured of it alone; where nothing is, the task's
-        first metric that it has."""
-        own = [m for m in self.metrics.values() if not m.roles or role in m.roles]
         alone = [m for m in own if list(m.roles) == [role] and not m.judged]
         return next((metric.name for metric in [*alone, *own]), None)
 
@@ -300,7 +293,7 @@ def collect_run_facts(reader: RunReader) -> RunFacts:
         plan=config.plan,
         seed=config.seed,
         sandbox=config.sandbox if info.identity.get("runs_code") else None,
-        budget=Limits(config.budget_usd, config.max_calls),
+        budget=RunLimits(config.budget_usd, config.max_calls),
         state=info.state,
         stop=Stop(info.status, info.reason),
         matches=MatchCounts(

@@ -69,7 +69,7 @@ class MatchCounts:
 
 
 @dataclass(frozen=True)
-class Limits:
+class RunLimits:
     """What the run may spend."""
 
     usd: float | None
@@ -98,7 +98,7 @@ class RunFacts:
     plan: str
     seed: int
     sandbox: str | None
-    budget: Limits
+    budget: RunLimits
     state: str
     stop: Stop
     matches: MatchCounts

@@ -20,7 +20,7 @@ CHOICES: tuple[Choice, ...] = ("A", "tie", "B")
 VOTERS = 2  # on every pair; one more where they differ
 
 
-class Side(NamedTuple):
+class ConversationSide(NamedTuple):
     """One conversation of a pair: where its record is, whose it is, and its score."""
 
     run: str
@@ -29,13 +29,13 @@ class Side(NamedTuple):
     score: float
 
 
-class Pair(NamedTuple):
+class ConversationPair(NamedTuple):
     """Two conversations on one question, by the sides on which people see them."""
 
     dataset: str
     item: str
-    a: Side
-    b: Side
+    a: ConversationSide
+    b: ConversationSide
 
     @property
     def models(self) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from parley.rules.pool import Seat
 from parley.store.config import Config, Identity
 
 if TYPE_CHECKING:
-    from parley.statistics.preferences import Choice, Pair
+    from parley.statistics.preferences import Choice, ConversationPair
 
 ENDED = ("done", "aborted")  # states of matches whose scores count
 
@@ -433,11 +433,11 @@ class VoteStore(Protocol):
     def create_study(self, runs: Sequence[str], seed: int, ties: bool) -> Study:
         """The study of a set of runs; one that is there already stays as it is."""
 
-    def add_pairs(self, study: Study, pairs: Sequence[Pair], after: int) -> None:
+    def add_pairs(self, study: Study, pairs: Sequence[ConversationPair], after: int) -> None:
         """Add pairs that were drawn when the study had `after` of them. If somebody else has added
         pairs meanwhile, those stay, and these are dropped."""
 
-    def pairs(self, study: Study) -> dict[int, Pair]:
+    def pairs(self, study: Study) -> dict[int, ConversationPair]:
         """All pairs of a study by their numbers."""
 
     def add_annotator(self, study: Study, name: str) -> Annotator:

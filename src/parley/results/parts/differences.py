@@ -5,7 +5,7 @@ from __future__ import annotations
 from parley.results.part import Part, Style
 from parley.results.scores import RunScores
 from parley.statistics.estimates import PairedDifference
-from parley.tables import Table, format_interval, format_signed
+from parley.tables import Table, format_interval, format_p_value, format_signed
 
 Differences = tuple[PairedDifference, ...]
 
@@ -26,7 +26,7 @@ def difference_tables(found: Differences, style: Style) -> list[Table]:
     rows = []
     for pair in found:
         digits = style.digits_of(pair.metric)
-        p = "–" if pair.p is None else "<0.001" if pair.p < 0.001 else f"{pair.p:.3f}"
+        p = format_p_value(pair.p)
         ends = format_interval(pair.low, pair.high, digits)
         step = format_signed(pair.difference, digits)
         rows.append([pair.role, pair.metric, pair.a, pair.b, step, ends, p, str(pair.blocks)])

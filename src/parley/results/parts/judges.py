@@ -209,7 +209,7 @@ def agreement_rows(votes: Sequence[JudgeVote]) -> Iterator[AgreementRow]:
 def validity_rows(run: RunScores, role: str, judged: str) -> Iterator[ValidityRow]:
     """What judges gave beside what was measured of a role: over matches, within items, and model by
     model."""
-    measured = run.measured_metric(role)
+    measured = run.ranking_metric(role, measured=True)
     by_match: dict[tuple[str, int, str], dict[str, float | None]] = {}
     by_model: dict[str, dict[str, list[float]]] = {}
     for row in run.observations:

@@ -12,7 +12,7 @@ from parley.results.scores import RunScores
 from parley.statistics import estimates as plain
 from parley.statistics.estimates import Observation
 from parley.store import RunInfo
-from parley.tables import Table, format_interval, format_number
+from parley.tables import Table, format_estimate, pivot
 
 KS = (1, 2, 3, 5, 10, 20, 50, 100)
 
@@ -79,18 +79,16 @@ def compute_pass_rates(run: RunScores) -> tuple[PassRate, ...]:
 def pass_tables(found: Sequence[PassRate], style: Style) -> list[Table]:
     """By model, a column for each K."""
     ks = sorted({row.k for row in found})
-    cells: dict[tuple[str, str, str], dict[int, str]] = {}
-    for row in found:
-        cells.setdefault((row.alias, row.role, row.metric), {})[row.k] = (
-            f"{format_number(row.mean)} ({format_interval(row.low, row.high)})"
-        )
-    lines = [[*key, *(by.get(k, "–") for k in ks)] for key, by in cells.items()]
+    cells = (
+        ((row.alias, row.role, row.metric), row.k, format_estimate(row.mean, row.low, row.high))
+        for row in found
+    )
     note = (
         "unbiased estimate, mean over items with its 95% interval; the matches on one item are "
         f"the samples{style.fixed_blocks_note}"
     )
     header = ["model", "role", "metric", *(f"K = {k}" for k in ks)]
-    return [Table(header, lines, left=3, note=note)]
+    return [Table(header, pivot(cells, ks), left=3, note=note)]
 
 
 def has_success(info: RunInfo) -> bool:

@@ -11,7 +11,7 @@ from parley.tables import Table, format_interval
 
 
 @dataclass(frozen=True)
-class RatingEstimate:
+class IntervalEstimate:
     """A number with its interval; None where it is unknown."""
 
     value: float | None
@@ -27,8 +27,8 @@ class ModelRating:
     group: int
     matches: int
     blocks: int
-    logit: RatingEstimate
-    elo: RatingEstimate
+    logit: IntervalEstimate
+    elo: IntervalEstimate
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class MetricRatings:
 
     metric: str
     models: tuple[ModelRating, ...]
-    first_mover: RatingEstimate
+    first_mover: IntervalEstimate
 
 
 def compute_ratings(run: RunScores) -> tuple[MetricRatings, ...]:
@@ -53,12 +53,12 @@ def compute_ratings(run: RunScores) -> tuple[MetricRatings, ...]:
                     m.group,
                     m.matches,
                     m.blocks,
-                    RatingEstimate(*m.logit),
-                    RatingEstimate(*m.elo),
+                    IntervalEstimate(*m.logit),
+                    IntervalEstimate(*m.elo),
                 )
                 for m in fitted.models
             )
-            found.append(MetricRatings(metric, models, RatingEstimate(*fitted.first_mover)))
+            found.append(MetricRatings(metric, models, IntervalEstimate(*fitted.first_mover)))
     return tuple(found)
 
 
@@ -85,7 +85,7 @@ def rating_tables(found: tuple[MetricRatings, ...], style: Style) -> list[Table]
     return tables
 
 
-def elo_cells(elo: RatingEstimate) -> list[str]:
+def elo_cells(elo: IntervalEstimate) -> list[str]:
     """A rating and its interval."""
     if elo.value is None:
         return ["–", "–"]

@@ -10,7 +10,7 @@ from parley.results.parts.roles import compute_role_tables
 from parley.results.scores import RunScores
 from parley.results.types import Figure, Lines, Series
 from parley.store import RunInfo
-from parley.tables import Table, format_interval, format_number
+from parley.tables import Table, format_estimate, format_number, pivot
 
 
 @dataclass(frozen=True)
@@ -97,32 +97,25 @@ def compute_partners(run: RunScores) -> tuple[PartnerScore, ...]:
 def round_tables(found: Sequence[RoundScore], style: Style) -> list[Table]:
     """By model and role, a column a round."""
     numbers = sorted({row.round for row in found})
-    cells: dict[tuple[str, str], dict[int, str]] = {(row.role, row.alias): {} for row in found}
-    for row in found:
-        cells[row.role, row.alias][row.round] = (
-            f"{format_number(row.mean)} ({format_interval(row.low, row.high)})"
-        )
-    lines = [
-        [alias, role, *(by.get(each, "–") for each in numbers)]
-        for (role, alias), by in cells.items()
-    ]
+    cells = (
+        ((row.alias, row.role), row.round, format_estimate(row.mean, row.low, row.high))
+        for row in found
+    )
     note = f"means with {style.level} intervals; after the end the last version stands"
     header = ["model", "role", *(f"round {each}" for each in numbers)]
-    return [Table(header, lines, left=2, note=note)]
+    return [Table(header, pivot(cells, numbers), left=2, note=note)]
 
 
 def partner_tables(found: Sequence[PartnerScore], style: Style) -> list[Table]:
     """By writer and editor, a column a round."""
     numbers = sorted({row.round for row in found})
-    pairs: dict[tuple[str, str], dict[int, str]] = {}
-    for row in found:
-        pairs.setdefault((row.first, row.second), {})[row.round] = (
-            f"{format_number(row.mean)} ({row.matches})"
-        )
-    lines = [[*pair, *(by.get(each, "–") for each in numbers)] for pair, by in pairs.items()]
+    cells = (
+        ((row.first, row.second), row.round, f"{format_number(row.mean)} ({row.matches})")
+        for row in found
+    )
     roles = [found[0].first_role, found[0].second_role]
     header = [*roles, *(f"round {each}" for each in numbers)]
-    return [Table(header, lines, left=2, note="means (matches)")]
+    return [Table(header, pivot(cells, numbers), left=2, note="means (matches)")]
 
 
 def round_figures(found: Sequence[RoundScore], style: Style) -> Sequence[Figure]:

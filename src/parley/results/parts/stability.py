@@ -153,7 +153,10 @@ def describe_paths(found: StabilityResult | None) -> list[str]:
             if widths and None not in widths
         ]
         if any(None in widths for widths in known):
-            lines.append(f"{path.metric}: no mean fits all blocks of a model: they were not alike")
+            lines.append(
+                f"{path.metric}: blocks of a model contradict each other (drift): no common mean "
+                f"is consistent with them"
+            )
         elif widest and found:
             drawing = "".join(
                 BARS[round((len(BARS) - 1) * width / max(widest))] for width in thin_out(widest, 24)

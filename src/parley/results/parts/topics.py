@@ -11,7 +11,7 @@ from parley.results.scores import RunScores
 from parley.results.types import Figure, HeatMap
 from parley.statistics import estimates as plain
 from parley.statistics.estimates import Observation
-from parley.tables import Table, format_interval, format_number
+from parley.tables import Table, format_interval, format_number, pivot
 
 
 @dataclass(frozen=True)
@@ -68,15 +68,15 @@ def topic_tables(found: Sequence[TopicScore], style: Style) -> list[Table]:
     leading = found[0].metric
     rows = [row for row in found if row.metric == leading]
     aliases, digits = sorted({row.alias for row in rows}), style.digits_of(leading)
-    cells: dict[tuple[str, str], dict[str, TopicScore]] = {}
+    cells, means = [], dict[tuple[str, str], list[float]]()
     for row in rows:
-        cells.setdefault((row.topic, row.role), {})[row.alias] = row
-    lines = []
-    for (topic, role), by in cells.items():
-        means = [row.mean for row in by.values() if row.mean is not None]
-        middle = format_number(sum(means) / len(means) if means else None, digits)
-        each = [format_topic(by.get(alias), digits) for alias in aliases]
-        lines.append([topic, role, *each, middle])
+        cells.append(((row.topic, row.role), row.alias, format_topic(row, digits)))
+        means.setdefault((row.topic, row.role), []).extend(() if row.mean is None else (row.mean,))
+    middles = [
+        format_number(sum(known) / len(known) if known else None, digits)
+        for known in means.values()
+    ]
+    lines = [[*line, mean] for line, mean in zip(pivot(cells, aliases), middles, strict=True)]
     note = (
         f"{leading}: mean (95% interval; blocks), and the mean over models; other metrics are in "
         f"CSV and JSON{style.fixed_blocks_note}"
@@ -84,9 +84,9 @@ def topic_tables(found: Sequence[TopicScore], style: Style) -> list[Table]:
     return [Table(["topic", "role", *aliases, "mean"], lines, left=2, note=note)]
 
 
-def format_topic(row: TopicScore | None, digits: int) -> str:
+def format_topic(row: TopicScore, digits: int) -> str:
     """A cell of the table."""
-    if row is None or row.mean is None:
+    if row.mean is None:
         return "–"
     interval = format_interval(row.low, row.high, digits)
     return f"{format_number(row.mean, digits)} ({interval}; {row.blocks})"

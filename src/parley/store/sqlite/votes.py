@@ -13,7 +13,7 @@ from typing import Any, Self
 import orjson
 
 from parley.errors import StoreError
-from parley.statistics.preferences import Choice, Pair, Side
+from parley.statistics.preferences import Choice, ConversationPair, ConversationSide
 from parley.store import Annotator, Study
 from parley.store.sqlite.reader import opened
 from parley.store.sqlite.rows import encoded, prepare
@@ -126,7 +126,7 @@ class SqliteVotes:
         assert found is not None
         return found
 
-    def add_pairs(self, study: Study, pairs: Sequence[Pair], after: int) -> None:
+    def add_pairs(self, study: Study, pairs: Sequence[ConversationPair], after: int) -> None:
         rows = [
             (study.id, after + n, pair.dataset, pair.item, *pair.a, *pair.b)
             for n, pair in enumerate(pairs, 1)
@@ -140,10 +140,12 @@ class SqliteVotes:
                     f"INSERT INTO pairs (study, {PAIR}) VALUES ({', '.join('?' * 12)})", rows
                 )
 
-    def pairs(self, study: Study) -> dict[int, Pair]:
+    def pairs(self, study: Study) -> dict[int, ConversationPair]:
         rows = self._rows(f"SELECT {PAIR} FROM pairs WHERE study = ? ORDER BY number", study.id)
         return {
-            number: Pair(dataset, item, Side(*sides[:4]), Side(*sides[4:]))
+            number: ConversationPair(
+                dataset, item, ConversationSide(*sides[:4]), ConversationSide(*sides[4:])
+            )
             for number, dataset, item, *sides in rows
         }
 

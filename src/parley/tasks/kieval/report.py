@@ -4,17 +4,16 @@ contamination, how interviews ended, what they cost."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from parley.money import money
-from parley.report.sections import Comparison, ReportOptions, Section
+from parley.report.sections import Compared, ReportOptions, RunComparison, Section
 from parley.results.types import Dot, Figure, Scatter, Series
 from parley.statistics.contamination import LOOK, SUSPECTED, Contamination, Fit, Position, SideTest
 from parley.statistics.estimates import PairedDifference
 from parley.statistics.matched_controls import Matched
 from parley.store import RunRef
-from parley.tables import Table, format_interval, format_number, format_signed
+from parley.tables import Table, format_interval, format_number, format_p_value, format_signed
 from parley.tasks.kieval.analysis import NONE, stop_bars
 from parley.tasks.kieval.comparison import Analysis, analyse_runs
 from parley.tasks.kieval.entries import TASKS, comparable_facts
@@ -28,26 +27,10 @@ LEGEND = (
 )
 
 
-@dataclass(frozen=True)
-class ContaminationReport:
-    """Interviews and benchmarks analysed together, as a report shows them."""
-
-    analysis: Analysis
-
-    @property
-    def data(self) -> dict[str, Any]:
-        return self.analysis.data
-
-    def sections(self) -> Iterator[Section]:
-        return all_sections(self.analysis)
-
-    def table(self) -> Table:
-        return flat_table(self.analysis)
-
-
-def compare(refs: Sequence[RunRef], options: ReportOptions) -> ContaminationReport:
+def compare(refs: Sequence[RunRef], options: ReportOptions) -> Compared:
     """Analyse runs of interviews and benchmarks together."""
-    return ContaminationReport(analyse_runs(refs, options))
+    found = analyse_runs(refs, options)
+    return Compared(found.data, list(all_sections(found)), flat_table(found))
 
 
 def all_sections(found: Analysis) -> Iterator[Section]:
@@ -375,12 +358,12 @@ def contamination_tables(found: Contamination) -> list[Table]:
         [
             one.model,
             str(one.datasets),
-            format_p(one.below.p),
-            format_p(one.below.adjusted),
+            format_p_value(one.below.p),
+            format_p_value(one.below.adjusted),
             level_word(one.below),
-            format_p(one.above.p),
+            format_p_value(one.above.p),
         ]
-        + [format_p(one.above.adjusted), level_word(one.above)]
+        + [format_p_value(one.above.adjusted), level_word(one.above)]
         for one in found.standings
     ]
     header = [
@@ -409,9 +392,9 @@ def position_table(fit: Fit) -> Table:
             format_signed(one.studentised),
         ]
         + [
-            format_p(one.below.p),
+            format_p_value(one.below.p),
             level_word(one.below),
-            format_p(one.above.p),
+            format_p_value(one.above.p),
             level_word(one.above),
         ]
         for one in fit.positions
@@ -473,13 +456,9 @@ def difference_cells(pair: PairedDifference | None) -> list[str]:
     return [
         format_signed(pair.difference, 1),
         format_interval(pair.low, pair.high, 1),
-        format_p(pair.p),
+        format_p_value(pair.p),
         str(pair.blocks),
     ]
-
-
-def format_p(value: float | None) -> str:
-    return "–" if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def level_word(side: SideTest) -> str:
@@ -610,4 +589,4 @@ def format_share_of(share: Mapping[str, Any]) -> list[str]:
     return [f"{format_number(100 * share['share'], 1)}%", format_interval(low, high, 1)]
 
 
-COMPARISONS = (Comparison("contamination", TASKS, compare),)
+COMPARISONS = (RunComparison(TASKS, compare),)
