@@ -49,6 +49,7 @@ def test_python_blocks_run(place, body):
 
 # Modules that users may import besides `parley`; docs/python.md lists them.
 PUBLIC = {
+    "parley.annotation.ballots", "parley.annotation.sheets", "parley.annotation.study",
     "parley.datasets", "parley.errors", "parley.match.protocol", "parley.results.part",
     "parley.results.types", "parley.rules.pool", "parley.sandbox.shell", "parley.statistics",
     "parley.store", "parley.testing", "parley.testing.server",
