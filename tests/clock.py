@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from parley.providers import _backoff, _transport
+from parley.providers import _endpoint_health, _transport
 from parley.runs import rate_limits
 
 LOOK = 0.002  # seconds of real time in which what is on its way through a socket arrives
@@ -62,6 +62,6 @@ class Selector(selectors.DefaultSelector):
 def clock(monkeypatch):
     """A clock by which endpoints are waited for, too."""
     made = Clock()
-    for module in (_backoff, _transport, rate_limits):
+    for module in (_endpoint_health, _transport, rate_limits):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=made.read))
     return made

@@ -27,8 +27,8 @@ def _nothing_from_outside():
         for name in list(os.environ):
             if name.startswith("PARLEY_") and name not in ("PARLEY_UPDATE", "PARLEY_CACHE"):
                 patch.delenv(name)
-        for family in providers.names():
-            provider = providers.class_of(family)
+        for family in providers.provider_names():
+            provider = providers.provider_class(family)
             for name in filter(
                 None,
                 (

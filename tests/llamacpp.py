@@ -19,7 +19,7 @@ def serve(slots: int) -> None:
     from parley.providers.embedded import SMOLLM2
 
     params = xllamacpp.CommonParams()
-    params.model.path = str(packaged.obtained(SMOLLM2))
+    params.model.path = str(packaged.obtain_file(SMOLLM2))
     params.model_alias = {"smollm2"}
     params.n_parallel, params.n_ctx = slots, slots * 2048
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1

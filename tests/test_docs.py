@@ -187,13 +187,13 @@ def test_the_page_of_participants_names_every_provider_with_its_key_address_and_
     )
     rows = dict(re.findall(r"^\| `([\w-]+)` \| (.*)$", page, re.MULTILINE))
     shared = {each.name for each in fields(Endpoint)}
-    for name in providers.names():
-        made, row = providers.class_of(name), rows[name]
+    for name in providers.provider_names():
+        made, row = providers.provider_class(name), rows[name]
         lists = "".join(
             (ROOT / "docs" / other).read_text(encoding="utf-8") for other in pages if other in row
         )
         of_openai = (
-            {each.name for each in fields(providers.class_of("openai"))}
+            {each.name for each in fields(providers.provider_class("openai"))}
             if "those of `openai`" in row
             else set()
         )
@@ -204,7 +204,10 @@ def test_the_page_of_participants_names_every_provider_with_its_key_address_and_
         )
         for wanted in [
             *own,
-            *filter(None, [providers.traits(name).key_env, providers.traits(name).home_env]),
+            *filter(
+                None,
+                [providers.provider_traits(name).key_env, providers.provider_traits(name).home_env],
+            ),
         ]:
             assert f"`{wanted}`" in (lists or row), f"{name}: {wanted}"
 

@@ -15,7 +15,7 @@ from parley.config.selection import stratified_order
 from parley.config.task_catalogue import task_class
 from parley.datasets.catalogue import load_items
 from parley.datasets.dictionaries import Lexicon
-from parley.participants._registry import make
+from parley.participants._registry import make_participant
 from parley.plans import seed_for
 from parley.plans.arrangements import ARRANGEMENTS, SeatingProblem
 from parley.plans.blocks import BlockMaker
@@ -131,7 +131,7 @@ def fates():
 def replies():
     """What bots that draw lots say."""
     seats = [Seat("players", number) for number in (1, 2, 3)]
-    cast = {seat: make("bot/random", {}, PublicGoods, "random") for seat in seats}
+    cast = {seat: make_participant("bot/random", {}, PublicGoods, "random") for seat in seats}
     tape = Listed()
     play(PublicGoods(rounds=2), cast, seed=42, record=tape)
     return [f"{call.seat.key} {call.reply.content}" for call in sorted(tape.order, key=by_place)]
@@ -158,7 +158,7 @@ def played(name):
     works = {"dictionary": LEXICON} if kind.name == "idiom_solitaire" else {}
     given = {"strength": 0.9} if works else {}
     sat = zip(seats, bots.split(), strict=True)
-    cast = {seat: make(f"bot/{bot}", given, kind, bot) for seat, bot in sat}
+    cast = {seat: make_participant(f"bot/{bot}", given, kind, bot) for seat, bot in sat}
     tape = Listed()
     run = fake_verdict if task.runs_code else None
     end = play(task, cast, seed=7, item=item, record=tape, execute=run, works=works)

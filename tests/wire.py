@@ -9,8 +9,8 @@ import pytest
 import parley
 from parley.errors import ParleyError
 from parley.match.protocol import UNLIMITED, Call, Reply, Request
-from parley.providers import _backoff as patience
 from parley.providers import _capabilities as capabilities
+from parley.providers import _endpoint_health as patience
 from parley.providers import _registry as providers
 from parley.rules.pool import Turn
 from parley.testing.server import Server, sent
@@ -70,7 +70,7 @@ def asked(
     async def speak():
         async with Server(*answers) as server:
             place = server.url if at is None else server.url.removesuffix("/v1") + at
-            provider = providers.make(family, name, {"base_url": place, **options})
+            provider = providers.make_provider(family, name, {"base_url": place, **options})
             try:
                 for _ in range(calls):
                     outcome = await provider.complete(Request(turns, schema, call=call))

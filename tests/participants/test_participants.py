@@ -24,7 +24,7 @@ from parley.match.protocol import UNLIMITED, Reply, Usage
 from parley.match.record import RecordedCall
 from parley.participants import _registry as participants
 from parley.participants._model import Model
-from parley.participants._registry import named
+from parley.participants._registry import parse_model_name
 from parley.providers import _registry as providers
 from parley.rules.pool import BotKnowledge, ContentPart, Seat, Turn, View, text_of
 from parley.store.sqlite.rows import call_row
@@ -48,7 +48,7 @@ def view_of(*said, expect=None, examples=None, round=1, attempt=0, seed=0):
 
 
 def made(model, **options):
-    return participants.make(model, options, PublicGoods, "a")
+    return participants.make_participant(model, options, PublicGoods, "a")
 
 
 def said(participant, *views):
@@ -84,7 +84,7 @@ def said(participant, *views):
     ],
 )
 def test_a_model_has_the_alias_it_was_given_or_its_own_name(text, alias, model):
-    assert named(text) == (alias, model)
+    assert parse_model_name(text) == (alias, model)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_model_has_the_alias_it_was_given_or_its_own_name(text, alias, model):
 )
 def test_a_name_that_cannot_be_one_is_told(text, says_what):
     with pytest.raises(UsageError, match=says_what):
-        named(text)
+        parse_model_name(text)
 
 
 # Bots
@@ -136,14 +136,14 @@ def test_options_of_a_bot_have_the_types_of_its_function():
         return parley.ReplyText(f"{coins + 1} {loud}")
 
     Game.bots = {"stubborn": stubborn}
-    make = partial(participants.make, "bot/stubborn", task=Game, where="a")
+    make = partial(participants.make_participant, "bot/stubborn", task=Game, where="a")
     assert said(make({"coins": "4", "loud": "yes"})) == ["5 True"]
     with pytest.raises(UsageError, match="did you mean 'coins'"):
         make({"coin": "4"})
     with pytest.raises(UsageError, match="wants a whole number, got 'four'"):
         make({"coins": "four"})
     with pytest.raises(UsageError, match="did you mean 'stubborn'"):
-        participants.make("bot/stuborn", {}, Game, "a")
+        participants.make_participant("bot/stuborn", {}, Game, "a")
 
 
 # Scripted
@@ -415,7 +415,7 @@ def test_a_provider_that_is_not_ours_gets_its_address_in_full(monkeypatch):
         base_url: str = ""
 
     monkeypatch.setenv("WHERE", "host")
-    monkeypatch.setattr(providers, "class_of", lambda family: Foreign)
+    monkeypatch.setattr(providers, "provider_class", lambda family: Foreign)
     assert made("foreign/m", base_url="http://${WHERE}/v1").provider.base_url == "http://host/v1"
 
 
@@ -514,7 +514,7 @@ def test_a_service_that_nests_too_deep_is_a_fault_and_no_crash(name, status):
 
 
 def test_a_service_with_a_date_that_no_calendar_has_is_asked_again(monkeypatch):
-    monkeypatch.setattr("parley.providers._backoff.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("parley.providers._endpoint_health.FIRST_PAUSE", 0.001)
     late = sent(b"", 429, Retry_After="Mon, 01 Jan 99999999999999 00:00:00 GMT")
     [reply], server = served(late, {"reply": "x"})
     assert (reply.content, len(server.asked)) == ("x", 2)
@@ -900,8 +900,8 @@ def test_people_who_share_a_terminal_are_asked_one_after_the_other(monkeypatch):
 
 
 def test_the_provider_and_participant_names_do_not_overlap():
-    assert not set(participants.kinds()) & set(providers.names())
-    assert participants.kinds() == ["bot", "http", "human", "python", "scripted"]
+    assert not set(participants.participant_kinds()) & set(providers.provider_names())
+    assert participants.participant_kinds() == ["bot", "http", "human", "python", "scripted"]
 
 
 @pytest.mark.parametrize(
@@ -909,6 +909,6 @@ def test_the_provider_and_participant_names_do_not_overlap():
 )
 def test_a_limit_that_is_none_is_refused(given, said):
     with pytest.raises(UsageError, match=said):
-        participants.limit({"concurrency": given}, "concurrency", "a")
-    assert participants.limit({}, "concurrency", "a") is None
-    assert participants.limit({"concurrency": "4"}, "concurrency", "a") == 4
+        participants.read_limit({"concurrency": given}, "concurrency", "a")
+    assert participants.read_limit({}, "concurrency", "a") is None
+    assert participants.read_limit({"concurrency": "4"}, "concurrency", "a") == 4

@@ -159,13 +159,13 @@ def test_thinking_is_asked_for_as_documented(options, wanted):
 )
 def test_what_cannot_be_asked_is_told_at_the_start(options, told):
     with pytest.raises(UsageError, match=told):
-        providers.make("anthropic", "m-1", options)
+        providers.make_provider("anthropic", "m-1", options)
 
 
 def test_a_key_is_needed(monkeypatch):
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     with pytest.raises(UsageError, match="ANTHROPIC_API_KEY"):
-        providers.make("anthropic", "m-1", {})
+        providers.make_provider("anthropic", "m-1", {})
 
 
 def test_a_form_is_sent_in_the_dialect_that_the_api_takes():

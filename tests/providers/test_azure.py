@@ -75,15 +75,15 @@ def test_the_address_follows_the_interface(base, options, path):
 
 def test_the_endpoint_and_the_key_come_from_the_environment(monkeypatch):
     with pytest.raises(UsageError, match=r"AZURE_OPENAI_ENDPOINT.*m-1"):
-        providers.make("azure", "m-1", {})
+        providers.make_provider("azure", "m-1", {})
     monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://mine.openai.azure.com/")
     assert (
-        providers.make("azure", "m-1", {})._transport.url
+        providers.make_provider("azure", "m-1", {})._transport.url
         == "https://mine.openai.azure.com/openai/v1/chat/completions"
     )
     monkeypatch.delenv("AZURE_OPENAI_API_KEY")
     with pytest.raises(UsageError, match="AZURE_OPENAI_API_KEY"):
-        providers.make("azure", "m-1", {})
+        providers.make_provider("azure", "m-1", {})
 
 
 def test_a_question_that_the_filter_holds_back_is_a_reply_without_words():
@@ -95,12 +95,12 @@ def test_a_question_that_the_filter_holds_back_is_a_reply_without_words():
 @pytest.mark.parametrize("options", [{}, {"api": "responses"}])
 def test_an_address_of_the_v1_interface_takes_no_date_and_may_take_a_name(options):
     with pytest.raises(UsageError, match="leave /openai/v1 out of base_url, or api_version"):
-        providers.make(
+        providers.make_provider(
             "azure",
             "m-1",
             {"base_url": "https://h/openai/v1", "api_version": "2024-10-21", **options},
         )
-    named = providers.make(
+    named = providers.make_provider(
         "azure", "m-1", {"base_url": "https://h/openai/v1/", "api_version": "preview"}
     )
     assert named._transport.url == "https://h/openai/v1/chat/completions?api-version=preview"

@@ -171,13 +171,13 @@ def test_what_a_model_does_not_take_is_left_out_step_by_step_and_remembered():
 )
 def test_what_cannot_be_asked_is_told_at_the_start(options, told):
     with pytest.raises(UsageError, match=told):
-        providers.make("google", "m-1", options)
+        providers.make_provider("google", "m-1", options)
 
 
 def test_the_key_has_two_names_and_is_needed(monkeypatch):
     monkeypatch.delenv("GEMINI_API_KEY")
     with pytest.raises(UsageError, match="GEMINI_API_KEY"):
-        providers.make("google", "m-1", {})
+        providers.make_provider("google", "m-1", {})
     monkeypatch.setenv("GOOGLE_API_KEY", "another-key-123")
     assert asked("google", says("x"))[1].asked[0].headers["x-goog-api-key"] == "another-key-123"
     assert models.describe_model("google")["key_found"]

@@ -50,8 +50,8 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch, tmp_path):
 
 def test_the_module_stands_in_nobodys_way():
     code = (
-        "import sys, inspect\nfrom parley.providers._registry import class_of\n"
-        "found = class_of('inspect')\n"
+        "import sys, inspect\nfrom parley.providers._registry import provider_class\n"
+        "found = provider_class('inspect')\n"
         "assert found.__module__ == 'parley.providers.inspect' and inspect.signature and "
         "'inspect_ai' not in sys.modules"
     )
@@ -96,7 +96,7 @@ def asked(name="mockllm/model", turns=TURNS, schema=None, play=asyncio.run, **op
     """What comes of one call: the reply or the error."""
 
     async def call():
-        provider = providers.make("inspect", name, options)
+        provider = providers.make_provider("inspect", name, options)
         try:
             return await provider.complete(Request(turns, schema))
         except ParticipantError as fault:
@@ -296,7 +296,7 @@ def test_a_call_ends_at_its_deadline(api, mock):
 )
 def test_what_cannot_be_asked_is_refused_at_the_start(api, name, options, says_what):
     with pytest.raises(UsageError, match=says_what):
-        providers.make("inspect", name, options)
+        providers.make_provider("inspect", name, options)
 
 
 @slow
@@ -330,7 +330,7 @@ def test_a_model_is_made_once_and_only_when_it_is_asked(api, mock, monkeypatch):
 
     async def call():
         for calls in (0, 3):
-            provider = providers.make("inspect", "mockllm/model", {})
+            provider = providers.make_provider("inspect", "mockllm/model", {})
             assert made == []
             for _ in range(calls):
                 await provider.complete(Request(TURNS))
@@ -348,7 +348,7 @@ def test_calls_leave_nothing_behind_in_the_context(api, mock):
     mock(output(api))
 
     async def call():
-        provider = providers.make("inspect", "mockllm/model", {})
+        provider = providers.make_provider("inspect", "mockllm/model", {})
         for _ in range(3):
             await provider.complete(Request(TURNS))
         await provider.close()

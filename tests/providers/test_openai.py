@@ -101,7 +101,7 @@ def test_openai_takes_the_limit_under_its_newer_name_and_compatible_endpoints_un
 )
 def test_what_cannot_be_asked_is_told_at_the_start(options, told):
     with pytest.raises(UsageError, match=told):
-        providers.make("openai", "m-1", options)
+        providers.make_provider("openai", "m-1", options)
 
 
 # Responses
@@ -374,7 +374,7 @@ def test_what_was_set_and_is_not_taken_is_told_once_and_stands_with_every_reply(
         async with Server(*refusals, says("x")) as server:
             replies = []
             for _ in range(2):  # two models of a process, which share what was found
-                provider = providers.make(
+                provider = providers.make_provider(
                     "openai-compatible",
                     "m-1",
                     {"base_url": server.url, "temperature": 0.5, "seed": 1},
@@ -443,7 +443,7 @@ def test_a_schema_that_is_not_taken_speaks_against_no_other(said):
 
     async def speak():
         async with Server(picky) as server:
-            provider = providers.make("openai-compatible", "m-1", {"base_url": server.url})
+            provider = providers.make_provider("openai-compatible", "m-1", {"base_url": server.url})
             for schema in (FORM, NARROW, dict(NARROW), FORM):
                 await provider.complete(Request(TURNS, schema))
             await provider.close()
@@ -469,7 +469,7 @@ def test_a_schema_that_is_not_taken_speaks_against_no_other(said):
 def test_an_endpoint_that_takes_no_schemas_is_asked_for_none_again(said):
     async def speak():
         async with Server(refuses(said), says("x")) as server:
-            provider = providers.make("openai-compatible", "m-1", {"base_url": server.url})
+            provider = providers.make_provider("openai-compatible", "m-1", {"base_url": server.url})
             for schema in (FORM, NARROW):
                 await provider.complete(Request(TURNS, schema))
             await provider.close()
@@ -487,7 +487,7 @@ def test_where_many_schemas_are_not_taken_no_further_one_is_tried():
 
     async def speak():
         async with Server(picky) as server:
-            provider = providers.make("openai-compatible", "m-1", {"base_url": server.url})
+            provider = providers.make_provider("openai-compatible", "m-1", {"base_url": server.url})
             for number in range(12):
                 await provider.complete(Request(TURNS, {**FORM, "description": f"number {number}"}))
             await provider.close()
@@ -574,9 +574,9 @@ def test_an_open_object_is_asked_for_without_being_strict():
 
 
 def test_an_equal_schema_is_encoded_once(monkeypatch):
-    provider = providers.make("openai", "m-1", {})
+    provider = providers.make_provider("openai", "m-1", {})
     made = []
-    monkeypatch.setattr(provider, "encoded_form", lambda form, schema: made.append(form) or b"")
+    monkeypatch.setattr(provider, "encode_schema", lambda form, schema: made.append(form) or b"")
     for schema in (FORM, FORM, dict(FORM), {**FORM}):
         provider.body(Request(TURNS, schema))
     assert made == ["json_schema"]
@@ -643,7 +643,7 @@ def test_what_did_not_help_is_not_remembered():
     )
     assert type(fault) is Rejected
     assert len(server.asked) == 4  # each of the named was left out once, and then it was told
-    assert [each.lacks for each in known.values()] == [frozenset()]
+    assert [each.unsupported for each in known.values()] == [frozenset()]
 
 
 def test_who_insists_on_a_form_is_told():
@@ -661,7 +661,7 @@ def test_what_was_found_holds_for_the_endpoint_and_the_model_in_the_whole_proces
     async def speak():
         async with Server(refuses("'temperature' is not supported"), says("x")) as server:
             for name in ("m-1", "m-1", "m-2"):
-                provider = providers.make(
+                provider = providers.make_provider(
                     "openai-compatible", name, {"base_url": server.url, "temperature": 0.5}
                 )
                 await provider.complete(Request(TURNS))
@@ -694,7 +694,7 @@ def test_calls_in_flight_find_out_together_and_within_bounds():
 
     async def speak():
         async with Server(picky, pause=0.02) as server:
-            provider = providers.make(
+            provider = providers.make_provider(
                 "openai-compatible", "m-1", {"base_url": server.url, "temperature": 0, "seed": 1}
             )
             replies = await asyncio.gather(
@@ -721,13 +721,15 @@ def test_calls_in_flight_find_out_together_and_within_bounds():
     ],
 )
 def test_servers_on_this_machine_need_no_key(family, address):
-    assert providers.make(family, "m-1", {})._transport.url == f"{address}/chat/completions"
+    assert (
+        providers.make_provider(family, "m-1", {})._transport.url == f"{address}/chat/completions"
+    )
 
 
 @pytest.mark.parametrize("family", ["groq", "together", "deepseek"])
 def test_services_want_their_key(monkeypatch, family):
     monkeypatch.delenv(f"{family.upper()}_API_KEY", raising=False)
     with pytest.raises(UsageError, match=f"{family.upper()}_API_KEY"):
-        providers.make(family, "m-1", {})
+        providers.make_provider(family, "m-1", {})
     monkeypatch.setenv(f"{family.upper()}_API_KEY", KEY)
     assert asked(family, says("x"))[1].asked[0].headers["authorization"] == f"Bearer {KEY}"

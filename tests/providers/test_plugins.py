@@ -5,7 +5,7 @@ import pytest
 
 from parley import UsageError
 from parley.errors import KeyMissing
-from parley.participants._registry import named
+from parley.participants._registry import parse_model_name
 from parley.providers import _registry as providers
 from tests.cli.test_cli import parley
 from tests.endpoint import endpoint
@@ -69,7 +69,7 @@ def test_a_provider_that_cannot_be_loaded_is_listed_beside_all_others_and_refuse
     source, said = BROKEN[kind]
     n = installed(source)
     with pytest.raises(UsageError) as wrong:
-        providers.make("mine", "m", {})
+        providers.make_provider("mine", "m", {})
     assert "provider mine cannot be loaded: " in str(wrong.value)
     assert said in str(wrong.value)
     assert f"(package package-{n})" in str(wrong.value)
@@ -100,12 +100,12 @@ def test_a_provider_named_like_one_of_parleys_own_is_refused_and_so_are_two_of_o
         UsageError,
         match=rf"provider openai cannot be loaded: Parley has .* itself \(package package-{n}\)",
     ):
-        providers.make("openai", "m", {})
+        providers.make_provider("openai", "m", {})
     installed(WHOLE)
-    assert providers.make("mine", "m", {}).name == "m"
+    assert providers.make_provider("mine", "m", {}).name == "m"
     installed(WHOLE)
     with pytest.raises(UsageError, match="several packages bring it"):
-        providers.make("mine", "m", {})
+        providers.make_provider("mine", "m", {})
 
 
 def test_a_key_that_is_needed_is_wanted_of_every_provider(installed, monkeypatch, tmp_path):
@@ -113,9 +113,9 @@ def test_a_key_that_is_needed_is_wanted_of_every_provider(installed, monkeypatch
     monkeypatch.delenv("MINE_KEY", raising=False)
     installed(f"{WHOLE}    key_needed, key_env = True, 'MINE_KEY'\n")
     with pytest.raises(KeyMissing, match="set MINE_KEY in the environment"):
-        providers.make("mine", "m", {})
+        providers.make_provider("mine", "m", {})
     monkeypatch.setenv("MINE_KEY", "a-key-of-mine")
-    providers.make("mine", "m", {})
+    providers.make_provider("mine", "m", {})
 
 
 def test_both_variables_of_googles_key_are_named(monkeypatch, tmp_path):
@@ -123,7 +123,7 @@ def test_both_variables_of_googles_key_are_named(monkeypatch, tmp_path):
     for name in ("GOOGLE_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(KeyMissing, match="set GOOGLE_API_KEY or GEMINI_API_KEY"):
-        providers.make("google", "gemini-2.5-flash", {})
+        providers.make_provider("google", "gemini-2.5-flash", {})
     assert "GOOGLE_API_KEY or GEMINI_API_KEY not set" in parley("models", cwd=tmp_path).out
 
 
@@ -151,7 +151,7 @@ def test_a_run_is_shown_when_its_provider_cannot_be_loaded_any_more(installed, t
     )
     installed(WHOLE)
     with pytest.raises(UsageError):
-        providers.class_of("mine")
+        providers.provider_class("mine")
     assert "public_goods" in parley("show", "last", cwd=tmp_path).out
     assert "public_goods" in parley("ls", cwd=tmp_path).out
 
@@ -201,13 +201,13 @@ def test_an_address_that_goes_too_far_is_refused_at_the_start():
         with pytest.raises(
             UsageError, match=r"base_url ends with /chat/completions.*leave /chat/completions out"
         ):
-            providers.make("vllm", "m", {"base_url": base})
-    providers.make("vllm", "m", {"base_url": "http://h/v1"})
+            providers.make_provider("vllm", "m", {"base_url": base})
+    providers.make_provider("vllm", "m", {"base_url": "http://h/v1"})
 
 
 def test_a_service_is_called_by_all_of_its_address():
-    assert named("http/http://127.0.0.1:8125/f").alias == "127.0.0.1-8125-f"
-    assert named("http/https://bots.example/a/b?x=1").alias == "bots.example-a-b"
+    assert parse_model_name("http/http://127.0.0.1:8125/f").alias == "127.0.0.1-8125-f"
+    assert parse_model_name("http/https://bots.example/a/b?x=1").alias == "bots.example-a-b"
 
 
 def test_an_answer_to_the_doctor_does_not_hide_that_the_model_refused(tmp_path):

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parley.providers import anthropic, azure, google, groq, openai, openrouter
-from parley.providers._endpoint import spoken
-from parley.providers._schemas import strict
+from parley.providers._endpoint import encoded_text
+from parley.providers._schemas import make_strict
 from parley.rules.pool import ContentPart, Turn, text_of
 from parley.rules.readers import Amount, Choice, Fields
 
@@ -113,7 +113,7 @@ def assert_strict(schema, limits):
 @given(READERS)
 @pytest.mark.parametrize("limits", DIALECTS.values(), ids=DIALECTS)
 def test_what_readers_ask_for_can_be_said_by_strict_rules(limits, reader):
-    said = strict(reader.schema, limits)
+    said = make_strict(reader.schema, limits)
     assert said["type"] == "object"
     assert said["properties"].keys() == reader.schema["properties"].keys()
     assert_strict(said, limits)
@@ -143,7 +143,7 @@ OPEN = {
 @pytest.mark.parametrize("schema", OPEN.values(), ids=OPEN)
 def test_what_strict_rules_have_no_words_for_is_not_said_otherwise(schema):
     assert (
-        strict(
+        make_strict(
             {"type": "object", "properties": {"a": {"type": "array", "items": schema}}}, frozenset()
         )
         is None
@@ -158,7 +158,7 @@ def test_limits_that_are_not_taken_are_said_in_words():
         "pattern": "^a",
         "default": "abc",
     }
-    assert strict(schema, frozenset({"pattern"})) == {
+    assert make_strict(schema, frozenset({"pattern"})) == {
         "type": "string",
         "description": "a word (maxLength 3)",
         "pattern": "^a",
@@ -170,4 +170,4 @@ def test_limits_that_are_not_taken_are_said_in_words():
 def test_words_are_taken_out_of_a_turn_as_they_were_encoded(text, role, parted):
     text = text.encode("utf-8", "replace").decode()
     turn = Turn(role, (ContentPart("text", text), ContentPart("text", "!")) if parted else text)
-    assert spoken(turn) == orjson.dumps(text_of(turn.content))
+    assert encoded_text(turn) == orjson.dumps(text_of(turn.content))

@@ -13,7 +13,7 @@ from parley.config.experiment import Experiment
 from parley.config.prompt_overrides import chosen_prompts, unused_prompts
 from parley.config.task_catalogue import task_class, task_names
 from parley.datasets.dictionaries import Lexicon
-from parley.participants._registry import make
+from parley.participants._registry import make_participant
 from parley.rules.prompts import COMMON
 from parley.tasks.public_goods import PublicGoods
 from parley.testing import play
@@ -151,7 +151,9 @@ def test_what_a_task_says_to_be_unsaid_is_never_heard_and_all_else_is(monkeypatc
 
     for seed in range(12):
         cast = {
-            seat: make(f"bot/{bot}", {"strength": 0.7} if bot == "speaker" else {}, kind, bot)
+            seat: make_participant(
+                f"bot/{bot}", {"strength": 0.7} if bot == "speaker" else {}, kind, bot
+            )
             for seat, bot in zip(seats, bots, strict=True)
         }
         how = "always" if always else "on_error"

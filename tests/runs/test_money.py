@@ -28,8 +28,8 @@ from parley.match.protocol import UNLIMITED, Call, Reply, Usage
 from parley.money import Price, Prices, Rate, costs, money, remark, total
 from parley.options import from_keywords
 from parley.participants._model import Model
-from parley.participants._registry import Limits
-from parley.providers import _backoff as patience
+from parley.participants._registry import ModelLimits
+from parley.providers import _endpoint_health as patience
 from parley.providers import _transport as transport
 from parley.results.result import Result
 from parley.rules.pool import Seat, Turn, View
@@ -623,9 +623,9 @@ async def asked_once(*answers, **options):
         budget = Budget(
             1000.0, None, prices_for({"a": {"model": "vllm/x", **options}}), StopSignal(), Notes()
         )
-        who = Model.made("vllm", "x", options)
+        who = Model.from_options("vllm", "x", options)
         budget.add_model("a", who, options)
-        placed = LimitedParticipant("a", who, Limits(), Progress(), budget)
+        placed = LimitedParticipant("a", who, ModelLimits(), Progress(), budget)
         probe = await budget.reserve("a", a_view(), True)
         most = probe.usd
         budget.settle_failed(probe, Halted("it was only to see what is set aside"))

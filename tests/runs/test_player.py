@@ -17,7 +17,7 @@ from parley.config.task_catalogue import task_class
 from parley.errors import ReplayError
 from parley.plans import Block, Done, MatchSpec, seed_for
 from parley.plans.fixed import make_fixed_plan
-from parley.providers import _backoff as patience
+from parley.providers import _endpoint_health as patience
 from parley.results.result import Result
 from parley.runs import player as runs
 from parley.runs.progress import Progress, StopSignal

@@ -13,9 +13,9 @@ from parley.config.prepare import prepare_new
 from parley.errors import UsageError
 from parley.match.protocol import UNLIMITED, Reply, Usage
 from parley.participants._model import Model
-from parley.participants._registry import Limits
-from parley.providers import _backoff as patience
+from parley.participants._registry import ModelLimits
 from parley.providers import _capabilities as capabilities
+from parley.providers import _endpoint_health as patience
 from parley.rules.pool import Seat, Turn, View
 from parley.rules.readers import Text
 from parley.runs import rate_limits as pace
@@ -73,7 +73,7 @@ def passing_time(monkeypatch):
         await asyncio.sleep(0)
 
     monkeypatch.setattr(pace, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(pace, "patient", passing)
+    monkeypatch.setattr(pace, "sleep_unless_stopped", passing)
     return now
 
 
@@ -87,7 +87,7 @@ def test_in_no_minute_more_requests_leave_than_allowed_and_what_a_second_brings(
     passing_time, rpm, idle, counts
 ):
     async def whole():
-        limited, times = RateLimiter(Limits(rpm=rpm)), []
+        limited, times = RateLimiter(ModelLimits(rpm=rpm)), []
 
         async def request():
             await limited.acquire(0.0, UNLIMITED)
@@ -106,7 +106,7 @@ def test_in_no_minute_more_requests_leave_than_allowed_and_what_a_second_brings(
 
 def test_requests_a_minute_are_kept(clock, monkeypatch):
     monkeypatch.setattr(pace, "MINUTE", 6.0)  # a short minute: 60 a minute are ten a second
-    who, took = asked(Limits(rpm=60), 25, play=clock.run)
+    who, took = asked(ModelLimits(rpm=60), 25, play=clock.run)
     assert who.asked == 25
     assert 2.4 - 0.1 <= took < 3  # the first goes at once
 
@@ -138,8 +138,8 @@ def test_every_request_counts_further_tries_too(clock, monkeypatch, answers, opt
 
     async def whole():
         async with Server(*map(noting, [*answers, says()])) as server:
-            model = Model.made("vllm", "m", {"base_url": server.url, **options})
-            placed = LimitedParticipant("a", model, Limits(rpm=60), Progress())
+            model = Model.from_options("vllm", "m", {"base_url": server.url, **options})
+            placed = LimitedParticipant("a", model, ModelLimits(rpm=60), Progress())
             await placed.reply(view(), UNLIMITED)
             await placed.close()
             assert placed.requests_sent == len(server.asked) == 5
@@ -164,8 +164,8 @@ def test_a_call_that_waited_for_its_pace_does_not_leave_into_a_pause(clock, monk
         async with Server(busy) as server:
             placed = LimitedParticipant(
                 "a",
-                Model.made("vllm", "m", {"base_url": server.url}),
-                Limits(rpm=60),
+                Model.from_options("vllm", "m", {"base_url": server.url}),
+                ModelLimits(rpm=60),
                 Progress(),
             )
             await asyncio.gather(*(placed.reply(view(), UNLIMITED) for _ in range(4)))
@@ -181,8 +181,8 @@ def test_waiting_for_the_pace_is_no_time_of_the_call(clock, monkeypatch):
 
     async def whole():
         async with Server(says()) as server:
-            model = Model.made("vllm", "m", {"base_url": server.url, "deadline": 0.6})
-            placed = LimitedParticipant("a", model, Limits(rpm=60), Progress())
+            model = Model.from_options("vllm", "m", {"base_url": server.url, "deadline": 0.6})
+            placed = LimitedParticipant("a", model, ModelLimits(rpm=60), Progress())
             replies = await asyncio.gather(*(placed.reply(view(), UNLIMITED) for _ in range(12)))
             await placed.close()
             return replies
@@ -192,12 +192,12 @@ def test_waiting_for_the_pace_is_no_time_of_the_call(clock, monkeypatch):
 
 def test_tokens_a_minute_are_kept_as_the_endpoint_counts_them(clock, monkeypatch):
     monkeypatch.setattr(pace, "MINUTE", 1.0)
-    _, free = asked(Limits(tpm=100_000), 20, Usage(50, 0, 50), play=clock.run)
+    _, free = asked(ModelLimits(tpm=100_000), 20, Usage(50, 0, 50), play=clock.run)
     assert free < 1
 
     async def whole():
         who = Counting(Usage(600, 0, 400))  # far more than the words suggest
-        placed = LimitedParticipant("a", who, Limits(tpm=5000), Progress())
+        placed = LimitedParticipant("a", who, ModelLimits(tpm=5000), Progress())
         began = clock.now
         for _ in range(8):
             await placed.reply(view(), UNLIMITED)
@@ -210,7 +210,7 @@ def test_tokens_a_minute_are_kept_as_the_endpoint_counts_them(clock, monkeypatch
 def test_a_wrong_count_is_made_up_for_within_a_minute(passing_time):
     async def whole():
         who = Counting(Usage(2**31 - 1, 0, 2**31 - 1))
-        placed = LimitedParticipant("a", who, Limits(tpm=100_000), Progress())
+        placed = LimitedParticipant("a", who, ModelLimits(tpm=100_000), Progress())
         for _ in range(3):
             await placed.reply(view(), UNLIMITED)
 
@@ -220,14 +220,14 @@ def test_a_wrong_count_is_made_up_for_within_a_minute(passing_time):
 
 
 def test_so_many_at_a_time():
-    assert asked(Limits(concurrency=3), 20)[0].most == 3
-    assert asked(Limits(), 20)[0].most == 20
+    assert asked(ModelLimits(concurrency=3), 20)[0].most == 3
+    assert asked(ModelLimits(), 20)[0].most == 20
 
 
 def test_a_stop_ends_the_waiting(clock):
     async def whole():
         brake, tally = StopSignal(), Progress()
-        placed = LimitedParticipant("a", Counting(), Limits(rpm=1), tally)
+        placed = LimitedParticipant("a", Counting(), ModelLimits(rpm=1), tally)
         slot = MatchSlot(brake, tally, lambda more: None)
         calls = [asyncio.create_task(placed.reply(view(), slot)) for _ in range(5)]
         await asyncio.sleep(0.1)
@@ -247,5 +247,5 @@ def test_a_limit_that_is_none_is_refused(name):
 
 
 def test_a_pace_without_limits_waits_for_nobody():
-    assert RateLimiter(Limits()).estimate_tokens(view()) == 0.0
-    asyncio.run(RateLimiter(Limits()).acquire(0.0, UNLIMITED))
+    assert RateLimiter(ModelLimits()).estimate_tokens(view()) == 0.0
+    asyncio.run(RateLimiter(ModelLimits()).acquire(0.0, UNLIMITED))

@@ -13,8 +13,8 @@ from parley.config.prices import prices_for
 from parley.errors import Filtered, Halted, ParticipantError, Refused
 from parley.match.protocol import UNLIMITED
 from parley.options import CONCURRENCY
-from parley.participants._guard import Guarded
-from parley.participants._registry import Limits
+from parley.participants._guard import ErrorsAsParticipant
+from parley.participants._registry import ModelLimits
 from parley.providers._transport import Transport
 from parley.rules.pool import Seat, View
 from parley.rules.readers import Text
@@ -136,9 +136,9 @@ def test_a_fault_keeps_its_fields_on_the_way_to_the_person(fault):
     model is not asked any more."""
 
     async def fail():
-        with pytest.raises(ParticipantError) as guarded, Guarded("the provider"):
+        with pytest.raises(ParticipantError) as guarded, ErrorsAsParticipant("the provider"):
             raise fault
-        placed = LimitedParticipant("a", Failing(guarded.value), Limits(), Progress())
+        placed = LimitedParticipant("a", Failing(guarded.value), ModelLimits(), Progress())
         for _ in range(4):
             with pytest.raises(ParticipantError) as found:
                 await placed.reply(View(Seat("player"), 1, 0, [], b"", Text(), None), UNLIMITED)
@@ -160,14 +160,14 @@ def test_a_fault_keeps_its_fields_on_the_way_to_the_person(fault):
 )
 def test_the_transport_says_what_is_wrong_in_fields(status, path, kind, hint):
     moved = "http://elsewhere/" if status == 307 else ""
-    fault = Transport(f"http://h{path}")._failure(status, "whatever it says", location=moved)
+    fault = Transport(f"http://h{path}")._error_for(status, "whatever it says", location=moved)
     assert isinstance(fault, Refused)
     assert (fault.kind, fault.hint) == (kind, hint)
 
 
 @pytest.mark.parametrize("deadline", [0.3, 30])
 def test_an_endpoint_that_cannot_be_reached_is_known_as_such(deadline, monkeypatch):
-    monkeypatch.setattr("parley.providers._backoff.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("parley.providers._endpoint_health.FIRST_PAUSE", 0.01)
 
     async def ask():
         transport = Transport("http://127.0.0.1:9/v1/chat/completions", deadline=deadline)

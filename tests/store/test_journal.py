@@ -32,8 +32,8 @@ from parley.store import NewRun, StoredPart, find_run, open_store
 from parley.store.config import Config
 from parley.store.sqlite import schema
 from parley.store.sqlite.create import create_file
-from parley.store.sqlite.filesystem import is_network, kind_of
-from parley.store.sqlite.owner import lives, started
+from parley.store.sqlite.filesystem import filesystem_type, is_network
+from parley.store.sqlite.owner import is_alive, start_time_of
 from parley.store.sqlite.reader import SqliteReader
 from parley.store.sqlite.writer import SqliteJournal
 
@@ -212,25 +212,25 @@ def test_a_run_that_is_being_played_cannot_be_played_by_another_process(tmp_path
 
 
 def test_an_owner_is_alive_only_as_the_same_process():
-    me = f"{os.uname().nodename}:{os.getpid()}:{started(os.getpid())}"
-    assert lives(me, 0)
-    assert not lives(f"{os.uname().nodename}:{os.getpid()}:12345", time.time())
-    assert not lives(f"{os.uname().nodename}:999999999:1", time.time())
-    assert lives("elsewhere:1:1", time.time() - 5)
-    assert not lives("elsewhere:1:1", time.time() - 3600)
+    me = f"{os.uname().nodename}:{os.getpid()}:{start_time_of(os.getpid())}"
+    assert is_alive(me, 0)
+    assert not is_alive(f"{os.uname().nodename}:{os.getpid()}:12345", time.time())
+    assert not is_alive(f"{os.uname().nodename}:999999999:1", time.time())
+    assert is_alive("elsewhere:1:1", time.time() - 5)
+    assert not is_alive("elsewhere:1:1", time.time() - 3600)
 
 
 def test_a_killed_process_that_nobody_has_noticed_holds_nothing():
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as child:
-        began = started(child.pid)
+        began = start_time_of(child.pid)
         owner = f"{os.uname().nodename}:{child.pid}:{began}"
-        assert lives(owner, 0)
+        assert is_alive(owner, 0)
         child.kill()
         while Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
             time.sleep(0.01)
-        assert not lives(owner, time.time())
-    assert not lives("nonsense", 0)
-    assert not lives("elsewhere:1:1", time.time() + 1e9)
+        assert not is_alive(owner, time.time())
+    assert not is_alive("nonsense", 0)
+    assert not is_alive("elsewhere:1:1", time.time() + 1e9)
 
 
 def test_a_file_that_is_deleted_or_moved_stops_the_run_at_once(tmp_path):
@@ -408,11 +408,11 @@ def test_file_systems_are_told_by_the_longest_mount_point(tmp_path):
     mounts.write_text(f"/dev/a / ext4 rw 0 0\nserver:/x {tmp_path}/my\\040shäre nfs4 rw 0 0\nodd\n")
     share = tmp_path / "my shäre"
     share.mkdir()
-    assert kind_of(tmp_path / "r.parley", mounts) == "ext4"
-    assert kind_of(share / "r.parley", mounts) == "nfs4"
+    assert filesystem_type(tmp_path / "r.parley", mounts) == "ext4"
+    assert filesystem_type(share / "r.parley", mounts) == "nfs4"
     assert is_network(share / "deep" / "r.parley", mounts)
     assert not is_network(tmp_path, mounts)
-    assert kind_of(tmp_path, tmp_path / "missing") == ""
+    assert filesystem_type(tmp_path, tmp_path / "missing") == ""
 
 
 def test_runs_are_found_by_path_id_or_beginning(tmp_path, monkeypatch):

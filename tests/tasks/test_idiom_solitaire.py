@@ -13,7 +13,7 @@ from parley import ParleyError, Seat
 from parley.audit.audit import audit_run
 from parley.datasets.dictionaries import Lexicon
 from parley.errors import ReplayError
-from parley.participants._registry import make
+from parley.participants._registry import make_participant
 from parley.store import read_run
 from parley.tasks.idiom_solitaire import FIRST, LENGTH, REPEATED, TURN, UNKNOWN, IdiomSolitaire
 from parley.testing import ByHand, Listed, Speaking, check_planted, check_task, play, transcript
@@ -343,7 +343,8 @@ def test_what_cannot_be_played_leaves_no_file(made, tmp_path):
 def test_bots_find_the_chain_whatever_words_stand_around_it(bot, words):
     lexicon = Lexicon.of("small", dict.fromkeys(CHAIN, 1))
     cast = {
-        seat: make(f"bot/{bot}", {"strength": 1}, IdiomSolitaire, bot) for seat in (EARLY, LATE)
+        seat: make_participant(f"bot/{bot}", {"strength": 1}, IdiomSolitaire, bot)
+        for seat in (EARLY, LATE)
     }
     told = {"turn_zh": TURN["zh"].replaced(words, ())}
     found = play(IdiomSolitaire(), cast, works={"dictionary": lexicon}, prompts=told, seed=3)
@@ -358,7 +359,7 @@ def test_a_strength_is_a_share(bot):
         with pytest.raises(
             ParleyError, match=rf"bot/{bot}.strength must be from 0 to 1, not {wrong}"
         ):
-            make(f"bot/{bot}", {"strength": wrong}, IdiomSolitaire, bot)
+            make_participant(f"bot/{bot}", {"strength": wrong}, IdiomSolitaire, bot)
 
 
 def test_the_signature_says_which_dictionary_it_was(result):
@@ -411,7 +412,7 @@ def test_the_transcript_is_as_reviewed(language):
     lexicon = Lexicon.of("small", {**dict.fromkeys(CHAIN, 1), "海阔天空": 9})
     options = {"speaker": {"strength": 1}, "dead-end": {"strength": 1}}
     cast = {
-        seat: make(f"bot/{bot}", options.get(bot, {}), IdiomSolitaire, bot)
+        seat: make_participant(f"bot/{bot}", options.get(bot, {}), IdiomSolitaire, bot)
         for seat, bot in zip((EARLY, LATE), GOLDEN[language], strict=True)
     }
     tape = Listed()

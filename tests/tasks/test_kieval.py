@@ -19,8 +19,8 @@ from parley.config.selection import stratified_order
 from parley.datasets.catalogue import load_items
 from parley.match.match import Match
 from parley.match.protocol import Reply
-from parley.participants._registry import make
-from parley.providers import _backoff as patience
+from parley.participants._registry import make_participant
+from parley.providers import _endpoint_health as patience
 from parley.rules.bot_view import QUOTED
 from parley.runs.player import resume_run
 from parley.statistics.contamination import assess_contamination
@@ -260,7 +260,7 @@ HOSTILE = {
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_whatever_a_candidate_says_is_only_graded(kind):
     said, fault = HOSTILE[kind]
-    shown, truth = [], make("bot/evaluator", {"noise": 0}, KIEval, "e")
+    shown, truth = [], make_participant("bot/evaluator", {"noise": 0}, KIEval, "e")
 
     class Watched:
         sees_item = True
@@ -637,10 +637,13 @@ async def examined(bots, seed):
         KIEval(verify="no", rounds=1),
         {INTERACTOR: "interactor", EVALUATOR: "evaluator"},
     )
-    panel = {seat: make(f"bot/{name}", {}, KIEval, name) for seat, name in instruments.items()}
+    panel = {
+        seat: make_participant(f"bot/{name}", {}, KIEval, name)
+        for seat, name in instruments.items()
+    }
     points = []
     for alias, options in bots.items():
-        cast = {CANDIDATE: make("bot/candidate", options, KIEval, alias), **panel}
+        cast = {CANDIDATE: make_participant("bot/candidate", options, KIEval, alias), **panel}
         played = {
             item.id: (await Match(task, cast, seed=seed * 1000 + number, item=item).play()).scores[
                 CANDIDATE

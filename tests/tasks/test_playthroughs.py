@@ -8,7 +8,7 @@ import pytest
 
 from parley.config.task_catalogue import task_class
 from parley.datasets.catalogue import load_items
-from parley.participants._registry import make
+from parley.participants._registry import make_participant
 from parley.runs.stand_ins import fake_verdict
 from parley.testing import Listed, play, transcript
 
@@ -56,7 +56,10 @@ def test_the_transcript_is_as_reviewed(name):
     if kind.items is not None:
         items = kind.items.bundled or load_items("samples", kind.items.type)
     item = next(item for item in items if item is None or not task.reject_reason(item))
-    cast = {seat: make(f"bot/{bot}", {}, kind, bot) for seat, bot in zip(seats, bots, strict=True)}
+    cast = {
+        seat: make_participant(f"bot/{bot}", {}, kind, bot)
+        for seat, bot in zip(seats, bots, strict=True)
+    }
     tape = Listed()
     text = transcript(
         play(

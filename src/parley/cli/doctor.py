@@ -11,7 +11,7 @@ import click
 import orjson
 
 from parley import __version__
-from parley.cli.env_file import check_env
+from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_store
 from parley.config import models_file as aliases
 from parley.errors import ParleyError, ProviderBroken
@@ -20,7 +20,13 @@ from parley.participants import http
 from parley.participants._model import Model
 from parley.participants._registry import LIMITS
 from parley.providers import _registry as providers
-from parley.providers._secrets import address, expanded, redacted, setting, shown_address
+from parley.providers._env_file import find_env_faults, find_setting
+from parley.providers._secrets import (
+    address_without_secrets,
+    complete_address,
+    expand_references,
+    redact,
+)
 from parley.rules.pool import Seat, Turn, View
 from parley.rules.readers import Text
 from parley.rules.task import Task
@@ -44,7 +50,8 @@ def command(no_calls: bool, store: str | None, as_json: bool) -> int:
     Where a key is set or a server runs here, and for every alias in models.yaml, one model is asked
     for a word. The exit code is 1 if something that you have configured does not work.
     """
-    check_env()
+    for fault in find_env_faults():
+        say(fault)
     facts = examine_machine(store, calls=not no_calls)
     code = int(
         any(map(is_faulty, facts["endpoints"])) or any(row["error"] for row in facts["models"])
@@ -83,8 +90,8 @@ def is_faulty(row: dict[str, Any]) -> bool:
     set."""
     if row["state"].startswith("cannot be loaded"):
         return True
-    home = providers.traits(row["provider"]).home_env
-    wanted = row["key"] == "found" or bool(home and setting(home))
+    home = providers.provider_traits(row["provider"]).home_env
+    wanted = row["key"] == "found" or bool(home and find_setting(home))
     return bool(row["error"]) or (wanted and not row["state"].startswith(("answers", "not asked")))
 
 
@@ -154,7 +161,7 @@ async def check_endpoints(calls: bool) -> tuple[list[dict[str, Any]], list[dict[
     says to one token."""
     import asyncio
 
-    rows = [describe_endpoint(name) for name in providers.names()]
+    rows = [describe_endpoint(name) for name in providers.provider_names()]
     asked = [row for row in rows if row["base_url"] and row["key"] != "not set"]
     for row, state in zip(
         asked, await asyncio.gather(*(check_address(row["base_url"]) for row in asked)), strict=True
@@ -165,7 +172,7 @@ async def check_endpoints(calls: bool) -> tuple[list[dict[str, Any]], list[dict[
         {"alias": alias, **UNASKED, "model": entry["model"], "options": entry}
         for alias, entry in aliases.shared_models().items()
         if (family := str(entry["model"]).partition("/")[0]) == "http"
-        or (providers.known(family) and family not in local)
+        or (providers.is_provider(family) and family not in local)
     ]
     if calls:
         answering = [row for row in asked if row["state"].startswith("answers")]
@@ -176,7 +183,7 @@ async def check_endpoints(calls: bool) -> tuple[list[dict[str, Any]], list[dict[
     for row in named:
         del row["options"]
     for row in rows:
-        row["base_url"] = shown_address(row["base_url"])
+        row["base_url"] = address_without_secrets(row["base_url"])
         del row["in_process"]
     return rows, named
 
@@ -184,7 +191,7 @@ async def check_endpoints(calls: bool) -> tuple[list[dict[str, Any]], list[dict[
 def describe_endpoint(name: str) -> dict[str, Any]:
     """A provider, its key and its address, before anybody is asked."""
     try:
-        traits = providers.traits(name)
+        traits = providers.provider_traits(name)
     except ProviderBroken as wrong:
         return {
             "provider": name,
@@ -199,12 +206,12 @@ def describe_endpoint(name: str) -> dict[str, Any]:
         "none"
         if not key
         else "found"
-        if setting(key)
+        if find_setting(key)
         else "not set"
         if traits.key_needed
         else "optional"
     )
-    base = (home and setting(home)) or traits.home
+    base = (home and find_setting(home)) or traits.home
     # it runs here, or asks others by ways of its own
     inside = traits.unbilled or not traits.key_known
     return {
@@ -220,7 +227,7 @@ def describe_endpoint(name: str) -> dict[str, Any]:
 async def ask_small_model(row: dict[str, Any]) -> None:
     """Ask somebody small at an endpoint: the one that is known there, or on a server of one's own
     the first it lists."""
-    name = providers.traits(row["provider"]).small or (
+    name = providers.provider_traits(row["provider"]).small or (
         await find_first_model(row["base_url"]) if row["key"] != "found" else None
     )
     if name:
@@ -240,18 +247,18 @@ async def ask_for_token(row: dict[str, Any], entry: dict[str, Any]) -> None:
                 family, name, {**options, "max_tokens": 16, "deadline": PATIENCE}
             )
     except Exception as wrong:  # whatever it is, it is what the doctor was asked for
-        row["error"] = redacted(shorten(str(wrong) or f"failed: {type(wrong).__name__}", 300))
+        row["error"] = redact(shorten(str(wrong) or f"failed: {type(wrong).__name__}", 300))
         return
     row["latency"], row["served"] = reply.latency, reply.model
 
 
 async def request_token(family: str, name: str, options: dict[str, Any]) -> Reply:
     """What a model says; one that takes no such bounds is asked without them."""
-    known = {each.name for each in fields(providers.class_of(family))}
+    known = {each.name for each in fields(providers.provider_class(family))}
     bounds = ("max_tokens", "deadline")
-    model = Model.made(
+    model = Model.from_options(
         family,
-        expanded(name),
+        expand_references(name),
         {key: value for key, value in options.items() if key in known or key not in bounds},
     )
     try:
@@ -276,7 +283,7 @@ async def find_first_model(base: str) -> str | None:
     import aiohttp
 
     try:
-        url, limit = address(base, "base_url", "/models"), aiohttp.ClientTimeout(total=3)
+        url, limit = complete_address(base, "base_url", "/models"), aiohttp.ClientTimeout(total=3)
         async with (
             aiohttp.ClientSession(timeout=limit, trust_env=True) as session,
             session.get(url) as response,
@@ -301,7 +308,7 @@ async def check_address(base: str) -> str:
     import aiohttp
 
     try:
-        url = address(base, "base_url", "/models")
+        url = complete_address(base, "base_url", "/models")
         limit = aiohttp.ClientTimeout(total=3)
         async with (
             aiohttp.ClientSession(timeout=limit, trust_env=True) as session,
@@ -318,10 +325,10 @@ def describe_cause(wrong: Exception) -> str:
     """Why nobody answers, in words."""
     import aiohttp
 
-    from parley.providers._connections import connection_fault
+    from parley.providers._connections import describe_connection_error
 
     if isinstance(wrong, TimeoutError):
         return "no word within 3 s"
     if isinstance(wrong, aiohttp.ClientConnectorError):
-        return connection_fault(wrong)
+        return describe_connection_error(wrong)
     return "the connection broke off"

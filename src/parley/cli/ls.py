@@ -12,7 +12,7 @@ from parley.errors import StoreError
 from parley.money import costs, prices_of, total
 from parley.results.scores import collect_run_facts
 from parley.results.types import as_json as plain
-from parley.store import Unreadable, open_store
+from parley.store import UnreadableRun, open_store
 from parley.tables import Table
 
 
@@ -26,7 +26,7 @@ def command(store: str | None, as_json: bool) -> None:
     place = open_store(store)
     for run in place.runs():
         try:
-            if isinstance(run, Unreadable):
+            if isinstance(run, UnreadableRun):
                 raise StoreError(run.reason)
             with place.read(run.ref) as reader:
                 cost = total(costs(reader, prices_of(reader, look_up)))

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import orjson
 
-from parley.cli.env_file import check_env
+from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json
 from parley.config import models_file as aliases
 from parley.config import task_catalogue as catalogue
@@ -20,7 +20,8 @@ from parley.participants import _registry as participants
 from parley.participants.bot import ANYWHERE
 from parley.participants.http import Options
 from parley.providers import _registry as providers
-from parley.providers._secrets import redacted, setting, shown_address
+from parley.providers._env_file import find_env_faults, find_setting
+from parley.providers._secrets import address_without_secrets, redact
 from parley.providers._traits import Traits
 from parley.rules.parameters import build_dataclass
 
@@ -41,7 +42,8 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
 
     With MODEL (PROVIDER/NAME or an alias), say what each costs, in USD per million tokens.
     """
-    check_env()
+    for fault in find_env_faults():
+        say(fault)
     asked = Experiment("")
     for name in names:
         asked.add_model(name)
@@ -58,17 +60,17 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     else:
         bots = {task: sorted(catalogue.task_class(task).bots) for task in catalogue.task_names()}
         bots = {"any task": sorted(ANYWHERE), **bots}
-        served = [describe_model(name) for name in providers.names()]
+        served = [describe_model(name) for name in providers.provider_names()]
         facts = {
             "providers": served,
-            "participants": participants.kinds(),
+            "participants": participants.participant_kinds(),
             "bots": bots,
             "aliases": own,
             "prices": priced,
         }
         facts["faults"] = faults
     if as_json:
-        click.echo(redacted(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode()))
+        click.echo(redact(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode()))
         return
     if not names:
         print_model(facts)
@@ -78,9 +80,7 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
         options = ", ".join(f"{name} {value}" for name, value in entry.items() if name != "model")
         then = f": WRONG: {faults[alias]}" if alias in faults else format_price(priced[alias])
         click.echo(
-            redacted(
-                f"  {alias:<20} {entry['model']}" + (f" ({options})" if options else "") + then
-            )
+            redact(f"  {alias:<20} {entry['model']}" + (f" ({options})" if options else "") + then)
         )
 
 
@@ -89,7 +89,7 @@ def find_entry_fault(entry: aliases.Entry) -> str:
     can."""
     family, _, name = str(entry["model"]).partition("/")
     try:
-        if family not in participants.kinds():
+        if family not in participants.participant_kinds():
             own = set(providers.COMMON)
             providers.refuse_unknown(
                 family, name, [option for option in entry if option not in own | {"model"}]
@@ -141,7 +141,11 @@ def describe_model(name: str) -> dict[str, Any]:
     """A provider in plain data: whether its key is found, never its value; or why it cannot be
     loaded."""
     try:
-        provider, traits, error = providers.class_of(name), providers.traits(name), None
+        provider, traits, error = (
+            providers.provider_class(name),
+            providers.provider_traits(name),
+            None,
+        )
     except ProviderBroken as wrong:
         provider, traits = None, Traits(key_known=False)
         error = f"cannot be loaded: {wrong.reason}"
@@ -151,10 +155,10 @@ def describe_model(name: str) -> dict[str, Any]:
         "error": error,
         "key": key,
         "keys": " or ".join(filter(None, [*traits.key_env_first, traits.key_env])) or None,
-        "key_found": bool(key and setting(key)),
+        "key_found": bool(key and find_setting(key)),
         "key_needed": traits.key_needed,
         "key_told": "no key needed" if traits.key_known else "keys as its providers want them",
-        "base_url": shown_address((home and setting(home)) or traits.home),
+        "base_url": address_without_secrets((home and find_setting(home)) or traits.home),
         "about": (((provider and provider.__doc__) or "").strip().splitlines() or [""])[0],
         "abilities": list_abilities(provider, traits),
     }

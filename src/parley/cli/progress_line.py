@@ -24,7 +24,7 @@ async def show_progress(tally: Progress, quiet: bool = False) -> AsyncIterator[N
     show = show_nothing if quiet else show_bar if sys.stderr.isatty() else show_lines
     showing = asyncio.create_task(show(tally))
     try:
-        with packaged.watched(partial(setattr, tally, "status_line")):
+        with packaged.watch_downloads(partial(setattr, tally, "status_line")):
             yield
     finally:
         showing.cancel()
@@ -41,7 +41,7 @@ def say(text: str) -> None:
 @contextmanager
 def show_downloads() -> Iterator[None]:
     """Show how a download stands before a run."""
-    with show_status() as tell, packaged.watched(tell):
+    with show_status() as tell, packaged.watch_downloads(tell):
         yield
 
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from parley.cli.env_file import check_env
 from parley.cli.playing import play_and_print
-from parley.cli.progress_line import show_downloads
+from parley.cli.progress_line import say, show_downloads
 from parley.cli.run import parse_panels, print_forecast, refuse_unwanted
 from parley.cli.shared_options import (
     as_json,
@@ -23,6 +22,7 @@ from parley.cli.shared_options import (
 )
 from parley.config.experiment_file import read_prompt
 from parley.options import from_flags
+from parley.providers._env_file import find_env_faults
 from parley.runs import player as runs
 from parley.runs.rejudge import experiment_for_judges, prepare_judging
 from parley.store import open_store
@@ -81,7 +81,8 @@ def command(
     parley rejudge last --role judge=a=openai/gpt-4.1 --role judge=b=anthropic/claude-sonnet-4-5
     parley show last --part rejudged          what has changed
     """
-    check_env()
+    for fault in find_env_faults():
+        say(fault)
     place = open_store(store)
     ref = place.find(run)
     experiment = experiment_for_judges(ref)

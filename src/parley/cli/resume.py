@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from parley.cli.env_file import check_env
 from parley.cli.playing import play_and_print
 from parley.cli.progress_line import say, show_downloads
 from parley.cli.shared_options import as_json, in_format, in_store, run_options, with_task
 from parley.config.prepare import prepare_resume
 from parley.options import from_flags
+from parley.providers._env_file import find_env_faults
 from parley.runs import player as runs
 from parley.store import find_run, read_run
 
@@ -33,7 +33,8 @@ def command(
     Bounds are totals of the run, what was spent before included; those that are not given stay as
     they are.
     """
-    check_env()
+    for fault in find_env_faults():
+        say(fault)
     ref = find_run(run, store)
     with show_downloads():
         prepared = prepare_resume(ref, from_flags(**options), task_file=task)

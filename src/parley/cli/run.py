@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from parley.cli.env_file import check_env
 from parley.cli.playing import play_and_print
 from parley.cli.progress_line import say, show_downloads
 from parley.cli.shared_options import (
@@ -26,6 +25,7 @@ from parley.config.prices import is_billed
 from parley.errors import UsageError
 from parley.money import is_free, money
 from parley.options import from_flags
+from parley.providers._env_file import find_env_faults
 from parley.runs.screening import forecast_with_screening, start_run
 from parley.store import open_store
 from parley.tables import Table, format_number
@@ -115,7 +115,8 @@ def command(
     parley run public_goods -m strong -m c=strong -M c.temperature=1     (strong is an alias in models.yaml)
     parley run experiment.yaml --seed 2
     """  # noqa: E501
-    check_env()
+    for fault in find_env_faults():
+        say(fault)
     experiment = read_experiment(task) if is_yaml_path(task) else Experiment(task)
     experiment.params |= parse_assignments(params, "--set")
     if models:

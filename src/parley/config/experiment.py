@@ -17,12 +17,12 @@ from parley.datasets.catalogue import load_items
 from parley.datasets.item_rows import item_type_of_task
 from parley.errors import UsageError, unknown
 from parley.options import OPTIONS, STORED, Given, RunOptions, check_options
-from parley.participants._registry import named
+from parley.participants._registry import parse_model_name
 from parley.plans.arrangements import default_arrangement
 from parley.plans.choice import REPEATS
 from parley.plans.stop_targets import StopTarget
 from parley.providers import _registry as providers
-from parley.providers._secrets import REFERENCE, expanded
+from parley.providers._secrets import REFERENCE, expand_references
 from parley.rules.task import Task
 from parley.store.config import Config
 
@@ -105,11 +105,13 @@ class Experiment:
             else aliases.model_of_alias(model, self.models, self.file, self._typed)
         )
         if alias:
-            named(f"x={new['model']}")  # in Python any alias will do; the model must be one
+            parse_model_name(
+                f"x={new['model']}"
+            )  # in Python any alias will do; the model must be one
         elif own:
-            alias = named(f"{head}={new['model']}").alias
+            alias = parse_model_name(f"{head}={new['model']}").alias
         else:
-            alias = named(model).alias if "/" in model else model
+            alias = parse_model_name(model).alias if "/" in model else model
         new = {**new, **(options or {})}
         old = self.models.get(alias)
         if old is not None and new == {"model": old["model"]}:
@@ -233,7 +235,9 @@ class Experiment:
         items = self.item_list
         if items is None and self.dataset is not None and REFERENCE.search(self.dataset):
             # what is stored keeps the reference
-            items = load_items(expanded(self.dataset), item_type_of_task(type(made)), self.columns)
+            items = load_items(
+                expand_references(self.dataset), item_type_of_task(type(made)), self.columns
+            )
         config = self.config(made)
         try:
             refuse_secrets(config)
@@ -249,8 +253,8 @@ class Experiment:
 def with_temperature_zero(model: aliases.Entry) -> aliases.Entry:
     """A model that is asked at temperature 0, if it has one and nothing else is said."""
     family = str(model["model"]).partition("/")[0]
-    takes = providers.known(family) and "temperature" in getattr(
-        providers.class_of(family), "__dataclass_fields__", {}
+    takes = providers.is_provider(family) and "temperature" in getattr(
+        providers.provider_class(family), "__dataclass_fields__", {}
     )
     return {"temperature": 0, **model} if takes else model
 

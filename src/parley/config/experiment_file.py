@@ -13,10 +13,10 @@ from parley.config.experiment import Experiment
 from parley.config.prompt_overrides import chosen_prompts
 from parley.config.task_catalogue import task_class
 from parley.config.yaml_file import YamlFile, expand_env, short_value
-from parley.datasets.files import is_path
+from parley.datasets.files import is_dataset_path
 from parley.errors import UsageError, unknown
 from parley.options import OPTIONS, Given, with_options
-from parley.providers._secrets import expanded
+from parley.providers._secrets import expand_references
 from parley.rules.parameters import parse_values
 from parley.rules.task import Task
 
@@ -80,12 +80,14 @@ def read_experiment(path: str) -> Experiment:
         add_alias(found, data["adversary"], "adversary")
     for address, text in data.get("prompts", {}).items():
         with file.errors_at("prompts", address):
-            found.prompts[address] = read_prompt(aliases.relative_to_file(file, expanded(text)))
+            found.prompts[address] = read_prompt(
+                aliases.relative_to_file(file, expand_references(text))
+            )
             chosen_prompts(task, {address: found.prompts[address]})
     if "dataset" in data:
         with file.errors_at("dataset"):
             found.set_dataset(data["dataset"])
-        if is_path(found.dataset or ""):
+        if is_dataset_path(found.dataset or ""):
             found.dataset = aliases.relative_to_file(file, str(found.dataset))
     found.given = options_in(file)
     return found

@@ -11,10 +11,10 @@ from typing import Any
 from parley import __version__
 from parley.config.rule_digest import comparable, rule_digest
 from parley.errors import ReplayError, UsageError
-from parley.providers._secrets import secrets
+from parley.providers._secrets import secrets_in_environment
 from parley.rules.prompts import Prompt
 from parley.rules.task import Metric, Task
-from parley.store.config import MAY_CHANGE, Config, digest
+from parley.store.config import MAY_CHANGE, Config, text_digest
 
 
 def run_identity(
@@ -43,10 +43,11 @@ def run_identity(
         "seats": dict(seats),
         "metrics": [metric_facts(metric) for metric in task.metrics(seats)],
         **({"basis": dict(basis)} if (basis := task.score_basis()) else {}),
-        "items": f"{len(items)}@{digest(repr(items))[:8]}" if items else None,
+        "items": f"{len(items)}@{text_digest(repr(items))[:8]}" if items else None,
         "texts": {f"{task.name}.{name}": prompt.text for name, prompt in sorted(prompts.items())},
         "prompts": {
-            f"{task.name}.{name}": digest(prompt.text) for name, prompt in sorted(prompts.items())
+            f"{task.name}.{name}": text_digest(prompt.text)
+            for name, prompt in sorted(prompts.items())
         },
     }
 
@@ -114,7 +115,7 @@ def refuse_other(old: Config, new: Config, run: str) -> None:
 def refuse_secrets(config: Config) -> None:
     """A configuration that is kept holds no secret."""
     text = config.encoded()
-    for secret in secrets():
+    for secret in secrets_in_environment():
         if secret.encode() in text:
             raise UsageError(
                 "the configuration holds the value of a secret: "

@@ -13,7 +13,7 @@ import orjson
 
 from parley.config.yaml_file import YamlFile
 from parley.errors import UsageError, unknown
-from parley.participants._registry import kinds, named
+from parley.participants._registry import parse_model_name, participant_kinds
 from parley.providers import _registry as providers
 
 Entry = dict[str, Any]  # {"model": PROVIDER/NAME, options…}
@@ -58,7 +58,7 @@ def models_in(file: YamlFile, *under: str) -> dict[str, Entry]:
     found: dict[str, Entry] = {}
     for alias, options in (file.data[under[0]] if under else file.data).items():
         with file.errors_at(*under, alias, "model"):
-            model = named(f"{alias}={options['model']}").model
+            model = parse_model_name(f"{alias}={options['model']}").model
         family, _, name = model.partition("/")
         if family == "scripted":
             model = f"{family}/{relative_to_file(file, name)}"
@@ -88,8 +88,8 @@ def model_of_alias(
     here = models_path()
     looked = [str(file.path)] if file else []
     looked.append(str(here) if here.exists() else f"{here}, which is not there")
-    if providers.known(alias) or alias in kinds():
-        what = "a provider" if providers.known(alias) else "a kind of participant"
+    if providers.is_provider(alias) or alias in participant_kinds():
+        what = "a provider" if providers.is_provider(alias) else "a kind of participant"
         raise UsageError(
             f"{alias!r} is {what}, and the model's name is missing: write {alias}/NAME"
         )

@@ -24,7 +24,7 @@ from parley.match.seating import seat_counts
 from parley.money import Prices, costs, is_free, money, prices_of, total
 from parley.options import OPTIONS, Given
 from parley.participants import _registry as participants
-from parley.participants._registry import Limits
+from parley.participants._registry import ModelLimits
 from parley.plans import Plan
 from parley.plans.choice import choose_plan, metrics_for_seats
 from parley.rules.prompts import Prompt
@@ -72,7 +72,9 @@ class Prepared:
         """Make each participant once, so that a wrong name or option fails before the run."""
         return {alias: who for alias, who, _ in self.participants(need_keys)}
 
-    def participants(self, need_keys: bool = True) -> Iterator[tuple[str, Participant, Limits]]:
+    def participants(
+        self, need_keys: bool = True
+    ) -> Iterator[tuple[str, Participant, ModelLimits]]:
         """Who plays under which alias, and how much at a time; made new, because they belong to the
         loop that plays.
 
@@ -81,11 +83,11 @@ class Prepared:
         for alias, options in self.config.live_models.items():
             rest = {name: value for name, value in options.items() if name != "model"}
             model = self.functions.get(alias, options["model"])
-            limits = Limits(
-                *(participants.limit(rest, name, alias) for name in participants.LIMITS)
+            limits = ModelLimits(
+                *(participants.read_limit(rest, name, alias) for name in participants.LIMITS)
             )
             try:
-                who = participants.make(model, rest, type(self.task), alias)
+                who = participants.make_participant(model, rest, type(self.task), alias)
             except KeyMissing as wrong:
                 if need_keys:
                     raise
@@ -452,7 +454,7 @@ def names_to_mask(config: Config) -> Iterator[str]:
         return
     for options in config.models.values():
         family, _, name = str(options["model"]).partition("/")
-        if family not in participants.kinds():
+        if family not in participants.participant_kinds():
             yield name.rstrip("/").rpartition("/")[2]
 
 

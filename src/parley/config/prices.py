@@ -14,9 +14,10 @@ from typing import Any
 from parley.config.yaml_file import YamlFile
 from parley.errors import UsageError
 from parley.money import NOTHING, Price, Prices, Rate
-from parley.participants._registry import kinds, named
+from parley.participants._registry import parse_model_name, participant_kinds
 from parley.providers import _registry as providers
-from parley.providers._secrets import expanded, setting
+from parley.providers._env_file import find_setting
+from parley.providers._secrets import expand_references
 
 # sellers that inspect-ai names otherwise than public lists do
 RENAMED = {"grok": "x-ai", "xai": "x-ai"}
@@ -59,7 +60,7 @@ class PriceList:
                 return self._own[key]
         # a provider that cannot be loaded any more is no reason not to show what was played
         with suppress(UsageError):
-            if providers.known(family) and providers.traits(family).unbilled:
+            if providers.is_provider(family) and providers.provider_traits(family).unbilled:
                 return NOTHING
         return public_price(family, served or name, options, on)
 
@@ -87,7 +88,7 @@ def own_prices() -> dict[str, Price]:
     for key in file.data:
         if "/" in key:
             with file.errors_at(key):
-                named(f"x={key}")
+                parse_model_name(f"x={key}")
     for key, rates in file.data.items():
         for name, usd in rates.items():
             # nan is below nothing and above nothing, so that no schema sees it
@@ -116,27 +117,32 @@ def public_price(
 ) -> Price | None:
     """The publicly known price of a model, from genai-prices; by its seller, or by the address
     where it is served."""
-    if family in kinds():
+    if family in participant_kinds():
         return None
     with suppress(UsageError):  # a reference that leads nowhere is refused where the model is made
-        traits, address = providers.traits(family), ""
+        traits, address = providers.provider_traits(family), ""
         seller = traits.seller
         if family == "inspect":  # which passes PROVIDER/NAME on
             family, _, name = name.partition("/")
             seller = RENAMED.get(
-                family, providers.traits(family).seller if providers.known(family) else family
+                family,
+                providers.provider_traits(family).seller
+                if providers.is_provider(family)
+                else family,
             )
         if seller is None:
             home = traits.home_env
             address = (
-                expanded(str(options.get("base_url") or ""))
-                or (setting(home) if home else "")
+                expand_references(str(options.get("base_url") or ""))
+                or (find_setting(home) if home else "")
                 or ""
             )
             if not address.startswith("https://"):
                 return None  # a server of one's own
         written = family != "anthropic" or writes_cache({**options, "model": f"{family}/{name}"})
-        return listed_price(seller, address, expanded(name).removeprefix("models/"), written, on)
+        return listed_price(
+            seller, address, expand_references(name).removeprefix("models/"), written, on
+        )
     return None
 
 
@@ -193,4 +199,4 @@ def is_billed(options: Mapping[str, Any], price: Price | None) -> bool:
     family = str(options["model"]).partition("/")[0]
     if price is not None:
         return not price.free
-    return family not in kinds() and providers.traits(family).key_needed
+    return family not in participant_kinds() and providers.provider_traits(family).key_needed

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from parley.config.rule_digest import without_comments
-from parley.config.task_catalogue import is_path, task_class
+from parley.config.task_catalogue import is_task_path, task_class
 from parley.errors import UsageError
 from parley.rules.task import Task
-from parley.store.config import digest
+from parley.store.config import text_digest
 
 ELSEWHERE = "elsewhere"  # the metric of a YAML task is in a module that is not beside the file
 
@@ -27,11 +27,11 @@ def path_of_task(reference: str) -> Path:
 
 def source_facts(reference: str) -> dict[str, Any]:
     """What the identity of a run says of a task that is a file: a digest of its Python source."""
-    found = source_digest(reference) if is_path(reference) else ""
+    found = task_source_digest(reference) if is_task_path(reference) else ""
     return {"source": found} if found else {}
 
 
-def source_digest(reference: str) -> str:
+def task_source_digest(reference: str) -> str:
     """A digest of the Python source that a task file brings, empty if it brings none; nothing is
     run.
 
@@ -40,11 +40,11 @@ def source_digest(reference: str) -> str:
     path = path_of_task(reference)
     try:
         if path.suffix == ".py":
-            return digest(without_comments(path.read_bytes()))
+            return text_digest(without_comments(path.read_bytes()))
         beside = metric_file(path)
         if beside is None:
             return ""
-        return digest(without_comments(beside.read_bytes())) if beside.is_file() else ELSEWHERE
+        return text_digest(without_comments(beside.read_bytes())) if beside.is_file() else ELSEWHERE
     except (OSError, SyntaxError, ValueError):
         return ""
 
@@ -64,7 +64,7 @@ def metric_file(path: Path) -> Path | None:
 
 def task_to_read(reference: str, task_file: str | None = None) -> type[Task]:
     """The class to check a record with: installed, or in the file that the user names."""
-    if task_file is None and is_path(reference):
+    if task_file is None and is_task_path(reference):
         raise UsageError(
             f"the run played a task in a file ({reference}), and a run never chooses the code to "
             f"load: name the file yourself, --task {reference}"
@@ -77,10 +77,10 @@ def task_to_resume(
 ) -> type[Task]:
     """The class to go on with: Python in a file on record is loaded only if it has not changed."""
     path = path_of_task(reference)
-    if task_file is None and is_path(reference) and not path.is_file():
+    if task_file is None and is_task_path(reference) and not path.is_file():
         raise UsageError(f"there is no file {path}, which has the task of this run: --task FILE")
-    now = source_digest(reference) if is_path(reference) else ""
-    changed = is_path(reference) and (now == ELSEWHERE or identity.get("source", "") != now)
+    now = task_source_digest(reference) if is_task_path(reference) else ""
+    changed = is_task_path(reference) and (now == ELSEWHERE or identity.get("source", "") != now)
     if task_file is None and changed:
         raise UsageError(
             f"the source of {reference} is not the one that this run began with: if you trust the "

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from parley.rules.task import Task
-from parley.store.config import digest
+from parley.store.config import text_digest
 
 SCHEME = "2"  # how a digest is made; digests of different schemes do not compare
 SHARED = ("parley.tasks.", "parley.rules.")
@@ -30,7 +30,7 @@ def rule_digest(task: type[Task]) -> str:
         return ""
     classes = [each for each in task.__mro__[1:] if each is not Task and not is_standard(each)]
     sources = [own, *(source_of(each) for each in classes)]
-    return f"{SCHEME}:{digest(chr(10).join(sorted(with_shared(sources))))}"
+    return f"{SCHEME}:{text_digest(chr(10).join(sorted(with_shared(sources))))}"
 
 
 def comparable(one: str, other: str) -> bool:

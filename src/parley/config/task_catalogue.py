@@ -45,7 +45,7 @@ def task_class(reference: str) -> type[Task]:
     return single_task_in(import_module(f"parley.tasks.{reference}"), reference)
 
 
-def is_path(reference: str) -> bool:
+def is_task_path(reference: str) -> bool:
     """Whether a task is named by the path of a file."""
     return reference.endswith((".py", ".yaml", ".yml")) or ".py:" in reference
 
@@ -56,7 +56,7 @@ def installed_task(reference: str) -> type[Task] | None:
 
     Commands that read a run use this: a run's record never chooses a file to load.
     """
-    if is_path(reference):
+    if is_task_path(reference):
         return None
     try:
         return task_class(reference)

@@ -17,8 +17,8 @@ from parley.config.rule_digest import without_comments
 from parley.config.task_catalogue import load_task_module
 from parley.config.yaml_file import YamlFile, short_value
 from parley.errors import TaskError, UsageError
-from parley.participants.python import function_called
-from parley.store.config import digest
+from parley.participants.python import load_function
+from parley.store.config import text_digest
 from parley.tasks._common.defined import Measure
 from parley.tasks._common.overlap import MEASURES, compute_overlap, measure_signatures
 
@@ -79,7 +79,7 @@ def function_beside(folder: Path, name: str) -> Callable[..., Any]:
         own = folder / f"{module}.py"
         return load_task_module(str(own)) if own.is_file() else import_module(module)
 
-    return function_called(name, "", folder, load)
+    return load_function(name, "", folder, load)
 
 
 def refuse_bad_form(function: Callable[..., Any], name: str) -> None:
@@ -130,4 +130,4 @@ def source_digest(function: Callable[..., Any], name: str) -> str:
         for path in dict.fromkeys(paths)
         if path.suffix == ".py" and path.is_file()
     ]
-    return digest("\n".join(sources))[:8] if sources else ""
+    return text_digest("\n".join(sources))[:8] if sources else ""

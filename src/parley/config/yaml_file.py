@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley.errors import UsageError, unknown
-from parley.providers._secrets import REFERENCE, expanded
+from parley.providers._secrets import REFERENCE, expand_references
 
 if TYPE_CHECKING:
     from yaml import Node, SafeLoader
@@ -243,7 +243,7 @@ def expand_env(value: Any, form: Mapping[str, Any] | None = None) -> Any:
         return [expand_env(each, {}) for each in value]
     if not isinstance(value, str) or not REFERENCE.search(value):
         return value
-    text = expanded(value)
+    text = expand_references(value)
     if form.get("type") == "integer" and re.fullmatch(r"\s*[+-]?\d{1,20}\s*", text):
         return int(text)
     return (

@@ -13,7 +13,7 @@ from typing import Any
 
 from parley.datasets import Dataset
 from parley.datasets import benchmarks as known
-from parley.datasets.files import LocatedRow, is_path, read_rows
+from parley.datasets.files import LocatedRow, is_dataset_path, read_rows
 from parley.datasets.formats import (
     Columns,
     describe_columns,
@@ -123,7 +123,7 @@ def find_misspelt_columns(reference: str, kind: type, columns: Columns | None = 
 def load_rows(reference: str, kind: type | None = None) -> Iterator[LocatedRow]:
     """The rows of a file or folder; what is neither, and looks like a name, is an unknown one."""
     path = Path(reference).expanduser()
-    if not is_path(reference) and not path.exists():
+    if not is_dataset_path(reference) and not path.exists():
         there = {each.name for each in all_datasets() if kind in (None, each.item_type)}
         wrong = unknown("dataset", reference, there)
         raise UsageError(f"{wrong}; or name a file or a folder: ./{reference}")

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from unicodedata import normalize
 
 from parley.datasets.files import ENDINGS, LocatedRow, file_ending, read_file_rows
-from parley.downloads import Packaged, obtained
+from parley.downloads import Packaged, obtain_file
 from parley.errors import Refused, UsageError, unknown
 from parley.rules.references import DrawOrder, WordList
 
@@ -126,7 +126,7 @@ def word_frequencies(rows: Iterable[LocatedRow]) -> Words:
 
 def fetch_lexicon_data(wanted: Packaged) -> bytes:
     try:
-        return obtained(wanted).read_bytes()
+        return obtain_file(wanted).read_bytes()
     except Refused as wrong:
         raise UsageError(str(wrong)) from wrong
 

@@ -28,7 +28,7 @@ class LocatedRow(NamedTuple):
     file: str = ""  # the name of its file, without endings
 
 
-def is_path(reference: str) -> bool:
+def is_dataset_path(reference: str) -> bool:
     """Whether a dataset is named by a place on this machine, by the look of it."""
     return "/" in reference or reference.startswith("~") or reference.endswith((*ENDINGS, ".gz"))
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from parley.errors import Refused
 from parley.match.protocol import Call, Provider, Reply, Request
-from parley.participants._guard import Guarded
+from parley.participants._guard import ErrorsAsParticipant
 from parley.providers import _registry as providers
-from parley.providers._replies import checked, folded
+from parley.providers._replies import check_reply, fold_system_turn
 from parley.rules.parameters import parse_value
 from parley.rules.pool import Example, Turn, View
 
@@ -26,13 +26,16 @@ class Model:
 
     def __init__(self, provider: Provider, system: str = "", folded: bool = False) -> None:
         own = type(provider).__module__.startswith("parley.providers.")
-        self.provider, self._completed = provider, provider.complete if own else self._foreign
+        self.provider, self._complete = (
+            provider,
+            provider.complete if own else self._complete_checked,
+        )
         self.reports_requests = bool(getattr(provider, "reports_requests", False))
         self.folded = folded or not getattr(provider, "system_role", True)
         self._system = [Turn("system", system)] if system else []
 
     @classmethod
-    def made(cls, family: str, name: str, options: Mapping[str, Any]) -> Model:
+    def from_options(cls, family: str, name: str, options: Mapping[str, Any]) -> Model:
         """From what was typed. `system` is a text of the user's own; `no_system_role` folds it into
         the first turn."""
         rest = dict(options)
@@ -40,35 +43,39 @@ class Model:
         folded = parse_value(
             rest.pop("no_system_role", False), bool, f"{family}/{name}.no_system_role"
         )
-        return cls(providers.make(family, name, rest), system, folded)
+        return cls(providers.make_provider(family, name, rest), system, folded)
 
     async def reply(self, view: View, call: Call) -> Reply:
         turns, sent = view.turns, None
         if view.examples is not None:
             at, examples = view.examples
-            shown = [turn for example in examples for turn in demonstration(example)]
+            shown = [turn for example in examples for turn in demonstration_turns(example)]
             turns[at:at] = shown
             sent = blake2b(b"".join(turn.encoded for turn in shown), digest_size=16).hexdigest()
         if self._system:
-            turns = folded([*self._system, *turns]) if self.folded else [*self._system, *turns]
+            turns = (
+                fold_system_turn([*self._system, *turns])
+                if self.folded
+                else [*self._system, *turns]
+            )
         weigh: Callable[[Mapping[str, float]], str] | None = getattr(view.expect, "weigh", None)
         wanted = TOKENS if weigh is not None else None
-        reply = await self._completed(
+        reply = await self._complete(
             Request(turns, view.expect.schema, view.sampling_seed, wanted, call)
         )
         reply.sent = sent
-        return reply if weigh is None else weighed(reply, weigh)
+        return reply if weigh is None else choose_by_logprobs(reply, weigh)
 
-    async def _foreign(self, request: Request) -> Reply:
+    async def _complete_checked(self, request: Request) -> Reply:
         """A reply from a provider that may come from anybody."""
-        with Guarded("the provider", halts=True):
-            return checked(await self.provider.complete(request), "the provider")
+        with ErrorsAsParticipant("the provider", halts=True):
+            return check_reply(await self.provider.complete(request), "the provider")
 
     async def close(self) -> None:
         await self.provider.close()
 
 
-def weighed(reply: Reply, weigh: Callable[[Mapping[str, float]], str]) -> Reply:
+def choose_by_logprobs(reply: Reply, weigh: Callable[[Mapping[str, float]], str]) -> Reply:
     """A reply by what it could have begun with; how it went on, and where it was cut, is of no
     account then."""
     if reply.logprobs is None:
@@ -79,5 +86,5 @@ def weighed(reply: Reply, weigh: Callable[[Mapping[str, float]], str]) -> Reply:
     return replace(reply, content=weigh(reply.logprobs), finish="stop")
 
 
-def demonstration(example: Example) -> tuple[Turn, Turn]:
+def demonstration_turns(example: Example) -> tuple[Turn, Turn]:
     return Turn("user", example.question), Turn("assistant", example.answer)

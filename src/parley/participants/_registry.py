@@ -16,14 +16,14 @@ from parley.errors import UsageError, unknown
 from parley.match.protocol import Participant
 from parley.participants._model import Model
 from parley.providers import _registry as providers
-from parley.providers._secrets import expanded
+from parley.providers._secrets import expand_references
 from parley.rules.parameters import parse_value
 from parley.rules.task import Task
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What a user allows for one model; None where nothing was said."""
+class ModelLimits:
+    """The limits that a user sets for one model; None stands for no limit."""
 
     concurrency: int | None = None
     rpm: int | None = None  # requests a minute
@@ -37,15 +37,15 @@ class Limits:
 LIMITS = ("concurrency", "rpm", "tpm")
 
 
-class Named(NamedTuple):
+class ModelName(NamedTuple):
     """A model as typed: its alias, and PROVIDER/NAME."""
 
     alias: str
     model: str
 
 
-def kinds() -> list[str]:
-    """The kinds of participants that are no providers."""
+def participant_kinds() -> list[str]:
+    """The kinds of participants that are no models of a provider."""
     return sorted(
         module.name
         for module in pkgutil.iter_modules(participants.__path__)
@@ -53,8 +53,8 @@ def kinds() -> list[str]:
     )
 
 
-def named(text: str) -> Named:
-    """`[ALIAS=]PROVIDER/NAME` taken apart; without an alias the name gives one."""
+def parse_model_name(text: str) -> ModelName:
+    """Parse `[ALIAS=]PROVIDER/NAME`. Without an alias the name gives one."""
     head, equals, tail = text.partition("=")
     alias, model = (head, tail) if equals and "/" not in head else ("", text)
     family, slash, name = model.partition("/")
@@ -63,21 +63,20 @@ def named(text: str) -> Named:
             f"a model is named [ALIAS=]PROVIDER/NAME, like bot/random or "
             f"vllm/Qwen/Qwen3-32B; got {text!r}"
         )
-    if family not in kinds() and not providers.known(family):
-        raise unknown("provider", family, [*kinds(), *providers.names()])
+    if family not in participant_kinds() and not providers.is_provider(family):
+        raise unknown("provider", family, [*participant_kinds(), *providers.provider_names()])
     if not alias and model == text:
-        alias = usual_alias(family, name)
+        alias = default_alias(family, name)
     if not re.fullmatch(r"[\w.@+-]+", alias):
         raise UsageError(
             f"an alias is made of letters, digits and . _ - + @; got {alias!r} (give one: "
             f"-m ALIAS={model})"
         )
-    return Named(alias, model)
+    return ModelName(alias, model)
 
 
-def usual_alias(family: str, name: str) -> str:
-    """What a model is called where nobody gave it a name: its own, without the folders or modules
-    before it."""
+def default_alias(family: str, name: str) -> str:
+    """The alias of a model without one: its name, without the folders or modules before it."""
     if "://" in name:
         with suppress(ValueError):
             parts = urlsplit(name)
@@ -87,17 +86,17 @@ def usual_alias(family: str, name: str) -> str:
     return last.rpartition(":")[2] if family == "python" else last.replace(":", "-")
 
 
-def make(
+def make_participant(
     model: str | Callable[..., Any], options: Mapping[str, Any], task: type[Task], where: str
 ) -> Participant:
-    """The participant that a model's name, or a function, stands for."""
+    """Make the participant for a model's name or a function."""
     family, _, name = ("python", "", "") if callable(model) else model.partition("/")
-    served = family not in kinds()
+    served = family not in participant_kinds()
     options = {
-        key: value if served and key == "base_url" else drawn(value)
+        key: value if served and key == "base_url" else expand_option(value)
         for key, value in options.items()
     }
-    # whoever seats the participant sees to these
+    # limits hold around the participant, in `runs/seats.py`
     options = {key: value for key, value in options.items() if key not in LIMITS}
     if "api_key" in options:
         raise UsageError(
@@ -109,20 +108,20 @@ def make(
             model, options, where
         )
     elif served:
-        participant = Model.made(family, expanded(name), options)
+        participant = Model.from_options(family, expand_references(name), options)
     else:  # an address is taken as written, so that errors can name it so
-        name = name if family == "http" else expanded(name)
+        name = name if family == "http" else expand_references(name)
         participant = import_module(f"parley.participants.{family}").make(name, options, task)
     return participant
 
 
-def drawn(value: Any) -> Any:
-    """An option with every `${NAME}` in it replaced."""
-    return expanded(value, private=True) if isinstance(value, str) else value
+def expand_option(value: Any) -> Any:
+    """Replace every `${NAME}` in an option."""
+    return expand_references(value, private=True) if isinstance(value, str) else value
 
 
-def limit(options: Mapping[str, Any], name: str, where: str) -> int | None:
-    """A bound that a model's options set, where they do."""
+def read_limit(options: Mapping[str, Any], name: str, where: str) -> int | None:
+    """Read a limit from a model's options."""
     if (given := options.get(name)) is None:
         return None
     found: int = parse_value(given, int, f"{where}.{name}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from parley.errors import unknown
 from parley.match.protocol import Call
-from parley.participants._guard import Guarded
+from parley.participants._guard import ErrorsAsParticipant
 from parley.rules.bot_view import BotView
 from parley.rules.parameters import parse_keywords
 from parley.rules.pool import View
@@ -28,7 +28,7 @@ class Bot:
     async def reply(self, view: View, call: Call) -> str:
         assert view.bot_knowledge is not None
         rng = Random(f"{view.bot_knowledge.seed}|{view.seat.key}|{view.round}|{view.attempt}")
-        with Guarded(f"bot/{self._name}"):
+        with ErrorsAsParticipant(f"bot/{self._name}"):
             value = self._decide(
                 BotView(
                     view,

@@ -15,10 +15,10 @@ import orjson
 
 from parley.errors import ParticipantError, UsageError
 from parley.match.protocol import Call, Reply
-from parley.participants._guard import Guarded
+from parley.participants._guard import ErrorsAsParticipant
 from parley.providers._registry import refuse_keyless
-from parley.providers._replies import printable
-from parley.providers._secrets import address, key_from, place_of
+from parley.providers._replies import printable_name
+from parley.providers._secrets import complete_address, printable_address, read_key
 from parley.providers._traits import Traits
 from parley.providers._transport import Transport
 from parley.rules.parameters import build_dataclass
@@ -45,7 +45,7 @@ class Http:
         self._transport = transport
 
     async def reply(self, view: View, call: Call) -> Reply:
-        with Guarded(f"{self._transport.place}: the call", halts=True):
+        with ErrorsAsParticipant(f"{self._transport.address}: the call", halts=True):
             return await self._asked(view, call)
 
     async def _asked(self, view: View, call: Call) -> Reply:
@@ -65,10 +65,10 @@ class Http:
         said = answer.get("reply") if isinstance(answer, dict) else answer
         if not isinstance(said, str):
             raise ParticipantError(
-                f'{self._transport.place}: wanted {{"reply": "…"}}, got {shorten(answer, 200)}'
+                f'{self._transport.address}: wanted {{"reply": "…"}}, got {shorten(answer, 200)}'
             )
         model = answer.get("model") if isinstance(answer, dict) else None
-        return Reply(said, model=printable(model), latency=perf_counter() - began)
+        return Reply(said, model=printable_name(model), latency=perf_counter() - began)
 
     async def close(self) -> None:
         await self._transport.close()
@@ -77,11 +77,11 @@ class Http:
 def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Http:
     # to a service of one's own it may matter
     path = "/" if name.partition("?")[0].endswith("/") else ""
-    url = address(name, "http/URL", path)
+    url = complete_address(name, "http/URL", path)
     chosen = build_dataclass(Options, options, "option of", f"http/{name}")
     refuse_keyless(Traits(), options)
-    key = key_from(chosen.api_key_env, needed=bool(chosen.api_key_env))
+    key = read_key(chosen.api_key_env, needed=bool(chosen.api_key_env))
     try:
-        return Http(Transport(url, key, chosen.deadline, place_of(name, path)))
+        return Http(Transport(url, key, chosen.deadline, printable_address(name, path)))
     except ValueError as wrong:
         raise UsageError(f"http/{name}: {wrong}") from None

@@ -15,8 +15,8 @@ import orjson
 from parley.errors import UsageError
 from parley.match.protocol import Call, Reply
 from parley.match.threads import in_daemon_thread
-from parley.participants._guard import Guarded
-from parley.providers._replies import checked
+from parley.participants._guard import ErrorsAsParticipant
+from parley.providers._replies import check_reply
 from parley.rules.parameters import parse_keywords
 from parley.rules.pool import View
 from parley.rules.task import Task
@@ -40,7 +40,7 @@ class Python:
 
     async def reply(self, view: View, call: Call) -> Reply | str:
         who = f"{self._name}: the function"
-        with Guarded(who):
+        with ErrorsAsParticipant(who):
             if self._waits:
                 said = await self._function(view, **self._options)
             else:
@@ -51,7 +51,7 @@ class Python:
                 return orjson.dumps(dict(said), default=str).decode()
             if isinstance(said, bytes):
                 return said.decode("utf-8", "replace")
-            return said if isinstance(said, str) else checked(said, who)
+            return said if isinstance(said, str) else check_reply(said, who)
 
     async def close(self) -> None:
         pass
@@ -59,10 +59,10 @@ class Python:
 
 def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Python:
     """`package.module:function`, importable from the current folder too."""
-    return Python(function_called(name, "python/"), options, f"python/{name}")
+    return Python(load_function(name, "python/"), options, f"python/{name}")
 
 
-def function_called(
+def load_function(
     name: str,
     what: str,
     folder: Path | None = None,

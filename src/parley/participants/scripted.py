@@ -39,14 +39,16 @@ def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Scripted:
         ) from None
     whole = Path(name).suffix.lower() == ".json"
     lines = (
-        listed(text, name) if whole else [spoken(line) for line in text.split("\n") if line.strip()]
+        parse_reply_list(text, name)
+        if whole
+        else [parse_reply_line(line) for line in text.split("\n") if line.strip()]
     )
     if not lines:
         raise UsageError(f"scripted/{name}: the file holds no reply; write one a line")
     return Scripted(lines)
 
 
-def listed(text: str, name: str) -> list[str]:
+def parse_reply_list(text: str, name: str) -> list[str]:
     """The replies of a JSON file: a list of texts, or of objects that are themselves the
     replies."""
     try:
@@ -63,7 +65,7 @@ def listed(text: str, name: str) -> list[str]:
     ]
 
 
-def spoken(line: str) -> str:
+def parse_reply_line(line: str) -> str:
     """One line's reply: a JSON text is unquoted, so that it can hold line breaks; all else is taken
     as it stands."""
     if line.lstrip().startswith('"'):

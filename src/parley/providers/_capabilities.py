@@ -69,11 +69,11 @@ class Capabilities:
     """What one endpoint has shown that it does not take for one model."""
 
     model: str
-    lacks: frozenset[str] = NOTHING
+    unsupported: frozenset[str] = NOTHING
 
-    def learn(self, lacks: frozenset[str]) -> None:
+    def add_unsupported(self, unsupported: frozenset[str]) -> None:
         """Remember what a request had to leave out to be answered."""
-        for feature in sorted(lacks - self.lacks):
+        for feature in sorted(unsupported - self.unsupported):
             level = logging.WARNING if feature in MEASURED else logging.INFO
             log.log(
                 level,
@@ -81,21 +81,21 @@ class Capabilities:
                 self.model,
                 feature,
             )
-        self.lacks |= lacks
-        for form in FORMS - self.lacks:
-            if sum(feature.startswith(f"{form} ") for feature in self.lacks) >= MOST_SCHEMAS:
-                self.lacks |= {form}
+        self.unsupported |= unsupported
+        for form in FORMS - self.unsupported:
+            if sum(feature.startswith(f"{form} ") for feature in self.unsupported) >= MOST_SCHEMAS:
+                self.unsupported |= {form}
 
 
 KNOWN: dict[tuple[str, str], Capabilities] = {}
 
 
-def of(url: str, model: str) -> Capabilities:
-    """What is known of a model at an address."""
+def find_capabilities(url: str, model: str) -> Capabilities:
+    """The capabilities of a model at an address, as far as they are known."""
     return KNOWN.setdefault((url, model), Capabilities(model))
 
 
-def named(rejection: str, offered: Iterable[str]) -> str | None:
+def find_rejected_feature(rejection: str, offered: Iterable[str]) -> str | None:
     """The feature of a request that a rejection speaks against, if it names one."""
     found = set(offered)
     unwanted = UNWANTED.search(rejection) and not SIZE.search(rejection)
@@ -105,6 +105,6 @@ def named(rejection: str, offered: Iterable[str]) -> str | None:
     return None
 
 
-def of_one_schema(rejection: str) -> bool:
+def is_about_one_schema(rejection: str) -> bool:
     """Whether a complaint about a form speaks of the schema that was sent, and not of schemas."""
     return bool(ONE_SCHEMA.search(rejection))

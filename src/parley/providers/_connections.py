@@ -16,7 +16,7 @@ import aiohttp
 KEEPALIVE = 4.0
 
 
-class Shared:
+class SharedConnector:
     """The connections of one event loop, and how many transports use them."""
 
     def __init__(self) -> None:
@@ -24,25 +24,25 @@ class Shared:
         self.users = 0
 
 
-SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, Shared] = WeakKeyDictionary()
+SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, SharedConnector] = WeakKeyDictionary()
 
 
 def shared_connector() -> aiohttp.TCPConnector:
     """One pool for all models of a loop: several of them often stand behind one address."""
     loop = asyncio.get_running_loop()
-    shared = SHARED.get(loop) or SHARED.setdefault(loop, Shared())
+    shared = SHARED.get(loop) or SHARED.setdefault(loop, SharedConnector())
     shared.users += 1
     return shared.connector
 
 
-def let_go(loop: asyncio.AbstractEventLoop) -> aiohttp.TCPConnector | None:
+def release_connector(loop: asyncio.AbstractEventLoop) -> aiohttp.TCPConnector | None:
     """One transport fewer; the last one gets the connections, to close them."""
     shared = SHARED[loop]
     shared.users -= 1
     return None if shared.users else SHARED.pop(loop).connector
 
 
-def connection_fault(wrong: aiohttp.ClientConnectorError) -> str:
+def describe_connection_error(wrong: aiohttp.ClientConnectorError) -> str:
     """Why no connection could be made."""
     if isinstance(wrong, aiohttp.ClientSSLError):
         return "its certificate is not accepted"
@@ -54,7 +54,7 @@ def connection_fault(wrong: aiohttp.ClientConnectorError) -> str:
     return os.strerror(number)
 
 
-def proxy_for(url: str) -> str | None:
+def find_proxy(url: str) -> str | None:
     """The proxy that the environment names for an address, looked up once: for every request it
     would cost more than the call."""
     parts = urlsplit(url)

@@ -16,10 +16,16 @@ from parley.errors import Filtered, ParticipantError, Rejected
 from parley.match.protocol import Reply, Request
 from parley.providers import _capabilities as capabilities
 from parley.providers._capabilities import FORMS, MEASURED, NOTHING, Capabilities
-from parley.providers._schemas import portable, strict
-from parley.providers._secrets import address, expanded, key_from, place_of, setting
+from parley.providers._env_file import find_setting
+from parley.providers._schemas import make_portable, make_strict
+from parley.providers._secrets import (
+    complete_address,
+    expand_references,
+    printable_address,
+    read_key,
+)
 from parley.providers._traits import traits_of
-from parley.providers._transport import Term, Transport
+from parley.providers._transport import Deadline, Transport
 from parley.rules.pool import Turn, text_of
 from parley.tables import shorten
 
@@ -33,7 +39,7 @@ FILTERED = re.compile(
 AHEAD = len('{"role":"","content":')
 
 
-class Form(NamedTuple):
+class EncodedSchema(NamedTuple):
     """What was made of a schema, by the kind of form; the schema is held, so that its identity
     stays its own."""
 
@@ -61,14 +67,18 @@ class Endpoint(ABC):
     idempotency_header: str | None = None  # carries the same value with every try of a request
     _transport: Transport = field(init=False, repr=False)
     _known: Capabilities = field(init=False, repr=False)
-    _place: str = field(default="", init=False, repr=False)
-    _told: set[str] = field(default_factory=set, init=False, repr=False)
+    _address: str = field(default="", init=False, repr=False)
+    _notified: set[str] = field(default_factory=set, init=False, repr=False)
     _heads: dict[frozenset[str], bytes] = field(default_factory=dict, init=False, repr=False)
-    _forms: dict[int, Form] = field(default_factory=dict, init=False, repr=False)
-    _alike: dict[bytes, Form] = field(default_factory=dict, init=False, repr=False)
+    _schemas_by_identity: dict[int, EncodedSchema] = field(
+        default_factory=dict, init=False, repr=False
+    )
+    _schemas_by_content: dict[bytes, EncodedSchema] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
-    reports_requests: ClassVar[bool] = True  # of every request, before it leaves
-    # this and what else a provider says of itself is explained in traits.py
+    reports_requests: ClassVar[bool] = True  # it calls `before_request` for each request
+    # see `_traits.py` for these and the other facts about a provider
     home: ClassVar[str | None] = None
     home_env: ClassVar[str | None] = None
     home_like: ClassVar[str] = "http://HOST:PORT/v1"
@@ -91,7 +101,7 @@ class Endpoint(ABC):
     folds: ClassVar[bool] = True  # where there is no system role, its words open the first turn
 
     def __post_init__(self) -> None:
-        base = self.base_url or (self.home_env and setting(self.home_env)) or self.home
+        base = self.base_url or (self.home_env and find_setting(self.home_env)) or self.home
         if not base:
             there = f" or {self.home_env} in the environment" if self.home_env else ""
             raise ValueError(
@@ -99,61 +109,66 @@ class Endpoint(ABC):
                 f"(model {self.name})"
             )
         variable = self.api_key_env or traits_of(type(self)).key_variable
-        key = key_from(variable, needed=self.key_needed or bool(self.api_key_env))
-        self.stop = tuple(unescaped(text) for text in self.stop or () if text) or None
+        key = read_key(variable, needed=self.key_needed or bool(self.api_key_env))
+        self.stop = tuple(unescape_typed(text) for text in self.stop or () if text) or None
         base, path = self.route(base)
-        url, self._place = address(base, f"base_url of {self.name}", path), place_of(base, path)
+        url, self._address = (
+            complete_address(base, f"base_url of {self.name}", path),
+            printable_address(base, path),
+        )
         self._transport = Transport(
             url,
             key,
             self.deadline,
-            self._place,
+            self._address,
             key_header=self.key_header,
             headers=dict(self.headers),
             timeout=self.timeout,
             idempotency_header=self.idempotency_header,
             scope=self.name,
-            filtered=self.filtered,
+            filtered=self.is_filtered,
         )
-        self._known = capabilities.of(url, self.name)
+        self._known = capabilities.find_capabilities(url, self.name)
 
     def route(self, base: str) -> tuple[str, str]:
         """The address as written, and the path behind it."""
         return base, self.path
 
     async def complete(self, request: Request) -> Reply:
-        began, lacks, term = perf_counter(), self._known.lacks, Term()
+        began, unsupported, term = perf_counter(), self._known.unsupported, Deadline()
         while True:  # every turn of it leaves out one feature more, and there are few
             try:
                 reply = self.reply(
-                    await self._transport.post(self.body(request, lacks), request.call, term)
+                    await self._transport.post(self.body(request, unsupported), request.call, term)
                 )
                 break
             except Filtered:
                 reply = Reply("", finish="filter")
                 break
             except Rejected as rejected:
-                lacks = self.without_what_is_named(rejected, request, lacks)
-        if lacks:
-            if not lacks <= self._known.lacks:
-                self._known.learn(lacks)
-            reply.left_out = self.left_out(request, lacks)
+                unsupported = self.leave_out_rejected(rejected, request, unsupported)
+        if unsupported:
+            if not unsupported <= self._known.unsupported:
+                self._known.add_unsupported(unsupported)
+            reply.left_out = self.left_out(request, unsupported)
         reply.latency = perf_counter() - began
         return reply
 
-    def filtered(self, status: int, said: str) -> bool:
+    def is_filtered(self, status: int, said: str) -> bool:
         """Whether an error refuses a request for what is said in it: no fault, but a reply without
         words."""
         return status in (0, 400, 403) and FILTERED.search(said) is not None
 
-    def left_out(self, request: Request, lacks: frozenset[str]) -> tuple[str, ...]:
+    def left_out(self, request: Request, unsupported: frozenset[str]) -> tuple[str, ...]:
         """What was set for this request, can change what is measured, and was not taken; the person
         is told once."""
-        asked = {*self.chosen(NOTHING), request.turns[0].role}
-        missed = tuple(feature for feature in MEASURED if feature in lacks and feature in asked)
+        asked = {*self.options_to_send(NOTHING), request.turns[0].role}
+        missed = tuple(
+            feature for feature in MEASURED if feature in unsupported and feature in asked
+        )
         for feature in missed:
-            if feature not in self._told:
-                self._told.add(feature)
+            if feature not in self._notified:
+                self._notified.add(feature)
                 how = (
                     "a system role: its words open the first turn"
                     if feature == "system"
@@ -164,92 +179,103 @@ class Endpoint(ABC):
                 )
         return missed
 
-    def without_what_is_named(
-        self, rejected: Rejected, request: Request, lacks: frozenset[str]
+    def leave_out_rejected(
+        self, rejected: Rejected, request: Request, unsupported: frozenset[str]
     ) -> frozenset[str]:
         """What the next request leaves out; a rejection that names no feature of this one
         stands."""
-        if not self._known.lacks <= lacks:  # another call has found out in the meantime
-            return lacks | self._known.lacks
+        if not self._known.unsupported <= unsupported:  # another call has found out in the meantime
+            return unsupported | self._known.unsupported
         said = rejected.answer
-        feature = capabilities.named(said, self.offered(request, lacks))
+        feature = capabilities.find_rejected_feature(
+            said, self.optional_features(request, unsupported)
+        )
         if feature is None:
             raise rejected
-        if feature in FORMS and request.schema is not None and capabilities.of_one_schema(said):
-            return lacks | {f"{feature} {self.kept(request.schema).mark}"}
-        return lacks | {feature}
+        if (
+            feature in FORMS
+            and request.schema is not None
+            and capabilities.is_about_one_schema(said)
+        ):
+            return unsupported | {f"{feature} {self.cached_schema(request.schema).mark}"}
+        return unsupported | {feature}
 
-    def offered(self, request: Request, lacks: frozenset[str]) -> Iterator[str]:
+    def optional_features(self, request: Request, unsupported: frozenset[str]) -> Iterator[str]:
         """The features of a request that it can do without."""
-        if self.structured is None and (form := self.form(request, lacks)):
+        if self.structured is None and (form := self.reply_format(request, unsupported)):
             yield form
-        if self.folds and request.turns[0].role == "system" and "system" not in lacks:
+        if self.folds and request.turns[0].role == "system" and "system" not in unsupported:
             yield "system"
-        yield from self.chosen(lacks)
+        yield from self.options_to_send(unsupported)
 
-    def chosen(self, lacks: frozenset[str]) -> dict[str, Any]:
+    def options_to_send(self, unsupported: frozenset[str]) -> dict[str, Any]:
         """The options that were set and are taken."""
-        values = {name: getattr(self, name) for name in self.optional if name not in lacks}
+        values = {name: getattr(self, name) for name in self.optional if name not in unsupported}
         return {name: value for name, value in values.items() if value not in (None, "")}
 
-    def form(self, request: Request, lacks: frozenset[str]) -> str:
+    def reply_format(self, request: Request, unsupported: frozenset[str]) -> str:
         """What holds this reply to its form, if anything does."""
         if request.schema is None or self.structured is False or not self.forms:
             return ""
-        if self.structured or not lacks:
+        if self.structured or not unsupported:
             return self.forms[0]
-        mark = self.kept(request.schema).mark
+        mark = self.cached_schema(request.schema).mark
         return next(
-            (form for form in self.forms if form not in lacks and f"{form} {mark}" not in lacks), ""
+            (
+                form
+                for form in self.forms
+                if form not in unsupported and f"{form} {mark}" not in unsupported
+            ),
+            "",
         )
 
-    def formed(self, request: Request, lacks: frozenset[str]) -> bytes:
+    def encoded_schema(self, request: Request, unsupported: frozenset[str]) -> bytes:
         """The part of a request that asks for a form; made once for each."""
-        if request.schema is None or not (form := self.form(request, lacks)):
+        if request.schema is None or not (form := self.reply_format(request, unsupported)):
             return b""
-        kept = self.kept(request.schema)
+        kept = self.cached_schema(request.schema)
         if (encoded := kept.encoded.get(form)) is None:
-            encoded = kept.encoded[form] = self.encoded_form(form, request.schema)
+            encoded = kept.encoded[form] = self.encode_schema(form, request.schema)
         return encoded
 
-    def kept(self, schema: Mapping[str, Any]) -> Form:
+    def cached_schema(self, schema: Mapping[str, Any]) -> EncodedSchema:
         """What was made of a schema before; the same object is known at a glance, an equal one by
         its words."""
-        if (found := self._forms.get(id(schema))) is not None:
+        if (found := self._schemas_by_identity.get(id(schema))) is not None:
             return found
-        if len(self._forms) >= MOST_FORMS:
-            self._forms.clear()
-            self._alike.clear()
+        if len(self._schemas_by_identity) >= MOST_FORMS:
+            self._schemas_by_identity.clear()
+            self._schemas_by_content.clear()
         words = orjson.dumps(schema)
-        alike = self._alike.setdefault(
-            words, Form(schema, blake2b(words, digest_size=8).hexdigest(), {})
+        alike = self._schemas_by_content.setdefault(
+            words, EncodedSchema(schema, blake2b(words, digest_size=8).hexdigest(), {})
         )
-        return self._forms.setdefault(id(schema), alike._replace(schema=schema))
+        return self._schemas_by_identity.setdefault(id(schema), alike._replace(schema=schema))
 
     def dialect(self, schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
         """A schema as this endpoint takes it, and whether replies can be held to every word of
         it."""
         if self.schema_limits is None:
-            return portable(schema), True
-        found = strict(schema, self.schema_limits)
+            return make_portable(schema), True
+        found = make_strict(schema, self.schema_limits)
         return (dict(schema), False) if found is None else (found, True)
 
-    def headed(self, lacks: frozenset[str]) -> bytes:
+    def encoded_head(self, unsupported: frozenset[str]) -> bytes:
         """The part of a request that is the same in all of them; made once."""
-        if (head := self._heads.get(lacks)) is None:
-            head = self._heads[lacks] = orjson.dumps(self.head(lacks))[:-1]
+        if (head := self._heads.get(unsupported)) is None:
+            head = self._heads[unsupported] = orjson.dumps(self.head(unsupported))[:-1]
         return head
 
     @abstractmethod
-    def head(self, lacks: frozenset[str]) -> dict[str, Any]:
+    def head(self, unsupported: frozenset[str]) -> dict[str, Any]:
         """What is the same in all requests."""
 
     @abstractmethod
-    def encoded_form(self, form: str, schema: Mapping[str, Any]) -> bytes:
+    def encode_schema(self, form: str, schema: Mapping[str, Any]) -> bytes:
         """How a form is asked for."""
 
     @abstractmethod
-    def body(self, request: Request, lacks: frozenset[str] = NOTHING) -> bytes:
+    def body(self, request: Request, unsupported: frozenset[str] = NOTHING) -> bytes:
         """The request as sent, without what the endpoint does not take."""
 
     @abstractmethod
@@ -260,45 +286,45 @@ class Endpoint(ABC):
         await self._transport.close()
 
 
-def spoken(turn: Turn) -> bytes:
+def encoded_text(turn: Turn) -> bytes:
     """The words of a turn as JSON, taken out of how it was encoded when it was said."""
     if isinstance(turn.content, str):
         return turn.encoded[AHEAD + len(turn.role) : -1]
     return orjson.dumps(text_of(turn.content))
 
 
-def returned(turn: Turn, family: str) -> Any:
+def find_provider_state(turn: Turn, family: str) -> Any:
     """What a reply of this family wanted back with the next turn."""
     return turn.provider_state.get(family) if isinstance(turn.provider_state, dict) else None
 
 
-def malformed(answer: Any, name: str) -> ParticipantError:
+def no_reply_error(answer: Any, name: str) -> ParticipantError:
     return ParticipantError(f"{name}: the answer holds no reply: {shorten(answer, 200)}")
 
 
-def part_of(answer: Any, name: str) -> dict[str, Any]:
+def object_in(answer: Any, name: str) -> dict[str, Any]:
     """A part of an answer where it is an object, else an empty one."""
     found = answer.get(name) if isinstance(answer, dict) else None
     return found if isinstance(found, dict) else {}
 
 
-def objects_in(found: Any) -> list[dict[str, Any]]:
+def objects_in_list(found: Any) -> list[dict[str, Any]]:
     """The objects of a list; all else is left out."""
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
-def words(content: Any) -> str:
+def join_text_parts(content: Any) -> str:
     """The text of a message, also where it comes in parts; what is no text is left out."""
     parts = content if isinstance(content, list) else [content]
     texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
     return "".join(text for text in texts if isinstance(text, str))
 
 
-def path_of(base: str) -> str:
+def path_without_query(base: str) -> str:
     """The address itself without its query, to see where it ends."""
-    return expanded(base).partition("?")[0].rstrip("/")
+    return expand_references(base).partition("?")[0].rstrip("/")
 
 
-def unescaped(text: str) -> str:
+def unescape_typed(text: str) -> str:
     """A text as typed in a shell: its \\n and \\t are line breaks and tabs."""
     return text.replace("\\n", "\n").replace("\\t", "\t")

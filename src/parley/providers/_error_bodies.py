@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
-from parley.providers._backoff import LONGEST_PAUSE, Pause
-from parley.providers._secrets import redacted
+from parley.providers._endpoint_health import LONGEST_PAUSE, Retryable
+from parley.providers._secrets import redact
 from parley.tables import shorten
 
 LOOKED_AT = 50_000  # characters of an error, of which a few hundred are shown
@@ -22,16 +22,16 @@ PASSING_WORDS = re.compile(r"overload|server.?error|time.?out|unavailable", re.I
 RETRY_DELAY = re.compile(r"""retryDelay["']\s*:\s*["'](\d{1,9}(?:\.\d{1,9})?)s""")
 
 
-def wait_in(headers: Mapping[str, str], said: str) -> float:
+def find_wait(headers: Mapping[str, str], said: str) -> float:
     """The seconds that an answer asks to wait: in its headers, the most exact first, else in what
     it says."""
     if exact := re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", headers.get("Retry-After-Ms", "").strip()):
-        return retry_after(str(float(exact[0]) / 1000))
+        return parse_retry_after(str(float(exact[0]) / 1000))
     found = RETRY_DELAY.search(said)
-    return retry_after(headers.get("Retry-After") or (found[1] if found else ""))
+    return parse_retry_after(headers.get("Retry-After") or (found[1] if found else ""))
 
 
-def retry_after(header: str) -> float:
+def parse_retry_after(header: str) -> float:
     """The seconds that an endpoint asks to wait, given as such or as a date, within reason; 0 where
     it does not say."""
     try:
@@ -45,14 +45,14 @@ def retry_after(header: str) -> float:
     return min(LONGEST_PAUSE, max(0.0, seconds))
 
 
-def error_of(answer: Any) -> Any:
+def find_error(answer: Any) -> Any:
     """The error in a body that came with status 200, if it is one."""
     if not isinstance(answer, dict) or answer.get("choices"):
         return None
     return answer if answer.get("object") == "error" else answer.get("error")
 
 
-def error_in(error: Any) -> tuple[int, str, str]:
+def read_error(error: Any) -> tuple[int, str, str]:
     """The status that an error in a body stands for, 0 where it does not say; its words, and all of
     it."""
     if not isinstance(error, dict):
@@ -69,7 +69,7 @@ def error_in(error: Any) -> tuple[int, str, str]:
     )
 
 
-def parsed(answer: bytes) -> Any:
+def parse_answer(answer: bytes) -> Any:
     """The JSON of an answer; lone surrogates, raw control characters and broken UTF-8 of real
     endpoints included."""
     try:
@@ -79,6 +79,6 @@ def parsed(answer: bytes) -> Any:
             found = json.loads(answer.decode("utf-8-sig", "replace"), strict=False)
             return json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
         except (ValueError, RecursionError):
-            said = redacted(answer[:LOOKED_AT].decode("utf-8", "replace"))
+            said = redact(answer[:LOOKED_AT].decode("utf-8", "replace"))
             fault = f"the answer is not JSON: {said[:80]!r}" if answer else "the answer is empty"
-            raise Pause(fault, unsure=True) from None
+            raise Retryable(fault, unsure=True) from None

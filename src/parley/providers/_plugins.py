@@ -15,30 +15,30 @@ GROUP = "parley.providers"
 PAGE = "docs/participants.md shows one"
 
 
-def names() -> set[str]:
+def plugin_names() -> set[str]:
     """The providers that packages say they bring."""
     return {entry.name for entry in entry_points(group=GROUP)}
 
 
-def brought(family: str) -> bool:
+def is_plugin(family: str) -> bool:
     """Whether a package says that it brings such a provider."""
     return bool(entry_points(group=GROUP, name=family))
 
 
-def class_of(family: str, taken: bool) -> Any:
+def load_plugin(family: str, taken: bool) -> Any:
     """The class that a package brings for a family, once it is found to be one; `taken` is a name
     of Parley's own."""
     entries = list(entry_points(group=GROUP, name=family))
-    packages = ", ".join(sorted({package(entry) for entry in entries}))
+    packages = ", ".join(sorted({package_of(entry) for entry in entries}))
     if taken:
-        raise refusal(
+        raise plugin_error(
             family,
             packages,
             "Parley has a provider of that name itself",
             "give it another name there",
         )
     if len({entry.value for entry in entries}) > 1:
-        raise refusal(family, packages, "several packages bring it", "uninstall all but one")
+        raise plugin_error(family, packages, "several packages bring it", "uninstall all but one")
     try:
         found = entries[0].load()
     except Exception as wrong:  # whatever a module of somebody else's does when it is imported
@@ -47,21 +47,21 @@ def class_of(family: str, taken: bool) -> Any:
             if isinstance(wrong, ImportError | AttributeError) and str(wrong)
             else f"{type(wrong).__name__}: {wrong}"
         )
-        raise refusal(family, packages, said, "mend the package or uninstall it") from None
-    if fault := lacking(found):
-        raise refusal(family, packages, f"{entries[0].value} {fault}", PAGE)
+        raise plugin_error(family, packages, said, "mend the package or uninstall it") from None
+    if fault := describe_lack(found):
+        raise plugin_error(family, packages, f"{entries[0].value} {fault}", PAGE)
     return found
 
 
-def refusal(family: str, packages: str, why: str, what_to_do: str) -> ProviderBroken:
+def plugin_error(family: str, packages: str, why: str, what_to_do: str) -> ProviderBroken:
     return ProviderBroken(family, f"{why} (package {packages}); {what_to_do}")
 
 
-def package(entry: EntryPoint) -> str:
+def package_of(entry: EntryPoint) -> str:
     return entry.dist.name if entry.dist is not None else "unknown"
 
 
-def lacking(found: Any) -> str:
+def describe_lack(found: Any) -> str:
     """What a class lacks to be a provider; nothing, if it is one."""
     if not isinstance(found, type) or not is_dataclass(found):
         return "is no dataclass: a provider is one, and its fields are its options"

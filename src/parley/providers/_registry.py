@@ -15,7 +15,8 @@ from parley import providers
 from parley.errors import KeyMissing, UsageError, unknown
 from parley.match.protocol import Provider
 from parley.providers import _plugins as foreign
-from parley.providers._secrets import expanded, setting
+from parley.providers._env_file import find_setting
+from parley.providers._secrets import expand_references
 from parley.providers._traits import Traits, traits_of
 from parley.rules.parameters import build_dataclass
 
@@ -24,22 +25,22 @@ COMMON = ("concurrency", "rpm", "tpm", "no_system_role", "system")
 FAMILY = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
-def names() -> list[str]:
+def provider_names() -> list[str]:
     """The providers that can be named before the slash of a model."""
     own = {
         module.name
         for module in pkgutil.iter_modules(providers.__path__)
         if not module.name.startswith("_")
     }
-    return sorted({name.replace("_", "-") for name in own} | foreign.names())
+    return sorted({name.replace("_", "-") for name in own} | foreign.plugin_names())
 
 
-def known(family: str) -> bool:
+def is_provider(family: str) -> bool:
     """Whether there is such a provider."""
-    return foreign.brought(family) or own_class(family) is not None
+    return foreign.is_plugin(family) or builtin_class(family) is not None
 
 
-def own_class(family: str) -> Any:
+def builtin_class(family: str) -> Any:
     """The `Provider` of a file here; None where there is no such file."""
     name = f"{providers.__name__}.{family.replace('-', '_')}"
     if not FAMILY.fullmatch(family) or find_spec(name) is None:
@@ -47,51 +48,53 @@ def own_class(family: str) -> Any:
     return import_module(name).Provider
 
 
-def class_of(family: str) -> Any:
+def provider_class(family: str) -> Any:
     """The class that serves a family of models."""
-    found = own_class(family)
-    if foreign.brought(family):
-        return foreign.class_of(family, taken=found is not None)
+    found = builtin_class(family)
+    if foreign.is_plugin(family):
+        return foreign.load_plugin(family, taken=found is not None)
     if found is None:
-        raise unknown("provider", family, names())
+        raise unknown("provider", family, provider_names())
     return found
 
 
-def traits(family: str) -> Traits:
+def provider_traits(family: str) -> Traits:
     """What the provider of a family says of itself."""
-    return traits_of(class_of(family))
+    return traits_of(provider_class(family))
 
 
-def make(family: str, name: str, options: Mapping[str, Any]) -> Provider:
+def make_provider(family: str, name: str, options: Mapping[str, Any]) -> Provider:
     """The provider of a family for one model; its options are the fields of its class."""
-    provider = class_of(family)
+    provider = provider_class(family)
     refuse_unknown(family, name, options)
     refuse_keyless(traits_of(provider), options)
-    refuse_whole(provider, options)
+    refuse_full_path(provider, options)
     given = {**options, "name": name}
     if isinstance(base := options.get("base_url"), str) and not getattr(
         provider, "references", False
     ):
-        given["base_url"] = expanded(base, private=True)
+        given["base_url"] = expand_references(base, private=True)
     return cast(Provider, build_dataclass(provider, given, "option of", f"{family}/{name}"))
 
 
 def refuse_unknown(family: str, name: str, options: Iterable[str]) -> None:
     """Options are the fields of the provider's class, and those that every model takes where it is
     seated."""
-    taken = {each.name for each in fields(class_of(family)) if each.init and each.name != "name"}
+    taken = {
+        each.name for each in fields(provider_class(family)) if each.init and each.name != "name"
+    }
     for option in options:
         if option not in taken:
             raise unknown(f"option of {family}/{name}:", option, {*taken, *COMMON})
 
 
-def refuse_whole(provider: Any, options: Mapping[str, Any]) -> None:
+def refuse_full_path(provider: Any, options: Mapping[str, Any]) -> None:
     """An address goes as far as the path that a provider appends to it, and no farther."""
     path, home = getattr(provider, "path", ""), traits_of(provider).home_env
     what, base = (
         ("base_url", options["base_url"])
         if options.get("base_url")
-        else (home, setting(home) if home else None)
+        else (home, find_setting(home) if home else None)
     )
     if path and isinstance(base, str) and base.partition("?")[0].rstrip("/").endswith(path):
         raise UsageError(f"{what} ends with {path}, which is appended to it: leave {path} out")
@@ -106,7 +109,7 @@ def refuse_keyless(traits: Traits, options: Mapping[str, Any]) -> None:
         variables = (*traits.key_env_first, traits.key_env)
     else:
         return
-    if not any(setting(variable) for variable in variables):
+    if not any(find_setting(variable) for variable in variables):
         raise KeyMissing(
             f"no key found: set {' or '.join(variables)} in the environment or in .env"
         )

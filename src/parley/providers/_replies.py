@@ -16,21 +16,21 @@ from parley.rules.pool import Content, ContentPart, Turn, text_of
 MOST_TOKENS = 2**31
 
 
-def folded(turns: list[Turn]) -> list[Turn]:
+def fold_system_turn(turns: list[Turn]) -> list[Turn]:
     """Turns without a system role: its words open the first turn of the user."""
     if turns[0].role != "system":
         return turns
     return [Turn("user", f"{text_of(turns[0].content)}\n\n{text_of(turns[1].content)}"), *turns[2:]]
 
 
-def finish_in(reason: Any, known: Mapping[str, Finish]) -> Finish:
+def parse_finish(reason: Any, known: Mapping[str, Finish]) -> Finish:
     """How a reply ended, in our words; who gives no reason has said all."""
     return (
         "stop" if not reason else known.get(reason, "other") if isinstance(reason, str) else "other"
     )
 
 
-def checked(given: Any, who: str) -> Reply:
+def check_reply(given: Any, who: str) -> Reply:
     """A reply as anybody may give it, made fit for a record; without words it is a fault."""
     if isinstance(given, str):
         return Reply(given)
@@ -38,28 +38,30 @@ def checked(given: Any, who: str) -> Reply:
         raise ParticipantError(f"{who} must return a text, not {type(given).__name__}")
     usage, latency = given.usage, given.latency
     return Reply(
-        content=said_in(given.content, who),
+        content=check_content(given.content, who),
         reasoning=given.reasoning if isinstance(given.reasoning, str) else "",
         finish=given.finish
         if isinstance(given.finish, str) and given.finish in get_args(Finish)
         else "other",
-        usage=Usage(*(counted(getattr(usage, each.name)) for each in fields(Usage)))
+        usage=Usage(*(check_token_count(getattr(usage, each.name)) for each in fields(Usage)))
         if isinstance(usage, Usage)
         else NO_USAGE,
-        model=printable(given.model),
+        model=printable_name(given.model),
         latency=float(latency)
         if isinstance(latency, int | float) and 0 <= latency < MOST_TOKENS
         else None,
-        provider_state=carried(given.provider_state, who),
+        provider_state=check_provider_state(given.provider_state, who),
         sent=given.sent if isinstance(given.sent, str) else None,
-        left_out=tuple(filter(None, map(printable, given.left_out)))
+        left_out=tuple(filter(None, map(printable_name, given.left_out)))
         if isinstance(given.left_out, tuple)
         else (),
-        logprobs=likely(given.logprobs.items()) if isinstance(given.logprobs, Mapping) else None,
+        logprobs=check_logprobs(given.logprobs.items())
+        if isinstance(given.logprobs, Mapping)
+        else None,
     )
 
 
-def said_in(content: Any, who: str) -> Content:
+def check_content(content: Any, who: str) -> Content:
     """The words of a reply: a text, or a tuple of parts."""
     if isinstance(content, str):
         return content
@@ -74,10 +76,13 @@ def said_in(content: Any, who: str) -> Content:
             raise ParticipantError(
                 f"{who} must return a text, not a reply with a part of {type(part).__name__}"
             )
-    return tuple(ContentPart(encodable(part.type), encodable(part.text)) for part in content)
+    return tuple(
+        ContentPart(replace_unencodable(part.type), replace_unencodable(part.text))
+        for part in content
+    )
 
 
-def carried(carry: Any, who: str) -> Any:
+def check_provider_state(carry: Any, who: str) -> Any:
     """What is wanted back with the next turn, as it will be read from a record."""
     if carry is None:
         return None
@@ -87,7 +92,7 @@ def carried(carry: Any, who: str) -> Any:
         raise ParticipantError(f"{who} wants something carried that is no JSON: {wrong}") from None
 
 
-def likely(found: Iterable[tuple[Any, Any]]) -> dict[str, float] | None:
+def check_logprobs(found: Iterable[tuple[Any, Any]]) -> dict[str, float] | None:
     """Tokens with their log-probabilities, as far as they are such; none at all is unknown."""
     kept = {
         token: float(chance)
@@ -100,16 +105,16 @@ def likely(found: Iterable[tuple[Any, Any]]) -> dict[str, float] | None:
     return kept or None
 
 
-def counted(tokens: Any) -> int | None:
+def check_token_count(tokens: Any) -> int | None:
     """A count of tokens; what cannot be one is unknown."""
     return tokens if type(tokens) is int and 0 <= tokens < MOST_TOKENS else None
 
 
-def printable(name: Any) -> str | None:
+def printable_name(name: Any) -> str | None:
     """A name as far as it can be printed."""
     return "".join(filter(str.isprintable, name))[:200] or None if isinstance(name, str) else None
 
 
-def encodable(text: str) -> str:
+def replace_unencodable(text: str) -> str:
     """A text without lone surrogates and NULs, which no record holds."""
     return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")

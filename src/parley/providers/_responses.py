@@ -9,8 +9,19 @@ from typing import Any
 import orjson
 
 from parley.match.protocol import Finish, Reply, Usage
-from parley.providers._endpoint import malformed, objects_in, part_of, returned, words
-from parley.providers._replies import carried, counted, finish_in, printable
+from parley.providers._endpoint import (
+    find_provider_state,
+    join_text_parts,
+    no_reply_error,
+    object_in,
+    objects_in_list,
+)
+from parley.providers._replies import (
+    check_provider_state,
+    check_token_count,
+    parse_finish,
+    printable_name,
+)
 from parley.rules.pool import Turn, text_of
 
 PATH = "/responses"
@@ -18,27 +29,27 @@ FAMILY = "responses"
 BROKEN_OFF: dict[str, Finish] = {"max_output_tokens": "length", "content_filter": "filter"}
 
 
-def head(
-    name: str, options: dict[str, Any], limit: int | None, summary: str, lacks: frozenset[str]
+def request_head(
+    name: str, options: dict[str, Any], limit: int | None, summary: str, unsupported: frozenset[str]
 ) -> dict[str, Any]:
     """What is the same in all requests for a model."""
     effort = options.pop("reasoning_effort", "")
     reasoning = {key: value for key, value in (("effort", effort), ("summary", summary)) if value}
     sent = {"model": name, "store": False, **options}
-    if "encrypted_content" not in lacks:
+    if "encrypted_content" not in unsupported:
         sent["include"] = ["reasoning.encrypted_content"]
     if limit is not None:
         sent["max_output_tokens"] = limit
     return {**sent, "reasoning": reasoning} if reasoning else sent
 
 
-def form(kind: str, schema: Mapping[str, Any], strict: bool) -> bytes:
+def encode_format(kind: str, schema: Mapping[str, Any], strict: bool) -> bytes:
     """The part of a request that asks for a form."""
     named = {"name": "reply", "strict": strict, "schema": schema} if kind == "json_schema" else {}
     return b',"text":' + orjson.dumps({"format": {"type": kind, **named}})
 
 
-def conversation(turns: list[Turn]) -> bytes:
+def encode_turns(turns: list[Turn]) -> bytes:
     """The system text as instructions, the turns as input items."""
     instructions = b""
     if turns[0].role == "system":
@@ -46,12 +57,12 @@ def conversation(turns: list[Turn]) -> bytes:
             b',"instructions":' + orjson.dumps(text_of(turns[0].content)),
             turns[1:],
         )
-    return instructions + b',"input":[' + b",".join([items(turn) for turn in turns]) + b"]"
+    return instructions + b',"input":[' + b",".join([encode_turn(turn) for turn in turns]) + b"]"
 
 
-def items(turn: Turn) -> bytes:
+def encode_turn(turn: Turn) -> bytes:
     """A turn as items; a reply that came with reasoning goes back with it."""
-    if kept := returned(turn, FAMILY):
+    if kept := find_provider_state(turn, FAMILY):
         return b",".join([orjson.dumps(item) for item in kept])
     return (
         turn.encoded
@@ -60,40 +71,45 @@ def items(turn: Turn) -> bytes:
     )
 
 
-def reply(answer: Any, name: str) -> Reply:
+def reply_in_answer(answer: Any, name: str) -> Reply:
     """The reply in an answer, and its reasoning in the form in which it goes back."""
     if not isinstance(answer, dict) or not isinstance(answer.get("output"), list):
-        raise malformed(answer, name)
+        raise no_reply_error(answer, name)
     said, thought, refused, kept = [], [], [], []
-    for item in objects_in(answer["output"]):
+    for item in objects_in_list(answer["output"]):
         if item.get("type") == "reasoning":
-            thought.append(words(item.get("summary")) or words(item.get("content")))
+            thought.append(
+                join_text_parts(item.get("summary")) or join_text_parts(item.get("content"))
+            )
             # without it the item is a reference to nothing
             if isinstance(item.get("encrypted_content"), str):
                 kept.append(item)
         elif item.get("type") == "message":
-            text = words(item.get("content"))
-            refused += [words(part.get("refusal")) for part in objects_in(item.get("content"))]
+            text = join_text_parts(item.get("content"))
+            refused += [
+                join_text_parts(part.get("refusal"))
+                for part in objects_in_list(item.get("content"))
+            ]
             if item.get("phase") != "commentary":
                 said.append(text)
             if text:  # its id would be looked up on the server, where nothing is kept
                 phase = {"phase": item["phase"]} if isinstance(item.get("phase"), str) else {}
                 kept.append({"role": "assistant", "content": text, **phase})
     wanted = any(item.keys() != {"role", "content"} for item in kept) and "role" in kept[-1]
-    usage, broken_off = part_of(answer, "usage"), answer.get("status") not in (None, "completed")
+    usage, broken_off = object_in(answer, "usage"), answer.get("status") not in (None, "completed")
     ended = (
-        (part_of(answer, "incomplete_details").get("reason") or "unknown") if broken_off else None
+        (object_in(answer, "incomplete_details").get("reason") or "unknown") if broken_off else None
     )
     return Reply(
         content="".join(said) or "".join(refused),
         reasoning="\n".join(filter(None, thought)),
-        finish=finish_in(ended, BROKEN_OFF),
+        finish=parse_finish(ended, BROKEN_OFF),
         usage=Usage(
-            counted(usage.get("input_tokens")),
-            counted(part_of(usage, "input_tokens_details").get("cached_tokens")),
-            counted(usage.get("output_tokens")),
-            counted(part_of(usage, "output_tokens_details").get("reasoning_tokens")),
+            check_token_count(usage.get("input_tokens")),
+            check_token_count(object_in(usage, "input_tokens_details").get("cached_tokens")),
+            check_token_count(usage.get("output_tokens")),
+            check_token_count(object_in(usage, "output_tokens_details").get("reasoning_tokens")),
         ),
-        model=printable(answer.get("model")),
-        provider_state=carried({FAMILY: kept}, name) if wanted else None,
+        model=printable_name(answer.get("model")),
+        provider_state=check_provider_state({FAMILY: kept}, name) if wanted else None,
     )

@@ -40,11 +40,11 @@ SHORTEST = 20  # characters that a string may have, however many there are
 ITEMS = 8  # of a list whose length is left open
 
 
-class Unsayable(Exception):
+class NotExpressible(Exception):
     """A schema that a dialect has no words for."""
 
 
-def portable(schema: Mapping[str, Any]) -> dict[str, Any]:
+def make_portable(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A schema for endpoints that take most of the language: every word has a type, and every
     object is closed."""
     kept = dict(schema)
@@ -56,38 +56,38 @@ def portable(schema: Mapping[str, Any]) -> dict[str, Any]:
         kept["type"] = "string"
     if kept.get("type") == "object":
         kept["properties"] = {
-            name: inner(value) for name, value in kept.get("properties", {}).items()
+            name: make_inner_portable(value) for name, value in kept.get("properties", {}).items()
         }
         kept.setdefault("additionalProperties", False)
     if "items" in kept:
-        kept["items"] = inner(kept["items"])
+        kept["items"] = make_inner_portable(kept["items"])
     for several in ("anyOf", "oneOf", "allOf"):
         if several in kept:
-            kept[several] = [inner(each) for each in kept[several]]
+            kept[several] = [make_inner_portable(each) for each in kept[several]]
     return kept
 
 
-def inner(schema: Any) -> Any:
-    return portable(schema) if isinstance(schema, Mapping) else schema
+def make_inner_portable(schema: Any) -> Any:
+    return make_portable(schema) if isinstance(schema, Mapping) else schema
 
 
-def strict(schema: Mapping[str, Any], limits: frozenset[str]) -> dict[str, Any] | None:
+def make_strict(schema: Mapping[str, Any], limits: frozenset[str]) -> dict[str, Any] | None:
     """A schema by the rules of strict modes: objects are closed and have all of their properties,
     every word has a type.
 
     Limits that are not taken are said in words. None: its objects are open, and cannot be said so.
     """
     try:
-        return held(schema, limits)
-    except Unsayable:
+        return apply_strict_rules(schema, limits)
+    except NotExpressible:
         return None
 
 
-def held(schema: Any, limits: frozenset[str]) -> dict[str, Any]:
+def apply_strict_rules(schema: Any, limits: frozenset[str]) -> dict[str, Any]:
     """One schema, and all within it, by strict rules. All that it allows, the one it was made of
     allows too."""
     if not isinstance(schema, Mapping) or BEYOND & schema.keys():
-        raise Unsayable
+        raise NotExpressible
     given = {
         "anyOf" if name == "oneOf" else name: value
         for name, value in schema.items()
@@ -100,35 +100,35 @@ def held(schema: Any, limits: frozenset[str]) -> dict[str, Any]:
     if "type" not in kept and words is not None:
         kinds = sorted({TYPES.get(type(word), "") for word in words})
         if "" in kinds:
-            raise Unsayable
+            raise NotExpressible
         kept["type"] = kinds[0] if len(kinds) == 1 else kinds
     if "type" not in kept and "anyOf" not in kept:
-        raise Unsayable
+        raise NotExpressible
     types = kept.get("type")
     types = [types] if isinstance(types, str) else types or ()
     if "object" in types:
         if isinstance(kept.get("additionalProperties"), Mapping) or not kept.get("properties"):
-            raise Unsayable
+            raise NotExpressible
         kept["properties"] = {
-            name: held(value, limits) for name, value in kept["properties"].items()
+            name: apply_strict_rules(value, limits) for name, value in kept["properties"].items()
         }
         kept |= {"required": list(kept["properties"]), "additionalProperties": False}
     if "array" in types:
-        kept["items"] = held(kept.get("items"), limits)
+        kept["items"] = apply_strict_rules(kept.get("items"), limits)
     if "anyOf" in kept:
-        kept["anyOf"] = [held(each, limits) for each in kept["anyOf"]]
+        kept["anyOf"] = [apply_strict_rules(each, limits) for each in kept["anyOf"]]
     return kept
 
 
-def compact(schema: Mapping[str, Any], tokens: int) -> dict[str, Any]:
+def make_compact(schema: Mapping[str, Any], tokens: int) -> dict[str, Any]:
     """A schema whose objects are complete before the tokens run out: nothing in them may go on for
     ever."""
-    room = max(SHORTEST, tokens // max(1, strings(schema)) - SYNTAX)
+    room = max(SHORTEST, tokens // max(1, count_open_strings(schema)) - SYNTAX)
     guided = {"whitespace_flexible": False, "key_separator": ": ", "item_separator": ", "}
-    return {**bounded(schema, room), "x-guidance": guided}
+    return {**limit_lengths(schema, room), "x-guidance": guided}
 
 
-def strings(schema: Mapping[str, Any]) -> int:
+def count_open_strings(schema: Mapping[str, Any]) -> int:
     """How many open strings an object of this form may hold."""
     if "enum" in schema or "const" in schema:
         return 0
@@ -136,15 +136,15 @@ def strings(schema: Mapping[str, Any]) -> int:
         case "string":
             return 1
         case "object":
-            return sum(strings(inner) for inner in schema.get("properties", {}).values())
+            return sum(count_open_strings(inner) for inner in schema.get("properties", {}).values())
         case "array":
-            return schema.get("maxItems", ITEMS) * strings(schema.get("items", {}))  # type: ignore[no-any-return]
+            return schema.get("maxItems", ITEMS) * count_open_strings(schema.get("items", {}))  # type: ignore[no-any-return]
     return 0
 
 
-def bounded(schema: Mapping[str, Any], room: int) -> dict[str, Any]:
+def limit_lengths(schema: Mapping[str, Any], room: int) -> dict[str, Any]:
     """Open strings get a longest length, open lists a largest, decimals two places."""
-    made, inside = dict(schema), partial(bounded, room=room)
+    made, inside = dict(schema), partial(limit_lengths, room=room)
     if "enum" in made or "const" in made:
         return made
     match made.get("type"):

@@ -1,4 +1,4 @@
-"""Keys come from the environment or `.env`, and go nowhere but into a request."""
+"""Keys: read from the environment or `.env`, and masked in everything that is stored or shown."""
 
 from __future__ import annotations
 
@@ -15,39 +15,22 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from parley.errors import UsageError
+from parley.providers._env_file import find_setting, read_env_file
 from parley.rules.readers import LONGEST
 
 SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 # characters of a secret; what is shorter is a placeholder, and an ordinary word in a reply
 SHORTEST = 8
 REFERENCE = re.compile(r"\$\{(\w+)\}")
-LINE = re.compile(
-    r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(.*?))\s*(?:(?<=\s)\#.*)?$"""
-)
 # how JSON may write a letter or a slash
 ESCAPED = re.compile(r"\\{1,4}(?:(?:u00|x)([2-7][0-9a-f])|/)", re.IGNORECASE)
 QUOTED = re.compile(r"%[0-9a-f]{2}", re.IGNORECASE)
 USED: set[str] = set()  # every secret that was looked up here, whatever its variable is called
 
 
-def dotenv(folder: Path) -> dict[str, str]:
-    """The assignments of a folder's `.env`."""
-    try:
-        lines = (folder / ".env").read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return {}
-    found = [LINE.match(line) for line in lines if not line.lstrip().startswith("#")]
-    return {match[1]: match[2] or match[3] or match[4] or "" for match in found if match}
-
-
-def setting(name: str) -> str | None:
-    """A value from the environment, else from `.env` here."""
-    return os.environ.get(name) or dotenv(Path.cwd()).get(name) or None
-
-
-def key_from(variable: str | None, needed: bool) -> str | None:
-    """The key that a variable holds."""
-    key = setting(variable) if variable else None
+def read_key(variable: str | None, needed: bool) -> str | None:
+    """Read the key in a variable."""
+    key = find_setting(variable) if variable else None
     if key is None and needed:
         raise UsageError(f"no key found: set {variable} in the environment or in .env")
     if key is not None:
@@ -56,17 +39,17 @@ def key_from(variable: str | None, needed: bool) -> str | None:
 
 
 def keep_secret(value: str) -> None:
-    """From now on this value stands in no reply and no error."""
+    """Mask this value from now on in every reply and error."""
     if len(value := value.strip()) >= SHORTEST:
-        USED.update(forms_of(value))
+        USED.update(encodings_of(value))
 
 
-def expanded(text: str, private: bool = False) -> str:
-    """A text with every `${NAME}` replaced; what is stored keeps the reference. Private values are
-    kept secret."""
+def expand_references(text: str, private: bool = False) -> str:
+    """Replace every `${NAME}` in a text. Private values are masked from now on; the store keeps the
+    reference."""
 
     def value(found: re.Match[str]) -> str:
-        if (known := setting(found[1])) is None:
+        if (known := find_setting(found[1])) is None:
             raise UsageError(
                 f"{found[0]} wants {found[1]} from the environment or .env, and it is not set"
             )
@@ -77,9 +60,9 @@ def expanded(text: str, private: bool = False) -> str:
     return REFERENCE.sub(value, text)
 
 
-def secrets() -> list[str]:
+def secrets_in_environment() -> list[str]:
     """Every value in the environment that looks like a secret, the longest first."""
-    named = {**dotenv(Path.cwd()), **os.environ}
+    named = {**read_env_file(Path.cwd()), **os.environ}
     return sorted(
         {v for n, v in named.items() if SECRET.search(n) and len(v) >= SHORTEST},
         key=len,
@@ -87,19 +70,19 @@ def secrets() -> list[str]:
     )
 
 
-def redacted(text: str) -> str:
-    """A text without any secret in it, also where one is encoded or cut short."""
-    return covered(text, secrets())
+def redact(text: str) -> str:
+    """Mask all secrets in a text, also encoded or shortened ones."""
+    return mask_secrets(text, secrets_in_environment())
 
 
-def covered(text: str, named: Sequence[str] = ()) -> str:
-    """A text without the secrets in use, and without these."""
-    used = in_use(len(USED))
+def mask_secrets(text: str, named: Sequence[str] = ()) -> str:
+    """Mask the secrets in use and these in a text."""
+    used = secrets_in_use(len(USED))
     if any(mark in text for mark in HIDDEN):
-        text = unmasked(text, [*used.values, *named])
+        text = mask_partly_shown(text, [*used.values, *named])
     forms = [text]
     # what is encoded may be encoded again
-    while len(forms) < 3 and (plain := unencoded(forms[-1])) != forms[-1]:
+    while len(forms) < 3 and (plain := decode_escapes(forms[-1])) != forms[-1]:
         forms.append(plain)
     if len(forms) > 1:  # the first of equals: without a secret in it a text stays as it is
         text = max(
@@ -115,13 +98,13 @@ def covered(text: str, named: Sequence[str] = ()) -> str:
 
 
 @lru_cache(1)
-def in_use(count: int) -> Secrets:
-    """The secrets in use. They only ever become more, and are told by their count."""
+def secrets_in_use(count: int) -> Secrets:
+    """The secrets in use. They only become more, so their count is the key of the cache."""
     return Secrets(USED)
 
 
-def unencoded(text: str) -> str:
-    """A text as it was before JSON, an address or a page wrote it in its own signs."""
+def decode_escapes(text: str) -> str:
+    """Undo the escapes of JSON, addresses and HTML in a text."""
     if "\\" in text:
         text = ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else "/", text)
     if QUOTED.search(text):
@@ -129,9 +112,8 @@ def unencoded(text: str) -> str:
     return unescape(text) if "&" in text else text
 
 
-def scrubbed(answer: Any) -> Any:
-    """Parsed JSON without the secrets in use and without endless texts, however deep it is; changed
-    in its place."""
+def mask_in_json(answer: Any) -> Any:
+    """Mask the secrets in use in parsed JSON and shorten endless texts, in place."""
     if not USED:
         return answer
     whole = [answer]
@@ -140,15 +122,15 @@ def scrubbed(answer: Any) -> Any:
         holder = waiting.pop()
         for key, value in list(holder.items() if isinstance(holder, dict) else enumerate(holder)):
             if isinstance(value, str):
-                holder[key] = covered(value[: 2 * LONGEST])
+                holder[key] = mask_secrets(value[: 2 * LONGEST])
             elif isinstance(value, dict | list):
                 waiting.append(value)
-            if isinstance(key, str) and (name := covered(key)) != key:
+            if isinstance(key, str) and (name := mask_secrets(key)) != key:
                 holder[name] = holder.pop(key)
     return whole[0]
 
 
-def address(url: str, what: str, path: str = "") -> str:
+def complete_address(url: str, what: str, path: str = "") -> str:
     """An http address with a path appended, complete and without a password or key written out in
     it."""
     for name, value in parse_qsl(url.partition("?")[2]):
@@ -157,7 +139,7 @@ def address(url: str, what: str, path: str = "") -> str:
                 f"{what} holds a key in its address: put it into the environment and write "
                 f"{name}=${{NAME}} instead"
             )
-    full = expanded(url)
+    full = expand_references(url)
     if "@" in full.partition("?")[0].partition("//")[2].partition("/")[0]:
         raise UsageError(
             f"{what} holds a user or password in its address: "
@@ -170,16 +152,16 @@ def address(url: str, what: str, path: str = "") -> str:
         known = False
     if not known or re.search(r"\s", full):
         raise UsageError(
-            f"{what} wants an address like http://localhost:8000/v1, got {redacted(url)!r}"
+            f"{what} wants an address like http://localhost:8000/v1, got {redact(url)!r}"
         )
     for found in REFERENCE.finditer(url):
-        for piece in pieces(setting(found[1]) or ""):
+        for piece in possible_secrets_in(find_setting(found[1]) or ""):
             if piece not in parts.netloc:
                 keep_secret(piece)
     return parts._replace(path=parts.path.rstrip("/") + path, fragment="").geturl()
 
 
-def pieces(value: str) -> Iterator[str]:
+def possible_secrets_in(value: str) -> Iterator[str]:
     """All of an address, or of a part of one, that may be a secret: as a whole, and each segment
     and value for itself."""
     place, _, query = (
@@ -195,19 +177,19 @@ def pieces(value: str) -> Iterator[str]:
         yield unquote(piece.partition("=")[2])
 
 
-def place_of(url: str, path: str = "") -> str:
-    """How errors name an address: as it was written, without its query."""
-    return redacted(url.partition("?")[0].rstrip("/") + path)
+def printable_address(url: str, path: str = "") -> str:
+    """An address as errors name it: as the user wrote it, without its query."""
+    return redact(url.partition("?")[0].rstrip("/") + path)
 
 
-def shown_address(url: str | None) -> str | None:
+def address_without_secrets(url: str | None) -> str | None:
     """An address as it may be printed: without user, password and query, and with no key in its
     path."""
     if not url:
         return None
     head, mark, rest = url.partition("://")
     place, slash, path = (rest if mark else url).partition("?")[0].partition("/")
-    return redacted(f"{head + mark if mark else ''}{place.rpartition('@')[2]}{slash}{path}")
+    return redact(f"{head + mark if mark else ''}{place.rpartition('@')[2]}{slash}{path}")
 
 
 CUT = 12  # characters of a secret that are one themselves, wherever in it they stand
@@ -238,7 +220,7 @@ TELLING = 4  # characters of a key that are too many to show
 MOST_MASKS = 1000  # of one text that are looked at
 
 
-def forms_of(value: str) -> Iterator[str]:
+def encodings_of(value: str) -> Iterator[str]:
     """A value as it is, in hexadecimal, and what is the same in all base64 of texts that hold it,
     wherever it stands in them."""
     yield value
@@ -257,7 +239,7 @@ class Secrets:
     def __init__(self, values: Collection[str]) -> None:
         self.values = sorted(values, key=len, reverse=True)
         self._short = [value for value in self.values if len(value) < CUT]
-        long = [closed(value) for value in self.values if len(value) >= CUT]
+        long = [remove_gaps(value) for value in self.values if len(value) >= CUT]
         self._runs = {value[at : at + CUT] for value in long for at in range(len(value) - CUT + 1)}
         self._blocks = {run[at : at + BLOCK] for run in self._runs for at in range(CUT - BLOCK + 1)}
 
@@ -270,7 +252,7 @@ class Secrets:
         """A text in which every secret, and every part of one that is long enough, is replaced."""
         parts, last, places = [], 0, None
         for start, end in self._found(text):
-            places = places or Places(text)
+            places = places or GapPositions(text)
             parts += [text[last : places.of(start)], "[key]"]
             last = places.of(end - 1) + 1
         text = "".join(parts) + text[last:] if parts else text
@@ -280,7 +262,7 @@ class Secrets:
 
     def _found(self, text: str) -> Iterator[tuple[int, int]]:
         """Where parts of secrets stand in a text, counted without its gaps."""
-        blocks, runs, end, text = self._blocks, self._runs, 0, closed(text)
+        blocks, runs, end, text = self._blocks, self._runs, 0, remove_gaps(text)
         if blocks.isdisjoint([text[at : at + BLOCK] for at in range(0, len(text), BLOCK)]):
             return  # nearly no text holds any: that is seen at a glance
         for at in range(0, len(text) - BLOCK + 1, BLOCK):
@@ -295,15 +277,15 @@ class Secrets:
                     break
 
 
-def closed(text: str) -> str:
-    """A text without its gaps."""
+def remove_gaps(text: str) -> str:
+    """Remove invisible characters, spaces and tags that may stand within a secret."""
     if "\\" in text or "<" in text:
         return GAP.sub("", text)
     text = "".join(text.split())
     return text if text.isascii() else text.translate(NO_WIDTH)
 
 
-class Places:
+class GapPositions:
     """Where the characters of a text without its gaps stand in it."""
 
     def __init__(self, text: str) -> None:
@@ -317,7 +299,7 @@ class Places:
         return at + self._shifts[bisect_right(self._starts, at) - 1]
 
 
-def unmasked(text: str, secrets: Sequence[str]) -> str:
+def mask_partly_shown(text: str, secrets: Sequence[str]) -> str:
     """A text in which no key shows its first or last letters around stars or dots, as endpoints
     like to echo it."""
     parts, start = [], 0
@@ -327,7 +309,7 @@ def unmasked(text: str, secrets: Sequence[str]) -> str:
             text[mask.end() : mask.end() + BESIDE],
         )
         for secret in secrets:
-            head, tail = shown_before(before, secret), shown_behind(after, secret)
+            head, tail = count_shown_before(before, secret), count_shown_after(after, secret)
             if head + tail >= TELLING:
                 parts += [text[start : mask.start() - head], "[key]"]
                 start = mask.end() + tail
@@ -335,7 +317,7 @@ def unmasked(text: str, secrets: Sequence[str]) -> str:
     return "".join(parts) + text[start:] if parts else text
 
 
-def shown_before(text: str, secret: str) -> int:
+def count_shown_before(text: str, secret: str) -> int:
     """How many characters at the end of a text are the beginning of a secret."""
     longest = min(len(text), len(secret))
     while longest and (longest := secret.rfind(text[-1], 0, longest) + 1):
@@ -345,7 +327,7 @@ def shown_before(text: str, secret: str) -> int:
     return 0
 
 
-def shown_behind(text: str, secret: str) -> int:
+def count_shown_after(text: str, secret: str) -> int:
     """How many characters at the beginning of a text are the end of a secret."""
     longest = min(len(text), len(secret))
     while longest and (longest := text.rfind(secret[-1], 0, longest) + 1):

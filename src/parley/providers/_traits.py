@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from parley.providers._secrets import setting
+from parley.providers._env_file import find_setting
 
 
 class Traits(NamedTuple):
@@ -31,7 +31,7 @@ class Traits(NamedTuple):
     @property
     def key_variable(self) -> str | None:
         """The variable that the key is taken from here and now."""
-        return next((name for name in self.key_env_first if setting(name)), self.key_env)
+        return next((name for name in self.key_env_first if find_setting(name)), self.key_env)
 
 
 def traits_of(provider: Any) -> Traits:

@@ -19,10 +19,27 @@ from yarl import URL
 
 from parley.errors import FaultKind, Filtered, ParticipantError, Refused, Rejected
 from parley.match.protocol import Call
-from parley.providers._backoff import Patience, Pause, patience_with, patient, usual
-from parley.providers._connections import connection_fault, let_go, proxy_for, shared_connector
-from parley.providers._error_bodies import LOOKED_AT, error_in, error_of, parsed, wait_in
-from parley.providers._secrets import keep_secret, redacted, scrubbed
+from parley.providers._connections import (
+    describe_connection_error,
+    find_proxy,
+    release_connector,
+    shared_connector,
+)
+from parley.providers._endpoint_health import (
+    EndpointHealth,
+    Retryable,
+    backoff_seconds,
+    health_of_endpoint,
+    sleep_unless_stopped,
+)
+from parley.providers._error_bodies import (
+    LOOKED_AT,
+    find_error,
+    find_wait,
+    parse_answer,
+    read_error,
+)
+from parley.providers._secrets import keep_secret, mask_in_json, redact
 from parley.tables import shorten
 
 LARGEST = 16 * 2**20  # bytes of one answer
@@ -46,9 +63,8 @@ FINAL: dict[int, tuple[FaultKind, str]] = {
 BARE = ("/chat/completions", "/completions", "/responses", "/messages")
 
 
-class Term:
-    """When a call must be over: its deadline after its first request has left, however many
-    follow."""
+class Deadline:
+    """When a call must be over, counted from its first request, however many follow."""
 
     __slots__ = ("ends",)
 
@@ -56,20 +72,19 @@ class Term:
         self.ends = 0.0  # not yet known
 
 
-class Body(aiohttp.BytesPayload):
-    """The body of a request, and whether it has left: before that, nobody can have been paid for
-    it."""
+class RequestBody(aiohttp.BytesPayload):
+    """The body of a request, and whether it was sent: before that, nothing can be billed."""
 
-    left = False
+    sent = False
 
     async def write(self, writer: AbstractStreamWriter) -> None:  # what aiohttp before 3.12 calls
-        self.left = True
+        self.sent = True
         await super().write(writer)
 
     async def write_with_length(
         self, writer: AbstractStreamWriter, content_length: int | None
     ) -> None:
-        self.left = True
+        self.sent = True
         await super().write_with_length(writer, content_length)
 
 
@@ -81,7 +96,7 @@ class Transport:
         url: str,
         key: str | None = None,
         deadline: float = 600.0,
-        place: str = "",
+        address: str = "",
         *,
         key_header: str = "Authorization",
         headers: Mapping[str, str] | None = None,
@@ -103,7 +118,7 @@ class Transport:
         )
         # whether an error refuses a request for what is said in it
         self._scope, self._filtered = scope, filtered
-        self.place = place or redacted(url.partition("?")[0])  # how errors name the endpoint
+        self.address = address or redact(url.partition("?")[0])  # how errors name the endpoint
         self._headers = {"Accept-Encoding": "identity", **(headers or {})}
         if key:
             keep_secret(key)
@@ -114,16 +129,16 @@ class Transport:
             f"{scope} {'/'.join(url.split('/', 3)[:3])} "
             f"{blake2b((key or '').encode(), digest_size=8).hexdigest()}"
         )
-        self._patience: Patience | None = None
+        self._health: EndpointHealth | None = None
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None  # to which the session belongs
-        self._address: Any = url  # taken apart once, when the first request is sent
+        self._parsed_url: Any = url  # taken apart once, when the first request is sent
 
-    async def post(self, body: bytes, call: Call, term: Term | None = None) -> Any:
+    async def post(self, body: bytes, call: Call, deadline: Deadline | None = None) -> Any:
         """The endpoint's answer, within the deadline from when the request first leaves, whatever
         happens on the way.
 
-        Several requests of one call share its term.
+        Several requests of one call share its deadline.
         """
         session = self._session
         if session is None or self._loop is not asyncio.get_running_loop():
@@ -131,98 +146,104 @@ class Transport:
             session = self._open()
             if left is not None:
                 await left.close()
-        assert self._patience is not None
-        patience, tries, term = self._patience, 0, term or Term()
-        last: Pause | None = None
+        assert self._health is not None
+        health, tries, deadline = self._health, 0, deadline or Deadline()
+        last: Retryable | None = None
         # the same for every try
         headers = {self._idempotency: uuid4().hex} if self._idempotency else None
         while True:
-            if term.ends and time.monotonic() >= term.ends:
-                raise self._late(last)
-            rest = term.ends - time.monotonic() if term.ends else self.deadline
-            place, waited = await self._turn(patience, call, rest, last)
+            if deadline.ends and time.monotonic() >= deadline.ends:
+                raise self._deadline_error(last)
+            rest = deadline.ends - time.monotonic() if deadline.ends else self.deadline
+            slot, waited = await self._wait_for_turn(health, call, rest, last)
             try:
                 await call.before_request()
                 # The first try has the session's own time limit, which is the deadline.
-                seconds = max(1e-3, term.ends + waited - time.monotonic()) if term.ends else None
-                term.ends = term.ends + waited if term.ends else time.monotonic() + self.deadline
-                answer = await self._once(session, body, headers, seconds)
-                patience.well(call)
+                seconds = (
+                    max(1e-3, deadline.ends + waited - time.monotonic()) if deadline.ends else None
+                )
+                deadline.ends = (
+                    deadline.ends + waited if deadline.ends else time.monotonic() + self.deadline
+                )
+                answer = await self._send_once(session, body, headers, seconds)
+                health.succeeded(call)
                 return answer
             except (Rejected, Refused) as refused:
-                patience.well(call)  # it answers; what it says is another matter
+                health.succeeded(call)  # it answers; what it says is another matter
                 call.refused(str(refused))
                 raise
             except TimeoutError:
-                self._broke(
-                    patience, call, Pause(f"no answer within {self.deadline:g} s", unsure=True)
+                self._report_failure(
+                    health, call, Retryable(f"no answer within {self.deadline:g} s", unsure=True)
                 )
-                raise self._late(last) from None
-            except Pause as pause:
-                self._broke(patience, call, pause)
-                last = pause
+                raise self._deadline_error(last) from None
+            except Retryable as problem:
+                self._report_failure(health, call, problem)
+                last = problem
             finally:
-                patience.leave(place)
+                health.release_slot(slot)
             tries += not last.limited
             if tries == TRIES:
-                raise ParticipantError(f"{self.place}: {last} ({tries} tries)", kind=last.kind)
-            if not last.limited and not patience.down:
-                await patient(
-                    min(last.seconds or usual(tries - 1), max(0.0, term.ends - time.monotonic())),
+                raise ParticipantError(f"{self.address}: {last} ({tries} tries)", kind=last.kind)
+            if not last.limited and not health.down:
+                await sleep_unless_stopped(
+                    min(
+                        last.seconds or backoff_seconds(tries - 1),
+                        max(0.0, deadline.ends - time.monotonic()),
+                    ),
                     call,
                 )
 
-    def _broke(self, patience: Patience, call: Call, pause: Pause) -> None:
-        """A request brought no answer."""
-        patience.trouble(pause, call)
-        if not pause.unsure:
-            call.refused(str(pause))
+    def _report_failure(self, health: EndpointHealth, call: Call, problem: Retryable) -> None:
+        """Report a request without an answer."""
+        health.failed(problem, call)
+        if not problem.unsure:
+            call.refused(str(problem))
             return
-        call.lost(str(pause))
-        call.notice(f"{self.place}: {pause}: this call may have been paid without an answer")
+        call.lost(str(problem))
+        call.notice(f"{self.address}: {problem}: this call may have been paid without an answer")
 
-    async def _turn(
-        self, patience: Patience, call: Call, seconds: float, last: Pause | None
+    async def _wait_for_turn(
+        self, health: EndpointHealth, call: Call, seconds: float, last: Retryable | None
     ) -> tuple[int, float]:
-        """A place among the calls that the endpoint bears, at the model's pace; and how long that
-        took which is not counted.
+        """Wait for a slot of the endpoint and for the model's rate limit.
 
-        Waiting is not counted as long as others are answered. Who has waited for longer than its
-        time without that is late.
+        Returns the slot, and the part of the wait that does not count against the deadline: the
+        time for the rate limit, and that in which other calls were answered.
         """
         uncounted = 0.0
         while True:
-            if queued := not patience.clear:
+            if queued := not health.has_free_slot:
                 try:
-                    place, waited = await patience.admit(seconds, call)
+                    slot, waited = await health.wait_for_slot(seconds, call)
                 except TimeoutError:
-                    raise self._late(
-                        last or Pause("it was not its turn, and nobody else was answered")
+                    raise self._deadline_error(
+                        last or Retryable("it was not its turn, and nobody else was answered")
                     ) from None
                 uncounted += waited
             else:
-                place = patience.enter()
+                slot = health.take_slot()
             try:
                 if queued:
                     call.check_running()  # the run may have stopped since
                 began = time.monotonic()
                 await call.wait_for_rate()
                 uncounted += time.monotonic() - began
-                if not patience.shut(place):
-                    return place, uncounted
+                if not health.must_wait(slot):
+                    return slot, uncounted
             except BaseException:
-                patience.leave(place)
+                health.release_slot(slot)
                 raise
-            patience.leave(place)
+            health.release_slot(slot)
 
-    def _late(self, last: Pause | None) -> ParticipantError:
+    def _deadline_error(self, last: Retryable | None) -> ParticipantError:
         before = f" (before that: {last})" if last else ""
         return ParticipantError(
-            f"{self.place}: no answer within {self.deadline:g} s{before}",
+            f"{self.address}: no answer within {self.deadline:g} s{before}",
             kind=last.kind if last else "",
         )
 
-    async def _once(
+    async def _send_once(
         self,
         session: aiohttp.ClientSession,
         body: bytes,
@@ -232,62 +253,66 @@ class Transport:
         options: dict[str, Any] = {} if seconds is None else {"timeout": self._limits(seconds)}
         if headers:
             options["headers"] = headers
-        payload = Body(body, content_type="application/json")
+        payload = RequestBody(body, content_type="application/json")
         try:
             # A redirect would carry the prompt elsewhere, or turn into another method: it is
             # reported, not followed.
             async with session.post(
-                self._address, data=payload, allow_redirects=False, **options
+                self._parsed_url, data=payload, allow_redirects=False, **options
             ) as response:
-                answer = await self._whole(response)
+                answer = await self._read_body(response)
         except aiohttp.ConnectionTimeoutError:
-            raise Pause("cannot connect: no answer in time", kind="unreachable") from None
+            raise Retryable("cannot connect: no answer in time", kind="unreachable") from None
         except aiohttp.SocketTimeoutError:
-            raise Pause(f"no word for {self.timeout:g} s", unsure=True) from None
+            raise Retryable(f"no word for {self.timeout:g} s", unsure=True) from None
         except aiohttp.InvalidURL:
-            raise Refused(f"{self.place} is no address that can be asked", kind="address") from None
+            raise Refused(
+                f"{self.address} is no address that can be asked", kind="address"
+            ) from None
         except aiohttp.ClientConnectorError as broken:
-            raise Pause(f"cannot connect: {connection_fault(broken)}", kind="unreachable") from None
+            raise Retryable(
+                f"cannot connect: {describe_connection_error(broken)}", kind="unreachable"
+            ) from None
         except TimeoutError:
-            if payload.left:
+            if payload.sent:
                 raise
-            raise Pause("it could not be reached in time", kind="unreachable") from None
+            raise Retryable("it could not be reached in time", kind="unreachable") from None
         except (aiohttp.ClientError, OSError) as broken:
-            raise Pause(
-                self._unnamed(broken) or type(broken).__name__, unsure=payload.left
+            raise Retryable(
+                self._describe_error(broken) or type(broken).__name__, unsure=payload.sent
             ) from None
         if not 200 <= response.status < 300:
             said = answer[:LOOKED_AT].decode("utf-8", "replace").strip()
-            raise self._failure(
+            raise self._error_for(
                 response.status,
                 said,
-                wait_in(response.headers, said),
+                find_wait(response.headers, said),
                 response.headers.get("Location", ""),
             )
-        found = scrubbed(parsed(answer))
-        if error := error_of(found):  # some say errors with status 200
-            status, said, whole = error_in(error)
-            raise self._failure(status, said, wait_in(response.headers, whole), whole=whole)
+        found = mask_in_json(parse_answer(answer))
+        if error := find_error(found):  # some say errors with status 200
+            status, said, whole = read_error(error)
+            raise self._error_for(status, said, find_wait(response.headers, whole), whole=whole)
         return found
 
     def _open(self) -> aiohttp.ClientSession:
         self._loop = asyncio.get_running_loop()
         with suppress(ValueError):  # one that cannot be read is refused where it is asked
-            self._address = URL(self.url)
+            self._parsed_url = URL(self.url)
         self._session = aiohttp.ClientSession(
             connector=shared_connector(),
             connector_owner=False,
             timeout=self._limits(self.deadline),
             headers=self._headers,
-            proxy=proxy_for(self.url),
+            proxy=find_proxy(self.url),
         )
-        self._patience = patience_with(self._endpoint, self.place, self._scope)
+        self._health = health_of_endpoint(self._endpoint, self.address, self._scope)
         return self._session
 
     def _limits(self, seconds: float) -> aiohttp.ClientTimeout:
         return aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT, sock_read=self.timeout)
 
-    async def _whole(self, response: aiohttp.ClientResponse) -> bytes:
+    async def _read_body(self, response: aiohttp.ClientResponse) -> bytes:
         """The body of an answer, if it is not too large; a packed one may be larger than it
         says."""
         length = response.content_length
@@ -301,46 +326,46 @@ class Transport:
             self._refuse_large(size)
         return b"".join(parts)
 
-    def _unnamed(self, broken: Exception) -> str:
-        """What a fault says, without any key, and with the address as it was written."""
+    def _describe_error(self, broken: Exception) -> str:
+        """The message of an error with keys masked, and with the address as the user wrote it."""
         said, host = (
-            redacted(str(broken)).replace(self.url, self.place),
+            redact(str(broken)).replace(self.url, self.address),
             urlsplit(self.url).hostname or "",
         )
-        return said if host in self.place else said.replace(host, "[host]")
+        return said if host in self.address else said.replace(host, "[host]")
 
     def _refuse_large(self, size: int) -> None:
         if size > LARGEST:
-            raise ParticipantError(f"{self.place}: the answer is larger than {LARGEST >> 20} MB")
+            raise ParticipantError(f"{self.address}: the answer is larger than {LARGEST >> 20} MB")
 
-    def _failure(
+    def _error_for(
         self, status: int, said: str, wait: float = 0, location: str = "", whole: str = ""
     ) -> Exception:
         """What an error means: try again, or give up and say what to look at. `whole` is all of it
         where `said` is a part."""
         whole = whole or said
         fault = (f"HTTP {status}" if status else "the endpoint says an error") + (
-            f": {redacted(said)[:500]}" if said else ""
+            f": {redact(said)[:500]}" if said else ""
         )
         if (status in PASSING or status >= 500) and not SPENT.search(whole):
-            return Pause(
+            return Retryable(
                 fault, wait, limited=status in LIMITED or bool(wait), unsure=status in UNSURE
             )
         if self._filtered(status, whole):
-            return Filtered(f"{self.place}: {fault}")
+            return Filtered(f"{self.address}: {fault}")
         kind: FaultKind
         if location:
             kind, advice = (
                 "address",
-                f"it redirects to {shorten(redacted(location.partition('?')[0]), 200)}",
+                f"it redirects to {shorten(redact(location.partition('?')[0]), 200)}",
             )
         elif status in FINAL:
             kind, advice = FINAL[status]
         else:  # it may lie in this one request: too long, say
-            return Rejected(f"{self.place}: {fault}", answer=fault)
+            return Rejected(f"{self.address}: {fault}", answer=fault)
         bare = kind == "address" and urlsplit(self.url).path in BARE
         hint = "did you leave out /v1 at the end of base_url?" if bare else ""
-        return Refused(f"{self.place}: {fault} ({advice})", kind=kind, hint=hint)
+        return Refused(f"{self.address}: {fault} ({advice})", kind=kind, hint=hint)
 
     def _drop(self) -> aiohttp.TCPConnector | None:
         """Leave the session behind, maybe of a loop that is over; its connections where they are to
@@ -348,7 +373,7 @@ class Transport:
         if self._session is None or self._loop is None:
             return None
         self._session.detach()
-        self._session, connector = None, let_go(self._loop)
+        self._session, connector = None, release_connector(self._loop)
         return (
             connector
             if self._loop.is_closed() or self._loop is asyncio.get_running_loop()

@@ -14,15 +14,20 @@ from parley.match.protocol import Finish, Reply, Request, Usage
 from parley.providers._capabilities import NOTHING
 from parley.providers._endpoint import (
     Endpoint,
-    malformed,
-    objects_in,
-    part_of,
-    path_of,
-    returned,
-    spoken,
-    words,
+    encoded_text,
+    find_provider_state,
+    join_text_parts,
+    no_reply_error,
+    object_in,
+    objects_in_list,
+    path_without_query,
 )
-from parley.providers._replies import carried, counted, finish_in, printable
+from parley.providers._replies import (
+    check_provider_state,
+    check_token_count,
+    parse_finish,
+    printable_name,
+)
 from parley.providers._schemas import NONE
 from parley.rules.pool import Turn, text_of
 
@@ -82,17 +87,17 @@ class Provider(Endpoint):
         super().__post_init__()
 
     def route(self, base: str) -> tuple[str, str]:
-        return base, "/messages" if path_of(base).endswith("/v1") else "/v1/messages"
+        return base, "/messages" if path_without_query(base).endswith("/v1") else "/v1/messages"
 
-    def head(self, lacks: frozenset[str]) -> dict[str, Any]:
-        options = self.chosen(lacks)
+    def head(self, unsupported: frozenset[str]) -> dict[str, Any]:
+        options = self.options_to_send(unsupported)
         if "stop" in options:
             options["stop_sequences"] = options.pop("stop")
-        if thinking := self.thinking_wanted(lacks):
+        if thinking := self.thinking_wanted(unsupported):
             options["thinking"] = thinking
         return {
             "model": self.name,
-            "max_tokens": min([self.reply_limit, *allowed(lacks)]),
+            "max_tokens": min([self.reply_limit, *allowed_options(unsupported)]),
             **options,
         }
 
@@ -102,14 +107,14 @@ class Provider(Endpoint):
         room = REPLY_TOKENS + (self.thinking_budget or THINKING_TOKENS)
         return room if self.max_tokens is None else self.max_tokens
 
-    def without_what_is_named(
-        self, rejected: Rejected, request: Request, lacks: frozenset[str]
+    def leave_out_rejected(
+        self, rejected: Rejected, request: Request, unsupported: frozenset[str]
     ) -> frozenset[str]:
         """Older models allow fewer tokens than we leave them room for, and say how many; a limit of
         the user's own stands."""
         found, known = (
             TOO_MANY.search(rejected.answer) if self.max_tokens is None else None,
-            allowed(lacks),
+            allowed_options(unsupported),
         )
         sent = min([self.reply_limit, *known])
         if (
@@ -117,26 +122,26 @@ class Provider(Endpoint):
             and (self.thinking_budget or 0) < int(found[1]) < sent
             and len(known) < CORRECTIONS
         ):
-            return lacks | {f"{MOST}{found[1]}"}
-        return super().without_what_is_named(rejected, request, lacks)
+            return unsupported | {f"{MOST}{found[1]}"}
+        return super().leave_out_rejected(rejected, request, unsupported)
 
-    def thinking_wanted(self, lacks: frozenset[str]) -> dict[str, Any] | None:
+    def thinking_wanted(self, unsupported: frozenset[str]) -> dict[str, Any] | None:
         """How the model is to think. Newer ones keep adaptive thinking to themselves unless they
         are asked to show it."""
         if self.thinking_budget is not None:
             return {"type": "enabled", "budget_tokens": self.thinking_budget}
-        if self.thinking == "adaptive" and "display" not in lacks:
+        if self.thinking == "adaptive" and "display" not in unsupported:
             return {"type": "adaptive", "display": "summarized"}
         return {"type": self.thinking} if self.thinking else None
 
-    def offered(self, request: Request, lacks: frozenset[str]) -> Iterator[str]:
-        yield from super().offered(request, lacks)
-        if self.thinking == "adaptive" and "display" not in lacks:
+    def optional_features(self, request: Request, unsupported: frozenset[str]) -> Iterator[str]:
+        yield from super().optional_features(request, unsupported)
+        if self.thinking == "adaptive" and "display" not in unsupported:
             yield "display"
 
-    def formed(self, request: Request, lacks: frozenset[str]) -> bytes:
+    def encoded_schema(self, request: Request, unsupported: frozenset[str]) -> bytes:
         form, effort = (
-            super().formed(request, lacks),
+            super().encoded_schema(request, unsupported),
             orjson.dumps({"effort": self.effort})[1:-1] if self.effort else b"",
         )
         return (
@@ -145,24 +150,24 @@ class Provider(Endpoint):
             else b""
         )
 
-    def encoded_form(self, form: str, schema: Mapping[str, Any]) -> bytes:
+    def encode_schema(self, form: str, schema: Mapping[str, Any]) -> bytes:
         return b'"format":' + orjson.dumps({"type": form, "schema": self.dialect(schema)[0]})
 
-    def body(self, request: Request, lacks: frozenset[str] = NOTHING) -> bytes:
+    def body(self, request: Request, unsupported: frozenset[str] = NOTHING) -> bytes:
         """The request as sent. Marks stand behind the system text, the last question and the one
         before: what was written to the cache at the last question is read at the next, also where
         more than the API looks back has come between."""
         system, turns = b"", request.turns
         if turns[0].role == "system":
-            system, turns = b',"system":[' + block(turns[0], self.cache) + b"]", turns[1:]
+            system, turns = b',"system":[' + text_block(turns[0], self.cache) + b"]", turns[1:]
         # the API takes no empty words
         turns = [turn for turn in turns if turn.role == "user" or text_of(turn.content).strip()]
         questions = [at for at, turn in enumerate(turns) if turn.role == "user"]
         marked = questions[-2:] if self.cache else []
         said = [self.message(turn, at in marked) for at, turn in enumerate(turns)]
         return (
-            self.headed(lacks)
-            + self.formed(request, lacks)
+            self.encoded_head(unsupported)
+            + self.encoded_schema(request, unsupported)
             + system
             + b',"messages":['
             + b",".join(said)
@@ -171,19 +176,19 @@ class Provider(Endpoint):
 
     def message(self, turn: Turn, marked: bool) -> bytes:
         """A turn as sent; a reply that came with thinking goes back as it came."""
-        if kept := returned(turn, FAMILY):
+        if kept := find_provider_state(turn, FAMILY):
             return b'{"role":"assistant","content":' + orjson.dumps(kept) + b"}"
         if marked:
-            return b'{"role":"user","content":[' + block(turn, True) + b"]}"
+            return b'{"role":"user","content":[' + text_block(turn, True) + b"]}"
         return turn.encoded
 
     def reply(self, answer: Any) -> Reply:
         if not isinstance(answer, dict) or not isinstance(answer.get("content"), list):
-            raise malformed(answer, self.name)
+            raise no_reply_error(answer, self.name)
         blocks = [
             block
-            for block in objects_in(answer["content"])
-            if block.get("type") != "text" or words(block.get("text"))
+            for block in objects_in_list(answer["content"])
+            if block.get("type") != "text" or join_text_parts(block.get("text"))
         ]
         thought = [block for block in blocks if block.get("type") in THINKING]
         # A turn may not end in a thought: where the limit has cut off the words, there is nothing
@@ -191,36 +196,41 @@ class Provider(Endpoint):
         whole = bool(thought) and blocks[-1].get("type") == "text"
         return Reply(
             content="".join(
-                words(block.get("text")) for block in blocks if block.get("type") == "text"
+                join_text_parts(block.get("text"))
+                for block in blocks
+                if block.get("type") == "text"
             ),
-            reasoning="\n".join(filter(None, (words(block.get("thinking")) for block in thought))),
-            finish=finish_in(answer.get("stop_reason"), FINISH),
-            usage=usage_in(part_of(answer, "usage")),
-            model=printable(answer.get("model")),
-            provider_state=carried({FAMILY: blocks}, self.name) if whole else None,
+            reasoning="\n".join(
+                filter(None, (join_text_parts(block.get("thinking")) for block in thought))
+            ),
+            finish=parse_finish(answer.get("stop_reason"), FINISH),
+            usage=usage_in(object_in(answer, "usage")),
+            model=printable_name(answer.get("model")),
+            provider_state=check_provider_state({FAMILY: blocks}, self.name) if whole else None,
         )
 
 
-def allowed(lacks: frozenset[str]) -> list[int]:
+def allowed_options(unsupported: frozenset[str]) -> list[int]:
     """The numbers of tokens beyond which a model has said that it does not go."""
-    return [int(feature.removeprefix(MOST)) for feature in lacks if feature.startswith(MOST)]
+    return [int(feature.removeprefix(MOST)) for feature in unsupported if feature.startswith(MOST)]
 
 
-def block(turn: Turn, marked: bool) -> bytes:
+def text_block(turn: Turn, marked: bool) -> bytes:
     """A turn's words as a block; what is marked is kept in the cache up to here."""
-    return b'{"type":"text","text":' + spoken(turn) + (MARK if marked else b"") + b"}"
+    return b'{"type":"text","text":' + encoded_text(turn) + (MARK if marked else b"") + b"}"
 
 
 def usage_in(found: dict[str, Any]) -> Usage:
     """Token counts; what was read from the cache and written to it is counted apart there, and is
     input all the same."""
     fresh, read, written = (
-        counted(found.get(f"{kind}input_tokens")) for kind in ("", "cache_read_", "cache_creation_")
+        check_token_count(found.get(f"{kind}input_tokens"))
+        for kind in ("", "cache_read_", "cache_creation_")
     )
     return Usage(
-        None if fresh is None else counted(fresh + (read or 0) + (written or 0)),
+        None if fresh is None else check_token_count(fresh + (read or 0) + (written or 0)),
         read,
-        counted(found.get("output_tokens")),
-        counted(part_of(found, "output_tokens_details").get("thinking_tokens")),
+        check_token_count(found.get("output_tokens")),
+        check_token_count(object_in(found, "output_tokens_details").get("thinking_tokens")),
         written,
     )

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from parley.providers import _responses as responses
 from parley.providers import openai
-from parley.providers._endpoint import path_of
+from parley.providers._endpoint import path_without_query
 from parley.providers._schemas import NONE
 
 DATED = re.compile(r"\d{4}-\d\d")
@@ -32,7 +32,7 @@ class Provider(openai.Provider):
     schema_limits: ClassVar[frozenset[str] | None] = NONE
 
     def route(self, base: str) -> tuple[str, str]:
-        root = path_of(base)
+        root = path_without_query(base)
         path = responses.PATH if self.api == "responses" else self.path
         address, mark, query = base.partition("?")
         if self.api_version:

@@ -9,8 +9,8 @@ import orjson
 
 from parley.match.protocol import Reply, Request
 from parley.providers._capabilities import NOTHING
-from parley.providers._endpoint import malformed, objects_in, part_of, unescaped
-from parley.providers._replies import finish_in, likely
+from parley.providers._endpoint import no_reply_error, object_in, objects_in_list, unescape_typed
+from parley.providers._replies import check_logprobs, parse_finish
 from parley.providers.openai import FINISH, OpenAICompatible, choice_in, model_in, usage_in
 from parley.rules.pool import text_of
 
@@ -30,21 +30,23 @@ class Provider(OpenAICompatible):
 
     def __post_init__(self) -> None:
         self.human_tag, self.assistant_tag = (
-            unescaped(self.human_tag),
-            unescaped(self.assistant_tag),
+            unescape_typed(self.human_tag),
+            unescape_typed(self.assistant_tag),
         )
         if not self.human_tag.strip() or not self.assistant_tag.strip():
             raise ValueError("human_tag and assistant_tag must not be empty")
         self.stop = (*(self.stop or ()), self.human_tag)
         super().__post_init__()
 
-    def body(self, request: Request, lacks: frozenset[str] = NOTHING) -> bytes:
+    def body(self, request: Request, unsupported: frozenset[str] = NOTHING) -> bytes:
         tags = {"user": self.human_tag, "system": self.human_tag, "assistant": self.assistant_tag}
         said = [
             f"{tags[turn.role]} {self.untagged(text_of(turn.content))}" for turn in request.turns
         ]
         prompt = orjson.dumps("".join(said) + self.assistant_tag)
-        return self.headed(lacks) + self.weighed(request) + b',"prompt":' + prompt + b"}"
+        return (
+            self.encoded_head(unsupported) + self.weighed(request) + b',"prompt":' + prompt + b"}"
+        )
 
     def weighed(self, request: Request) -> bytes:
         return b"" if request.logprobs is None else b',"logprobs":%d' % request.logprobs
@@ -61,19 +63,19 @@ class Provider(OpenAICompatible):
         choice = choice_in(answer, self.name)
         text = choice.get("text")
         if not isinstance(text, str):
-            raise malformed(answer, self.name)
+            raise no_reply_error(answer, self.name)
         text, tag, _ = text.partition(self.human_tag)  # where the endpoint did not mind `stop`
         return Reply(
             content=text.removeprefix(" "),
-            finish="stop" if tag else finish_in(choice.get("finish_reason"), FINISH),
+            finish="stop" if tag else parse_finish(choice.get("finish_reason"), FINISH),
             usage=usage_in(answer.get("usage")),
             model=model_in(answer),
-            logprobs=first_of(part_of(choice, "logprobs").get("top_logprobs")),
+            logprobs=first_of(object_in(choice, "logprobs").get("top_logprobs")),
         )
 
 
 def first_of(places: Any) -> dict[str, float] | None:
     """The tokens that a reply could have begun with, and how likely each was; a place that holds
     only white space is none."""
-    found = (likely(place.items()) for place in objects_in(places))
+    found = (check_logprobs(place.items()) for place in objects_in_list(places))
     return next((tokens for tokens in found if tokens and "".join(tokens).strip()), None)

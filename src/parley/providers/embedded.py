@@ -23,8 +23,8 @@ from parley import downloads as packaged
 from parley.downloads import Packaged
 from parley.errors import ParticipantError, Refused, Rejected, UsageError, unknown
 from parley.match.protocol import Reply, Request
-from parley.providers._replies import finish_in
-from parley.providers._schemas import compact
+from parley.providers._replies import parse_finish
+from parley.providers._schemas import make_compact
 from parley.providers.openai import FINISH, usage_in
 from parley.rules.pool import text_of
 from parley.tables import shorten
@@ -60,7 +60,7 @@ class Provider:
     threads: int | None = None
     parallel: int = 4  # conversations answered at the same time
     deadline: float = 600.0  # seconds a call may take once it has its turn
-    _loaded: Loaded | None = field(default=None, init=False, repr=False)
+    _loaded: LoadedModel | None = field(default=None, init=False, repr=False)
 
     unbilled: ClassVar[bool] = True
     thinks_by: ClassVar[tuple[str, ...]] = ()
@@ -77,7 +77,7 @@ class Provider:
             raise UsageError(
                 f"embedded/{self.name} runs inside xllamacpp, which is not installed: {INSTALL}"
             )
-        packaged.given(MODELS[self.name])
+        packaged.find_user_file(MODELS[self.name])
 
     async def complete(self, request: Request) -> Reply:
         loaded, loop, began = (
@@ -85,7 +85,7 @@ class Provider:
             asyncio.get_running_loop(),
             perf_counter(),
         )
-        wait = Wait(loop)
+        wait = PendingCall(loop)
         done = asyncio.wrap_future(loaded.threads.submit(loaded.answer, self.body(request), wait))
         done.add_done_callback(wait.over)
         try:
@@ -105,7 +105,7 @@ class Provider:
     def body(self, request: Request) -> dict[str, Any]:
         options = {
             "messages": [
-                {"role": turn.role, "content": plain(text_of(turn.content))}
+                {"role": turn.role, "content": break_template_marks(text_of(turn.content))}
                 for turn in request.turns
             ],
             "temperature": self.temperature,
@@ -133,7 +133,7 @@ class Provider:
             raise ParticipantError(f"embedded/{self.name} broke off")
         return Reply(
             said,
-            finish=finish_in(finish, FINISH),
+            finish=parse_finish(finish, FINISH),
             usage=usage_in(usage),
             model=MODELS[self.name].name,
         )
@@ -144,14 +144,14 @@ class Provider:
             return Rejected(f"embedded/{self.name}: {said}: -M ALIAS.context=N, now {self.context}")
         return ParticipantError(f"embedded/{self.name}: {said}")
 
-    def _open(self) -> Loaded:
+    def _open(self) -> LoadedModel:
         cores = (
             len(os.sched_getaffinity(0))
             if hasattr(os, "sched_getaffinity")
             else os.cpu_count() or 1
         )
-        self._loaded = taken(
-            Setting(
+        self._loaded = acquire_model(
+            ModelSetting(
                 self.name, self.context, self.threads or min(cores, MOST_THREADS), self.parallel
             )
         )
@@ -160,11 +160,11 @@ class Provider:
     async def close(self) -> None:
         if self._loaded is not None:
             loaded, self._loaded = self._loaded, None
-            if left(loaded):
+            if release_model(loaded):
                 await asyncio.get_running_loop().run_in_executor(None, loaded.close)
 
 
-class Setting(NamedTuple):
+class ModelSetting(NamedTuple):
     """What a model in memory is made with; whoever wants the same shares it."""
 
     name: str
@@ -173,7 +173,7 @@ class Setting(NamedTuple):
     parallel: int
 
 
-class Wait:
+class PendingCall:
     """One call between the event loop and the thread that waits for the model's words."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -189,16 +189,16 @@ class Wait:
             self.came.set_result(None)
 
 
-class Loaded:
+class LoadedModel:
     """A model in memory: as many threads as slots wait for its words, while its own batch all slots
     together."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: ModelSetting) -> None:
         self.setting, self.users = setting, 0
         self.threads = ThreadPoolExecutor(setting.parallel, thread_name_prefix="embedded")
         self._lock, self._server, self._closed = Lock(), None, False
 
-    def answer(self, body: dict[str, Any], wait: Wait) -> list[dict[str, Any]]:
+    def answer(self, body: dict[str, Any], wait: PendingCall) -> list[dict[str, Any]]:
         """All pieces of one answer; called in a thread."""
         server, pieces = self.server(), list[dict[str, Any]]()
         if wait.stopped:
@@ -210,7 +210,7 @@ class Loaded:
             return wait.stopped or self._closed
 
         if (schema := body.pop("grammar_of", None)) is not None:
-            body["grammar"] = grammar(schema, body["max_tokens"])
+            body["grammar"] = grammar_of_schema(schema, body["max_tokens"])
         try:
             server.handle_chat_completions(body, heard)
         except (ValueError, RuntimeError) as wrong:
@@ -221,7 +221,7 @@ class Loaded:
         """The model, loaded by whoever needs it first."""
         with self._lock:
             if self._server is None:
-                self._server = served(self.setting)
+                self._server = start_server(self.setting)
             return self._server
 
     def close(self) -> None:
@@ -231,19 +231,19 @@ class Loaded:
         self._server = None
 
 
-LOADED: dict[Setting, Loaded] = {}
+LOADED: dict[ModelSetting, LoadedModel] = {}
 LOCK = Lock()
 
 
-def taken(setting: Setting) -> Loaded:
+def acquire_model(setting: ModelSetting) -> LoadedModel:
     """The model in memory that everybody with this setting shares."""
     with LOCK:
-        loaded = LOADED.get(setting) or LOADED.setdefault(setting, Loaded(setting))
+        loaded = LOADED.get(setting) or LOADED.setdefault(setting, LoadedModel(setting))
         loaded.users += 1
         return loaded
 
 
-def left(loaded: Loaded) -> bool:
+def release_model(loaded: LoadedModel) -> bool:
     """Whether nobody uses it any more."""
     with LOCK:
         loaded.users -= 1
@@ -257,7 +257,7 @@ def close_all() -> None:
         LOADED.popitem()[1].close()
 
 
-def library() -> Any:
+def import_xllamacpp() -> Any:
     """xllamacpp, imported so that its threads sleep while there is nothing to do."""
     calm = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
     added = {name: value for name, value in calm.items() if name not in os.environ}
@@ -273,10 +273,10 @@ def library() -> Any:
             os.environ.pop(name, None)
 
 
-def served(setting: Setting) -> Any:
+def start_server(setting: ModelSetting) -> Any:
     """A model made ready to answer. Words at temperature 0 depend on the conversation alone, not on
     who else is served."""
-    file, made = packaged.obtained(MODELS[setting.name]), library()
+    file, made = packaged.obtain_file(MODELS[setting.name]), import_xllamacpp()
     params = made.CommonParams()
     params.model.path, params.model_alias = str(file), {setting.name}
     params.n_parallel, params.n_ctx = setting.parallel, setting.parallel * setting.context
@@ -297,11 +297,11 @@ def served(setting: Setting) -> Any:
 
 
 @lru_cache(MOST_GRAMMARS)
-def grammar(schema: bytes, tokens: int) -> Any:
+def grammar_of_schema(schema: bytes, tokens: int) -> Any:
     """What holds a reply to a schema; made once for each."""
-    return library().json_schema_to_grammar(compact(orjson.loads(schema), tokens))
+    return import_xllamacpp().json_schema_to_grammar(make_compact(orjson.loads(schema), tokens))
 
 
-def plain(text: str) -> str:
+def break_template_marks(text: str) -> str:
     """Words in which no mark of the template can pass for a new speaker."""
     return SPECIAL.sub(r"<| \1 |>", text)

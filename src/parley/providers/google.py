@@ -15,15 +15,21 @@ from parley.match.protocol import Finish, Reply, Request, Usage
 from parley.providers._capabilities import NOTHING
 from parley.providers._endpoint import (
     Endpoint,
-    malformed,
-    objects_in,
-    part_of,
-    path_of,
-    returned,
-    spoken,
-    words,
+    encoded_text,
+    find_provider_state,
+    join_text_parts,
+    no_reply_error,
+    object_in,
+    objects_in_list,
+    path_without_query,
 )
-from parley.providers._replies import carried, counted, finish_in, folded, printable
+from parley.providers._replies import (
+    check_provider_state,
+    check_token_count,
+    fold_system_turn,
+    parse_finish,
+    printable_name,
+)
 from parley.providers._schemas import LENGTHS
 from parley.rules.pool import Turn, text_of
 
@@ -79,7 +85,7 @@ class Provider(Endpoint):
         super().__post_init__()
 
     def route(self, base: str) -> tuple[str, str]:
-        version = "" if re.search(r"/v\d\w*$", path_of(base)) else "/v1beta"
+        version = "" if re.search(r"/v\d\w*$", path_without_query(base)) else "/v1beta"
         model = (
             self.name
             if self.name.startswith(("models/", "tunedModels/"))
@@ -95,9 +101,9 @@ class Provider(Endpoint):
                 raise Refused(f"{rejected} (check the key)", kind="key") from None
             raise
 
-    def head(self, lacks: frozenset[str]) -> dict[str, Any]:
+    def head(self, unsupported: frozenset[str]) -> dict[str, Any]:
         """The settings of a request; they stand in one object, which the form completes."""
-        settings = {NAMES[name]: value for name, value in self.chosen(lacks).items()}
+        settings = {NAMES[name]: value for name, value in self.options_to_send(unsupported).items()}
         if self.max_tokens is not None:
             settings["maxOutputTokens"] = self.max_tokens
         level, budget, shown = self.thinking_level, self.thinking_budget, self.include_thoughts
@@ -111,68 +117,77 @@ class Provider(Endpoint):
             settings["thinkingConfig"] = wanted
         return settings
 
-    def encoded_form(self, form: str, schema: Mapping[str, Any]) -> bytes:
+    def encode_schema(self, form: str, schema: Mapping[str, Any]) -> bytes:
         strict = {"responseJsonSchema": self.dialect(schema)[0]} if form == "json_schema" else {}
         return orjson.dumps({"responseMimeType": "application/json", **strict})[1:-1]
 
-    def body(self, request: Request, lacks: frozenset[str] = NOTHING) -> bytes:
-        turns = folded(request.turns) if "system" in lacks else request.turns
+    def body(self, request: Request, unsupported: frozenset[str] = NOTHING) -> bytes:
+        turns = fold_system_turn(request.turns) if "system" in unsupported else request.turns
         system = b""
         if turns[0].role == "system":
-            system, turns = b'"systemInstruction":{' + parts(turns[0]) + b"},", turns[1:]
+            system, turns = b'"systemInstruction":{' + encode_parts(turns[0]) + b"},", turns[1:]
         # A model's turn without words is left out: the API takes no empty parts, and two questions
         # in a row.
         contents = b",".join(
-            [content(turn) for turn in turns if turn.role == "user" or text_of(turn.content)]
+            [encode_content(turn) for turn in turns if turn.role == "user" or text_of(turn.content)]
         )
-        settings = b",".join(filter(None, (self.headed(lacks)[1:], self.formed(request, lacks))))
+        settings = b",".join(
+            filter(
+                None,
+                (self.encoded_head(unsupported)[1:], self.encoded_schema(request, unsupported)),
+            )
+        )
         config = b'"generationConfig":{' + settings + b"}," if settings else b""
         return b"{" + system + config + b'"contents":[' + contents + b"]}"
 
     def reply(self, answer: Any) -> Reply:
         """The reply in an answer; one that was blocked, or whose question was, is a reply without
         words."""
-        candidates = objects_in(answer.get("candidates") if isinstance(answer, dict) else None)
-        blocked = part_of(answer, "promptFeedback").get("blockReason")
+        candidates = objects_in_list(answer.get("candidates") if isinstance(answer, dict) else None)
+        blocked = object_in(answer, "promptFeedback").get("blockReason")
         if not candidates and not blocked:
-            raise malformed(answer, self.name)
+            raise no_reply_error(answer, self.name)
         candidate = candidates[0] if candidates else {}
-        said = objects_in(part_of(candidate, "content").get("parts"))
+        said = objects_in_list(object_in(candidate, "content").get("parts"))
         signed = any(part.get("thoughtSignature") for part in said)
         return Reply(
-            content="".join(words(part.get("text")) for part in said if not part.get("thought")),
-            reasoning="\n".join(words(part.get("text")) for part in said if part.get("thought")),
-            finish=finish_in(candidate.get("finishReason"), FINISH) if candidates else "filter",
-            usage=usage_in(part_of(answer, "usageMetadata")),
-            model=printable(answer.get("modelVersion")),
-            provider_state=carried({FAMILY: said}, self.name) if signed else None,
+            content="".join(
+                join_text_parts(part.get("text")) for part in said if not part.get("thought")
+            ),
+            reasoning="\n".join(
+                join_text_parts(part.get("text")) for part in said if part.get("thought")
+            ),
+            finish=parse_finish(candidate.get("finishReason"), FINISH) if candidates else "filter",
+            usage=usage_in(object_in(answer, "usageMetadata")),
+            model=printable_name(answer.get("modelVersion")),
+            provider_state=check_provider_state({FAMILY: said}, self.name) if signed else None,
         )
 
 
-def content(turn: Turn) -> bytes:
+def encode_content(turn: Turn) -> bytes:
     """A turn as sent; parts that were signed go back as they came."""
-    if kept := returned(turn, FAMILY):
+    if kept := find_provider_state(turn, FAMILY):
         return b'{"role":"model","parts":' + orjson.dumps(kept) + b"}"
     return (
         (b'{"role":"model",' if turn.role == "assistant" else b'{"role":"user",')
-        + parts(turn)
+        + encode_parts(turn)
         + b"}"
     )
 
 
-def parts(turn: Turn) -> bytes:
-    return b'"parts":[{"text":' + spoken(turn) + b"}]"
+def encode_parts(turn: Turn) -> bytes:
+    return b'"parts":[{"text":' + encoded_text(turn) + b"}]"
 
 
 def usage_in(found: dict[str, Any]) -> Usage:
     """Token counts. Thoughts are counted apart from the words there; both are output."""
     words, thoughts = (
-        counted(found.get("candidatesTokenCount")),
-        counted(found.get("thoughtsTokenCount")),
+        check_token_count(found.get("candidatesTokenCount")),
+        check_token_count(found.get("thoughtsTokenCount")),
     )
     return Usage(
-        counted(found.get("promptTokenCount")),
-        counted(found.get("cachedContentTokenCount")),
+        check_token_count(found.get("promptTokenCount")),
+        check_token_count(found.get("cachedContentTokenCount")),
         None if words is None and thoughts is None else (words or 0) + (thoughts or 0),
         thoughts,
     )

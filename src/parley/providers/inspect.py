@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 
 from parley.errors import FaultKind, ParticipantError, Refused, Rejected, UsageError
 from parley.match.protocol import NO_USAGE, Finish, Reply, Request, Usage
-from parley.providers._replies import counted, printable
-from parley.providers._secrets import address, key_from, redacted
-from parley.providers.openai import unescaped
+from parley.providers._endpoint import unescape_typed
+from parley.providers._replies import check_token_count, printable_name
+from parley.providers._secrets import complete_address, read_key, redact
 from parley.rules.pool import text_of
 from parley.tables import shorten
 
@@ -85,10 +85,12 @@ class Provider:
         if self.deadline <= 0:
             raise ValueError(f"deadline must be more than 0 seconds, not {self.deadline:g}")
         self._base = (
-            address(self.base_url, f"base_url of inspect/{self.name}") if self.base_url else None
+            complete_address(self.base_url, f"base_url of inspect/{self.name}")
+            if self.base_url
+            else None
         )
-        self._key = key_from(self.api_key_env, needed=True) if self.api_key_env else None
-        self.stop = tuple(unescaped(text) for text in self.stop or () if text) or None
+        self._key = read_key(self.api_key_env, needed=True) if self.api_key_env else None
+        self.stop = tuple(unescape_typed(text) for text in self.stop or () if text) or None
 
     def _made(self) -> Any:
         """The model, made when it is first asked: some connect or load weights for it."""
@@ -99,7 +101,7 @@ class Provider:
                 given = {"config": self._config(), "base_url": self._base, "api_key": self._key}
                 self._model = self._api.get_model(self.name, **given, memoize=False)
             except Exception as wrong:
-                raise Refused(f"inspect/{self.name}: {said_by(wrong)}") from None
+                raise Refused(f"inspect/{self.name}: {error_text(wrong)}") from None
             finally:
                 sys.excepthook = hook  # inspect-ai puts its own there, which is not ours to have
         return self._model
@@ -165,16 +167,16 @@ class Provider:
             if part.type == "reasoning"
         ]
         return Reply(
-            content=redacted(words),
-            reasoning=redacted("\n".join(filter(None, thoughts))),
+            content=redact(words),
+            reasoning=redact("\n".join(filter(None, thoughts))),
             finish=FINISH.get(output.stop_reason, "other"),
             usage=usage_in(usage) if usage is not None else NO_USAGE,
-            model=printable(redacted(output.model)),
+            model=printable_name(redact(output.model)),
         )
 
     def _failure(self, wrong: Exception) -> ParticipantError:
         """What an error means: for the model, for this one request, or for the moment."""
-        status, said = status_of(wrong), f"inspect/{self.name}: {said_by(wrong)}"
+        status, said = find_status(wrong), f"inspect/{self.name}: {error_text(wrong)}"
         if status in FINAL:
             kind, advice = FINAL[status]
             return Refused(f"{said} ({advice})", kind=kind)
@@ -193,15 +195,15 @@ def usage_in(usage: Any) -> Usage:
     cached, kept = usage.input_tokens_cache_read, usage.input_tokens_cache_write
     into = usage.input_tokens + (cached or 0) + (kept or 0)
     return Usage(
-        counted(into),
-        counted(cached),
-        counted(usage.output_tokens),
-        counted(usage.reasoning_tokens),
-        counted(kept),
+        check_token_count(into),
+        check_token_count(cached),
+        check_token_count(usage.output_tokens),
+        check_token_count(usage.reasoning_tokens),
+        check_token_count(kept),
     )
 
 
-def status_of(wrong: BaseException | None) -> int | None:
+def find_status(wrong: BaseException | None) -> int | None:
     """The HTTP status behind an error, wherever it is wrapped."""
     seen: list[BaseException] = []
     while wrong is not None and wrong not in seen:
@@ -213,7 +215,7 @@ def status_of(wrong: BaseException | None) -> int | None:
     return None
 
 
-def said_by(wrong: Exception) -> str:
+def error_text(wrong: Exception) -> str:
     """What an error says, on one line and without the request that inspect-ai puts before it."""
     said = (
         getattr(wrong, "provider_message", None)
@@ -222,4 +224,4 @@ def said_by(wrong: Exception) -> str:
         or type(wrong).__name__
     )
     words = MARKUP.sub("", " ".join(str(said).split())).removeprefix("ERROR: ")
-    return shorten(redacted(words), 500)
+    return shorten(redact(words), 500)

@@ -12,9 +12,20 @@ from parley.errors import ParticipantError
 from parley.match.protocol import Finish, Reply, Request, Usage
 from parley.providers import _responses as responses
 from parley.providers._capabilities import NOTHING
-from parley.providers._endpoint import Endpoint, malformed, objects_in, part_of, words
-from parley.providers._endpoint import unescaped as unescaped
-from parley.providers._replies import counted, finish_in, folded, likely, printable
+from parley.providers._endpoint import (
+    Endpoint,
+    join_text_parts,
+    no_reply_error,
+    object_in,
+    objects_in_list,
+)
+from parley.providers._replies import (
+    check_logprobs,
+    check_token_count,
+    fold_system_turn,
+    parse_finish,
+    printable_name,
+)
 from parley.providers._schemas import LENGTHS, NUMBERS
 from parley.tables import shorten
 
@@ -46,31 +57,31 @@ class OpenAICompatible(Endpoint):
     thinks_by: ClassVar[tuple[str, ...] | None] = ("reasoning_effort",)
     limit: ClassVar[str] = "max_tokens"  # the name of max_tokens where it is taken
 
-    def head(self, lacks: frozenset[str]) -> dict[str, Any]:
-        limits = {} if self.max_tokens is None else {self.limit_name(lacks): self.max_tokens}
-        return {"model": self.name, **self.chosen(lacks), **limits}
+    def head(self, unsupported: frozenset[str]) -> dict[str, Any]:
+        limits = {} if self.max_tokens is None else {self.limit_name(unsupported): self.max_tokens}
+        return {"model": self.name, **self.options_to_send(unsupported), **limits}
 
-    def limit_name(self, lacks: frozenset[str]) -> str:
+    def limit_name(self, unsupported: frozenset[str]) -> str:
         """Newer models take the limit under another name than older servers."""
         return (
             next(name for name in LIMITS if name != self.limit)
-            if self.limit in lacks
+            if self.limit in unsupported
             else self.limit
         )
 
-    def offered(self, request: Request, lacks: frozenset[str]) -> Iterator[str]:
-        yield from super().offered(request, lacks)
-        if self.max_tokens is not None and self.limit not in lacks:
+    def optional_features(self, request: Request, unsupported: frozenset[str]) -> Iterator[str]:
+        yield from super().optional_features(request, unsupported)
+        if self.max_tokens is not None and self.limit not in unsupported:
             yield self.limit
 
-    def body(self, request: Request, lacks: frozenset[str] = NOTHING) -> bytes:
+    def body(self, request: Request, unsupported: frozenset[str] = NOTHING) -> bytes:
         """The request as sent. Turns were encoded when they were said; here they are only put
         together."""
-        said = folded(request.turns) if "system" in lacks else request.turns
+        said = fold_system_turn(request.turns) if "system" in unsupported else request.turns
         turns = b",".join([turn.encoded for turn in said])
         return (
-            self.headed(lacks)
-            + self.formed(request, lacks)
+            self.encoded_head(unsupported)
+            + self.encoded_schema(request, unsupported)
             + self.weighed(request)
             + b',"messages":['
             + turns
@@ -85,7 +96,7 @@ class OpenAICompatible(Endpoint):
             else b',"logprobs":true,"top_logprobs":%d' % request.logprobs
         )
 
-    def encoded_form(self, form: str, schema: Mapping[str, Any]) -> bytes:
+    def encode_schema(self, form: str, schema: Mapping[str, Any]) -> bytes:
         wanted: dict[str, Any] = {"type": form}
         if form == "json_schema":
             said, strict = self.dialect(schema)
@@ -96,14 +107,16 @@ class OpenAICompatible(Endpoint):
         choice = choice_in(answer, self.name)
         message = choice.get("message")
         if not isinstance(message, dict):
-            raise malformed(answer, self.name)
+            raise no_reply_error(answer, self.name)
         return Reply(
-            content=words(message.get("content")) or words(message.get("refusal")),
-            reasoning=words(message.get("reasoning_content")) or words(message.get("reasoning")),
-            finish=finish_in(choice.get("finish_reason"), FINISH),
+            content=join_text_parts(message.get("content"))
+            or join_text_parts(message.get("refusal")),
+            reasoning=join_text_parts(message.get("reasoning_content"))
+            or join_text_parts(message.get("reasoning")),
+            finish=parse_finish(choice.get("finish_reason"), FINISH),
             usage=usage_in(answer.get("usage")),
             model=model_in(answer),
-            logprobs=first_token(part_of(choice, "logprobs").get("content")),
+            logprobs=first_token(object_in(choice, "logprobs").get("content")),
         )
 
 
@@ -137,43 +150,49 @@ class Provider(OpenAICompatible):
     def route(self, base: str) -> tuple[str, str]:
         return base, responses.PATH if self.api == "responses" else self.path
 
-    def head(self, lacks: frozenset[str]) -> dict[str, Any]:
+    def head(self, unsupported: frozenset[str]) -> dict[str, Any]:
         if self.api == "chat":
-            return super().head(lacks)
-        return responses.head(
-            self.name, self.chosen(lacks), self.max_tokens, self.reasoning_summary, lacks
+            return super().head(unsupported)
+        return responses.request_head(
+            self.name,
+            self.options_to_send(unsupported),
+            self.max_tokens,
+            self.reasoning_summary,
+            unsupported,
         )
 
-    def offered(self, request: Request, lacks: frozenset[str]) -> Iterator[str]:
+    def optional_features(self, request: Request, unsupported: frozenset[str]) -> Iterator[str]:
         if self.api == "chat":
-            return super().offered(request, lacks)
+            return super().optional_features(request, unsupported)
         known = {"system", self.limit}  # these are always taken there
         return (
             each
-            for each in (*super().offered(request, lacks), "encrypted_content")
-            if each not in known | lacks
+            for each in (*super().optional_features(request, unsupported), "encrypted_content")
+            if each not in known | unsupported
         )
 
-    def body(self, request: Request, lacks: frozenset[str] = NOTHING) -> bytes:
+    def body(self, request: Request, unsupported: frozenset[str] = NOTHING) -> bytes:
         if self.api == "chat":
-            return super().body(request, lacks)
+            return super().body(request, unsupported)
         return (
-            self.headed(lacks)
-            + self.formed(request, lacks)
-            + responses.conversation(request.turns)
+            self.encoded_head(unsupported)
+            + self.encoded_schema(request, unsupported)
+            + responses.encode_turns(request.turns)
             + b"}"
         )
 
-    def encoded_form(self, form: str, schema: Mapping[str, Any]) -> bytes:
+    def encode_schema(self, form: str, schema: Mapping[str, Any]) -> bytes:
         return (
-            responses.form(form, *self.dialect(schema))
+            responses.encode_format(form, *self.dialect(schema))
             if self.api == "responses"
-            else super().encoded_form(form, schema)
+            else super().encode_schema(form, schema)
         )
 
     def reply(self, answer: Any) -> Reply:
         return (
-            responses.reply(answer, self.name) if self.api == "responses" else super().reply(answer)
+            responses.reply_in_answer(answer, self.name)
+            if self.api == "responses"
+            else super().reply(answer)
         )
 
 
@@ -182,9 +201,9 @@ def choice_in(answer: Any, name: str) -> dict[str, Any]:
     try:
         choice = answer["choices"][0]
     except (TypeError, KeyError, IndexError):
-        raise malformed(answer, name) from None
+        raise no_reply_error(answer, name) from None
     if not isinstance(choice, dict):
-        raise malformed(answer, name)
+        raise no_reply_error(answer, name)
     if choice.get("error"):
         raise ParticipantError(f"{name}: the endpoint broke off: {shorten(choice['error'], 200)}")
     return choice
@@ -193,29 +212,29 @@ def choice_in(answer: Any, name: str) -> dict[str, Any]:
 def first_token(content: Any) -> dict[str, float] | None:
     """The tokens that a reply could have begun with, and how likely each was; white space is no
     beginning."""
-    for place in objects_in(content):
+    for place in objects_in_list(content):
         if str(place.get("token", "")).strip():
-            tokens = [*objects_in(place.get("top_logprobs")), place]
-            return likely((each.get("token"), each.get("logprob")) for each in tokens)
+            tokens = [*objects_in_list(place.get("top_logprobs")), place]
+            return check_logprobs((each.get("token"), each.get("logprob")) for each in tokens)
     return None
 
 
 def model_in(answer: dict[str, Any]) -> str | None:
     """The model as the endpoint names it, as far as that can be printed."""
-    return printable(answer.get("model"))
+    return printable_name(answer.get("model"))
 
 
 def usage_in(found: Any) -> Usage:
     """Token counts as the endpoint gives them; what is not a whole number is unknown."""
     if not isinstance(found, dict):
         return Usage()
-    details = part_of(found, "prompt_tokens_details")
+    details = object_in(found, "prompt_tokens_details")
     cached = details.get("cached_tokens")
     return Usage(
-        counted(found.get("prompt_tokens")),
+        check_token_count(found.get("prompt_tokens")),
         # the second is DeepSeek's name
-        counted(found.get("prompt_cache_hit_tokens") if cached is None else cached),
-        counted(found.get("completion_tokens")),
-        counted(part_of(found, "completion_tokens_details").get("reasoning_tokens")),
-        counted(details.get("cache_write_tokens")),  # as OpenRouter counts them
+        check_token_count(found.get("prompt_cache_hit_tokens") if cached is None else cached),
+        check_token_count(found.get("completion_tokens")),
+        check_token_count(object_in(found, "completion_tokens_details").get("reasoning_tokens")),
+        check_token_count(details.get("cache_write_tokens")),  # as OpenRouter counts them
     )

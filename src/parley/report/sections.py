@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from parley.providers._secrets import covered, secrets
+from parley.providers._secrets import mask_secrets, secrets_in_environment
 from parley.results.types import Figure
 from parley.store import RunRef
 from parley.tables import Table
@@ -64,8 +64,8 @@ class RunComparison:
 
 def secret_cover() -> Clean:
     """What takes the secrets out of a text, before it is escaped."""
-    known = secrets()
-    return lambda text: covered(text, known)
+    known = secrets_in_environment()
+    return lambda text: mask_secrets(text, known)
 
 
 def clean_table(table: Table, clean: Clean) -> Table:

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from parley.store import RunInfo
-from parley.store.config import digest
+from parley.store.config import text_digest
 
 
 def make_signature(info: RunInfo, matches: int) -> str:
@@ -75,4 +75,4 @@ def make_signature(info: RunInfo, matches: int) -> str:
 
 def short_digest(value: Any) -> str:
     """A few letters that stand for a value."""
-    return digest(orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode())[:8]
+    return text_digest(orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode())[:8]

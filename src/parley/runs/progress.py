@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 
 from parley.errors import Halted
-from parley.providers._secrets import redacted
+from parley.providers._secrets import redact
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Progress:
 
     def notify(self, text: str) -> None:
         """Show a notice to the user. Each text is shown once, with API keys masked."""
-        if (text := redacted(text)) and text not in self._notified:
+        if (text := redact(text)) and text not in self._notified:
             self._notified.add(text)
             self.notices.append(text)
 

@@ -9,8 +9,8 @@ import asyncio
 import time
 
 from parley.match.protocol import Call, Reply
-from parley.participants._registry import Limits
-from parley.providers._backoff import patient
+from parley.participants._registry import ModelLimits
+from parley.providers._endpoint_health import sleep_unless_stopped
 from parley.rules.pool import View, text_of
 
 MINUTE = 60.0
@@ -41,7 +41,7 @@ class Bucket:
 class RateLimiter:
     """Keeps all requests to one model within its limits."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ModelLimits) -> None:
         self.slots = asyncio.Semaphore(limits.concurrency) if limits.concurrency else None
         self._requests = Bucket(limits.rpm) if limits.rpm else None
         self._tokens = Bucket(limits.tpm) if limits.tpm else None
@@ -68,7 +68,7 @@ class RateLimiter:
             return
         async with self._queue:
             while (wait := max(bucket.seconds_until(amount) for bucket, amount in wanted)) > 0:
-                await patient(wait, call)
+                await sleep_unless_stopped(wait, call)
             for bucket, amount in wanted:
                 bucket.take(amount)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from parley.errors import ParticipantError, Refused, Rejected
 from parley.match.protocol import Call, Participant, Reply
-from parley.participants._registry import Limits
+from parley.participants._registry import ModelLimits
 from parley.rules.pool import Seat, View
 from parley.runs.progress import Progress
 from parley.runs.rate_limits import RateLimiter
@@ -84,7 +84,7 @@ class LimitedParticipant:
         self,
         alias: str,
         participant: Participant,
-        limits: Limits,
+        limits: ModelLimits,
         progress: Progress,
         budget: Budget | None = None,
     ) -> None:

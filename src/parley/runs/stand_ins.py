@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from parley.match.protocol import Call, Participant
 from parley.money import is_free
 from parley.participants import _registry as participants
-from parley.participants._registry import Limits
+from parley.participants._registry import ModelLimits
 from parley.providers import _registry as providers
 from parley.rules.pool import Seat, View, text_of
 from parley.rules.readers import Code, Reader, ReplyText, Text
@@ -76,7 +76,9 @@ class StandIn:
         self._assumed = assumed
         self._system = estimate_text_tokens(str(options.get("system") or ""))
         family = str(options["model"]).partition("/")[0]
-        thinking = providers.traits(family).thinks_by if providers.known(family) else None
+        thinking = (
+            providers.provider_traits(family).thinks_by if providers.is_provider(family) else None
+        )
         self._thinks = any(str(options.get(key, "")).lower() not in IDLE for key in thinking or ())
         self._most = (
             int(options["max_tokens"]) if str(options.get("max_tokens", "")).isdigit() else None
@@ -156,8 +158,8 @@ def make_bot(alias: str, options: Mapping[str, Any], task: type[Task]) -> Partic
     given = {key: value for key, value in options.items() if key != "model"}
     return LimitedParticipant(
         alias,
-        participants.make(str(options["model"]), given, task, alias),
-        Limits(),
+        participants.make_participant(str(options["model"]), given, task, alias),
+        ModelLimits(),
         Progress(),
     )
 

@@ -48,7 +48,7 @@ class RunInfo:
 
 
 @dataclass(frozen=True)
-class Unreadable:
+class UnreadableRun:
     """A run that is in the store and cannot be read."""
 
     ref: RunRef
@@ -479,7 +479,7 @@ class Store(Protocol):
     def find(self, text: str) -> RunRef:
         """A run by its path, its id, an unmistakable beginning of that, its name, or `last`."""
 
-    def runs(self) -> Iterator[RunInfo | Unreadable]:
+    def runs(self) -> Iterator[RunInfo | UnreadableRun]:
         """All runs, newest first."""
 
     def read(self, ref: RunRef) -> RunReader: ...

@@ -173,6 +173,6 @@ class Identity(TypedDict):
     prices: NotRequired[dict[str, PriceFacts]]
 
 
-def digest(text: str) -> str:
+def text_digest(text: str) -> str:
     """A few letters that stand for a text."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

@@ -23,7 +23,7 @@ from parley.datasets.open_references import open_references
 from parley.errors import ParleyError, ReplayError, TaskError, UsageError
 from parley.match.match import Outcome
 from parley.match.record import MemoryRecord
-from parley.providers._plugins import lacking
+from parley.providers._plugins import describe_lack
 from parley.rules.items import Items
 from parley.rules.pool import Seat, View
 from parley.rules.readers import Reader
@@ -65,7 +65,7 @@ def load_task(reference: str, **parameters: Any) -> Task:
 def check_provider(provider: type) -> None:
     """Check the class of a provider as Parley does when it loads one; raises UsageError with what
     the class lacks."""
-    if fault := lacking(provider):
+    if fault := describe_lack(provider):
         raise UsageError(f"{provider.__module__}.{provider.__qualname__} {fault}")
 
 

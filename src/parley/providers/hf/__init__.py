@@ -14,8 +14,8 @@ from typing import ClassVar, Literal
 from parley.errors import ParticipantError, Refused, UsageError
 from parley.match.protocol import Reply, Request
 from parley.match.threads import in_daemon_thread
-from parley.providers.hf.checkpoint import Call, Checkpoint, said_by
-from parley.providers.openai import unescaped
+from parley.providers._endpoint import unescape_typed
+from parley.providers.hf.checkpoint import Checkpoint, GenerationCall, describe_error
 
 NEEDS = ("torch", "transformers")
 DEVICE = re.compile(r"auto|(cpu|cuda|mps|xpu)(:\d+)?")
@@ -61,17 +61,17 @@ class Provider:
             raise ValueError("top_p must be more than 0 and at most 1, and deadline more than 0")
         if not DEVICE.fullmatch(self.device):
             raise ValueError(f"device is auto, cpu, cuda, cuda:1, mps or xpu, not {self.device!r}")
-        self.stop = tuple(unescaped(text) for text in self.stop or () if text)
+        self.stop = tuple(unescape_typed(text) for text in self.stop or () if text)
         self.human_tag, self.assistant_tag = (
-            unescaped(self.human_tag),
-            unescaped(self.assistant_tag),
+            unescape_typed(self.human_tag),
+            unescape_typed(self.assistant_tag),
         )
         if not self.human_tag.strip() or not self.assistant_tag.strip():
             raise ValueError("human_tag and assistant_tag must not be empty")
         try:
-            self._folder = located(self.name, self.revision, self.download)
+            self._folder = find_checkpoint(self.name, self.revision, self.download)
         except (OSError, RuntimeError) as wrong:  # what may not be read, and ~NOBODY
-            raise ValueError(said_by(wrong)) from None
+            raise ValueError(describe_error(wrong)) from None
 
     async def complete(self, request: Request) -> Reply:
         checkpoint = self._checkpoint = self._checkpoint or Checkpoint.shared(self)
@@ -82,7 +82,7 @@ class Provider:
         began = perf_counter()
         try:
             async with asyncio.timeout(self.deadline):
-                reply = await asyncio.wrap_future(checkpoint.put(Call(request, self)))
+                reply = await asyncio.wrap_future(checkpoint.put(GenerationCall(request, self)))
         except TimeoutError:
             raise ParticipantError(
                 f"hf/{self.name}: no answer within {self.deadline:g} s"
@@ -96,14 +96,14 @@ class Provider:
             await in_daemon_thread(checkpoint.leave)
 
 
-def located(name: str, revision: str | None, download: bool) -> Path | None:
+def find_checkpoint(name: str, revision: str | None, download: bool) -> Path | None:
     """The folder of a checkpoint: as named, or in the local cache; None if it is still to be
     fetched, which was allowed."""
     path = Path(name).expanduser()
-    if name.startswith((".", "/", "~")) or whole(path):
+    if name.startswith((".", "/", "~")) or is_checkpoint(path):
         if not path.is_dir():
             raise ValueError(f"there is no folder {path}")
-        if not whole(path):
+        if not is_checkpoint(path):
             raise ValueError(
                 f"the folder {path} holds no checkpoint: config.json and weights "
                 f"(*.safetensors) are wanted"
@@ -115,12 +115,12 @@ def located(name: str, revision: str | None, download: bool) -> Path | None:
     )
     try:
         kept = Path(hub.snapshot_download(name, revision=revision, local_files_only=True))
-        if whole(kept):
+        if is_checkpoint(kept):
             return kept
     except OSError:  # not in the cache
         pass
     except ValueError as wrong:  # no name of a repository
-        raise ValueError(f"{said_by(wrong)} (a folder is written ./{name})") from None
+        raise ValueError(f"{describe_error(wrong)} (a folder is written ./{name})") from None
     if download and not offline:
         return None
     how = (
@@ -131,7 +131,7 @@ def located(name: str, revision: str | None, download: bool) -> Path | None:
     raise ValueError(f"it is not in the local cache, and {how} (a folder is written ./{name})")
 
 
-def whole(folder: Path) -> bool:
+def is_checkpoint(folder: Path) -> bool:
     """Whether a folder looks like a checkpoint."""
     weights = (next(folder.glob(pattern), None) for pattern in ("*.safetensors", "*.bin"))
     return (folder / "config.json").is_file() and any(weights)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from parley.errors import ParticipantError, Refused, Rejected
 from parley.match.protocol import Reply, Request, Usage
-from parley.providers._secrets import redacted
+from parley.providers._secrets import redact
 from parley.providers.hf.steps import Draws, Ends
 from parley.rules.pool import as_message, text_of
 from parley.tables import shorten
@@ -30,7 +30,7 @@ LULL = 0.02  # seconds without a further call, after which a batch is not waited
 GRACE = 10.0  # seconds that closing waits for the thread: one that is loading cannot be interrupted
 
 
-class Call:
+class GenerationCall:
     """One request on its way: what was asked, what became of it."""
 
     def __init__(self, request: Request, options: Provider) -> None:
@@ -74,11 +74,11 @@ class Checkpoint:
         self.loaded: Future[None] = Future()
         self.fault = ""  # why it could not be loaded
         self.batches = self.calls = 0
-        self.waiting: SimpleQueue[Call | None] = SimpleQueue()
+        self.waiting: SimpleQueue[GenerationCall | None] = SimpleQueue()
         self.thread = Thread(target=self._work, name=f"hf/{options.name}", daemon=True)
         self.thread.start()
 
-    def put(self, call: Call) -> Future[Reply]:
+    def put(self, call: GenerationCall) -> Future[Reply]:
         self.waiting.put(call)
         return call.answer
 
@@ -97,7 +97,7 @@ class Checkpoint:
         try:
             self._load()
         except Exception as wrong:
-            self.fault = f"it cannot be loaded: {said_by(wrong)}"
+            self.fault = f"it cannot be loaded: {describe_error(wrong)}"
         self.loaded.set_result(None)
         while not self.closing:
             waited = [call for call in self._gathered() if not call.answer.cancelled()]
@@ -106,7 +106,9 @@ class Checkpoint:
                     self._answer(calls)
                 except Exception as wrong:
                     for call in calls:
-                        call.settle(ParticipantError(f"hf/{call.options.name}: {said_by(wrong)}"))
+                        call.settle(
+                            ParticipantError(f"hf/{call.options.name}: {describe_error(wrong)}")
+                        )
         while not self.waiting.empty():
             if (late := self.waiting.get()) is not None:
                 late.settle(ParticipantError(f"hf/{late.options.name}: it was closed"))
@@ -120,7 +122,7 @@ class Checkpoint:
             import_module("torch"),
             import_module("transformers"),
         )
-        folder = options._folder or fetched(options.name, options.revision)
+        folder = options._folder or download_checkpoint(options.name, options.revision)
         self.device = self.torch.device(
             best_device(self.torch) if options.device == "auto" else options.device
         )
@@ -131,7 +133,7 @@ class Checkpoint:
         )
         local = {"local_files_only": True, "trust_remote_code": False}
         self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **local)
-        with quiet(transformers.utils.logging):
+        with without_progress_bars(transformers.utils.logging):
             self.model, found = transformers.AutoModelForCausalLM.from_pretrained(
                 folder, dtype=options.dtype, output_loading_info=True, **local
             )
@@ -162,9 +164,9 @@ class Checkpoint:
             (token for token in special if len(token.strip()) > 1), key=len, reverse=True
         )
 
-    def _gathered(self) -> list[Call]:
+    def _gathered(self) -> list[GenerationCall]:
         """The next batch: all that waits, up to the bound, and what comes right behind it."""
-        calls: list[Call] = []
+        calls: list[GenerationCall] = []
         call = self.waiting.get()
         while call is not None:
             calls.append(call)
@@ -176,7 +178,7 @@ class Checkpoint:
                 break
         return calls
 
-    def _readied(self, calls: list[Call]) -> list[Call]:
+    def _readied(self, calls: list[GenerationCall]) -> list[GenerationCall]:
         """Those of the calls that can be generated, in tokens."""
         ready = []
         for call in calls:
@@ -189,7 +191,7 @@ class Checkpoint:
             except Exception as wrong:  # a template may refuse the roles, a system text most often
                 fault = (
                     f"hf/{options.name}: the conversation cannot be put into its "
-                    f"form: {said_by(wrong)}"
+                    f"form: {describe_error(wrong)}"
                 )
                 system = call.turns[0].role == "system"
                 call.settle(
@@ -202,14 +204,14 @@ class Checkpoint:
                 call.settle(Rejected(f"hf/{options.name}: the prompt has {size}, replies included"))
                 continue
             if options.temperature:
-                call.seed = chance(options.seed, call.draw, text)
+                call.seed = start_of_random(options.seed, call.draw, text)
             ready.append(call)
         return ready
 
-    def _fitting(self, calls: list[Call]) -> list[list[Call]]:
+    def _fitting(self, calls: list[GenerationCall]) -> list[list[GenerationCall]]:
         """Batches in which nobody who is done is taken past the checkpoint's last position by one
         who goes on."""
-        batches: list[list[Call]] = []
+        batches: list[list[GenerationCall]] = []
         for call in sorted(calls, key=lambda call: len(call.ids)):
             if (
                 batches
@@ -220,12 +222,15 @@ class Checkpoint:
                 batches.append([call])
         return batches
 
-    def _prompt(self, call: Call) -> tuple[str, bool]:
+    def _prompt(self, call: GenerationCall) -> tuple[str, bool]:
         """The conversation as one text, and whether that holds every special token already."""
         options = call.options
         if self.tokenizer.chat_template:
             turns = [
-                {**as_message(turn), "content": harmless(text_of(turn.content), self.special)}
+                {
+                    **as_message(turn),
+                    "content": break_special_marks(text_of(turn.content), self.special),
+                }
                 for turn in call.turns
             ]
             asked = {} if options.thinking is None else {"enable_thinking": options.thinking}
@@ -239,12 +244,13 @@ class Checkpoint:
         }
         marks = [*self.special, options.human_tag, options.assistant_tag]
         said = [
-            f"{tags[turn.role]} {harmless(text_of(turn.content), marks)}" for turn in call.turns
+            f"{tags[turn.role]} {break_special_marks(text_of(turn.content), marks)}"
+            for turn in call.turns
         ]
         call.stop = (*call.stop, options.human_tag)
         return "".join(said) + options.assistant_tag, False
 
-    def _answer(self, calls: list[Call]) -> None:
+    def _answer(self, calls: list[GenerationCall]) -> None:
         """Generate a batch; one that does not fit into memory is halved."""
         try:
             rows = self._generate(calls)
@@ -255,7 +261,7 @@ class Checkpoint:
                 calls[0].settle(
                     Rejected(
                         f"hf/{calls[0].options.name}: {size} does not fit into "
-                        f"memory: {said_by(wrong)}"
+                        f"memory: {describe_error(wrong)}"
                     )
                 )
                 return
@@ -270,7 +276,7 @@ class Checkpoint:
                 else self._reply(call, tokens)
             )
 
-    def _generate(self, calls: list[Call]) -> list[list[int]]:
+    def _generate(self, calls: list[GenerationCall]) -> list[list[int]]:
         """The new tokens of each call; shorter prompts are filled up on the left, where nothing
         looks."""
         torch, transformers = self.torch, import_module("transformers")
@@ -291,7 +297,7 @@ class Checkpoint:
             )
         return [row[width:][:most] for row, most in zip(out.tolist(), ends.length, strict=True)]
 
-    def _reply(self, call: Call, tokens: list[int]) -> Reply:
+    def _reply(self, call: GenerationCall, tokens: list[int]) -> Reply:
         end = next((at for at, token in enumerate(tokens) if token in self.eos), None)
         text = self.tokenizer.decode(tokens[:end], skip_special_tokens=True)
         cut = min((at for at in map(text.find, call.stop) if at >= 0), default=None)
@@ -309,7 +315,7 @@ class Checkpoint:
 
 
 @contextmanager
-def quiet(logging: Any) -> Iterator[None]:
+def without_progress_bars(logging: Any) -> Iterator[None]:
     """No progress bars of others inside ours."""
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
@@ -320,7 +326,7 @@ def quiet(logging: Any) -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def fetched(name: str, revision: str | None) -> Path:
+def download_checkpoint(name: str, revision: str | None) -> Path:
     """The folder of a checkpoint after its download."""
     return Path(
         import_module("huggingface_hub").snapshot_download(
@@ -339,7 +345,7 @@ def best_device(torch: Any) -> str:
     )
 
 
-def chance(seed: int | None, draw: bytes, text: str) -> bytes:
+def start_of_random(seed: int | None, draw: bytes, text: str) -> bytes:
     """Where a call's random numbers start: by the seed, its place in the run, and the words; never
     by what came before."""
     if seed is None:
@@ -347,7 +353,7 @@ def chance(seed: int | None, draw: bytes, text: str) -> bytes:
     return blake2b(draw + f"{seed}\n{text}".encode("utf-8", "replace"), digest_size=16).digest()
 
 
-def harmless(text: str, marks: Iterable[str]) -> str:
+def break_special_marks(text: str, marks: Iterable[str]) -> str:
     """Words in which no mark can pass for the end of a turn or a new speaker: inside them its last
     sign stands apart."""
     for mark in marks:
@@ -357,6 +363,6 @@ def harmless(text: str, marks: Iterable[str]) -> str:
     return text
 
 
-def said_by(wrong: BaseException) -> str:
+def describe_error(wrong: BaseException) -> str:
     """What a fault says, on one line."""
-    return shorten(redacted(" ".join(f"{type(wrong).__name__}: {wrong}".split())), 500)
+    return shorten(redact(" ".join(f"{type(wrong).__name__}: {wrong}".split())), 500)

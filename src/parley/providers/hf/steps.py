@@ -8,14 +8,14 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from parley.providers.hf.checkpoint import Call, Checkpoint
+    from parley.providers.hf.checkpoint import Checkpoint, GenerationCall
 
 
 class Draws:
     """Leaves a drawn row one token to choose. Each row has random numbers of its own, so its
     neighbours do not matter."""
 
-    def __init__(self, torch: Any, calls: Sequence[Call]) -> None:
+    def __init__(self, torch: Any, calls: Sequence[GenerationCall]) -> None:
         self.torch = torch
         self.rows = [row for row, call in enumerate(calls) if call.seed]
         drawn = [calls[row] for row in self.rows]
@@ -47,7 +47,7 @@ class Ends:
     """Says which rows are done: at their own limit, at a stop text, or because nobody waits for
     them any more."""
 
-    def __init__(self, checkpoint: Checkpoint, calls: Sequence[Call], width: int) -> None:
+    def __init__(self, checkpoint: Checkpoint, calls: Sequence[GenerationCall], width: int) -> None:
         self.checkpoint, self.calls, self.width = checkpoint, calls, width
         self.length = [call.most for call in calls]
         self.done = [False] * len(calls)
@@ -61,10 +61,10 @@ class Ends:
                 self.done[row], self.length[row] = True, new
         return self.checkpoint.torch.tensor(self.done, device=input_ids.device)
 
-    def _left(self, call: Call) -> bool:
+    def _left(self, call: GenerationCall) -> bool:
         return self.checkpoint.closing or call.answer.cancelled()
 
-    def _stopped(self, call: Call, row: Any, new: int) -> bool:
+    def _stopped(self, call: GenerationCall, row: Any, new: int) -> bool:
         if not call.stop:
             return False
         tail = row[-min(new, 2 * max(map(len, call.stop)) + 8) :]

@@ -17,7 +17,7 @@ from parley.store.sqlite.rows import (
     EFFECT,
     MATCH,
     call_row,
-    encoded,
+    encode_json,
     insert,
     match_row,
 )
@@ -68,7 +68,7 @@ def copy_match(connection: sqlite3.Connection, match: CopiedMatch) -> None:
     insert(connection, MATCH, [match_row(match.spec)])
     insert(connection, COPIED_CALL, [(*call_row(number, call), 1) for call in match.calls])
     effects = [
-        (number, *place, saw, encoded(result)) for place, (saw, result) in match.effects.items()
+        (number, *place, saw, encode_json(result)) for place, (saw, result) in match.effects.items()
     ]
     insert(connection, EFFECT, effects)
     scores = [

@@ -23,7 +23,7 @@ NETWORK = (
 )
 
 
-def kind_of(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
+def filesystem_type(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
     """The type of the file system that holds a path; empty where the machine does not tell."""
     try:
         rows = [os.fsdecode(line).split(" ") for line in mounts.read_bytes().splitlines()]
@@ -43,4 +43,4 @@ def kind_of(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
 
 def is_network(path: Path, mounts: Path = Path("/proc/self/mounts")) -> bool:
     """Whether a path lies on another machine."""
-    return kind_of(path, mounts).startswith(NETWORK)
+    return filesystem_type(path, mounts).startswith(NETWORK)

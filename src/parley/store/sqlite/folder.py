@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parley.errors import StoreError, UsageError, unknown
-from parley.store import NewRun, RunInfo, RunRef, StoreFacts, Unreadable
+from parley.store import NewRun, RunInfo, RunRef, StoreFacts, UnreadableRun
 from parley.store.sqlite.create import create_file
-from parley.store.sqlite.filesystem import is_network, kind_of
+from parley.store.sqlite.filesystem import filesystem_type, is_network
 from parley.store.sqlite.reader import SUFFIX, SqliteReader, ref_of
 from parley.store.sqlite.writer import SqliteJournal
 
@@ -61,13 +61,13 @@ class FolderStore:
             raise UsageError(f"{text!r} fits several runs: {', '.join(sorted(found))}")
         raise unknown(f"run (store {self.folder}):", text, list(refs)[:10])
 
-    def runs(self) -> Iterator[RunInfo | Unreadable]:
+    def runs(self) -> Iterator[RunInfo | UnreadableRun]:
         for path in self._files():
             try:
                 with SqliteReader(path) as reader:
                     yield reader.info
             except StoreError as wrong:
-                yield Unreadable(ref_of(path), str(wrong))
+                yield UnreadableRun(ref_of(path), str(wrong))
 
     def _files(self) -> list[Path]:
         if self.folder.exists() and not self.folder.is_dir():
@@ -108,7 +108,7 @@ class FolderStore:
         state = "rollback journal (network)" if is_network(place) else "ready"
         if not os.access(place if place.exists() else place.absolute().parent, os.W_OK):
             state = "cannot be written"
-        return StoreFacts(str(place), kind_of(place), state, sqlite3.sqlite_version)
+        return StoreFacts(str(place), filesystem_type(place), state, sqlite3.sqlite_version)
 
 
 def expand_home(path: str) -> Path:

@@ -10,12 +10,12 @@ from pathlib import Path
 STALE = 60.0  # seconds without a heartbeat after which another machine's claim has lapsed
 
 
-def me() -> str:
+def process_id() -> str:
     """This process, so that it cannot be taken for a later one with the same number."""
-    return f"{socket.gethostname()}:{os.getpid()}:{started(os.getpid())}"
+    return f"{socket.gethostname()}:{os.getpid()}:{start_time_of(os.getpid())}"
 
 
-def started(pid: int) -> str:
+def start_time_of(pid: int) -> str:
     """When a process began, as the kernel counts it, so that a number used again is told apart;
     empty if it has ended."""
     try:
@@ -26,7 +26,7 @@ def started(pid: int) -> str:
     return "" if facts[0] in "ZX" else facts[19]
 
 
-def lives(owner: str, beat: float) -> bool:
+def is_alive(owner: str, beat: float) -> bool:
     """Whether the process that holds a run still runs; on another machine its heartbeat decides."""
     host, _, rest = owner.partition(":")
     pid, _, began = rest.partition(":")
@@ -40,4 +40,4 @@ def lives(owner: str, beat: float) -> bool:
         return False
     except PermissionError:
         pass
-    return started(int(pid)) == began
+    return start_time_of(int(pid)) == began

@@ -33,9 +33,9 @@ from parley.store import (
 )
 from parley.store.config import Config, Identity, PriceFacts
 from parley.store.decoding import find_misfit
-from parley.store.sqlite.owner import lives
+from parley.store.sqlite.owner import is_alive
 from parley.store.sqlite.rows import FIELDS, call_from
-from parley.store.sqlite.schema import NOTES_WITH_KINDS, VERSION, newer, summed, version_of
+from parley.store.sqlite.schema import NOTES_WITH_KINDS, VERSION, newer, sum_as_sql, version_of
 from parley.tables import shorten
 
 TEXT, WHOLE, NUMBER = (str,), (int,), (int, float)
@@ -123,7 +123,7 @@ class SqliteReader:
             raise StoreError(
                 f"{self.path} holds a run whose configuration cannot be read: {wrong}"
             ) from None
-        if state == "running" and not (owner and lives(owner, float(beat or 0))):
+        if state == "running" and not (owner and is_alive(owner, float(beat or 0))):
             state, status, reason = "stopped", "interrupted", "the process ended without a word"
         rests: Identity = self._json(identity, Identity, "identity")
         for role in rests["seats"]:
@@ -430,7 +430,7 @@ class SqliteReader:
         rows = self._rows(
             "SELECT s.value, c.seat, c.model, COUNT(*), COUNT(c.tokens_in + c.tokens_out), "
             f"COUNT(COALESCE(c.tokens_in, c.tokens_out)), MIN(c.tokens_in), "
-            f"{', '.join(summed(f'c.tokens_{count}') for count in counts)} "
+            f"{', '.join(sum_as_sql(f'c.tokens_{count}') for count in counts)} "
             "FROM calls c JOIN matches m ON c.match = m.number JOIN json_each(m.seats) "
             "s ON s.key = c.seat "
             f"WHERE c.pinned IS NULL GROUP BY 1, 2, 3{size} ORDER BY 1, 2, 3"

@@ -79,8 +79,8 @@ class Batch:
 
 def match_row(spec: MatchSpec) -> tuple[Any, ...]:
     """A match to be played, as a row."""
-    seats = encoded({seat.key: alias for seat, alias in spec.seats.items()})
-    idle = encoded(sorted(seat.key for seat in spec.unscored)) if spec.unscored else None
+    seats = encode_json({seat.key: alias for seat, alias in spec.seats.items()})
+    idle = encode_json(sorted(seat.key for seat in spec.unscored)) if spec.unscored else None
     return spec.number, spec.block, spec.item, spec.repeat, spec.seed, seats, idle
 
 
@@ -104,7 +104,7 @@ def call_row(number: int, call: RecordedCall) -> tuple[Any, ...]:
         usage.tokens_reasoning,
         usage.tokens_written,
         reply.latency,
-        encoded(reply.provider_state) if reply.provider_state is not None else None,
+        encode_json(reply.provider_state) if reply.provider_state is not None else None,
         reply.sent,
         ",".join(reply.left_out) or None,
         call.at,
@@ -118,7 +118,7 @@ def violation_row(match: int, number: int, violation: Violation) -> tuple[Any, .
 
 def note_row(match: int, number: int, note: WrittenNote) -> tuple[Any, ...]:
     """What the rule wrote down, as a row."""
-    return (match, number, note.round, encoded(note.facts), note.kind)
+    return (match, number, note.round, encode_json(note.facts), note.kind)
 
 
 def round_row(match: int, first: int, messages: Iterable[Message]) -> tuple[int, int, bytes]:
@@ -170,10 +170,10 @@ def call_from(row: Sequence[Any]) -> RecordedCall:
 
 def parts_of(content: Content) -> str | None:
     """The parts of a message that is more than text, as JSON."""
-    return None if isinstance(content, str) else encoded([asdict(part) for part in content])
+    return None if isinstance(content, str) else encode_json([asdict(part) for part in content])
 
 
-def encoded(value: Any) -> str:
+def encode_json(value: Any) -> str:
     """A value as JSON."""
     try:
         return orjson.dumps(value).decode()
@@ -201,10 +201,12 @@ def write(connection: sqlite3.Connection, batch: Batch, token: str) -> None:
     if connection.execute("SELECT 1 FROM runs WHERE token = ?", (token,)).fetchone() is None:
         raise StoreError("another process has taken this run over")
     if batch.claims:
-        connection.execute(CLAIM, (time.time(), encoded(batch.claims)))
+        connection.execute(CLAIM, (time.time(), encode_json(batch.claims)))
     for statement, rows in batch.inserts.items():
         insert(connection, statement, rows)
-    if batch.ends and connection.execute(END, (encoded(batch.ends),)).rowcount != len(batch.ends):
+    if batch.ends and connection.execute(END, (encode_json(batch.ends),)).rowcount != len(
+        batch.ends
+    ):
         raise StoreError("a match has ended before")
     for statement, values in batch.changes:
         connection.execute(statement, values)

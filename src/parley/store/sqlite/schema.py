@@ -9,7 +9,7 @@ from parley.errors import StoreError
 APPLICATION = 0x50524C59  # "PRLY" in the file's header
 
 
-def summed(column: str) -> str:
+def sum_as_sql(column: str) -> str:
     """The sum of a column as SQL, for which no number on record is too large; NULL where all of it
     is."""
     return f"CASE WHEN COUNT({column}) THEN CAST(TOTAL({column}) AS INTEGER) END"
@@ -78,8 +78,8 @@ MIGRATIONS = [
     DROP VIEW usage;
     CREATE VIEW usage AS
         SELECT seats.value AS alias, calls.seat AS seat, COUNT(*) AS calls,
-               {summed("tokens_in")} AS tokens_in, {summed("tokens_cached")} AS tokens_cached,
-               {summed("tokens_out")} AS tokens_out, {summed("tokens_reasoning")} AS tokens_reasoning
+               {sum_as_sql("tokens_in")} AS tokens_in, {sum_as_sql("tokens_cached")} AS tokens_cached,
+               {sum_as_sql("tokens_out")} AS tokens_out, {sum_as_sql("tokens_reasoning")} AS tokens_reasoning
         FROM calls JOIN matches ON calls.match = matches.number
         JOIN json_each(matches.seats) AS seats ON seats.key = calls.seat
         GROUP BY seats.value, calls.seat;
@@ -94,8 +94,8 @@ MIGRATIONS = [
     DROP VIEW usage;
     CREATE VIEW usage AS
         SELECT seats.value AS alias, calls.seat AS seat, COUNT(*) AS calls,
-               {summed("tokens_in")} AS tokens_in, {summed("tokens_cached")} AS tokens_cached,
-               {summed("tokens_out")} AS tokens_out, {summed("tokens_reasoning")} AS tokens_reasoning
+               {sum_as_sql("tokens_in")} AS tokens_in, {sum_as_sql("tokens_cached")} AS tokens_cached,
+               {sum_as_sql("tokens_out")} AS tokens_out, {sum_as_sql("tokens_reasoning")} AS tokens_reasoning
         FROM calls JOIN matches ON calls.match = matches.number
         JOIN json_each(matches.seats) AS seats ON seats.key = calls.seat
         WHERE calls.pinned IS NULL GROUP BY seats.value, calls.seat;

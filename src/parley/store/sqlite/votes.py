@@ -16,7 +16,7 @@ from parley.errors import StoreError
 from parley.statistics.preferences import Choice, ConversationPair, ConversationSide
 from parley.store import Annotator, Study
 from parley.store.sqlite.reader import opened
-from parley.store.sqlite.rows import encoded, prepare
+from parley.store.sqlite.rows import encode_json, prepare
 
 VOTES_FILE = "annotations.sqlite"
 APPLICATION, VERSION = 0x50524C56, 1  # "PRLV" in the file's header
@@ -108,7 +108,7 @@ class SqliteVotes:
 
     def find_study(self, runs: Sequence[str]) -> Study | None:
         rows = self._rows(
-            "SELECT id, runs, seed, ties FROM studies WHERE runs = ?", encoded(sorted(runs))
+            "SELECT id, runs, seed, ties FROM studies WHERE runs = ?", encode_json(sorted(runs))
         )
         return (
             Study(rows[0][0], tuple(orjson.loads(rows[0][1])), rows[0][2], bool(rows[0][3]))
@@ -120,7 +120,7 @@ class SqliteVotes:
         with self.transaction() as to:
             to.execute(
                 "INSERT OR IGNORE INTO studies (runs, seed, ties, created) VALUES (?, ?, ?, ?)",
-                (encoded(sorted(runs)), seed, ties, time.time()),
+                (encode_json(sorted(runs)), seed, ties, time.time()),
             )
         found = self.find_study(runs)
         assert found is not None

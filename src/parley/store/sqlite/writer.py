@@ -23,7 +23,7 @@ from parley.plans import MatchSpec
 from parley.rules.pool import Message, Seat
 from parley.store import StoredPart
 from parley.store.config import Config
-from parley.store.sqlite.owner import lives, me
+from parley.store.sqlite.owner import is_alive, process_id
 from parley.store.sqlite.reader import ref_of
 from parley.store.sqlite.rows import (
     CALL,
@@ -38,7 +38,7 @@ from parley.store.sqlite.rows import (
     Batch,
     call_from,
     call_row,
-    encoded,
+    encode_json,
     match_row,
     note_row,
     prepare,
@@ -103,13 +103,14 @@ class SqliteJournal:
     def _take(self, connection: sqlite3.Connection) -> None:
         connection.execute("BEGIN IMMEDIATE")
         owner, beat = connection.execute("SELECT owner, beat FROM runs").fetchone()
-        if owner and lives(owner, beat or 0):
+        if owner and is_alive(owner, beat or 0):
             connection.execute("ROLLBACK")
             raise StoreError(
                 f"{self.path} is being played by process {owner}: wait for it or stop it"
             )
         connection.execute(
-            "UPDATE runs SET owner = ?, token = ?, beat = ?", (me(), self.token, time.time())
+            "UPDATE runs SET owner = ?, token = ?, beat = ?",
+            (process_id(), self.token, time.time()),
         )
         connection.execute("COMMIT")
 
@@ -130,13 +131,13 @@ class SqliteJournal:
         await self.commit("UPDATE runs SET config = ?", (config.encoded().decode(),))
 
     async def set_spending(self, calls: int, usd: float | None) -> None:
-        await self.commit("UPDATE runs SET spent = ?", (encoded({"calls": calls, "usd": usd}),))
+        await self.commit("UPDATE runs SET spent = ?", (encode_json({"calls": calls, "usd": usd}),))
 
     async def set_unanswered(self, requests: Mapping[str, Mapping[str, int]]) -> None:
-        await self.commit("UPDATE runs SET lost = ?", (encoded(requests),))
+        await self.commit("UPDATE runs SET lost = ?", (encode_json(requests),))
 
     async def set_prices(self, prices: Sequence[Mapping[str, Any]]) -> None:
-        await self.commit("UPDATE runs SET prices = ?", (encoded(prices),))
+        await self.commit("UPDATE runs SET prices = ?", (encode_json(prices),))
 
     async def add_matches(self, specs: Sequence[MatchSpec]) -> None:
         for spec in specs:
@@ -217,7 +218,7 @@ class SqliteJournal:
             self._wake()
 
     def add_effect(self, match: int, round: int, number: int, saw: bytes, result: Any) -> None:
-        self._batch.inserts[EFFECT].append((match, round, number, saw, encoded(result)))
+        self._batch.inserts[EFFECT].append((match, round, number, saw, encode_json(result)))
 
     async def commit(self, statement: str, values: tuple[Any, ...]) -> None:
         self._batch.changes.append((statement, values))

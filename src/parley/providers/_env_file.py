@@ -1,0 +1,51 @@
+"""Reads `.env` files: settings and keys come from the environment, else from `.env` in the current
+folder."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+LINE = re.compile(
+    r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(.*?))\s*(?:(?<=\s)\#.*)?$"""
+)
+
+
+def find_setting(name: str) -> str | None:
+    """A value from the environment, else from `.env` in the current folder."""
+    return os.environ.get(name) or read_env_file(Path.cwd()).get(name) or None
+
+
+def read_env_file(folder: Path) -> dict[str, str]:
+    """The assignments in a folder's `.env`. Lines that are none are left out."""
+    try:
+        lines = read_lines(folder)
+    except (OSError, UnicodeDecodeError):
+        return {}
+    found = [LINE.match(line) for line in lines if not is_comment(line)]
+    return {match[1]: match[2] or match[3] or match[4] or "" for match in found if match}
+
+
+def find_env_faults(folder: Path | None = None) -> list[str]:
+    """Messages about what cannot be read in `.env`. They quote nothing, as it may be secret."""
+    folder = folder or Path.cwd()
+    if not (folder / ".env").is_file():
+        return []
+    try:
+        lines = read_lines(folder)
+    except (OSError, UnicodeDecodeError):
+        return [".env cannot be read as text in UTF-8, so nothing is taken from it"]
+    return [
+        f".env, line {number}: wanted NAME=value, found something else, so the line is left out"
+        for number, line in enumerate(lines, 1)
+        if line.strip() and not is_comment(line) and not LINE.match(line)
+    ]
+
+
+def read_lines(folder: Path) -> list[str]:
+    return (folder / ".env").read_text(encoding="utf-8-sig").splitlines()
+
+
+def is_comment(line: str) -> bool:
+    return line.lstrip().startswith("#")
