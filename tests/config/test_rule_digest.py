@@ -24,7 +24,9 @@ POEM = str(Path(__file__).parents[2] / "examples" / "poem.yaml")
 @pytest.mark.parametrize(
     ("source", "names"),
     [
-        ("from parley.tasks._common.writer_editor import rated", WRITING),
+        ("from parley.tasks._common.writer_editor import ask_judges", WRITING),
+        ("from parley import Task, ask_judges", WRITING),
+        ("import parley\n\nparley.ask_judges()", WRITING),
         ("from parley.tasks._common import writer_editor", WRITING),
         (
             "def f():\n    import parley.tasks._common.plurals as p",

@@ -18,7 +18,7 @@ from parley.errors import ReplayError, Unreadable
 from parley.match.protocol import Reply
 from parley.rules.numerals import fold_widths, is_same_answer, normalise_numeral, parse_number
 from parley.rules.pool import Example
-from parley.tasks._common.answers import Exact, LetterChoice, WeighedChoice, is_right
+from parley.tasks._common.answers import ExactAnswer, LetterChoice, WeighedChoice, is_right
 from parley.tasks.qa import QA
 from parley.testing import check_planted, check_task
 from parley.testing.by_hand import ByHand, Speaking, play
@@ -145,7 +145,7 @@ The answer is:\n\\[\n18\n\\]|Answer: 18 cm²|\
 
 @pytest.mark.parametrize("text", EIGHTEEN.split("|"))
 def test_a_number_is_read_after_any_reasoning(text):
-    assert is_right(Exact().read(text), EGGS)
+    assert is_right(ExactAnswer().read(text), EGGS)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_number_is_read_after_any_reasoning(text):
     ],
 )
 def test_what_names_no_number_or_several_is_not_right(text):
-    assert not is_right(Exact().read(text), EGGS)
+    assert not is_right(ExactAnswer().read(text), EGGS)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_what_names_no_number_or_several_is_not_right(text):
 )
 def test_what_does_not_say_which_answer_it_gives_is_unreadable(text):
     with pytest.raises(Unreadable, match="which answer it gives"):
-        Exact().read(text)
+        ExactAnswer().read(text)
 
 
 @pytest.mark.parametrize(
@@ -208,17 +208,22 @@ def test_what_does_not_say_which_answer_it_gives_is_unreadable(text):
 )
 def test_two_different_answers_are_unreadable(text):
     with pytest.raises(Unreadable, match="two different answers"):
-        Exact().read(text)
+        ExactAnswer().read(text)
 
 
 def test_words_are_read_where_they_are_announced_or_alone():
     texts = ("the Nile", "I think.\nAnswer: the Nile.", "Answer: 'the Nile'", '{"answer": "Nile"}')
-    assert [Exact().read(text) for text in texts] == ["the Nile", "the Nile", "'the Nile'", "Nile"]
-    assert all(is_right(Exact().read(text), WORD) for text in texts)
+    assert [ExactAnswer().read(text) for text in texts] == [
+        "the Nile",
+        "the Nile",
+        "'the Nile'",
+        "Nile",
+    ]
+    assert all(is_right(ExactAnswer().read(text), WORD) for text in texts)
 
 
 def test_words_that_were_cut_are_no_answer_and_a_letter_alone_is_whole():
-    cut = Exact().read("Answer: 18")
+    cut = ExactAnswer().read("Answer: 18")
     cut.cut = True
     assert not is_right(cut, EGGS)
     assert is_right(LetterChoice(CITIES).read("B"), CITY)
@@ -279,7 +284,7 @@ SPELT = r"""\frac{1}{2}=0.5 ½=0.5 \dfrac{1}{2}=0.5 \frac12=0.5 -\frac{3}{4}=-0.
 def test_a_number_is_understood_or_is_none(pair):
     text, _, wanted = pair.replace("_", " ").rpartition("=")
     assert normalise_numeral(text) == wanted
-    assert Exact().read(f"So it is.\n\\boxed{{{text}}}") == fold_widths(text)
+    assert ExactAnswer().read(f"So it is.\n\\boxed{{{text}}}") == fold_widths(text)
     assert is_same_answer(text, wanted or "5") is bool(wanted)
 
 
@@ -291,7 +296,7 @@ def test_a_numeral_says_its_number(fraction, whole):
 
 @given(st.text(max_size=80))
 def test_readers_read_or_refuse_anything(text):
-    for reader in (LetterChoice(CITIES), Exact()):
+    for reader in (LetterChoice(CITIES), ExactAnswer()):
         with suppress(Unreadable):
             assert reader.read(text)
 
@@ -345,7 +350,7 @@ def test_the_letter_and_the_text_of_a_choice_say_the_same(choices, at):
 )
 def test_long_replies_take_no_time(text):
     began = time.process_time()
-    for reader in (LetterChoice(CITIES), Exact()):
+    for reader in (LetterChoice(CITIES), ExactAnswer()):
         with suppress(Unreadable):
             assert not is_right(reader.read(text * (200_000 // len(text))), EGGS)
     assert time.process_time() - began < 3
@@ -369,7 +374,7 @@ def test_long_replies_take_no_time(text):
 def test_long_gaps_take_no_time(opening):
     began = time.process_time()
     for gap in (" ", "(", "*", "x", "\n", "A ", "a ", ", ", ".", "?"):
-        for reader in (LetterChoice(CITIES), Exact()):
+        for reader in (LetterChoice(CITIES), ExactAnswer()):
             with suppress(Unreadable):
                 reader.read(f"{opening}{gap * 60_000}x")
                 reader.read(f'{opening}{gap * 60_000}x"}}')

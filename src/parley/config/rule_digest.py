@@ -2,7 +2,8 @@
 others.
 
 It covers every module below `parley.tasks` and `parley.rules` that a task imports by its own path,
-directly or through others. Names that come from `parley` itself are the API, which has a version.
+directly or through others, or by a name of `parley` that is defined there. Other names of `parley`
+are the API, which has a version.
 Import lines, comments and docstrings are left out, so moving a module changes no digest.
 """
 
@@ -16,11 +17,14 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+import parley
 from parley.rules.task import Task
 from parley.store.config import text_digest
 
 SCHEME = "2"  # how a digest is made; digests of different schemes do not compare
 SHARED = ("parley.tasks.", "parley.rules.")
+# where names of `parley` are defined that are imported at their first use
+LATE = {name: f"parley.{module}" for name, module in parley._LATE.items()}
 
 
 def rule_digest(task: type[Task]) -> str:
@@ -71,6 +75,15 @@ def imported_modules(source: str) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
             yield from (f"{node.module}.{each.name}" for each in node.names)
+            if node.module == "parley":
+                yield from (LATE[each.name] for each in node.names if each.name in LATE)
+        elif (
+            isinstance(node, ast.Attribute)
+            and node.attr in LATE
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "parley"
+        ):
+            yield LATE[node.attr]
 
 
 @cache

@@ -28,7 +28,7 @@ from parley.rules.referee import Referee
 from parley.rules.task import Role, Scores, Task
 from parley.tasks._common.defined import CheckedPrompt, Defined
 from parley.tasks._common.judge_votes import Vote
-from parley.tasks._common.writer_editor import OVER, Words
+from parley.tasks._common.writer_editor import OVER, WriterEditorPrompts
 
 PROMPTS = ("write", "revise", "review", "review_again")
 # what every prompt may say, besides the fields of the items
@@ -103,7 +103,7 @@ def task_in(path: str) -> type[Task]:
             },
             "contestants": (writer, editor),
             "items": None if kind is None else Items(kind, bundled=bundled),
-            "words": Words(
+            "words": WriterEditorPrompts(
                 **{name: prompts[name] for name in PROMPTS}, over=data.get("over", OVER)
             ),
             "judge": prompts["judge"],

@@ -23,10 +23,10 @@ from parley import (
 )
 from parley.tasks._common.judge_votes import Vote
 from parley.tasks._common.writer_editor import (
-    Words,
+    WriterEditorPrompts,
     ask_judges,
     judge_metrics,
-    play_rounds,
+    play_writer_and_editor,
     quote_conversation,
 )
 
@@ -65,7 +65,7 @@ class CodeReview(Task):
         )
         question = problem.text + (referee.render(SCRIPT) if problem.cases else told)
 
-        versions = await play_rounds(
+        versions = await play_writer_and_editor(
             referee, programmer, reviewer, self.rounds, WORDS, Code(), question=question
         )
 
@@ -144,7 +144,7 @@ SCRIPT = Prompt(
     "script", "\nThe program reads standard input and prints its answer to standard output."
 )
 
-WORDS = Words(
+WORDS = WriterEditorPrompts(
     write=Prompt(
         "write",
         """\

@@ -21,7 +21,13 @@ from parley import (
     Seat,
     Task,
 )
-from parley.tasks._common.answers import Exact, LetterChoice, Likeliest, WeighedChoice, is_right
+from parley.tasks._common.answers import (
+    ExactAnswer,
+    LetterChoice,
+    Likeliest,
+    WeighedChoice,
+    is_right,
+)
 
 Share = Annotated[float, (0, 1)]
 
@@ -111,14 +117,14 @@ def make_example(referee: Referee, item: Question) -> Example:
     return Example(f"{render_question(referee, item)}\n\n{question_reader(item).hint}", reply)
 
 
-def question_reader(item: Question, by: str = "text") -> LetterChoice | Exact:
+def question_reader(item: Question, by: str = "text") -> LetterChoice | ExactAnswer:
     """How the answer to a question is read."""
     spoken = prompt_language(item)
     if item.choices:
         return (WeighedChoice if by == "logprobs" else LetterChoice)(
             item.choices, LETTER[spoken], AGAIN.get(spoken)
         )
-    return Exact(LINE[spoken], AGAIN.get(spoken))
+    return ExactAnswer(LINE[spoken], AGAIN.get(spoken))
 
 
 def prompt_language(item: Question) -> str:

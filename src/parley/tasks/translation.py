@@ -28,13 +28,13 @@ from parley.tasks._common.judge_votes import Vote
 from parley.tasks._common.overlap import measure_signatures
 from parley.tasks._common.writer_editor import (
     OVER,
-    Words,
+    WriterEditorPrompts,
     ask_judges,
     is_ending,
     judge_metrics,
     last_texts,
     note_overlap,
-    play_rounds,
+    play_writer_and_editor,
     quote_conversation,
 )
 
@@ -74,7 +74,7 @@ class Translation(Task):
             "target_language": target.name,
         }
 
-        versions = await play_rounds(
+        versions = await play_writer_and_editor(
             referee, translator, proofreader, self.rounds, WORDS, Text(), **material
         )
 
@@ -132,7 +132,7 @@ class Translation(Task):
         ]
 
 
-WORDS = Words(
+WORDS = WriterEditorPrompts(
     write=Prompt(
         "write",
         """\

@@ -217,7 +217,7 @@ class Likeliest(str):
 
 
 @dataclass(frozen=True)
-class Exact:
+class ExactAnswer:
     """A number or a few words, after any reasoning: what is announced as the answer, or stands
     alone.
 

@@ -25,13 +25,13 @@ from parley.rules.prompts import COMMON
 from parley.tasks._common.judge_votes import Vote
 from parley.tasks._common.writer_editor import (
     Version,
-    Words,
+    WriterEditorPrompts,
     ask_judges,
     is_ending,
     judge_metrics,
     last_texts,
     note_overlap,
-    play_rounds,
+    play_writer_and_editor,
     quote_conversation,
 )
 
@@ -88,7 +88,7 @@ class Defined(Task):
 
     parts = "parley.tasks._common.corpus_analysis:PARTS"
     contestants: ClassVar[tuple[str, str]] = ("writer", "editor")
-    words: ClassVar[Words]
+    words: ClassVar[WriterEditorPrompts]
     judge: ClassVar[Prompt]
     rubric: ClassVar[Mapping[str, Prompt]] = {}
     measure: ClassVar[Measure | None] = None
@@ -100,7 +100,7 @@ class Defined(Task):
         item = {} if referee.item is None else vars(referee.item)
         told = {**item, "writer": writer.role, "editor": editor.role, "over": self.words.over}
 
-        versions = await play_rounds(
+        versions = await play_writer_and_editor(
             referee, writer, editor, self.rounds, self.words, Text(), **told
         )
         scores = self.measure_texts(referee, writer, editor, versions)

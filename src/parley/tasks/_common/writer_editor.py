@@ -15,7 +15,7 @@ from parley.tasks._common.overlap import Overlap, compute_overlap
 OVER = "over"
 
 
-class Words(NamedTuple):
+class WriterEditorPrompts(NamedTuple):
     """The prompts of the paradigm, where what the other said comes in as {said}, and the word that
     ends it."""
 
@@ -35,12 +35,12 @@ class Version:
     review: str | None
 
 
-async def play_rounds(
+async def play_writer_and_editor(
     referee: Referee,
     writer: Seat,
     editor: Seat,
     rounds: int,
-    words: Words,
+    words: WriterEditorPrompts,
     reader: Reader[str],
     /,
     **values: Any,

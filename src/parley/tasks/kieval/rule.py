@@ -26,7 +26,13 @@ from parley import (
     Votes,
 )
 from parley.rules.languages import parse_language as spoken
-from parley.tasks._common.answers import Exact, LetterChoice, count_words, gives_away, is_right
+from parley.tasks._common.answers import (
+    ExactAnswer,
+    LetterChoice,
+    count_words,
+    gives_away,
+    is_right,
+)
 from parley.tasks._common.judge_votes import Vote, combine_votes
 from parley.tasks.kieval.scoring import Missing, Scale, interview_score, mark_value
 
@@ -279,10 +285,14 @@ def find_stop_reason(marks: Marks) -> str:
     return reasons.most_common(1)[0][0] if 2 * reasons.total() > len(given) else "none"
 
 
-def answer_reader(item: Question) -> LetterChoice | Exact:
+def answer_reader(item: Question) -> LetterChoice | ExactAnswer:
     """How the first answer is read; the right one has no part in it."""
     language = "zh" if item.language.partition("_")[0] == "zh" else "en"
-    return LetterChoice(item.choices, LETTER[language]) if item.choices else Exact(LINE[language])
+    return (
+        LetterChoice(item.choices, LETTER[language])
+        if item.choices
+        else ExactAnswer(LINE[language])
+    )
 
 
 def format_answer(item: Question) -> str:
