@@ -125,7 +125,7 @@ def test_another_way_of_writing_together_is_another_rule(changed, task):
         '# a comment\n"""Another docstring',
     )
     assert rule_digest(kind) == before
-    changed("parley.tasks._common.writer_editor", "if not first and ends", "if ends")
+    changed("parley.tasks._common.writer_editor", "if not first and is_ending", "if is_ending")
     assert rule_digest(kind) != before
 
 
@@ -139,7 +139,7 @@ def test_another_rule_of_all_task_files_is_another_rule(changed):
 
 def test_a_task_that_shares_nothing_stands_for_itself(changed):
     before = rule_digest(games.Echo)
-    changed("parley.tasks._common.writer_editor", "if not first and ends", "if ends")
+    changed("parley.tasks._common.writer_editor", "if not first and is_ending", "if is_ending")
     assert rule_digest(games.Echo) == before
 
 
@@ -187,7 +187,7 @@ def test_a_file_in_any_encoding_that_python_reads_has_a_digest(tmp_path, start):
 def test_a_run_is_not_continued_under_other_shared_rules(changed, tmp_path):
     result = run(POEM, ["bot/random", "bot/null"], roles={"judge": "bot/random"}, store=tmp_path)
     assert resume(result.path).state == "done"
-    changed("parley.tasks._common.writer_editor", "if not first and ends", "if ends")
+    changed("parley.tasks._common.writer_editor", "if not first and is_ending", "if is_ending")
     with pytest.raises(ReplayError, match="the rule of poem"):
         resume(result.path)
 
