@@ -26,9 +26,11 @@ def coins(messages: list[dict[str, str]]) -> str:
 
 async def serve(latency: float) -> None:
     log: list[tuple[str, float, float]] = []
+    arrived = 0
 
     async def answer(request: web.Request) -> web.Response:
-        came = time.time()
+        nonlocal arrived
+        arrived, came = arrived + 1, time.time()
         messages = (await request.json())["messages"]
         await asyncio.sleep(latency)
         log.append((hashlib.sha256(json.dumps(messages).encode()).hexdigest(), came, time.time()))
@@ -42,9 +44,13 @@ async def serve(latency: float) -> None:
     async def seen(request: web.Request) -> web.Response:
         return web.json_response(log)
 
+    async def count(request: web.Request) -> web.Response:
+        return web.json_response(arrived)
+
     app = web.Application()
     app.router.add_post("/v1/chat/completions", answer)
     app.router.add_get("/log", seen)
+    app.router.add_get("/arrived", count)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -56,6 +62,11 @@ async def serve(latency: float) -> None:
 class Endpoint:
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
+
+    def arrived(self) -> int:
+        """How many requests have come, answered or not."""
+        with urllib.request.urlopen(f"{self.url}/arrived", timeout=10) as answer:
+            return json.load(answer)
 
     def log(self) -> list[list]:
         with urllib.request.urlopen(f"{self.url}/log", timeout=10) as answer:
