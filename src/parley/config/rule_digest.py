@@ -13,7 +13,7 @@ import ast
 import inspect
 import sys
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -63,12 +63,17 @@ def with_shared(sources: Iterable[str]) -> set[str]:
     return found
 
 
-def imported_modules(source: str) -> Iterator[str]:
+@lru_cache(maxsize=256)
+def imported_modules(source: str) -> frozenset[str]:
     """The modules that a source may import by name; text that is not Python imports none."""
     try:
-        tree = ast.parse(source)
+        return frozenset(find_imports(ast.parse(source)))
     except SyntaxError:
-        return
+        return frozenset()
+
+
+def find_imports(tree: ast.Module) -> Iterator[str]:
+    """The modules that a parsed source may import; some names may stand for no module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names)
@@ -101,11 +106,15 @@ def module_source(name: str) -> str:
 def source_of(task: type) -> str:
     """The file of a class, without what only its parts need; nothing if it has no file."""
     try:
-        return without_parts(
-            without_comments(Path(inspect.getfile(task)).read_bytes()), task.__name__
-        )
+        return rule_source(Path(inspect.getfile(task)).read_bytes(), task.__name__)
     except (TypeError, OSError):
         return ""
+
+
+@lru_cache(maxsize=64)
+def rule_source(source: bytes, name: str) -> str:
+    """The source of a class's file without comments, docstrings and what only its parts need."""
+    return without_parts(without_comments(source), name)
 
 
 def without_comments(source: bytes) -> str:
@@ -119,6 +128,7 @@ def without_comments(source: bytes) -> str:
     return ast.unparse(tree)
 
 
+@lru_cache(maxsize=256)
 def without_imports(source: str) -> str:
     """A source without its import lines; text that is not Python stays as it is."""
     try:
