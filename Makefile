@@ -9,10 +9,10 @@ demo: .venv/.installed bubblewrap
 	$(BIN)/parley demo
 
 test: .venv/.tested bubblewrap
-	$(BIN)/python -m pytest -q -n 2 -m "not slow"
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"
 
 test-all: .venv/.heavy bubblewrap
-	OMP_NUM_THREADS=1 PARLEY_HEAVY=1 $(BIN)/python -m pytest -q -n 2
+	OMP_NUM_THREADS=1 PARLEY_HEAVY=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 check: .venv/.checked
 	$(BIN)/ruff check .

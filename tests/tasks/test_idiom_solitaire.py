@@ -244,8 +244,8 @@ def made(tmp_path_factory):
 def test_planted_vocabularies_are_found_in_their_order(made):
     task = IdiomSolitaire(dictionary=(made,), traditional=False)
     equals = ["bot/speaker:strength=0.3", "bot/speaker:strength=0.3"]
-    check_planted(task, ["bot/speaker:strength=0.9", equals, "bot/speaker:strength=0.1"], runs=40)
-    check_planted(task, ["bot/dead-end:strength=0.4", "bot/speaker:strength=0.4"], runs=40)
+    check_planted(task, ["bot/speaker:strength=0.9", equals, "bot/speaker:strength=0.1"], runs=20)
+    check_planted(task, ["bot/dead-end:strength=0.4", "bot/speaker:strength=0.4"], runs=20)
 
 
 @pytest.fixture

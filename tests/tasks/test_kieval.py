@@ -660,7 +660,7 @@ async def examined(bots, seed):
 
 
 @pytest.mark.parametrize(
-    ("seeds", "caught", "blamed"), [(20, 18, 3), pytest.param(200, 190, 20, marks=LONG)]
+    ("seeds", "caught", "blamed"), [(8, 7, 2), pytest.param(200, 190, 20, marks=LONG)]
 )
 def test_who_has_only_memorised_answers_is_suspected_and_who_knows_is_not(seeds, caught, blamed):
     """Seven honest bots and two that know little and have memorised much, without a set of models
