@@ -463,7 +463,7 @@ def test_a_run_is_read_as_of_one_moment_while_it_is_played(tmp_path):
         while True:
             await asyncio.sleep(0)
             result = Result(path)
-            assert len(result.matches) == 60
+            assert len(result.matches) in (0, 120)  # planned together
             with read_run(find_run(path)) as reader:
                 assert set(reader.scores_by_match()) == {
                     m.number for m in reader.matches() if m.state == "done"
@@ -471,15 +471,14 @@ def test_a_run_is_read_as_of_one_moment_while_it_is_played(tmp_path):
             looked += 1
 
     async def main():
-        config = Config("judged", {}, {"a": {"model": "bot/null"}}, ["a"], plan="each", repeats=60)
+        config = Config("judged", {}, {"a": {"model": "bot/null"}}, ["a"], plan="each", repeats=120)
         task = asyncio.create_task(
             runs.play_new_run(
                 prepare_new(config, task=games.Judged()), open_store(tmp_path), concurrency=3
             )
         )
         while not list(tmp_path.glob("*.parley")):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0.1)
+            await asyncio.sleep(0)
         watching = asyncio.create_task(look(*tmp_path.glob("*.parley")))
         ending = await task
         watching.cancel()
