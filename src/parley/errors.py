@@ -136,7 +136,7 @@ class Halted(ParleyError):
         self.limit, self.needed = limit, needed
 
 
-def unknown(what: str, found: str, known: Iterable[str], wanted: str = "") -> UnknownName:
+def unknown_name(what: str, found: str, known: Iterable[str], wanted: str = "") -> UnknownName:
     """The error for a name that does not exist, with the nearest one that does; `wanted` says what
     may be written where all names are too many to list."""
     names = sorted(known)

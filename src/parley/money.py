@@ -204,8 +204,8 @@ class Total(NamedTuple):
 
     def __str__(self) -> str:
         if self.usd is not None:
-            return money(self.usd)
-        return "–" if self.at_least is None else f"≥ {money(self.at_least)}"
+            return format_usd(self.usd)
+        return "–" if self.at_least is None else f"≥ {format_usd(self.at_least)}"
 
 
 def prices_of(reader: RunReader, look_up: LookUp | None = None) -> Prices:
@@ -217,7 +217,7 @@ def prices_of(reader: RunReader, look_up: LookUp | None = None) -> Prices:
     return Prices(info.config.live_models, created, info.identity.get("prices"), used, look_up)
 
 
-def costs(reader: RunReader, prices: Prices | None = None) -> list[dict[str, Any]]:
+def cost_rows(reader: RunReader, prices: Prices | None = None) -> list[dict[str, Any]]:
     """The `cost` object: calls, tokens and money by model and role; what is unknown is null, not
     zero.
 
@@ -233,32 +233,32 @@ def costs(reader: RunReader, prices: Prices | None = None) -> list[dict[str, Any
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for row in reader.usage_by_model(starts):
         role = row.seat.role
-        cell = found.setdefault((row.alias, role), blank(row.alias, role))
+        cell = found.setdefault((row.alias, role), empty_cost_row(row.alias, role))
         cell["calls"] += row.calls
         for name in COUNTS:
             counts = [count for count in (cell[name], getattr(row, name)) if count is not None]
             cell[name] = sum(counts) if counts else None
-        usd, whole = spent(row, known[row.alias, row.model])
+        usd, whole = known_cost(row, known[row.alias, row.model])
         if usd is not None:
             cell["usd_at_least"] = (cell["usd_at_least"] or 0.0) + usd
         cell["usd"] = cell["usd"] + usd if whole and cell["usd"] is not None else None
     for alias, roles in reader.unanswered().items():
         price = prices.of(alias)
         for role, count in roles.items():
-            cell = found.setdefault((alias, role), blank(alias, role))
+            cell = found.setdefault((alias, role), empty_cost_row(alias, role))
             cell["lost"] = count
             if price is None or not price.free:
                 cell["usd"] = None
     return [found[key] for key in sorted(found)]
 
 
-def blank(alias: str, role: str) -> dict[str, Any]:
+def empty_cost_row(alias: str, role: str) -> dict[str, Any]:
     """A row of which nothing is known yet."""
     counts = {"calls": 0, **dict.fromkeys(COUNTS), "lost": 0}
     return {"alias": alias, "role": role, **counts, "usd": 0.0, "usd_at_least": None}
 
 
-def priced(reader: RunReader, prices: Prices | None = None) -> list[dict[str, Any]]:
+def price_rows(reader: RunReader, prices: Prices | None = None) -> list[dict[str, Any]]:
     """The `prices` object: at what USD per million tokens costs are shown, by model and by the name
     it was served under."""
     prices = prices or prices_of(reader)
@@ -277,7 +277,7 @@ def priced(reader: RunReader, prices: Prices | None = None) -> list[dict[str, An
     ]
 
 
-def spent(row: UsageRow, price: Price | None) -> tuple[float | None, bool]:
+def known_cost(row: UsageRow, price: Price | None) -> tuple[float | None, bool]:
     """What is known of the cost of some calls, and whether that is all of it."""
     if price is None:
         return None, False
@@ -293,7 +293,7 @@ def spent(row: UsageRow, price: Price | None) -> tuple[float | None, bool]:
     return (usd if row.partly_counted else None), row.counted == row.calls
 
 
-def total(rows: Iterable[Mapping[str, Any]]) -> Total:
+def total_cost(rows: Iterable[Mapping[str, Any]]) -> Total:
     """The sum of some rows of a `cost` object."""
     rows = list(rows)
     known = sum(row["usd_at_least"] or 0.0 for row in rows)
@@ -305,24 +305,24 @@ def total(rows: Iterable[Mapping[str, Any]]) -> Total:
     )
 
 
-def money(usd: float) -> str:
+def format_usd(usd: float) -> str:
     """USD for people: cents, and more digits where there are none."""
     return f"{usd:,.2f}" if usd >= 1 or not usd else f"{usd:.4f}" if usd >= 0.0001 else f"{usd:.1e}"
 
 
-def remark(rows: list[dict[str, Any]]) -> list[str]:
+def cost_remarks(rows: list[dict[str, Any]]) -> list[str]:
     """What a run has cost, and which of its requests may have cost more; nothing where nobody sends
     a bill."""
     if not any(row["usd"] is None or row["usd"] for row in rows):
         return []
     aliases = dict.fromkeys(row["alias"] for row in rows)
-    each = {alias: total(row for row in rows if row["alias"] == alias) for alias in aliases}
+    each = {alias: total_cost(row for row in rows if row["alias"] == alias) for alias in aliases}
     billed = {alias: sum_ for alias, sum_ in each.items() if sum_.usd is None or sum_.usd}
-    whole = total(rows)
+    whole = total_cost(rows)
     said = (
         "unknown"
         if whole.at_least is None
-        else f"{'at least ' if whole.usd is None else ''}{money(whole.at_least)} USD"
+        else f"{'at least ' if whole.usd is None else ''}{format_usd(whole.at_least)} USD"
     )
     shown = ", ".join(
         f"{alias} {sum_ if sum_.at_least is not None else 'unknown'}"

@@ -231,7 +231,7 @@ class Declared:
 
     def check(self, value: Any, said: str) -> Any:
         """The value with its proper type, or an error that names how it was given."""
-        found = converted(value, self.type)
+        found = convert(value, self.type)
         facts, size = self.facts, len(found) if isinstance(found, str) else found
         fits = found is not None and not (
             (self.allowed and found not in self.allowed)
@@ -247,7 +247,7 @@ class Declared:
         return found
 
 
-def converted(value: Any, to: type) -> Any:
+def convert(value: Any, to: type) -> Any:
     """A value as a whole number, a finite number, a text or a truth value; None if it is none."""
     if to is bool or isinstance(value, bool):
         return value if to is bool and isinstance(value, bool) else None
@@ -262,7 +262,7 @@ def converted(value: Any, to: type) -> Any:
     return value if isinstance(value, str) else None
 
 
-def declared(kind: type[StoredOptions]) -> dict[str, Declared]:
+def declared_options(kind: type[StoredOptions]) -> dict[str, Declared]:
     """The options of a class by name, in the order of their groups."""
     hints, found = get_type_hints(kind), list[Declared]()
     for each in fields(kind):
@@ -284,7 +284,7 @@ def is_literal(hint: Any) -> bool:
     return getattr(hint, "__origin__", None) is Literal
 
 
-OPTIONS = declared(RunOptions)
+OPTIONS = declared_options(RunOptions)
 STORED = tuple(each.name for each in fields(StoredOptions))
 RESUMABLE = tuple(name for name, each in OPTIONS.items() if each.facts.resume)
 

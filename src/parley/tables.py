@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 from typing import TypeVar
 
-from parley.errors import unknown
+from parley.errors import unknown_name
 
 FORMATS = ("text", "markdown", "latex", "csv", "html")
 JOINERS = "\u200c\u200d"  # which scripts and pictures need; they only join their neighbours
@@ -43,7 +43,7 @@ class Table:
                 return out.getvalue().rstrip("\n")
             case "html":
                 return self._html()
-        raise unknown("format", form, FORMATS)
+        raise unknown_name("format", form, FORMATS)
 
     def __str__(self) -> str:
         return self.render()

@@ -21,7 +21,7 @@ from parley.options import (
     STORED,
     RunOptions,
     check_options,
-    declared,
+    declared_options,
     from_flags,
     from_keywords,
     option,
@@ -106,7 +106,7 @@ def test_a_new_option_is_one_field():
     class MoreKept(Config):
         patience: int | None = option(None, "Wait for N rounds.", group="limits", minimum=1)
 
-    new = declared(More)["patience"]
+    new = declared_options(More)["patience"]
 
     @click.command()
     @make_flag(new)

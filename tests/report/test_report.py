@@ -20,7 +20,7 @@ from parley.report.build import build_report
 from parley.report.figures import choose_ticks, draw
 from parley.report.sections import ReportOptions
 from parley.statistics.contamination import assess_contamination, correlation_rows
-from parley.statistics.intervals import interval
+from parley.statistics.intervals import compute_interval
 from parley.tasks.kieval.analysis import stop_bars
 from parley.tasks.kieval.comparison import analyse_runs, compare_controls
 from parley.tasks.kieval.entries import (
@@ -178,7 +178,7 @@ def entry(
         else ("accuracy",)
     )
     by = {f"q{at}": value for at, value in enumerate(values)}
-    low, high, kind = interval(list(values), (0, 100))
+    low, high, kind = compute_interval(list(values), (0, 100))
     figure = Figure(fmean(values), low, high, len(values), 0, kind)
     bounds = dict.fromkeys(names, (0.0, 100.0))
     facts = {

@@ -25,7 +25,7 @@ from parley.config.prepare import limit_of, prepare_resume
 from parley.config.prices import PriceList, listed_price, prices_for
 from parley.errors import Halted, ParticipantError
 from parley.match.protocol import UNLIMITED, Call, Reply, Usage
-from parley.money import Price, Prices, Rate, costs, money, remark, total
+from parley.money import Price, Prices, Rate, cost_remarks, cost_rows, format_usd, total_cost
 from parley.options import from_keywords
 from parley.participants._model import Model
 from parley.participants._registry import ModelLimits
@@ -333,7 +333,7 @@ def test_what_is_partly_known_is_at_least_so_much_and_what_is_unknown_is_no_zero
         store="runs",
     )
     assert [row["usd"] for row in unknown.data["cost"]] == [0, None]
-    assert total(unknown.data["cost"]) == (10, None, None)
+    assert total_cost(unknown.data["cost"]) == (10, None, None)
     assert "cost: unknown for 5 calls" in unknown.remarks()
     assert command("ls", cwd=here).out.splitlines()[2].endswith("–")
 
@@ -448,11 +448,11 @@ def test_counts_as_wild_as_older_files_hold_them_are_summed(here):
     file.close()
     with read_run(result.ref) as reader:
         assert reader.usage_by_model()[0].tokens_in == 2**63 - 1
-        assert total(costs(reader)).usd > 1e12
+        assert total_cost(cost_rows(reader)).usd > 1e12
 
 
 def test_money_is_written_for_people():
-    assert [money(usd) for usd in (0, 1234.5, 0.05, 0.00123, 0.0000012)] == [
+    assert [format_usd(usd) for usd in (0, 1234.5, 0.05, 0.00123, 0.0000012)] == [
         "0.00",
         "1,234.50",
         "0.0500",
@@ -463,7 +463,7 @@ def test_money_is_written_for_people():
         {"alias": f"m{n}", "calls": 1, "lost": 0, "usd": 1.0, "usd_at_least": 1.0}
         for n in range(10)
     ]
-    assert remark(rows) == [
+    assert cost_remarks(rows) == [
         "cost: 10.00 USD for 10 calls ("
         + ", ".join(f"m{n} 1.00" for n in range(8))
         + " and 2 more)"

@@ -15,7 +15,7 @@ from parley.statistics.estimates import (
     compute_cells,
     rank_intervals,
 )
-from parley.statistics.intervals import interval
+from parley.statistics.intervals import compute_interval
 from parley.statistics.student_t import t_cdf, t_quantile
 
 # Two-sided 95% and 99% points of Student's t, as printed in the usual tables.
@@ -54,7 +54,7 @@ def seen(values, alias="a", metric="m"):
 def test_a_textbook_interval():
     """Ten sleep-hour differences of Student's 1908 paper: mean 1.58, t = 4.06, p = .0028."""
     hours = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4]
-    found = interval(hours, (-24, 24))
+    found = compute_interval(hours, (-24, 24))
     assert (found.low, found.high) == (
         pytest.approx(0.7001, abs=1e-4),
         pytest.approx(2.4599, abs=1e-4),

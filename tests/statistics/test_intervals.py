@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from parley.errors import UsageError
 from parley.statistics.estimates import Observation, block_means, compare_models
-from parley.statistics.intervals import interval, p_value_of_point
+from parley.statistics.intervals import compute_interval, p_value_of_point
 
 LUCK = 0.3  # intraclass correlation of the matches of a block
 FULL, SHORT = 4000, 500  # runs
@@ -87,7 +87,7 @@ CASES = {
 def coverage(case, blocks, matches, runs, **options):
     draw, bounds, truth = case
     values = draw(np.random.default_rng([blocks, matches]), runs, blocks, matches).tolist()
-    found = [interval(row, bounds, **options) for row in values]
+    found = [compute_interval(row, bounds, **options) for row in values]
     return sum(each.low <= truth <= each.high for each in found) / runs
 
 
@@ -125,9 +125,9 @@ def test_the_bootstrap_covers(name):
 def test_where_block_t_would_do_the_interval_for_bounded_scores_is_hardly_wider(name, blocks, most):
     draw, (low, high), _ = CASES[name][0]
     rows = draw(np.random.default_rng(3), 300, blocks, 4).tolist()
-    ours = [interval(row, (low, high)) for row in rows]
+    ours = [compute_interval(row, (low, high)) for row in rows]
     # bounds so far away that block t applies
-    usual = [interval(row, (low - 1000, high + 1000)) for row in rows]
+    usual = [compute_interval(row, (low - 1000, high + 1000)) for row in rows]
     assert {each.kind for each in usual} == {"block t"}
     narrowest = sum(min(each.high, high) - max(each.low, low) for each in usual)
     assert sum(each.high - each.low for each in ours) <= most * narrowest
@@ -135,7 +135,7 @@ def test_where_block_t_would_do_the_interval_for_bounded_scores_is_hardly_wider(
 
 @given(st.lists(st.floats(0, 1), min_size=0, max_size=30), st.sampled_from(["block", "bootstrap"]))
 def test_no_interval_has_zero_width_or_leaves_the_range(values, method):
-    found = interval(values, (0, 1), method=method)
+    found = compute_interval(values, (0, 1), method=method)
     if len(values) < 2:
         assert found == (None, None, None)
     else:
@@ -143,15 +143,15 @@ def test_no_interval_has_zero_width_or_leaves_the_range(values, method):
 
 
 def test_a_bound_is_felt_when_it_is_near_and_only_then():
-    assert interval([4, 5, 6, 5, 4, 5], (1, 10)).kind == "block t"
-    assert interval([9, 10, 9, 10, 9, 9], (1, 10)).kind == "bounded"
-    assert interval([5, 5, 5, 5, 5, 5], (1, 10)).kind == "bounded"
+    assert compute_interval([4, 5, 6, 5, 4, 5], (1, 10)).kind == "block t"
+    assert compute_interval([9, 10, 9, 10, 9, 9], (1, 10)).kind == "bounded"
+    assert compute_interval([5, 5, 5, 5, 5, 5], (1, 10)).kind == "bounded"
 
 
 def test_a_coin_has_wilsons_interval_but_for_students_t():
     """Wilson 1927: 9 of 10 gives .596 to .982 with 1.96; Student's t for nine degrees of freedom
     makes it wider."""
-    found = interval([1] * 9 + [0], (0, 1))
+    found = compute_interval([1] * 9 + [0], (0, 1))
     assert (found.low, found.high) == (
         pytest.approx(0.526, abs=1e-3),
         pytest.approx(0.986, abs=1e-3),
@@ -160,33 +160,36 @@ def test_a_coin_has_wilsons_interval_but_for_students_t():
 
 def test_intervals_do_not_depend_on_the_scale_or_its_direction():
     values = [0.9, 1, 0.7, 1, 1, 0.8, 0.95, 1]
-    one, scaled = interval(values, (0, 1)), interval([10 + 5 * value for value in values], (10, 15))
+    one, scaled = (
+        compute_interval(values, (0, 1)),
+        compute_interval([10 + 5 * value for value in values], (10, 15)),
+    )
     assert (scaled.low, scaled.high) == (
         pytest.approx(10 + 5 * one.low),
         pytest.approx(10 + 5 * one.high),
     )
-    turned = interval([1 - value for value in values], (0, 1))
+    turned = compute_interval([1 - value for value in values], (0, 1))
     assert (turned.low, turned.high) == (pytest.approx(1 - one.high), pytest.approx(1 - one.low))
 
 
 def test_the_bootstrap_repeats_itself_in_any_order_of_blocks():
     values = [3.0, 4, 4, 7, 5, 6, 2, 9, 4, 5]
-    found = interval(values, (1, 10), method="bootstrap")
+    found = compute_interval(values, (1, 10), method="bootstrap")
     assert found.kind == "bootstrap"
-    assert found == interval(values, (1, 10), method="bootstrap")
-    turned = interval(values[::-1], (1, 10), method="bootstrap")
+    assert found == compute_interval(values, (1, 10), method="bootstrap")
+    turned = compute_interval(values[::-1], (1, 10), method="bootstrap")
     assert (turned.low, turned.high) == (pytest.approx(found.low), pytest.approx(found.high))
     # most draws would have no variance
-    assert interval([1] * 9 + [0], (0, 1), method="bootstrap").kind == "bounded"
+    assert compute_interval([1] * 9 + [0], (0, 1), method="bootstrap").kind == "bounded"
     with pytest.raises(UsageError, match="did you mean 'bootstrap'"):
-        interval(values, (1, 10), method="bootstap")
+        compute_interval(values, (1, 10), method="bootstap")
 
 
 @given(st.lists(st.floats(-1, 1), min_size=2, max_size=20), st.floats(-0.99, 0.99))
 def test_a_point_has_the_level_at_which_the_interval_reaches_it(values, point):
     p = p_value_of_point(values, (-1, 1), point)
     if 1e-9 < p < 1 - 1e-9:
-        found = interval(values, (-1, 1), alpha=p)
+        found = compute_interval(values, (-1, 1), alpha=p)
         assert min(abs(found.low - point), abs(found.high - point)) < 1e-6
 
 

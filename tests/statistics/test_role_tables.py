@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.statistics.intervals import interval
+from parley.statistics.intervals import compute_interval
 from parley.statistics.role_tables import (
     Margin,
     MeetingCell,
@@ -213,7 +213,7 @@ def test_a_table_from_matches():
     ]
     assert table.aliases == ("b", "a", "silent", "c")
     assert len(table.cells) == 16
-    sure = interval([0.5, 1], (0, 1)), interval([0.5, 0], (0, 1))
+    sure = compute_interval([0.5, 1], (0, 1)), compute_interval([0.5, 0], (0, 1))
     # blocks weigh the same, not matches
     assert table.cells["a", "b"] == MeetingCell(0.75, 0.25, 3, 2, (0, 0), *sure)
     assert table.cells["b", "a"] == MeetingCell(0.5, 0.5, 1, 1)

@@ -21,10 +21,10 @@ from parley.plans.arrangements import SeatingProblem, seat_all_together
 from parley.results.parts.external import read_scores
 from parley.rules.bot_view import QUOTED
 from parley.rules.pool import text_of
-from parley.statistics.intervals import interval
+from parley.statistics.intervals import compute_interval
 from parley.tasks._common.word_matching import mentions_word
 from parley.tasks.word_guessing.analysis import mean_over_matches
-from parley.tasks.word_guessing.bots import associations
+from parley.tasks.word_guessing.bots import associated_words
 from parley.tasks.word_guessing.rule import EMPTY, OWN_WORD, REPEATED, WordGuessing
 from parley.testing import Listed, Speaking, check_planted, play
 
@@ -425,7 +425,7 @@ def test_an_adversary_belongs_to_its_plan(options, said, tmp_path):
 
 def test_associations_are_apart_and_say_no_word():
     for pair in ITEMS[:60]:
-        known = associations(pair)
+        known = associated_words(pair)
         assert len(set(known[pair.a]) | set(known[pair.b])) == 12
         assert not any(
             mentions_word(thing, name)
@@ -578,7 +578,7 @@ def test_blocks_of_any_size_make_one_mean_within_its_interval(blocks):
     alike = mean_over_matches(
         [(str(block), values[0]) for block, values in enumerate(blocks)], "block"
     )
-    plain = interval([values[0] for values in blocks], (0, 1))
+    plain = compute_interval([values[0] for values in blocks], (0, 1))
     assert (alike.low, alike.high) == pytest.approx((plain.low, plain.high))
 
 

@@ -44,7 +44,7 @@ from parley.audit.messages import (
 )
 from parley.audit.replay import replay_match
 from parley.config.prepare import Prepared, names_to_mask, prepare_to_read
-from parley.config.rule_digest import comparable
+from parley.config.rule_digest import is_comparable
 from parley.datasets.open_references import open_references
 from parley.errors import ParleyError, TaskError
 from parley.plans import replay_plan
@@ -133,7 +133,7 @@ class AuditRun:
         try:
             prepared = prepare_to_read(self.reader.info.ref, self.task_file)
             now, then = prepared.identity, self.reader.info.identity
-            known = comparable(now["rule"], then["rule"])
+            known = is_comparable(now["rule"], then["rule"])
             if now["prompts"] == then["prompts"] and (not known or now["rule"] == then["rule"]):
                 if not known:
                     self.cautions.append(

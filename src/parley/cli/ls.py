@@ -9,7 +9,7 @@ from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_store
 from parley.config.prices import PriceList
 from parley.errors import StoreError
-from parley.money import costs, prices_of, total
+from parley.money import cost_rows, prices_of, total_cost
 from parley.results.scores import collect_run_facts
 from parley.results.types import as_json as plain
 from parley.store import UnreadableRun, open_store
@@ -29,7 +29,7 @@ def command(store: str | None, as_json: bool) -> None:
             if isinstance(run, UnreadableRun):
                 raise StoreError(run.reason)
             with place.read(run.ref) as reader:
-                cost = total(costs(reader, prices_of(reader, look_up)))
+                cost = total_cost(cost_rows(reader, prices_of(reader, look_up)))
                 facts = plain(collect_run_facts(reader))
         except StoreError as wrong:
             say(str(wrong))

@@ -23,7 +23,7 @@ from parley.config.experiment_file import is_yaml_path, read_experiment, read_pr
 from parley.config.prepare import Prepared
 from parley.config.prices import is_billed
 from parley.errors import UsageError
-from parley.money import is_free, money
+from parley.money import format_usd, is_free
 from parley.options import from_flags
 from parley.providers._env_file import find_env_faults
 from parley.runs.screening import forecast_with_screening, start_run
@@ -198,7 +198,7 @@ def refuse_unwanted(prepared: Prepared) -> None:
     cost = (
         "a price is not known"
         if usd["high"] is None
-        else f"{money(usd['low'] or 0)} to {money(usd['high'])} USD"
+        else f"{format_usd(usd['low'] or 0)} to {format_usd(usd['high'])} USD"
     )
     # a bound in USD wants to know every price
     bound = "--max-calls" if usd["high"] is None else "--budget-usd"

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from parley.errors import UsageError, unknown
+from parley.errors import UsageError, unknown_name
 from parley.options import OPTIONS, Declared
 
 Command = Callable[..., Any]
@@ -99,7 +99,7 @@ def set_model_options(models: dict[str, dict[str, Any]], texts: Sequence[str]) -
         if not dot:
             raise UsageError(f"-M wants ALIAS.KEY=VALUE, got {target}=…")
         if alias not in models:
-            raise unknown("model in -M:", alias, models)
+            raise unknown_name("model in -M:", alias, models)
         if key == "model":
             raise UsageError(f"-M sets options; the model itself is named with -m {alias}={value}")
         models[alias][key] = value

@@ -12,7 +12,7 @@ from parley.cli.playing import print_result
 from parley.cli.shared_options import as_json, in_format, in_store, with_task
 from parley.config.prices import PriceList
 from parley.config.task_catalogue import installed_task, task_class, task_names
-from parley.errors import UsageError, unknown
+from parley.errors import UsageError, unknown_name
 from parley.results.part import general_parts, parts_of_task
 from parley.results.result import Result
 from parley.results.transcript import rebuild_views
@@ -88,7 +88,7 @@ def command(
         elif part in part_names():
             click.echo("" if form == "csv" else f"{played} has no part {part!r}")
         else:
-            raise unknown("part", part, [*result.parts, *result.stored])
+            raise unknown_name("part", part, [*result.parts, *result.stored])
         return
     with read_run(ref) as reader:
         facts = describe_match(reader, match)

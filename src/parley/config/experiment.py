@@ -15,7 +15,7 @@ from parley.config.yaml_file import YamlFile
 from parley.datasets.catalogue import default_dataset as usual_dataset
 from parley.datasets.catalogue import load_items
 from parley.datasets.item_rows import item_type_of_task
-from parley.errors import UsageError, unknown
+from parley.errors import UsageError, unknown_name
 from parley.options import OPTIONS, STORED, Given, RunOptions, check_options
 from parley.participants._registry import parse_model_name
 from parley.plans.arrangements import default_arrangement
@@ -139,7 +139,7 @@ class Experiment:
         )
         for alias in self.exclude:
             if alias not in self.models:
-                raise unknown("model to exclude:", alias, self.models)
+                raise unknown_name("model to exclude:", alias, self.models)
             if alias in serving:
                 raise UsageError(
                     f"{alias!r} is to be excluded, and sits as an instrument: "
@@ -269,5 +269,5 @@ def sandbox_choice(sandbox: str | None, unsafe: bool = False) -> str | None:
             )
         return "none"
     if sandbox is not None and sandbox not in OPTIONS["sandbox"].choices:
-        raise unknown("sandbox", str(sandbox), OPTIONS["sandbox"].choices)
+        raise unknown_name("sandbox", str(sandbox), OPTIONS["sandbox"].choices)
     return sandbox

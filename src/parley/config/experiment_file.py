@@ -14,7 +14,7 @@ from parley.config.prompt_overrides import chosen_prompts
 from parley.config.task_catalogue import task_class
 from parley.config.yaml_file import YamlFile, expand_env, short_value
 from parley.datasets.files import is_dataset_path
-from parley.errors import UsageError, unknown
+from parley.errors import UsageError, unknown_name
 from parley.options import OPTIONS, Given, with_options
 from parley.providers._secrets import expand_references
 from parley.rules.parameters import parse_values
@@ -72,7 +72,8 @@ def read_experiment(path: str) -> Experiment:
     for role, panel in data.get("instruments", {}).items():
         if role not in roles:
             raise file.error(
-                ("instruments", role), str(unknown(f"instrument role of {task.name}:", role, roles))
+                ("instruments", role),
+                str(unknown_name(f"instrument role of {task.name}:", role, roles)),
             )
         panel = [panel] if isinstance(panel, str) else panel
         found.instruments[role] = [add_alias(found, alias, "instruments", role) for alias in panel]

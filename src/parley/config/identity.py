@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 from parley import __version__
-from parley.config.rule_digest import comparable, rule_digest
+from parley.config.rule_digest import is_comparable, rule_digest
 from parley.errors import ReplayError, UsageError
 from parley.providers._secrets import secrets_in_environment
 from parley.rules.prompts import Prompt
@@ -81,7 +81,7 @@ def refuse_changes(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> 
         for address in sorted({*then, *now})
         if then.get(address) != now.get(address)
     ]
-    if not changed and old["rule"] and not comparable(old["rule"], new["rule"]):
+    if not changed and old["rule"] and not is_comparable(old["rule"], new["rule"]):
         raise ReplayError(
             f"{run} was begun by Parley {old['parley']}, "
             f"which recorded the rule of {old['task']} in another way: "

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from parley.config.yaml_file import YamlFile
-from parley.errors import UsageError, unknown
+from parley.errors import UsageError, unknown_name
 from parley.participants._registry import parse_model_name, participant_kinds
 from parley.providers import _registry as providers
 
@@ -93,7 +93,7 @@ def model_of_alias(
         raise UsageError(
             f"{alias!r} is {what}, and the model's name is missing: write {alias}/NAME"
         )
-    wrong = unknown(
+    wrong = unknown_name(
         "alias", alias, {*own, *shared} - {each for each in typed if each not in shared}
     )
     raise UsageError(

@@ -18,10 +18,10 @@ from parley.config.recorded_task import source_facts, task_to_read, task_to_resu
 from parley.config.selection import recorded_items, select_items, stored_items
 from parley.config.task_catalogue import task_class
 from parley.datasets.open_references import open_references
-from parley.errors import KeyMissing, UsageError, unknown
+from parley.errors import KeyMissing, UsageError, unknown_name
 from parley.match.protocol import Participant
 from parley.match.seating import seat_counts
-from parley.money import Prices, costs, is_free, money, prices_of, total
+from parley.money import Prices, cost_rows, format_usd, is_free, prices_of, total_cost
 from parley.options import OPTIONS, Given
 from parley.participants import _registry as participants
 from parley.participants._registry import ModelLimits
@@ -264,7 +264,7 @@ def check_names(config: Config, task: Task) -> None:
     chosen_prompts(type(task), config.prompts)
     for alias in config.aliases_in_use:
         if alias not in config.models:
-            raise unknown("model", alias, config.models)
+            raise unknown_name("model", alias, config.models)
     if len(set(config.contestants)) != len(config.contestants):
         raise UsageError(
             "a contestant is named twice: give each an alias, -m a=PROVIDER/NAME -m b=PROVIDER/NAME"
@@ -378,7 +378,7 @@ def refuse_too_little(config: Config, made: Mapping[str, Participant], prices: P
             continue
         raise UsageError(
             f"--budget-usd {config.budget_usd:g} is not enough for one call of {alias}: a reply of "
-            f"{limit:,} tokens may cost {money(most)} USD, which is set aside before it is "
+            f"{limit:,} tokens may cost {format_usd(most)} USD, which is set aside before it is "
             f"asked; allow more, or shorter replies: -M {alias}.max_tokens=N"
         )
 
@@ -414,7 +414,7 @@ def refuse_unpriced(prices: Prices) -> None:
 
 def refuse_unknown_past(reader: RunReader, prices: Prices) -> None:
     """A bound on all that is spent needs to know what was spent before."""
-    if reader.spent_at_most()[1] is None and total(costs(reader, prices)).usd is None:
+    if reader.spent_at_most()[1] is None and total_cost(cost_rows(reader, prices)).usd is None:
         raise UsageError(
             f"{reader.info.id} has calls whose tokens the endpoint did not count, or that may have "
             f"been paid without a reply, "
@@ -425,10 +425,12 @@ def refuse_unknown_past(reader: RunReader, prices: Prices) -> None:
 
 def refuse_spent(reader: RunReader, prices: Prices, budget_usd: float | None) -> None:
     """A new bound below what is spent already lets nothing leave."""
-    spent = max(reader.spent_at_most()[1] or 0.0, total(costs(reader, prices)).at_least or 0.0)
+    spent = max(
+        reader.spent_at_most()[1] or 0.0, total_cost(cost_rows(reader, prices)).at_least or 0.0
+    )
     if budget_usd is not None and budget_usd < spent and reader.info.state != "done":
         raise UsageError(
-            f"--budget-usd {budget_usd:g}: {money(spent)} USD are spent by "
+            f"--budget-usd {budget_usd:g}: {format_usd(spent)} USD are spent by "
             f"{reader.info.id} already, and the bound is on all of it; "
             "allow more than that"
         )

@@ -95,12 +95,12 @@ def own_prices() -> dict[str, Price]:
             if not usd <= DEAREST:
                 raise file.error((key, name), f"wanted {USD['title']}, found {usd}")
     return {
-        key: Price.flat(**rates, source=file.path.name, as_of=day(None))
+        key: Price.flat(**rates, source=file.path.name, as_of=format_day(None))
         for key, rates in file.data.items()
     }
 
 
-def day(moment: datetime | None) -> str:
+def format_day(moment: datetime | None) -> str:
     """The day of a moment; of this one, where none is given."""
     return f"{moment or datetime.now(UTC):%Y-%m-%d}"
 
@@ -184,7 +184,9 @@ def listed_price(
         )
         for start in sorted({-1, *starts})
     ]
-    return Price(tuple(rates), "public", f"{day(on)}, genai-prices {version('genai-prices')}")
+    return Price(
+        tuple(rates), "public", f"{format_day(on)}, genai-prices {version('genai-prices')}"
+    )
 
 
 def price_at(price: Any, start: int) -> float:

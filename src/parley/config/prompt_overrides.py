@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields
 
-from parley.errors import unknown
+from parley.errors import unknown_name
 from parley.rules.prompts import FORM, Prompt
 from parley.rules.task import Task
 
@@ -27,7 +27,7 @@ def chosen_prompts(
     params = [each.name for each in fields(task)]  # type: ignore[arg-type]
     for address, text in replaced.items():
         if address not in known:
-            raise unknown("prompt", address, known)
+            raise unknown_name("prompt", address, known)
         other = known[address].replaced(text, params)
         if other.name not in unused:
             own[other.name] = other

@@ -37,7 +37,7 @@ def rule_digest(task: type[Task]) -> str:
     return f"{SCHEME}:{text_digest(chr(10).join(sorted(with_shared(sources))))}"
 
 
-def comparable(one: str, other: str) -> bool:
+def is_comparable(one: str, other: str) -> bool:
     """Whether two digests were made in the same way, so that a difference means another rule."""
     return one == other or (
         ":" in one and ":" in other and one.partition(":")[0] == other.partition(":")[0]

@@ -14,7 +14,7 @@ from parley.datasets.catalogue import find_misspelt_columns, load_items
 from parley.datasets.files import LocatedRow
 from parley.datasets.formats import make_item, make_items
 from parley.datasets.item_rows import find_lone_surrogate, item_from_row, item_type_of_task
-from parley.errors import UsageError, unknown
+from parley.errors import UsageError, unknown_name
 from parley.rules.task import Task
 from parley.store.config import Config
 from parley.tables import format_item_count
@@ -87,7 +87,7 @@ def refuse_unknown_picks(items: Sequence[Any], task: Task) -> None:
         known = {getattr(item, field) for item in items}
         for name in getattr(task, parameter):
             if name not in known:
-                raise unknown(field, name, known - {""})
+                raise unknown_name(field, name, known - {""})
 
 
 def recorded_items(items: Sequence[Any], task: Task) -> dict[str, Any]:

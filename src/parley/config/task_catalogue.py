@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 from parley import tasks
-from parley.errors import TaskError, UsageError, unknown
+from parley.errors import TaskError, UsageError, unknown_name
 from parley.rules.task import Task
 
 
@@ -41,7 +41,7 @@ def task_class(reference: str) -> type[Task]:
         found: type[Task] = entry.load()
         return found
     if reference not in task_names():
-        raise unknown("task", reference, task_names())
+        raise unknown_name("task", reference, task_names())
     return single_task_in(import_module(f"parley.tasks.{reference}"), reference)
 
 
@@ -113,7 +113,7 @@ def single_task_in(module: ModuleType, reference: str, chosen: str = "") -> type
     }
     if chosen:
         if chosen not in found:
-            raise unknown(f"task in {reference}:", chosen, found)
+            raise unknown_name(f"task in {reference}:", chosen, found)
         return found[chosen]
     if len(found) != 1:
         many = (

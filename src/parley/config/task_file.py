@@ -22,7 +22,7 @@ from parley.config.yaml_file import YamlFile, short_value
 from parley.datasets.files import LocatedRow
 from parley.datasets.formats import make_item
 from parley.datasets.item_rows import item_fields
-from parley.errors import UnknownName, UsageError, unknown
+from parley.errors import UnknownName, UsageError, unknown_name
 from parley.rules.items import Items
 from parley.rules.referee import Referee
 from parley.rules.task import Role, Scores, Task
@@ -137,7 +137,7 @@ def roles_in(file: YamlFile) -> tuple[str, str]:
         )
     for role in file.data["rubric"]:
         if role not in (writer, editor):
-            raise file.error(("rubric", role), str(unknown("role", role, (writer, editor))))
+            raise file.error(("rubric", role), str(unknown_name("role", role, (writer, editor))))
     return writer, editor
 
 

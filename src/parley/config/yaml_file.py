@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from parley.errors import UsageError, unknown
+from parley.errors import UsageError, unknown_name
 from parley.providers._secrets import REFERENCE, expand_references
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class YamlFile:
             here, line = (*place, key.value), key.start_mark.line + 1
             if key.value in found:
                 raise UsageError(
-                    f"{self.path}, line {line}: {dotted(here)} is given twice, first in line "
+                    f"{self.path}, line {line}: {format_place(here)} is given twice, first in line "
                     f"{self._lines[here]}: take one out"
                 )
             self._lines.setdefault(here, line)
@@ -141,7 +141,7 @@ class YamlFile:
     def place_text(self, place: Place) -> str:
         """File, line and key, for errors."""
         where = f"{self.path}, line {self.line(*place)}"
-        return f"{where}: {dotted(place)}" if place else where
+        return f"{where}: {format_place(place)}" if place else where
 
     @contextmanager
     def errors_at(self, *place: str | int) -> Iterator[None]:
@@ -191,7 +191,7 @@ class YamlFile:
                 said = (
                     f"unknown key {key!r}; did you mean {near[0]!r}? It is missing"
                     if near
-                    else unknown("key", key, known)
+                    else unknown_name("key", key, known)
                 )
                 raise self.error((*place, key), str(said)) from None
 
@@ -217,7 +217,7 @@ class YamlFile:
         return place
 
 
-def dotted(place: Place) -> str:
+def format_place(place: Place) -> str:
     """A place as people write it: `models.local.temperature`, `contestants[1]`."""
     return "".join(
         f"[{part}]" if isinstance(part, int) else f".{part}" for part in place

@@ -24,7 +24,7 @@ from parley.datasets.formats import (
     rename_columns,
 )
 from parley.datasets.item_rows import misspelt_columns
-from parley.errors import UsageError, unknown
+from parley.errors import UsageError, unknown_name
 from parley.tables import format_item_count
 
 USUAL = "samples"  # what a task is played on where nothing else is said
@@ -85,7 +85,7 @@ def load_items(reference: str, kind: type, columns: Columns | None = None) -> li
             return dataset.items()
     for field in columns or {}:
         if field not in known_columns(kind):
-            raise unknown(
+            raise unknown_name(
                 f"field of {kind.__name__} in the columns of {reference}:",
                 field,
                 known_columns(kind),
@@ -125,7 +125,7 @@ def load_rows(reference: str, kind: type | None = None) -> Iterator[LocatedRow]:
     path = Path(reference).expanduser()
     if not is_dataset_path(reference) and not path.exists():
         there = {each.name for each in all_datasets() if kind in (None, each.item_type)}
-        wrong = unknown("dataset", reference, there)
+        wrong = unknown_name("dataset", reference, there)
         raise UsageError(f"{wrong}; or name a file or a folder: ./{reference}")
     yield from read_rows(path)
 

@@ -15,7 +15,7 @@ from unicodedata import normalize
 
 from parley.datasets.files import ENDINGS, LocatedRow, file_ending, read_file_rows
 from parley.downloads import Packaged, obtain_file
-from parley.errors import Refused, UsageError, unknown
+from parley.errors import Refused, UsageError, unknown_name
 from parley.rules.references import DrawOrder, WordList
 
 IDIOMS = Packaged(
@@ -69,7 +69,7 @@ def load_word_list(name: str) -> Words:
         return NAMED[name]()
     file = Path(name).expanduser()
     if not file.exists() and "/" not in name and not file.suffix:
-        raise UsageError(f"{unknown('dictionary', name, NAMED)}; or name a file: ./{name}.txt")
+        raise UsageError(f"{unknown_name('dictionary', name, NAMED)}; or name a file: ./{name}.txt")
     if file_ending(file) != ".txt" and file_ending(file) not in ENDINGS:
         raise UsageError(f"dictionary {name}: wanted a .txt, {', '.join(ENDINGS)} file")
     rows = read_word_lines(file) if file_ending(file) == ".txt" else read_file_rows(file)

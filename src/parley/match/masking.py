@@ -152,19 +152,19 @@ def name_pattern(names: frozenset[str]) -> re.Pattern[str]:
     own = [word for word in plain if word not in MODELS and not word.isalpha()]
     kinds = (
         *(
-            [rf"(?P<own>{alternatives(own)}{VERSION}(?:-[a-z0-9.]{{1,20}}+){{0,4}}+(?![a-z0-9]))"]
+            [rf"(?P<own>{any_of(own)}{VERSION}(?:-[a-z0-9.]{{1,20}}+){{0,4}}+(?![a-z0-9]))"]
             if own
             else []
         ),
-        rf"(?P<model>{alternatives(plain)}{VERSION}(?:-[a-z0-9.]{{1,20}}+){{0,4}}+(?![a-z0-9]))",
-        rf"(?P<shared>{alternatives(SHARED)}{VERSION}(?![a-z0-9]|-[a-z]))",
-        rf"(?P<maker>{alternatives(MAKERS)}(?![a-z0-9]|-[a-z]))",
+        rf"(?P<model>{any_of(plain)}{VERSION}(?:-[a-z0-9.]{{1,20}}+){{0,4}}+(?![a-z0-9]))",
+        rf"(?P<shared>{any_of(SHARED)}{VERSION}(?![a-z0-9]|-[a-z]))",
+        rf"(?P<maker>{any_of(MAKERS)}(?![a-z0-9]|-[a-z]))",
     )
     begins = r"(?:(?<![a-z0-9])|(?<=\\[nrt])|(?<=\\u201[89cd]))"
     return re.compile(rf"{begins}(?:{'|'.join(kinds)})|(?P<odd>[\ue000-\ue004])", re.IGNORECASE)
 
 
-def alternatives(words: Iterable[str]) -> str:
+def any_of(words: Iterable[str]) -> str:
     return "(?:" + "|".join(map(re.escape, words)) + ")"
 
 

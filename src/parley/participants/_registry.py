@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from parley import participants
-from parley.errors import UsageError, unknown
+from parley.errors import UsageError, unknown_name
 from parley.match.protocol import Participant
 from parley.participants._model import Model
 from parley.providers import _registry as providers
@@ -64,7 +64,7 @@ def parse_model_name(text: str) -> ModelName:
             f"vllm/Qwen/Qwen3-32B; got {text!r}"
         )
     if family not in participant_kinds() and not providers.is_provider(family):
-        raise unknown("provider", family, [*participant_kinds(), *providers.provider_names()])
+        raise unknown_name("provider", family, [*participant_kinds(), *providers.provider_names()])
     if not alias and model == text:
         alias = default_alias(family, name)
     if not re.fullmatch(r"[\w.@+-]+", alias):

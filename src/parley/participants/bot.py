@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
-from parley.errors import unknown
+from parley.errors import unknown_name
 from parley.match.protocol import Call
 from parley.participants._guard import ErrorsAsParticipant
 from parley.rules.bot_view import BotView
@@ -90,5 +90,5 @@ def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Bot:
     """The bot of this name: the task's own, or one that plays anything."""
     known = {**ANYWHERE, **task.bots}
     if name not in known:
-        raise unknown(f"bot for {task.name}:", name, known)
+        raise unknown_name(f"bot for {task.name}:", name, known)
     return Bot(name, known[name], parse_keywords(known[name], options, "option of", f"bot/{name}"))

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from parley.errors import Refused, UsageError, unknown
+from parley.errors import Refused, UsageError, unknown_name
 from parley.match.protocol import Call
 from parley.match.threads import in_daemon_thread
 from parley.rules.pool import View
@@ -55,5 +55,5 @@ def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Human:
     if name != "terminal":
         raise UsageError(f"human/{name}: there is only human/terminal")
     if options:
-        raise unknown("option of human/terminal:", next(iter(options)), ())
+        raise unknown_name("option of human/terminal:", next(iter(options)), ())
     return Human()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from parley.errors import UsageError, unknown
+from parley.errors import UsageError, unknown_name
 from parley.match.protocol import Call
 from parley.rules.pool import View
 from parley.rules.task import Task
@@ -30,7 +30,7 @@ class Scripted:
 
 def make(name: str, options: Mapping[str, Any], task: type[Task]) -> Scripted:
     if options:
-        raise unknown(f"option of scripted/{name}:", next(iter(options)), ())
+        raise unknown_name(f"option of scripted/{name}:", next(iter(options)), ())
     try:
         text = Path(name).expanduser().read_text(encoding="utf-8-sig", errors="replace")
     except (OSError, ValueError, RuntimeError) as wrong:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import permutations
 from random import Random
 
-from parley.errors import UsageError, unknown
+from parley.errors import UsageError, unknown_name
 from parley.rules.pool import Seat
 from parley.rules.task import Role, Task
 
@@ -179,7 +179,7 @@ def seat_instruments(task: Task, given: Mapping[str, Sequence[str]]) -> dict[Sea
     known = {name: role for name, role in task.roles.items() if role.instrument}
     for name in given:
         if name not in known:
-            raise unknown(f"instrument role of {task.name}:", name, known)
+            raise unknown_name(f"instrument role of {task.name}:", name, known)
     seats: dict[Seat, str] = {}
     for name, role in known.items():
         aliases = given.get(name, ())

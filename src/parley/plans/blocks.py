@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
-from parley.errors import UsageError, unknown
+from parley.errors import UsageError, unknown_name
 from parley.plans import MatchSpec, seed_for
 from parley.plans.arrangements import ARRANGEMENTS, SeatingProblem, seat_instruments
 from parley.rules.pool import Seat
@@ -28,7 +28,7 @@ class BlockMaker:
         adversary: str | None = None,
     ) -> None:
         if name not in ARRANGEMENTS:
-            raise unknown("plan", name, ARRANGEMENTS)
+            raise unknown_name("plan", name, ARRANGEMENTS)
         if not contestants:
             raise UsageError("no models: name at least one with -m PROVIDER/NAME")
         self._arrange, self._table, self._seed = (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from parley.errors import TaskError, UsageError, unknown
+from parley.errors import TaskError, UsageError, unknown_name
 from parley.rules.task import Metric
 
 TARGETS = ("new_items", "these_items")
@@ -23,7 +23,7 @@ class StopTarget:
 
     def __post_init__(self) -> None:
         if self.target not in TARGETS:
-            raise unknown("target", str(self.target), TARGETS)
+            raise unknown_name("target", str(self.target), TARGETS)
         if self.half_width is not None and not 0 < self.half_width < float("inf"):
             raise UsageError(f"half-width must be a number above 0, not {self.half_width}")
         if not 0 < self.alpha < 1:

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import Any, cast
 
 from parley import providers
-from parley.errors import KeyMissing, UsageError, unknown
+from parley.errors import KeyMissing, UsageError, unknown_name
 from parley.match.protocol import Provider
 from parley.providers import _plugins as foreign
 from parley.providers._env_file import find_setting
@@ -54,7 +54,7 @@ def provider_class(family: str) -> Any:
     if foreign.is_plugin(family):
         return foreign.load_plugin(family, taken=found is not None)
     if found is None:
-        raise unknown("provider", family, provider_names())
+        raise unknown_name("provider", family, provider_names())
     return found
 
 
@@ -85,7 +85,7 @@ def refuse_unknown(family: str, name: str, options: Iterable[str]) -> None:
     }
     for option in options:
         if option not in taken:
-            raise unknown(f"option of {family}/{name}:", option, {*taken, *COMMON})
+            raise unknown_name(f"option of {family}/{name}:", option, {*taken, *COMMON})
 
 
 def refuse_full_path(provider: Any, options: Mapping[str, Any]) -> None:

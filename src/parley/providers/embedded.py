@@ -21,7 +21,7 @@ import orjson
 
 from parley import downloads as packaged
 from parley.downloads import Packaged
-from parley.errors import ParticipantError, Refused, Rejected, UsageError, unknown
+from parley.errors import ParticipantError, Refused, Rejected, UsageError, unknown_name
 from parley.match.protocol import Reply, Request
 from parley.providers._replies import parse_finish
 from parley.providers._schemas import make_compact
@@ -67,7 +67,7 @@ class Provider:
 
     def __post_init__(self) -> None:
         if self.name not in MODELS:
-            raise unknown("embedded model", self.name, MODELS)
+            raise unknown_name("embedded model", self.name, MODELS)
         for option in ("max_tokens", "context", "parallel", "threads", "deadline"):
             if (value := getattr(self, option)) is not None and value <= 0:
                 raise ValueError(f"{option} must be more than 0, not {value:g}")

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import orjson
 
 from parley import __version__
-from parley.errors import ParleyError, UsageError, unknown
-from parley.money import LookUp, is_free, remark
+from parley.errors import ParleyError, UsageError, unknown_name
+from parley.money import LookUp, cost_remarks, is_free
 from parley.results.part import (
     Part,
     Style,
@@ -183,7 +183,7 @@ class Result:
         """What a part has found: dataclasses, as its `result` says; None or () where there is
         nothing."""
         if name not in self.parts:
-            raise unknown("part", name, [*self.parts, *self.stored])
+            raise unknown_name("part", name, [*self.parts, *self.stored])
         self.compute([name])
         self._refuse_failed(name)
         return self._computed[name]
@@ -282,7 +282,7 @@ class Result:
     def render(self, form: str = "text", part: str = "results") -> str:
         """A part of the result in one of its forms; CSV has a column for everything, unrounded."""
         if part not in self.parts and part not in self.stored:
-            raise unknown("part", part, [*self.parts, *self.stored])
+            raise unknown_name("part", part, [*self.parts, *self.stored])
         if form == "csv":
             return self._csv(part)
         if part == "results":
@@ -358,7 +358,7 @@ class Result:
             lines.append(f"violations: {found}")
         lines += describe_left_out(head.left_out)
         billed = [row for row in cost.cost if not is_free(head.run.models[row.alias])]
-        lines += remark([as_json(row) for row in billed])
+        lines += cost_remarks([as_json(row) for row in billed])
         if results:
             sure = f"{self.style.level}, {'at every look' if self.style.sequential else 'Holm'}"
             for role, metric in sorted(head.leading.items()):

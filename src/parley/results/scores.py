@@ -30,7 +30,7 @@ from parley.rules.task import Metric
 from parley.statistics import estimates as plain
 from parley.statistics import role_tables as roles
 from parley.statistics.estimates import Observation
-from parley.statistics.intervals import ALPHA, interval
+from parley.statistics.intervals import ALPHA, compute_interval
 from parley.statistics.role_tables import SeatScore
 from parley.store import MatchRow, RunReader
 from parley.tables import plural
@@ -110,7 +110,7 @@ class RunScores:
         for block, case in cases:
             blocks.setdefault(block, []).append(case)
         means = [fmean(found) for found in blocks.values()]
-        low, high, _ = interval(means, (0.0, 1.0))
+        low, high, _ = compute_interval(means, (0.0, 1.0))
         return Share(sum(map(sum, blocks.values())), fmean(means), low, high, len(means))
 
     def ranking_metric(self, role: str, measured: bool = False) -> str | None:
@@ -159,7 +159,7 @@ class RunScores:
         found = plain.compute_cells(self.observations, self.bounds, self.method)
         without = missing_by_failure(self.reader, list(self.metrics.values()), self.roles)
         cells = {(cell.alias, cell.role, cell.metric) for cell in found}
-        nothing = interval([], (0, 0))
+        nothing = compute_interval([], (0, 0))
         found += [
             plain.Cell(*key, None, nothing, None, 0, 0, 0) for key in without if key not in cells
         ]

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from parley.errors import UsageError, unknown
+from parley.errors import UsageError, unknown_name
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def parse_language(said: str) -> Language:
     found = find_language(said)
     if found is None:
         codes = ", ".join(sorted(each.code for each in LANGUAGES))
-        raise unknown(
+        raise unknown_name(
             "language",
             said,
             languages_by_name(),

@@ -9,7 +9,7 @@ from math import isfinite
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from parley.errors import UsageError, unknown
+from parley.errors import UsageError, unknown_name
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ def parse_values(
     the nearest one."""
     for name in given:
         if name not in known:
-            raise unknown(f"{what} {owner}:", name, known)
+            raise unknown_name(f"{what} {owner}:", name, known)
     return {
         name: parse_value(value, hints.get(name, Any), f"{owner}.{name}")
         for name, value in given.items()
@@ -87,7 +87,7 @@ def parse_value(value: Any, kind: Any, where: str) -> Any:
         for option in options:
             if value == option or str(value) == str(option):
                 return option
-        raise unknown(f"value of {where}:", str(value), map(str, options))
+        raise unknown_name(f"value of {where}:", str(value), map(str, options))
     if origin in (Union, UnionType):
         if value is None or (isinstance(value, str) and value.lower() == "none"):
             return None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
-from parley.errors import TaskError, unknown
+from parley.errors import TaskError, unknown_name
 
 VARIABLE = re.compile(r"\{([A-Za-z_]\w*)\}")
 MEANING = re.compile(r"^ *(\w+) {2,}(\S.*)$", re.MULTILINE)
@@ -45,7 +45,9 @@ class Prompt:
         other, known = Prompt(self.name, text), {*self.variables, *also}
         for name in other.variables:
             if name not in known:
-                raise unknown(f"variable in the replacement of prompt {self.name!r}:", name, known)
+                raise unknown_name(
+                    f"variable in the replacement of prompt {self.name!r}:", name, known
+                )
         return other
 
     def without(self, other: Prompt) -> str:

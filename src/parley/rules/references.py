@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol
 from unicodedata import name as unicode_name
 
-from parley.errors import TaskError, UsageError, unknown
+from parley.errors import TaskError, UsageError, unknown_name
 
 
 class DrawOrder(NamedTuple):
@@ -72,10 +72,10 @@ def look_up(
 ) -> Any:
     """Ask a work of reference; a TaskError if the task has no such work or it no such question."""
     if name not in works:
-        raise TaskError(f"{task}: {unknown('work of reference', name, works)}")
+        raise TaskError(f"{task}: {unknown_name('work of reference', name, works)}")
     if question not in works[name].questions:
         raise TaskError(
-            f"{task}: {unknown(f'question to the {name}:', question, works[name].questions)}"
+            f"{task}: {unknown_name(f'question to the {name}:', question, works[name].questions)}"
         )
     drawn = (draw_order,) if question in works[name].drawn else ()
     return getattr(works[name], question)(*drawn, *given)

@@ -9,7 +9,7 @@ from typing import Any
 from parley.config.prepare import limit_of
 from parley.errors import Halted, ParticipantError, Refused, Rejected
 from parley.match.protocol import Reply
-from parley.money import Price, Prices, money
+from parley.money import Price, Prices, format_usd
 from parley.rules.pool import View
 from parley.runs.progress import StopSignal
 from parley.runs.request_estimates import RequestEstimator
@@ -159,9 +159,9 @@ class Budget:
         return None if self.most_usd is None else self.prices.of(alias, served)
 
     def _too_expensive(self, call: Reservation) -> Halted:
-        left = f"{money(self.usd)} of {money(self.most_usd or 0)} USD are spent"
+        left = f"{format_usd(self.usd)} of {format_usd(self.most_usd or 0)} USD are spent"
         return self._stop_at_limit(
-            f"{left}, and the next call of {call.alias} may cost up to {money(call.usd)}",
+            f"{left}, and the next call of {call.alias} may cost up to {format_usd(call.usd)}",
             "--budget-usd",
             call.usd,
         )

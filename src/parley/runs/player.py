@@ -29,7 +29,7 @@ from parley.errors import (
     UsageError,
 )
 from parley.match.match import Match, Outcome
-from parley.money import costs, total
+from parley.money import cost_rows, total_cost
 from parley.options import CONCURRENCY
 from parley.plans import Done, MatchSpec, finished_blocks
 from parley.rules.references import DrawOrder
@@ -106,7 +106,7 @@ def make_budget(
         return None
     calls, usd = reader.spent_at_most()
     if config.budget_usd is not None:
-        usd = max(usd or 0.0, total(costs(reader, prepared.prices)).at_least or 0.0)
+        usd = max(usd or 0.0, total_cost(cost_rows(reader, prepared.prices)).at_least or 0.0)
     return Budget(
         config.budget_usd,
         config.max_calls,

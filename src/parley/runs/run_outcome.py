@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from parley.errors import ParticipantError, Refused
-from parley.money import Prices, costs, money, total
+from parley.money import Prices, cost_rows, format_usd, total_cost
 from parley.rules.task import Task
 from parley.store import RunReader, RunRef
 from parley.tables import plural, shorten
@@ -92,8 +92,8 @@ def describe_uncounted(reader: RunReader, prices: Prices, spent: float) -> str:
         ", ".join(sorted({row.alias for row in rows})),
         sum(row.calls - row.counted for row in rows),
     )
-    aside = max(0.0, spent - (total(costs(reader, prices)).at_least or 0.0))
+    aside = max(0.0, spent - (total_cost(cost_rows(reader, prices)).at_least or 0.0))
     return (
         f"the endpoint of {names} counted no tokens in {plural(calls, 'call')}: what was set aside "
-        f"for them at the most, {money(aside)} USD, is taken as spent"
+        f"for them at the most, {format_usd(aside)} USD, is taken as spent"
     )

@@ -16,7 +16,7 @@ import orjson
 from parley.config.prepare import Prepared, refuse_too_little, replan
 from parley.config.prices import PriceList
 from parley.errors import UsageError
-from parley.money import costs, prices_of, total
+from parley.money import cost_rows, prices_of, total_cost
 from parley.participants._registry import LIMITS
 from parley.plans import finished_blocks
 from parley.plans.confident_items import all_confident
@@ -55,7 +55,8 @@ def spent_by(reader: RunReader) -> tuple[int, float]:
     """The calls and the money that a run has taken so far."""
     calls, usd = reader.spent_at_most()
     return calls, max(
-        usd or 0.0, total(costs(reader, prices_of(reader, PriceList().find))).at_least or 0.0
+        usd or 0.0,
+        total_cost(cost_rows(reader, prices_of(reader, PriceList().find))).at_least or 0.0,
     )
 
 

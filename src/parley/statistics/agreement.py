@@ -13,8 +13,8 @@ from random import Random
 from statistics import NormalDist, fmean
 from typing import Literal, TypeVar
 
-from parley.errors import UsageError, unknown
-from parley.statistics.intervals import ALPHA, UNKNOWN, Interval, interval
+from parley.errors import UsageError, unknown_name
+from parley.statistics.intervals import ALPHA, UNKNOWN, Interval, compute_interval
 from parley.statistics.student_t import t_quantile
 
 A = TypeVar("A")
@@ -88,7 +88,7 @@ def block_bootstrap_interval(
     return (
         Interval(low, high, "block bootstrap")
         if high - low > 1e-12
-        else interval([value] * n, bounds, alpha)
+        else compute_interval([value] * n, bounds, alpha)
     )
 
 
@@ -143,7 +143,7 @@ def cohen_kappa(
     cannot then be told apart.
     """
     if weights not in COST:
-        raise unknown("weights", weights, COST)
+        raise unknown_name("weights", weights, COST)
     place = {category: index for index, category in enumerate(scale)}
     for rating in chain(first, second):
         if rating is not None and rating not in place:
@@ -188,7 +188,7 @@ def krippendorff_alpha(
     all.
     """
     if level not in LEVELS:
-        raise unknown("level", level, LEVELS)
+        raise unknown_name("level", level, LEVELS)
     given = [tuple(rating for rating in unit if rating is not None) for unit in units]
     rows = [tuple(sorted(unit)) if len(unit) > 1 else None for unit in given]
     return estimate_over_blocks(

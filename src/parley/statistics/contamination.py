@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from parley.errors import UsageError, unknown
+from parley.errors import UsageError, unknown_name
 from parley.statistics.correlation import Correlation, pearson
 from parley.statistics.intervals import ALPHA
 from parley.statistics.line_fit import (
@@ -97,7 +97,7 @@ def check_points(points: Sequence[ModelPoint], reference: Collection[str], alpha
     models = {point.model for point in points}
     for name in reference:
         if name not in models:
-            raise unknown("model in the reference set", name, models)
+            raise unknown_name("model in the reference set", name, models)
     seen = set()
     for point in points:
         where = f"{point.model} on {point.dataset}"
@@ -244,7 +244,7 @@ def correlation_rows(
     models = {point.model for point in points}
     for name in without:
         if name not in models:
-            raise unknown("model to leave out", name, models)
+            raise unknown_name("model to leave out", name, models)
     found = []
     for left_out in dict.fromkeys([(), tuple(without)]):
         kept = [point for point in points if point.model not in left_out]

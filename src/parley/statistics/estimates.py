@@ -9,7 +9,13 @@ from itertools import combinations
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from parley.statistics.intervals import ALPHA, Interval, interval, is_constant, p_value_of_point
+from parley.statistics.intervals import (
+    ALPHA,
+    Interval,
+    compute_interval,
+    is_constant,
+    p_value_of_point,
+)
 from parley.statistics.multiple_comparisons import holm
 
 
@@ -115,7 +121,7 @@ def compute_cells(
                 role=role,
                 metric=metric,
                 mean=fmean(values) if values else None,
-                interval=interval(values, bounds[metric], method=method),
+                interval=compute_interval(values, bounds[metric], method=method),
                 sd=stdev(values) if len(values) > 1 else None,
                 blocks=len(values),
                 matches=len({row.match for row in rows}),
@@ -161,7 +167,7 @@ def compare_two_models(
         return None
     width = bounds[1] - bounds[0]
     found, p = (
-        interval(gaps, (-width, width), alpha, method),
+        compute_interval(gaps, (-width, width), alpha, method),
         p_value_of_point(gaps, (-width, width), 0.0),
     )
     if (
@@ -170,7 +176,10 @@ def compare_two_models(
         and not is_constant(others, bounds)
     ):
         # Both vary, but always together: the signs of the gaps decide.
-        one, other = interval(mine, bounds, alpha / 2), interval(others, bounds, alpha / 2)
+        one, other = (
+            compute_interval(mine, bounds, alpha / 2),
+            compute_interval(others, bounds, alpha / 2),
+        )
         low, high = one.low - other.high, one.high - other.low  # type: ignore[operator]
         p = 1.0 if abs(gaps[0]) < 1e-9 * max(1.0, width) else min(1.0, 2 * 0.5 ** len(gaps))
         if p <= alpha:  # an end that the signs refute

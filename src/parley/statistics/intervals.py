@@ -10,7 +10,7 @@ from random import Random
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from parley.errors import unknown
+from parley.errors import unknown_name
 from parley.statistics.student_t import t_cdf, t_quantile
 
 ALPHA = 0.05
@@ -30,7 +30,7 @@ class Interval(NamedTuple):
 UNKNOWN = Interval(None, None, None)
 
 
-def interval(
+def compute_interval(
     values: Sequence[float],
     bounds: tuple[float, float],
     alpha: float = ALPHA,
@@ -39,7 +39,7 @@ def interval(
     """A block t interval; near a bound of the range, or where blocks do not differ at all, one made
     for bounded scores."""
     if method not in METHODS:
-        raise unknown("method", method, METHODS)
+        raise unknown_name("method", method, METHODS)
     if len(values) < 2:
         return Interval(None, None, None)
     blocks = Blocks(values, bounds)

@@ -16,7 +16,7 @@ from parley.statistics.agreement import (
     pair_columns,
 )
 from parley.statistics.correlation import product_moment
-from parley.statistics.intervals import interval
+from parley.statistics.intervals import compute_interval
 
 
 class Judgement(NamedTuple):
@@ -116,4 +116,6 @@ def mean_over_blocks(
     """The mean over the blocks that have values, with its t interval; unknown if none has."""
     means = [fmean(group) for group in groups if group]
     value = fmean(means) if means else None
-    return BlockEstimate(value, interval(means, bounds), sum(map(len, groups)), len(means), dropped)
+    return BlockEstimate(
+        value, compute_interval(means, bounds), sum(map(len, groups)), len(means), dropped
+    )

@@ -10,7 +10,7 @@ from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 from parley.statistics.estimates import Observation, block_means
-from parley.statistics.intervals import ALPHA, UNKNOWN, Interval, interval, is_constant
+from parley.statistics.intervals import ALPHA, UNKNOWN, Interval, compute_interval, is_constant
 from parley.statistics.student_t import t_quantile
 
 Place = tuple[str, int]  # role and position
@@ -215,7 +215,7 @@ def add_margin_intervals(
         if any(len(pairs) < margin.cells for pairs in blocks.values()):
             return margin
         return margin._replace(
-            interval=interval(
+            interval=compute_interval(
                 [fmean(map(fmean, pairs.values())) for pairs in blocks.values()], bounds
             )
         )
@@ -241,7 +241,7 @@ def make_cell(met: Iterable[Meeting], bounds: tuple[float, float]) -> MeetingCel
         sum(each.first_value is None for each in scored),
         sum(each.second_value is None for each in scored),
     )
-    found = [interval(values, bounds) for values in means]
+    found = [compute_interval(values, bounds) for values in means]
     return MeetingCell(
         first, second, len(scored), len({each.block for each in scored}), idle, found[0], found[1]
     )
@@ -320,7 +320,7 @@ def contrast_interval(values: Sequence[float], paid: float, most: float, alpha: 
     if freedom < 1:
         return Interval(None, None, None)
     if not paid or is_constant(values, (-most, most)):
-        return interval(values, (-most, most), alpha)
+        return compute_interval(values, (-most, most), alpha)
     error = stdev(values) * math.sqrt((len(values) - 1) / freedom / len(values))
     half = t_quantile(1 - alpha / 2, freedom) * error
     return Interval(max(-most, fmean(values) - half), min(most, fmean(values) + half), "block t")

@@ -11,7 +11,7 @@ from typing import Any
 
 from parley.config.selection import as_items
 from parley.datasets.open_references import open_references
-from parley.errors import UsageError, unknown
+from parley.errors import UsageError, unknown_name
 from parley.match.match import Match
 from parley.match.seating import seat_counts
 from parley.participants.bot import ANYWHERE, Bot, make
@@ -73,7 +73,7 @@ def check_planted(
             "an order has at least two bots: check_planted(task, ['bot/better', 'bot/worse'])"
         )
     if only is not None and only not in task.roles:
-        raise unknown(f"role of {task.name}:", only, task.roles)
+        raise unknown_name(f"role of {task.name}:", only, task.roles)
     known = {item.id: item for item in as_items(items, type(task))}
 
     def planned(run: int) -> Sequence[MatchSpec]:
@@ -224,7 +224,7 @@ def metric_of(task: Task, spec: MatchSpec, name: str | None) -> Metric:
     """The metric of this name, or the task's first."""
     known = {metric.name: metric for metric in task.metrics(seat_counts(spec.seats, task))}
     if name is not None and name not in known:
-        raise unknown(f"metric of {task.name}:", name, known)
+        raise unknown_name(f"metric of {task.name}:", name, known)
     return known[name or next(iter(known))]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from parley.money import COUNTS, costs, priced, total
-from parley.results.part import Part, Rows, Style
+from parley.money import COUNTS, cost_rows, price_rows, total_cost
+from parley.results.part import Part, Style
 from parley.results.scores import RunScores
 from parley.results.types import PriceRow, as_json
 from parley.tables import Table
@@ -39,8 +39,8 @@ class Cost:
 def compute_cost(run: RunScores) -> Cost:
     """What the run has cost so far."""
     return Cost(
-        tuple(CostRow(**row) for row in costs(run.reader, run.prices)),
-        tuple(PriceRow(**row) for row in priced(run.reader, run.prices)),
+        tuple(CostRow(**row) for row in cost_rows(run.reader, run.prices)),
+        tuple(PriceRow(**row) for row in price_rows(run.reader, run.prices)),
     )
 
 
@@ -50,10 +50,10 @@ def cost_tables(found: Cost, style: Style) -> list[Table]:
     rows = [
         [row["alias"], row["role"], str(row["calls"])]
         + ["–" if row[name] is None else str(row[name]) for name in COUNTS]
-        + [str(row["lost"]), str(total([row]))]
+        + [str(row["lost"]), str(total_cost([row]))]
         for row in listed
     ]
-    whole = total(listed)
+    whole = total_cost(listed)
     lost = str(sum(row.lost for row in found.cost))
     rows.append(["all", "", str(whole.calls), *[""] * len(COUNTS), lost, str(whole)])
     header = [
@@ -95,11 +95,6 @@ def describe_prices(prices: tuple[PriceRow, ...]) -> list[str]:
     return lines
 
 
-def cost_rows(found: Cost) -> Rows:
-    """One row a model and role."""
-    return [as_json(row) for row in found.cost]
-
-
 PARTS = (
     Part(
         "cost",
@@ -107,7 +102,7 @@ PARTS = (
         Cost,
         compute_cost,
         tables=cost_tables,
-        rows=cost_rows,
+        rows=lambda found: [as_json(row) for row in found.cost],
         section="cost",
         spread=True,
     ),

@@ -19,7 +19,7 @@ from parley.statistics.correlation import (
     centred_correlation,
     spearman,
 )
-from parley.statistics.intervals import interval
+from parley.statistics.intervals import compute_interval
 from parley.statistics.judge_bias import Judgement, self_preference
 from parley.store import RunInfo
 from parley.tables import Table, format_interval, format_number, format_signed
@@ -177,7 +177,7 @@ def panel_rows(votes: Sequence[JudgeVote], bounds: tuple[float, float]) -> Itera
                 if vote.score is not None:
                     blocks.setdefault(vote.block, []).append(vote.score)
             means = [fmean(scores) for scores in blocks.values()]
-            low, high, _ = interval(means, bounds)
+            low, high, _ = compute_interval(means, bounds)
             yield PanelRow(
                 judge=name if names.count(name) == 1 else f"{name} ({judge})",
                 role=role,

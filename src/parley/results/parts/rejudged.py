@@ -13,7 +13,7 @@ from parley.results.types import as_json
 from parley.statistics.agreement import krippendorff_alpha
 from parley.statistics.correlation import blocked_correlation
 from parley.statistics.estimates import Observation, block_means
-from parley.statistics.intervals import interval
+from parley.statistics.intervals import compute_interval
 from parley.store import RunInfo, Score
 from parley.tables import Table, format_interval, format_number, format_signed
 
@@ -106,7 +106,7 @@ def score_changes(run: RunScores, metric: str, before: Sequence[Score]) -> Itera
             if not first and not second:
                 continue
             steps = [second[block] - first[block] for block in second if block in first]
-            found = interval(steps, (lowest - highest, highest - lowest))
+            found = compute_interval(steps, (lowest - highest, highest - lowest))
             yield ScoreChange(
                 role=role,
                 metric=metric,

@@ -18,7 +18,7 @@ from parley.store.sqlite.rows import (
     MATCH,
     call_row,
     encode_json,
-    insert,
+    insert_rows,
     match_row,
 )
 from parley.store.sqlite.schema import migrate
@@ -65,15 +65,15 @@ def create_file(path: Path, run: NewRun) -> None:
 def copy_match(connection: sqlite3.Connection, match: CopiedMatch) -> None:
     """Write a match of another run, which is judged again here."""
     number = match.spec.number
-    insert(connection, MATCH, [match_row(match.spec)])
-    insert(connection, COPIED_CALL, [(*call_row(number, call), 1) for call in match.calls])
+    insert_rows(connection, MATCH, [match_row(match.spec)])
+    insert_rows(connection, COPIED_CALL, [(*call_row(number, call), 1) for call in match.calls])
     effects = [
         (number, *place, saw, encode_json(result)) for place, (saw, result) in match.effects.items()
     ]
-    insert(connection, EFFECT, effects)
+    insert_rows(connection, EFFECT, effects)
     scores = [
         (number, seat.key, metric, value, match.judge)
         for seat, by in match.scores.items()
         for metric, value in by.items()
     ]
-    insert(connection, COPIED_SCORE, scores)
+    insert_rows(connection, COPIED_SCORE, scores)

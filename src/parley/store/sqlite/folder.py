@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from parley.errors import StoreError, UsageError, unknown
+from parley.errors import StoreError, UsageError, unknown_name
 from parley.store import NewRun, RunInfo, RunRef, StoreFacts, UnreadableRun
 from parley.store.sqlite.create import create_file
 from parley.store.sqlite.filesystem import filesystem_type, is_network
@@ -59,7 +59,7 @@ class FolderStore:
             return refs[found[0]]
         if found:
             raise UsageError(f"{text!r} fits several runs: {', '.join(sorted(found))}")
-        raise unknown(f"run (store {self.folder}):", text, list(refs)[:10])
+        raise unknown_name(f"run (store {self.folder}):", text, list(refs)[:10])
 
     def runs(self) -> Iterator[RunInfo | UnreadableRun]:
         for path in self._files():

@@ -35,7 +35,13 @@ from parley.store.config import Config, Identity, PriceFacts
 from parley.store.decoding import find_misfit
 from parley.store.sqlite.owner import is_alive
 from parley.store.sqlite.rows import FIELDS, call_from
-from parley.store.sqlite.schema import NOTES_WITH_KINDS, VERSION, newer, sum_as_sql, version_of
+from parley.store.sqlite.schema import (
+    NOTES_WITH_KINDS,
+    VERSION,
+    copy_migrated,
+    sum_as_sql,
+    version_of,
+)
 from parley.tables import shorten
 
 TEXT, WHOLE, NUMBER = (str,), (int,), (int, float)
@@ -91,13 +97,13 @@ class SqliteReader:
         self._seatings: dict[str, dict[Seat, str]] = {}
         self._idle: dict[str, frozenset[Seat]] = {}
         try:
-            self._connection = opened(path)
+            self._connection = connect_to_read(path)
         except (OSError, sqlite3.Error) as wrong:
             raise StoreError(f"{path} cannot be read as a run: {wrong}") from None
         try:
             self._version = version_of(self._connection, str(path))
             if self._version < VERSION:
-                self._connection = newer(self._connection, self._version)
+                self._connection = copy_migrated(self._connection, self._version)
             self._connection.execute("BEGIN")  # one moment of the run, however long it is looked at
             self.info = self._read_info()
         except sqlite3.Error as wrong:
@@ -547,7 +553,7 @@ def misfit_of(message: list[Any], seats: set[str]) -> str:
     return ""
 
 
-def opened(path: Path) -> sqlite3.Connection:
+def connect_to_read(path: Path) -> sqlite3.Connection:
     """A connection that only reads; in a folder that cannot be written, the file alone is read."""
     if not path.is_file():
         raise StoreError(f"there is no file {path}")

@@ -181,7 +181,7 @@ def encode_json(value: Any) -> str:
         raise StoreError(f"only plain data can be kept on record: {wrong}") from None
 
 
-def prepare(connection: sqlite3.Connection, path: Path) -> str:
+def set_durability(connection: sqlite3.Connection, path: Path) -> str:
     """Durable commits; the notice says where the file system allows only the slower way."""
     connection.execute("PRAGMA synchronous = FULL")
     if not is_network(path):
@@ -195,7 +195,7 @@ def prepare(connection: sqlite3.Connection, path: Path) -> str:
     )
 
 
-def write(connection: sqlite3.Connection, batch: Batch, token: str) -> None:
+def write_batch(connection: sqlite3.Connection, batch: Batch, token: str) -> None:
     """One transaction: all of the batch, or nothing, and nothing if the run is no longer ours."""
     connection.execute("BEGIN IMMEDIATE")
     if connection.execute("SELECT 1 FROM runs WHERE token = ?", (token,)).fetchone() is None:
@@ -203,7 +203,7 @@ def write(connection: sqlite3.Connection, batch: Batch, token: str) -> None:
     if batch.claims:
         connection.execute(CLAIM, (time.time(), encode_json(batch.claims)))
     for statement, rows in batch.inserts.items():
-        insert(connection, statement, rows)
+        insert_rows(connection, statement, rows)
     if batch.ends and connection.execute(END, (encode_json(batch.ends),)).rowcount != len(
         batch.ends
     ):
@@ -213,22 +213,25 @@ def write(connection: sqlite3.Connection, batch: Batch, token: str) -> None:
     connection.execute("COMMIT")
 
 
-def insert(connection: sqlite3.Connection, statement: str, rows: list[tuple[Any, ...]]) -> None:
+def insert_rows(
+    connection: sqlite3.Connection, statement: str, rows: list[tuple[Any, ...]]
+) -> None:
     """Rows in as few statements as their number allows."""
     for at in range(0, len(rows), ROWS):
         chunk = rows[at : at + ROWS]
         connection.execute(
-            statement + marks(len(chunk[0]), len(chunk)), [value for row in chunk for value in row]
+            statement + placeholders(len(chunk[0]), len(chunk)),
+            [value for row in chunk for value in row],
         )
 
 
 @cache
-def marks(columns: int, rows: int) -> str:
+def placeholders(columns: int, rows: int) -> str:
     """The places of so many rows in a statement."""
     return ",".join([f"({','.join('?' * columns)})"] * rows)
 
 
-def settle(connection: sqlite3.Connection, token: str) -> None:
+def release_and_checkpoint(connection: sqlite3.Connection, token: str) -> None:
     """Let go, and fold everything into the one file, so that it can be copied; a reader may prevent
     that without harm."""
     try:

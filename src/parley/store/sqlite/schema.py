@@ -142,7 +142,7 @@ def migrate(connection: sqlite3.Connection, version: int) -> None:
         connection.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[step]} {mark} COMMIT;")
 
 
-def newer(connection: sqlite3.Connection, version: int) -> sqlite3.Connection:
+def copy_migrated(connection: sqlite3.Connection, version: int) -> sqlite3.Connection:
     """A copy in memory of what an older Parley wrote, brought up to date; the file stays as it
     is."""
     copy = sqlite3.connect(":memory:", isolation_level=None)

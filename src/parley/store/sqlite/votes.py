@@ -15,8 +15,8 @@ import orjson
 from parley.errors import StoreError
 from parley.statistics.preferences import Choice, ConversationPair, ConversationSide
 from parley.store import Annotator, Study
-from parley.store.sqlite.reader import opened
-from parley.store.sqlite.rows import encode_json, prepare
+from parley.store.sqlite.reader import connect_to_read
+from parley.store.sqlite.rows import encode_json, set_durability
 
 VOTES_FILE = "annotations.sqlite"
 APPLICATION, VERSION = 0x50524C56, 1  # "PRLV" in the file's header
@@ -50,7 +50,7 @@ class SqliteVotes:
         self.path, self.location = path, str(path)
         try:
             self._connection = (
-                opened(path)
+                connect_to_read(path)
                 if read_only
                 else sqlite3.connect(path, isolation_level=None, timeout=PATIENCE)
             )
@@ -257,7 +257,7 @@ def prepare_file(connection: sqlite3.Connection, path: Path) -> None:
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            prepare(connection, path)
+            set_durability(connection, path)
             break
         # Two processes begin at once: SQLite does not wait for a change of the journal mode.
         except sqlite3.OperationalError as wrong:

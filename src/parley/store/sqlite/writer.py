@@ -41,11 +41,11 @@ from parley.store.sqlite.rows import (
     encode_json,
     match_row,
     note_row,
-    prepare,
+    release_and_checkpoint,
     round_row,
-    settle,
+    set_durability,
     violation_row,
-    write,
+    write_batch,
 )
 from parley.store.sqlite.schema import migrate, version_of
 
@@ -88,7 +88,7 @@ class SqliteJournal:
                 migrate(connection, version_of(connection, str(path)))
                 journal._take(connection)
                 journal._load(connection)
-                journal.notice = prepare(connection, path)
+                journal.notice = set_durability(connection, path)
             except BaseException:
                 connection.close()
                 raise
@@ -264,7 +264,7 @@ class SqliteJournal:
                         raise StoreError(
                             "the file has been moved or deleted while it was being written"
                         )
-                    write(connection, batch, self.token)
+                    write_batch(connection, batch, self.token)
                 except Exception as wrong:  # whatever it is, nobody may wait for ever
                     fault = f"{self.path} could not be written: {wrong}"
                     with suppress(sqlite3.Error):
@@ -272,7 +272,7 @@ class SqliteJournal:
                 self._loop.call_soon_threadsafe(self._acknowledge, batch, fault)
         finally:
             if self._there():
-                settle(connection, self.token)
+                release_and_checkpoint(connection, self.token)
             connection.close()
             self._loop.call_soon_threadsafe(self._ended.set_result, None)
 

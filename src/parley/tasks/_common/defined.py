@@ -20,7 +20,7 @@ from parley import (
     Text,
     UsageError,
 )
-from parley.errors import unknown
+from parley.errors import unknown_name
 from parley.rules.prompts import COMMON
 from parley.tasks._common.judge_votes import Vote
 from parley.tasks._common.writer_editor import (
@@ -46,7 +46,7 @@ class CheckedPrompt(Prompt):
             raise UsageError(f"prompt {name!r} lacks {{{'}, {'.join(sorted(missing))}}}")
         for variable in self.variables:
             if variable not in (*self.needed, *self.allowed):
-                raise unknown(
+                raise unknown_name(
                     f"variable of prompt {name!r}:", variable, (*self.needed, *self.allowed)
                 )
 

@@ -38,7 +38,7 @@ NO_PLURALS = {"as", "does", "is", "news", "us"}  # which look like plurals of ot
 
 
 @lru_cache(4096)
-def singulars(word: str) -> frozenset[str]:
+def possible_singulars(word: str) -> frozenset[str]:
     """A word in lower case, and all that it may be the plural of; not each of these is a word."""
     if word in NO_PLURALS:
         return frozenset({word})

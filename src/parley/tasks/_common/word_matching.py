@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import product
 from unicodedata import category, normalize
 
-from parley.tasks._common.plurals import singulars
+from parley.tasks._common.plurals import possible_singulars
 
 NEAR = 0.8  # Jaro similarity above which two spellings are one word
 BASIS = f"jaro>{NEAR:g},synonyms,folded"  # as it stands in signatures
@@ -48,11 +48,13 @@ def possible_spellings(phrase: str) -> frozenset[str]:
     its singular."""
     words = phrase.split() or [""]
     before, after = "".join(words[:-1]), "".join(words[1:])
-    found = {before + one for one in singulars(words[-1])} | {
-        one + after for one in singulars(words[0])
+    found = {before + one for one in possible_singulars(words[-1])} | {
+        one + after for one in possible_singulars(words[0])
     }
     # l e a v e s
-    return frozenset(found | singulars(before + words[-1]) if len(words[-1]) == 1 else found)
+    return frozenset(
+        found | possible_singulars(before + words[-1]) if len(words[-1]) == 1 else found
+    )
 
 
 def jaro_similarity(one: str, other: str) -> float:

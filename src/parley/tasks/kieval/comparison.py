@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from parley.errors import UsageError, unknown
+from parley.errors import UsageError, unknown_name
 from parley.report.sections import ReportOptions
 from parley.results.scores import RunScores
 from parley.results.types import as_json
@@ -108,7 +108,7 @@ def analyse_runs(refs: Sequence[RunRef], asked: ReportOptions) -> Analysis:
     points = found.points
     for name in (*asked.reference, *asked.without):
         if name not in found.models:
-            raise unknown("model", name, found.models)
+            raise unknown_name("model", name, found.models)
     return Analysis(
         found,
         correlation_rows(points, list(asked.without)) if points else [],
@@ -209,7 +209,7 @@ def compare_controls(found: ModelTable, suspect: str, control: str) -> list[Matc
     """A suspect and its control on all datasets that both were measured on."""
     for name in (suspect, control):
         if name not in found.models:
-            raise unknown("model", name, found.models)
+            raise unknown_name("model", name, found.models)
     both = []
     for dataset in found.datasets:
         cells = [

@@ -12,7 +12,7 @@ from typing import Any
 from parley.errors import UsageError
 from parley.results.scores import RunScores
 from parley.statistics.estimates import block_means
-from parley.statistics.intervals import Interval, interval
+from parley.statistics.intervals import Interval, compute_interval
 from parley.statistics.matched_controls import PERCENT
 
 TASKS = ("kieval", "qa")
@@ -145,7 +145,7 @@ def pool_entries(one: Entry, other: Entry) -> Entry:
             key: fmean(side[key] for side in sides if key in side)
             for key in {**sides[0], **sides[1]}
         }
-        low, high, kind = interval(list(by.values()), one.bounds[metric])
+        low, high, kind = compute_interval(list(by.values()), one.bounds[metric])
         missing = sum(
             each.figures[metric].missing for each in (one, other) if metric in each.figures
         )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from parley.money import money
+from parley.money import format_usd
 from parley.report.sections import Compared, ReportOptions, RunComparison, Section
 from parley.results.types import Dot, Figure, Scatter, Series
 from parley.statistics.contamination import LOOK, SUSPECTED, Contamination, Fit, Position, SideTest
@@ -307,7 +307,7 @@ def interview_cost_tables(found: Analysis) -> Iterator[Table]:
         least = "" if one.counted == one.calls else "≥ "
         tokens = [one.each(one.tokens_in), one.each(one.tokens_cached), one.each(one.tokens_out)]
         shown = ["–" if each is None else f"{least}{each:,.0f}" for each in tokens]
-        usd = "–" if one.usd is None else money(one.usd / one.models) if one.models else "–"
+        usd = "–" if one.usd is None else format_usd(one.usd / one.models) if one.models else "–"
         rows.append(
             [
                 one.dataset,
@@ -337,7 +337,7 @@ def interview_cost_tables(found: Analysis) -> Iterator[Table]:
     yield Table(header, rows, left=2, note=note)
     if found.record.scaling:
         lines = [
-            [each.dataset, each.run, how, *(money(row[key]) for row in each.rows)]
+            [each.dataset, each.run, how, *(format_usd(row[key]) for row in each.rows)]
             for each in found.record.scaling
             for how, key in (("one by one", "single"), ("in pairs", "pairwise"))
         ]

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from parley.errors import UsageError, unknown
+from parley.errors import UsageError, unknown_name
 
 LONG = ("model", "column", "value")
 # of a dataset, as in accuracy@mmlu, and their ends
@@ -32,7 +32,7 @@ class ScoresFile:
         for column, by in self.columns.items():
             for model in by:
                 if model not in known:
-                    raise unknown(f"model in {self.source}, column {column!r}:", model, known)
+                    raise unknown_name(f"model in {self.source}, column {column!r}:", model, known)
 
 
 def read_scores_file(path: str | Path) -> ScoresFile:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from parley.config.prices import PriceList
-from parley.money import costs, prices_of, total
+from parley.money import cost_rows, prices_of, total_cost
 from parley.results.scores import RunScores
 from parley.runs.forecast import evaluation_cost, scale_costs
 from parley.store import RunReader
@@ -42,7 +42,7 @@ class RoleSpending:
 def spending_by_role(run: RunScores) -> list[RoleSpending]:
     """By role, from one run."""
     reader, found = run.reader, []
-    rows, money = reader.usage_by_model(), costs(reader, prices_of(reader, PriceList().find))
+    rows, money = reader.usage_by_model(), cost_rows(reader, prices_of(reader, PriceList().find))
     cast = {
         alias
         for match in run.matches
@@ -57,7 +57,7 @@ def spending_by_role(run: RunScores) -> list[RoleSpending]:
             sum_known(*(getattr(row, name) for row in own))
             for name in ("tokens_in", "tokens_cached", "tokens_out")
         )
-        paid = total(row for row in money if row["role"] == role)
+        paid = total_cost(row for row in money if row["role"] == role)
         calls, counted = (sum(getattr(row, name) for row in own) for name in ("calls", "counted"))
         dataset, played = dataset_name(run.config.dataset), len(run.matches)
         size = (len(cast), played, calls, counted)
@@ -131,10 +131,10 @@ def forecast_scaling(run: RunScores) -> Scaling | None:
     }
     paid = [
         row
-        for row in costs(reader, prices_of(reader, PriceList().find))
+        for row in cost_rows(reader, prices_of(reader, PriceList().find))
         if row["role"] in instruments
     ]
-    usd = total(paid).usd
+    usd = total_cost(paid).usd
     if not usd or not models or not run.matches:
         return None
     single, pair = usd / len(models), pairwise_cost(reader, run)

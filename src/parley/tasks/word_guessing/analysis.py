@@ -11,7 +11,7 @@ from typing import Any
 
 from parley.results.part import Part, Rows, Style
 from parley.results.scores import RunScores
-from parley.statistics.intervals import interval
+from parley.statistics.intervals import compute_interval
 from parley.tables import Table, format_interval, format_number
 from parley.tasks.word_guessing.rule import GameEnd
 from parley.tasks.word_guessing.scoring import age, went_beyond
@@ -143,7 +143,7 @@ def mean_over_matches(rows: Sequence[tuple[str, float]], method: str) -> MeanOve
         blocks[block].append(value)
     usual = len(rows) / len(blocks)
     worth = [(sum(values) + mean * (usual - len(values))) / usual for values in blocks.values()]
-    low, high, _ = interval(worth, (0.0, 1.0), method=method)
+    low, high, _ = compute_interval(worth, (0.0, 1.0), method=method)
     return MeanOverMatches(mean, low, high)
 
 

@@ -10,7 +10,7 @@ from parley.tasks._common.word_matching import mentions_word, names_word
 
 
 @cache
-def associations(pair: WordPair) -> dict[str, list[str]]:
+def associated_words(pair: WordPair) -> dict[str, list[str]]:
     """What each word of a pair goes with, always the same, and under "" what goes with neither;
     never a name of either."""
     names = {name for word in (pair.a, pair.b) for name in pair.names(word)}
@@ -25,7 +25,7 @@ def associations(pair: WordPair) -> dict[str, list[str]]:
 
 def guesser(bot: BotView, strength: float = 0.5, openness: float = 0.5) -> dict[str, str]:
     """Tells what its word goes with in the share `openness` of its turns, else nothing; sees through others by `strength`."""  # noqa: E501
-    pair, rng, known = bot.item, bot.rng, associations(bot.item)
+    pair, rng, known = bot.item, bot.rng, associated_words(bot.item)
     told = "\n".join(turn["content"] for turn in bot.view)
     own = pair.a if f"“{pair.a}”" in bot.view[0]["content"] else pair.b
     telling = (
