@@ -288,6 +288,7 @@ def test_a_view_has_no_place_for_the_cast():
         "digest",
         "examples",
         "expect",
+        "free",
         "round",
         "sampling_seed",
         "seat",

@@ -118,7 +118,8 @@ class StoredOptions:
     seed: int = option(0, "Set the random seed.", group="run", default_text="0")
     standardise: Literal["on_error", "always"] = option(
         "on_error",
-        "Choose when to ask for an answer again in the required format.",
+        "Choose when to ask for the required format: `on_error` asks for it at once, and again if "
+        "it is missing; `always` lets the model answer freely first, and then asks for it.",
         group="run",
         default_text="on_error",
     )

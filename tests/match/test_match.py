@@ -183,6 +183,8 @@ def test_standardise_always_lets_a_seat_speak_freely_first():
     outcome = play(PublicGoods(rounds=1), {ONE: one, TWO: says("Six!", "6")}, standardise="always")
     assert "JSON" not in one.views[0].text
     assert "JSON" in one.views[1].text
+    assert one.views[0].schema is None
+    assert one.views[1].schema == one.views[1].expect.schema is not None
     assert [by["payoff"] for by in outcome.scores.values()] == [
         pytest.approx(11.6),
         pytest.approx(10.6),

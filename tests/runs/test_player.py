@@ -3,8 +3,10 @@ door."""
 
 import asyncio
 import json
+import sqlite3
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -324,6 +326,46 @@ def test_resuming_under_a_changed_prompt_rule_or_configuration_is_refused_by_nam
     with pytest.raises(ReplayError, match=r"repeats was 3, is now 4"):
         asyncio.run(runs.resume_run(prepare_new(other, functions=functions), find_run(path)))
     assert parley.resume(path, functions=functions).state == "done"
+
+
+def test_a_free_first_reply_is_asked_for_without_a_schema(tmp_path):
+    """DynaEval A.8: the reply is given freely first, and put into its form by a second request."""
+
+    async def played():
+        async with Server(says("About half."), says('{"reason": "-", "coins": 5}')) as server:
+            model = {"model": "openai-compatible/m", "base_url": server.url}
+            await parley.run_async(
+                "public_goods",
+                {"m": model, "b": "bot/null"},
+                rounds=1,
+                repeats=1,
+                standardise="always",
+                store=tmp_path,
+            )
+            return server.asked
+
+    free, formed = asyncio.run(played())
+    assert "response_format" not in free.body
+    assert "JSON" not in free.text
+    assert "coins" in json.dumps(formed.body["response_format"])
+    assert "JSON" in formed.text
+
+
+def test_a_run_whose_first_requests_had_a_schema_is_not_continued_without(tmp_path):
+    """Early versions sent the schema at once: such a run is read, but not mixed with free
+    replies."""
+    functions = {"a": Stops(3)}
+    options = {"repeats": 3, "store": tmp_path, "concurrency": 1, "standardise": "always"}
+    path = parley.run("public_goods", {**functions, "b": "bot/null"}, **options).path
+    with closing(sqlite3.connect(path)) as connection:
+        (text,) = connection.execute("SELECT identity FROM runs").fetchone()
+        identity = json.loads(text)
+        del identity["free_first"]
+        connection.execute("UPDATE runs SET identity = ?", (json.dumps(identity),))
+        connection.commit()
+    with pytest.raises(ReplayError, match="the schema with the first request"):
+        parley.resume(path, functions={"a": lambda view: "5"})
+    assert Result(path).state == "stopped"
 
 
 def test_a_finished_run_resumes_to_itself(tmp_path):

@@ -465,6 +465,14 @@ def test_examples_stand_before_the_question_in_its_own_form():
     assert said(QA(), CITY, "B")[1].views[0].examples is None
 
 
+def test_examples_ask_for_no_form_where_the_first_reply_is_free():
+    task = QA(shots=2, shots_from="samples")
+    outcome, seat = said(task, CITY, "Let me think.", "B", standardise="always")
+    assert outcome.scores[STUDENT]["accuracy"] == 1
+    for example in seat.views[0].examples[1]:
+        assert re.fullmatch(r".+\n\nA\. .+\nB\. .+\nC\. .+\nD\. .+", example.question)
+
+
 @pytest.mark.parametrize("params", [{"shots_from": "samples"}, {"shots": 0}])
 def test_conformance(params):
     check_task(QA(**params), items=[CITY, EGGS, LAKE, WORD], seeds=(1, 2))
@@ -647,6 +655,29 @@ def test_the_likeliest_letter_is_the_answer_whatever_the_reply_says(family, answ
     wanted = {"logprobs": True, "top_logprobs": 20} if answer is chat else {"logprobs": 20}
     assert asked[0].body.items() >= wanted.items()
     assert resume(result.path).data["results"] == result.data["results"]
+
+
+@pytest.mark.parametrize(
+    "answer", [says("B"), {"choices": [{"message": {"content": "B"}, "logprobs": {"content": []}}]}]
+)
+def test_a_free_first_reply_is_not_weighed(answer, tmp_path):
+    """Only the request for the form asks for log-probabilities."""
+
+    async def played():
+        async with Server(answer, chat(B=-0.1)) as server:
+            model = {"model": "openai-compatible/m", "base_url": server.url}
+            return await run_async(
+                "qa",
+                {"m": model},
+                items=[CITY],
+                by="logprobs",
+                standardise="always",
+                store=tmp_path,
+            ), server.asked
+
+    result, asked = asyncio.run(played())
+    assert result.data["results"][0]["mean"] == 1
+    assert ["logprobs" in each.body for each in asked] == [False, True]
 
 
 @pytest.mark.parametrize(

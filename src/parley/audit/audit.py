@@ -312,7 +312,7 @@ def find_unplanned(prepared: Prepared, reader: RunReader, matches: list[MatchRow
         return
     for fact, value in orjson.loads(orjson.dumps(prepared.identity)).items():
         if (
-            fact not in ("parley", "python", "mends", "rule", "source")
+            fact not in ("parley", "python", "mends", "free_first", "rule", "source")
             and reader.info.identity.get(fact) != value
         ):
             yield f"the record's own description of the task has other {fact}"

@@ -52,6 +52,24 @@ def run_identity(
     }
 
 
+def form_facts(config: Config) -> dict[str, bool]:
+    """What a record keeps about `standardise=always`: its first requests ask for no form.
+
+    A record without it was made when the schema went with the first request.
+    """
+    return {"free_first": True} if config.standardise == "always" else {}
+
+
+def refuse_mixed_forms(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> None:
+    """A run whose first replies were held to a schema is not continued with free ones."""
+    if "free_first" in new and "free_first" not in old:
+        raise ReplayError(
+            f"{run} was begun by a version that sent the schema with the first request, although "
+            "standardise is always: the replies to come would be free, and could not be compared "
+            "with its own; start a new run"
+        )
+
+
 def metric_facts(metric: Metric) -> dict[str, Any]:
     """A metric as a record keeps it: without the guess at its spread, and without what it does not
     use."""

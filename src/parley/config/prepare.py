@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from parley.config.identity import run_identity
+from parley.config.identity import form_facts, run_identity
 from parley.config.prices import PriceList, prices_for, prices_path
 from parley.config.prompt_overrides import about_prompts, chosen_prompts, unused_prompts
 from parley.config.recorded_matches import Recorded
@@ -249,7 +249,7 @@ def assemble(
         items,
         functions or {},
         [],
-        {**own, **source_facts(config.task), **facts},
+        {**own, **form_facts(config), **source_facts(config.task), **facts},
         prices,
     )
 

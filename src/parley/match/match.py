@@ -21,7 +21,7 @@ from parley.match.record import MemoryRecord, Record, RecordedCall
 from parley.match.seating import check_scores, seats_by_role
 from parley.rules.notes import WrittenNote
 from parley.rules.parsing import repair_object
-from parley.rules.pool import BotKnowledge, Content, Message, Pool, Seat, View, text_of
+from parley.rules.pool import BotKnowledge, Content, Example, Message, Pool, Seat, View, text_of
 from parley.rules.prompts import AGAIN, FORM, SHORTER, Prompt
 from parley.rules.readers import LONGEST, ReplyText
 from parley.rules.referee import (
@@ -153,14 +153,14 @@ class Match:
         # Selection: everybody's view is frozen before anybody speaks.
         selected = []
         for ask in asks:
-            hint = "" if self._always else ask.expect.hint
-            question = f"{ask.text}\n\n{hint}" if hint else ask.text
+            question = self._add_hint(ask.text, ask.expect.hint)
             pool.messages.append(Message(referee.round, "ask", None, ask.seats, question))
             for seat in ask.seats:
                 conversation = pool.conversations[seat]
                 conversation.put(question)
                 if ask.examples and conversation.examples is None:
-                    conversation.examples = len(conversation.turns) - 1, ask.examples
+                    examples = tuple(self._with_hint(example) for example in ask.examples)
+                    conversation.examples = len(conversation.turns) - 1, examples
                 selected.append((seat, ask))
         # Interaction: all selected seats answer concurrently; none of them can see another's words.
         if len(selected) == 1:
@@ -196,7 +196,7 @@ class Match:
         own: Prompt | None = getattr(ask.expect, "again", None)
         free = self._always and bool(hint)  # the first reply is free, the second takes the form
         for attempt in range(ask.attempts + free):
-            reply = await self._reply(seat, ask, attempt)
+            reply = await self._reply(seat, ask, attempt, free and attempt == 0)
             conversation.answer(reply.content, reply.provider_state)
             messages.append(Message(round, "reply", seat, (), None, attempt))
             said, leaks = mask_names(text_of(reply.content), self.names)
@@ -226,7 +226,7 @@ class Match:
                 messages.append(Message(round, "again", None, (seat,), again, attempt + 1))
         return Answer(ask.default, messages, violations)
 
-    async def _reply(self, seat: Seat, ask: Ask[Any], attempt: int) -> Reply:
+    async def _reply(self, seat: Seat, ask: Ask[Any], attempt: int, free: bool) -> Reply:
         """A reply from the record, else from the participant; it is on record when this returns."""
         conversation, round = self.pool.conversations[seat], self.referee.round
         kept = self.record.call(round, seat, attempt)
@@ -254,6 +254,7 @@ class Match:
             conversation.examples,
             bot_knowledge,
             sampling_seed,
+            free,
         )
         given = await participant.reply(view, self._call)
         reply = normalise_reply(Reply(given) if isinstance(given, str) else given)
@@ -261,6 +262,13 @@ class Match:
             RecordedCall(round, seat, attempt, view.digest, reply, time.time())
         )
         return reply
+
+    def _add_hint(self, text: str, hint: str) -> str:
+        """A question with the hint at its form, unless the first reply is free."""
+        return f"{text}\n\n{hint}" if hint and not self._always else text
+
+    def _with_hint(self, example: Example) -> Example:
+        return Example(self._add_hint(example.question, example.hint), example.answer)
 
     def _words(self, prompt: Prompt, **values: str) -> str:
         return self._prompts.get(prompt.name, prompt).render(values).strip()

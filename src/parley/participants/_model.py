@@ -58,11 +58,11 @@ class Model:
                 if self.folded
                 else [*self._system, *turns]
             )
-        weigh: Callable[[Mapping[str, float]], str] | None = getattr(view.expect, "weigh", None)
-        wanted = TOKENS if weigh is not None else None
-        reply = await self._complete(
-            Request(turns, view.expect.schema, view.sampling_seed, wanted, call)
+        weigh: Callable[[Mapping[str, float]], str] | None = (
+            None if view.free else getattr(view.expect, "weigh", None)
         )
+        wanted = TOKENS if weigh is not None else None
+        reply = await self._complete(Request(turns, view.schema, view.sampling_seed, wanted, call))
         reply.sent = sent
         return reply if weigh is None else choose_by_logprobs(reply, weigh)
 

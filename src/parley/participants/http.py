@@ -57,7 +57,7 @@ class Http:
                     "round": view.round,
                     "attempt": view.attempt,
                     "messages": [orjson.Fragment(turn.encoded) for turn in view.turns],
-                    "schema": view.expect.schema,
+                    "schema": view.schema,
                 }
             ),
             call,

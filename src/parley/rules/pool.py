@@ -85,10 +85,15 @@ class Turn:
 
 
 class Example(NamedTuple):
-    """A demonstration: what was put to somebody, and a good answer."""
+    """A demonstration: what was put to somebody, and a good answer.
+
+    `hint` says in what form to answer. The seat sees it below the question, unless the first reply
+    is free.
+    """
 
     question: str
     answer: str
+    hint: str = ""
 
 
 class BotKnowledge(NamedTuple):
@@ -114,6 +119,7 @@ class View(Sequence[dict[str, str]]):
         "digest",
         "examples",
         "expect",
+        "free",
         "round",
         "sampling_seed",
         "seat",
@@ -130,6 +136,7 @@ class View(Sequence[dict[str, str]]):
         examples: tuple[int, tuple[Example, ...]] | None,
         bot_knowledge: BotKnowledge | None = None,
         sampling_seed: bytes = b"",
+        free: bool = False,
     ) -> None:
         self.seat, self.round, self.attempt, self.expect = seat, round, attempt, expect
         # Turns are only ever added at the end, so a length freezes them without a copy.
@@ -141,6 +148,13 @@ class View(Sequence[dict[str, str]]):
             bot_knowledge,
             sampling_seed,
         )
+        # The reply may take any form; `expect` is asked for afterwards, in a second request.
+        self.free = free
+
+    @property
+    def schema(self) -> Mapping[str, Any] | None:
+        """The schema of the reply, where this request asks for one."""
+        return None if self.free else self.expect.schema
 
     @property
     def turns(self) -> list[Turn]:

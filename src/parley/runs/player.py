@@ -14,7 +14,12 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from parley.config.identity import refuse_changes, refuse_other, refuse_secrets
+from parley.config.identity import (
+    refuse_changes,
+    refuse_mixed_forms,
+    refuse_other,
+    refuse_secrets,
+)
 from parley.config.prepare import Prepared, names_to_mask
 from parley.config.recorded_matches import RecordedReplies, copied_matches
 from parley.config.selection import stored_items
@@ -88,6 +93,7 @@ async def resume_run(
         if reader.info.state == "done" and reader.info.config.verify == prepared.config.verify:
             status, reason = reader.info.status, reader.info.reason or ""
             return RunOutcome(ref, "done", status, reason, task=type(prepared.task))
+        refuse_mixed_forms(reader.info.identity, prepared.identity, reader.info.id)
         raised = reader.info.config != prepared.config
     async with open_sandbox(prepared) as sandbox:
         refuse_secrets(prepared.config)

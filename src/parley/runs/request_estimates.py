@@ -51,11 +51,15 @@ class RequestEstimator:
         byte may be a token.
         """
         shown = (
-            [text.encode() for example in view.examples[1] for text in example]
+            [
+                text.encode()
+                for example in view.examples[1]
+                for text in (example.question, example.answer)
+            ]
             if view.examples is not None
             else []
         )
-        form = 0 if view.expect.schema is None else len(orjson.dumps(view.expect.schema))
+        form = 0 if view.schema is None else len(orjson.dumps(view.schema))
         size = fresh = self.extra + sum(map(len, shown))
         mark, known, turns = blake2b(b"".join(shown), digest_size=16), 0, 0
         for turn in view.turns:

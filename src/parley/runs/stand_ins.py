@@ -117,7 +117,7 @@ class StandIn:
             shown += sum(
                 estimate_text_tokens(text) + TURN
                 for example in view.examples[1]
-                for text in example
+                for text in (example.question, example.answer)
             )
         by = self._bot or (self._stand_in if view.seat.role in self._ranked else None)
         if by is not None:

@@ -157,6 +157,7 @@ class Identity(TypedDict):
     parley: str
     python: NotRequired[str]
     mends: NotRequired[str]
+    free_first: NotRequired[bool]
     task: str
     version: int
     runs_code: NotRequired[bool]

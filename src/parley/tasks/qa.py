@@ -114,7 +114,7 @@ def make_example(referee: Referee, item: Question) -> Example:
     """A question with its answer, in the form in which both are wanted."""
     answer = referee.render(ANSWER[prompt_language(item)], answer=item.answer)
     reply = item.answer if item.choices else "\n".join(filter(None, [item.explanation, answer]))
-    return Example(f"{render_question(referee, item)}\n\n{question_reader(item).hint}", reply)
+    return Example(render_question(referee, item), reply, question_reader(item).hint)
 
 
 def question_reader(item: Question, by: str = "text") -> LetterChoice | ExactAnswer:
