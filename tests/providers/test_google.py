@@ -1,13 +1,15 @@
 """Google's Gemini API, as it is documented."""
 
+import asyncio
+
 import pytest
 
 from parley.cli import models
 from parley.errors import ParticipantError, Refused, Rejected, UsageError
-from parley.match.protocol import Usage
+from parley.match.protocol import Request, Usage
 from parley.providers import _registry as providers
 from parley.rules.pool import Turn
-from parley.testing.server import sent
+from parley.testing.server import Server, sent
 from tests.clock import clock as clock
 from tests.wire import FORM, KEY, SYSTEM, TURNS, after_a_break, asked, body_of, replied, wired
 
@@ -103,6 +105,22 @@ def test_options_have_the_names_of_the_api():
         "stopSequences": ["END", "\n\n"],
         "thinkingConfig": {"thinkingBudget": 0},
     }
+
+
+def test_a_call_has_a_seed_of_its_own_beside_its_other_settings():
+    async def speak(**options):
+        async with Server(says("x")) as server:
+            provider = providers.make_provider(
+                "google", "m-1", {"base_url": server.url, "temperature": 0, **options}
+            )
+            await provider.complete(Request(TURNS, FORM, sampling_seed=b"\xff" * 16))
+            await provider.close()
+            return server.asked[0].body["generationConfig"]
+
+    found = asyncio.run(speak())
+    assert (found["seed"], found["temperature"]) == (2**31 - 1, 0)
+    assert "responseJsonSchema" in found
+    assert "seed" not in asyncio.run(speak(seed="none"))
 
 
 @pytest.mark.parametrize(

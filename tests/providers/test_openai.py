@@ -682,6 +682,46 @@ def test_what_was_found_holds_for_the_endpoint_and_the_model_in_the_whole_proces
     ]
 
 
+def seeds_sent(family, *answers, **options):
+    """The seeds of requests that have two different beginnings of chance, and their replies."""
+
+    async def speak():
+        async with Server(*answers) as server:
+            provider = providers.make_provider(family, "m-1", {"base_url": server.url, **options})
+            replies = [
+                await provider.complete(Request(TURNS, sampling_seed=seed))
+                for seed in (b"\xff" * 16, bytes(16))
+            ]
+            await provider.close()
+            return [each.body.get("seed") for each in server.asked], replies
+
+    return asyncio.run(speak())
+
+
+@pytest.mark.parametrize("family", ["openai-compatible", "openai", "vllm", "llamacpp", "ollama"])
+def test_every_call_has_a_seed_of_its_own_unless_one_is_set_or_none_is_wanted(family):
+    assert seeds_sent(family, says("x"))[0] == [2**31 - 1, 0]
+    assert seeds_sent(family, says("x"), seed="7")[0] == [7, 7]
+    assert seeds_sent(family, says("x"), seed="none")[0] == [None, None]
+
+
+def test_completions_have_seeds_and_responses_have_none():
+    assert seeds_sent("completion", {"choices": [{"text": "x"}]})[0] == [2**31 - 1, 0]
+    assert seeds_sent("openai", responds(message("x")), api="responses")[0] == [None, None]
+
+
+def test_a_derived_seed_that_is_refused_is_left_out_without_a_warning(caplog):
+    refusal = refuses("Unsupported parameter: 'seed' is not supported with this model.")
+    with caplog.at_level(logging.WARNING):
+        seeds, replies = seeds_sent("openai-compatible", refusal, says("x"))
+    assert seeds == [2**31 - 1, None, None]
+    assert [reply.left_out for reply in replies] == [(), ()]
+    assert caplog.messages == []
+    capabilities.KNOWN.clear()
+    _, replies = seeds_sent("openai-compatible", refusal, says("x"), seed=7)
+    assert [reply.left_out for reply in replies] == [("seed",), ("seed",)]
+
+
 def test_calls_in_flight_find_out_together_and_within_bounds():
     async def picky(asked, writer):
         taken = (

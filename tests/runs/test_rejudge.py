@@ -22,6 +22,7 @@ from parley import (
     rejudge,
     resume,
     run,
+    run_async,
 )
 from parley.audit.audit import audit_run
 from parley.runs.player import play_new_run
@@ -344,6 +345,44 @@ def test_from_the_command_line_to_the_table(translated):
         "show", "again", "--part", "rejudged", "--format", "csv", cwd=translated
     ).out.startswith("role,metric,alias")
     assert "judged once" in command("show", "played", "--part", "rejudged", cwd=translated).out
+
+
+def judged_by(tmp_path, options, seed=None):
+    """The seeds that a judge behind an endpoint is sent, and what is said before it is asked."""
+
+    async def whole():
+        async with Server(says('{"score": 4}')) as server:
+            judge = {"model": "openai-compatible/m", "base_url": server.url, **options}
+            played = await run_async(
+                Essay(),
+                {"w": lambda view: "words"},
+                roles={"judge": {"j": judge}},
+                store=tmp_path,
+            )
+            before = len(server.asked)
+            experiment = experiment_for_judges(played.ref)
+            experiment.instruments = {"judge": ["j"]}
+            prepared = prepare_judging(played.ref, experiment, seed=seed, task=Essay())
+            await play_new_run(prepared, open_store(tmp_path))
+            seeds = [each.body.get("seed") for each in server.asked]
+            return seeds[:before], seeds[before:], "\n".join(prepared.cautions)
+
+    return asyncio.run(whole())
+
+
+def test_another_seed_asks_judges_for_other_samples_or_says_that_it_cannot(tmp_path):
+    before, now, said = judged_by(tmp_path, {"temperature": 1}, seed=2)
+    assert len(now) == len(before) > 0
+    assert not set(now) & set(before)
+    assert "seed" not in said
+    before, now, said = judged_by(tmp_path, {"temperature": 1})
+    assert now == before
+    assert "is sent the same seeds again" in said
+    said = judged_by(tmp_path, {"temperature": "0"}, seed=2)[2]
+    assert "--seed 2 changes nothing for judge j: it is asked at temperature 0" in said
+    said = judged_by(tmp_path, {"temperature": 1, "seed": 5}, seed=2)[2]
+    assert "--seed 2 changes nothing for judge j: it has a seed of its own (5)" in said
+    assert "seed" not in judged_by(tmp_path, {"temperature": 1, "seed": "none"}, seed=2)[2]
 
 
 def test_prompts_of_judges_may_change_and_others_may_not(translated, tmp_path):

@@ -6,6 +6,7 @@ import math
 import re
 import time
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -696,6 +697,22 @@ def test_an_endpoint_without_log_probabilities_is_an_error_and_no_wrong_answer(a
         in found["run"]["stop"]["reason"]
     )
     assert not [row for row in found["results"] if row["mean"] is not None]
+
+
+@pytest.mark.parametrize(("options", "wanted"), [({}, 0), ({"temperature": 0.7}, 0.7)])
+def test_questions_are_asked_at_temperature_0_and_with_seeds_of_the_run(options, wanted, tmp_path):
+    async def played(seed):
+        async with Server(says("B")) as server:
+            model = {"model": "openai-compatible/m", "base_url": server.url, **options}
+            items = [CITY, replace(CITY, id="again")]
+            await run_async("qa", {"m": model}, items=items, seed=seed, store=tmp_path)
+            assert {each.body["temperature"] for each in server.asked} == {wanted}
+            return {each.body["seed"] for each in server.asked}
+
+    first, again, other = (asyncio.run(played(seed)) for seed in (1, 1, 2))
+    assert len(first) == 2
+    assert first == again
+    assert not first & other
 
 
 def test_nothing_is_asked_for_that_is_not_wanted(tmp_path):

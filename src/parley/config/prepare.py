@@ -344,9 +344,17 @@ def model_for_screening(model: Mapping[str, Any], samples: int) -> dict[str, Any
     answers need some chance."""
     if str(model["model"]).startswith("bot/"):
         return {"model": model["model"]}
-    if samples > 1 and str(model.get("temperature")) in ("0", "0.0"):
+    if samples > 1 and is_zero(model.get("temperature")):
         return {**model, "temperature": 1.0}
     return dict(model)
+
+
+def is_zero(temperature: Any) -> bool:
+    """Whether a temperature, a number or as it was typed, is 0."""
+    try:
+        return float(temperature) == 0
+    except (TypeError, ValueError):  # none was given, or what is no number: its provider says so
+        return False
 
 
 def within_budget(prepared: Prepared, need_keys: bool = True) -> Prepared:

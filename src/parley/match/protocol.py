@@ -91,7 +91,7 @@ class Request:
 
     turns: list[Turn]
     schema: Mapping[str, Any] | None = None
-    # where chance begins for models that run in this process; it is never sent anywhere
+    # where chance begins for this call: endpoints that take a seed are sent one made of it
     sampling_seed: bytes = b""
     # of how many tokens that could be the first the log-probability is wanted
     logprobs: int | None = None

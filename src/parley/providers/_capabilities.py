@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from parley.providers._schemas import LIMITS
@@ -71,10 +71,11 @@ class Capabilities:
     model: str
     unsupported: frozenset[str] = NOTHING
 
-    def add_unsupported(self, unsupported: frozenset[str]) -> None:
-        """Remember what a request had to leave out to be answered."""
+    def add_unsupported(self, unsupported: frozenset[str], missed: Collection[str] = ()) -> None:
+        """Remember what a request had to leave out to be answered, and warn of what the user
+        missed."""
         for feature in sorted(unsupported - self.unsupported):
-            level = logging.WARNING if feature in MEASURED else logging.INFO
+            level = logging.WARNING if feature in missed else logging.INFO
             log.log(
                 level,
                 "%s: the endpoint does not take %s; from now on it is asked without",

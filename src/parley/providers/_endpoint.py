@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from hashlib import blake2b
 from time import perf_counter
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import orjson
 
@@ -37,6 +37,9 @@ FILTERED = re.compile(
     r"policy|invalid_prompt(?=[^}]*(?:flagged|polic|safety))|(?:flagged|polic|safety)(?=[^}]*invalid_prompt)"
 )
 AHEAD = len('{"role":"","content":')
+DERIVED: Literal["derived"] = "derived"
+# a seed of the user's own, one for each call that is derived from the run's, or none
+Seed: TypeAlias = int | Literal["derived"] | None
 
 
 class EncodedSchema(NamedTuple):
@@ -148,9 +151,9 @@ class Endpoint(ABC):
             except Rejected as rejected:
                 unsupported = self.leave_out_rejected(rejected, request, unsupported)
         if unsupported:
-            if not unsupported <= self._known.unsupported:
-                self._known.add_unsupported(unsupported)
             reply.left_out = self.left_out(request, unsupported)
+            if not unsupported <= self._known.unsupported:
+                self._known.add_unsupported(unsupported, reply.left_out)
         reply.latency = perf_counter() - began
         return reply
 
@@ -207,11 +210,25 @@ class Endpoint(ABC):
         if self.folds and request.turns[0].role == "system" and "system" not in unsupported:
             yield "system"
         yield from self.options_to_send(unsupported)
+        if self.derived_seed(request, unsupported) is not None:
+            yield "seed"
+
+    def derived_seed(self, request: Request, unsupported: frozenset[str]) -> int | None:
+        """The seed of this call where the user has set none: the same whenever the run is
+        played."""
+        if getattr(self, "seed", None) != DERIVED or "seed" in unsupported:
+            return None
+        # 31 bits, which every endpoint takes
+        return int.from_bytes(request.sampling_seed[:4]) >> 1 if request.sampling_seed else None
 
     def options_to_send(self, unsupported: frozenset[str]) -> dict[str, Any]:
         """The options that were set and are taken."""
         values = {name: getattr(self, name) for name in self.optional if name not in unsupported}
-        return {name: value for name, value in values.items() if value not in (None, "")}
+        return {
+            name: value
+            for name, value in values.items()
+            if value not in (None, "") and (name, value) != ("seed", DERIVED)
+        }
 
     def reply_format(self, request: Request, unsupported: frozenset[str]) -> str:
         """What holds this reply to its form, if anything does."""

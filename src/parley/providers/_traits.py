@@ -27,6 +27,8 @@ class Traits(NamedTuple):
     forms: tuple[str, ...] | None = None
     key_known: bool = True  # whether it is known here which key is wanted
     system_role: bool = True
+    # a seed that the user sets is mixed with the place of each call, so that calls differ
+    seed_per_call: bool = False
 
     @property
     def key_variable(self) -> str | None:

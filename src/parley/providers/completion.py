@@ -45,7 +45,12 @@ class Provider(OpenAICompatible):
         ]
         prompt = orjson.dumps("".join(said) + self.assistant_tag)
         return (
-            self.encoded_head(unsupported) + self.weighed(request) + b',"prompt":' + prompt + b"}"
+            self.encoded_head(unsupported)
+            + self.encoded_seed(request, unsupported)
+            + self.weighed(request)
+            + b',"prompt":'
+            + prompt
+            + b"}"
         )
 
     def weighed(self, request: Request) -> bytes:

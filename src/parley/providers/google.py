@@ -14,7 +14,9 @@ from parley.errors import Refused, Rejected
 from parley.match.protocol import Finish, Reply, Request, Usage
 from parley.providers._capabilities import NOTHING
 from parley.providers._endpoint import (
+    DERIVED,
     Endpoint,
+    Seed,
     encoded_text,
     find_provider_state,
     join_text_parts,
@@ -57,7 +59,7 @@ FINISH: dict[str, Finish] = {
 class Provider(Endpoint):
     """Google's Gemini API."""
 
-    seed: int | None = None
+    seed: Seed = DERIVED
     thinking_budget: int | None = None  # tokens; 0 for none, -1 for as many as it likes
     thinking_level: str = ""  # minimal, low, medium or high, for models that take a level
     # let it show a summary of its thoughts; None: where thinking was asked for
@@ -131,10 +133,15 @@ class Provider(Endpoint):
         contents = b",".join(
             [encode_content(turn) for turn in turns if turn.role == "user" or text_of(turn.content)]
         )
+        seed = self.derived_seed(request, unsupported)
         settings = b",".join(
             filter(
                 None,
-                (self.encoded_head(unsupported)[1:], self.encoded_schema(request, unsupported)),
+                (
+                    self.encoded_head(unsupported)[1:],
+                    b"" if seed is None else b'"seed":%d' % seed,
+                    self.encoded_schema(request, unsupported),
+                ),
             )
         )
         config = b'"generationConfig":{' + settings + b"}," if settings else b""

@@ -13,7 +13,9 @@ from parley.match.protocol import Finish, Reply, Request, Usage
 from parley.providers import _responses as responses
 from parley.providers._capabilities import NOTHING
 from parley.providers._endpoint import (
+    DERIVED,
     Endpoint,
+    Seed,
     join_text_parts,
     no_reply_error,
     object_in,
@@ -42,7 +44,7 @@ STRICT = NUMBERS | LENGTHS | {"pattern"}  # what OpenAI's strict schemas may lim
 class OpenAICompatible(Endpoint):
     """One model behind an OpenAI-compatible endpoint; the fields are the options a user may set."""
 
-    seed: int | None = None
+    seed: Seed = DERIVED
     # a text and no choice: the words differ from model to model, and `none` is one of them
     reasoning_effort: str = ""
 
@@ -82,11 +84,17 @@ class OpenAICompatible(Endpoint):
         return (
             self.encoded_head(unsupported)
             + self.encoded_schema(request, unsupported)
+            + self.encoded_seed(request, unsupported)
             + self.weighed(request)
             + b',"messages":['
             + turns
             + b"]}"
         )
+
+    def encoded_seed(self, request: Request, unsupported: frozenset[str]) -> bytes:
+        """The part of a request that has the seed of this call, where it has one of its own."""
+        seed = self.derived_seed(request, unsupported)
+        return b"" if seed is None else b',"seed":%d' % seed
 
     def weighed(self, request: Request) -> bytes:
         """The part of a request that asks for log-probabilities."""
@@ -139,10 +147,13 @@ class Provider(OpenAICompatible):
     limit: ClassVar[str] = "max_completion_tokens"
 
     def __post_init__(self) -> None:
-        if self.api == "responses" and (self.seed is not None or self.stop):
-            raise ValueError(
-                "the Responses API takes no seed and no stop: leave them out, or set api to chat"
-            )
+        if self.api == "responses":
+            if isinstance(self.seed, int) or self.stop:
+                raise ValueError(
+                    "the Responses API takes no seed and no stop: leave them out, "
+                    "or set api to chat"
+                )
+            self.seed = None
         if self.api == "chat" and self.reasoning_summary:
             raise ValueError("reasoning_summary wants the Responses API: set api to responses")
         super().__post_init__()

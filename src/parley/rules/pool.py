@@ -141,8 +141,8 @@ class View(Sequence[dict[str, str]]):
         self.seat, self.round, self.attempt, self.expect = seat, round, attempt, expect
         # Turns are only ever added at the end, so a length freezes them without a copy.
         self._turns, self._length, self.digest = turns, len(turns), digest
-        # Where chance begins for a model in this process: the same whenever the match is played,
-        # and nothing can be read from it.
+        # Where chance begins for a model: the same whenever the match is played, and nothing can be
+        # read from it.
         self.examples, self.bot_knowledge, self.sampling_seed = (
             examples,
             bot_knowledge,

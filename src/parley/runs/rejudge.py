@@ -8,11 +8,13 @@ must be, word by word, what the record says; where it is not, nothing is judged.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
-from parley.config.experiment import Experiment
+from parley.config.experiment import Experiment, with_temperature_zero
 from parley.config.identity import refuse_changes
-from parley.config.prepare import Prepared, names_to_mask, prepare_rejudge
+from parley.config.prepare import Prepared, is_zero, names_to_mask, prepare_rejudge
 from parley.config.recorded_matches import Recorded, works_in
 from parley.config.recorded_task import task_to_resume
 from parley.errors import ReplayError, UsageError
@@ -20,6 +22,9 @@ from parley.options import check_options
 from parley.plans import MatchSpec
 from parley.plans.arrangements import seat_instruments
 from parley.plans.fixed import FixedPlan
+from parley.providers import _registry as providers
+from parley.providers._endpoint import DERIVED
+from parley.providers._traits import traits_of
 from parley.rules.pool import Seat
 from parley.rules.task import Task
 from parley.store import RunReader, RunRef, read_run
@@ -118,7 +123,12 @@ def config_with_judges(
     )
     return replace(
         config,
-        models={alias: experiment.models[alias] for alias in seated},
+        models={
+            alias: with_temperature_zero(experiment.models[alias])
+            if task.temperature_zero and alias not in kept
+            else experiment.models[alias]
+            for alias in seated
+        },
         instruments=instruments,
         stop=None,  # what was played is played
         max_blocks=None,
@@ -158,6 +168,7 @@ def rejudge_cautions(reader: RunReader, prepared: Prepared, matches: int) -> lis
             "it stopped by what it saw then: intervals here are those of a run of fixed length, "
             "and may be too narrow"
         )
+    found += seed_cautions(reader.info.config, prepared.config)
     now = prepared.identity["prompts"]
     then = {
         **reader.info.identity["prompts"],
@@ -168,3 +179,47 @@ def rejudge_cautions(reader: RunReader, prepared: Prepared, matches: int) -> lis
     except ReplayError as changed:
         found.append(f"{str(changed).partition(':')[0]}: scores come from the rule as it is now")
     return found
+
+
+def seed_cautions(before: Config, config: Config) -> Iterator[str]:
+    """What `--seed` cannot change, and what stays the same without it."""
+    if config.rejudged is None:
+        return
+    seed = config.rejudged.seed
+    for role in config.rejudged.roles:
+        known = [before.models[alias] for alias in before.instruments.get(role, [])]
+        for alias in config.instruments[role]:
+            model = config.models[alias]
+            if seed is not None and (fixed := why_seed_is_idle(model)):
+                yield f"--seed {seed} changes nothing for {role} {alias}: {fixed}"
+            elif seed is None and model in known and takes_derived_seed(model):
+                yield (
+                    f"{role} {alias} has judged before, and is sent the same seeds again: where "
+                    "its endpoint keeps to them, it says the same; --seed N asks for other samples"
+                )
+
+
+def why_seed_is_idle(model: Mapping[str, Any]) -> str:
+    """Why a model gives the same answer whatever the seed of the run, as far as that is known."""
+    family = str(model["model"]).partition("/")[0]
+    if not providers.is_provider(family):
+        return ""
+    kind = providers.provider_class(family)
+    options = getattr(kind, "__dataclass_fields__", {})
+    usual = options["temperature"].default if "temperature" in options else None
+    if is_zero(model.get("temperature", usual)):
+        return "it is asked at temperature 0; -M ALIAS.temperature=1 would draw anew"
+    own = str(model.get("seed", "none")).lower()
+    if own not in ("none", DERIVED) and not traits_of(kind).seed_per_call:
+        return f"it has a seed of its own ({own}); leave that out"
+    return ""
+
+
+def takes_derived_seed(model: Mapping[str, Any]) -> bool:
+    """Whether calls of a model are sent seeds that are derived from the run's, and these count."""
+    family = str(model["model"]).partition("/")[0]
+    if not providers.is_provider(family) or "seed" in model:
+        return False
+    options = getattr(providers.provider_class(family), "__dataclass_fields__", {})
+    derived = "seed" in options and options["seed"].default == DERIVED
+    return derived and not is_zero(model.get("temperature"))

@@ -51,6 +51,7 @@ class QA(Task):
 
     roles = {"student": Role()}
     items = Items(Question)
+    temperature_zero = True
 
     def works(self) -> Mapping[str, Demonstrations]:
         return {} if self.shots == 0 else {"shots": Demonstrations(self.shots_from, self.shots)}

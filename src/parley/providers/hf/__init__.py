@@ -41,6 +41,7 @@ class Provider:
     human_tag: str = "\n\nHuman:"  # for checkpoints without a template
     assistant_tag: str = "\n\nAssistant:"
     deadline: float = 600.0  # seconds a call may take once the checkpoint is loaded
+    seed_per_call: ClassVar[bool] = True
     _folder: Path | None = field(default=None, init=False, repr=False)
     _checkpoint: Checkpoint | None = field(default=None, init=False, repr=False)
 
