@@ -58,6 +58,7 @@ async def run_async(
     name: str | None = None,
     store: str | Path | None = None,
     concurrency: int | None = None,
+    fresh: bool = False,
     **params: Any,
 ) -> Result:
     """`parley.run` inside an event loop.
@@ -67,7 +68,7 @@ async def run_async(
     of a task, the path of an experiment file says all of this; what is given here overrides it. A
     run that is stopped, also by its budget (`budget_usd`, `max_calls`), returns its partial result,
     marked as such. Code that models write runs in a `sandbox` (bubblewrap, docker or podman), or
-    nowhere.
+    nowhere. `fresh` screens questions again, also where an earlier screening is stored.
     """
     given = from_keywords(**{name: value for name, value in locals().items() if name in OPTIONS})
     experiment = experiment_for(task, params)
@@ -91,7 +92,8 @@ async def run_async(
     )
     experiment.given |= given
     place = open_store(experiment.store)
-    return result_of(await start_run(experiment.prepare(), place, summarise=parts_to_store))
+    prepared = experiment.prepare()
+    return result_of(await start_run(prepared, place, fresh=fresh, summarise=parts_to_store))
 
 
 def resume(

@@ -76,6 +76,14 @@ class Experiment:
             )
         self.dataset, self.columns = str(said["path"]), dict(said.get("columns", {}))
 
+    def add_columns(self, columns: Mapping[str, str | list[str]]) -> None:
+        """Say which columns of the dataset hold which fields, besides what was said before."""
+        if columns and self.dataset is None:
+            raise UsageError(
+                "--column says how a file of yours is read: name it with --dataset PATH"
+            )
+        self.columns |= columns
+
     def add_model(
         self,
         model: str | Callable[..., Any],
