@@ -15,7 +15,7 @@ from parley.errors import ParleyError, UsageError
 from parley.options import OPTIONS, RESUMABLE, from_keywords
 from parley.results.result import Result, parts_to_store
 from parley.rules.task import Task
-from parley.runs import player as runs
+from parley.runs import player
 from parley.runs.event_loop import run_sync
 from parley.runs.rejudge import experiment_for_judges, prepare_judging
 from parley.runs.run_outcome import RunOutcome
@@ -115,7 +115,7 @@ def resume(
     given = from_keywords(**{name: value for name, value in locals().items() if name in RESUMABLE})
     ref = ref_of_run(run, open_store(store))
     prepared = prepare_resume(ref, given, functions, task)
-    return result_of(run_sync(runs.resume_run(prepared, ref, summarise=parts_to_store)))
+    return result_of(run_sync(player.resume_run(prepared, ref, summarise=parts_to_store)))
 
 
 def rejudge(
@@ -143,7 +143,7 @@ def rejudge(
     )
     return result_of(
         run_sync(
-            runs.play_new_run(
+            player.play_new_run(
                 prepare_judging(ref, experiment, seed=seed, task=task),
                 place,
                 summarise=parts_to_store,

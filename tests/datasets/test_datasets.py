@@ -18,8 +18,7 @@ from parley import Problem
 from parley.config.experiment import Experiment
 from parley.config.experiment_file import read_experiment
 from parley.config.selection import stored_items
-from parley.datasets import Dataset
-from parley.datasets import catalogue as datasets
+from parley.datasets import Dataset, catalogue
 from parley.datasets.catalogue import (
     datasets_named,
     default_dataset,
@@ -383,9 +382,9 @@ def test_other_packages_add_datasets(monkeypatch):
             return self.held
 
     def holding(*held):
-        datasets.all_datasets.cache_clear()
+        catalogue.all_datasets.cache_clear()
         monkeypatch.setattr(
-            datasets,
+            catalogue,
             "entry_points",
             lambda group: [Entry(each) for each in held if group == "parley.datasets"],
         )
@@ -413,7 +412,7 @@ def test_other_packages_add_datasets(monkeypatch):
         with pytest.raises(UsageError, match=r"no parley\.datasets\.Dataset"):
             datasets_named("teas")
     finally:
-        datasets.all_datasets.cache_clear()
+        catalogue.all_datasets.cache_clear()
 
 
 def test_mbpp_comes_through_the_hub(monkeypatch):

@@ -11,8 +11,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from parley.datasets import Dataset
-from parley.datasets import benchmarks as known
+from parley.datasets import Dataset, benchmarks
 from parley.datasets.files import LocatedRow, is_dataset_path, read_rows
 from parley.datasets.formats import (
     Columns,
@@ -49,8 +48,8 @@ def load_dataset(dataset: Dataset) -> list[Any]:
 def all_datasets() -> tuple[Dataset, ...]:
     """Every dataset with a name: ours, then those of other packages."""
     modules = [
-        import_module(f"{known.__name__}.{module.name}")
-        for module in pkgutil.iter_modules(known.__path__)
+        import_module(f"{benchmarks.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(benchmarks.__path__)
     ]
     own = [dataset for module in modules for dataset in module.DATASETS]
     others = [entry.load() for entry in entry_points(group="parley.datasets")]
