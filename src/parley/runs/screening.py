@@ -24,7 +24,7 @@ from parley.runs.forecast import Forecast, forecast_run
 from parley.runs.player import play_new_run, resume_run
 from parley.runs.run_outcome import RunOutcome
 from parley.store import RunInfo, RunReader, RunRef, Store, read_run
-from parley.store.config import MAY_CHANGE, Config, Verify
+from parley.store.config import MAY_CHANGE, Config, ScreeningTarget
 from parley.tables import format_item_count
 
 
@@ -141,7 +141,7 @@ def screening_key(config: Config, identity: Mapping[str, Any]) -> bytes:
     return orjson.dumps([asked, models, metric, *rests], option=orjson.OPT_SORT_KEYS)
 
 
-def any_right(ref: RunRef, verify: Verify | None) -> bool:
+def any_right(ref: RunRef, verify: ScreeningTarget | None) -> bool:
     """Whether a screening that ended has found an item."""
     assert verify is not None
     with read_run(ref) as reader:
