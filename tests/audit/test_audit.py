@@ -350,7 +350,23 @@ def test_masked_claims_are_listed_and_no_breach(paid, tmp_path):
     first = found.masked[0]
     assert (first["match"], first["round"], first["masked"]) == (1, 1, "I am Claude")
     assert json.loads(command("audit", paid, "--json", cwd=tmp_path).out)["masked"] == found.masked
-    assert "I am Claude" in command("audit", paid, cwd=tmp_path).out
+    said = command("audit", paid, cwd=tmp_path).out
+    assert "I am Claude" in said
+    seen = found.anonymity
+    assert (seen.found, seen.masked) == (10, 10)
+    assert seen.replies > 10
+    assert f"{seen.replies} replies looked at, 10 found, 10 masked. No rule can see" in said
+
+
+def test_what_was_not_yet_masked_when_a_run_was_played_is_counted(paid, tmp_path):
+    """A run of the first scheme, in which a seat names itself in a form that it did not know."""
+    old = planted(
+        paid,
+        tmp_path,
+        "UPDATE runs SET identity = json_remove(identity, '$.masking')",
+        "UPDATE calls SET content = content || char(10) || 'Model: ChatGPT' WHERE match = 3",
+    )
+    assert any("was not yet masked" in caution for caution in audit_run(find_run(old)).cautions)
 
 
 def test_an_answer_of_the_dictionary_that_was_changed_is_found(chained, tmp_path):

@@ -2,16 +2,20 @@
 
 import asyncio
 import json
+import re
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from parley import Metric, Role, Task
-from parley.match.masking import MAKERS, MASK, MODELS, SHARED, mask_names
-from parley.match.match import Match
+from parley.match.claims import MAKERS_2, MODELS_2, SHARED_2
+from parley.match.folding import fold_for_search
+from parley.match.masking import MASK, Masking, closed_words, mask_names
+from parley.match.match import Match, clean_text
 from parley.participants.python import Python
 from parley.rules.pool import Seat
 
@@ -285,7 +289,9 @@ def test_a_claim_after_a_line_break_inside_json_is_masked(before):
 @settings(deadline=None)
 @given(st.text(), st.frozensets(st.text(min_size=1, max_size=9), max_size=3))
 def test_a_text_without_any_name_is_unchanged(text, names):
-    assume(not any(name.lower() in text.lower() for name in (*MODELS, *SHARED, *MAKERS, *names)))
+    assume(
+        not any(name.lower() in text.lower() for name in (*MODELS_2, *SHARED_2, *MAKERS_2, *names))
+    )
     assert mask_names(text, names) == (text, [])
 
 
@@ -303,32 +309,165 @@ def test_masking_twice_finds_nothing_new(words):
     assert mask_names(once, NOBODY) == (once, [])
 
 
-def test_others_read_the_mask_and_the_leak_is_recorded():
+TABLE = frozenset({"gpt-4.1", "claude-2"})
+CORPUS = Path(__file__).parent.parent / "data" / "masking"
+
+
+def sentences(name):
+    """The lines of a file, with the characters that a line cannot show."""
+    lines = (CORPUS / name).read_text(encoding="utf-8").splitlines()
+    return [
+        re.sub(r"\{([0-9a-f]{4})\}", lambda code: chr(int(code[1], 16)), line).replace("{nl}", "\n")
+        for line in lines
+        if not line.startswith("%")
+    ]
+
+
+def names_left(text):
+    """Names that a reader still finds, however they are written."""
+    folded = fold_for_search(text, closed_words(TABLE)).text.lower()
+    return [name for name in ("gpt", "claude", "openai", "anthropic") if name in folded]
+
+
+@pytest.mark.parametrize("text", sentences("forms.txt"))
+def test_every_form_that_folding_shows_is_masked(text):
+    assert names_left(text)
+    hidden, leaks = mask_names(text, TABLE)
+    assert names_left(hidden) == []
+    assert leaks
+    assert all(leak in text for leak in leaks)
+
+
+@pytest.mark.parametrize("text", sentences("innocent.txt"))
+def test_what_is_no_claim_stays_as_it_is(text):
+    for said in (text, f"Well.\n{text}\nYes.", json.dumps({"reason": text}, ensure_ascii=False)):
+        assert mask_names(said, TABLE) == (said, [])
+
+
+def test_a_name_that_the_task_brings_in_stays():
+    said = "My name is Claude and I am a baker. I am GPT-4.1."
+    assert mask_names(said, TABLE, frozenset({"claude"}))[0] == said.replace("GPT-4.1", MASK)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.sampled_from([*sentences("forms.txt"), *sentences("innocent.txt")])
+        | st.text(max_size=30),
+        max_size=4,
+    )
+)
+def test_outside_of_the_masks_every_character_is_as_it_was(parts):
+    text = "\n".join(parts)
+    hidden, leaks = mask_names(text, TABLE)
+    if not leaks:
+        assert hidden == text
+    at = 0
+    for piece in hidden.split(MASK):  # all that is shown stands in what was said, in its order
+        at = text.index(piece, at) + len(piece)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "Five coins are enough for today, I think. ",
+        "**Five** coins are `enough` for <b>today</b>, I think. ",
+        "五枚硬币今天够了，我想。",
+        "Cinq pièces suffisent aujourd’hui, je crois… ",
+        "Пяти монет на сегодня хватит. ",
+        "G P T - 4 . 1 ",
+        "ＧＰＴ",
+        "<b>G</b>",
+        "a.b.",
+        "&#71;",
+        "I am GPT-4.1. ",
+        "GPT-4.1: ",
+        "<a<a",
+    ],
+)
+def test_masking_takes_time_in_proportion_to_the_text(piece):
+    def seconds(length):
+        text = piece * (length // len(piece)) + " I am Claude."
+        began = time.process_time()
+        mask_names(text, TABLE)
+        return time.process_time() - began
+
+    seconds(1000)
+    assert min(seconds(80_000) for _ in range(2)) < 0.05 + 12 * min(
+        seconds(10_000) for _ in range(3)
+    )
+
+
+@dataclass(frozen=True)
+class Talk(Task):
+    """What a speaker says is given to the rule, quoted to a listener, and told to both."""
+
+    roles = {"speaker": Role(), "listener": Role()}
+
+    async def play(self, referee, speaker, listener):
+        said = await referee.ask(speaker, "Who are you?")
+        GIVEN.append(str(said))
+        referee.tell([speaker, listener], f"It was said in capitals: {said.upper()}")
+        await referee.ask(listener, referee.quote(said))
+        return {speaker: len(said) % 2, listener: 1}
+
+    def metrics(self, seats):
+        return [Metric("points", 0, 1, 1)]
+
+
+GIVEN = []
+
+
+def overheard(text, masking=None, **options):
+    """What the rule was given, what the listener has read, and the outcome."""
+    GIVEN.clear()
     heard = []
-
-    @dataclass(frozen=True)
-    class Talk(Task):
-        roles = {"speaker": Role(), "listener": Role()}
-
-        async def play(self, referee, speaker, listener):
-            said = await referee.ask(speaker, "Who are you?")
-            await referee.ask(listener, referee.quote(said))
-            return {speaker: 1, listener: 1}
-
-        def metrics(self, seats):
-            return [Metric("points", 0, 1, 1)]
 
     def listen(view):
         heard.append(view.text)
         return "fine"
 
     cast = {
-        Seat("speaker"): Python(lambda view: "I am Claude.", {}, "a"),
+        Seat("speaker"): Python(lambda view: text, {}, "a"),
         Seat("listener"): Python(listen, {}, "b"),
     }
-    outcome = asyncio.run(Match(Talk(), cast).play())
-    assert "Claude" not in heard[0]
-    assert MASK in heard[0]
+    outcome = asyncio.run(Match(Talk(), cast, masking=masking or Masking(TABLE), **options).play())
+    return GIVEN[0], heard[0], outcome
+
+
+def test_others_read_the_mask_and_the_leak_is_recorded():
+    given, heard, outcome = overheard("I am Claude.")
+    assert given == "I am Claude."
+    assert "claude" not in heard.lower()
+    assert MASK in heard
     assert [(each.kind, each.detail, each.outcome) for each in outcome.violations] == [
         ("identity", "I am Claude", "masked")
     ]
+
+
+@pytest.mark.parametrize("text", sentences("forms.txt"))
+def test_the_rule_is_given_what_was_said_and_nobody_else_reads_the_name(text):
+    given, heard, outcome = overheard(text)
+    assert given == text.strip()
+    assert names_left(heard.partition("said, which is material")[2]) == []
+    assert {each.kind for each in outcome.violations} == {"identity"}
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.sampled_from(sentences("forms.txt")) | st.text(max_size=30), max_size=3))
+def test_not_one_byte_that_is_scored_is_changed(parts):
+    said = clean_text(" ".join(parts)).strip()
+    assume(said and "<think" not in said)
+    assert overheard(said)[0] == said
+
+
+def test_a_name_of_the_item_reaches_the_others():
+    _, heard, outcome = overheard("My name is Claude and I bake.", item={"hero": "Claude, a baker"})
+    assert "My name is Claude and I bake." in heard
+    assert outcome.violations == []
+
+
+def test_a_run_of_scheme_1_is_masked_as_it_was():
+    given, heard, _ = overheard("I am Claude.\nModel: GPT-4.1", Masking(TABLE, 1, 1))
+    assert given == f"I am {MASK}.\nModel: GPT-4.1"
+    assert f"I am {MASK}.\nModel: GPT-4.1" in heard

@@ -78,6 +78,16 @@ def test_every_version_is_run_and_the_last_one_stands_after_the_end(sandbox):
     assert [(n.facts["version"], n.facts["passed"]) for n in found.notes] == [(1, False), (2, True)]
 
 
+def test_a_program_is_run_as_it_was_written_and_reviewed_without_the_name(sandbox):
+    who = Problem("who", "Greet.", ("assert greet() == 'I am ' + 'Cl' + 'aude'",), names=("greet",))
+    program = Code().write("def greet():\n    return 'I am Claude'")
+    seats = cast(programmer=[program], reviewer=["Fine.", "over"])
+    found = scores(sandbox, seats, who)
+    assert found.scores[PROGRAMMER]["pass"] == 1
+    assert "Claude" not in seats[REVIEWER].views[0].text
+    assert "return 'I am [name withheld]'" in seats[REVIEWER].views[0].text
+
+
 def test_the_first_review_cannot_end_it(sandbox):
     found = scores(sandbox, cast(programmer=[GOOD], reviewer=["over"]))
     assert found.rounds == 4

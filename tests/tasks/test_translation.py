@@ -54,6 +54,28 @@ def cast(translator, proofreader, *judges):
     }
 
 
+def test_a_name_that_the_reference_has_is_worth_all_of_bleu():
+    right = "My name is Claude and I bake bread every morning."
+    baker = Paragraph("baker", "Je m'appelle Claude et je fais du pain.", right, "fr", "en")
+    seats = cast([right], [right], RATING % (5, 5))
+    found = play(Translation(), seats, item=baker)
+    assert found.scores[TRANSLATOR]["bleu"] == pytest.approx(1)
+    assert found.violations == []
+    assert right in seats[PROOFREADER].views[0].text  # the item says so
+
+
+def test_a_name_that_is_not_in_the_item_is_scored_and_not_shown():
+    said = f"{CAT.reference} My name is Claude."
+    seats = cast([said], [said], RATING % (5, 5))
+    found = play(Translation(), seats, item=CAT)
+    wanted = compute_overlap(said, CAT.reference, "en").bleu
+    assert found.scores[TRANSLATOR]["bleu"] == pytest.approx(wanted)
+    assert [fault.kind for fault in found.violations][:1] == ["identity"]
+    for seat in (PROOFREADER, JUDGE):
+        assert "Claude" not in seats[seat].views[0].text
+        assert "[name withheld]" in seats[seat].views[0].text
+
+
 # --- the measures ---------------------------------------------------------------------------------
 
 TEXTS = {

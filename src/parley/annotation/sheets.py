@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from parley.config.prepare import names_to_mask
 from parley.config.task_catalogue import installed_task, task_names
 from parley.errors import StoreError, UsageError
+from parley.match.masking import Masking, MatchMask
 from parley.match.record import RecordedCall
 from parley.results.part import module_beside_rule
+from parley.rules.pool import text_of
 from parley.rules.task import Task
 from parley.statistics.preferences import ConversationPair
 from parley.store import RunReader, RunRef, read_run
@@ -56,7 +59,7 @@ class Sheet:
     b: Sequence[Exchange]
 
 
-def format_of_task(task: type[Task] | None) -> SheetFormat | None:
+def sheet_of_task(task: type[Task] | None) -> SheetFormat | None:
     """The sheet that a task, or a class that it inherits from, declares."""
     for kind in task.__mro__ if task else ():
         if (module := module_beside_rule(kind, "annotation")) is not None:
@@ -65,14 +68,14 @@ def format_of_task(task: type[Task] | None) -> SheetFormat | None:
     return None
 
 
-def format_of_runs(runs: Sequence[RunReader]) -> SheetFormat:
+def sheet_of_runs(runs: Sequence[RunReader]) -> SheetFormat:
     """The sheet for comparing these runs, which must be of one task that has one."""
     found: dict[str, SheetFormat] = {}
     for run in runs:
         task = run.info.identity["task"]
-        sheet = format_of_task(installed_task(run.info.config.task))
+        sheet = sheet_of_task(installed_task(run.info.config.task))
         if sheet is None:
-            able = [name for name in task_names() if format_of_task(installed_task(name))]
+            able = [name for name in task_names() if sheet_of_task(installed_task(name))]
             raise UsageError(
                 f"{run.info.id} is a run of {task}, which has no sheet for annotators: only runs "
                 f"of {', '.join(able)} can be annotated"
@@ -81,6 +84,22 @@ def format_of_runs(runs: Sequence[RunReader]) -> SheetFormat:
     if len(found) > 1:
         raise UsageError(f"runs of {' and '.join(found)} cannot be compared: give runs of one task")
     return next(iter(found.values()))
+
+
+def mask_calls(
+    reader: RunReader, item: Mapping[str, Any], calls: Sequence[RecordedCall]
+) -> list[RecordedCall]:
+    """The calls of a match with what seats say of themselves masked: annotators, too, must not know
+    which model speaks."""
+    info = reader.info
+    words = str((info.config.params, item, list(info.identity["texts"].values())))
+    mask = MatchMask(Masking(frozenset(names_to_mask(info.config))), lambda: words)
+    return [
+        call._replace(reply=replace(call.reply, content=found.masked))
+        if (found := mask.find_claims(text_of(call.reply.content))).hidden
+        else call
+        for call in calls
+    ]
 
 
 def make_sheet(
@@ -94,7 +113,7 @@ def make_sheet(
     sides, item = [], ItemText("")
     for side in (pair.a, pair.b):
         with read_run(refs[side.run]) as reader:
-            known = sheet or format_of_runs([reader])
+            known = sheet or sheet_of_runs([reader])
             items = {item["id"]: item for item in reader.items()}
             match = reader.match(side.match)
             if pair.item not in items or match is None:
@@ -106,5 +125,5 @@ def make_sheet(
             # A judge that judges again may stop earlier: people see what was judged.
             last = match.rounds or 0
             calls = [call for call in reader.calls(side.match) if call.round <= last]
-            sides.append(known.write_exchanges(calls))
+            sides.append(known.write_exchanges(mask_calls(reader, items[pair.item], calls)))
     return Sheet(number, item, *sides)

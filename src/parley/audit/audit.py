@@ -34,6 +34,7 @@ from parley.audit.balance import find_imbalance
 from parley.audit.equal_information import OpeningWords
 from parley.audit.messages import (
     check_masking,
+    count_unmasked,
     find_leaked_names,
     find_names_in_prompts,
     find_unmasked_claims,
@@ -43,10 +44,12 @@ from parley.audit.messages import (
     words_of_task,
 )
 from parley.audit.replay import replay_match
-from parley.config.prepare import Prepared, names_to_mask, prepare_to_read
+from parley.config.prepare import Prepared, masking_of_run, prepare_to_read
 from parley.config.rule_digest import is_comparable
 from parley.datasets.open_references import open_references
 from parley.errors import ParleyError, TaskError
+from parley.match.claims import SCHEME
+from parley.match.masking import UNSEEN, MatchMask
 from parley.plans import replay_plan
 from parley.results.scores import describe_left_out
 from parley.results.transcript import rebuild_views
@@ -78,6 +81,17 @@ class Breach:
 
 
 @dataclass(frozen=True)
+class Disclosures:
+    """What seats said of themselves: how much was looked at, found and masked, and what no rule
+    can see."""
+
+    replies: int
+    found: int
+    masked: int
+    unseen: str = UNSEEN
+
+
+@dataclass(frozen=True)
 class Audit:
     """The checks that were made, the breaches that they found, and the checks that could not be
     made."""
@@ -88,6 +102,7 @@ class Audit:
     breaches: list[Breach]
     masked: list[dict[str, Any]]  # what seats said of themselves and nobody else has read
     cautions: list[str]
+    anonymity: Disclosures
 
 
 def audit_run(ref: RunRef, task_file: str | None = None) -> Audit:
@@ -98,13 +113,15 @@ def audit_run(ref: RunRef, task_file: str | None = None) -> Audit:
             running.check_match(match, runner)
         running.check_all_matches(matches)
         checked = {name: running.checked[name] for name in CHECKS if running.checked[name]}
+        masked = list_masked(reader)
         return Audit(
             len(matches),
             checked,
             running.unchecked,
             running.breaches,
-            list_masked(reader),
+            masked,
             running.cautions,
+            Disclosures(running.replies, running.found, len(masked)),
         )
 
 
@@ -121,11 +138,13 @@ class AuditRun:
         self.unconfirmed: set[int] = set()
         self.prepared = self._prepare_task()
         self.works = self._open_references()
-        self.foreign, self.own, self.names = (
+        self.foreign, self.own, self.masking = (
             list_foreign_names(reader),
             words_of_task(reader),
-            frozenset(names_to_mask(reader.info.config)),
+            masking_of_run(reader.info.config, reader.info.identity),
         )
+        self.items = {item["id"]: item for item in reader.items()}
+        self.replies = self.found = self.unmasked = 0
 
     def _prepare_task(self) -> Prepared | None:
         """The run's task, if it has not changed; without it no match can be replayed."""
@@ -190,8 +209,14 @@ class AuditRun:
             else []
         )
         found += [
-            ("anonymity", fault) for fault in find_unmasked_claims(messages, claims, self.own)
+            ("anonymity", fault)
+            for fault in find_unmasked_claims(messages, claims, self.own, self.masking)
         ]
+        mask = self.make_mask(match)
+        disclosed, unmasked = count_unmasked(calls, claims, mask)
+        self.replies += len(calls)
+        self.found += disclosed
+        self.unmasked += unmasked if ended else 0
         departures: list[tuple[str, str]] = []
         if ended and self.prepared is not None:
             departures = runner.run(
@@ -200,7 +225,7 @@ class AuditRun:
             found += departures
             self.checked.update(("replay", *(("works",) if self.works else ())))
         elif ended:
-            found += [("anonymity", fault) for fault in check_masking(calls, claims, self.names)]
+            found += [("anonymity", fault) for fault in check_masking(calls, claims, mask)]
         if departures:
             self.unconfirmed.add(number)
         # A replay knows no names. If it gives the same words, no name was brought in.
@@ -210,6 +235,12 @@ class AuditRun:
         self.checked.update(("synchrony", "shown", "anonymity", "information"))
         for kind, detail in found:
             self.add_breach(kind, number, detail)
+
+    def make_mask(self, match: MatchRow) -> MatchMask:
+        """The mask of a match, as it was when the match was played."""
+        info, item = self.reader.info, self.items.get(match.item or "")
+        words = str((info.config.params, item, list(info.identity["texts"].values())))
+        return MatchMask(self.masking, lambda: words)
 
     def check_all_matches(self, matches: list[MatchRow]) -> None:
         """Make the checks that need all matches."""
@@ -249,6 +280,11 @@ class AuditRun:
             yield (
                 f"the prompts hold names of models that play: {', '.join(names)}; "
                 f"everybody reads them"
+            )
+        if self.unmasked and self.masking.scheme < SCHEME:
+            yield (
+                f"{plural(self.unmasked, 'time')} a seat says who it is in a form that was not yet "
+                f"masked when this run was played"
             )
         if dealt := self.opening_words.describe_dealt(self.unconfirmed):
             yield dealt
@@ -312,7 +348,7 @@ def find_unplanned(prepared: Prepared, reader: RunReader, matches: list[MatchRow
         return
     for fact, value in orjson.loads(orjson.dumps(prepared.identity)).items():
         if (
-            fact not in ("parley", "python", "mends", "free_first", "rule", "source")
+            fact not in ("parley", "python", "mends", "free_first", "masking", "rule", "source")
             and reader.info.identity.get(fact) != value
         ):
             yield f"the record's own description of the task has other {fact}"

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from parley.config.prepare import names_to_mask
-from parley.match.masking import mask_names
+from parley.match.claims import SCHEME
+from parley.match.masking import Masking, MatchMask
 from parley.match.record import RecordedCall
-from parley.rules.pool import text_of
+from parley.rules.pool import Seat, text_of
 from parley.store import RunReader, ViolationRow
 from parley.store.config import Config
 from parley.tables import shorten
@@ -120,10 +121,15 @@ def find_leaked_names(messages: Messages, names: Sequence[str]) -> Iterator[str]
 
 
 def find_unmasked_claims(
-    messages: Messages, claims: Sequence[ViolationRow], own: str
+    messages: Messages, claims: Sequence[ViolationRow], own: str, masking: Masking
 ) -> Iterator[str]:
     """Claims to be somebody that are on record as masked, and stand in the referee's words all the
-    same."""
+    same. What seats were shown by an earlier scheme was not masked by this one."""
+    messages = [
+        message
+        for message in messages
+        if any(masking.scheme_for(Seat.of(key)) == masking.scheme for key in message["audience"])
+    ]
     for claim in claims:
         words = claim.detail
         for message in messages:
@@ -139,14 +145,28 @@ def find_unmasked_claims(
                 break
 
 
+def count_unmasked(
+    calls: Sequence[RecordedCall], claims: Sequence[ViolationRow], mask: MatchMask
+) -> tuple[int, int]:
+    """How many claims today's rules find in what seats said, and how many of them are in replies
+    of which nothing is on record as masked."""
+    masked = {(claim.round, claim.seat, claim.attempt) for claim in claims}
+    found = unmasked = 0
+    for call in calls:
+        count = len(mask.find_claims(text_of(call.reply.content), SCHEME).claims)
+        found += count
+        unmasked += count if (call.round, call.seat, call.attempt) not in masked else 0
+    return found, unmasked
+
+
 def check_masking(
-    calls: Sequence[RecordedCall], claims: Sequence[ViolationRow], names: frozenset[str]
+    calls: Sequence[RecordedCall], claims: Sequence[ViolationRow], mask: MatchMask
 ) -> Iterator[str]:
     """Replies that say who speaks where nothing is on record as masked, and the other way round."""
     found = Counter(
-        (call.round, call.seat.key, call.attempt, leak)
+        (call.round, call.seat.key, call.attempt, claim.said)
         for call in calls
-        for leak in mask_names(text_of(call.reply.content), names)[1]
+        for claim in mask.find_claims(text_of(call.reply.content)).claims
     )
     kept = Counter((claim.round, claim.seat.key, claim.attempt, claim.detail) for claim in claims)
     for round, seat, _, leak in sorted(found - kept):

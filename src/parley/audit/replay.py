@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from parley.config.prepare import Prepared, names_to_mask
+from parley.config.prepare import Prepared, masking_of_run
 from parley.errors import Halted, ParleyError
 from parley.match.match import Match
 from parley.match.protocol import Call, Reply
@@ -89,7 +89,7 @@ async def replay_match(
         item=prepared.items[match.item] if match.item is not None else None,
         prompts=prepared.prompts,
         record=tape,
-        names=frozenset(names_to_mask(prepared.config)),
+        masking=masking_of_run(prepared.config, reader.info.identity),
         standardise=prepared.config.standardise,
         repair_json="mends" in reader.info.identity,
         works=works,

@@ -11,7 +11,7 @@ from parley.audit.audit import CHECKS, Audit, audit_run
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_store, with_task
 from parley.store import find_run
-from parley.tables import Table, shorten
+from parley.tables import Table, plural, shorten
 
 
 @click.command()
@@ -50,6 +50,11 @@ def command(run: str, task: str | None, store: str | None, as_json: bool) -> int
                 for claim in found.masked
             ]
             click.echo(Table(header, rows, left=2).render())
+        seen = found.anonymity
+        click.echo(
+            f"\nwhat seats said of themselves: {plural(seen.replies, 'reply', 'replies')} looked "
+            f"at, {seen.found} found, {seen.masked} masked. {seen.unseen}"
+        )
         for caution in found.cautions:
             say(caution)
     return 5 if found.breaches else 0

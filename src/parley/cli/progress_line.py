@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 
-from parley import downloads
+from parley import downloads as packaged
 from parley.runs.progress import Progress
 from parley.tables import plural
 
@@ -19,18 +19,18 @@ LONG = 10.0  # a call that takes longer is named
 
 
 @asynccontextmanager
-async def show_progress(progress: Progress, quiet: bool = False) -> AsyncIterator[None]:
+async def show_progress(tally: Progress, quiet: bool = False) -> AsyncIterator[None]:
     """Show how a run stands while it is played."""
     show = show_nothing if quiet else show_bar if sys.stderr.isatty() else show_lines
-    showing = asyncio.create_task(show(progress))
+    showing = asyncio.create_task(show(tally))
     try:
-        with downloads.watch_downloads(partial(setattr, progress, "status_line")):
+        with packaged.watch_downloads(partial(setattr, tally, "status_line")):
             yield
     finally:
         showing.cancel()
         with suppress(asyncio.CancelledError):
             await showing
-        print_notices(progress)
+        print_notices(tally)
 
 
 def say(text: str) -> None:
@@ -41,7 +41,7 @@ def say(text: str) -> None:
 @contextmanager
 def show_downloads() -> Iterator[None]:
     """Show how a download stands before a run."""
-    with show_status() as tell, downloads.watch_downloads(tell):
+    with show_status() as tell, packaged.watch_downloads(tell):
         yield
 
 
@@ -63,45 +63,45 @@ def show_status() -> Iterator[Callable[[str], None]]:
     yield tell
 
 
-def print_notices(progress: Progress) -> None:
+def print_notices(tally: Progress) -> None:
     """Say what the run has to say, once."""
-    while progress.notices:
-        say(progress.notices.pop(0))
+    while tally.notices:
+        say(tally.notices.pop(0))
 
 
-def describe_wait(progress: Progress) -> str:
+def describe_wait(tally: Progress) -> str:
     """Who keeps everybody waiting, once it is long enough to wonder."""
-    slowest = progress.slowest()
+    slowest = tally.slowest()
     return (
         f"waiting for {slowest[0]} for {slowest[1]:.0f} s" if slowest and slowest[1] > LONG else ""
     )
 
 
-async def show_nothing(progress: Progress) -> None:
+async def show_nothing(tally: Progress) -> None:
     pass
 
 
-async def show_lines(progress: Progress) -> None:
+async def show_lines(tally: Progress) -> None:
     """A line from time to time, for logs."""
     await asyncio.sleep(SOON)
     while True:
-        print_notices(progress)
-        rate = progress.calls / max(time.monotonic() - progress.began, 1e-9)
+        print_notices(tally)
+        rate = tally.calls / max(time.monotonic() - tally.began, 1e-9)
         parts = [
-            f"{progress.done} of {progress.planned} matches",
-            f"{progress.in_flight} in flight",
-            plural(progress.calls, "call"),
+            f"{tally.done} of {tally.planned} matches",
+            f"{tally.in_flight} in flight",
+            plural(tally.calls, "call"),
         ]
         parts += [
             f"{rate:.1f} calls/s",
-            f"{progress.failed} failed" if progress.failed else "",
-            describe_wait(progress),
+            f"{tally.failed} failed" if tally.failed else "",
+            describe_wait(tally),
         ]
-        say(", ".join(filter(None, [*parts, progress.status_line])))
+        say(", ".join(filter(None, [*parts, tally.status_line])))
         await asyncio.sleep(EVERY)
 
 
-async def show_bar(progress: Progress) -> None:
+async def show_bar(tally: Progress) -> None:
     """A bar that moves, for a terminal."""
     from rich.console import Console
     from rich.progress import (
@@ -119,34 +119,31 @@ async def show_bar(progress: Progress) -> None:
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[calls]} calls"),
-        TextColumn("{task.fields[status]}"),
+        TextColumn("{task.fields[outlook]}"),
         TextColumn("[red]{task.fields[failed]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        line = bar.add_task("", total=None, calls=0, failed="", status="")
+        line = bar.add_task("", total=None, calls=0, failed="", outlook="")
         try:
             while True:
-                while progress.notices:
-                    bar.console.print(f"parley: {progress.notices.pop(0)}", highlight=False)
+                while tally.notices:
+                    bar.console.print(f"parley: {tally.notices.pop(0)}", highlight=False)
                 failed = ", ".join(
                     filter(
                         None,
-                        [
-                            f"{progress.failed} failed" if progress.failed else "",
-                            describe_wait(progress),
-                        ],
+                        [f"{tally.failed} failed" if tally.failed else "", describe_wait(tally)],
                     )
                 )
                 bar.update(
                     line,
-                    total=progress.planned or None,
-                    completed=progress.done,
-                    calls=progress.calls,
+                    total=tally.planned or None,
+                    completed=tally.done,
+                    calls=tally.calls,
                     failed=failed,
                 )
-                bar.update(line, status=progress.status_line[: max(0, bar.console.width - 70)])
+                bar.update(line, outlook=tally.status_line[: max(0, bar.console.width - 70)])
                 await asyncio.sleep(0.2)
         finally:
-            bar.update(line, total=progress.planned or None, completed=progress.done)
+            bar.update(line, total=tally.planned or None, completed=tally.done)

@@ -11,6 +11,7 @@ from typing import Any
 from parley import __version__
 from parley.config.rule_digest import is_comparable, rule_digest
 from parley.errors import ReplayError, UsageError
+from parley.match.claims import SCHEME
 from parley.providers._secrets import secrets_in_environment
 from parley.rules.prompts import Prompt
 from parley.rules.task import Metric, Task
@@ -32,6 +33,8 @@ def run_identity(
         "python": platform.python_version(),
         # what broken JSON is mended with: a record without it was read without mending
         "mends": version("json-repair"),
+        # how names are masked: a record without it was masked by scheme 1, for the rule as well
+        "masking": SCHEME,
         "task": task.name,
         "version": task.version,
         **({"runs_code": True} if task.runs_code else {}),

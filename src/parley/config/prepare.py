@@ -19,6 +19,7 @@ from parley.config.selection import recorded_items, select_items, stored_items
 from parley.config.task_catalogue import task_class
 from parley.datasets.open_references import open_references
 from parley.errors import KeyMissing, UsageError, unknown_name
+from parley.match.masking import Masking
 from parley.match.protocol import Participant
 from parley.match.seating import seat_counts
 from parley.money import Prices, cost_rows, format_usd, is_free, prices_of, total_cost
@@ -31,7 +32,7 @@ from parley.rules.prompts import Prompt
 from parley.rules.references import Reference
 from parley.rules.task import Task
 from parley.store import RunReader, RunRef, read_run
-from parley.store.config import Config, ScreeningTarget
+from parley.store.config import Config, Verify
 
 
 @dataclass(frozen=True)
@@ -335,9 +336,7 @@ def screening_config(prepared: Prepared) -> Config | None:
         max_calls=config.max_calls,
         concurrency=config.concurrency,
         name=f"items for {config.name}" if config.name else "",
-        verify=ScreeningTarget(
-            config.items or len(prepared.pool), screening.metric, screening.theta
-        ),
+        verify=Verify(config.items or len(prepared.pool), screening.metric, screening.theta),
     )
 
 
@@ -378,9 +377,7 @@ def refuse_too_little(config: Config, made: Mapping[str, Participant], prices: P
     for alias, who in made.items():
         price = prices.of(alias)
         limit = limit_of(who) or (
-            DEFAULT_MAX_TOKENS
-            if hasattr(getattr(who, "provider", None), "max_tokens")
-            else LONGEST_REPLY
+            END if hasattr(getattr(who, "provider", None), "max_tokens") else LONGEST_REPLY
         )
         if (
             price is None
@@ -400,15 +397,11 @@ def with_default_limit(prepared: Prepared, aliases: Sequence[str]) -> Prepared:
     the record are told."""
     models = {
         **prepared.config.models,
-        **{
-            alias: {**prepared.config.models[alias], "max_tokens": DEFAULT_MAX_TOKENS}
-            for alias in aliases
-        },
+        **{alias: {**prepared.config.models[alias], "max_tokens": END} for alias in aliases},
     }
     limits = " ".join(f"-M {alias}.max_tokens=N" for alias in aliases)
     notice = (
-        f"--budget-usd needs a reply limit: max_tokens={DEFAULT_MAX_TOKENS} is set for "
-        f"{', '.join(aliases)} "
+        f"--budget-usd needs a reply limit: max_tokens={END} is set for {', '.join(aliases)} "
         f"(override with {limits})"
     )
     config, cautions = replace(prepared.config, models=models), [*prepared.cautions, notice]
@@ -476,10 +469,19 @@ def names_to_mask(config: Config) -> Iterator[str]:
             yield name.rstrip("/").rpartition("/")[2]
 
 
+def masking_of_run(config: Config, identity: Mapping[str, Any]) -> Masking:
+    """How a run is masked, by the scheme that its record says. Contestants whose replies are judged
+    again were shown what the run that played them has masked."""
+    names, scheme = frozenset(names_to_mask(config)), int(identity.get("masking", 1))
+    if config.rejudged is None:
+        return Masking(names, scheme, scheme)
+    return Masking(names, scheme, config.rejudged.masking, frozenset(config.rejudged.roles))
+
+
 # tokens that are set aside for a reply at least, at first and later on
 LONGEST_REPLY, SHORTEST_REPLY = 1024, 256
 # tokens of a reply at the most, where a bound in USD needs an end and nobody has said one
-DEFAULT_MAX_TOKENS = 4096
+END = 4096
 TURN, REQUEST = 16, 64  # tokens that a turn and a request may have besides their words
 
 

@@ -1,219 +1,334 @@
-"""Self-disclosure: a reply that says which model speaks is masked before anybody else reads it.
+"""Self-disclosure: what a seat says about which model it is, is masked before others read it.
 
-Only claims about the speaker are masked ("as GPT-4, I …", "I am Claude"); a name that belongs to
-the item stays. What was masked is recorded, so that false hits are seen.
+The rule reads and scores what was said. The mask is put on where words are delivered: on all that
+the referee tells or asks once somebody has named itself, and on what annotators read. Only claims
+about the speaker are masked ("as GPT-4, I …", "I am Claude"); a name that the task or its item
+brings in stays. What was masked is recorded, so that false hits are seen.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+from parley.match.claims import (
+    ABOUT_OTHERS,
+    ARTICLE,
+    JOINS,
+    OF_A_MODEL,
+    SCHEME,
+    SIGNS,
+    claim_patterns,
+    kind_of_name,
+    name_pattern,
+    searched_words,
+)
+from parley.match.folding import Folded, fold_for_search
+from parley.rules.pool import Seat
 
 MASK = "[name withheld]"
-# all else is a gap
-LETTERS = bytes(ord(chr(n).lower()) if n < 128 and chr(n).isalpha() else 32 for n in range(256))
-# Names that mean a model wherever they stand.
-MODELS = """
-    chatgpt gpt deepseek qwen 通义千问 文心一言 baichuan chatglm internlm 讯飞星火 doubao 豆包 hunyuan 混元 mixtral codestral
-    smollm olmo dbrx wizardlm command-r nemotron
-""".split()  # noqa: E501, SIM905
-# Names that people, stars, animals and things bear too.
-SHARED = """
-    claude gemini gemma llama grok phi nova titan copilot mistral falcon bard palm ernie kimi alpaca vicuna glm granite
-""".split()  # noqa: E501, SIM905
-# Those who make models: nobody speaks under these names, but one may say to come from there.
-MAKERS = """
-    openai anthropic deepmind 深度求索 alibaba 阿里巴巴 阿里云 zhipu 智谱 moonshot 月之暗面 minimax xai 01.ai cohere meta
-    google 谷歌 microsoft 微软 nvidia amazon baidu 百度 tencent 腾讯 bytedance 字节跳动
-""".split()  # noqa: E501, SIM905
-
-VERSION = (
-    r"(?:[ .-]?(?:[vr]?\d[a-z0-9]{0,9}+(?:\.\d{1,3}+)?|opus|sonnet|haiku|pro|flash|ultra|turbo|"
-    r"mini|nano|max|chat|coder)\b){0,4}+"
-)
-# In the text that is searched one sign stands for each name; the last is for such signs as were
-# there before.
-SIGNS = {"own": "\ue000", "model": "\ue001", "shared": "\ue002", "maker": "\ue003", "odd": "\ue004"}
-OWN, MODEL, MAKER, SPEAKS, ANYBODY = (
-    f"(?P<name>[{signs}])"
-    for signs in ("\ue000", "\ue000\ue001", "\ue003", "\ue000-\ue002", "\ue000-\ue003")
-)
-PERSON = r"(?P<name>\ue002)(?!\s+(?-i:[A-Z])[a-z])"  # "I am Claude Monet" is somebody else
-
-# The patterns are written with plain signs: a space is a gap of any kind, ~ is a gap or none, ' is
-# any apostrophe.
-SPEAKER = (
-    "(?:(?<![a-z])(?:I am|I'm|my name is|call me|speaking as|you're talking to|you are talking "
-    "to|ich bin|ich heiße|je suis|je m'appelle|soy|me llamo|sou|sono|mi chiamo|я|меня зовут)(?: "
-    "[—–-]|:)? |(?:我是|我叫|我的名字是|作为|私は|저는)~)"
-)
-SORTS = (
-    "actually|really|just|indeed|the|an?|AI|large|language|model|assistant|chatbot|LLM|version "
-    "of|called|named|based "
-    "on|eine?|KI|sprachmodell|namens|une?|modèle|nommé|el|modelo|asistente|assistente|llamado|"
-    "chamado|un|uma?|o"
-)
-SORT = f"(?:(?:{SORTS})(?![a-z]),? |(?:一个|一款|名为|叫做|人工智能|语言模型|助手)~){{0,9}}"
-# What more may stand before a name that surely is a model's; before one that people bear too it
-# would hit too much.
-MODELLED = (
-    f"(?:(?:{SORTS}|der|die|das|große[srn]?|(?:KI-)?modell|(?:KI-)?assistent(?:in)?|le|la|grand|de "
-    f"langage|de langue|IA|appelée?|"
-    "de lenguaje|de linguagem|il|modello|linguistico|chiamato)(?![a-z]),? |"
-    "(?:这个|一个|一款|名为|名叫|叫做|人工智能|AI|大型|大语言模型|大模型|语言模型|模型|助手)~){0,9}"
-)
-# A line of its own, and the end of a text, as it comes or inside JSON.
-LINE, STOP = r"(?:\A|(?<=[\n\"“])|(?<=\\[nr])|(?<=[.!?]) )[*_>(`]{0,3}~", r"(?=[*_`.!)。]{0,3}"
-LINE_ENDS, TEXT_ENDS = rf"{STOP}[^\S\n]{{0,4}}(?:\Z|[\n\"”\\]))", rf"{STOP}~(?:\Z|[\"”]))"
-SIGNED = (
-    "(?:signed|signature|signiert|unterschrift|gezeichnet|signée?|firmado|assinado)(?: by| von| "
-    "par| por)?~[:,]?|gez[.]"
-)
-WRITTEN = (
-    "(?:(?:written|answered|submitted|composed|generated|translated) "
-    "by|(?:geschrieben|verfasst|übersetzt|erstellt) von|(?:écrit|rédigé|traduit|généré) "
-    "par|(?:escrito|escrita) por|author~:|autor~:|auteur~:)"
-)
-MADE = (
-    "(?:trained|developed|created|made|built|designed|programmed|released|engineered|powered)(?: "
-    "and [a-z]{1,12})? (?:by|at)"
-)
-FAIT = (
-    "(?:entraîn|développ|cré|conç|desarroll|entren|desenvolv|trein|svilupp|addestr)[a-zé]{1,9} "
-    "(?:par|por|pela|da)"
-)
-FROM = (
-    f"(?:{MADE}|{FAIT}|von|(?:разработ|созда|обуч)[а-я]{{1,9}}|(?:model|assistant|AI|LLM|chatbot) "
-    f"(?:by|from|of)) "
-    "(?:the [a-z]{1,12} (?:at|of) )?"
-)
-WITHIN = r"(?:[^.!?。！？\n]|\.(?=\w)){0,80}?"  # further on in the same sentence
-SELF = "(?=~[,:;—–-]?~(?:I|my|me|ich|mein|je|j'|yo|eu)(?![a-z])| [a-zäöü]{1,20} ich )"
-KIND = "(?= (?:AI|model|assistant|language|chatbot)(?![a-z]))"
-MARKS = r"(?:[\"'“”*_`«「『《\\]|\\u201[89cd]){0,4}"
-CLAIMS = (
-    # who the speaker is
-    f"{SPEAKER}{MODELLED}{MARKS}{MODEL}",
-    f"{SPEAKER}{SORT}{MARKS}{ANYBODY}{KIND}",
-    rf"{SPEAKER}{SORT}(?<!\sa\s)(?<!\san\s){MARKS}{PERSON}",  # "I am a Gemini" is born in June
-    f"(?<![a-z])(?:as|als|en tant que|como) {MARKS}{SPEAKS}{MARKS}{SELF}",
-    f"(?<![a-z])as {MARKS}{MODEL}(?=~,)",
-    f"(?<![a-z])I, {SPEAKS}(?=,)",
-    f"(?<![a-z])as {MARKS}{SPEAKS}(?=, an? {WITHIN}, I(?![a-z]))",
-    rf"(?:\A~|(?<=[.!?]) |(?<![a-z])(?:hi|hello|hey),? ){MARKS}{SPEAKS}(?= here(?![a-z]))",
-    f"(?<![a-z])this is {SPEAKS}(?= (?:speaking|here|writing)(?![a-z]))",
-    # how a text is signed; only a name of this run, and one that is no plain word, is taken for
-    # that of its author
-    f"{LINE}(?:{SIGNED}) {MARKS}{MODEL}{MARKS}{LINE_ENDS}",
-    f"{LINE}{WRITTEN} {MARKS}{OWN}{MARKS}{LINE_ENDS}",
-    f"{LINE}(?:签名|署名|落款|作者|撰写)~[:：]~{MARKS}{OWN}{MARKS}{LINE_ENDS}",
-    f"{LINE}(?:--|—|―){{1,2}}~{MARKS}{OWN}{MARKS}{TEXT_ENDS}",
-    # where the speaker comes from
-    f"(?<![a-z])I (?:was|have been)(?: [a-z]{{1,12}}){{0,2}}? {FROM}{ANYBODY}",
-    "(?<![a-z])(?:I am|I'm|ich bin|ich wurde|je suis|soy|sou|sono|я) (?:[—–-] )?"
-    f"(?:(?:an?|the|eine?|une?|uma?) |{MARKS}[\ue000-\ue003]){WITHIN}{FROM}{ANYBODY}",
-    f"(?<![a-z])as an? {WITHIN}{FROM}{ANYBODY}{SELF}",
-    f"我(?:[是叫][^。！？\n]{{0,30}}?)?[由是]?~{ANYBODY}[^。，,]{{0,6}}?(?:开发|训练|研发|创建|推出|打造)",
-    f"{ANYBODY} (?:trained|developed|created|made|built) me(?![a-z])",
-    f"(?<![a-z])my (?:creators?|developers?|makers?)(?: at|,| is| are) {MAKER}",
+BEFORE, AFTER = 320, 200  # how far from a name its claim can reach
+UNSEEN = (
+    "No rule can see a name in leetspeak, backwards, encoded, spelled out or in an acrostic, nor "
+    "an allusion, a knowledge cut-off, a manner of writing or a sign agreed on before."
 )
 
 
-@cache
-def claim_patterns() -> list[re.Pattern[str]]:
-    """The patterns for text as it comes: also inside JSON, where line breaks and quotes are written
-    with a backslash."""
-    spelled = []
-    for pattern in CLAIMS:
-        pattern = re.sub(r"(?<=[a-zA-Z])'", r"(?:['’]|\\\\u2019)", pattern)
-        pattern = pattern.replace(" ", r"(?:\s|\\[nrt]){1,4}+").replace(
-            "~", r"(?:\s|\\[nrt]){0,4}+"
-        )
-        pattern = pattern.replace("(?<![a-z])", r"(?:(?<![a-z])|(?<=\\[nrt]))")
-        spelled.append(re.compile(pattern, re.IGNORECASE))
-    return spelled
+@dataclass(frozen=True)
+class Masking:
+    """How a run is masked: by which names, by which scheme, and by which scheme those seats were
+    shown words whose replies come from another run."""
+
+    names: frozenset[str] = frozenset()
+    scheme: int = SCHEME
+    scheme_before: int = SCHEME
+    live_roles: frozenset[str] | None = None  # None: everybody is asked
+
+    def scheme_for(self, seat: Seat) -> int:
+        """The scheme for words that a seat is shown."""
+        live = self.live_roles is None or seat.role in self.live_roles
+        return self.scheme if live else self.scheme_before
 
 
-@lru_cache(maxsize=256)
-def searched_words(names: frozenset[str]) -> tuple[str, ...]:
-    own = {name.lower() for name in names if len(name) >= 3}
-    spaced = {re.sub("[-_]", " ", name) for name in own}
-    return tuple(
-        dict.fromkeys((*sorted(own | spaced, key=len, reverse=True), *MODELS, *SHARED, *MAKERS))
+class Claim(NamedTuple):
+    """What a seat said of itself: as it was said, as others read it, and the names in it."""
+
+    said: str
+    shown: str
+    names: frozenset[str]
+
+
+class FoundName(NamedTuple):
+    """A name in a text: where it stands in the original, and how it reads in small letters."""
+
+    start: int
+    end: int
+    name: str
+
+
+class NamesInText:
+    """A text, the names in it, and which of them its speaker claims."""
+
+    def __init__(
+        self,
+        text: str,
+        names: frozenset[str],
+        scheme: int,
+        stay: frozenset[str] = frozenset(),
+        only: frozenset[str] | None = None,
+    ) -> None:
+        self._stay, self._only = stay, only
+        self.text, self._scheme = text, scheme
+        self.found: list[FoundName] = []
+        self.hidden: dict[int, tuple[int, int]] = {}  # number of a name: the span of its claim
+        folded = Folded(text) if scheme == 1 else fold_for_search(text, closed_words(names))
+        lowered = lower_text(folded.text)
+        # Almost no text holds a name, so this check has to be fast.
+        if present := frozenset(word for word in searched_words(names, scheme) if word in lowered):
+            self._find_names(folded, lowered, names, present)
+            self._find_claims(folded)
+
+    def _find_names(
+        self, folded: Folded, lowered: str, names: frozenset[str], present: frozenset[str]
+    ) -> None:
+        """Put a sign for every name."""
+        pieces: list[str] = []
+        done = 0
+        self._shifts: list[int] = []  # characters that the signs up to here have saved
+        self._places: list[int] = []
+        length = 0
+        pattern = name_pattern(names, self._scheme, present)
+        for place in find_places(lowered, present):
+            name = pattern.match(lowered, place) if place >= done else None
+            if name is None:
+                continue
+            start, end = name.span()
+            pieces += (
+                folded.text[done:start],
+                SIGNS[kind_of_name(name, names, self._scheme)],
+            )
+            length += start - done + 1
+            self._places.append(length - 1)
+            self._shifts.append(end - length)
+            self.found.append(FoundName(*folded.original_span(start, end), name[0]))
+            done = end
+        self._signed = "".join((*pieces, folded.text[done:]))
+
+    def _find_claims(self, folded: Folded) -> None:
+        for start, end in merge_windows(self._places, len(self._signed)):
+            for pattern in claim_patterns(self._scheme):
+                for claim in pattern.finditer(self._signed, start, end):
+                    place = claim.start("name")
+                    number = bisect_left(self._places, place)
+                    if self._stays(number) or (
+                        self._scheme > 1 and is_about_others(self._signed, place)
+                    ):
+                        continue
+                    self.hidden.setdefault(number, claim.span())
+        if self._scheme > 1:
+            self._hide_joined()
+        self._spans = {
+            number: folded.original_span(self._unsigned(start), self._unsigned(end - 1, True) + 1)
+            for number, (start, end) in self.hidden.items()
+        }
+
+    def _hide_joined(self) -> None:
+        """A name that stands beside a masked one and goes with it is masked too."""
+        numbers, claimed = range(len(self.found) - 1), dict(self.hidden)
+        for one, other in (
+            *((n, n + 1) for n in numbers),
+            *((n + 1, n) for n in reversed(numbers)),
+        ):
+            if one in self.hidden and other not in self.hidden:
+                first, last = sorted((self._places[one], self._places[other]))
+                if not self._stays(other) and JOINS.fullmatch(self._signed, first + 1, last):
+                    start, end = claimed.get(one, (first, last + 1))
+                    self.hidden[other] = min(start, first), max(end, last + 1)
+
+    def _stays(self, number: int) -> bool:
+        name = self.found[number].name
+        return name in self._stay or (self._only is not None and name not in self._only)
+
+    def _unsigned(self, place: int, last: bool = False) -> int:
+        """A place in the signed text as one in the folded text; of a sign, its begin or its
+        last character."""
+        number = bisect_left(self._places, place)
+        if last and number < len(self._places) and self._places[number] == place:
+            return place + self._shifts[number]
+        return place + (self._shifts[number - 1] if number else 0)
+
+    @property
+    def masked(self) -> str:
+        """The text as others read it."""
+        return self._mask(0, len(self.text))
+
+    @cached_property
+    def claims(self) -> list[Claim]:
+        """What the speaker says of itself, in the order of the names."""
+        spans = {number: self._trim(*self._spans[number]) for number in sorted(self.hidden)}
+        return [
+            Claim(
+                self.text[slice(*span)],
+                self._mask(*span),
+                frozenset(found.name for found in self._hidden_within(*span)),
+            )
+            for span in spans.values()
+        ]
+
+    def _trim(self, start: int, end: int) -> tuple[int, int]:
+        """A span without the spaces before it."""
+        if self._scheme > 1:
+            start += len(self.text[start:end]) - len(self.text[start:end].lstrip())
+        return start, end
+
+    def _mask(self, start: int, end: int) -> str:
+        pieces: list[str] = []
+        done = start
+        for found in self._hidden_within(start, end):
+            pieces += (self.text[done : found.start], MASK)
+            done = found.end
+        return "".join((*pieces, self.text[done:end]))
+
+    def _hidden_within(self, start: int, end: int) -> Iterator[FoundName]:
+        """The masked names in a part of the text."""
+        number = bisect_left(self.found, start, key=lambda found: found.start)
+        while number < len(self.found) and self.found[number].end <= end:
+            if number in self.hidden:
+                yield self.found[number]
+            number += 1
+
+
+def is_about_others(signed: str, place: int) -> bool:
+    """Whether the words around a name show that somebody or something else is meant."""
+    if ABOUT_OTHERS.match(signed, place + 1):
+        return True
+    return (
+        signed[place] == SIGNS["shared"]
+        and ARTICLE.search(signed[max(0, place - 6) : place]) is not None
+        and OF_A_MODEL.match(signed, place + 1) is None
     )
 
 
-@lru_cache(maxsize=256)
-def name_pattern(names: frozenset[str]) -> re.Pattern[str]:
-    """Every name, those of this cast included, under the kind that it belongs to."""
-    plain = [word for word in searched_words(names) if word not in SHARED and word not in MAKERS]
-    own = [word for word in plain if word not in MODELS and not word.isalpha()]
-    kinds = (
-        *(
-            [rf"(?P<own>{any_of(own)}{VERSION}(?:-[a-z0-9.]{{1,20}}+){{0,4}}+(?![a-z0-9]))"]
-            if own
-            else []
-        ),
-        rf"(?P<model>{any_of(plain)}{VERSION}(?:-[a-z0-9.]{{1,20}}+){{0,4}}+(?![a-z0-9]))",
-        rf"(?P<shared>{any_of(SHARED)}{VERSION}(?![a-z0-9]|-[a-z]))",
-        rf"(?P<maker>{any_of(MAKERS)}(?![a-z0-9]|-[a-z]))",
-    )
-    begins = r"(?:(?<![a-z0-9])|(?<=\\[nrt])|(?<=\\u201[89cd]))"
-    return re.compile(rf"{begins}(?:{'|'.join(kinds)})|(?P<odd>[\ue000-\ue004])", re.IGNORECASE)
+def find_places(text: str, words: Iterable[str]) -> list[int]:
+    """Where any of these words, or a sign of the search, begins in a text."""
+    signs = () if text.isascii() else SIGNS.values()
+    found = set()
+    for word in (*words, *signs):
+        place = text.find(word)
+        while place >= 0:
+            found.add(place)
+            place = text.find(word, place + 1)
+    return sorted(found)
 
 
-def any_of(words: Iterable[str]) -> str:
-    return "(?:" + "|".join(map(re.escape, words)) + ")"
+def merge_windows(places: Iterable[int], length: int) -> Iterator[tuple[int, int]]:
+    """The parts of a text that are near to a name: nothing else can hold a claim."""
+    start = end = -1
+    for place in places:
+        if place - BEFORE > end:
+            if end >= 0:
+                yield start, end
+            start = max(0, place - BEFORE)
+        end = min(length, place + AFTER)
+    if end >= 0:
+        yield start, end
 
 
-def may_hold_name(text: str, names: frozenset[str]) -> bool:
-    """Whether a text can hold a name at all. Almost none does, so this check has to be fast."""
-    if text.isascii() and "\\" not in text:
-        words, others = plain_words(names)
-        if not words.isdisjoint(text.encode().translate(LETTERS).split()):
-            return True
-        return bool(others) and any(name in text.lower() for name in others)
+def lower_text(text: str) -> str:
+    """A text in small letters, character by character, so that places stay."""
     lowered = text.lower()
-    return any(name in lowered for name in searched_words(names))
+    if len(lowered) == len(text):
+        return lowered
+    return "".join(low if len(low := char.lower()) == 1 else char for char in text)
 
 
 @lru_cache(maxsize=256)
-def plain_words(names: frozenset[str]) -> tuple[frozenset[bytes], tuple[str, ...]]:
-    """The longest word of every name, and those names that have none."""
-    looked_for = [name for name in searched_words(names) if name.isascii()]
-    longest = {
-        name: max(name.encode().translate(LETTERS).split(), key=len, default=b"")
-        for name in looked_for
-    }
-    return frozenset(filter(None, longest.values())), tuple(
-        name for name, word in longest.items() if not word
-    )
+def closed_words(names: frozenset[str]) -> frozenset[str]:
+    """The names as letters alone: what spaced letters or look-alikes may make up."""
+    words = {re.sub("[^a-z]", "", name) for name in searched_words(names, SCHEME)}
+    return frozenset(word for word in words if len(word) >= 3)
 
 
-def mask_names(text: str, names: frozenset[str]) -> tuple[str, list[str]]:
-    """Mask claims of identity in a reply; return the text that others may read, and the claims."""
-    if not may_hold_name(text, names):
-        return text, []
-    found: list[str] = []
+def mask_names(
+    text: str,
+    names: frozenset[str],
+    stay: frozenset[str] = frozenset(),
+    scheme: int = SCHEME,
+) -> tuple[str, list[str]]:
+    """Mask claims of identity in a reply; return the text that others may read, and the claims.
+    The names in `stay` are never masked."""
+    found = NamesInText(text, names, scheme, stay)
+    return (found.masked, [claim.said for claim in found.claims]) if found.hidden else (text, [])
 
-    def sign(name: re.Match[str]) -> str:
-        found.append(name[0])
-        return SIGNS[name.lastgroup or "odd"]
 
-    signed = name_pattern(names).sub(sign, text)
-    places = [place.start() for place in re.finditer("[\ue000-\ue004]", signed)]
-    hidden: dict[int, tuple[int, int]] = {}  # the names to hide, each with the span of its claim
-    for pattern in claim_patterns():
-        for claim in pattern.finditer(signed):
-            hidden.setdefault(bisect_left(places, claim.start("name")), claim.span())
+def list_names(text: str, names: frozenset[str]) -> frozenset[str]:
+    """All names that a text holds, claimed or not."""
+    return frozenset(found.name for found in NamesInText(text, names, SCHEME).found)
 
-    def restored(start: int, end: int, shown: list[str]) -> str:
-        words = iter(shown[bisect_left(places, start) : bisect_left(places, end)])
-        return re.sub("[\ue000-\ue004]", lambda _: next(words), signed[start:end])
 
-    leaks = [restored(*span, found) for _, span in sorted(hidden.items())]
-    return restored(
-        0, len(signed), [MASK if n in hidden else name for n, name in enumerate(found)]
-    ), leaks
+class MatchMask:
+    """The mask of one match. The rule is given what was said; as soon as a seat has named itself,
+    the mask is on all that the referee tells or asks."""
+
+    def __init__(self, masking: Masking, words_of_task: Callable[[], str]) -> None:
+        self.masking, self._words_of_task = masking, words_of_task
+        self._claims: dict[int, dict[str, Claim]] = {
+            scheme: {} for scheme in (masking.scheme, masking.scheme_before)
+        }
+
+    @cached_property
+    def names_of_task(self) -> frozenset[str]:
+        """Names that the task or its item brings in: whoever says them may mean those."""
+        return list_names(self._words_of_task(), self.masking.names)
+
+    def find_claims(self, text: str, scheme: int | None = None) -> NamesInText:
+        """What a reply says of its speaker."""
+        scheme = self.masking.scheme if scheme is None else scheme
+        found = NamesInText(text, self.masking.names, scheme)
+        if found.hidden and scheme > 1 and self.names_of_task:
+            found = NamesInText(text, self.masking.names, scheme, self.names_of_task)
+        return found
+
+    def add_reply(self, text: str) -> None:
+        """From now on mask what this reply says of its speaker."""
+        for scheme, claims in self._claims.items():
+            claims.update((claim.said, claim) for claim in self.find_claims(text, scheme).claims)
+
+    def mask_for(self, seat: Seat, text: str) -> str:
+        """The referee's words as a seat may read them."""
+        scheme = self.masking.scheme_for(seat)
+        if self.masking.scheme == 1 or not (claims := self._claims[scheme]):
+            return text
+        return self._mask(text, claims, scheme)
+
+    def mask_own(self, seat: Seat, text: str, reply: str) -> str:
+        """Words about one reply, for the seat that gave it: they do not depend on others."""
+        scheme = self.masking.scheme_for(seat)
+        claims = {claim.said: claim for claim in self.find_claims(reply, scheme).claims}
+        return self._mask(text, claims, scheme) if claims else text
+
+    def _mask(self, text: str, claims: Mapping[str, Claim], scheme: int) -> str:
+        """Mask the claims word by word, and those that the rule has put in another form."""
+        said = claim_texts(tuple(sorted(claims, key=len, reverse=True)))
+        text = said.sub(lambda found: claims[found[0]].shown, text)
+        names = frozenset(name for claim in claims.values() for name in claim.names)
+        stay = self.names_of_task if scheme > 1 else frozenset()
+        return NamesInText(text, self.masking.names, scheme, stay, names).masked
+
+    def deliver(self, seats: tuple[Seat, ...], text: str) -> list[tuple[tuple[Seat, ...], str]]:
+        """The words for each group of seats that reads the same."""
+        groups: dict[str, list[Seat]] = {}
+        for seat in seats:
+            groups.setdefault(self.mask_for(seat, text), []).append(seat)
+        return [(tuple(group), words) for words, group in groups.items()]
+
+
+@lru_cache(maxsize=64)
+def claim_texts(claims: tuple[str, ...]) -> re.Pattern[str]:
+    """Claims where they stand by themselves; "Claude Monet" is somebody else."""
+    words = (re.escape(text) + "(?! [A-Z][a-z])" * text.isalpha() for text in claims)
+    return re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(words)})(?![A-Za-z0-9])")

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from parley.errors import Forfeit, ReplayError, TaskError, Unreadable
 from parley.match.effects import Effects, Execute
-from parley.match.masking import mask_names
+from parley.match.masking import Masking, MatchMask
 from parley.match.protocol import UNLIMITED, Call, Participant, Reply, split_thinking
 from parley.match.record import MemoryRecord, Record, RecordedCall
 from parley.match.seating import check_scores, seats_by_role
@@ -38,7 +38,6 @@ from parley.rules.references import DrawOrder
 from parley.rules.task import Task
 
 Standardise = Literal["on_error", "always"]
-NO_NAMES: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -59,6 +58,7 @@ class Answer(NamedTuple):
     value: Any
     messages: list[Message]
     violations: list[Violation]
+    disclosing: list[str]  # replies in which the seat says who it is
 
 
 class Match:
@@ -74,7 +74,7 @@ class Match:
         item: Any = None,
         prompts: Mapping[str, Prompt] | None = None,
         record: Record | None = None,
-        names: frozenset[str] = NO_NAMES,
+        masking: Masking | None = None,
         standardise: Standardise = "on_error",
         call: Call = UNLIMITED,
         execute: Execute | None = None,
@@ -83,9 +83,12 @@ class Match:
         participant_seed: int | None = None,
         draw_order: DrawOrder | None = None,
     ) -> None:
-        self.task, self.cast, self.names, self._repair_json = task, cast, names, repair_json
+        self.task, self.cast, self._repair_json = task, cast, repair_json
         self.record: Record = MemoryRecord() if record is None else record
-        self.pool = Pool(cast)
+        self._mask = MatchMask(
+            masking or Masking(), lambda: collect_task_words(task, item, prompts or {})
+        )
+        self.pool = Pool(cast, self._mask.deliver)
         self.referee = Referee(task, self.pool, seed, item, prompts)
         self._effects = Effects(
             task, self.record, execute, works or {}, draw_order or DrawOrder(seed)
@@ -154,14 +157,15 @@ class Match:
         selected = []
         for ask in asks:
             question = self._add_hint(ask.text, ask.expect.hint)
-            pool.messages.append(Message(referee.round, "ask", None, ask.seats, question))
-            for seat in ask.seats:
-                conversation = pool.conversations[seat]
-                conversation.put(question)
-                if ask.examples and conversation.examples is None:
-                    examples = tuple(self._with_hint(example) for example in ask.examples)
-                    conversation.examples = len(conversation.turns) - 1, examples
-                selected.append((seat, ask))
+            for seats, words in pool.deliver(ask.seats, question):
+                pool.messages.append(Message(referee.round, "ask", None, seats, words))
+                for seat in seats:
+                    conversation = pool.conversations[seat]
+                    conversation.put(words)
+                    if ask.examples and conversation.examples is None:
+                        examples = tuple(self._with_hint(example) for example in ask.examples)
+                        conversation.examples = len(conversation.turns) - 1, examples
+            selected += [(seat, ask) for seat in ask.seats]
         # Interaction: all selected seats answer concurrently; none of them can see another's words.
         if len(selected) == 1:
             answers = [await self._answer(*selected[0])]
@@ -173,9 +177,11 @@ class Match:
             if faults := [fault for fault in found if isinstance(fault, BaseException)]:
                 raise faults[0]
         # Recording: the round closes, and the words enter the pool in the order of the seats.
-        for _, messages, violations in answers:
+        for _, messages, violations, disclosing in answers:
             pool.messages += messages
             referee.violations += violations
+            for reply in disclosing:
+                self._mask.add_reply(reply)
         self._circulate()
         # Circulation: back to the rule, which says who is told what, and whether the match goes on.
         values = {seat: answer.value for (seat, _), answer in zip(selected, answers, strict=True)}
@@ -192,6 +198,7 @@ class Match:
         )
         messages: list[Message] = []
         violations: list[Violation] = []
+        disclosing: list[str] = []
         # a reader may have its own words, in another language say
         own: Prompt | None = getattr(ask.expect, "again", None)
         free = self._always and bool(hint)  # the first reply is free, the second takes the form
@@ -199,10 +206,15 @@ class Match:
             reply = await self._reply(seat, ask, attempt, free and attempt == 0)
             conversation.answer(reply.content, reply.provider_state)
             messages.append(Message(round, "reply", seat, (), None, attempt))
-            said, leaks = mask_names(text_of(reply.content), self.names)
-            violations += [
-                Violation(round, seat, attempt, "identity", leak, "masked") for leak in leaks
-            ]
+            said = text_of(reply.content)
+            if claims := (found := self._mask.find_claims(said)).claims:
+                disclosing.append(said)
+                violations += [
+                    Violation(round, seat, attempt, "identity", claim.said, "masked")
+                    for claim in claims
+                ]
+                if self._mask.masking.scheme == 1:  # as such runs were played
+                    said = found.masked
             last = attempt == ask.attempts + free - 1
             if free and attempt == 0:
                 again = self._words(own or FORM, hint=hint, fault="")
@@ -215,16 +227,17 @@ class Match:
                         )
                     )
                 if reading.settled:
-                    return Answer(reading.value, messages, violations)
+                    return Answer(reading.value, messages, violations, disclosing)
                 again = self._words(
                     own or (SHORTER if reading.kind == "cut" else AGAIN),
                     fault=reading.fault,
                     hint=hint,
                 )
             if not last:
+                again = self._mask.mask_own(seat, again, said)
                 conversation.put(again)
                 messages.append(Message(round, "again", None, (seat,), again, attempt + 1))
-        return Answer(ask.default, messages, violations)
+        return Answer(ask.default, messages, violations, disclosing)
 
     async def _reply(self, seat: Seat, ask: Ask[Any], attempt: int, free: bool) -> Reply:
         """A reply from the record, else from the participant; it is on record when this returns."""
@@ -300,6 +313,12 @@ class Match:
         messages, self.pool.messages = self.pool.messages, []
         self.record.circulate(messages, self._circulated)
         self._circulated += len(messages)
+
+
+def collect_task_words(task: Task, item: Any, prompts: Mapping[str, Prompt]) -> str:
+    """All words that come from the task, its parameters, its prompts and its item."""
+    texts = [prompt.text for prompt in {**type(task).prompts(), **prompts}.values()]
+    return str((task.params, item, texts))
 
 
 class ReadResult(NamedTuple):

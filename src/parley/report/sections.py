@@ -43,7 +43,7 @@ class ReportOptions:
 
 
 @dataclass(frozen=True)
-class ComparisonResult:
+class Compared:
     """Several runs taken together, in the three forms of a report."""
 
     data: dict[str, Any]  # all of it, as `--json` prints it
@@ -59,10 +59,10 @@ class RunComparison:
     """
 
     tasks: tuple[str, ...]  # whose runs it takes
-    compare: Callable[[Sequence[RunRef], ReportOptions], ComparisonResult]
+    compare: Callable[[Sequence[RunRef], ReportOptions], Compared]
 
 
-def make_secret_filter() -> Clean:
+def secret_cover() -> Clean:
     """What takes the secrets out of a text, before it is escaped."""
     known = secrets_in_environment()
     return lambda text: mask_secrets(text, known)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
@@ -236,17 +236,28 @@ class SeatHistory:
         self.add(Turn("assistant", content, provider_state))
 
 
+# Which seats read which words of the referee; all read the same unless something is masked.
+Delivery: TypeAlias = Callable[[tuple[Seat, ...], str], list[tuple[tuple[Seat, ...], str]]]
+
+
+def deliver_unchanged(seats: tuple[Seat, ...], text: str) -> list[tuple[tuple[Seat, ...], str]]:
+    """Everybody reads the words as they are."""
+    return [(seats, text)]
+
+
 class Pool:
     """Everything said in a match, in order, and who may read it."""
 
-    __slots__ = ("conversations", "messages")
+    __slots__ = ("conversations", "deliver", "messages")
 
-    def __init__(self, seats: Iterable[Seat]) -> None:
+    def __init__(self, seats: Iterable[Seat], deliver: Delivery = deliver_unchanged) -> None:
         self.messages: list[Message] = []
         self.conversations = {seat: SeatHistory() for seat in seats}
+        self.deliver = deliver
 
     def tell(self, round: int, seats: tuple[Seat, ...], text: str) -> None:
         """Put the referee's words where these seats, and only these, will see them."""
-        self.messages.append(Message(round, "tell", None, seats, text))
-        for seat in seats:
-            self.conversations[seat].waiting.append(text)
+        for group, words in self.deliver(seats, text):
+            self.messages.append(Message(round, "tell", None, group, words))
+            for seat in group:
+                self.conversations[seat].waiting.append(words)

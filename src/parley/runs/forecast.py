@@ -9,9 +9,9 @@ from typing import Any
 
 import orjson
 
-from parley.config.prepare import Prepared, names_to_mask
+from parley.config.prepare import Prepared, masking_of_run
 from parley.config.prices import writes_cache
-from parley.config.recorded_matches import RecordedReplies, recorded_match
+from parley.config.recorded_matches import RecordedReplies, recorded_tape
 from parley.errors import ParleyError
 from parley.match.match import Match
 from parley.match.seating import seat_counts
@@ -221,7 +221,7 @@ def make_match(prepared: Prepared, spec: MatchSpec, cast: Mapping[str, StandIn])
     record = None
     if prepared.source is not None:
         with read_run(prepared.source) as reader:
-            record = recorded_match(reader, spec.number, prepared.config)
+            record = recorded_tape(reader, spec.number, prepared.config)
     return Match(
         prepared.task,
         {
@@ -229,7 +229,7 @@ def make_match(prepared: Prepared, spec: MatchSpec, cast: Mapping[str, StandIn])
             for seat, alias in spec.seats.items()
         },
         record=record,
-        names=frozenset(names_to_mask(prepared.config)),
+        masking=masking_of_run(prepared.config, prepared.identity),
         seed=spec.seed,
         item=prepared.items[spec.item] if spec.item is not None else None,
         prompts=prepared.prompts,

@@ -20,7 +20,7 @@ from parley.config.identity import (
     refuse_other,
     refuse_secrets,
 )
-from parley.config.prepare import Prepared, names_to_mask
+from parley.config.prepare import Prepared, masking_of_run
 from parley.config.recorded_matches import RecordedReplies, copied_matches
 from parley.config.selection import stored_items
 from parley.errors import (
@@ -228,7 +228,7 @@ class Player:
                 notice := self.budget.add_model(alias, who, prepared.config.models[alias])
             ):
                 progress.notices.append(notice)
-        self.names = frozenset(names_to_mask(prepared.config))
+        self.masking = masking_of_run(prepared.config, reader.info.identity)
         self.execute = None if sandbox is None else track_waiting(sandbox, progress)
         self.faults: dict[str, ParticipantError] = {}  # by message
         self.failed: Counter[str] = Counter()  # how many matches each of them has stopped
@@ -323,6 +323,7 @@ class Player:
             return
         self.scores[spec.number] = outcome.scores
         self.progress.done += 1
+        self.progress.aborted += outcome.state == "aborted"
 
     async def _play(self, spec: MatchSpec, slot: MatchSlot) -> Outcome:
         prepared, config = self.prepared, self.prepared.config
@@ -339,7 +340,7 @@ class Player:
             item=prepared.items[spec.item] if spec.item is not None else None,
             prompts=prepared.prompts,
             record=self.journal.claim(spec.number),
-            names=self.names,
+            masking=self.masking,
             standardise=config.standardise,
             call=slot,
             works=prepared.works,

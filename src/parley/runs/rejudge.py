@@ -149,6 +149,9 @@ def config_with_judges(
             reader.info.id
             if config.rejudged is None
             else config.rejudged.root or config.rejudged.run,
+            reader.info.identity.get("masking", 1)
+            if config.rejudged is None
+            else config.rejudged.masking,
         ),
     )
 

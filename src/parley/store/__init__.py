@@ -10,14 +10,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
-from parley.match.match import Outcome
 from parley.match.record import Record, RecordedCall
 from parley.plans import Marks, MatchSpec
 from parley.rules.pool import Seat
 from parley.store.config import Config, Identity
 
 if TYPE_CHECKING:
-    from parley.statistics.preferences import ConversationPair, Preference
+    from parley.match.match import Outcome
+    from parley.statistics.preferences import Choice, ConversationPair
 
 ENDED = ("done", "aborted")  # states of matches whose scores count
 
@@ -452,11 +452,11 @@ class VoteStore(Protocol):
     def find_token(self, digest: bytes) -> tuple[Study, Annotator] | None:
         """The person with this digest of a secret, and the study."""
 
-    def votes(self, study: Study) -> dict[int, dict[int, Preference]]:
+    def votes(self, study: Study) -> dict[int, dict[int, Choice]]:
         """All pairs by number, each with the votes that stand, by the annotator's id, in the order
         of their first votes."""
 
-    def record_vote(self, study: Study, number: int, who: Annotator, choice: Preference) -> None:
+    def record_vote(self, study: Study, number: int, who: Annotator, choice: Choice) -> None:
         """Record a vote. An earlier vote of this person on this pair stays on record as
         replaced."""
 

@@ -27,10 +27,11 @@ class Rejudged:
     names: list[str]  # which names were masked there
     seed: int | None = None  # for other draws of the same judges
     root: str = ""  # the run that was played, where that one was itself judged again
+    masking: int = 1  # by which scheme names were masked there
 
 
 @dataclass(frozen=True)
-class ScreeningTarget:
+class Verify:
     """Items are put to all models until so many are found of which each is sure: whose mean of a
     metric exceeds theta."""
 
@@ -57,7 +58,7 @@ class Config(StoredOptions):
     columns: dict[str, Any] = field(default_factory=dict)
     stop: StopTarget | None = None  # a plan that looks at what was played
     rejudged: Rejudged | None = None  # matches of another run, judged again
-    verify: ScreeningTarget | None = None  # a run that only looks for items
+    verify: Verify | None = None  # a run that only looks for items
     verified: str = ""  # the run that has found the items
     # models that do not play, and keep an empty place in tables
     excluded: list[str] = field(default_factory=list)
@@ -106,11 +107,7 @@ class Config(StoredOptions):
         if not isinstance(found, dict):
             raise ValueError("it is no JSON object")
         known = {each.name: found[each.name] for each in fields(cls) if each.name in found}
-        for name, kind in {
-            "stop": StopTarget,
-            "rejudged": Rejudged,
-            "verify": ScreeningTarget,
-        }.items():
+        for name, kind in {"stop": StopTarget, "rejudged": Rejudged, "verify": Verify}.items():
             if known.get(name) is not None:
                 if wrong := find_misfit(known[name], dict[str, Any], name):
                     raise ValueError(wrong)
@@ -162,6 +159,7 @@ class Identity(TypedDict):
     python: NotRequired[str]
     mends: NotRequired[str]
     free_first: NotRequired[bool]
+    masking: NotRequired[int]
     task: str
     version: int
     runs_code: NotRequired[bool]

@@ -21,6 +21,7 @@ from parley.config.task_catalogue import load_task_module, task_class
 from parley.datasets.item_rows import item_from_row, item_type_of_task
 from parley.datasets.open_references import open_references
 from parley.errors import ParleyError, ReplayError, TaskError, UsageError
+from parley.match.masking import Masking
 from parley.match.match import Outcome
 from parley.match.record import MemoryRecord
 from parley.providers._plugins import describe_lack
@@ -133,7 +134,7 @@ class Check:
             seed=self.seed,
             item=self.item,
             record=tape,
-            names=frozenset({SECRET_NAME}),
+            masking=Masking(frozenset({SECRET_NAME})),
             execute=fake_verdict if self.task.runs_code else None,
             works=self.works,
         ), cast

@@ -12,12 +12,11 @@ from contextlib import suppress
 from dataclasses import astuple
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from parley.errors import StoreError
-from parley.match.match import Outcome
 from parley.match.record import Record, RecordedCall
 from parley.plans import MatchSpec
 from parley.rules.pool import Message, Seat
@@ -48,6 +47,9 @@ from parley.store.sqlite.rows import (
     write_batch,
 )
 from parley.store.sqlite.schema import migrate, version_of
+
+if TYPE_CHECKING:
+    from parley.match.match import Outcome
 
 CROWD, LINGER = 16, 0.003  # callers that make it worth waiting, and for how many seconds
 

@@ -1,0 +1,527 @@
+# ruff: noqa: E501 - a row of the table stays in one piece
+"""The table of names and of the forms in which a speaker names itself.
+
+A run keeps the number of the scheme that it was played with (`masking` in its identity), and is
+replayed with that one. So rows of an earlier scheme do not change. Scheme 1 looked at the text as
+it stands, and what it masked was masked for the rule, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache, lru_cache
+
+SCHEME = 2  # of runs that begin now
+# Names that mean a model wherever they stand.
+MODELS = """
+    chatgpt gpt deepseek qwen 通义千问 文心一言 baichuan chatglm internlm 讯飞星火 doubao 豆包 hunyuan 混元 mixtral codestral
+    smollm olmo dbrx wizardlm command-r nemotron
+""".split()  # noqa: SIM905
+# Names that people, stars, animals and things bear too.
+SHARED = """
+    claude gemini gemma llama grok phi nova titan copilot mistral falcon bard palm ernie kimi alpaca vicuna glm granite
+""".split()  # noqa: SIM905
+# Those who make models: nobody speaks under these names, but one may say to come from there.
+MAKERS = """
+    openai anthropic deepmind 深度求索 alibaba 阿里巴巴 阿里云 zhipu 智谱 moonshot 月之暗面 minimax xai 01.ai cohere meta
+    google 谷歌 microsoft 微软 nvidia amazon baidu 百度 tencent 腾讯 bytedance 字节跳动
+""".split()  # noqa: SIM905
+
+VERSION = (
+    r"(?:[ .-]?(?:[vr]?\d[a-z0-9]{0,9}+(?:\.\d{1,3}+)?|opus|sonnet|haiku|pro|flash|ultra|turbo|"
+    r"mini|nano|max|chat|coder)\b){0,4}+"
+)
+# The patterns are written with plain signs: a space is a gap of any kind, ~ is a gap or none, ' is
+# any apostrophe.
+SPEAKER = (
+    "(?:(?<![a-z])(?:I am|I'm|my name is|call me|speaking as|you're talking to|you are talking "
+    "to|ich bin|ich heiße|je suis|je m'appelle|soy|me llamo|sou|sono|mi chiamo|я|меня зовут)(?: "
+    "[—–-]|:)? |(?:我是|我叫|我的名字是|作为|私は|저는)~)"
+)
+SORTS = (
+    "actually|really|just|indeed|the|an?|AI|large|language|model|assistant|chatbot|LLM|version "
+    "of|called|named|based "
+    "on|eine?|KI|sprachmodell|namens|une?|modèle|nommé|el|modelo|asistente|assistente|llamado|"
+    "chamado|un|uma?|o"
+)
+SORT = f"(?:(?:{SORTS})(?![a-z]),? |(?:一个|一款|名为|叫做|人工智能|语言模型|助手)~){{0,9}}"
+# What more may stand before a name that surely is a model's; before one that people bear too it
+# would hit too much.
+MODELLED = (
+    f"(?:(?:{SORTS}|der|die|das|große[srn]?|(?:KI-)?modell|(?:KI-)?assistent(?:in)?|le|la|grand|de "
+    f"langage|de langue|IA|appelée?|"
+    "de lenguaje|de linguagem|il|modello|linguistico|chiamato)(?![a-z]),? |"
+    "(?:这个|一个|一款|名为|名叫|叫做|人工智能|AI|大型|大语言模型|大模型|语言模型|模型|助手)~){0,9}"
+)
+# A line of its own, and the end of a text, as it comes or inside JSON.
+LINE, STOP = r"(?:\A|(?<=[\n\"“])|(?<=\\[nr])|(?<=[.!?]) )[*_>(`]{0,3}~", r"(?=[*_`.!)。]{0,3}"
+LINE_ENDS, TEXT_ENDS = rf"{STOP}[^\S\n]{{0,4}}(?:\Z|[\n\"”\\]))", rf"{STOP}~(?:\Z|[\"”]))"
+SIGNED = (
+    "(?:signed|signature|signiert|unterschrift|gezeichnet|signée?|firmado|assinado)(?: by| von| "
+    "par| por)?~[:,]?|gez[.]"
+)
+WRITTEN = (
+    "(?:(?:written|answered|submitted|composed|generated|translated) "
+    "by|(?:geschrieben|verfasst|übersetzt|erstellt) von|(?:écrit|rédigé|traduit|généré) "
+    "par|(?:escrito|escrita) por|author~:|autor~:|auteur~:)"
+)
+MADE = (
+    "(?:trained|developed|created|made|built|designed|programmed|released|engineered|powered)(?: "
+    "and [a-z]{1,12})? (?:by|at)"
+)
+FAIT = (
+    "(?:entraîn|développ|cré|conç|desarroll|entren|desenvolv|trein|svilupp|addestr)[a-zé]{1,9} "
+    "(?:par|por|pela|da)"
+)
+FROM = (
+    f"(?:{MADE}|{FAIT}|von|(?:разработ|созда|обуч)[а-я]{{1,9}}|(?:model|assistant|AI|LLM|chatbot) "
+    f"(?:by|from|of)) "
+    "(?:the [a-z]{1,12} (?:at|of) )?"
+)
+WITHIN = r"(?:[^.!?。！？\n]|\.(?=\w)){0,80}?"  # further on in the same sentence
+SELF = "(?=~[,:;—–-]?~(?:I|my|me|ich|mein|je|j'|yo|eu)(?![a-z])| [a-zäöü]{1,20} ich )"
+KIND = "(?= (?:AI|model|assistant|language|chatbot)(?![a-z]))"
+MARKS = r"(?:[\"'“”*_`«「『《\\]|\\u201[89cd]){0,4}"
+CLAIMS_1 = (
+    # who the speaker is
+    f"{SPEAKER}{MODELLED}{MARKS}@model",
+    f"{SPEAKER}{SORT}{MARKS}@anybody{KIND}",
+    rf"{SPEAKER}{SORT}(?<!\sa\s)(?<!\san\s){MARKS}@person",  # "I am a Gemini" is born in June
+    f"(?<![a-z])(?:as|als|en tant que|como) {MARKS}@speaks{MARKS}{SELF}",
+    f"(?<![a-z])as {MARKS}@model(?=~,)",
+    "(?<![a-z])I, @speaks(?=,)",
+    f"(?<![a-z])as {MARKS}@speaks(?=, an? {WITHIN}, I(?![a-z]))",
+    rf"(?:\A~|(?<=[.!?]) |(?<![a-z])(?:hi|hello|hey),? ){MARKS}@speaks(?= here(?![a-z]))",
+    "(?<![a-z])this is @speaks(?= (?:speaking|here|writing)(?![a-z]))",
+    # how a text is signed; only a name of this run, and one that is no plain word, is taken for
+    # that of its author
+    f"{LINE}(?:{SIGNED}) {MARKS}@model{MARKS}{LINE_ENDS}",
+    f"{LINE}{WRITTEN} {MARKS}@own{MARKS}{LINE_ENDS}",
+    f"{LINE}(?:签名|署名|落款|作者|撰写)~[:：]~{MARKS}@own{MARKS}{LINE_ENDS}",
+    f"{LINE}(?:--|—|―){{1,2}}~{MARKS}@own{MARKS}{TEXT_ENDS}",
+    # where the speaker comes from
+    f"(?<![a-z])I (?:was|have been)(?: [a-z]{{1,12}}){{0,2}}? {FROM}@anybody",
+    "(?<![a-z])(?:I am|I'm|ich bin|ich wurde|je suis|soy|sou|sono|я) (?:[—–-] )?"
+    f"(?:(?:an?|the|eine?|une?|uma?) |{MARKS}@@any){WITHIN}{FROM}@anybody",
+    f"(?<![a-z])as an? {WITHIN}{FROM}@anybody{SELF}",
+    "我(?:[是叫][^。！？\n]{0,30}?)?[由是]?~@anybody[^。，,]{0,6}?(?:开发|训练|研发|创建|推出|打造)",
+    "@anybody (?:trained|developed|created|made|built) me(?![a-z])",
+    "(?<![a-z])my (?:creators?|developers?|makers?)(?: at|,| is| are) @maker",
+)
+
+
+# Scheme 2. The text is folded before, so marks inside a name need no pattern.
+MODELS_2 = [
+    *MODELS,
+    *[
+        "wenxin",
+        "tongyi",
+        "yiwen",
+        "gigachat",
+        "yandexgpt",
+        "pixtral",
+        "ministral",
+        "magistral",
+        "devstral",
+        "stablelm",
+        "jamba",
+        "starcoder",
+        "tulu",
+        "openhermes",
+        "bloomz",
+        "xgen",
+        "千问",
+        "文心",
+        "智谱清言",
+    ],
+    "chat gpt",
+    "deep seek",
+]
+SHARED_2 = [*SHARED, *"zephyr orca dolly reka perplexity sonar bloom hermes aya".split()]  # noqa: SIM905
+MAKERS_2 = [
+    *MAKERS, "open ai", "deep mind", "google deepmind", "mistral ai", "mistralai", "hugging face",
+    "huggingface", "ai21", "databricks", "meta ai", "x.ai", "stability ai", "alibaba cloud",
+]  # fmt: skip
+VERSION_2 = (
+    r"(?:(?: ?[-–] ?|[ .])?(?:[vr]?\d[a-z0-9]{0,9}+(?:\.\d{1,3}+)?|opus|sonnet|haiku|pro|flash|"
+    r"ultra|turbo|mini|nano|max|chat|coder|instruct|thinking|preview)(?![a-z0-9])){0,5}+"
+)
+BEGIN = r"(?<!\w)"
+TALKING = "(?:talking|speaking|chatting|playing|dealing|interacting|conversing|corresponding)"
+SPEAKER_2 = (
+    f"(?:{BEGIN}(?:I am|I'm|Im|my name is|my name's|the name's|call me|calls "
+    "me|called me|I go by|I go under the name|I answer to the name|I answer to the name of|I identify as|I present "
+    f"myself as|I happen to be|know me as|named me|moi,? c'est|it's me,?|it is me,?|it's I,?|it is I,?|you(?: are|'re| were|'ve been) {TALKING} "
+    f"(?:to|with|against)|(?:speaking|writing|answering|replying|responding) as|in my "
+    "(?:role|capacity|function) as|ich bin|ich heiße|ich heisse|mein name ist|mein name "
+    "lautet|man nennt mich|nenn mich|hier spricht|hier schreibt|hier antwortet|je suis|je "
+    "m'appelle|mon nom est|on m'appelle|appelle-moi|appelez-moi|soy|me llamo|mi nombre es|puedes "
+    "llamarme|llámame|sou|chamo-me|me chamo|meu nome é|sono|mi chiamo|il mio nome è|chiamami|ik "
+    "ben|ik heet|mijn naam is|jag är|jag heter|mitt namn är|jeg er|jeg heter|jeg hedder|mit navn "
+    "er|jestem|nazywam się|mam na imię|moje imię to|jsem|jmenuji se|jmenuju se|mé jméno je|eu "
+    "sunt|mă numesc|numele meu este|minä olen|nimeni on|a nevem|benim adım|я|меня "
+    "зовут|мо[её] имя|зови меня|называйте меня|мене звати|saya adalah|saya|aku adalah|nama "
+    "saya|tôi là|tên tôi là|mình là|είμαι|με λένε|το όνομά μου είναι|أنا|اسمي|انا|אני|שמי|मैं|मेरा "
+    "नाम)(?:~[—–:-]{1,2}| is| это| это| ist| —)? |"
+    "(?:我是|我叫|我的名字是|我的名字叫|我就是|本人是|这里是|我其实是|我的身份是|我的模型是|作为|身为|"
+    "请叫我|可以叫我|私は|僕は|俺は|わたしは|私の名前は|저는|나는|제 이름은|내 이름은|"
+    "ผมคือ|ฉันคือ|ผมชื่อ|ฉันชื่อ)~[:、,]?~)"
+)
+ADVERBS = (
+    "actually|really|just|indeed|basically|in fact|of course|proudly|currently|still|only|simply|"
+    "also|obviously|honestly|truly|in truth|as it happens|in reality"
+)
+SORTS_2 = (
+    f"{SORTS}|{ADVERBS}|none other than|better known as|the one they call|the one people call|what @@maker calls|known as|also known as|aka|a[.]k[.]a[.]|your|latest|newest|"
+    "new|friendly|helpful|humble|chat|bot|system|engine|agent|program|instance of|member "
+    "of|variant of|running on|powered by|built on|running as|we call|der|die|das|"
+    "große[srn]?|(?:KI-)?modell|(?:KI-)?assistent(?:in)?|le|la|grand|de langage|de langue|IA|"
+    "appelée?|de lenguaje|de linguagem|il|modello|linguistico|chiamato|модель|языковая|большая|"
+    "нейросеть|ассистент|по имени|под названием|taalmodel|het|een|en|ett|språkmodell|modelem|model "
+    "językowy|@@maker's|top of|the model|一个|by the name of|имени|mô hình|model bahasa"
+)
+SORT_2 = (
+    f"(?:(?:{SORTS_2})(?!\\w),? |(?:这个|一个|一款|名为|名叫|叫做|人工智能|AI|大型|大语言模型|大模型|"
+    "语言模型|模型|助手|という|인공지능|언어|모델|모델인|AI 모델|AIの|モデルの|言語モデル|、)~){0,9}"
+)
+PLAIN = f"(?:(?:{ADVERBS}|called|named|the model|the assistant|the AI|the one called|the one they call|better known as|known as),? ){{0,3}}"
+NOUN = (
+    "(?:text|answer|reply|response|message|translation|code|program|review|words|lines?|sentences?|"
+    "output|move|story|essay|poem|solution|conversation|chat|seat|match|game|reasoning|argument|"
+    "post|note|paragraph|proposal|explanation|function|script|letter|comment|turn|summary|guess)"
+)
+THIS = rf"(?:this|these|the above|the preceding|the following|my|everything above|all of this|what you are reading|the(?= [a-z]{{1,12}} (?:that )?you))(?: {NOUN})?(?: (?:that )?you(?:'re| are) (?:reading|seeing|hearing))?"
+DID = (
+    "(?:written|produced|generated|created|made|composed|drafted|translated|answered|prepared|"
+    "given|brought to you|authored|typed|provided|submitted|coded|reviewed|sent|crafted)"
+)
+DOES = (
+    "(?:wrote|made|produced|generated|composed|translated|typed|drafted|authored|created|coded|"
+    "crafted|prepared|writes|reviewed|sent)"
+)
+BY = "(?:by|with|using|via|through|from|with the help of)(?: the)?(?: model| AI| assistant)?"
+LINE_2 = r"(?:\A|(?<=[\n\"“({\[])|(?<=[.!?…)]) )[\x20\t#/*_>(;%]{0,6}+"
+START = r"(?:\A|(?<=[\n\"“])|(?<=[.!?…,:;]) )[\x20\t>]{0,4}+"
+FIELDS_OF_MODELS = (
+    "(?:model|model[\\x20_-]?(?:name|id)|llm|engine|assistant|ai|bot|agent|generated[\\x20_-]by|"
+    "produced[\\x20_-](?:by|with)|modell|modèle|modelo|模型|модель|モデル|모델)"
+)
+FIELDS_OF_AUTHORS = (
+    "(?:authors?|__author__|@author|autor|auteur|writer|written[\\x20_-]by|created[\\x20_-]by|speaker|my "
+    "name|signature|signed(?: by)?|from|by|source|system|identity|answer by|response by|reply from|"
+    "translator|translated[\\x20_-]by|reviewer|coder|made[\\x20_-](?:by|with)|powered[\\x20_-]by|credits?|"
+    "agent|sender|作者|署名|автор)"
+)
+FIELDS_OF_NAMES = "(?:name|user|nom|nombre|nome|имя|名前|이름|姓名|名字)"
+STOPS_HERE = r"(?=[*_`.!)。\]]{0,3}[\x20\t]{0,4}(?:\Z|[\n\"”)(]))"
+FIELDS_OF_MAKERS = (
+    "(?:maker|vendor|provider|developer|made[\\x20_-]by|powered[\\x20_-]by|created[\\x20_-]by)"
+)
+SIGNS_OFF = r"(?=[*_`.!)。]{0,3}~(?:\([^()\n]{0,40}\))?[.!]?~(?:\Z|[\"”]))"
+DEFINES = (
+    r"(?!~(?:an? |the |is |was |are |it |its |generative|released|costs? |by |from |one |some |"
+    r"\$?[\d.,]+~(?:%|percent|points?|tokens?|usd|/|out of|billion|b\b)))"
+)
+CLOSING = (
+    "(?:(?:best|kind|kindest|warm|warmest|with|many|viele|liebe|herzliche) )?(?:regards|wishes|"
+    "sincerely|yours|yours truly|yours sincerely|sincerely yours|yours faithfully|"
+    "cordially|respectfully|greetings|grüße|mit freundlichen grüßen|cordialement|"
+    "saludos|atentamente|с уважением)"
+)
+MAKERS_OF_ME = (
+    "(?:creators?|developers?|makers?|parent company|trainers?|builders?|designers?|owners?|"
+    "engineers?|programmers?|manufacturer|vendor|provider|inventors?|home)"
+)
+MADE_ME = (
+    "(?:made|built|trained|created|developed|designed|released|programmed|engineered|invented|"
+    "taught|fine-tuned|launched|deployed|produced|owns|runs|maintains|hosts)"
+)
+CLAIMS_2 = (
+    # who the speaker is
+    f"{SPEAKER_2}{SORT_2}{MARKS}@model",
+    f"{SPEAKER_2}{PLAIN}{MARKS}@person",
+    f"{SPEAKER_2}(?:an? )?{SORT_2}{MARKS}@anybody{KIND}",
+    f"{SPEAKER_2}an? {MARKS}@cast(?=[.!,;]|~\\Z)",
+    f"{SPEAKER_2}(?:one of )?(?:the )?@maker(?='s )",
+    f"{BEGIN}as (?:one of )?@maker(?='s (?:[a-z]{{1,12}} ){{0,3}}(?:model|assistant|AI|chatbot|LLM))",
+    f"{BEGIN}my (?:own |real |true |full |official |actual |underlying |base |internal |model |family )?"
+    "(?:name|model|identity|model name|identifier|engine|backend|version|architecture|handle|"
+    "designation|codename|model type|underlying model|model version)"
+    f"(?: is| was|'s|~=|~:| happens to be| would be| reads) {SORT_2}{MARKS}@person",
+    f"{BEGIN}my (?:own |real |true |full |official |actual |underlying |base |internal |model |family )?"
+    "(?:name|model|identity|model name|identifier|engine|backend|version|architecture|handle|"
+    "designation|codename|model type|underlying model|model version)"
+    f"(?: is| was|'s|~=|~:| happens to be| would be| reads) {SORT_2}{MARKS}@model",
+    f"{BEGIN}(?:the|your) (?:[a-z-]{{1,12}} ){{0,3}}?(?:model|assistant|AI|system|LLM|chatbot|author|"
+    "writer|one|speaker|player|bot|machine|program|entity|mind|voice|hand)(?: that| who| which)?"
+    "(?: is| are| was| has been)? (?:writing|answering|speaking|talking|generating|producing|behind|"
+    "replying|responding|composing|typing|playing|wrote|of|you are|you're|in|reading)"
+    f"(?: {TALKING})?(?: to| with)?(?: {THIS}| you| here| now|(?= is)){{0,2}}"
+    f"(?: is| was| are|~:)(?: called| named)? {SORT_2}{MARKS}@speaks",
+    f"{BEGIN}@sure(?= (?:is|was)(?: [a-z]{{1,12}})? (?:my name|me(?![a-z])|who I am|what I am|what I "
+    "run on|what (?:they|you|people) call me|speaking|writing this|talking to you|answering "
+    "you|the model (?:you|writing|behind|answering|speaking)|the one (?:you|writing|speaking|"
+    "answering)|who you))",
+    f"{BEGIN}@speaks(?= is (?:my name|what (?:they|you|people) call me|who I am|what I'm called))",
+    # how a speaker steps forward
+    f"{START}{MARKS}@table(?=,? (?:here|speaking|signing off|at your service|reporting|over and out|"
+    "on the line)(?![a-z]))",
+    f"{START}(?:(?:hi|hello|hey|greetings|hallo|hola|bonjour|ciao|привет|你好)[,!.]? )?(?:this is|"
+    "it's|it is|here is|ici|hier|hier ist|aquí|aquí está|aqui|qui|это|с вами|c'est|dies ist|habla|"
+    f"parla|вас приветствует) {MARKS}@table(?=~[.!;:—–,-]|~\\Z| (?:speaking|here|writing|talking|"
+    "again|who|qui))(?!,? (?:an? |the |my |our |his |her |their |which|that|who (?:is|was)|from|by))",
+    f"{BEGIN}(?:hi|hello|hey|greetings)[,!.]? (?:this is|it's|it is|here is|from) {MARKS}@speaks",
+    f"{BEGIN}greetings from {MARKS}@speaks",
+    f"{BEGIN}(?:me|myself|yours truly|I|ich|moi|yo|eu|я)~[,(:—–-]{{1,2}}~(?:the )?(?:model |AI |"
+    f"assistant )?{MARKS}@sure(?=~[,.)!:;—–-]|~\\Z)",
+    f"{BEGIN}(?:I|ich|moi|yo|eu|я)~[,(—–-]{{1,2}}~{MARKS}@cast(?=~[,.)!:;—–-])",
+    f"{BEGIN}@table(?=~[,(—–-]{{1,2}}~(?:that's|that is|i[.]e[.],?|which is|aka|namely)?~(?:me|"
+    "myself|yours truly)(?!\\w))",
+    f"{BEGIN}(?:like|as) (?:all|any|every|other|most)(?: other)? @speaks(?= (?:models?|assistants?|"
+    "versions?|systems?)~,~I(?![a-z]))",
+    f"{BEGIN}(?:als|en tant que|como|como o|come|как|jako|som|als het model|as the model|as) "
+    f"{SORT_2}{MARKS}@sure(?=~,)",
+    f"{BEGIN}(?:as|als|being|en tant que|como|come|как) {PLAIN}{MARKS}@speaks{MARKS}(?=~,~(?:an? |ein |"
+    "un )?[^,.\\n]{0,60},?~(?:I|ich|je|j'|yo|я|io|eu|my|we)(?!\\w))",
+    f"{BEGIN}I (?:am )?(?:currently |actually |really )?(?:run|running|operate|operating|based|"
+    "built|powered|driven|fine-?tuned|derived|distilled|descended|hosted)(?: entirely)?(?: on| "
+    f"by| from| off| upon| top of){{1,3}}(?: the| a)? {MARKS}@speaks",
+    f"{BEGIN}(?:player|seat|speaker|guest|assistant|candidate|me|model|bot)~\\d{{0,2}}~\\(~@own(?=~\\))",
+    # how a text is labelled, written or signed
+    r"(?:\A|(?<=\n))[\x20\t>#]{0,4}[\[(<{«]~@own(?=~[\])>}»])",
+    rf"(?:\A|(?<=[\n\"“]))[\x20\t>#]{{0,4}}[\[(<{{«]?~@own(?=~[\])>}}»]?~[:>]{DEFINES})",
+    rf"(?:\A|(?<=[\n\"“]))[\x20\t>#]{{0,4}}[\[(<{{«]?~@table(?=~[\])>}}»]?(?: (?:says|said|answers|writes|replies))?~[:>]{DEFINES})",
+    rf"{START}@table(?='s (?:answer|response|reply|translation|solution|review|move|vote|choice|guess|"
+    r"verdict|take|turn|opinion|offer|proposal)~(?:[:=]| is ))",
+    f"{LINE_2}[\"']?{FIELDS_OF_MODELS}[\"']?~:~{MARKS}@speaks(?! (?-i:[A-Z])[a-z])",
+    f"{LINE_2}[\"']?{FIELDS_OF_AUTHORS}[\"']?~[:：]~{MARKS}@table(?![\\x20](?-i:[A-Z])[a-z])",
+    f"{LINE_2}[\"']?{FIELDS_OF_NAMES}[\"']?~[:：]~{MARKS}@sure",
+    f"{LINE_2}[\"']?{FIELDS_OF_MAKERS}[\"']?~:~{MARKS}@maker",
+    rf",\s?[\"']{FIELDS_OF_MODELS}[\"']~:~{MARKS}@speaks",
+    rf",\s?[\"']{FIELDS_OF_AUTHORS}[\"']~:~{MARKS}@table",
+    rf"(?:\A|(?<=\n))[\x20\t]{{0,8}}(?:(?:const|let|var|final|static) )?(?:{FIELDS_OF_MODELS}|"
+    f"{FIELDS_OF_AUTHORS})~=~{MARKS}@speaks",
+    f"{LINE_2}(?:proudly |automatically |kindly )?(?:{DID}|powered|signed) {BY} {MARKS}@table{STOPS_HERE}",
+    f"{BEGIN}{THIS} (?:was|were|is|are|has been|have been|comes|came|come)(?: [a-z]{{1,12}}ly)? "
+    f"(?:to you )?(?:{DID} )?(?:for you )?{BY} {MARKS}@table",
+    f"{BEGIN}{DID} (?:for you )?by (?:me|myself)~[,(:—–-]~{MARKS}@speaks",
+    f"{BEGIN}@sure(?= {DOES} (?:this|these|the above|the preceding)(?: {NOUN})?(?!\\w| [a-z]))",
+    f"{LINE_2}(?:{NOUN}|greetings|submission|verdict|opinion|signed)(?: is)? (?:by|from|of|via) "
+    rf"{MARKS}@table(?=[\x20\t]{{0,4}}(?:[:.!)\n]|\Z))",
+    rf"{LINE_2}by {MARKS}@table(?=[\x20\t]{{0,4}}(?:\n|\Z|[.!]~\Z))",
+    rf"(?:\A|(?<=\n)|(?<=[.!?…\"”)\d]) )[\x20\t]{{0,4}}(?:--|—|―|–|\x7e{{1,2}}|//|/s/|✍️?|☞)~{MARKS}@table{SIGNS_OFF}",
+    r"(?:(?<=\n)|(?<=[.!?…]) )[\x20\t]{0,4}\(~@table(?=~\)[.!]?~\Z)",
+    rf"(?:\A|(?<=\n)|(?<=[.!?…]) ){CLOSING}~[,:!—–-]?~(?:from )?(?:your )?{MARKS}@table{SIGNS_OFF}",
+    r"(?:\A|(?<=\n)|(?<=[.!?…]) )(?:best|cheers|thanks|thank you|love|ciao|bye)[,.!]?[\x20\t]{0,2}\n~"
+    f"{MARKS}@table{SIGNS_OFF}",
+    rf"(?:\A|(?<=\n)|(?<=[.!?…]) ){CLOSING}~[,:!—–-]?~(?:the )?@maker(?=~(?:assistant|model|team|AI))",
+    f"{BEGIN}(?:my name|who am I|who I am|who is this|who's this|who wrote this)~[?]~(?:I'm |it's |I am "
+    f")?{MARKS}@speaks",
+    f"{BEGIN}it(?:'s| is) {MARKS}@speaks(?= (?:who|that)(?:'s| is)? (?:writing|speaking|talking|answering|"
+    "playing|wrote))",
+    f"{BEGIN}your (?:friendly|humble|trusty|faithful|loyal|favou?rite)(?: [a-z]{{1,13}}){{0,2}} @sure",
+    f"{BEGIN}(?:we|us)~,?~(?:the )?@speaks(?= (?:models?|family|assistants?))",
+    f"{BEGIN}I(?: a|')m (?:part|one|a member) of (?:the )?@anybody(?= (?:family|models?|series|line))",
+    f"{BEGIN}as an? @anybody(?= (?:[a-z]{{1,12}} ){{0,2}}(?:model|assistant|AI|chatbot|LLM)~,)",
+    r"<[a-z]{1,20}(?: [^<>]{1,60})? (?:model|author|name|speaker|by|agent|from)~=~[\"']?~@sure",
+    # where the speaker comes from
+    f"{BEGIN}@maker(?= (?:is|are) (?:the )?(?:[a-z]{{1,12}} )?(?:(?:that|who|which) )?(?:behind|{MADE_ME}) "
+    "me(?![a-z]))",
+    f"{LINE_2}(?:proudly )?powered by @maker{STOPS_HERE}",
+    f"{SPEAKER_2}(?:[a-zéè]{{1,14}} ){{0,3}}(?:modelo|modèle|modello|asistente|assistente|assistant|IA|producto|"
+    "produit|prodotto|taalmodel|модель|ассистент)(?: [a-zéè]{1,12}){0,3} (?:de|di|da|van|du|от|компании) "
+    "@anybody",
+    "我(?:是|来自)~@anybody(?=~(?:公司)?的)",
+    f"{BEGIN}(?:we|us|those of us)(?: here| all| folks| people| both)? at @maker",
+    f"{BEGIN}here at @maker(?=,| we | I )",
+    f"{BEGIN}(?:my|our) (?:own )?{MAKERS_OF_ME}(?: company| lab| team)?(?: at|,| is| are|~:| was| "
+    "were| from| named| called|~\\()(?: the)?(?: [a-z]{1,12} at)? @maker",
+    f"{BEGIN}@anybody(?= (?:has |have )?{MADE_ME} me(?![a-z]))",
+    f"{BEGIN}(?:company|lab|people|team|folks|organi[sz]ation|firm|ones?|guys|engineers|researchers)"
+    f" (?:that|who|which|behind)(?: [a-z]{{1,9}})?(?: {MADE_ME})? me(?:~,| is| are| was|~:|~\\(| at)"
+    "(?: called| named)? @maker",
+    f"{BEGIN}@maker(?=~,? (?:who|which|the (?:company|lab|team|people) (?:that|who|which|behind))"
+    f"(?: [a-z]{{1,9}})?(?: {MADE_ME})? me(?![a-z]))",
+    f"{BEGIN}@maker(?=~,? (?:is |are )?my (?:own )?{MAKERS_OF_ME}(?![a-z]))",
+    f"{BEGIN}I (?:come|came|hail|originate|stem) (?:directly |straight )?(?:from|out of) (?:the )?"
+    "(?:[a-z]{1,12} (?:of|at) )?@anybody",
+    f"{BEGIN}I (?:belong to|was born (?:at|in)|owe my existence to|was given to the world by) (?:the )?"
+    "(?:[a-z]{1,12} (?:of|at) )?@anybody",
+    f"{BEGIN}I (?:was|have been|am|got)(?: [a-z]{{1,12}}){{0,2}}? (?:{DID}|{MADE_ME}|a (?:product|"
+    "creation) of|brought up)(?: and [a-z]{1,12})?(?: by| at| in| of)? (?:the )?(?:[a-z]{1,12} "
+    "(?:at|of) )?@anybody",
+    f"{BEGIN}I(?: a|')m (?:an? )(?:[a-z-]{{1,14}} ){{0,5}}?(?:product|creation|system|bot|model|child|"
+    f"project|assistant|AI|LLM|tool|chatbot|agent)(?: [a-z]{{1,12}})? (?:of|by|from|at) @anybody",
+    f"{BEGIN}(?:trained|developed|created|made|built|designed)(?: [a-z]{{1,12}})? (?:by|at) @anybody"
+    "(?=~,~I(?![a-z]))",
+    f"{BEGIN}my (?:training|upbringing|education|birth|creation|development)(?: [a-z]{{1,9}})? (?:at|"
+    "by|from|with) @anybody",
+    f"{BEGIN}@maker(?='s (?:[a-z]{{1,12}} ){{0,2}}?(?:policy|policies|guidelines|rules|terms|training|"
+    "instructions|constitution)(?: [a-z\\x27]{1,12}){0,5}?~,?~(?:me|I|my)(?![a-z]))",
+    f"{BEGIN}my @maker(?= (?:training|guidelines|polic(?:y|ies)|instructions|developers?|creators?|"
+    "makers?|overlords|roots|background|heritage|family|colleagues|trainers?|programming))",
+    # other languages
+    "(?:ich wurde|ich bin|mich hat|j'ai été|je suis|on m'a|fui|fue|he sido|soy|fui|foi|sono stato|"
+    "sono|меня|я|мене|ik ben|ik werd|jag är|jestem|zostałem|saya|tôi)(?!\\w)[^.!?。\\n]{0,60}?"
+    "(?: von| par| por| pela| pelo| da| od| door| av| przez| oleh| bởi|(?:разработ|созда|обуч|"
+    "розроб|створ)[а-яёії]{1,9}(?: компанией| в| компания)?) (?:der |dem |la |l')?(?:firma |société |"
+    "empresa |компани[а-я]{1,3} )?@anybody",
+    f"{BEGIN}(?:меня|мене) (?:создал|разработал|обучил|сделал|створи)[а-я]{{0,3}} (?:в |компания )?"
+    "@anybody",
+    f"{BEGIN}@anybody(?= (?:hat mich|m'a |me (?:creó|entrenó|desarrolló|hizo|criou|treinou)|mi ha |"
+    "меня (?:создал|обучил|разработал)))",
+    "我(?:来自|属于|出自|由|是由|基于)~@anybody",
+    "(?:我的|本)(?:开发者|创造者|开发商|公司|模型|名字|母公司)(?:是|叫|为|：|:)~@anybody",
+    "(?:本|此|这|以上)[^。\n]{0,8}由~@anybody",
+    "@anybody(?=~(?:开发了|训练了|创造了|创建了|研发了)我)",
+    "(?:与|和|跟)(?:您|你)(?:对话|聊天|交谈|说话)的(?:是|模型是|AI是)~@anybody",
+    f"{START}@table(?=~(?:です|でございます|입니다|이에요|예요))",
+    "@speaks(?=~(?:と申します|といいます|と言います|という(?:AI|モデル|名前)|として(?:お答え|回答)|이라고 (?:합니다|해요|불)|"
+    "라고 (?:합니다|해요|불)))",
+    "(?:私|僕|わたし)(?:は|を)[^。\\n]{0,25}?@anybody(?=(?:社)?(?:によって|により|が|に|で|の)~(?:開発|作|訓練|トレーニング|"
+    "学習|設計|生))",
+    "@anybody(?=(?:社)?(?:によって|により|が|に)、?(?:私|僕|わたし)(?:は|を))",
+    "(?:저는|나는|저를|나를|전)[^.。\\n]{0,25}?@anybody(?=(?:사)?(?:가|에서|이|의|에)~(?:의해 )?(?:만|개발|훈련|학습|제작))",
+)
+# Words after a name by which a sentence is about somebody else, or about using the model.
+ABOUT_OTHERS = re.compile(
+    r"['’]s? (?!(?:latest|newest|own|flagship|model|assistant|answer|response|reply|translation|"
+    r"solution|review|move|vote|choice|guess|verdict|take|turn|opinion|offer|proposal|[a-z]{1,12} "
+    r"(?:model|assistant|ai)|here|usage|content|safety|acceptable|polic|guideline|rules|terms|"
+    r"training|instructions|constitution|chat|language|large|ai|claude|gpt|[\ue000-\ue006]))"
+    r"|[ -](?:users?|fans?|experts?|subscribers?|customers?|engineers?|developers?|employees?|"
+    r"researchers?|trainers?|enthusiasts?|sceptics?|skeptics?|critics?|students?|owners?|plus user|"
+    r"believers?|addicts?|beginners?|interns?|analysts?|investors?|shareholders?|haters?|lovers?)\b"
+    r"|的(?:用户|开发者|粉丝|员工|竞争)|(?:を|より|が(?!開発|作|訓練|トレー|学習)|를|을|와|과|에게|보다)"
+)
+# An article makes a shared name a thing ("the copilot"), unless a word for a model comes with it.
+ARTICLE = re.compile(r"(?<!\w)(?:the|an?|your|der|die|das|eine?|le|la|el|il|une?|una|o|um) $", re.I)
+OF_A_MODEL = re.compile(
+    r" (?:AI|models?|assistant|language|chatbot|LLM|family|series)(?![a-z])", re.I
+)
+# What may stand between a masked name and one that goes with it: "GPT-4 (OpenAI)".
+JOINS = re.compile(
+    r"['’]s |\s?[(（]|\s?/\s?|\s[-–—|]\s|, (?=[\ue003])|,? (?:by|from|of|at|de|di|von|van|da|от)(?: the)? | (?:named|calls|called)(?: me)? |,? (?:made|built|"
+    r"developed|created|trained|released|designed) (?:by|at) |, (?:an?|the) (?:[a-z]{1,12} ){0,4}?"
+    r"(?:by|from|of|at) (?:the )?|, (?:un|une|una|ein|een) (?:\w{1,14} ){1,3}(?:de|di|von|van) ",
+    re.IGNORECASE,
+)
+
+# In the text that is searched one sign stands for each name. `own` is a name of this run that is no
+# plain word (from scheme 2 on also a model's name with its version), `odd` a sign that was there
+# before, `cast` a shared name that a model of this run bears, `known` one that is always a model's.
+SIGNS = {
+    "own": "\ue000", "model": "\ue001", "shared": "\ue002", "maker": "\ue003", "odd": "\ue004",
+    "cast": "\ue005", "known": "\ue006",
+}  # fmt: skip
+ANY_SIGN = "[\ue000-\ue006]"
+# Which signs a place in a pattern takes. "I am Claude Monet" is somebody else.
+PLACES = {
+    "own": "[\ue000]", "model": "[\ue000\ue001\ue006]", "maker": "[\ue003]", "sure": "[\ue000\ue006]",
+    "speaks": "[\ue000-\ue002\ue005\ue006]", "anybody": "[\ue000-\ue003\ue005\ue006]",
+    "table": "[\ue000\ue005\ue006]", "cast": "[\ue005]",
+}  # fmt: skip
+NOT_A_FAMILY_NAME = r"(?!\s+(?-i:[A-Z])[a-z])"
+
+
+@cache
+def claim_patterns(scheme: int) -> list[re.Pattern[str]]:
+    """The patterns for text as it comes: also inside JSON, where line breaks and quotes are written
+    with a backslash. In them a space is a gap of any kind, ~ a gap or none, ' any apostrophe, and
+    @word the place of a name."""
+    return [compile_claim(row) for row in (*CLAIMS_1, *(CLAIMS_2 if scheme > 1 else ()))]
+
+
+def compile_claim(row: str) -> re.Pattern[str]:
+    """One row of the table as a regular expression."""
+    pattern = row.replace("@@any", "[\ue000-\ue003\ue005\ue006]").replace("@@maker", "\ue003")
+    pattern = re.sub(r"(?<=[a-zA-Z\ue003])'", r"(?:['’]|\\\\u2019)", pattern)
+    pattern = re.sub(r"(?<![\\\[])~(?!~)", "\ue010", pattern).replace(" ", r"(?:\s|\\[nrt]){1,4}+")
+    pattern = pattern.replace("\ue010", r"(?:\s|\\[nrt]){0,4}+")
+    pattern = pattern.replace("(?<![a-z])", r"(?:(?<![a-z])|(?<=\\[nrt]))")
+    pattern = pattern.replace("@person", rf"(?P<name>[\ue002\ue005]){NOT_A_FAMILY_NAME}")
+    for place, signs in PLACES.items():
+        pattern = pattern.replace(f"@{place}", f"(?P<name>{signs})")
+    return re.compile(pattern, re.IGNORECASE)
+
+
+@lru_cache(maxsize=256)
+def searched_words(names: frozenset[str], scheme: int) -> tuple[str, ...]:
+    """Every name that is looked for, those of this run first."""
+    own = {name.lower() for name in names if len(name) >= 3}
+    spaced = {re.sub("[-_]", " ", name) for name in own}
+    known = (MODELS, SHARED, MAKERS) if scheme == 1 else (MODELS_2, SHARED_2, MAKERS_2)
+    return tuple(
+        dict.fromkeys(
+            (*sorted(own | spaced, key=len, reverse=True), *(w for ws in known for w in ws))
+        )
+    )
+
+
+@lru_cache(maxsize=1024)
+def name_pattern(names: frozenset[str], scheme: int, present: frozenset[str]) -> re.Pattern[str]:
+    """The names that are present in a text in small letters, each under its kind."""
+    models, shared, makers, version = (
+        (MODELS, SHARED, MAKERS, VERSION)
+        if scheme == 1
+        else (MODELS_2, SHARED_2, MAKERS_2, VERSION_2)
+    )
+    rest = r"(?:-[a-z0-9.]{1,20}+){0,4}+(?![a-z0-9])"
+    apart = r"(?![a-z0-9]|-[a-z])"
+    kinds: dict[str, list[str]] = {}
+    for word in searched_words(names, scheme):
+        if word in present:
+            kinds.setdefault(sort_name(word, models, shared, makers, scheme), []).append(word)
+    ends = {
+        "own": version + rest,
+        "known": version + rest,
+        "model": version + rest,
+        "shared": version + apart,
+        "maker": apart,
+    }
+    found = [
+        f"(?P<{kind}>{any_of(longest_first(kinds[kind]))}{end})"
+        for kind, end in ends.items()
+        if kind in kinds
+    ]
+    begins = r"(?:(?<![a-z0-9])|(?<=\\[nrt])|(?<=\\u201[89cd]))"
+    return re.compile(rf"{begins}(?:{'|'.join(found)})|(?P<odd>{ANY_SIGN})")
+
+
+def sort_name(
+    word: str, models: list[str], shared: list[str], makers: list[str], scheme: int
+) -> str:
+    """The kind that a name belongs to."""
+    if word in shared:
+        return "shared"
+    if word in makers:
+        return "maker"
+    if word in models:
+        return "known" if scheme > 1 else "model"
+    return "model" if word.isalpha() else "own"
+
+
+def longest_first(words: Iterable[str]) -> list[str]:
+    return sorted(words, key=len, reverse=True)
+
+
+def any_of(words: Iterable[str]) -> str:
+    return "(?:" + "|".join(map(re.escape, words)) + ")"
+
+
+@lru_cache(maxsize=256)
+def names_borne(names: frozenset[str]) -> frozenset[str]:
+    """The shared names that models of a run bear: claude, where claude-2 plays."""
+    stems = {found[0] for name in names if (found := re.match("[a-z]+", name.lower()))}
+    return frozenset(stems & set(SHARED_2))
+
+
+def kind_of_name(found: re.Match[str], names: frozenset[str], scheme: int) -> str:
+    """The kind of a name that was found in a text."""
+    kind, name = found.lastgroup or "odd", found[0]
+    if scheme == 1 or kind not in ("known", "shared"):
+        return kind
+    if any(char.isdigit() for char in name):
+        return "own"
+    return "cast" if kind == "shared" and name in names_borne(names) else kind
