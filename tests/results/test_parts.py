@@ -15,7 +15,7 @@ import fastjsonschema
 import pytest
 
 import parley
-from parley import Metric, Note, Part, Role, Seat, Table, Task, TaskError, Votes
+from parley import Lines, Metric, Note, Part, Role, Seat, Table, Task, TaskError, Votes
 from parley.config.task_catalogue import task_class
 from parley.results.part import declared_parts, general_parts, parts_of_task
 from parley.results.result import Result, result_schema
@@ -182,6 +182,47 @@ def test_a_part_that_cannot_be_shown_does_not_cost_the_result(tmp_path):
     for name, form in (("bad_tables", "text"), ("bad_rows", "csv")):
         with pytest.raises(parley.ParleyError, match=f"'{name}' could not be computed"):
             Result(result.path, task=BadlyDrawn).render(form, name)
+
+
+ONE_TABLE = Table(["a"], [["1"]])
+MISTAKES = {
+    "one_table": {"tables": lambda found, style: ONE_TABLE},
+    "no_table": {"tables": lambda found, style: [None]},
+    "late_table": {"tables": lambda found, style: (1 / 0 for _ in "a")},
+    "one_figure": {"figures": lambda found, style: Lines("x", "x", "x", "y", ())},
+    "text_figure": {"figures": lambda found, style: "figure"},
+    "number_rows": {"rows": lambda found: [1]},
+}
+
+
+@dataclass(frozen=True)
+class Mistaken(Scribe):
+    """Has parts that return something else than they should."""
+
+    parts = tuple(
+        Part(
+            name,
+            name,
+            tuple[Vote, ...],
+            lambda run: (Vote(1),),
+            **{"tables": lambda found, style: [ONE_TABLE], **wrong},
+        )
+        for name, wrong in MISTAKES.items()
+    )
+
+
+def test_a_part_that_returns_something_else_is_named(tmp_path):
+    played = parley.run(Mistaken(), {"a": lambda v: "x", "b": lambda v: "xy"}, store=tmp_path)
+    assert played.data["run"]["state"] == "done"
+    played.report(tmp_path / "page.html")
+    for name, wrong in MISTAKES.items():
+        result = Result(played.path, task=Mistaken)
+        if "figures" in wrong:
+            assert result.figures(name) == []
+            assert "wanted a list of" in result.failures[name]
+        else:
+            with pytest.raises(parley.ParleyError, match=f"'{name}' could not be computed"):
+                result.render("csv" if "rows" in wrong else "text", name)
 
 
 def test_a_table_computes_only_the_parts_that_it_speaks_of(tmp_path):

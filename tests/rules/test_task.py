@@ -15,6 +15,11 @@ from parley.tasks.public_goods import PublicGoods
 from tests import games
 
 
+@dataclass
+class Loose:
+    id: str
+
+
 def test_roles_must_be_the_parameters_of_the_rule():
     with pytest.raises(TaskError, match=r"takes \['b'\].*roles are \['a'\]"):
 
@@ -70,6 +75,11 @@ def test_items_are_described_by_items_and_a_stratum_is_one_of_their_fields():
 
     with pytest.raises(TaskError, match="WordPair has no field 'subject'; there are: a, b, id"):
         Items(WordPair, stratum="subject")
+    with pytest.raises(TypeError):
+        Items(WordPair, 3)
+    for wrong in (Loose, Loose("1"), WordPair("1", "a", "b"), str):
+        with pytest.raises(TaskError, match="wanted a frozen dataclass with a field `id`"):
+            Items(wrong)
 
 
 def test_a_task_must_be_frozen():

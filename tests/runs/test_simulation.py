@@ -759,6 +759,7 @@ def test_the_table_comes_in_several_forms(tmp_path, form, mark):
 
 
 def test_progress_is_told_on_stderr_where_it_takes_long(tmp_path, monkeypatch):
+    monkeypatch.setattr("parley.cli.simulate.SOON", 3600)
     assert command_line(*FOUR, cwd=tmp_path).err == ""
     monkeypatch.setattr("parley.cli.simulate.SOON", 0)
     monkeypatch.setattr("parley.cli.simulate.EVERY", 0)

@@ -11,7 +11,7 @@ from functools import partial
 
 from parley import downloads as packaged
 from parley.runs.progress import Progress
-from parley.tables import plural
+from parley.tables import make_visible, plural
 
 EVERY = 5.0  # seconds between plain lines
 SOON = 2.0  # what takes less needs no progress
@@ -35,7 +35,7 @@ async def show_progress(tally: Progress, quiet: bool = False) -> AsyncIterator[N
 
 def say(text: str) -> None:
     """A message to the person, which is not data."""
-    print(f"parley: {text}", file=sys.stderr, flush=True)
+    print(f"parley: {make_visible(text)}", file=sys.stderr, flush=True)
 
 
 @contextmanager

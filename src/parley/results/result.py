@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import orjson
 
@@ -269,7 +269,9 @@ class Result:
             return stored_tables(self.stored[name])
         self.compute([name])
         part, found, style = self.parts[name], self._computed[name], self.style
-        return list(self._guard(part, lambda: part.tables(found, style)) or ()) if found else []
+        if not found:
+            return []
+        return self._guard(part, lambda: checked_list(part.tables(found, style), Table)) or []
 
     def figures(self, name: str) -> list[Figure]:
         """The figures of a part."""
@@ -277,7 +279,10 @@ class Result:
             return stored_figures(self.stored[name])
         self.compute([name])
         part, found, style = self.parts[name], self._computed[name], self.style
-        return list(self._guard(part, lambda: part.figures(found, style)) or ()) if found else []
+        if not found:
+            return []
+        kinds = get_args(Figure)
+        return self._guard(part, lambda: checked_list(part.figures(found, style), kinds)) or []
 
     def render(self, form: str = "text", part: str = "results") -> str:
         """A part of the result in one of its forms; CSV has a column for everything, unrounded."""
@@ -308,8 +313,11 @@ class Result:
         if part in self.parts:
             found = self.part(part)
             kind = self.parts[part]
-            given = self._guard(kind, lambda: kind.rows(found)) if found else None
-            rows = [dict(row) for row in given or ()]
+            rows = (
+                self._guard(kind, lambda: [dict(row) for row in kind.rows(found)]) or []
+                if found
+                else []
+            )
             self._refuse_failed(part)
             if part != "results" and rows:
                 signature = self.part("results")[0].signature if self.part("results") else None
@@ -432,6 +440,18 @@ class Result:
                 )
             )
         return kept
+
+
+def checked_list(given: Any, kinds: type[T] | tuple[type[T], ...]) -> list[T]:
+    """What a part returned, if it is a list of what was wanted; a TypeError says what it is."""
+    names = " or ".join(kind.__name__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))
+    if isinstance(given, kinds):
+        raise TypeError(f"wanted a list of {names}, found one {type(given).__name__} by itself")
+    found = list(given)
+    for each in found:
+        if not isinstance(each, kinds):
+            raise TypeError(f"wanted a list of {names}, found {each!r:.80} in it")
+    return found
 
 
 def parts_to_store(run: RunRef, task: type[Task]) -> tuple[list[StoredPart], list[str]]:

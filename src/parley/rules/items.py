@@ -4,7 +4,7 @@ tasks and datasets share."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass
 from typing import Any, TypeAlias
 
 from parley.errors import TaskError
@@ -18,6 +18,7 @@ class Items:
     """What a task is played on: the type of its items, and how a run chooses among them."""
 
     type: ItemType  # a frozen dataclass with a field `id`
+    _: KW_ONLY
     sample: int | None = None  # how many items a run draws by default; None: all
     bundled: Sequence[Any] = ()  # items that the task brings along, played by default
     # a field of items: a sample has each of its values in its share. None: the first are taken
@@ -26,10 +27,11 @@ class Items:
     picks: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        known = {each.name for each in fields(self.type)} if is_dataclass(self.type) else set()
-        if "id" not in known:
+        is_class = is_dataclass(self.type) and isinstance(self.type, type)
+        known = {each.name for each in fields(self.type)} if is_class else set()
+        if "id" not in known or not self.type.__dataclass_params__.frozen:
             raise TaskError(
-                f"items: wanted a frozen dataclass with a field `id`, found {self.type!r}"
+                f"items: wanted a frozen dataclass with a field `id`, found {self.type!r:.80}"
             )
         for name in (*self.picks.values(), *filter(None, [self.stratum])):
             if name not in known:
