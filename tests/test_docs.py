@@ -15,7 +15,7 @@ import pytest
 
 import parley
 from parley.cli import COMMANDS, Lazy, command
-from parley.config import models_file as aliases
+from parley.config import models_file
 from parley.providers import _registry as providers
 from parley.providers._endpoint import Endpoint
 from tests.forked import run_command, run_program
@@ -216,7 +216,7 @@ def test_the_pages_of_runs_and_python_name_every_key_and_keyword():
     runs, python = (
         (ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("runs.md", "python.md")
     )
-    for key in aliases.experiment_schema()["properties"]:
+    for key in models_file.experiment_schema()["properties"]:
         assert re.search(rf"^{key}:|`{key}`", runs, re.MULTILINE), key
     for name, keyword in inspect.signature(parley.run).parameters.items():
         if keyword.kind is keyword.KEYWORD_ONLY:

@@ -24,8 +24,9 @@ TOP = {"__init__", "__main__", "api", "downloads", "errors", "money", "options",
 ROOMS = set(ORDER) - TOP - {"analysis of tasks"}
 RULE_SIDE = {"rule", "bots", "scoring"}  # of a task's folder; every other file of it is analysis
 PURE = {
-    "__future__", "ast", "collections", "dataclasses", "decimal", "difflib", "enum", "fractions",
-    "functools", "hashlib", "inspect", "itertools", "json", "math", "operator", "random", "re",
+    "__future__", "ast", "bisect", "collections", "dataclasses", "decimal", "difflib", "enum",
+    "fractions", "functools", "hashlib", "inspect", "itertools", "json", "math", "operator",
+    "random", "re",
     "statistics", "string", "sys", "textwrap", "types", "typing", "unicodedata",
 }  # fmt: skip
 
@@ -53,12 +54,13 @@ def imports(path):
             within = node.module.removeprefix("parley").lstrip(".")
             for alias in node.names if node.module.split(".")[0] == "parley" else ():
                 full = f"{within}.{alias.name}".lstrip(".")
-                found.add(f"parley.{full}" if full in modules() else node.module)
+                late = parley._LATE.get(alias.name) if not within else None
+                found.add(f"parley.{late or full}" if late or full in modules() else node.module)
             if node.module.split(".")[0] != "parley":
                 found.add(node.module)
         elif (
             isinstance(node, ast.Call)
-            and ast.unparse(node.func) == "import_module"
+            and ast.unparse(node.func).endswith("import_module")
             and isinstance(node.args[0], ast.Constant)
         ):
             found.add(node.args[0].value)
@@ -142,10 +144,12 @@ def test_the_top_of_the_package_is_the_tree_and_nothing_else():
 
 
 def test_nobody_outside_a_task_imports_it():
-    """Tasks are found by name; what several of them share is open to all."""
+    """Tasks are found by name; what several of them share is open to datasets and config."""
     for name in modules():
         for other in own_imports(name):
-            if other.startswith("tasks.") and not other.startswith("tasks._common"):
+            if other.startswith("tasks._common"):
+                assert name.split(".")[0] in ("tasks", "datasets", "config"), name
+            elif other.startswith("tasks."):
                 assert name.split(".")[:2] == other.split(".")[:2], f"{name} imports {other}"
 
 
@@ -187,6 +191,36 @@ def test_rules_and_statistics_are_pure():
                 {"orjson", "fastjsonschema", "json_repair"} if first == "rules" else {"numpy"}
             )
             assert others <= PURE | libraries, f"{name} imports {others - PURE}"
+
+
+def test_a_match_touches_no_file_and_no_network():
+    for name, path in modules().items():
+        if name.split(".")[0] == "match":
+            own = {other.split(".")[0] for other in own_imports(name)}
+            assert own <= {"match", "rules", "errors", "options", "tables"}, f"{name} imports {own}"
+            others = {other.split(".")[0] for other in imports(path)} - {"parley"}
+            assert others <= PURE | {
+                "asyncio",
+                "contextlib",
+                "contextvars",
+                "orjson",
+                "threading",
+                "time",
+            }, f"{name} imports {others - PURE}"
+
+
+REGISTRIES = {"tasks", "providers", "participants"}
+
+
+def test_underscores_mark_helpers_in_folders_whose_files_users_name():
+    """There, every file without one is a task, a provider or a kind of participant."""
+    for name, path in modules().items():
+        helper = path.stem.startswith("_") and path.stem not in ("__init__", "__main__")
+        assert not helper or name.split(".")[0] in REGISTRIES, name
+    for name in modules():
+        if len(parts := name.split(".")) == 2 and parts[0] == "participants":
+            code = (SRC / f"{name.replace('.', '/')}.py").read_text(encoding="utf-8")
+            assert parts[1].startswith("_") or "def make(" in code, name
 
 
 def test_the_rule_side_of_tasks_is_pure():
@@ -313,14 +347,12 @@ def cpu(code):
 
 
 def test_help_and_import_are_cheap():
-    assert cpu("import parley") < 0.5
-    assert (
-        cpu(
-            "from click.testing import CliRunner\nfrom parley.cli import command\n"
-            "command(['--help'], standalone_mode=False)"
-        )
-        < 0.2
-    )
+    """In starts of a bare interpreter, which are 0.01 to 0.02 s where the bounds are 0.1 and
+    0.15 s of CPU."""
+    bare = cpu("pass")
+    assert cpu("import parley") < 0.1 + 3 * bare
+    help = "from parley.cli import command\ncommand(['--help'], standalone_mode=False)"
+    assert cpu(help) < 0.15 + 3 * bare
 
 
 def test_nothing_heavy_is_imported_at_the_start():
@@ -377,13 +409,15 @@ def test_a_module_name_stands_for_one_thing():
 
 # Functions that every module of a kind defines in its own way.
 ONE_PROTOCOL = {
+    "command",  # of a subcommand
+    "main",  # of the command, and of what runs inside the sandbox
     "make",  # of a kind of participant: name, options and task become the participant
     "usage_in",  # of a provider: the token counts in its answer
 }
 
 
 def test_a_function_name_stands_for_one_thing():
-    """Commands are all called `command`; the sandbox's inner side is a program of its own."""
+    """The sandbox's inner side is a program of its own."""
     found = {}
     for name, path in modules().items():
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
@@ -392,7 +426,7 @@ def test_a_function_name_stands_for_one_thing():
     twice = {
         name
         for name, places in found.items()
-        if len(places) > 1 and not all(place.startswith(("cli", "sandbox")) for place in places)
+        if len(places) > 1 and not all(place.startswith("sandbox") for place in places)
     }
     assert twice == ONE_PROTOCOL, "one name for two things"
 

@@ -10,7 +10,7 @@ import parley
 from parley.errors import ParleyError
 from parley.match.protocol import UNLIMITED, Call, Reply, Request
 from parley.providers import _capabilities as capabilities
-from parley.providers import _endpoint_health as patience
+from parley.providers import _endpoint_health as endpoint_health
 from parley.providers import _registry as providers
 from parley.rules.pool import Turn
 from parley.testing.server import Server, sent
@@ -39,7 +39,7 @@ def wired(monkeypatch, tmp_path):
     for name in KEYS:
         monkeypatch.setenv(name, KEY)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(endpoint_health, "FIRST_PAUSE", 0.001)
     monkeypatch.setattr(capabilities, "KNOWN", {})
 
 

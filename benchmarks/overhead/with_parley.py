@@ -16,7 +16,7 @@ import parley.participants.python
 import parley.providers.openai_compatible  # noqa: F401
 from parley import View
 from parley.config.prepare import prepare_new
-from parley.runs import event_loop as eventloop
+from parley.runs import event_loop
 from parley.runs import player as runs
 from parley.store import open_store
 from parley.store.config import Config
@@ -56,7 +56,7 @@ def work() -> Path:
         repeats=given.matches // 2,  # each plays both roles
     )
     prepared = prepare_new(config, task=Haggling(given.calls), functions=functions)
-    ending = eventloop.run_in_new_loop(
+    ending = event_loop.run_in_new_loop(
         runs.play_new_run(prepared, open_store(given.folder), concurrency=given.concurrency)
     )
     if ending.state != "done":

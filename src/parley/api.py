@@ -15,7 +15,7 @@ from parley.errors import ParleyError, UsageError
 from parley.options import OPTIONS, RESUMABLE, from_keywords
 from parley.results.result import Result, parts_to_store
 from parley.rules.task import Task
-from parley.runs import player as runs
+from parley.runs import player
 from parley.runs.event_loop import run_sync
 from parley.runs.rejudge import experiment_for_judges, prepare_judging
 from parley.runs.run_outcome import RunOutcome
@@ -58,6 +58,7 @@ async def run_async(
     name: str | None = None,
     store: str | Path | None = None,
     concurrency: int | None = None,
+    fresh: bool = False,
     **params: Any,
 ) -> Result:
     """`parley.run` inside an event loop.
@@ -67,7 +68,7 @@ async def run_async(
     of a task, the path of an experiment file says all of this; what is given here overrides it. A
     run that is stopped, also by its budget (`budget_usd`, `max_calls`), returns its partial result,
     marked as such. Code that models write runs in a `sandbox` (bubblewrap, docker or podman), or
-    nowhere.
+    nowhere. `fresh` screens questions again, also where an earlier screening is stored.
     """
     given = from_keywords(**{name: value for name, value in locals().items() if name in OPTIONS})
     experiment = experiment_for(task, params)
@@ -91,7 +92,8 @@ async def run_async(
     )
     experiment.given |= given
     place = open_store(experiment.store)
-    return result_of(await start_run(experiment.prepare(), place, summarise=parts_to_store))
+    prepared = experiment.prepare()
+    return result_of(await start_run(prepared, place, fresh=fresh, summarise=parts_to_store))
 
 
 def resume(
@@ -113,7 +115,7 @@ def resume(
     given = from_keywords(**{name: value for name, value in locals().items() if name in RESUMABLE})
     ref = ref_of_run(run, open_store(store))
     prepared = prepare_resume(ref, given, functions, task)
-    return result_of(run_sync(runs.resume_run(prepared, ref, summarise=parts_to_store)))
+    return result_of(run_sync(player.resume_run(prepared, ref, summarise=parts_to_store)))
 
 
 def rejudge(
@@ -141,7 +143,7 @@ def rejudge(
     )
     return result_of(
         run_sync(
-            runs.play_new_run(
+            player.play_new_run(
                 prepare_judging(ref, experiment, seed=seed, task=task),
                 place,
                 summarise=parts_to_store,

@@ -115,7 +115,7 @@ NOTHING = Price.flat(0, 0, source="free")
 
 
 # alias, options of the model, the name it was served under, the day of the price
-LookUp = Callable[[str, Mapping[str, Any], str | None, datetime | None], Price | None]
+FindPrice = Callable[[str, Mapping[str, Any], str | None, datetime | None], Price | None]
 
 
 class Prices:
@@ -128,7 +128,7 @@ class Prices:
         on: datetime | None = None,
         kept: Mapping[str, Mapping[str, Any]] | None = None,
         used: Mapping[tuple[str, str | None], Mapping[str, Any]] | None = None,
-        look_up: LookUp | None = None,
+        look_up: FindPrice | None = None,
     ) -> None:
         """`kept` are the prices that the run began with, by alias; `used` those by the names that
         were really served.
@@ -137,7 +137,7 @@ class Prices:
         unknown.
         """
         self._models, self._on, self._kept, self._used = models, on, kept or {}, used or {}
-        self._look_up: LookUp = look_up or (lambda alias, options, served, on: None)
+        self._look_up: FindPrice = look_up or (lambda alias, options, served, on: None)
         self._found: dict[tuple[str, str | None], Price | None] = {}
 
     def of(self, alias: str, served: str | None = None) -> Price | None:
@@ -208,7 +208,7 @@ class Total(NamedTuple):
         return "–" if self.at_least is None else f"≥ {format_usd(self.at_least)}"
 
 
-def prices_of(reader: RunReader, look_up: LookUp | None = None) -> Prices:
+def prices_of(reader: RunReader, look_up: FindPrice | None = None) -> Prices:
     """The prices that a run was played at; those that it did not record are looked up, as of the
     day it was made."""
     info = reader.info

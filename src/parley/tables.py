@@ -207,11 +207,6 @@ def plural(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
-def empty_table(why: str) -> Table:
-    """What stands in place of a part that a run has not."""
-    return Table([why], [])
-
-
 def format_signed(value: float | None, digits: int = 2) -> str:
     """A difference as text."""
     text = format_number(value, digits)

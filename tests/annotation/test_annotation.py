@@ -27,14 +27,14 @@ from parley import ParleyError, UsageError
 from parley.annotation.ballots import (
     HOLD_SECONDS,
     cast_vote,
-    enter_annotator,
     find_invited,
     invite_annotator,
     offer_pair,
+    register_annotator,
     votes_by_name,
 )
 from parley.annotation.pair_sampling import collect_conversations, list_pairs, sample_pairs
-from parley.annotation.sheets import make_sheet, sheet_of_task
+from parley.annotation.sheets import format_of_task, make_sheet
 from parley.annotation.study import open_runs, prepare_study, summarise_votes
 from parley.cli.terminal import wrap_text
 from parley.errors import StoreError
@@ -302,7 +302,7 @@ def test_two_votes_a_third_by_somebody_else_and_nobody_sees_a_pair_twice(pairs, 
         people = People(folder, pairs, ties)
         with (votes := people.votes):
             study, looks, seen = people.study, {}, set()
-            everybody = [enter_annotator(votes, study, f"person {n}") for n in range(4)]
+            everybody = [register_annotator(votes, study, f"person {n}") for n in range(4)]
             for who, act in steps:
                 me = everybody[who]
                 if act == "look" and who not in looks:
@@ -363,7 +363,7 @@ def test_what_somebody_looks_at_is_free_again_after_a_while(tmp_path, monkeypatc
     people = People(tmp_path, 1, False)
     with (votes := people.votes):
         one, two, three = (
-            enter_annotator(votes, people.study, name) for name in ("one", "two", "three")
+            register_annotator(votes, people.study, name) for name in ("one", "two", "three")
         )
         assert offer_pair(votes, people.study, one) == offer_pair(votes, people.study, two) == 1
         assert offer_pair(votes, people.study, three) is None
@@ -380,7 +380,7 @@ def test_conflicts_come_before_what_nobody_has_seen(tmp_path):
     people = People(tmp_path, 3, False)
     with (votes := people.votes):
         one, two, three = (
-            enter_annotator(votes, people.study, name) for name in ("one", "two", "three")
+            register_annotator(votes, people.study, name) for name in ("one", "two", "three")
         )
         cast_vote(votes, people.study, 3, one, "A")
         cast_vote(votes, people.study, 3, two, "B")
@@ -393,7 +393,7 @@ def test_conflicts_come_before_what_nobody_has_seen(tmp_path):
 def test_a_changed_vote_keeps_the_old_one_on_record_and_can_reopen_a_pair(tmp_path):
     people = People(tmp_path, 1, False)
     with (votes := people.votes):
-        one, two = (enter_annotator(votes, people.study, name) for name in ("one", "two"))
+        one, two = (register_annotator(votes, people.study, name) for name in ("one", "two"))
         with pytest.raises(UsageError, match="nothing to change"):
             cast_vote(votes, people.study, 1, one, "A", change=True)
         cast_vote(votes, people.study, 1, one, "A")
@@ -413,12 +413,12 @@ def test_a_changed_vote_keeps_the_old_one_on_record_and_can_reopen_a_pair(tmp_pa
 def test_names_that_differ_in_case_are_one_person_and_odd_names_are_refused(tmp_path):
     people = People(tmp_path, 1, False)
     with (votes := people.votes):
-        assert enter_annotator(votes, people.study, " Ann  Lee ") == enter_annotator(
+        assert register_annotator(votes, people.study, " Ann  Lee ") == register_annotator(
             votes, people.study, "ann lee"
         )
         for wrong in ("", "   ", "a\x1b[2J", "x" * 81):
             with pytest.raises(UsageError):
-                enter_annotator(votes, people.study, wrong)
+                register_annotator(votes, people.study, wrong)
 
 
 def test_a_secret_is_kept_as_a_digest_only_and_a_new_one_ends_the_old(tmp_path):
@@ -482,7 +482,7 @@ def test_votes_of_an_earlier_version_open_count_and_go_on(tmp_path):
 def test_what_fails_in_a_transaction_changes_nothing(tmp_path):
     people = People(tmp_path, 2, False)
     with (votes := people.votes):
-        one = enter_annotator(votes, people.study, "one")
+        one = register_annotator(votes, people.study, "one")
         votes.hold_pair(people.study, one, 2, 60)
         with pytest.raises(UsageError, match="no pair 3"), votes.transaction():
             vote_twice(votes, people.study, one)
@@ -508,9 +508,9 @@ def test_a_folder_of_another_package_can_offer_a_sheet(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(tmp_path)
     kind = import_module("some_talk.rule").Talk
-    assert sheet_of_task(kind).metric == "points"
-    assert sheet_of_task(type("Other", (kind,), {})).criteria == {"clarity": "is it clear?"}
-    assert sheet_of_task(dict) is sheet_of_task(None) is None
+    assert format_of_task(kind).metric == "points"
+    assert format_of_task(type("Other", (kind,), {})).criteria == {"clarity": "is it clear?"}
+    assert format_of_task(dict) is format_of_task(None) is None
 
 
 # ── figures ──
@@ -590,7 +590,7 @@ def test_results_count_everything(place):
     votes, study = studied(place, 6, seed=17)
     with votes:
         pairs = votes.pairs(study)
-        ann, bob, cat = (enter_annotator(votes, study, name) for name in ("ann", "bob", "cat"))
+        ann, bob, cat = (register_annotator(votes, study, name) for name in ("ann", "bob", "cat"))
         higher = {
             number: "A" if pair.a.score > pair.b.score else "B" for number, pair in pairs.items()
         }
@@ -918,12 +918,12 @@ def test_one_person_at_two_places_has_one_vote_on_a_pair(place):
 VOTER = """
 import sys
 from pathlib import Path
-from parley.annotation.ballots import cast_vote, enter_annotator, offer_pair
+from parley.annotation.ballots import cast_vote, register_annotator, offer_pair
 from parley.store.sqlite.votes import SqliteVotes
 
 with SqliteVotes(Path(sys.argv[1])) as votes:
     study = votes.find_study(["r"])
-    me = enter_annotator(votes, study, "ann")
+    me = register_annotator(votes, study, "ann")
     while (pair := offer_pair(votes, study, me)) is not None:
         print(pair, cast_vote(votes, study, pair, me, "AB"[pair % 2]), flush=True)
 """

@@ -16,7 +16,7 @@ import pytest
 
 from parley import run
 from parley.cli import main
-from parley.config import task_catalogue as catalogue
+from parley.config import task_catalogue
 from parley.results.result import Result
 
 HERE = Path(__file__).parents[2]
@@ -356,7 +356,7 @@ def test_tasks_describes_roles_parameters_metrics_and_prompts(tmp_path):
     assert facts["params"]["feedback"]["type"] == "income or investments"
     # prompts are shown in full
     assert "common pool" in parley("tasks", "public_goods", cwd=tmp_path).out
-    assert set(parley("tasks", "--json", cwd=tmp_path).json) == set(catalogue.task_names())
+    assert set(parley("tasks", "--json", cwd=tmp_path).json) == set(task_catalogue.task_names())
     assert "bot/tit-for-tat" in parley("tasks", EXAMPLE, cwd=tmp_path).out
 
 

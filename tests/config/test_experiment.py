@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import parley
 from parley.cli import command
-from parley.config import models_file as aliases
+from parley.config import models_file
 from parley.config.experiment import Experiment
 from parley.config.experiment_file import read_experiment
 from parley.errors import UsageError
@@ -272,7 +272,7 @@ def test_a_checkpoint_beside_a_file_is_found_from_everywhere(here, monkeypatch):
     )
 
     def models():
-        return [entry["model"] for entry in aliases.shared_models().values()]
+        return [entry["model"] for entry in models_file.shared_models().values()]
 
     monkeypatch.setenv("PARLEY_MODELS", "there/models.yaml")
     assert models() == ["hf/./there/mine", "hf/./there/../up", "hf/me/repo", "hf//abs"]
@@ -543,9 +543,9 @@ def test_faults_in_models_yaml_have_lines_and_matter_only_when_it_is_read(here):
         ran("public_goods", "-m", "ok")
     wrote("models:\n  a: {model: bot/random}\nother: {model: bot/null}\n", "models.yaml")
     with pytest.raises(UsageError, match=r"models\.yaml, line 3: other: unknown key 'other'"):
-        aliases.shared_models()
+        models_file.shared_models()
     wrote("models: {model: bot/random}\n", "models.yaml")
-    assert aliases.shared_models() == {"models": {"model": "bot/random"}}
+    assert models_file.shared_models() == {"models": {"model": "bot/random"}}
 
 
 def test_parley_models_lists_aliases(here):

@@ -11,7 +11,7 @@ import click
 import pytest
 
 from parley.api import run_async
-from parley.cli import run as cli_run
+from parley.cli import run
 from parley.cli.shared_options import make_flag
 from parley.config.experiment_file import generated_schema
 from parley.errors import UsageError
@@ -49,7 +49,7 @@ def inside(schema, place):
 def test_every_option_has_a_flag_a_key_a_keyword_and_a_stored_name(name):
     each = OPTIONS[name]
     assert each.facts.help.endswith(".")
-    (flag,) = [param for param in cli_run.command.params if param.name == name]
+    (flag,) = [param for param in run.command.params if param.name == name]
     assert flag.opts == [each.flag]
     assert flag.help.startswith(each.facts.help.removesuffix("."))
     assert name in signature(run_async).parameters
@@ -65,7 +65,7 @@ def test_every_option_has_a_flag_a_key_a_keyword_and_a_stored_name(name):
 def test_no_door_has_anything_else():
     keywords = set(signature(run_async).parameters)
     assert keywords == set(OPTIONS) | STRUCTURES | {UNSAFE}
-    flags = {param.name for param in cli_run.command.params}
+    flags = {param.name for param in run.command.params}
     assert flags - set(OPTIONS) == STRUCTURES | {
         "model_options", "unsafe", "dry_run", "yes", "form", "as_json",
     }  # fmt: skip

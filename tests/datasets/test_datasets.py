@@ -18,8 +18,7 @@ from parley import Problem
 from parley.config.experiment import Experiment
 from parley.config.experiment_file import read_experiment
 from parley.config.selection import stored_items
-from parley.datasets import Dataset
-from parley.datasets import catalogue as datasets
+from parley.datasets import Dataset, catalogue
 from parley.datasets.catalogue import (
     datasets_named,
     default_dataset,
@@ -278,7 +277,7 @@ def test_a_test_can_fail_through_what_it_uses():
 WRONG = {
     "columns": (
         {"text": "x", "solution": "y"},
-        r"row 2: wanted .*text, code, test_list \(MBPP\).*; found text, solution; .*columns:",
+        r"row 2: wanted text, (tests|cases) .*nearest.*; found text, solution; .*--column",
     ),
     "no object": ([1], r"row 2: wanted an object with .*; found list"),
     "no tests": (
@@ -383,9 +382,9 @@ def test_other_packages_add_datasets(monkeypatch):
             return self.held
 
     def holding(*held):
-        datasets.all_datasets.cache_clear()
+        catalogue.all_datasets.cache_clear()
         monkeypatch.setattr(
-            datasets,
+            catalogue,
             "entry_points",
             lambda group: [Entry(each) for each in held if group == "parley.datasets"],
         )
@@ -413,7 +412,7 @@ def test_other_packages_add_datasets(monkeypatch):
         with pytest.raises(UsageError, match=r"no parley\.datasets\.Dataset"):
             datasets_named("teas")
     finally:
-        datasets.all_datasets.cache_clear()
+        catalogue.all_datasets.cache_clear()
 
 
 def test_mbpp_comes_through_the_hub(monkeypatch):
@@ -558,10 +557,10 @@ def test_a_check_runs_every_reference_and_tells_which_fail(tmp_path):
 def test_a_check_needs_to_know_what_the_items_are(solving, tmp_path):
     path = written(tmp_path / "own.jsonl", [{"x": 1}])
     said = command("datasets", "check", path, cwd=tmp_path, code=2).err
-    assert "row 1: wanted" in said
-    assert "translation (aligned segments)" in said
+    assert "row 1: no column of a known form is there; found x; say which column is which" in said
+    assert said.rstrip().endswith("or whose items these are: --task TASK")
     assert (
-        "wanted prompt"
+        "which is the nearest form of a Problem"
         in command("datasets", "check", path, "--task", solving, cwd=tmp_path, code=2).err
     )
     same = written(tmp_path / "same.jsonl", [PLAIN, PLAIN])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.datasets import dictionaries as lexicons
+from parley.datasets import dictionaries
 from parley.datasets.dictionaries import Lexicon, open_lexicon
 from parley.datasets.open_references import open_references
 from parley.downloads import Packaged
@@ -219,7 +219,7 @@ def test_a_registry_out_of_reach_is_said_with_what_to_do(monkeypatch, tmp_path):
     nowhere = Packaged(
         "dictionary/none.zip", "parley-no-such-package", "9.9", "0" * 64, 1, "PARLEY_NONE"
     )
-    monkeypatch.setattr(lexicons, "IDIOMS", nowhere)
+    monkeypatch.setattr(dictionaries, "IDIOMS", nowhere)
     with pytest.raises(
         UsageError,
         match=r"none.zip cannot be had from the package parley-no-such.*set PARLEY_NONE=",

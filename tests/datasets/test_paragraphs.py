@@ -250,7 +250,8 @@ def test_plain_rows_are_paragraphs_as_they_are(tmp_path):
     assert second.pair == "pt_br-de"  # a hyphen stands between languages only
     (tmp_path / "x.jsonl").write_text(json.dumps({"source": "a", "target": "b"}))
     with pytest.raises(
-        UsageError, match=r"wanted translation .aligned segments. or source, reference .paragraphs."
+        UsageError,
+        match=r"wanted source, reference .paragraphs., which is the nearest",
     ):
         load_items(str(tmp_path / "x.jsonl"), Paragraph)
 

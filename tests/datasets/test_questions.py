@@ -240,6 +240,96 @@ def test_any_other_file_is_mapped(tmp_path):
         load_items(path, Question, {"choice": ["a"]})
 
 
+NAMES = [
+    "choice0 choice1 choice2 choice3",
+    "choice_1 choice_2 choice_3 choice_4",
+    "choice_a choice_b choice_c choice_d",
+    "Choice A,Choice B,Choice C,Choice D",
+    "option_a option_b option_c option_d",
+    "optionA optionB optionC optionD",
+    "option1 option2 option3 option4",
+    "opa opb opc opd",
+    "A B C D",
+    "a b c d",
+]
+
+
+@pytest.mark.parametrize("names", NAMES)
+def test_choices_are_read_from_columns_with_the_usual_names(tmp_path, names):
+    columns = names.split("," if "," in names else None)
+    row = {"question": PLAIN["question"], **dict(zip(columns, SKY, strict=True))}
+    first = 1 if "1" in columns[0] else 0
+    for answer in ("B", "b", 1 + first, *(["blue", columns[1]] if len(columns[0]) > 1 else [])):
+        for ending in ("csv", "jsonl"):
+            found = only(tmp_path / f"own.{ending}", row | {"answer": answer})
+            assert (found.choices, found.right) == (SKY, "blue")
+
+
+def test_there_may_be_more_or_fewer_than_four_choices(tmp_path):
+    five = {"question": "x?", **dict(zip("ABCDE", "vwxyz", strict=True)), "answer": "E"}
+    assert only(tmp_path / "five.csv", five).right == "z"
+    fewer = five | {"D": "", "E": "", "answer": "C"}
+    assert only(tmp_path / "fewer.csv", fewer).choices == ("v", "w", "x")
+    exact = {"question": "x?", "option_a": "v", "answer": "9"}
+    path = written(tmp_path / "exact.csv", [exact])
+    assert load_items(path, Question, {"choices": []}) == [Question("1", "x?", "9")]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_numbers_are_places_where_not_all_of_them_can_be_texts(tmp_path, first):
+    """In MMLU many choices are numbers themselves."""
+    columns = [f"choice{n + first}" for n in range(4)]
+    rows = [
+        {"question": "3 - 3?", **dict(zip(columns, "2310", strict=True)), "answer": 3 + first},
+        {"question": "1 + 2?", **dict(zip(columns, "2310", strict=True)), "answer": 1 + first},
+    ]
+    with pytest.raises(UsageError, match="stands for another: write the letter"):
+        load_items(written(tmp_path / "one.csv", rows[1:]), Question)
+    rows.append({"question": "?", **dict(zip(columns, "wxyz", strict=True)), "answer": first})
+    found = load_items(written(tmp_path / "all.csv", rows), Question)
+    assert [question.right for question in found] == ["0", "3", "w"]
+
+
+def test_the_nearest_form_is_named_without_what_is_read(tmp_path):
+    path = written(tmp_path / "x.csv", [{"question": "x", "choice1": 3, "choice2": 4, "answr": 1}])
+    with pytest.raises(UsageError) as wrong:
+        load_items(path, Question)
+    said = str(wrong.value).partition("row 1: ")[2]
+    assert said == (
+        "wanted question, answer (a column for each choice), which is the nearest form of a "
+        "Question; found question, choice1, choice2, answr; column 'answr' is not read; did you "
+        "mean 'answer'?; say which column is which: --column answer=COLUMN (in an experiment "
+        "file: columns)"
+    )
+
+
+def test_rows_of_a_folder_are_called_by_their_file_and_number(tmp_path):
+    rows = [{"question": f"{n}?", "answer": n} for n in (1, 2)]
+    for name in ("first.csv", "second.jsonl"):
+        written(tmp_path / name, rows)
+    found = [question.id for question in load_items(str(tmp_path), Question)]
+    assert found == ["first/1", "first/2", "second/1", "second/2"]
+
+
+def test_columns_are_named_on_the_command_line(tmp_path):
+    rows = [
+        {"stem": "2 + 2?", "x": 3, "y": 4, "key": "B"},
+        {"stem": "1?", "x": 1, "y": 2, "key": "A"},
+    ]
+    path = written(tmp_path / "exam.csv", rows)
+    wrong = command("datasets", "check", path, cwd=tmp_path, code=2).err
+    assert len(wrong.splitlines()) == 1
+    assert len(wrong) < 400
+    named = ("--column", "question=stem", "--column", "choices=x,y", "--column", "answer=key")
+    done = command("datasets", "check", path, *named, "--json", cwd=tmp_path)
+    assert (done.json["item_type"], done.json["items"]) == ("Question", 2)
+    played = ("run", "qa", "-m", "bot/null", "--dataset", path, "--set", "shots=0")
+    done = command(*played, *named, "--json", cwd=tmp_path)
+    assert done.json["run"]["state"] == "done"
+    wrong = command("run", "qa", "-m", "bot/null", *named, cwd=tmp_path, code=2).err
+    assert "--dataset PATH" in wrong
+
+
 @pytest.mark.parametrize("row", [PLAIN, ARC, ARC_HUB, SWAG, HUB, CEVAL, GSM])
 def test_a_question_is_kept_by_a_run_and_read_again(tmp_path, row):
     question = only(tmp_path / "x.jsonl", row)
@@ -281,7 +371,22 @@ WRONG = {
     "no number": (GSM | {"answer": "a lot\n#### many"},
                   "answer wants a number after ####, found 'many'"),
     "columns": ({"question": "x", "key": "A"},
-                r"row 2: wanted .*question, choices, answer .*found question, key"),
+                r"row 2: wanted question, answer \(exact answers, GSM8K\), which is the nearest "
+                r"form of a Question; found question, key; .*--column answer=COLUMN"),
+    "a gap": ({"question": "x", "choice1": "a", "choice3": "b", "answer": "A"},
+              "choice1, choice3 would not be read, and may hold choices.*--column choices="),
+    "one column": ({"question": "x", "option_a": "a", "answer": "A"}, "option_a would not be read"),
+    "other names": ({"question": "x", "wrong_answer_1": "a", "wrong_answer_2": "b", "answer": "c"},
+                    "wrong_answer_1, wrong_answer_2 would not be read, and may hold choices"),
+    "odd letters": ({"question": "x", "B": "a", "D": "b", "answer": "A"}, "B, D would not be read"),
+    "not from 1": ({"question": "x", "choice1": "a", "choice2": "b", "answer": 0},
+                   "answer '0' is no choice: the columns are numbered from 1 to 2"),
+    "1 or 2": ({"question": "x", "choice1": "2", "choice2": "1", "answer": 1},
+               "is the text of one choice and stands for another"),
+    "no text": ({"question": "x", "choice0": "a", "choice1": "b", "answer": "c"},
+                "answer 'c' is no choice"),
+    "empty between": ({"question": "x", "A": "a", "B": "", "C": "c", "answer": "C"},
+                      "choice B is empty"),
 }  # fmt: skip
 
 

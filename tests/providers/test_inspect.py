@@ -13,7 +13,7 @@ from parley.errors import ParticipantError, Refused, Rejected, UsageError
 from parley.match.protocol import Reply, Request, Usage
 from parley.providers import _registry as providers
 from parley.rules.pool import Turn
-from parley.runs import event_loop as eventloop
+from parley.runs import event_loop
 
 # set where inspect-ai must be there: nothing is skipped then
 HEAVY = bool(os.environ.get("PARLEY_HEAVY"))
@@ -130,7 +130,7 @@ def test_its_mock_plays_a_match(api, mock, tmp_path):
 @slow
 @old_name
 @pytest.mark.parametrize(
-    "play", [asyncio.run, eventloop.run_in_new_loop], ids=["asyncio", "uvloop"]
+    "play", [asyncio.run, event_loop.run_in_new_loop], ids=["asyncio", "uvloop"]
 )
 def test_the_conversation_and_the_options_arrive(api, mock, play):
     seen = mock(output(api))

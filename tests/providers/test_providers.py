@@ -33,11 +33,11 @@ from parley.providers import (
     _endpoint_health as endpoint_health,
 )
 from parley.providers import (
-    _error_bodies as answers,
+    _error_bodies as error_bodies,
 )
 from parley.providers import _registry as providers
 from parley.providers import (
-    _secrets as keys,
+    _secrets as secrets,
 )
 from parley.providers import (
     _transport as transport,
@@ -46,7 +46,7 @@ from parley.providers._endpoint import Endpoint
 from parley.providers._env_file import find_setting
 from parley.providers._secrets import complete_address, redact
 from parley.rules.pool import Turn
-from parley.runs import event_loop as eventloop
+from parley.runs import event_loop
 from parley.runs.progress import Progress
 from parley.runs.stand_ins import USUAL, StandIn
 from parley.testing.server import (
@@ -500,7 +500,7 @@ def test_a_call_ends_at_its_deadline(clock, act):
 
 
 def test_a_deadline_that_passes_between_tries_says_what_was_wrong(clock, monkeypatch):
-    monkeypatch.setattr(answers, "LONGEST_PAUSE", 60.0)
+    monkeypatch.setattr(error_bodies, "LONGEST_PAUSE", 60.0)
     fault, server = asked(sent(b"slow down", 429, Retry_After="60"), deadline=0.2, play=clock.run)
     assert "no answer within 0.2 s (before that: HTTP 429: slow down)" in str(fault)
     assert len(server.asked) == 1
@@ -515,7 +515,7 @@ def test_a_wait_that_the_endpoint_asks_for_is_kept_but_not_longer_than_the_longe
         return clock.now - began
 
     assert 0.2 <= waited(sent(b"", 429, Retry_After="0.2")) < 0.3
-    monkeypatch.setattr(answers, "LONGEST_PAUSE", 0.1)
+    monkeypatch.setattr(error_bodies, "LONGEST_PAUSE", 0.1)
     assert 0.1 <= waited(sent(b"", 503, Retry_After="3600")) < 0.2
 
 
@@ -530,14 +530,14 @@ def test_a_wait_in_milliseconds_is_the_most_exact(clock):
 
 
 def test_a_wait_may_be_given_as_a_date_and_nonsense_is_no_wait():
-    assert 0 < answers.parse_retry_after(formatdate(time.time() + 10, usegmt=True)) <= 10
-    assert answers.parse_retry_after(formatdate(0)) == 0
-    assert [answers.parse_retry_after(odd) for odd in ("", "soon", "-5", "nan", "inf")] == [
+    assert 0 < error_bodies.parse_retry_after(formatdate(time.time() + 10, usegmt=True)) <= 10
+    assert error_bodies.parse_retry_after(formatdate(0)) == 0
+    assert [error_bodies.parse_retry_after(odd) for odd in ("", "soon", "-5", "nan", "inf")] == [
         0,
         0,
         0,
         0,
-        answers.LONGEST_PAUSE,
+        error_bodies.LONGEST_PAUSE,
     ]
     for odd in (
         "Mon, 01 Jan 99999999999999 00:00:00 GMT",
@@ -545,7 +545,7 @@ def test_a_wait_may_be_given_as_a_date_and_nonsense_is_no_wait():
         "1" * 5000,
         "Mon,",
     ):
-        assert 0 <= answers.parse_retry_after(odd) <= answers.LONGEST_PAUSE
+        assert 0 <= error_bodies.parse_retry_after(odd) <= error_bodies.LONGEST_PAUSE
 
 
 def test_pauses_grow_up_to_the_longest(monkeypatch):
@@ -590,7 +590,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 @pytest.mark.parametrize(
-    "play", [asyncio.run, eventloop.run_in_new_loop], ids=["asyncio", "uvloop"]
+    "play", [asyncio.run, event_loop.run_in_new_loop], ids=["asyncio", "uvloop"]
 )
 def test_a_fault_that_may_pass_is_tried_again_a_bounded_number_of_times(fault, play):
     recovered, server = asked(fault, fault, says("at last"), play=play)
@@ -1095,7 +1095,7 @@ def test_a_provider_may_be_asked_from_one_event_loop_after_another():
     async def close():
         await made[0].close()
 
-    assert [asyncio.run(call()), eventloop.run_in_new_loop(call()), asyncio.run(call())] == [
+    assert [asyncio.run(call()), event_loop.run_in_new_loop(call()), asyncio.run(call())] == [
         "hello"
     ] * 3
     asyncio.run(close())
@@ -1578,8 +1578,8 @@ def test_completion_prompts_only_grow_at_their_end_and_no_word_passes_for_a_tag(
 )
 def test_every_piece_of_an_address_from_the_environment_is_a_secret(monkeypatch, value, written):
     monkeypatch.setenv("GATEWAY", value)
-    keys.complete_address(written, "base_url")
-    assert "TOPsecret" not in keys.redact(
+    secrets.complete_address(written, "base_url")
+    assert "TOPsecret" not in secrets.redact(
         "Cannot POST /TOPsecretVALUE123456/chat: wrong key TOPsecretVALUE123456"
     )
-    assert keys.redact("127.0.0.1:1 refuses") == "127.0.0.1:1 refuses"
+    assert secrets.redact("127.0.0.1:1 refuses") == "127.0.0.1:1 refuses"

@@ -25,10 +25,10 @@ from parley.tasks.kieval.analysis import stop_bars
 from parley.tasks.kieval.comparison import analyse_runs, compare_controls
 from parley.tasks.kieval.entries import (
     Entry,
-    Figure,
+    MeasuredMean,
     interval_of_means,
     merge_entries,
-    overall_figure,
+    overall_mean,
 )
 from parley.tasks.kieval.model_table import BENCHMARK, FIRST, GIVEN, build_model_table
 from parley.tasks.kieval.report import fit_figure
@@ -179,7 +179,7 @@ def entry(
     )
     by = {f"q{at}": value for at, value in enumerate(values)}
     low, high, kind = compute_interval(list(values), (0, 100))
-    figure = Figure(fmean(values), low, high, len(values), 0, kind)
+    figure = MeasuredMean(fmean(values), low, high, len(values), 0, kind)
     bounds = dict.fromkeys(names, (0.0, 100.0))
     facts = {
         "figures": dict.fromkeys(names, figure),
@@ -256,7 +256,7 @@ def test_a_model_that_lacks_a_dataset_has_no_mean_over_all():
     elsewhere = replace(entry(), dataset="arc")
     found = build_model_table([entry(), elsewhere, entry("b")])
     assert found.overall["a"]["kieval_played"].n == 6
-    assert found.overall["b"]["kieval_played"] == Figure(None)
+    assert found.overall["b"]["kieval_played"] == MeasuredMean(None)
     with pytest.raises(UsageError, match="unknown model 'c'"):
         compare_controls(found, "a", "c")
 
@@ -286,10 +286,10 @@ def test_the_interval_of_a_mean_of_means_lies_within_the_mean_of_their_intervals
 
 
 def test_an_unknown_part_is_never_zero():
-    assert overall_figure([Figure(50, 40, 60, 10), None]) == Figure(None)
-    assert overall_figure([Figure(50, 40, 60, 10), Figure(70)]).low is None
-    assert overall_figure([Figure(50, 40, 60, 10), Figure(70)]).n is None
-    both = overall_figure([Figure(50, 40, 60, 10), Figure(70, 60, 80, 20)])
+    assert overall_mean([MeasuredMean(50, 40, 60, 10), None]) == MeasuredMean(None)
+    assert overall_mean([MeasuredMean(50, 40, 60, 10), MeasuredMean(70)]).low is None
+    assert overall_mean([MeasuredMean(50, 40, 60, 10), MeasuredMean(70)]).n is None
+    both = overall_mean([MeasuredMean(50, 40, 60, 10), MeasuredMean(70, 60, 80, 20)])
     assert (both.value, both.n) == (60, 30)
     assert both.low == pytest.approx(60 - 200**0.5 / 2)
 

@@ -29,7 +29,7 @@ from parley.money import Price, Prices, Rate, cost_remarks, cost_rows, format_us
 from parley.options import from_keywords
 from parley.participants._model import Model
 from parley.participants._registry import ModelLimits
-from parley.providers import _endpoint_health as patience
+from parley.providers import _endpoint_health as endpoint_health
 from parley.providers import _transport as transport
 from parley.results.result import Result
 from parley.rules.pool import Seat, Turn, View
@@ -412,7 +412,7 @@ def test_calls_of_different_size_are_priced_apart(here, monkeypatch):
 def test_requests_that_may_have_been_paid_are_listed_and_the_cost_is_at_least_so_much(
     here, monkeypatch
 ):
-    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(endpoint_health, "FIRST_PAUSE", 0.001)
     result, server = played(reset, answering(), sent(b"late", 504), answering(), repeats=1)
     [a, b] = result.data["cost"]
     assert (a["lost"], b["lost"]) == (2, 0)
@@ -426,7 +426,7 @@ def test_requests_that_may_have_been_paid_are_listed_and_the_cost_is_at_least_so
 
 
 def test_what_was_lost_before_is_counted_on_when_a_run_goes_on(here, monkeypatch):
-    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(endpoint_health, "FIRST_PAUSE", 0.001)
     with wire.served(
         reset, sent({"error": {"message": "no credit"}}, 402), sent(b"{}"), answering()
     ) as server:
@@ -490,7 +490,7 @@ def test_a_run_that_needs_exactly_what_is_allowed_is_done(here):
 
 
 def test_further_tries_are_calls_too(here, monkeypatch):
-    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(endpoint_health, "FIRST_PAUSE", 0.001)
     busy = [sent({}, 500)] * 3
     result, _ = played(*busy, answering(), repeats=4, concurrency=1, max_calls=13)
     recorded = sum(row["calls"] for row in result.data["cost"])
@@ -501,7 +501,7 @@ def test_further_tries_are_calls_too(here, monkeypatch):
 
 
 def test_tries_before_there_was_a_bound_count_when_one_is_set(here, monkeypatch):
-    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(endpoint_health, "FIRST_PAUSE", 0.001)
     result, server = played(
         *[sent({}, 500)] * 3, answering(), sent({}, 400), repeats=2, concurrency=1
     )
@@ -607,7 +607,7 @@ def test_endpoints_that_count_more_than_can_be_are_found_out_by_the_first_call(h
 
 def test_requests_that_broke_off_may_have_been_paid(here, monkeypatch):
     """Each is taken at its most, and no further try leaves once another could pass the bound."""
-    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(endpoint_health, "FIRST_PAUSE", 0.001)
     result, server = played(reset, repeats=4, concurrency=4, budget_usd=0.04, max_tokens=40)
     assert result.data["run"]["stop"]["status"] == "budget"
     assert 2 <= len(server.asked) <= 4  # each may have cost about 0.01 USD
@@ -680,7 +680,7 @@ class Notes:
 def test_a_request_is_paid_once_if_it_was_lost_and_never_if_it_was_refused(
     here, monkeypatch, answers, options, found
 ):
-    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(endpoint_health, "FIRST_PAUSE", 0.001)
     asked, times = asyncio.run(asked_once(*answers, **options))
     assert (asked, pytest.approx(times)) == found
 
@@ -689,8 +689,8 @@ def test_a_request_is_paid_once_if_it_was_lost_and_never_if_it_was_refused(
 def test_further_tries_are_noted_before_they_leave(here, monkeypatch, act):
     """At no moment has more left, or may more be paid, than a killed process would leave on
     record."""
-    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
-    monkeypatch.setattr(patience, "LONGEST_PAUSE", 0.001)
+    monkeypatch.setattr(endpoint_health, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(endpoint_health, "LONGEST_PAUSE", 0.001)
     monkeypatch.setattr(budget_module, "AHEAD", 1)
     seen = []
 
@@ -784,7 +784,7 @@ def test_calls_that_wait_for_their_endpoint_have_not_left(here):
 
 
 def test_where_calls_mostly_failed_a_bound_on_them_says_how(here, monkeypatch):
-    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(endpoint_health, "FIRST_PAUSE", 0.001)
     result, server = played(sent(b"out of order", 500), repeats=8, concurrency=4, max_calls=12)
     stop = result.data["run"]["stop"]
     assert stop["status"] == "budget"

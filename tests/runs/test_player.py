@@ -19,9 +19,9 @@ from parley.config.task_catalogue import task_class
 from parley.errors import ReplayError
 from parley.plans import Block, Done, MatchSpec, seed_for
 from parley.plans.fixed import make_fixed_plan
-from parley.providers import _endpoint_health as patience
+from parley.providers import _endpoint_health as endpoint_health
 from parley.results.result import Result
-from parley.runs import player as runs
+from parley.runs import player
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.scheduler import Scheduler
 from parley.store import find_run, open_store, read_run
@@ -324,7 +324,7 @@ def test_resuming_under_a_changed_prompt_rule_or_configuration_is_refused_by_nam
     with read_run(find_run(path)) as reader:
         other = Config(**{**vars(reader.info.config), "seed": 5, "repeats": 4})
     with pytest.raises(ReplayError, match=r"repeats was 3, is now 4"):
-        asyncio.run(runs.resume_run(prepare_new(other, functions=functions), find_run(path)))
+        asyncio.run(player.resume_run(prepare_new(other, functions=functions), find_run(path)))
     assert parley.resume(path, functions=functions).state == "done"
 
 
@@ -461,7 +461,7 @@ def test_the_first_brake_lets_nothing_new_be_asked_even_by_those_who_wait_for_a_
     )
     prepared = prepare_new(config, task=games.Judged(), functions={"a": slow})
     ending = asyncio.run(
-        runs.play_new_run(prepared, open_store(tmp_path), concurrency=20, stop_signal=brake)
+        player.play_new_run(prepared, open_store(tmp_path), concurrency=20, stop_signal=brake)
     )
     assert (ending.state, len(asked)) == ("stopped", 2)
 
@@ -515,7 +515,7 @@ def test_a_run_is_read_as_of_one_moment_while_it_is_played(tmp_path):
     async def main():
         config = Config("judged", {}, {"a": {"model": "bot/null"}}, ["a"], plan="each", repeats=120)
         task = asyncio.create_task(
-            runs.play_new_run(
+            player.play_new_run(
                 prepare_new(config, task=games.Judged()), open_store(tmp_path), concurrency=3
             )
         )
@@ -632,7 +632,7 @@ def test_it_is_known_who_keeps_everybody_waiting(tmp_path):
         "judged", {}, {"snail": {"model": "python/x:y"}}, ["snail"], plan="each", repeats=1
     )
     asyncio.run(
-        runs.play_new_run(
+        player.play_new_run(
             prepare_new(config, task=games.Judged(), functions={"snail": slow}),
             open_store(tmp_path),
             progress=tally,
@@ -691,8 +691,8 @@ def test_sampling_seeds_differ_by_seat_turn_and_match_and_are_the_same_when_it_i
 def test_matches_that_wait_for_an_endpoint_that_is_down_leave_their_places_to_others(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
-    monkeypatch.setattr(patience, "FIRST_REST", 30.0)
+    monkeypatch.setattr(endpoint_health, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(endpoint_health, "FIRST_REST", 30.0)
     seen = {"x": [], "y": []}
 
     async def act(asked, writer):
@@ -726,7 +726,7 @@ def test_matches_that_wait_for_an_endpoint_that_is_down_leave_their_places_to_ot
                 seed=1,
                 seats=2,
             )
-            ending = await runs.play_new_run(
+            ending = await player.play_new_run(
                 prepare_new(config, task=task), open_store(tmp_path), concurrency=2, progress=tally
             )
             return Result(ending.ref), most, tally

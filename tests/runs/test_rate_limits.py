@@ -15,10 +15,10 @@ from parley.match.protocol import UNLIMITED, Reply, Usage
 from parley.participants._model import Model
 from parley.participants._registry import ModelLimits
 from parley.providers import _capabilities as capabilities
-from parley.providers import _endpoint_health as patience
+from parley.providers import _endpoint_health as endpoint_health
 from parley.rules.pool import Seat, Turn, View
 from parley.rules.readers import Text
-from parley.runs import rate_limits as pace
+from parley.runs import rate_limits
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.rate_limits import RateLimiter
 from parley.runs.scheduler import MatchSlot
@@ -72,8 +72,8 @@ def passing_time(monkeypatch):
         now[0] += seconds + 1e-9
         await asyncio.sleep(0)
 
-    monkeypatch.setattr(pace, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(pace, "sleep_unless_stopped", passing)
+    monkeypatch.setattr(rate_limits, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(rate_limits, "sleep_unless_stopped", passing)
     return now
 
 
@@ -105,7 +105,7 @@ def test_in_no_minute_more_requests_leave_than_allowed_and_what_a_second_brings(
 
 
 def test_requests_a_minute_are_kept(clock, monkeypatch):
-    monkeypatch.setattr(pace, "MINUTE", 6.0)  # a short minute: 60 a minute are ten a second
+    monkeypatch.setattr(rate_limits, "MINUTE", 6.0)  # a short minute: 60 a minute are ten a second
     who, took = asked(ModelLimits(rpm=60), 25, play=clock.run)
     assert who.asked == 25
     assert 2.4 - 0.1 <= took < 3  # the first goes at once
@@ -124,8 +124,8 @@ def test_requests_a_minute_are_kept(clock, monkeypatch):
 )  # fmt: skip
 def test_every_request_counts_further_tries_too(clock, monkeypatch, answers, options):
     """A call that takes five requests takes as long as five calls."""
-    monkeypatch.setattr(pace, "MINUTE", 6.0)
-    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(rate_limits, "MINUTE", 6.0)
+    monkeypatch.setattr(endpoint_health, "FIRST_PAUSE", 0.001)
     monkeypatch.setattr(capabilities, "KNOWN", {})
     times = []
 
@@ -151,7 +151,7 @@ def test_every_request_counts_further_tries_too(clock, monkeypatch, answers, opt
 def test_a_call_that_waited_for_its_pace_does_not_leave_into_a_pause(clock, monkeypatch):
     """Others are told to wait for 0.5 s while it waits for its tenth of a second: it heeds that,
     too."""
-    monkeypatch.setattr(pace, "MINUTE", 6.0)
+    monkeypatch.setattr(rate_limits, "MINUTE", 6.0)
     times = []
 
     async def busy(asked, writer):
@@ -177,7 +177,7 @@ def test_a_call_that_waited_for_its_pace_does_not_leave_into_a_pause(clock, monk
 
 
 def test_waiting_for_the_pace_is_no_time_of_the_call(clock, monkeypatch):
-    monkeypatch.setattr(pace, "MINUTE", 6.0)
+    monkeypatch.setattr(rate_limits, "MINUTE", 6.0)
 
     async def whole():
         async with Server(says()) as server:
@@ -191,7 +191,7 @@ def test_waiting_for_the_pace_is_no_time_of_the_call(clock, monkeypatch):
 
 
 def test_tokens_a_minute_are_kept_as_the_endpoint_counts_them(clock, monkeypatch):
-    monkeypatch.setattr(pace, "MINUTE", 1.0)
+    monkeypatch.setattr(rate_limits, "MINUTE", 1.0)
     _, free = asked(ModelLimits(tpm=100_000), 20, Usage(50, 0, 50), play=clock.run)
     assert free < 1
 

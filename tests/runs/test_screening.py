@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 import parley
+from parley import UsageError
 from parley.cli import command
 from parley.config import experiment, prepare, selection
 from parley.rules.task import Task
@@ -79,6 +80,38 @@ def test_a_screening_that_was_done_before_is_found_and_the_run_is_still_prepared
     played("run", "kieval", *FLAGS, "--seed", "0", "--name", "again")
     assert dict(counted) == ONCE
     assert len(list(Path("runs").glob("*.parley"))) == 3
+
+
+def screenings():
+    """How many screenings the store has."""
+    found = Counter()
+    for path in Path("runs").glob("*.parley"):
+        with SqliteReader(path) as reader:
+            found[reader.info.config.task] += 1
+    return found["qa"]
+
+
+def test_a_screening_in_which_nothing_was_right_is_asked_again(counted, tmp_path):
+    """The same endpoint, with another key, say, answers the next time."""
+    hard = tmp_path / "hard.csv"
+    hard.write_text("question,answer\nWhat is it?,something else\n")
+    silent = [*FLAGS[:2], "--role", "interactor=i=scripted/no.txt", "--role"]
+    words = [*silent, "evaluator=e=scripted/no.txt", "--items", "1", "--dataset", str(hard)]
+    Path("no.txt").write_text("I do not know.\n")
+    for count in (1, 2):
+        with pytest.raises(UsageError, match="answered none of 1 questions right"):
+            played("run", "kieval", *words)
+        assert screenings() == count
+
+
+def test_a_screening_is_repeated_where_that_is_asked_for(counted):
+    played("run", "kieval", *FLAGS)
+    played("run", "kieval", *FLAGS, "--name", "again")
+    assert screenings() == 1
+    played("run", "kieval", *FLAGS, "--name", "anew", "--fresh")
+    assert screenings() == 2
+    with pytest.raises(UsageError, match="leave --fresh out"):
+        played("run", "kieval", *FLAGS, "--set", "verify=no", "--fresh")
 
 
 def test_a_forecast_prepares_once(counted):

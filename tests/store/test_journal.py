@@ -27,7 +27,7 @@ from parley.results.result import Result
 from parley.rules.notes import WrittenNote
 from parley.rules.pool import ContentPart, Seat
 from parley.rules.task import Metric
-from parley.runs import player as runs
+from parley.runs import player
 from parley.store import NewRun, StoredPart, find_run, open_store
 from parley.store.config import Config
 from parley.store.sqlite import schema
@@ -564,14 +564,14 @@ def test_a_run_of_the_first_version_is_shown_audited_and_resumed(tmp_path):
     ref = find_run(path)
     prepared = prepare_resume(ref)
     with pytest.raises(ReplayError, match="recorded the rule of public_goods in another way"):
-        asyncio.run(runs.resume_run(prepared, ref))
+        asyncio.run(player.resume_run(prepared, ref))
     with sqlite3.connect(path) as connection:  # the rule is known to be the same
         connection.execute(
             "UPDATE runs SET identity = json_set(identity, '$.rule', ?)",
             [prepared.identity["rule"]],
         )
     connection.close()
-    asyncio.run(runs.resume_run(prepared, ref))
+    asyncio.run(player.resume_run(prepared, ref))
     assert Result(path).data["results"] == shown["results"]
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (schema.VERSION,)

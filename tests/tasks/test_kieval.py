@@ -20,7 +20,7 @@ from parley.datasets.catalogue import load_items
 from parley.match.match import Match
 from parley.match.protocol import Reply
 from parley.participants._registry import make_participant
-from parley.providers import _endpoint_health as patience
+from parley.providers import _endpoint_health as endpoint_health
 from parley.rules.bot_view import QUOTED
 from parley.runs.player import resume_run
 from parley.statistics.contamination import assess_contamination
@@ -515,10 +515,10 @@ def test_models_are_asked_at_temperature_0_where_nothing_else_is_said():
 def test_an_evaluator_that_dies_in_the_middle_costs_nothing_twice(tmp_path, monkeypatch):
     """The endpoint is gone from its ninth call on, and comes back: every question and every reply
     was asked for once."""
-    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
-    monkeypatch.setattr(patience, "FIRST_REST", 0.01)
+    monkeypatch.setattr(endpoint_health, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(endpoint_health, "FIRST_REST", 0.01)
     # as long as it is left alone, also by the run that goes on: far below the deadline
-    monkeypatch.setattr(patience, "LONGEST_REST", 0.2)
+    monkeypatch.setattr(endpoint_health, "LONGEST_REST", 0.2)
     heard, down = Counter(), True
 
     async def act(asked, writer):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from parley import TaskError, UsageError
-from parley.config import task_catalogue as catalogue
+from parley.config import task_catalogue
 from parley.datasets.catalogue import load_items
 from parley.testing import check_provider, check_task, load_task
 from tests import games
@@ -16,10 +16,10 @@ EXAMPLES = sorted(map(str, [*FOLDER.glob("*.py"), FOLDER / "poem.yaml", FOLDER /
 
 
 @pytest.mark.parametrize(
-    "reference", [*catalogue.task_names(), *EXAMPLES], ids=lambda r: Path(r).stem
+    "reference", [*task_catalogue.task_names(), *EXAMPLES], ids=lambda r: Path(r).stem
 )
 def test_every_task_of_ours_passes(reference):
-    task = catalogue.task_class(reference).from_params({})
+    task = task_catalogue.task_class(reference).from_params({})
     items = ()
     if task.items is not None:
         items = task.items.bundled or load_items("samples", task.items.type)[:4]
@@ -36,7 +36,7 @@ def test_every_task_of_ours_passes(reference):
 
 
 def test_both_modes_of_the_public_goods_game_pass():
-    task = catalogue.task_class("public_goods")
+    task = task_catalogue.task_class("public_goods")
     check_task(task.from_params({"feedback": "investments", "rounds": 2}), seeds=(5,))
 
 

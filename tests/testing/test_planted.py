@@ -7,7 +7,7 @@ import pytest
 
 from parley import Choice, Items, Metric, Role, Task, UsageError
 from parley.config.task_catalogue import task_class
-from parley.statistics import estimates as results
+from parley.statistics import estimates
 from parley.tasks.public_goods import PublicGoods
 from parley.testing import check_planted
 
@@ -140,7 +140,7 @@ def test_what_is_never_scored_is_not_passed():
 
 def declaring(share):
     """A broken statistic: of equals it declares this share different."""
-    sound = results.compare_models
+    sound = estimates.compare_models
 
     def broken(table, bounds):
         return [
@@ -153,7 +153,7 @@ def declaring(share):
 
 def test_a_statistic_that_declares_15_percent_of_equals_different_is_caught(monkeypatch):
     check_planted(PublicGoods(rounds=1), [["bot/random", "bot/random"]])
-    monkeypatch.setattr(results, "compare_models", declaring(0.15))
+    monkeypatch.setattr(estimates, "compare_models", declaring(0.15))
     with pytest.raises(
         AssertionError, match=r"random = random \(2\) \(players\) are declared different in 1"
     ):
@@ -196,7 +196,7 @@ def test_all_bots_of_public_goods_stand_in_their_order(feedback):
 def test_the_check_itself_is_neither_flaky_nor_blind(seed, monkeypatch):
     order = ["bot/free-rider", ["bot/random", "bot/random", "bot/random"], "bot/altruist"]
     check_planted(PublicGoods(rounds=2), order, seed=seed)
-    monkeypatch.setattr(results, "compare_models", declaring(0.15))
+    monkeypatch.setattr(estimates, "compare_models", declaring(0.15))
     with pytest.raises(AssertionError, match="are declared different"):
         check_planted(PublicGoods(rounds=2), order, seed=seed)
 

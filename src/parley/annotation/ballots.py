@@ -10,14 +10,14 @@ from hashlib import blake2b
 from typing import Literal
 
 from parley.errors import UsageError
-from parley.statistics.preferences import CHOICES, Choice, votes_needed
+from parley.statistics.preferences import CHOICES, Preference, votes_needed
 from parley.store import Annotator, Study, VoteStore
 
 HOLD_SECONDS = 1800.0  # for which a pair is kept for the person who looks at it
 VoteOutcome = Literal["recorded", "same", "changed", "not needed"]
 
 
-def enter_annotator(votes: VoteStore, study: Study, name: str) -> Annotator:
+def register_annotator(votes: VoteStore, study: Study, name: str) -> Annotator:
     """A person by name, added if new."""
     given = " ".join(unicodedata.normalize("NFKC", name).split())
     if not given or not given.isprintable() or len(given) > 80:
@@ -29,7 +29,7 @@ def invite_annotator(votes: VoteStore, study: Study, name: str) -> str:
     """A new secret for a person. It is returned once; the store keeps only its digest, and an
     earlier secret of this person is no longer valid."""
     token = secrets.token_urlsafe(24)
-    votes.set_token(enter_annotator(votes, study, name), hash_token(token))
+    votes.set_token(register_annotator(votes, study, name), hash_token(token))
     return token
 
 
@@ -58,7 +58,7 @@ def offer_pair(
 
 
 def choose_pair(
-    votes: Mapping[int, Mapping[int, Choice]],
+    votes: Mapping[int, Mapping[int, Preference]],
     held: Mapping[int, Collection[int]],
     me: int,
     skipped: Collection[int] = (),
@@ -83,7 +83,7 @@ def cast_vote(
     study: Study,
     number: int,
     who: Annotator,
-    choice: Choice,
+    choice: Preference,
     change: bool = False,
 ) -> VoteOutcome:
     """Record a vote. The same vote again changes nothing. A different one is refused, unless
@@ -113,7 +113,7 @@ def cast_vote(
     return "recorded" if before is None else "changed"
 
 
-def votes_by_name(votes: VoteStore, study: Study) -> dict[int, dict[str, Choice]]:
+def votes_by_name(votes: VoteStore, study: Study) -> dict[int, dict[str, Preference]]:
     """All pairs by number, each with the votes that stand, by the names of the people, in the order
     of their first votes."""
     known = votes.votes(study)

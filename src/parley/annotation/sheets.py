@@ -59,7 +59,7 @@ class Sheet:
     b: Sequence[Exchange]
 
 
-def sheet_of_task(task: type[Task] | None) -> SheetFormat | None:
+def format_of_task(task: type[Task] | None) -> SheetFormat | None:
     """The sheet that a task, or a class that it inherits from, declares."""
     for kind in task.__mro__ if task else ():
         if (module := module_beside_rule(kind, "annotation")) is not None:
@@ -68,14 +68,14 @@ def sheet_of_task(task: type[Task] | None) -> SheetFormat | None:
     return None
 
 
-def sheet_of_runs(runs: Sequence[RunReader]) -> SheetFormat:
+def format_of_runs(runs: Sequence[RunReader]) -> SheetFormat:
     """The sheet for comparing these runs, which must be of one task that has one."""
     found: dict[str, SheetFormat] = {}
     for run in runs:
         task = run.info.identity["task"]
-        sheet = sheet_of_task(installed_task(run.info.config.task))
+        sheet = format_of_task(installed_task(run.info.config.task))
         if sheet is None:
-            able = [name for name in task_names() if sheet_of_task(installed_task(name))]
+            able = [name for name in task_names() if format_of_task(installed_task(name))]
             raise UsageError(
                 f"{run.info.id} is a run of {task}, which has no sheet for annotators: only runs "
                 f"of {', '.join(able)} can be annotated"
@@ -113,7 +113,7 @@ def make_sheet(
     sides, item = [], ItemText("")
     for side in (pair.a, pair.b):
         with read_run(refs[side.run]) as reader:
-            known = sheet or sheet_of_runs([reader])
+            known = sheet or format_of_runs([reader])
             items = {item["id"]: item for item in reader.items()}
             match = reader.match(side.match)
             if pair.item not in items or match is None:

@@ -9,9 +9,9 @@ from typing import Any
 
 from parley.annotation.ballots import votes_by_name
 from parley.annotation.pair_sampling import collect_conversations, list_pairs, sample_pairs
-from parley.annotation.sheets import sheet_of_runs
+from parley.annotation.sheets import format_of_runs
 from parley.errors import UsageError
-from parley.statistics import preferences as people
+from parley.statistics import preferences
 from parley.statistics.agreement import BlockEstimate
 from parley.statistics.preferences import (
     Ballot,
@@ -69,7 +69,7 @@ def prepare_study(
         if known and pairs in (None, len(known)):
             assert study is not None
             return study
-        possible = list_pairs(collect_conversations(runs, sheet_of_runs(runs).metric))
+        possible = list_pairs(collect_conversations(runs, format_of_runs(runs).metric))
         if not possible:
             raise UsageError(
                 "no two models have finished conversations on the same item with different scores"
@@ -126,7 +126,7 @@ def summarise_votes(votes: VoteStore, study: Study) -> dict[str, Any]:
             "changed": sum(replaced.values()),
             **{
                 f"for_{side.lower()}": sum(each.count(side) for each in choices)
-                for side in people.CHOICES
+                for side in preferences.CHOICES
             },
         },
         "conflicts": count_conflicts(ballots),
@@ -139,31 +139,31 @@ def summarise_votes(votes: VoteStore, study: Study) -> dict[str, Any]:
             for person in annotators
         ],
         "kappa": [
-            {"dataset": name, **estimate_as_json(people.kappa_of_first_votes(group))}
+            {"dataset": name, **estimate_as_json(preferences.kappa_of_first_votes(group))}
             for name, group in groups
         ],
         "between": [
             {"first": one, "second": other, **estimate_as_json(found)}
             for one, other in combinations(sorted(names), 2)
-            if (found := people.kappa_between(ballots, one, other)).n
+            if (found := preferences.kappa_between(ballots, one, other)).n
         ],
         "agreement": [
-            {"dataset": name, **estimate_as_json(people.agreement_with_scores(group))}
+            {"dataset": name, **estimate_as_json(preferences.agreement_with_scores(group))}
             for name, group in groups
         ],
         "models": [
-            {"model": name, **estimate_as_json(people.win_rate(ballots, name))}
+            {"model": name, **estimate_as_json(preferences.win_rate(ballots, name))}
             for name in sorted({name for each in ballots for name in each.models})
         ],
     }
 
 
-def make_ballot(pair: ConversationPair, votes: Mapping[str, people.Choice]) -> Ballot:
+def make_ballot(pair: ConversationPair, votes: Mapping[str, preferences.Preference]) -> Ballot:
     """A pair with its votes, as the statistics need it."""
     return Ballot(pair.dataset, pair.item, pair.models, higher_scored(pair.a, pair.b), votes)
 
 
-def higher_scored(a: ConversationSide, b: ConversationSide) -> people.Choice:
+def higher_scored(a: ConversationSide, b: ConversationSide) -> preferences.Preference:
     return "A" if a.score > b.score else "B"
 
 
@@ -172,7 +172,7 @@ def count_conflicts(ballots: Sequence[Ballot]) -> dict[str, int]:
     found = [
         each
         for each in ballots
-        if len(each.votes) >= people.VOTERS and people.first_votes_differ(each)
+        if len(each.votes) >= preferences.VOTERS and preferences.first_votes_differ(each)
     ]
     said = [(majority_choice(list(each.votes.values())), each) for each in found]
     return {

@@ -9,9 +9,9 @@ from typing import Any
 import click
 import orjson
 
-from parley.annotation.ballots import enter_annotator, invite_annotator
+from parley.annotation.ballots import invite_annotator, register_annotator
 from parley.annotation.pair_sampling import models_in_dataset
-from parley.annotation.sheets import sheet_of_runs
+from parley.annotation.sheets import format_of_runs
 from parley.annotation.study import (
     DEFAULT_PAIRS,
     find_study,
@@ -99,14 +99,14 @@ def command(
         )
     place = open_store(store)
     refs = list(dict.fromkeys(place.find(run) for run in runs))
-    with open_runs(refs) as found:
-        sheet = sheet_of_runs(found)
-        by_id = {reader.info.id: reader.info.ref for reader in found}
     if wants_results:
         with open_votes(refs, read_only=True) as votes:
             data = summarise_votes(votes, find_study(votes, refs))
         print_data(data, result_tables(data), form, as_json)
         return
+    with open_runs(refs) as found:
+        sheet = format_of_runs(found)
+        by_id = {reader.info.id: reader.info.ref for reader in found}
     with open_votes(refs) as votes:
         study = prepare_study(votes, refs, pairs, seed, ties)
         count = len(votes.pairs(study))
@@ -123,7 +123,7 @@ def command(
             say("this secret is shown once; who has it votes under this name")
         elif terminal:
             assert annotator is not None
-            me = enter_annotator(votes, study, annotator)
+            me = register_annotator(votes, study, annotator)
             take_votes(votes, study, me, sheet, by_id, change)
         else:
             state = summarise_votes(votes, study)

@@ -20,12 +20,12 @@ from parley.annotation.sheets import Exchange, Sheet, SheetFormat, make_sheet
 from parley.cli.progress_line import say
 from parley.cli.terminal import wrap_text
 from parley.errors import UsageError
-from parley.statistics.preferences import Choice
+from parley.statistics.preferences import Preference
 from parley.store import Annotator, RunRef, Study, VoteStore
 from parley.tables import plural
 
 WIDEST = 110
-KEYS: dict[str, Choice] = {"a": "A", "b": "B", "t": "tie"}
+KEYS: dict[str, Preference] = {"a": "A", "b": "B", "t": "tie"}
 ANSWERS: dict[VoteOutcome, str] = {
     "recorded": "recorded",
     "same": "you had said so",
@@ -111,7 +111,7 @@ def record_choice(
     study: Study,
     number: int,
     me: Annotator,
-    choice: Choice,
+    choice: Preference,
     change: bool = False,
 ) -> bool:
     """Record a vote and say so, once it is on disk; whether it counts."""
@@ -124,7 +124,9 @@ def record_choice(
     return found != "not needed"
 
 
-def ask_choice(shown: Sheet, sheet: SheetFormat, ties: bool) -> Choice | Literal["skip", "stop"]:
+def ask_choice(
+    shown: Sheet, sheet: SheetFormat, ties: bool
+) -> Preference | Literal["skip", "stop"]:
     """Show a pair and read which side the person prefers; the end of the input is a stop."""
     width = min(WIDEST, shutil.get_terminal_size().columns)
     click.echo(render_sheet(shown, sheet.criteria, width))

@@ -8,7 +8,7 @@ import click
 import orjson
 
 from parley.cli.progress_line import say, show_downloads, show_status
-from parley.cli.shared_options import as_json
+from parley.cli.shared_options import as_json, parse_columns, with_columns
 from parley.config.task_catalogue import task_class
 from parley.datasets import Dataset
 from parley.datasets.catalogue import (
@@ -50,20 +50,24 @@ def command(context: click.Context, as_json: bool) -> None:
 @click.option(
     "--task", help="The task whose items these are (default: told by the name, or by the columns)."
 )
+@with_columns
 @as_json
-def check_dataset(dataset: str, task: str | None, as_json: bool) -> int:
+def check_dataset(dataset: str, task: str | None, columns: tuple[str, ...], as_json: bool) -> int:
     """Read a dataset whole and verify it; exit 5 if any item fails.
 
     A row that does not fit is an error that names it. The reference programs of programming
     problems are run in the sandbox: each must pass its own tests. Questions must differ, and so
     must the choices of each.
     """
+    named = parse_columns(columns)
     with show_downloads():
         kind = (
-            item_type_of_dataset(dataset) if task is None else item_type_of_task(task_class(task))
+            item_type_of_dataset(dataset, named)
+            if task is None
+            else item_type_of_task(task_class(task))
         )
-        items = load_items(dataset, kind)
-        for odd in find_misspelt_columns(dataset, kind):
+        items = load_items(dataset, kind, named)
+        for odd in find_misspelt_columns(dataset, kind, named):
             say(odd)
     found = check_items(kind, items)
     if as_json:

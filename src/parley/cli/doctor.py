@@ -13,7 +13,7 @@ import orjson
 from parley import __version__
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_store
-from parley.config import models_file as aliases
+from parley.config import models_file
 from parley.errors import ParleyError, ProviderBroken
 from parley.match.protocol import UNLIMITED, Reply, Request
 from parley.participants import http
@@ -30,7 +30,7 @@ from parley.providers._secrets import (
 from parley.rules.pool import Seat, Turn, View
 from parley.rules.readers import Text
 from parley.rules.task import Task
-from parley.runs import event_loop as eventloop
+from parley.runs import event_loop
 from parley.store import open_store
 from parley.tables import shorten
 
@@ -109,7 +109,7 @@ def format_outcome(row: dict[str, Any]) -> str:
 
 def examine_machine(store: str | None, calls: bool = True) -> dict[str, Any]:
     """Everything that is looked at, in plain data."""
-    reachable, named = eventloop.run_sync(check_endpoints(calls))
+    reachable, named = event_loop.run_sync(check_endpoints(calls))
     place = open_store(store).check()
     return {
         "parley": __version__,
@@ -134,7 +134,7 @@ def check_sandbox() -> dict[str, str]:
 
     tried = Sandbox()
     try:
-        kind = eventloop.run_sync(tried.prove())
+        kind = event_loop.run_sync(tried.prove())
     except ParleyError as wrong:
         return {"sandbox": "none", "isolation": f"code that models write is not run: {wrong}"}
     finally:
@@ -170,7 +170,7 @@ async def check_endpoints(calls: bool) -> tuple[list[dict[str, Any]], list[dict[
     local = [row["provider"] for row in rows if row["in_process"]]
     named = [
         {"alias": alias, **UNASKED, "model": entry["model"], "options": entry}
-        for alias, entry in aliases.shared_models().items()
+        for alias, entry in models_file.shared_models().items()
         if (family := str(entry["model"]).partition("/")[0]) == "http"
         or (providers.is_provider(family) and family not in local)
     ]

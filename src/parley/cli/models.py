@@ -10,8 +10,7 @@ import orjson
 
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json
-from parley.config import models_file as aliases
-from parley.config import task_catalogue as catalogue
+from parley.config import models_file, task_catalogue
 from parley.config.experiment import Experiment
 from parley.config.prices import prices_for
 from parley.errors import ProviderBroken, UsageError
@@ -47,7 +46,7 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     asked = Experiment("")
     for name in names:
         asked.add_model(name)
-    own = asked.models if names else aliases.shared_models()
+    own = asked.models if names else models_file.shared_models()
     prices = prices_for(own)
     faults = (
         {}
@@ -58,7 +57,10 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     if names:
         facts: dict[str, Any] = {"aliases": own, "prices": priced}
     else:
-        bots = {task: sorted(catalogue.task_class(task).bots) for task in catalogue.task_names()}
+        bots = {
+            task: sorted(task_catalogue.task_class(task).bots)
+            for task in task_catalogue.task_names()
+        }
         bots = {"any task": sorted(ANYWHERE), **bots}
         served = [describe_model(name) for name in providers.provider_names()]
         facts = {
@@ -75,7 +77,7 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     if not names:
         print_model(facts)
     if own and not names:
-        click.echo(f"\naliases in {aliases.models_path()}:")
+        click.echo(f"\naliases in {models_file.models_path()}:")
     for alias, entry in own.items():
         options = ", ".join(f"{name} {value}" for name, value in entry.items() if name != "model")
         then = f": WRONG: {faults[alias]}" if alias in faults else format_price(priced[alias])
@@ -84,7 +86,7 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
         )
 
 
-def find_entry_fault(entry: aliases.Entry) -> str:
+def find_entry_fault(entry: models_file.Entry) -> str:
     """Why an alias cannot be used, as far as that is seen without making its model; nothing, if it
     can."""
     family, _, name = str(entry["model"]).partition("/")

@@ -42,15 +42,15 @@ def play_and_print(play: Play, *, as_json: bool, form: str, quiet: bool = False)
 
 async def play_attended(play: Play, quiet: bool) -> RunOutcome:
     """Play with somebody watching: the first Ctrl-C drains, the second stops at once."""
-    tally, brake = Progress(), StopSignal()
+    progress, stop_signal = Progress(), StopSignal()
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
     def interrupt() -> None:
-        if brake.reason:
+        if stop_signal.reason:
             if task is not None:
                 task.cancel()
             return
-        brake.stop("interrupted")
+        stop_signal.stop("interrupted")
         say(
             "stopping: calls in flight are awaited and kept, nothing new is asked; Ctrl-C (or "
             "TERM) again stops at once"
@@ -60,12 +60,12 @@ async def play_attended(play: Play, quiet: bool) -> RunOutcome:
         with suppress(NotImplementedError):  # a system without them stops by KeyboardInterrupt
             loop.add_signal_handler(signum, interrupt)
     try:
-        async with show_progress(tally, quiet):
-            return await play(progress=tally, stop_signal=brake, summarise=parts_to_store)
+        async with show_progress(progress, quiet):
+            return await play(progress=progress, stop_signal=stop_signal, summarise=parts_to_store)
     except asyncio.CancelledError:
         say(
             "stopped at once"
-            + (f"; go on with: parley resume {tally.location}" if tally.location else "")
+            + (f"; go on with: parley resume {progress.location}" if progress.location else "")
         )
         os._exit(130)  # a function or person that still holds a thread is not waited for
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 
-from parley import downloads as packaged
+from parley import downloads
 from parley.runs.progress import Progress
 from parley.tables import make_visible, plural
 
@@ -19,18 +19,18 @@ LONG = 10.0  # a call that takes longer is named
 
 
 @asynccontextmanager
-async def show_progress(tally: Progress, quiet: bool = False) -> AsyncIterator[None]:
+async def show_progress(progress: Progress, quiet: bool = False) -> AsyncIterator[None]:
     """Show how a run stands while it is played."""
     show = show_nothing if quiet else show_bar if sys.stderr.isatty() else show_lines
-    showing = asyncio.create_task(show(tally))
+    showing = asyncio.create_task(show(progress))
     try:
-        with packaged.watch_downloads(partial(setattr, tally, "status_line")):
+        with downloads.watch_downloads(partial(setattr, progress, "status_line")):
             yield
     finally:
         showing.cancel()
         with suppress(asyncio.CancelledError):
             await showing
-        print_notices(tally)
+        print_notices(progress)
 
 
 def say(text: str) -> None:
@@ -41,7 +41,7 @@ def say(text: str) -> None:
 @contextmanager
 def show_downloads() -> Iterator[None]:
     """Show how a download stands before a run."""
-    with show_status() as tell, packaged.watch_downloads(tell):
+    with show_status() as tell, downloads.watch_downloads(tell):
         yield
 
 
@@ -63,45 +63,45 @@ def show_status() -> Iterator[Callable[[str], None]]:
     yield tell
 
 
-def print_notices(tally: Progress) -> None:
+def print_notices(progress: Progress) -> None:
     """Say what the run has to say, once."""
-    while tally.notices:
-        say(tally.notices.pop(0))
+    while progress.notices:
+        say(progress.notices.pop(0))
 
 
-def describe_wait(tally: Progress) -> str:
+def describe_wait(progress: Progress) -> str:
     """Who keeps everybody waiting, once it is long enough to wonder."""
-    slowest = tally.slowest()
+    slowest = progress.slowest()
     return (
         f"waiting for {slowest[0]} for {slowest[1]:.0f} s" if slowest and slowest[1] > LONG else ""
     )
 
 
-async def show_nothing(tally: Progress) -> None:
+async def show_nothing(progress: Progress) -> None:
     pass
 
 
-async def show_lines(tally: Progress) -> None:
+async def show_lines(progress: Progress) -> None:
     """A line from time to time, for logs."""
     await asyncio.sleep(SOON)
     while True:
-        print_notices(tally)
-        rate = tally.calls / max(time.monotonic() - tally.began, 1e-9)
+        print_notices(progress)
+        rate = progress.calls / max(time.monotonic() - progress.began, 1e-9)
         parts = [
-            f"{tally.done} of {tally.planned} matches",
-            f"{tally.in_flight} in flight",
-            plural(tally.calls, "call"),
+            f"{progress.done} of {progress.planned} matches",
+            f"{progress.in_flight} in flight",
+            plural(progress.calls, "call"),
         ]
         parts += [
             f"{rate:.1f} calls/s",
-            f"{tally.failed} failed" if tally.failed else "",
-            describe_wait(tally),
+            f"{progress.failed} failed" if progress.failed else "",
+            describe_wait(progress),
         ]
-        say(", ".join(filter(None, [*parts, tally.status_line])))
+        say(", ".join(filter(None, [*parts, progress.status_line])))
         await asyncio.sleep(EVERY)
 
 
-async def show_bar(tally: Progress) -> None:
+async def show_bar(progress: Progress) -> None:
     """A bar that moves, for a terminal."""
     from rich.console import Console
     from rich.progress import (
@@ -119,31 +119,34 @@ async def show_bar(tally: Progress) -> None:
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[calls]} calls"),
-        TextColumn("{task.fields[outlook]}"),
+        TextColumn("{task.fields[status]}"),
         TextColumn("[red]{task.fields[failed]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        line = bar.add_task("", total=None, calls=0, failed="", outlook="")
+        line = bar.add_task("", total=None, calls=0, failed="", status="")
         try:
             while True:
-                while tally.notices:
-                    bar.console.print(f"parley: {tally.notices.pop(0)}", highlight=False)
+                while progress.notices:
+                    bar.console.print(f"parley: {progress.notices.pop(0)}", highlight=False)
                 failed = ", ".join(
                     filter(
                         None,
-                        [f"{tally.failed} failed" if tally.failed else "", describe_wait(tally)],
+                        [
+                            f"{progress.failed} failed" if progress.failed else "",
+                            describe_wait(progress),
+                        ],
                     )
                 )
                 bar.update(
                     line,
-                    total=tally.planned or None,
-                    completed=tally.done,
-                    calls=tally.calls,
+                    total=progress.planned or None,
+                    completed=progress.done,
+                    calls=progress.calls,
                     failed=failed,
                 )
-                bar.update(line, outlook=tally.status_line[: max(0, bar.console.width - 70)])
+                bar.update(line, status=progress.status_line[: max(0, bar.console.width - 70)])
                 await asyncio.sleep(0.2)
         finally:
-            bar.update(line, total=tally.planned or None, completed=tally.done)
+            bar.update(line, total=progress.planned or None, completed=progress.done)

@@ -23,7 +23,7 @@ from parley.cli.shared_options import (
 from parley.config.experiment_file import read_prompt
 from parley.options import from_flags
 from parley.providers._env_file import find_env_faults
-from parley.runs import player as runs
+from parley.runs import player
 from parley.runs.rejudge import experiment_for_judges, prepare_judging
 from parley.store import open_store
 
@@ -102,7 +102,7 @@ def command(
     if not yes:
         refuse_unwanted(prepared)
     return play_and_print(
-        partial(runs.play_new_run, prepared, place),
+        partial(player.play_new_run, prepared, place),
         as_json=as_json,
         form=form,
         quiet=prepared.attended,

@@ -13,7 +13,7 @@ from parley.cli.shared_options import as_json, in_format, in_store, run_options,
 from parley.config.prepare import prepare_resume
 from parley.options import from_flags
 from parley.providers._env_file import find_env_faults
-from parley.runs import player as runs
+from parley.runs import player
 from parley.store import find_run, read_run
 
 
@@ -47,5 +47,8 @@ def command(
                 f"again, which goes on from here"
             )
     return play_and_print(
-        partial(runs.resume_run, prepared, ref), as_json=as_json, form=form, quiet=prepared.attended
+        partial(player.resume_run, prepared, ref),
+        as_json=as_json,
+        form=form,
+        quiet=prepared.attended,
     )

@@ -14,9 +14,11 @@ from parley.cli.shared_options import (
     as_json,
     in_format,
     parse_assignments,
+    parse_columns,
     run_options,
     set_model_options,
     spending_options,
+    with_columns,
 )
 from parley.config.experiment import Experiment, sandbox_choice
 from parley.config.experiment_file import is_yaml_path, read_experiment, read_prompt
@@ -80,6 +82,12 @@ ASK_FROM = 1.0  # USD
     metavar="NAME|PATH",
     help="Choose the items that the task is played on (see `parley datasets`).",
 )
+@with_columns
+@click.option(
+    "--fresh",
+    is_flag=True,
+    help="Screen the questions again, also where an earlier screening of the same ones is stored.",
+)
 @run_options()
 @click.option(
     "--unsafe-run-code-without-isolation",
@@ -99,6 +107,8 @@ def command(
     params: tuple[str, ...],
     prompts: tuple[str, ...],
     dataset: str | None,
+    columns: tuple[str, ...],
+    fresh: bool,
     unsafe: bool,
     dry_run: bool,
     yes: bool,
@@ -129,6 +139,7 @@ def command(
     }
     if dataset is not None:
         experiment.set_dataset(dataset)
+    experiment.add_columns(parse_columns(columns))
     if options["adversary"] is not None:
         options["adversary"] = experiment.add_model(options["adversary"])
     options["sandbox"] = sandbox_choice(options["sandbox"], unsafe)
@@ -140,7 +151,7 @@ def command(
         return print_forecast(prepared, as_json, form)
     if not yes:
         refuse_unwanted(prepared)
-    play = partial(start_run, prepared, open_store(experiment.store))
+    play = partial(start_run, prepared, open_store(experiment.store), fresh=fresh)
     return play_and_print(play, as_json=as_json, form=form, quiet=prepared.attended)
 
 

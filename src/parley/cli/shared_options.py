@@ -73,6 +73,21 @@ def spending_options(command: Command) -> Command:
 
 
 in_store = make_flag(OPTIONS["store"])
+with_columns = click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="FIELD=COLUMN[,COLUMN…]",
+    help="Name the column of the dataset that holds a field of its items; repeat it.",
+)
+
+
+def parse_columns(texts: Sequence[str]) -> dict[str, str | list[str]]:
+    """The fields of `--column FIELD=COLUMN`; several columns, or none, make a list."""
+    return {
+        field: column if column and "," not in column else list(filter(None, column.split(",")))
+        for field, column in parse_assignments(texts, "--column").items()
+    }
 
 
 def parse_assignments(texts: Sequence[str], what: str) -> dict[str, str]:

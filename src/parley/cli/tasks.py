@@ -11,7 +11,7 @@ import click
 import orjson
 
 from parley.cli.shared_options import as_json
-from parley.config import task_catalogue as catalogue
+from parley.config import task_catalogue
 from parley.config.prompt_overrides import unused_prompts
 from parley.results.part import parts_of_task
 from parley.rules.task import Task
@@ -24,7 +24,8 @@ def command(name: str | None, as_json: bool) -> None:
     """List the tasks; with NAME (or a path), show roles, parameters, metrics, prompts and bots."""
     if name is None:
         found = {
-            each: summarise_task(catalogue.task_class(each)) for each in catalogue.task_names()
+            each: summarise_task(task_catalogue.task_class(each))
+            for each in task_catalogue.task_names()
         }
         if as_json:
             click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
@@ -32,7 +33,7 @@ def command(name: str | None, as_json: bool) -> None:
             for each, line in found.items():
                 click.echo(f"{each:<20} {line}")
         return
-    task = catalogue.task_class(name)
+    task = task_catalogue.task_class(name)
     facts = describe_task(task)
     if as_json:
         click.echo(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())

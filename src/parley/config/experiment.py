@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from parley.config import models_file as aliases
+from parley.config import models_file
 from parley.config.identity import refuse_secrets
 from parley.config.prepare import Prepared, prepare_new
 from parley.config.task_catalogue import task_class
@@ -37,7 +37,7 @@ class Experiment:
 
     task: str
     params: dict[str, Any] = field(default_factory=dict)
-    models: dict[str, aliases.Entry] = field(default_factory=dict)
+    models: dict[str, models_file.Entry] = field(default_factory=dict)
     contestants: list[str] | None = None
     instruments: dict[str, list[str]] = field(default_factory=dict)
     exclude: list[str] = field(default_factory=list)
@@ -76,6 +76,14 @@ class Experiment:
             )
         self.dataset, self.columns = str(said["path"]), dict(said.get("columns", {}))
 
+    def add_columns(self, columns: Mapping[str, str | list[str]]) -> None:
+        """Say which columns of the dataset hold which fields, besides what was said before."""
+        if columns and self.dataset is None:
+            raise UsageError(
+                "--column says how a file of yours is read: name it with --dataset PATH"
+            )
+        self.columns |= columns
+
     def add_model(
         self,
         model: str | Callable[..., Any],
@@ -102,7 +110,7 @@ class Experiment:
         new = (
             {"model": model}
             if "/" in model
-            else aliases.model_of_alias(model, self.models, self.file, self._typed)
+            else models_file.model_of_alias(model, self.models, self.file, self._typed)
         )
         if alias:
             parse_model_name(
@@ -250,7 +258,7 @@ class Experiment:
         )
 
 
-def with_temperature_zero(model: aliases.Entry) -> aliases.Entry:
+def with_temperature_zero(model: models_file.Entry) -> models_file.Entry:
     """A model that is asked at temperature 0, if it has one and nothing else is said."""
     family = str(model["model"]).partition("/")[0]
     takes = providers.is_provider(family) and "temperature" in getattr(

@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from parley.config import models_file as aliases
+from parley.config import models_file
 from parley.config.experiment import Experiment
 from parley.config.prompt_overrides import chosen_prompts
 from parley.config.task_catalogue import task_class
@@ -47,12 +47,12 @@ def read_experiment(path: str) -> Experiment:
         if key in EXPANDED:
             with file.errors_at(key):
                 file.data[key] = expand_env(
-                    file.data[key], aliases.experiment_schema()["properties"][key]
+                    file.data[key], models_file.experiment_schema()["properties"][key]
                 )
-    file.check(aliases.experiment_schema())
+    file.check(models_file.experiment_schema())
     data = file.data
     reference = (
-        aliases.relative_to_file(file, data["task"])
+        models_file.relative_to_file(file, data["task"])
         if re.search(r"\.(py(:\w+)?|ya?ml)$", data["task"])
         else data["task"]
     )
@@ -60,7 +60,7 @@ def read_experiment(path: str) -> Experiment:
         task = task_class(reference)
     found = Experiment(reference, params_in(file, task), file=file)
     if "models" in data:
-        found.models = aliases.models_in(file, "models")
+        found.models = models_file.models_in(file, "models")
     if "contestants" in data:
         found.contestants = [
             add_alias(found, alias, "contestants", n) for n, alias in enumerate(data["contestants"])
@@ -82,14 +82,14 @@ def read_experiment(path: str) -> Experiment:
     for address, text in data.get("prompts", {}).items():
         with file.errors_at("prompts", address):
             found.prompts[address] = read_prompt(
-                aliases.relative_to_file(file, expand_references(text))
+                models_file.relative_to_file(file, expand_references(text))
             )
             chosen_prompts(task, {address: found.prompts[address]})
     if "dataset" in data:
         with file.errors_at("dataset"):
             found.set_dataset(data["dataset"])
         if is_dataset_path(found.dataset or ""):
-            found.dataset = aliases.relative_to_file(file, str(found.dataset))
+            found.dataset = models_file.relative_to_file(file, str(found.dataset))
     found.given = options_in(file)
     return found
 
@@ -146,7 +146,7 @@ def add_alias(found: Experiment, alias: str, *place: str | int) -> str:
     """An alias that a file seats: one of its own models, or one defined for all runs."""
     assert found.file is not None
     with found.file.errors_at(*place):
-        found.models.setdefault(alias, aliases.model_of_alias(alias, found.models, found.file))
+        found.models.setdefault(alias, models_file.model_of_alias(alias, found.models, found.file))
     return alias
 
 

@@ -32,7 +32,7 @@ from parley.rules.prompts import Prompt
 from parley.rules.references import Reference
 from parley.rules.task import Task
 from parley.store import RunReader, RunRef, read_run
-from parley.store.config import Config, Verify
+from parley.store.config import Config, ScreeningTarget
 
 
 @dataclass(frozen=True)
@@ -336,7 +336,9 @@ def screening_config(prepared: Prepared) -> Config | None:
         max_calls=config.max_calls,
         concurrency=config.concurrency,
         name=f"items for {config.name}" if config.name else "",
-        verify=Verify(config.items or len(prepared.pool), screening.metric, screening.theta),
+        verify=ScreeningTarget(
+            config.items or len(prepared.pool), screening.metric, screening.theta
+        ),
     )
 
 
@@ -377,7 +379,9 @@ def refuse_too_little(config: Config, made: Mapping[str, Participant], prices: P
     for alias, who in made.items():
         price = prices.of(alias)
         limit = limit_of(who) or (
-            END if hasattr(getattr(who, "provider", None), "max_tokens") else LONGEST_REPLY
+            DEFAULT_MAX_TOKENS
+            if hasattr(getattr(who, "provider", None), "max_tokens")
+            else LONGEST_REPLY
         )
         if (
             price is None
@@ -397,11 +401,15 @@ def with_default_limit(prepared: Prepared, aliases: Sequence[str]) -> Prepared:
     the record are told."""
     models = {
         **prepared.config.models,
-        **{alias: {**prepared.config.models[alias], "max_tokens": END} for alias in aliases},
+        **{
+            alias: {**prepared.config.models[alias], "max_tokens": DEFAULT_MAX_TOKENS}
+            for alias in aliases
+        },
     }
     limits = " ".join(f"-M {alias}.max_tokens=N" for alias in aliases)
     notice = (
-        f"--budget-usd needs a reply limit: max_tokens={END} is set for {', '.join(aliases)} "
+        f"--budget-usd needs a reply limit: max_tokens={DEFAULT_MAX_TOKENS} is set for "
+        f"{', '.join(aliases)} "
         f"(override with {limits})"
     )
     config, cautions = replace(prepared.config, models=models), [*prepared.cautions, notice]
@@ -481,7 +489,7 @@ def masking_of_run(config: Config, identity: Mapping[str, Any]) -> Masking:
 # tokens that are set aside for a reply at least, at first and later on
 LONGEST_REPLY, SHORTEST_REPLY = 1024, 256
 # tokens of a reply at the most, where a bound in USD needs an end and nobody has said one
-END = 4096
+DEFAULT_MAX_TOKENS = 4096
 TURN, REQUEST = 16, 64  # tokens that a turn and a request may have besides their words
 
 

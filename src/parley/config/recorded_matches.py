@@ -61,19 +61,19 @@ def copied_matches(ref: RunRef, config: Config, plan: Plan) -> Iterator[CopiedMa
     assert not isinstance(specs, Done)
     with read_run(ref) as reader:
         for spec in specs:
-            tape = recorded_tape(reader, spec.number, config)
+            record = recorded_match(reader, spec.number, config)
             scores = reader.scores_of(spec.number)
             yield CopiedMatch(
-                spec, list(tape.calls.values()), tape.effects, scores, config.rejudged.run
+                spec, list(record.calls.values()), record.effects, scores, config.rejudged.run
             )
 
 
-def recorded_tape(reader: RunReader, number: int, config: Config) -> MemoryRecord:
+def recorded_match(reader: RunReader, number: int, config: Config) -> MemoryRecord:
     """What a match that is judged again has on record: all but the words of those who are asked
     now."""
-    tape = MemoryRecord()
+    record = MemoryRecord()
     for call in reader.calls(number):
         if not config.is_live_role(call.seat.role):
-            tape.calls[call.round, call.seat, call.attempt] = call
-    tape.effects = reader.effects(number)
-    return tape
+            record.calls[call.round, call.seat, call.attempt] = call
+    record.effects = reader.effects(number)
+    return record

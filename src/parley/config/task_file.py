@@ -27,7 +27,7 @@ from parley.rules.items import Items
 from parley.rules.referee import Referee
 from parley.rules.task import Role, Scores, Task
 from parley.tasks._common.defined import CheckedPrompt, Defined
-from parley.tasks._common.judge_votes import Vote
+from parley.tasks._common.judge_votes import VoteRule
 from parley.tasks._common.writer_editor import OVER, WriterEditorPrompts
 
 PROMPTS = ("write", "revise", "review", "review_again")
@@ -92,7 +92,7 @@ def task_in(path: str) -> type[Task]:
         {
             "__module__": module.__name__,
             "__doc__": data.get("about", f"A {writer} and a {editor} work together."),
-            "__annotations__": {"rounds": int, "vote": Vote},
+            "__annotations__": {"rounds": int, "vote": VoteRule},
             "rounds": int(data.get("rounds", 1)),
             "vote": data.get("vote", "mean"),
             "name": data["name"],

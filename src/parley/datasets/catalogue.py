@@ -11,16 +11,16 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from parley.datasets import Dataset
-from parley.datasets import benchmarks as known
+from parley.datasets import Dataset, benchmarks
 from parley.datasets.files import LocatedRow, is_dataset_path, read_rows
 from parley.datasets.formats import (
     Columns,
     describe_columns,
+    find_form,
     item_types_of_row,
     known_columns,
-    load_forms,
     make_items,
+    no_form_error,
     rename_columns,
 )
 from parley.datasets.item_rows import misspelt_columns
@@ -48,8 +48,8 @@ def load_dataset(dataset: Dataset) -> list[Any]:
 def all_datasets() -> tuple[Dataset, ...]:
     """Every dataset with a name: ours, then those of other packages."""
     modules = [
-        import_module(f"{known.__name__}.{module.name}")
-        for module in pkgutil.iter_modules(known.__path__)
+        import_module(f"{benchmarks.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(benchmarks.__path__)
     ]
     own = [dataset for module in modules for dataset in module.DATASETS]
     others = [entry.load() for entry in entry_points(group="parley.datasets")]
@@ -117,7 +117,12 @@ def find_misspelt_columns(reference: str, kind: type, columns: Columns | None = 
     if first is None or not isinstance(first.row, Mapping):
         return []
     row = rename_columns(first.row, columns, first.where) if columns else first.row
-    return [f"dataset {reference}: {each}" for each in misspelt_columns(row, known_columns(kind))]
+    form = find_form(row, kind)
+    read = set(form.series(row)) if form is not None and form.series is not None else set()
+    unread = [column for column in row if column not in read]
+    return [
+        f"dataset {reference}: {each}" for each in misspelt_columns(unread, known_columns(kind))
+    ]
 
 
 def load_rows(reference: str, kind: type | None = None) -> Iterator[LocatedRow]:
@@ -130,28 +135,22 @@ def load_rows(reference: str, kind: type | None = None) -> Iterator[LocatedRow]:
     yield from read_rows(path)
 
 
-def item_type_of_dataset(reference: str) -> type:
+def item_type_of_dataset(reference: str, columns: Columns | None = None) -> type:
     """The type of a dataset's items, by its name or by its first row."""
-    kinds = [dataset.item_type for dataset in datasets_named(reference)]
+    kinds = [] if columns else [dataset.item_type for dataset in datasets_named(reference)]
     if not kinds:
         first = next(load_rows(reference), None)
         if first is None:
             raise UsageError(f"dataset {reference} is empty")
-        kinds = item_types_of_row(first.row)
-        if not kinds:
-            found = (
-                ", ".join(map(str, first.row))
-                if isinstance(first.row, dict)
-                else type(first.row).__name__
-            )
-            forms = "; ".join(
-                f"{describe_columns(kind)}"
-                for kind in dict.fromkeys(form.item_type for form in load_forms())
-            )
+        if not isinstance(first.row, Mapping):
             raise UsageError(
-                f"{first.where}: wanted {forms}; found {found}; "
-                f"for items of a task's own say --task TASK"
+                f"{first.where}: wanted an object with named fields, "
+                f"found {type(first.row).__name__}; say whose items these are: --task TASK"
             )
+        row = rename_columns(first.row, columns, first.where) if columns else first.row
+        kinds = item_types_of_row(row)
+        if not kinds:
+            raise no_form_error(first._replace(row=row))
     if len(kinds) > 1:
         several = ", ".join(kind.__name__ for kind in kinds)
         raise UsageError(f"dataset {reference} can be {several}: say which by --task TASK")

@@ -106,7 +106,8 @@ def word_frequencies(rows: Iterable[LocatedRow]) -> Words:
     """Words with their frequencies; a row that is neither a word nor an object with one is an error
     that names it."""
     words: Words = {}
-    for where, _, row, _ in rows:
+    for located in rows:
+        where, row = located.where, located.row
         found: Any = row if isinstance(row, dict) else {"word": row}
         word, often = found.get("word"), found.get("frequency", 1)
         if not isinstance(word, str) or not word.strip():

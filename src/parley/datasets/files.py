@@ -26,6 +26,7 @@ class LocatedRow(NamedTuple):
     number: int
     row: Any
     file: str = ""  # the name of its file, without endings
+    id: str = ""  # what it is called where it has no id of its own; empty: its number
 
 
 def is_dataset_path(reference: str) -> bool:
@@ -34,7 +35,10 @@ def is_dataset_path(reference: str) -> bool:
 
 
 def read_rows(path: Path) -> Iterator[LocatedRow]:
-    """The rows of a file, or of all files in a folder in the order of their names."""
+    """The rows of a file, or of all files in a folder in the order of their names.
+
+    Rows of a folder that have no id are called by their file and their number in it.
+    """
     if not path.is_dir():
         yield from read_file_rows(path)
         return
@@ -48,7 +52,8 @@ def read_rows(path: Path) -> Iterator[LocatedRow]:
             f"dataset {path}: the folder holds no {', '.join(ENDINGS)} file, packed by gzip or not"
         )
     for file in files:
-        yield from read_file_rows(file)
+        for row in read_file_rows(file):
+            yield row._replace(id=f"{row.file}/{row.number}")
 
 
 def read_file_rows(file: Path) -> Iterator[LocatedRow]:

@@ -13,8 +13,8 @@ from parley.rules.parameters import build_dataclass
 from parley.rules.task import Task
 
 
-def item_from_row(row: Any, kind: type, where: str, number: int) -> Any:
-    """A row with an item's fields as that item; without an `id` its number serves."""
+def item_from_row(row: Any, kind: type, where: str, number: int | str) -> Any:
+    """A row with an item's fields as that item; without an `id` its number, or its name, serves."""
     wanted = item_fields(kind)
     if not isinstance(row, Mapping):
         raise UsageError(

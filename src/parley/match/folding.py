@@ -11,7 +11,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable
 from functools import lru_cache
-from html import unescape
 from typing import NamedTuple
 from unicodedata import category, normalize
 
@@ -33,6 +32,10 @@ ENCODED = re.compile(
     r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|nbsp|shy|zwnj|zwj|lrm|rlm|amp|lt|gt|quot|apos);"
     r"|\\u[0-9a-fA-F]{4}|\\[nrt\"]"
 )
+ENTITIES = {
+    "nbsp": " ", "shy": "", "zwnj": "", "zwj": "", "lrm": "", "rlm": "", "amp": "&", "lt": "<",
+    "gt": ">", "quot": '"', "apos": "'",
+}  # fmt: skip
 ESCAPES = {"\\n": "\n", "\\r": "\n", "\\t": " ", '\\"': '"'}
 MARKUP = re.compile(
     r"(?P<bullet>(?:\A|(?<=[\n\"]))[ \t]{0,8}[*+] (?=\S))"
@@ -119,7 +122,12 @@ def decode_character(found: re.Match[str]) -> str:
     code = found[0]
     if code.startswith("\\u"):
         return chr(int(code[2:], 16))
-    return ESCAPES[code] if code.startswith("\\") else unescape(code)
+    if code.startswith("\\"):
+        return ESCAPES[code]
+    if not code.startswith("&#"):
+        return ENTITIES[code[1:-1]]
+    number = int(code[3:-1], 16) if code[2] in "xX" else int(code[2:-1])
+    return chr(number) if number <= 0x10FFFF else code
 
 
 def fold_characters(folded: Folded, words: frozenset[str]) -> None:

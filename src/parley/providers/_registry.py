@@ -14,7 +14,7 @@ from typing import Any, cast
 from parley import providers
 from parley.errors import KeyMissing, UsageError, unknown_name
 from parley.match.protocol import Provider
-from parley.providers import _plugins as foreign
+from parley.providers import _plugins as plugins
 from parley.providers._env_file import find_setting
 from parley.providers._secrets import expand_references
 from parley.providers._traits import Traits, traits_of
@@ -32,12 +32,12 @@ def provider_names() -> list[str]:
         for module in pkgutil.iter_modules(providers.__path__)
         if not module.name.startswith("_")
     }
-    return sorted({name.replace("_", "-") for name in own} | foreign.plugin_names())
+    return sorted({name.replace("_", "-") for name in own} | plugins.plugin_names())
 
 
 def is_provider(family: str) -> bool:
     """Whether there is such a provider."""
-    return foreign.is_plugin(family) or builtin_class(family) is not None
+    return plugins.is_plugin(family) or builtin_class(family) is not None
 
 
 def builtin_class(family: str) -> Any:
@@ -51,8 +51,8 @@ def builtin_class(family: str) -> Any:
 def provider_class(family: str) -> Any:
     """The class that serves a family of models."""
     found = builtin_class(family)
-    if foreign.is_plugin(family):
-        return foreign.load_plugin(family, taken=found is not None)
+    if plugins.is_plugin(family):
+        return plugins.load_plugin(family, taken=found is not None)
     if found is None:
         raise unknown_name("provider", family, provider_names())
     return found

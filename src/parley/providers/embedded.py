@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import orjson
 
-from parley import downloads as packaged
+from parley import downloads
 from parley.downloads import Packaged
 from parley.errors import ParticipantError, Refused, Rejected, UsageError, unknown_name
 from parley.match.protocol import Reply, Request
@@ -77,7 +77,7 @@ class Provider:
             raise UsageError(
                 f"embedded/{self.name} runs inside xllamacpp, which is not installed: {INSTALL}"
             )
-        packaged.find_user_file(MODELS[self.name])
+        downloads.find_user_file(MODELS[self.name])
 
     async def complete(self, request: Request) -> Reply:
         loaded, loop, began = (
@@ -276,7 +276,7 @@ def import_xllamacpp() -> Any:
 def start_server(setting: ModelSetting) -> Any:
     """A model made ready to answer. Words at temperature 0 depend on the conversation alone, not on
     who else is served."""
-    file, made = packaged.obtain_file(MODELS[setting.name]), import_xllamacpp()
+    file, made = downloads.obtain_file(MODELS[setting.name]), import_xllamacpp()
     params = made.CommonParams()
     params.model.path, params.model_alias = str(file), {setting.name}
     params.n_parallel, params.n_ctx = setting.parallel, setting.parallel * setting.context

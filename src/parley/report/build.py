@@ -14,12 +14,12 @@ from parley.config.task_catalogue import installed_task, task_names
 from parley.errors import UsageError
 from parley.report.page import make_page
 from parley.report.sections import (
-    Compared,
+    ComparisonResult,
     ReportOptions,
     RunComparison,
     clean_data,
     clean_table,
-    secret_cover,
+    make_secret_filter,
 )
 from parley.results.part import module_beside_rule
 from parley.results.result import Result
@@ -31,7 +31,7 @@ from parley.store import RunRef, read_run
 class Report:
     """Runs that are compared, where a task can compare them, and every run for itself."""
 
-    compared: Sequence[Compared]
+    compared: Sequence[ComparisonResult]
     runs: Sequence[Result]
     others: Sequence[Result]  # of these, the ones that no comparison takes
 
@@ -44,7 +44,7 @@ class Report:
                 return self._json()
             case "csv":
                 return self._csv()
-        clean, parts = secret_cover(), list[str]()
+        clean, parts = make_secret_filter(), list[str]()
         for section in (section for found in self.compared for section in found.sections):
             heading = {"markdown": f"## {section.title}", "latex": f"% {section.title}"}
             title = heading.get(form, f"══ {section.title} ══")
@@ -63,7 +63,7 @@ class Report:
                 data, default=lambda value: value._asdict(), option=orjson.OPT_NON_STR_KEYS
             )
         )
-        cleaned = clean_data(plain, secret_cover())
+        cleaned = clean_data(plain, make_secret_filter())
         return orjson.dumps(cleaned, option=orjson.OPT_INDENT_2).decode()
 
     def _csv(self) -> str:
@@ -73,7 +73,7 @@ class Report:
                 "a csv has one table: report on interviews and benchmarks, or on one run of "
                 "another task"
             )
-        clean = secret_cover()
+        clean = make_secret_filter()
         if self.compared:
             return clean_table(self.compared[0].table, clean).render("csv")
         return clean(self.others[0].render("csv"))

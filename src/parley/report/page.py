@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from parley import __version__
 from parley.report.figures import draw
-from parley.report.sections import Clean, Compared, Section, clean_table, secret_cover
+from parley.report.sections import Clean, ComparisonResult, Section, clean_table, make_secret_filter
 from parley.results.part import Part, SectionName
 from parley.results.result import Result
 from parley.results.types import Figure, Scatter
@@ -17,7 +17,7 @@ from parley.results.types import Figure, Scatter
 LARGEST = 1_000_000  # bytes of a page
 
 
-def make_page(compared: Sequence[Compared], results: Sequence[Result]) -> str:
+def make_page(compared: Sequence[ComparisonResult], results: Sequence[Result]) -> str:
     """The comparisons, where there are some, then every run for itself."""
     for whole in (True, False):  # all parts of single runs, as far as there is room for them
         text = page_text(compared, results, whole)
@@ -26,9 +26,9 @@ def make_page(compared: Sequence[Compared], results: Sequence[Result]) -> str:
     return text
 
 
-def page_text(compared: Sequence[Compared], results: Sequence[Result], whole: bool) -> str:
+def page_text(compared: Sequence[ComparisonResult], results: Sequence[Result], whole: bool) -> str:
     """The page, with all parts of every run or with its results only."""
-    clean = secret_cover()
+    clean = make_secret_filter()
     sections = [
         *(section for found in compared for section in found.sections),
         *(make_run_section(result, whole) for result in results),

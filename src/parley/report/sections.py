@@ -43,7 +43,7 @@ class ReportOptions:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparisonResult:
     """Several runs taken together, in the three forms of a report."""
 
     data: dict[str, Any]  # all of it, as `--json` prints it
@@ -59,10 +59,10 @@ class RunComparison:
     """
 
     tasks: tuple[str, ...]  # whose runs it takes
-    compare: Callable[[Sequence[RunRef], ReportOptions], Compared]
+    compare: Callable[[Sequence[RunRef], ReportOptions], ComparisonResult]
 
 
-def secret_cover() -> Clean:
+def make_secret_filter() -> Clean:
     """What takes the secrets out of a text, before it is escaped."""
     known = secrets_in_environment()
     return lambda text: mask_secrets(text, known)

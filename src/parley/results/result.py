@@ -14,7 +14,7 @@ import orjson
 
 from parley import __version__
 from parley.errors import ParleyError, UsageError, unknown_name
-from parley.money import LookUp, cost_remarks, is_free
+from parley.money import FindPrice, cost_remarks, is_free
 from parley.results.part import (
     Part,
     Style,
@@ -82,7 +82,7 @@ class Result:
         interval: str = "block",
         reasoned: bool = True,
         scores: str | Path | None = None,
-        look_up: LookUp | None = None,
+        look_up: FindPrice | None = None,
         task: type[Task] | None = None,
     ) -> None:
         """`reasoned`: whether the table says why a run stopped. `look_up` finds prices that the run

@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from parley.errors import StoreError, UsageError
-from parley.money import LookUp, prices_of
+from parley.money import FindPrice, prices_of
 from parley.results.signature import make_signature
 from parley.results.types import (
     LeftOut,
@@ -27,8 +27,7 @@ from parley.results.types import (
 from parley.rules.notes import Note
 from parley.rules.pool import Seat
 from parley.rules.task import Metric
-from parley.statistics import estimates as plain
-from parley.statistics import role_tables as roles
+from parley.statistics import estimates, role_tables
 from parley.statistics.estimates import Observation
 from parley.statistics.intervals import ALPHA, compute_interval
 from parley.statistics.role_tables import SeatScore
@@ -53,7 +52,7 @@ class RunScores:
         self,
         reader: RunReader,
         method: str = "block",
-        look_up: LookUp | None = None,
+        look_up: FindPrice | None = None,
         scores_file: str | Path | None = None,
     ) -> None:
         """`look_up` finds prices that the run did not record; `scores_file` has scores from
@@ -156,12 +155,14 @@ class RunScores:
         rests on."""
         served, order = self.reader.names_served(), list(self.metrics)
         faults = Counter((each.alias, each.seat.role) for each in self.reader.violations())
-        found = plain.compute_cells(self.observations, self.bounds, self.method)
+        found = estimates.compute_cells(self.observations, self.bounds, self.method)
         without = missing_by_failure(self.reader, list(self.metrics.values()), self.roles)
         cells = {(cell.alias, cell.role, cell.metric) for cell in found}
         nothing = compute_interval([], (0, 0))
         found += [
-            plain.Cell(*key, None, nothing, None, 0, 0, 0) for key in without if key not in cells
+            estimates.Cell(*key, None, nothing, None, 0, 0, 0)
+            for key in without
+            if key not in cells
         ]
         rows = []
         for cell in sorted(
@@ -190,7 +191,7 @@ class RunScores:
             )
         return tuple(rows)
 
-    def _interval(self, cell: plain.Cell) -> tuple[float | None, float | None, str | None]:
+    def _interval(self, cell: estimates.Cell) -> tuple[float | None, float | None, str | None]:
         """The interval of a fixed run; of one that stopped by what it saw, the one that holds at
         every look."""
         if self.anytime is None:
@@ -200,11 +201,11 @@ class RunScores:
         return (*found, "anytime") if found else (None, None, None)
 
     @cached_property
-    def differences(self) -> tuple[plain.PairedDifference, ...]:
+    def differences(self) -> tuple[estimates.PairedDifference, ...]:
         """All differences between models in one role and metric, in a fixed order."""
         if self.anytime is None:
-            found = plain.compare_models(
-                plain.block_means(self.observations), self.bounds, method=self.method
+            found = estimates.compare_models(
+                estimates.block_means(self.observations), self.bounds, method=self.method
             )
         else:
             found = [pair for each in self.anytime.values() for pair in each.pairs]
@@ -214,12 +215,12 @@ class RunScores:
         )
 
     @cached_property
-    def ranks(self) -> tuple[plain.Rank, ...]:
+    def ranks(self) -> tuple[estimates.Rank, ...]:
         """The places that each model may truly hold."""
         order, alpha = list(self.metrics), self.config.stop.alpha if self.config.stop else ALPHA
         lower = frozenset(name for name, m in self.metrics.items() if m.better == "lower")
-        found = plain.rank_intervals(
-            plain.block_means(self.observations), self.differences, lower, alpha
+        found = estimates.rank_intervals(
+            estimates.block_means(self.observations), self.differences, lower, alpha
         )
         return tuple(
             sorted(
@@ -252,14 +253,14 @@ class RunScores:
         ]
 
     @cached_property
-    def two_seats(self) -> tuple[roles.Place, roles.Place] | None:
+    def two_seats(self) -> tuple[role_tables.Place, role_tables.Place] | None:
         """The first and the second seat, where matches are of two."""
-        return roles.find_two_seats(self.seated, self.roles)
+        return role_tables.find_two_seats(self.seated, self.roles)
 
     @cached_property
-    def meetings(self) -> list[roles.Meeting]:
+    def meetings(self) -> list[role_tables.Meeting]:
         """Matches of two, where that is what is played."""
-        return roles.collect_meetings(self.seated, self.two_seats) if self.two_seats else []
+        return role_tables.collect_meetings(self.seated, self.two_seats) if self.two_seats else []
 
 
 def parse_metric(facts: Mapping[str, Any]) -> Metric:

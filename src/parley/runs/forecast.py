@@ -11,7 +11,7 @@ import orjson
 
 from parley.config.prepare import Prepared, masking_of_run
 from parley.config.prices import writes_cache
-from parley.config.recorded_matches import RecordedReplies, recorded_tape
+from parley.config.recorded_matches import RecordedReplies, recorded_match
 from parley.errors import ParleyError
 from parley.match.match import Match
 from parley.match.seating import seat_counts
@@ -221,7 +221,7 @@ def make_match(prepared: Prepared, spec: MatchSpec, cast: Mapping[str, StandIn])
     record = None
     if prepared.source is not None:
         with read_run(prepared.source) as reader:
-            record = recorded_tape(reader, spec.number, prepared.config)
+            record = recorded_match(reader, spec.number, prepared.config)
     return Match(
         prepared.task,
         {

@@ -323,7 +323,6 @@ class Player:
             return
         self.scores[spec.number] = outcome.scores
         self.progress.done += 1
-        self.progress.aborted += outcome.state == "aborted"
 
     async def _play(self, spec: MatchSpec, slot: MatchSlot) -> Outcome:
         prepared, config = self.prepared, self.prepared.config

@@ -15,7 +15,6 @@ class Progress:
 
     planned: int = 0
     done: int = 0
-    aborted: int = 0
     failed: int = 0
     in_flight: int = 0
     calls: int = 0

@@ -24,18 +24,31 @@ from parley.runs.forecast import Forecast, forecast_run
 from parley.runs.player import play_new_run, resume_run
 from parley.runs.run_outcome import RunOutcome
 from parley.store import RunInfo, RunReader, RunRef, Store, read_run
-from parley.store.config import MAY_CHANGE, Config
+from parley.store.config import MAY_CHANGE, Config, ScreeningTarget
 from parley.tables import format_item_count
 
 
 async def start_run(
-    prepared: Prepared, store: Store, *, concurrency: int | None = None, **watching: Any
+    prepared: Prepared,
+    store: Store,
+    *,
+    concurrency: int | None = None,
+    fresh: bool = False,
+    **watching: Any,
 ) -> RunOutcome:
-    """Play a new run; where its task wants that, on items that its instruments are sure of."""
+    """Play a new run; where its task wants that, on items that its instruments are sure of.
+
+    `fresh`: these are looked for anew, also where it was done before.
+    """
     screening = prepared.screening
     if screening is None:
+        if fresh:
+            raise UsageError(
+                f"{prepared.task.name} as it is set screens no questions, so that there is "
+                "nothing to repeat: leave --fresh out"
+            )
         return await play_new_run(prepared, store, concurrency=concurrency, **watching)
-    ref, spent = find_earlier(screening, store), (0, 0.0)
+    ref, spent = None if fresh else find_earlier(screening, store), (0, 0.0)
     if ref is None:
         ending = await play_new_run(screening, store, concurrency=concurrency, **watching)
     else:
@@ -92,7 +105,11 @@ def continued_config(config: Config, before: Config, spent: tuple[int, float]) -
 
 def find_earlier(asking: Prepared, store: Store) -> RunRef | None:
     """A run that has looked for the same items in the same way, or has begun to; what a function
-    answers nobody knows before."""
+    answers nobody knows before.
+
+    One that ended without a single right answer is not used again: the questions, the key or the
+    endpoint may have been wrong.
+    """
     if asking.config.models.keys() & asking.functions.keys():
         return None
     wanted = screening_key(asking.config, asking.identity)
@@ -101,6 +118,7 @@ def find_earlier(asking: Prepared, store: Store) -> RunRef | None:
             isinstance(run, RunInfo)
             and run.config.verify is not None
             and screening_key(run.config, run.identity) == wanted
+            and (run.state != "done" or any_right(run.ref, asking.config.verify))
         ):
             return run.ref
     return None
@@ -123,29 +141,36 @@ def screening_key(config: Config, identity: Mapping[str, Any]) -> bytes:
     return orjson.dumps([asked, models, metric, *rests], option=orjson.OPT_SORT_KEYS)
 
 
+def any_right(ref: RunRef, verify: ScreeningTarget | None) -> bool:
+    """Whether a screening that ended has found an item."""
+    assert verify is not None
+    with read_run(ref) as reader:
+        return bool(items_answered_right(reader, verify.metric, verify.theta)[1])
+
+
+def items_answered_right(reader: RunReader, metric: str, theta: float) -> tuple[int, list[str]]:
+    """How many items a screening has looked at, and those that all of its models answered right."""
+    matches = [match.spec for match in reader.matches()]
+    blocks = finished_blocks({spec.number: spec for spec in matches}, reader.scores_by_match())
+    specs = {block.name: [spec for spec in matches if spec.block == block.name] for block in blocks}
+    return len(blocks), [
+        block.name for block in blocks if all_confident(block, specs[block.name], metric, theta)
+    ]
+
+
 def run_on_found_items(prepared: Prepared, ref: RunRef, before: tuple[int, float]) -> Prepared:
     """The run on the items that were found, within what looking for them has left of its bounds."""
     screening, config = prepared.task.screening(), prepared.config
     assert screening is not None
     with read_run(ref) as reader:
-        matches, run, asked = (
-            [match.spec for match in reader.matches()],
-            reader.info.id,
-            reader.info.config.contestants,
-        )
-        blocks = finished_blocks({spec.number: spec for spec in matches}, reader.scores_by_match())
+        run, asked = reader.info.id, reader.info.config.contestants
+        looked_at, sure = items_answered_right(reader, screening.metric, screening.theta)
         calls, usd = spent_by(reader)
-    specs = {block.name: [spec for spec in matches if spec.block == block.name] for block in blocks}
-    sure = [
-        block.name
-        for block in blocks
-        if all_confident(block, specs[block.name], screening.metric, screening.theta)
-    ]
     wanted, names = config.items or len(prepared.pool), " and ".join(asked)
     if not sure:
         raise UsageError(
-            f"{names} answered none of {len(blocks)} questions right ({run}): there is nothing "
-            f"to interview about"
+            f"{names} answered none of {looked_at} questions right ({run}): there is nothing "
+            f"to interview about; the next run asks them again"
         )
     items = {name: prepared.pool[name] for name in sure[:wanted]}
     left: dict[str, Any] = {
@@ -163,6 +188,6 @@ def run_on_found_items(prepared: Prepared, ref: RunRef, before: tuple[int, float
     few = f"; {wanted} were wanted" if len(items) < wanted else ""
     told = (
         f"{format_item_count(len(items))} that {names} answered right, "
-        f"of {len(blocks)} looked at ({run}){few}"
+        f"of {looked_at} looked at ({run}){few}"
     )
     return replace(again, cautions=[told, *again.cautions])

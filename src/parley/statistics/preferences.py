@@ -15,8 +15,8 @@ from parley.statistics.agreement import (
     group_by_block,
 )
 
-Choice = Literal["A", "B", "tie"]
-CHOICES: tuple[Choice, ...] = ("A", "tie", "B")
+Preference = Literal["A", "B", "tie"]
+CHOICES: tuple[Preference, ...] = ("A", "tie", "B")
 VOTERS = 2  # on every pair; one more where they differ
 
 
@@ -49,11 +49,11 @@ class Ballot(NamedTuple):
     dataset: str
     question: str
     models: tuple[str, str]  # of sides A and B
-    better: Choice  # the side with the higher score
-    votes: Mapping[str, Choice]  # by annotator
+    better: Preference  # the side with the higher score
+    votes: Mapping[str, Preference]  # by annotator
 
 
-def votes_needed(votes: Sequence[Choice]) -> int:
+def votes_needed(votes: Sequence[Preference]) -> int:
     """How many votes a pair still needs: two, and one more if they differ."""
     return (
         VOTERS - len(votes)
@@ -62,7 +62,7 @@ def votes_needed(votes: Sequence[Choice]) -> int:
     )
 
 
-def majority_choice(votes: Sequence[Choice]) -> Choice | None:
+def majority_choice(votes: Sequence[Preference]) -> Preference | None:
     """What most people say; None as long as votes are wanted, and where all three say something
     else."""
     if votes_needed(votes):
@@ -71,7 +71,7 @@ def majority_choice(votes: Sequence[Choice]) -> Choice | None:
     return choice if 2 * count > len(votes) else None
 
 
-def first_votes(ballot: Ballot) -> dict[str, Choice]:
+def first_votes(ballot: Ballot) -> dict[str, Preference]:
     """The votes of the two who came first, by their names: so two people who vote on all pairs are
     two raters."""
     return {name: ballot.votes[name] for name in sorted(list(ballot.votes)[:VOTERS])}

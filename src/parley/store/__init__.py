@@ -17,7 +17,7 @@ from parley.store.config import Config, Identity
 
 if TYPE_CHECKING:
     from parley.match.match import Outcome
-    from parley.statistics.preferences import Choice, ConversationPair
+    from parley.statistics.preferences import ConversationPair, Preference
 
 ENDED = ("done", "aborted")  # states of matches whose scores count
 
@@ -452,11 +452,11 @@ class VoteStore(Protocol):
     def find_token(self, digest: bytes) -> tuple[Study, Annotator] | None:
         """The person with this digest of a secret, and the study."""
 
-    def votes(self, study: Study) -> dict[int, dict[int, Choice]]:
+    def votes(self, study: Study) -> dict[int, dict[int, Preference]]:
         """All pairs by number, each with the votes that stand, by the annotator's id, in the order
         of their first votes."""
 
-    def record_vote(self, study: Study, number: int, who: Annotator, choice: Choice) -> None:
+    def record_vote(self, study: Study, number: int, who: Annotator, choice: Preference) -> None:
         """Record a vote. An earlier vote of this person on this pair stays on record as
         replaced."""
 

@@ -31,7 +31,7 @@ class Rejudged:
 
 
 @dataclass(frozen=True)
-class Verify:
+class ScreeningTarget:
     """Items are put to all models until so many are found of which each is sure: whose mean of a
     metric exceeds theta."""
 
@@ -58,7 +58,7 @@ class Config(StoredOptions):
     columns: dict[str, Any] = field(default_factory=dict)
     stop: StopTarget | None = None  # a plan that looks at what was played
     rejudged: Rejudged | None = None  # matches of another run, judged again
-    verify: Verify | None = None  # a run that only looks for items
+    verify: ScreeningTarget | None = None  # a run that only looks for items
     verified: str = ""  # the run that has found the items
     # models that do not play, and keep an empty place in tables
     excluded: list[str] = field(default_factory=list)
@@ -107,7 +107,11 @@ class Config(StoredOptions):
         if not isinstance(found, dict):
             raise ValueError("it is no JSON object")
         known = {each.name: found[each.name] for each in fields(cls) if each.name in found}
-        for name, kind in {"stop": StopTarget, "rejudged": Rejudged, "verify": Verify}.items():
+        for name, kind in {
+            "stop": StopTarget,
+            "rejudged": Rejudged,
+            "verify": ScreeningTarget,
+        }.items():
             if known.get(name) is not None:
                 if wrong := find_misfit(known[name], dict[str, Any], name):
                     raise ValueError(wrong)

@@ -21,7 +21,7 @@ from parley import (
     Seat,
     Task,
 )
-from parley.tasks._common.judge_votes import Vote
+from parley.tasks._common.judge_votes import VoteRule
 from parley.tasks._common.writer_editor import (
     WriterEditorPrompts,
     ask_judges,
@@ -48,7 +48,7 @@ class CodeReview(Task):
 
     rounds: int = 3
     tell_signature: bool = True
-    vote: Vote = "mean"
+    vote: VoteRule = "mean"
 
     roles = {"programmer": Role(), "reviewer": Role(), "judge": Role(0, 9, instrument=True)}
     items = Items(Problem)

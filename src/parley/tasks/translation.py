@@ -24,7 +24,7 @@ from parley import (
     UsageError,
 )
 from parley.rules.languages import parse_language_pair
-from parley.tasks._common.judge_votes import Vote
+from parley.tasks._common.judge_votes import VoteRule
 from parley.tasks._common.overlap import measure_signatures
 from parley.tasks._common.writer_editor import (
     OVER,
@@ -57,7 +57,7 @@ class Translation(Task):
 
     pair: str = "en-zh"
     rounds: int = 1
-    vote: Vote = "mean"
+    vote: VoteRule = "mean"
 
     parts = "parley.tasks._common.corpus_analysis:PARTS"
     roles = {"translator": Role(), "proofreader": Role(), "judge": Role(0, 9, instrument=True)}

@@ -22,14 +22,14 @@ from parley.rules.bot_view import BotView
 from parley.rules.parameters import parse_keywords
 from parley.rules.task import Metric, Task
 from parley.runs.event_loop import run_sync
-from parley.statistics import estimates as results
+from parley.statistics import estimates
 from parley.statistics.intervals import ALPHA
 from parley.statistics.student_t import incomplete_beta
 from parley.tables import Table, format_number
 
 FLUKE = 0.001  # what a sound statistic does more rarely than this is an error
 Named = str | Mapping[str, Any]
-Rows = list[results.Observation]
+Rows = list[estimates.Observation]
 Execute = Callable[[Mapping[str, Any]], Awaitable[Any]]
 
 
@@ -205,9 +205,9 @@ class Findings:
                 found.append((pair.role, ahead, behind, sign * pair.difference, pair.p))
         return found
 
-    def pairs(self, rows: Rows) -> list[results.PairedDifference]:
-        return results.compare_models(
-            results.block_means(rows), {self.metric.name: (self.metric.low, self.metric.high)}
+    def pairs(self, rows: Rows) -> list[estimates.PairedDifference]:
+        return estimates.compare_models(
+            estimates.block_means(rows), {self.metric.name: (self.metric.low, self.metric.high)}
         )
 
     def share(self, count: int) -> str:
@@ -248,7 +248,7 @@ async def play_models(
         for seat, scores in outcome.scores.items():
             if metric in scores:
                 rows.append(
-                    results.Observation(
+                    estimates.Observation(
                         spec.block, spec.number, spec.seats[seat], seat.role, metric, scores[metric]
                     )
                 )

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -33,6 +34,19 @@ class Form:
     # where the name of a file says something about its rows
     placed: Callable[[LocatedRow], Row] | None = None
     in_order: tuple[str, ...] = ()  # of rows that are lists: what stands where
+    # what all rows of a dataset together say about each of them
+    compared: Callable[[Sequence[LocatedRow]], Sequence[LocatedRow]] | None = None
+    # further columns that it needs and that have no fixed names; none: the row has another form
+    series: Callable[[Row], Sequence[str]] | None = None
+
+    def fits(self, row: Row) -> bool:
+        """Whether a row has the columns of this form."""
+        return row.keys() >= set(self.columns) and (self.series is None or bool(self.series(row)))
+
+    @property
+    def wanted(self) -> str:
+        """Its columns in words."""
+        return f"{', '.join(self.columns)} ({self.name})"
 
 
 @cache
@@ -47,21 +61,16 @@ def load_forms() -> tuple[Form, ...]:
 def make_items(rows: Sequence[LocatedRow], kind: type, columns: Columns | None = None) -> list[Any]:
     """All rows of a dataset as items, no two of which have the same id; rows that are only parts of
     items are put together."""
-    rows = name_columns(rows, kind) if not columns else rows
-    if rows and not columns and isinstance(rows[0].row, Mapping):
-        form = next(
-            (
-                each
-                for each in load_forms()
-                if each.item_type is kind and rows[0].row.keys() >= set(each.columns)
-            ),
-            None,
-        )
-        if form is not None and form.joined is not None:
+    rows = rename_rows(rows, columns) if columns else name_columns(rows, kind)
+    if rows and isinstance(rows[0].row, Mapping):
+        form = find_form(rows[0].row, kind)
+        if form is not None and form.joined is not None and not columns:
             rows = list(form.joined(rows))
+        if form is not None and form.compared is not None:
+            rows = form.compared(rows)
     found, places = [], dict[str, str]()
     for row in rows:
-        item = make_item(row, kind, columns)
+        item = make_item(row, kind)
         if (first := places.setdefault(str(item.id), row.where)) is not row.where:
             raise UsageError(
                 f"two items have the id {item.id!r}: {first}, and {row.where}; "
@@ -84,7 +93,17 @@ def name_columns(rows: Sequence[LocatedRow], kind: type) -> Sequence[LocatedRow]
     ]
 
 
-def make_item(found: LocatedRow, kind: type, columns: Columns | None = None) -> Any:
+def rename_rows(rows: Sequence[LocatedRow], columns: Columns) -> list[LocatedRow]:
+    """Rows with the columns that a configuration names under the fields that they stand for."""
+    return [
+        each._replace(row=rename_columns(each.row, columns, each.where))
+        if isinstance(each.row, Mapping)
+        else each
+        for each in rows
+    ]
+
+
+def make_item(found: LocatedRow, kind: type) -> Any:
     """A row as an item, in whichever form it is; the fields of the item themselves are always
     one."""
     row = found.row
@@ -93,38 +112,73 @@ def make_item(found: LocatedRow, kind: type, columns: Columns | None = None) -> 
             f"{found.where}: wanted an object with {describe_columns(kind)}; "
             f"found {type(row).__name__}"
         )
-    if columns:
-        row = rename_columns(row, columns, found.where)
-    for form in load_forms():
-        if form.item_type is kind and row.keys() >= set(form.columns):
-            if form.placed is not None:
-                row = form.placed(found._replace(row=row))
-            try:
-                row = form.fields(row)
-            except ValueError as wrong:
-                raise UsageError(
-                    f"{found.where} ({form.name}): {wrong}; found {', '.join(map(str, row))}"
-                ) from None
-            return item_from_row(row, kind, found.where, found.number)
-    if any(form.item_type is kind for form in load_forms()):
-        said = "; ".join(
-            [", ".join(map(str, row)) or "nothing", *misspelt_columns(row, known_columns(kind))]
+    form = find_form(row, kind)
+    if form is not None:
+        if form.placed is not None:
+            row = form.placed(found._replace(row=row))
+        try:
+            row = form.fields(row)
+        except ValueError as wrong:
+            raise UsageError(
+                f"{found.where} ({form.name}): {wrong}; found {', '.join(map(str, row))}"
+            ) from None
+    elif any(form.item_type is kind for form in load_forms()):
+        raise no_form_error(found._replace(row=row), kind)
+    return item_from_row(row, kind, found.where, found.id or found.number)
+
+
+def find_form(row: Row, kind: type) -> Form | None:
+    """The form of a row, if it has one."""
+    return next((form for form in load_forms() if form.item_type is kind and form.fits(row)), None)
+
+
+def no_form_error(found: LocatedRow, kind: type | None = None) -> UsageError:
+    """The error for a row that has no form: it names the nearest one, what is missing of it, and
+    how to say which column is which."""
+    forms = [form for form in load_forms() if kind in (None, form.item_type)]
+    row = found.row
+    near = min(forms, key=lambda form: missing_share(row, form))
+    missing = [column for column in near.columns if column not in row]
+    read = near.series(row) if near.series is not None else ()
+    wanted = f"wanted {near.wanted}, which is the nearest form"
+    if kind is None and missing_share(row, near)[0] >= 1:
+        missing, wanted = [], "no column of a known form is there"
+    return UsageError(
+        "; ".join(
+            [
+                f"{found.where}: {wanted}" + (f" of a {kind.__name__}" if kind is not None else ""),
+                f"found {', '.join(map(str, row)) or 'nothing'}",
+                *misspelt_columns(
+                    [column for column in row if column not in read], known_columns(near.item_type)
+                ),
+                f"say which column is which: --column {(missing or ['FIELD'])[0]}=COLUMN "
+                "(in an experiment file: columns)"
+                + ("" if kind is not None else ", or whose items these are: --task TASK"),
+            ]
         )
-        raise UsageError(
-            f"{found.where}: wanted {describe_columns(kind)}; found {said}; "
-            "an experiment file can say which column is which: dataset: {path: FILE, "
-            "columns: {FIELD: COLUMN}}"
-        )
-    return item_from_row(row, kind, found.where, found.number)
+    )
+
+
+def missing_share(row: Row, form: Form) -> tuple[float, int, int]:
+    """How much of a form is missing in a row; columns that only look misspelt are half there.
+
+    Among equals the form comes first that reads more of a series, and that has the item's own
+    fields.
+    """
+    near = {str(column).strip().lower() for column in row}
+    missing = [column for column in form.columns if column not in row]
+    alike = sum(
+        bool(get_close_matches(column.lower(), near, n=1, cutoff=0.75)) for column in missing
+    )
+    series = form.series(row) if form.series is not None else ()
+    lacking = len(missing) - alike / 2 + (form.series is not None and not series)
+    foreign = sum(column not in item_fields(form.item_type) for column in form.columns)
+    return lacking / len(form.columns), len(form.columns) - 2 * len(series), foreign
 
 
 def describe_columns(kind: type) -> str:
     """The columns that are understood, in words."""
-    known = [
-        f"{', '.join(form.columns)} ({form.name})"
-        for form in load_forms()
-        if form.item_type is kind
-    ]
+    known = [form.wanted for form in load_forms() if form.item_type is kind]
     return " or ".join(known) if known else ", ".join(item_fields(kind))
 
 
@@ -164,6 +218,4 @@ def item_types_of_row(row: Any) -> list[type]:
     """The item types that a row can be."""
     if not isinstance(row, Mapping):
         return []
-    return list(
-        dict.fromkeys(form.item_type for form in load_forms() if row.keys() >= set(form.columns))
-    )
+    return list(dict.fromkeys(form.item_type for form in load_forms() if form.fits(row)))

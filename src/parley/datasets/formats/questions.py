@@ -20,6 +20,15 @@ ANNOTATION = re.compile(r"<<[^<>]*>>")  # GSM8K's own sums, for a calculator
 MARK = re.compile(r"\[[^\[\]]*\]")  # what is left of WikiHow's headings in HellaSwag
 HAN, WORD = re.compile(r"[\u3400-\u9fff]"), re.compile(r"[A-Za-z]{2,}")
 MORE = ("id", "subject", "language", "explanation")
+# columns of choices: a common word, and a number or a letter that tells them apart
+NUMBERED = re.compile(r"(choice|option|opt|op)[ _.-]?(\d{1,2}|[a-j])", re.IGNORECASE)
+# columns that may be choices, under names that are not read
+LIKE_CHOICES = re.compile(
+    r"(?:(?:choice|option|opt|alternative|distractor|candidate|ending)s?"
+    r"|(?:wrong|incorrect|false)[ _.-]?(?:answer|choice|option)s?)(?:[ _.-]?(?:\d{1,2}|[a-j]))?"
+    r"|answers?(?:[ _.-]?\d{1,2}|[ _.-][a-j])",
+    re.IGNORECASE,
+)
 
 
 def arc_fields(row: Row) -> dict[str, Any]:
@@ -157,6 +166,106 @@ def find_right_letter(said: Any, texts: Sequence[Any]) -> str:
     return letter
 
 
+def find_choice_columns(row: Row) -> list[str]:
+    """The columns of a row that hold one choice each, in order: `choice0`, `choice1`, … or
+    `option_a`, `option_b`, … or `A`, `B`, …; empty where there is no such series, or a list."""
+    if "choices" in row:
+        return []
+    series: dict[str, dict[str, str]] = {}
+    for column in map(str, row):
+        if match := NUMBERED.fullmatch(column.strip()):
+            series.setdefault(match[1].lower(), {})[match[2].lower()] = column
+        elif len(column) == 1 and column.upper() in LETTERS:
+            series.setdefault("upper" if column.isupper() else "lower", {})[column.lower()] = column
+    for word, marks in series.items():
+        least = 3 if word == "lower" else 2  # a and b alone may be anything
+        for first in ("0", "1", "a"):
+            wanted = [
+                str(int(first) + at) if first.isdigit() else LETTERS[at].lower()
+                for at in range(len(marks))
+            ]
+            if len(wanted) >= least and set(wanted) == marks.keys():
+                return [marks[mark] for mark in wanted]
+    return []
+
+
+def find_other_choice_columns(row: Row) -> list[str]:
+    """The same, where they are not the four of MMLU and C-Eval."""
+    columns = find_choice_columns(row)
+    return [] if columns == LETTERED[1:-1] else columns
+
+
+def column_per_choice_fields(row: Row) -> dict[str, Any]:
+    """A column for each choice. The answer is a letter, the name or the number of a column, or its
+    whole text; with lettered columns a number counts from 0."""
+    columns = find_choice_columns(row)
+    texts = [row[column] for column in columns]
+    while texts and (texts[-1] is None or not str(texts[-1]).strip()):
+        texts.pop()  # this question has fewer choices than others
+    texts = [text_or_number(each, "a choice") for each in choice_texts(texts, ", ".join(columns))]
+    word = text_or_number(row["answer"], "answer")
+    names = [column.lower() for column in columns[: len(texts)]]
+    if word.lower() in names and len(word) > 1:
+        letter = LETTERS[names.index(word.lower())]
+    elif word.isdigit() and columns[0].endswith("1"):
+        letter = letter_from_1(word, texts)
+    elif texts.count(word) == 1:
+        letter = LETTERS[texts.index(word)]
+        if letter != read_answer_letter(word, texts, otherwise=letter):
+            raise ValueError(TWO_MEANINGS.format(shorten(word)))
+    else:
+        letter = find_right_letter(word, texts)
+    return question_fields(row, row["question"], texts, letter)
+
+
+def settle_numbers(rows: Sequence[LocatedRow]) -> list[LocatedRow]:
+    """Rows whose answers are surely numbers of columns, with letters instead.
+
+    A number may be the place of one choice and the text of another. Where every answer of a dataset
+    can be a place, and not every one can be a text, they are places.
+    """
+    letters, texts = [], True
+    for each in rows:
+        if not isinstance(each.row, Mapping) or not (columns := find_choice_columns(each.row)):
+            return list(rows)
+        word, first = str(each.row.get("answer", "")).strip(), int(columns[0].endswith("1"))
+        if not word.isdigit() or not 0 <= int(word) - first < len(columns):
+            return list(rows)
+        letters.append(LETTERS[int(word) - first])
+        texts = texts and word in [str(each.row[column]).strip() for column in columns]
+    if texts:
+        return list(rows)
+    return [
+        each._replace(row={**each.row, "answer": letter})
+        for each, letter in zip(rows, letters, strict=True)
+    ]
+
+
+def letter_from_1(word: str, texts: Sequence[str]) -> str:
+    """The letter of the choice with this number, where columns are numbered from 1."""
+    if not 1 <= int(word) <= len(texts):
+        raise ValueError(
+            f"answer {shorten(word)!r} is no choice: the columns are numbered from 1 to "
+            f"{len(texts)}; if answers count from 0, name the columns from 0 too"
+        )
+    if word in texts and texts.index(word) != int(word) - 1:
+        raise ValueError(TWO_MEANINGS.format(shorten(word)))
+    return LETTERS[int(word) - 1]
+
+
+def plain_question_fields(row: Row) -> dict[str, Any]:
+    """A question with an exact answer, in a row that has no choices."""
+    columns = [str(column) for column in row]
+    letters = [column for column in columns if len(column) == 1 and column.upper() in LETTERS]
+    like = [column for column in columns if LIKE_CHOICES.fullmatch(column.strip())]
+    if like := [*like, *(letters if len(letters) > 1 else [])]:
+        raise ValueError(
+            f"{', '.join(like)} would not be read, and may hold choices; "
+            f"if so, say --column choices={','.join(like)}, else --column choices= (none)"
+        )
+    return exact_question_fields(row)
+
+
 def exact_question_fields(row: Row) -> dict[str, Any]:
     """A question without choices; an answer that ends in `#### 18` is GSM8K's: its working, then
     the number."""
@@ -249,11 +358,22 @@ FORMS = (
     ),
     Form(
         Question,
+        "a column for each choice",
+        ("question", "answer"),
+        column_per_choice_fields,
+        MORE,
+        placed=with_subject_from_file,
+        compared=settle_numbers,
+        series=find_other_choice_columns,
+    ),
+    Form(
+        Question,
         "MMLU and C-Eval",
         tuple(LETTERED),
         four_column_fields,
         MORE,
         placed=with_subject_from_file,
+        compared=settle_numbers,
     ),
     Form(
         Question, "MMLU of the hub", ("question", "subject", "choices", "answer"), mmlu_fields, MORE
@@ -265,5 +385,5 @@ FORMS = (
         choice_question_fields,
         MORE,
     ),
-    Form(Question, "exact answers, GSM8K", ("question", "answer"), exact_question_fields, MORE),
+    Form(Question, "exact answers, GSM8K", ("question", "answer"), plain_question_fields, MORE),
 )

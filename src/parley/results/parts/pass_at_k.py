@@ -9,7 +9,7 @@ from math import comb
 
 from parley.results.part import Part, Style
 from parley.results.scores import RunScores
-from parley.statistics import estimates as plain
+from parley.statistics import estimates
 from parley.statistics.estimates import Observation
 from parley.store import RunInfo
 from parley.tables import Table, format_estimate, pivot
@@ -68,7 +68,7 @@ def compute_pass_rates(run: RunScores) -> tuple[PassRate, ...]:
                     Observation(item, 0, alias, role, name, estimate_pass_at_k(k, len(s), sum(s)))
                     for item, s in items.items()
                 ]
-                (cell,) = plain.compute_cells(values, {name: (0.0, 1.0)}, run.method)
+                (cell,) = estimates.compute_cells(values, {name: (0.0, 1.0)}, run.method)
                 low, high, _ = cell.interval
                 found.append(
                     PassRate(role, alias, name, k, cell.mean, low, high, len(items), least)

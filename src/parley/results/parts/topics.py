@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from parley.results.part import Part, Style
 from parley.results.scores import RunScores
 from parley.results.types import Figure, HeatMap
-from parley.statistics import estimates as plain
+from parley.statistics import estimates
 from parley.statistics.estimates import Observation
 from parley.tables import Table, format_interval, format_number, pivot
 
@@ -55,7 +55,7 @@ def compute_topics(run: RunScores) -> tuple[TopicScore, ...]:
             cell.missing,
         )
         for topic in sorted(by_topic)
-        for cell in plain.compute_cells(by_topic[topic], run.bounds, run.method)
+        for cell in estimates.compute_cells(by_topic[topic], run.bounds, run.method)
     ]
     order = list(run.metrics)
     return tuple(

@@ -13,7 +13,7 @@ from typing import Any, Self
 import orjson
 
 from parley.errors import StoreError
-from parley.statistics.preferences import Choice, ConversationPair, ConversationSide
+from parley.statistics.preferences import ConversationPair, ConversationSide, Preference
 from parley.store import Annotator, Study
 from parley.store.sqlite.reader import connect_to_read
 from parley.store.sqlite.rows import encode_json, set_durability
@@ -186,8 +186,8 @@ class SqliteVotes:
             return Study(id, tuple(orjson.loads(runs)), seed, bool(ties)), Annotator(*person)
         return None
 
-    def votes(self, study: Study) -> dict[int, dict[int, Choice]]:
-        found: dict[int, dict[int, Choice]] = {
+    def votes(self, study: Study) -> dict[int, dict[int, Preference]]:
+        found: dict[int, dict[int, Preference]] = {
             pair: {}
             for (pair,) in self._rows(
                 "SELECT number FROM pairs WHERE study = ? ORDER BY number", study.id
@@ -199,7 +199,7 @@ class SqliteVotes:
             found[pair][annotator] = choice  # a later vote takes the place of the earlier one
         return found
 
-    def record_vote(self, study: Study, number: int, who: Annotator, choice: Choice) -> None:
+    def record_vote(self, study: Study, number: int, who: Annotator, choice: Preference) -> None:
         now, place = time.time(), (study.id, number, who.id)
         with self.transaction() as to:
             to.execute(

@@ -22,7 +22,7 @@ from parley import (
 )
 from parley.errors import unknown_name
 from parley.rules.prompts import COMMON
-from parley.tasks._common.judge_votes import Vote
+from parley.tasks._common.judge_votes import VoteRule
 from parley.tasks._common.writer_editor import (
     Version,
     WriterEditorPrompts,
@@ -84,7 +84,7 @@ class Defined(Task):
     """  # noqa: E501
 
     rounds: int = 1
-    vote: Vote = "mean"
+    vote: VoteRule = "mean"
 
     parts = "parley.tasks._common.corpus_analysis:PARTS"
     contestants: ClassVar[tuple[str, str]] = ("writer", "editor")

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from statistics import fmean, median
 from typing import Literal
 
-Vote = Literal["mean", "median", "majority"]
+VoteRule = Literal["mean", "median", "majority"]
 
 
-def combine_votes(given: Sequence[float], vote: Vote = "mean") -> float | None:
+def combine_votes(given: Sequence[float], vote: VoteRule = "mean") -> float | None:
     """The mean, the median or what most say, and where as many say the one as the other, their
     mean; None without a vote."""
     if not given:

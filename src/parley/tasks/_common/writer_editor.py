@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from parley import Fields, Metric, Note, Prompt, Reader, Referee, Seat, Text, Votes
-from parley.tasks._common.judge_votes import Vote, combine_votes
+from parley.tasks._common.judge_votes import VoteRule, combine_votes
 from parley.tasks._common.overlap import Overlap, compute_overlap
 
 OVER = "over"
@@ -132,7 +132,7 @@ async def ask_judges(
     judges: Sequence[Seat],
     words: Prompt,
     rubric: Mapping[Seat, Prompt],
-    vote: Vote = "mean",
+    vote: VoteRule = "mean",
     /,
     **values: Any,
 ) -> dict[Seat, dict[str, float | None]]:

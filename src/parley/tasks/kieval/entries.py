@@ -20,7 +20,7 @@ SHARES = ("accuracy", "first_answer")  # of qa and kieval: from 0 to 1 there, in
 
 
 @dataclass(frozen=True)
-class Figure:
+class MeasuredMean:
     """A mean over n questions and where it lies; what no run has measured has neither n nor
     interval."""
 
@@ -41,7 +41,7 @@ class Entry:
     dataset: str
     task: str
     signature: str
-    figures: dict[str, Figure]
+    figures: dict[str, MeasuredMean]
     questions: dict[str, dict[str, float]] = field(repr=False)
     bounds: dict[str, tuple[float, float]] = field(repr=False)
     runs: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ def collect_entries(run: RunScores) -> list[Entry]:
             mean, low, high = (
                 None if end is None else end * times for end in (row.mean, row.low, row.high)
             )
-            figures[name] = Figure(mean, low, high, row.blocks, row.missing, row.interval)
+            figures[name] = MeasuredMean(mean, low, high, row.blocks, row.missing, row.interval)
             by = means.get((metric, role, alias), {})
             questions[name] = {block: value * times for block, value in by.items()}
         signature = next(row.signature for row in rows if row.alias == alias)
@@ -149,7 +149,7 @@ def pool_entries(one: Entry, other: Entry) -> Entry:
         missing = sum(
             each.figures[metric].missing for each in (one, other) if metric in each.figures
         )
-        figures[metric] = Figure(
+        figures[metric] = MeasuredMean(
             fmean(by.values()) if by else None, low, high, len(by), missing, kind
         )
         questions[metric] = by
@@ -169,7 +169,7 @@ def describe_differences(signatures: Sequence[str]) -> str:
     )
 
 
-def overall_figure(figures: Sequence[Figure | None]) -> Figure:
+def overall_mean(figures: Sequence[MeasuredMean | None]) -> MeasuredMean:
     """The unweighted mean over datasets, where all have a figure; the interval by what each
     dataset's leaves open.
 
@@ -177,7 +177,7 @@ def overall_figure(figures: Sequence[Figure | None]) -> Figure:
     """
     known = [figure for figure in figures if figure is not None and figure.value is not None]
     if not known or len(known) < len(figures):
-        return Figure(None)
+        return MeasuredMean(None)
     value, total = (
         fmean(figure.value for figure in known if figure.value is not None),
         sum(figure.n or 0 for figure in known),
@@ -187,7 +187,7 @@ def overall_figure(figures: Sequence[Figure | None]) -> Figure:
     if len(known) == 1:
         return known[0]
     ends = interval_of_means([(figure.value, figure.low, figure.high) for figure in known])
-    return Figure(value, ends.low, ends.high, n, missing, ends.kind)
+    return MeasuredMean(value, ends.low, ends.high, n, missing, ends.kind)
 
 
 def interval_of_means(parts: Sequence[tuple[float | None, float | None, float | None]]) -> Interval:

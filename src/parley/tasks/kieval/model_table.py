@@ -12,10 +12,10 @@ from parley.statistics.contamination import ModelPoint
 from parley.statistics.matched_controls import Answers
 from parley.tasks.kieval.entries import (
     Entry,
-    Figure,
+    MeasuredMean,
     clamp_percentages,
     describe_differences,
-    overall_figure,
+    overall_mean,
 )
 from parley.tasks.kieval.scores_file import ScoresFile
 
@@ -33,8 +33,8 @@ class ModelCell:
     model: str
     dataset: str
     source: str | None
-    figures: dict[str, Figure]  # by measure
-    aspects: dict[str, Figure]
+    figures: dict[str, MeasuredMean]  # by measure
+    aspects: dict[str, MeasuredMean]
     signatures: dict[str, str]  # by task
     runs: list[str]
     answers: Answers | None = field(default=None, repr=False)
@@ -68,7 +68,7 @@ class ModelTable:
         return {(cell.model, cell.dataset): cell for cell in self.cells}
 
     @cached_property
-    def overall(self) -> dict[str, dict[str, Figure]]:
+    def overall(self) -> dict[str, dict[str, MeasuredMean]]:
         """Unweighted means over datasets by model and measure; a model that lacks a dataset that
         others have, has none."""
         wanted = {
@@ -81,14 +81,14 @@ class ModelTable:
         }
         return {
             model: {
-                measure: overall_figure([self.figure(model, name, measure) for name in names])
+                measure: overall_mean([self.figure(model, name, measure) for name in names])
                 for measure, names in wanted.items()
                 if names
             }
             for model in self.models
         }
 
-    def figure(self, model: str, dataset: str, measure: str) -> Figure | None:
+    def figure(self, model: str, dataset: str, measure: str) -> MeasuredMean | None:
         """One figure, if there is one."""
         found = self.by.get((model, dataset))
         return None if found is None else found.figures.get(measure)
@@ -135,7 +135,7 @@ def make_model_cell(
 ) -> ModelCell:
     """One model on one dataset: the accuracy is the benchmark's, else a file's, else that of the
     first answers."""
-    figures: dict[str, Figure] = {}
+    figures: dict[str, MeasuredMean] = {}
     given = {
         measure: value
         for (m, d, measure), value in scores.given.items()
@@ -163,7 +163,7 @@ def make_model_cell(
                 f"{scores.source} gives {measure}@{dataset} of {model}, which "
                 f"{entries[0].runs[0]} has measured"
             )
-        figures[name] = Figure(value)
+        figures[name] = MeasuredMean(value)
     right = (
         benchmark.questions["accuracy"]
         if benchmark

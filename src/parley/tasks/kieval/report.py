@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from parley.money import format_usd
-from parley.report.sections import Compared, ReportOptions, RunComparison, Section
+from parley.report.sections import ComparisonResult, ReportOptions, RunComparison, Section
 from parley.results.types import Dot, Figure, Scatter, Series
 from parley.statistics.contamination import LOOK, SUSPECTED, Contamination, Fit, Position, SideTest
 from parley.statistics.estimates import PairedDifference
@@ -17,7 +17,7 @@ from parley.tables import Table, format_interval, format_number, format_p_value,
 from parley.tasks.kieval.analysis import NONE, stop_bars
 from parley.tasks.kieval.comparison import Analysis, analyse_runs
 from parley.tasks.kieval.entries import TASKS, comparable_facts
-from parley.tasks.kieval.entries import Figure as Mean
+from parley.tasks.kieval.entries import MeasuredMean as Mean
 from parley.tasks.kieval.model_table import ASPECTS, CONVENTIONS, FIRST, ModelCell
 
 LEVEL = "95% interval"
@@ -27,10 +27,10 @@ LEGEND = (
 )
 
 
-def compare(refs: Sequence[RunRef], options: ReportOptions) -> Compared:
+def compare(refs: Sequence[RunRef], options: ReportOptions) -> ComparisonResult:
     """Analyse runs of interviews and benchmarks together."""
     found = analyse_runs(refs, options)
-    return Compared(found.data, list(all_sections(found)), flat_table(found))
+    return ComparisonResult(found.data, list(all_sections(found)), flat_table(found))
 
 
 def all_sections(found: Analysis) -> Iterator[Section]:

@@ -33,7 +33,7 @@ from parley.tasks._common.answers import (
     gives_away,
     is_right,
 )
-from parley.tasks._common.judge_votes import Vote, combine_votes
+from parley.tasks._common.judge_votes import VoteRule, combine_votes
 from parley.tasks.kieval.scoring import Missing, Scale, interview_score, mark_value
 
 Marks = Mapping[Seat, Any]  # what evaluators gave to one reply; None who could not be read
@@ -82,7 +82,7 @@ class KIEval(Task):
     words: Annotated[int, (1, 100_000)] = 200
     scale: Scale = "published"
     missing: Missing = "played"
-    vote: Vote = "mean"
+    vote: VoteRule = "mean"
     verify: Literal["samples", "logprobs", "no"] = "samples"
     theta: float = 0.5
     samples: Annotated[int, (1, 1000)] = 1
