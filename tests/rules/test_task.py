@@ -20,6 +20,16 @@ class Loose:
     id: str
 
 
+@pytest.mark.parametrize("name", ["../../x", "a/b", ".hidden", "a\nb", "\x1b[31m", 5])
+def test_a_name_that_is_no_part_of_a_file_name_is_refused(name):
+    async def play(self, referee, a):
+        return {a: 1.0}
+
+    form = {"name": name, "roles": {"a": Role()}, "play": play, "metrics": lambda self, seats: []}
+    with pytest.raises(TaskError, match="becomes part of file names"):
+        type("Game", (Task,), form)
+
+
 def test_roles_must_be_the_parameters_of_the_rule():
     with pytest.raises(TaskError, match=r"takes \['b'\].*roles are \['a'\]"):
 

@@ -188,6 +188,11 @@ class Task:
     @classmethod
     def refuse_bad_form(cls) -> None:
         """Fail when the class is made, not in round 3."""
+        if not isinstance(cls.name, str) or not re.fullmatch(r"\w[\w .-]*", cls.name):
+            raise TaskError(
+                f"{cls.__name__}.name becomes part of file names: wanted letters, digits, spaces "
+                f"and '_', '-' or '.', found {cls.name!r:.80}"
+            )
         if not iscoroutinefunction(cls.play):
             raise TaskError(f"{cls.__name__}.play must be `async def`")
         wanted = list(signature(cls.play).parameters)[2:]
