@@ -19,7 +19,7 @@ from parley.store import RunReader, RunRef, read_run
 
 
 class ItemText(NamedTuple):
-    """An item as an annotator reads it; what is empty is not shown."""
+    """An item as an annotator reads it. Empty parts are left out."""
 
     question: str
     choices: str = ""

@@ -190,7 +190,7 @@ def count_conflicts(ballots: Sequence[Ballot]) -> dict[str, int]:
 
 
 def estimate_as_json(found: BlockEstimate) -> dict[str, Any]:
-    """An estimate as data; what is unknown is None."""
+    """An estimate as data, with None for unknown values."""
     low, high, kind = found.interval
     return {
         "value": found.value, "low": low, "high": high, "interval": kind,

@@ -3,7 +3,7 @@
 The rule reads and scores what was said. The mask is put on where words are delivered: on all that
 the referee tells or asks once somebody has named itself, and on what annotators read. Only claims
 about the speaker are masked ("as GPT-4, I …", "I am Claude"); a name that the task or its item
-brings in stays. What was masked is recorded, so that false hits are seen.
+brings in stays. Masked words are on record, so you can check for false alarms.
 """
 
 from __future__ import annotations
@@ -282,7 +282,7 @@ class MatchMask:
 
     @cached_property
     def names_of_task(self) -> frozenset[str]:
-        """Names that the task or its item brings in: whoever says them may mean those."""
+        """Names that occur in the task or its item. A seat that says one may mean that."""
         return list_names(self._words_of_task(), self.masking.names)
 
     def find_claims(self, text: str, scheme: int | None = None) -> NamesInText:
