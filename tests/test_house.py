@@ -54,8 +54,8 @@ def imports(path):
             within = node.module.removeprefix("parley").lstrip(".")
             for alias in node.names if node.module.split(".")[0] == "parley" else ():
                 full = f"{within}.{alias.name}".lstrip(".")
-                late = parley._LATE.get(alias.name) if not within else None
-                found.add(f"parley.{late or full}" if late or full in modules() else node.module)
+                home = parley._HOME.get(alias.name) if not within else None
+                found.add(f"parley.{home or full}" if home or full in modules() else node.module)
             if node.module.split(".")[0] != "parley":
                 found.add(node.module)
         elif (

@@ -5,23 +5,22 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from parley.errors import Forfeit, ParleyError, RecordEnded, TaskError, UsageError
-from parley.rules.bot_view import BotView
-from parley.rules.items import Items, Paragraph, Problem, Question, WordPair
-from parley.rules.notes import Ended, Note, Vote, Votes
-from parley.rules.pool import Example, Seat, View
-from parley.rules.prompts import Prompt
-from parley.rules.readers import Amount, Choice, Code, Fields, Reader, ReplyText, Text, Word
-from parley.rules.referee import Referee
-from parley.rules.references import Demonstrations, WordList
-from parley.rules.task import Metric, Role, Scores, Screening, Task
-
 if _TYPE_CHECKING:
     from parley.api import rejudge, resume, run, run_async
+    from parley.errors import Forfeit, ParleyError, RecordEnded, TaskError, UsageError
     from parley.results.part import Part, Style
     from parley.results.result import Result
     from parley.results.scores import RunScores
     from parley.results.types import Bar, Bars, HeatMap, Intervals, Lines, Point, Series, Share
+    from parley.rules.bot_view import BotView
+    from parley.rules.items import Items, Paragraph, Problem, Question, WordPair
+    from parley.rules.notes import Ended, Note, Vote, Votes
+    from parley.rules.pool import Example, Seat, View
+    from parley.rules.prompts import Prompt
+    from parley.rules.readers import Amount, Choice, Code, Fields, Reader, ReplyText, Text, Word
+    from parley.rules.referee import Referee
+    from parley.rules.references import Demonstrations, WordList
+    from parley.rules.task import Metric, Role, Scores, Screening, Task
     from parley.tables import Table
 
 __version__ = "0.1.0"
@@ -88,22 +87,58 @@ __all__ = [
     "run",
     "run_async",
 ]
-_LATE: dict[str, str] = {
+# where each name is defined, below `parley`
+_HOME: dict[str, str] = {
+    "Amount": "rules.readers",
     "Bar": "results.types",
     "Bars": "results.types",
+    "BotView": "rules.bot_view",
+    "Choice": "rules.readers",
+    "Code": "rules.readers",
+    "Demonstrations": "rules.references",
+    "Ended": "rules.notes",
     "ExactAnswer": "tasks._common.answers",
+    "Example": "rules.pool",
+    "Fields": "rules.readers",
+    "Forfeit": "errors",
     "HeatMap": "results.types",
     "Intervals": "results.types",
+    "Items": "rules.items",
     "LetterChoice": "tasks._common.answers",
     "Lines": "results.types",
+    "Metric": "rules.task",
+    "Note": "rules.notes",
+    "Paragraph": "rules.items",
+    "ParleyError": "errors",
     "Part": "results.part",
     "Point": "results.types",
+    "Problem": "rules.items",
+    "Prompt": "rules.prompts",
+    "Question": "rules.items",
+    "Reader": "rules.readers",
+    "RecordEnded": "errors",
+    "Referee": "rules.referee",
+    "ReplyText": "rules.readers",
     "Result": "results.result",
+    "Role": "rules.task",
     "RunScores": "results.scores",
+    "Scores": "rules.task",
+    "Screening": "rules.task",
+    "Seat": "rules.pool",
     "Series": "results.types",
     "Share": "results.types",
     "Style": "results.part",
     "Table": "tables",
+    "Task": "rules.task",
+    "TaskError": "errors",
+    "Text": "rules.readers",
+    "UsageError": "errors",
+    "View": "rules.pool",
+    "Vote": "rules.notes",
+    "Votes": "rules.notes",
+    "Word": "rules.readers",
+    "WordList": "rules.references",
+    "WordPair": "rules.items",
     "WriterEditorPrompts": "tasks._common.writer_editor",
     "ask_judges": "tasks._common.writer_editor",
     "compute_overlap": "tasks._common.overlap",
@@ -119,7 +154,13 @@ _LATE: dict[str, str] = {
 
 
 def __getattr__(name: str) -> _Any:
-    """What plays runs, and what only some tasks use, is imported at its first use."""
-    if name not in _LATE:
+    """Import a name at its first use, so that `import parley` and `parley --help` stay fast."""
+    if name not in _HOME:
         raise AttributeError(f"module 'parley' has no attribute {name!r}")
-    return getattr(_import_module(f"parley.{_LATE[name]}"), name)
+    value = getattr(_import_module(f"parley.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -23,8 +23,12 @@ from parley.store.config import text_digest
 
 SCHEME = "2"  # how a digest is made; digests of different schemes do not compare
 SHARED = ("parley.tasks.", "parley.rules.")
-# where names of `parley` are defined that are imported at their first use
-LATE = {name: f"parley.{module}" for name, module in parley._LATE.items()}
+# Where names of `parley` are defined that tasks share; those of `rules` are the API.
+HOME = {
+    name: f"parley.{module}"
+    for name, module in parley._HOME.items()
+    if not module.startswith("rules.")
+}
 
 
 def rule_digest(task: type[Task]) -> str:
@@ -81,14 +85,14 @@ def find_imports(tree: ast.Module) -> Iterator[str]:
             yield node.module
             yield from (f"{node.module}.{each.name}" for each in node.names)
             if node.module == "parley":
-                yield from (LATE[each.name] for each in node.names if each.name in LATE)
+                yield from (HOME[each.name] for each in node.names if each.name in HOME)
         elif (
             isinstance(node, ast.Attribute)
-            and node.attr in LATE
+            and node.attr in HOME
             and isinstance(node.value, ast.Name)
             and node.value.id == "parley"
         ):
-            yield LATE[node.attr]
+            yield HOME[node.attr]
 
 
 @cache
