@@ -459,6 +459,17 @@ def searched_words(names: frozenset[str], scheme: int) -> tuple[str, ...]:
     )
 
 
+@lru_cache(maxsize=512)
+def shortest_words(names: frozenset[str], scheme: int, ascii_only: bool) -> tuple[str, ...]:
+    """The fewest words of which a text has one if it has any name: "gpt" stands for "chatgpt"."""
+    words = searched_words(names, scheme)
+    return tuple(
+        word
+        for word in words
+        if (word.isascii() or not ascii_only) and not any(w in word for w in words if w != word)
+    )
+
+
 @lru_cache(maxsize=1024)
 def name_pattern(names: frozenset[str], scheme: int, present: frozenset[str]) -> re.Pattern[str]:
     """The names that are present in a text in small letters, each under its kind."""

@@ -26,6 +26,7 @@ from parley.match.claims import (
     kind_of_name,
     name_pattern,
     searched_words,
+    shortest_words,
 )
 from parley.match.folding import Folded, fold_for_search
 from parley.rules.pool import Seat
@@ -88,9 +89,13 @@ class NamesInText:
         folded = Folded(text) if scheme == 1 else fold_for_search(text, closed_words(names))
         lowered = lower_text(folded.text)
         # Almost no text holds a name, so this check has to be fast.
-        if present := frozenset(word for word in searched_words(names, scheme) if word in lowered):
-            self._find_names(folded, lowered, names, present)
-            self._find_claims(folded)
+        for word in shortest_words(names, scheme, lowered.isascii()):
+            if word in lowered:
+                words = searched_words(names, scheme)
+                present = frozenset(word for word in words if word in lowered)
+                self._find_names(folded, lowered, names, present)
+                self._find_claims(folded)
+                break
 
     def _find_names(
         self, folded: Folded, lowered: str, names: frozenset[str], present: frozenset[str]
