@@ -326,6 +326,8 @@ class MatchMask:
 
     def deliver(self, seats: tuple[Seat, ...], text: str) -> list[tuple[tuple[Seat, ...], str]]:
         """The words for each group of seats that reads the same."""
+        if not any(self._claims.values()):
+            return [(seats, text)]
         groups: dict[str, list[Seat]] = {}
         for seat in seats:
             groups.setdefault(self.mask_for(seat, text), []).append(seat)

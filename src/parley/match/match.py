@@ -207,11 +207,11 @@ class Match:
             conversation.answer(reply.content, reply.provider_state)
             messages.append(Message(round, "reply", seat, (), None, attempt))
             said = text_of(reply.content)
-            if claims := (found := self._mask.find_claims(said)).claims:
+            if (found := self._mask.find_claims(said)).hidden:
                 disclosing.append(said)
                 violations += [
                     Violation(round, seat, attempt, "identity", claim.said, "masked")
-                    for claim in claims
+                    for claim in found.claims
                 ]
                 if self._mask.masking.scheme == 1:  # as such runs were played
                     said = found.masked
