@@ -27,6 +27,7 @@ def _nothing_from_outside():
         for name in list(os.environ):
             if name.startswith("PARLEY_") and name not in ("PARLEY_UPDATE", "PARLEY_CACHE"):
                 patch.delenv(name)
+        patch.delenv("COLUMNS", raising=False)  # xdist sets it: texts are as wide as in a pipe
         for family in providers.provider_names():
             provider = providers.provider_class(family)
             for name in filter(

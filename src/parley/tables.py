@@ -5,6 +5,10 @@ from __future__ import annotations
 import csv
 import html
 import io
+import os
+import re
+import shutil
+import sys
 import unicodedata
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +18,12 @@ from typing import TypeVar
 from parley.errors import unknown_name
 
 FORMATS = ("text", "markdown", "latex", "csv", "html")
+# what stays together when a line is broken: a gap, a sign that is a word by itself, other words
+WORDS = re.compile(
+    r"\s+|[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]"
+    r"|[^\s|\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]+\|?|\|"
+)
+GAP = "  "  # between two columns
 JOINERS = "\u200c\u200d"  # which scripts and pictures need; they only join their neighbours
 K = TypeVar("K", bound=Hashable)
 
@@ -26,13 +36,16 @@ class Table:
     rows: Sequence[Sequence[str]]
     left: int = 1  # how many columns are words, and stand at the left
     note: str = ""  # lines that belong to the table; every form but CSV carries them
+    title: str = ""  # likewise
+    drawings: Sequence[str] = ()  # one at the end of each row; shown as text only, where they fit
+    optional: Sequence[str] = ()  # columns that a text goes without where it would be too wide
 
-    def render(self, form: str = "text") -> str:
+    def render(self, form: str = "text", width: int | None = None) -> str:
         """The table in one of its forms. In those that people read on a terminal, nothing in it
-        can steer the terminal."""
+        can steer the terminal. `width`: how many columns a text may take."""
         match form:
             case "text":
-                return self._visible()._text()
+                return self._visible()._text(width)
             case "markdown":
                 return self._visible()._markdown()
             case "latex":
@@ -46,7 +59,7 @@ class Table:
         raise unknown_name("format", form, FORMATS)
 
     def __str__(self) -> str:
-        return self.render()
+        return self.render(width=terminal_width())
 
     def _repr_html_(self) -> str:
         return self._html()
@@ -62,34 +75,74 @@ class Table:
             header=clean(self.header),
             rows=[clean(row) for row in self.rows],
             note=make_visible(self.note),
+            title=make_visible(self.title),
         )
 
     def _markdown(self) -> str:
         marks = [":--" if at < self.left else "--:" for at in range(len(self.header))]
         rows = [[cell.replace("|", "\\|") for cell in row] for row in self.rows]
         body = "\n".join(f"| {' | '.join(line)} |" for line in [self.header, marks, *rows])
-        return body + "".join(f"\n\n{line}" for line in self.note.splitlines())
+        title = f"**{self.title}**\n\n" if self.title else ""
+        return title + body + "".join(f"\n\n{line}" for line in self.note.splitlines())
 
-    def _text(self) -> str:
+    def _text(self, width: int | None) -> str:
+        fitted = self if width is None else self._without_what_is_too_wide(width)
+        text = "\n\n".join(fitted._column_groups(width))
+        title, note = (break_lines(words, width) for words in (self.title, self.note))
+        return "\n\n".join(filter(None, [title, text, note]))
+
+    def _without_what_is_too_wide(self, width: int) -> Table:
+        """The same table without drawings, then without optional columns, as far as needed."""
+        table = self
+        if table.drawings and table._total_width() > width:
+            table = replace(table, drawings=())
+        for name in table.optional:
+            if table._total_width() > width and name in table.header:
+                at = list(table.header).index(name)
+                rows = [[*row[:at], *row[at + 1 :]] for row in table.rows]
+                header = [*table.header[:at], *table.header[at + 1 :]]
+                table = replace(table, header=header, rows=rows)
+        return table
+
+    def _column_widths(self) -> list[int]:
         lines = [self.header, *self.rows]
-        widths = [max(text_width(line[at]) for line in lines) for at in range(len(self.header))]
+        return [max(text_width(line[at]) for line in lines) for at in range(len(self.header))]
 
-        def aligned(line: Sequence[str]) -> str:
-            cells = [
-                pad_cell(cell, width, at < self.left)
-                for at, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ]
-            return "  ".join(cells).rstrip()
+    def _total_width(self) -> int:
+        drawn = [max(map(text_width, self.drawings))] if self.drawings else []
+        widths = [*self._column_widths(), *drawn]
+        return sum(widths) + len(GAP) * (len(widths) - 1)
 
-        rule = "  ".join("─" * width for width in widths)
-        return "\n".join(
-            [
-                aligned(self.header),
-                rule,
-                *map(aligned, self.rows),
-                *([f"\n{self.note}"] if self.note else []),
+    def _column_groups(self, width: int | None) -> list[str]:
+        """The table as text; one that is too wide goes on below, with its first columns again."""
+        widths = self._column_widths()
+        first = list(range(self.left))
+        groups: list[list[int]] = [[]]
+        for at in range(self.left, len(widths)):
+            columns = [*first, *groups[-1], at]
+            if (
+                width is not None
+                and groups[-1]
+                and sum(widths[each] + len(GAP) for each in columns) - len(GAP) > width
+            ):
+                groups.append([])
+            groups[-1].append(at)
+
+        def aligned(line: Sequence[str], columns: Sequence[int], drawing: str = "") -> str:
+            cells = [pad_cell(line[at], widths[at], at < self.left) for at in columns]
+            return GAP.join([*cells, drawing]).rstrip()
+
+        found = []
+        for group in groups:
+            columns = [*first, *group]
+            drawings = self.drawings or [""] * len(self.rows)
+            rule = GAP.join("─" * widths[at] for at in columns)
+            rows = [
+                aligned(row, columns, drawing)
+                for row, drawing in zip(self.rows, drawings, strict=True)
             ]
-        )
+            found.append("\n".join([aligned(self.header, columns), rule, *rows]))
+        return found
 
     def _latex(self) -> str:
         def escaped(cell: str) -> str:
@@ -109,7 +162,9 @@ class Table:
         body = [" & ".join(map(escaped, row)) + r" \\" for row in self.rows]
         head = " & ".join(map(escaped, self.header)) + r" \\"
         notes = [f"% {line}" for line in self.note.splitlines()]
+        title = [f"% {self.title}"] if self.title else []
         table = [
+            *title,
             rf"\begin{{tabular}}{{{columns}}}",
             r"\toprule",
             head,
@@ -127,10 +182,42 @@ class Table:
             )
 
         notes = "".join(f"<p>{html.escape(line)}</p>" for line in self.note.splitlines())
-        return (
-            f"<table>{line(self.header, 'th')}{''.join(line(row, 'td') for row in self.rows)}</"
-            f"table>{notes}"
-        )
+        title = f"<caption>{html.escape(self.title)}</caption>" if self.title else ""
+        rows = "".join(line(row, "td") for row in self.rows)
+        return f"<table>{title}{line(self.header, 'th')}{rows}</table>{notes}"
+
+
+def terminal_width() -> int | None:
+    """How many columns the terminal has; None where the output goes to a file or a pipe and
+    `COLUMNS` is not set."""
+    if not (os.environ.get("COLUMNS") or sys.stdout.isatty()):
+        return None
+    return shutil.get_terminal_size().columns
+
+
+def break_paragraph(paragraph: str, room: int) -> list[str]:
+    """One paragraph in lines: between words, between signs that are words by themselves, after
+    "|", within a word that is too long."""
+    lines, line, taken = [], "", 0
+    for word in WORDS.findall(paragraph):
+        if taken + text_width(word) > room and line.strip():
+            lines.append(line.rstrip())
+            line, taken = "", 0
+            if word.isspace():
+                continue
+        while text_width(word) > room:
+            end = next(at for at in range(len(word), 0, -1) if text_width(word[:at]) <= room)
+            lines.append(word[:end])
+            word = word[end:]
+        line, taken = line + word, taken + text_width(word)
+    return [*lines, line]
+
+
+def break_lines(text: str, width: int | None) -> str:
+    """A text with its lines broken where they are too long."""
+    if width is None:
+        return text
+    return "\n".join(part for line in text.split("\n") for part in break_paragraph(line, width))
 
 
 def text_width(text: str) -> int:

@@ -17,6 +17,7 @@ from parley.results.result import Result, parts_to_store
 from parley.runs.event_loop import run_sync
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.run_outcome import RunOutcome
+from parley.tables import terminal_width
 
 CODES = {"done": 0, "stopped": 3, "failed": 1}
 BUDGET, DRIFT = 4, 5
@@ -70,14 +71,16 @@ async def play_attended(play: Play, quiet: bool) -> RunOutcome:
         os._exit(130)  # a function or person that still holds a thread is not waited for
 
 
-def print_result(result: Result, as_json: bool, form: str, part: str = "results") -> None:
+def print_result(
+    result: Result, as_json: bool, form: str, part: str = "results", metrics: str = ""
+) -> None:
     """The result on stdout: data, nothing else."""
     if as_json:
         import orjson
 
         click.echo(orjson.dumps(result.data, option=orjson.OPT_INDENT_2).decode())
         return
-    click.echo(result.render(form, part))
+    click.echo(result.render(form, part, metrics=metrics, width=terminal_width()))
 
 
 def print_ending(ending: RunOutcome) -> None:

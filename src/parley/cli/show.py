@@ -51,6 +51,12 @@ class PartName(click.ParamType[str]):
     help="Print one part of the results; `parley tasks NAME` lists those of a task.",
 )
 @click.option(
+    "--metrics",
+    default="",
+    metavar="all|NAME,…",
+    help="Show these metrics (default: the one that each role is ranked by).",
+)
+@click.option(
     "--interval",
     type=click.Choice(METHODS),
     default="block",
@@ -67,6 +73,7 @@ def command(
     run: str,
     match: int | None,
     part: str,
+    metrics: str,
     interval: str,
     scores: str | None,
     task: str | None,
@@ -78,13 +85,17 @@ def command(
     ref = find_run(run, store)
     if scores is not None and (match is not None or (part != "external" and not as_json)):
         raise UsageError("--scores is for --part external, or for --json")
+    if metrics and (match is not None or part != "results"):
+        raise UsageError(
+            "--metrics chooses what the main table shows; JSON and CSV have all of them"
+        )
     if match is None:
         with read_run(ref) as reader:
             played = reader.info.config.task
         kind = task_class(task) if task else installed_task(played)
         result = Result(ref, interval, scores=scores, look_up=PriceList().find, task=kind)
         if part in result.parts or part in result.stored or as_json:
-            print_result(result, as_json, form, part)
+            print_result(result, as_json, form, part, metrics)
         elif part in part_names():
             click.echo("" if form == "csv" else f"{played} has no part {part!r}")
         else:

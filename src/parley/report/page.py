@@ -125,6 +125,7 @@ h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2.2rem;border-bottom:1px sol
 nav ul{columns:2;padding-left:1.2rem}a{color:var(--line)}p{color:var(--soft);overflow-wrap:anywhere}
 .table{overflow-x:auto;margin:1rem 0}table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.87rem}
 th,td{padding:.2rem .6rem;text-align:right;white-space:pre;border-bottom:1px solid var(--rule)}
+caption{text-align:left;font-weight:600;padding:.2rem .6rem}
 .table p{font-size:.8rem;margin:.3rem 0}
 .left1 :is(th,td):nth-child(-n+1),.left2 :is(th,td):nth-child(-n+2),.left3 :is(th,td):nth-child(-n+3),
 .left4 :is(th,td):nth-child(-n+4),.left5 :is(th,td):nth-child(-n+5){text-align:left}

@@ -72,7 +72,8 @@ def clean_table(table: Table, clean: Clean) -> Table:
     """A table without any secret in it."""
     rows = [[clean(cell) for cell in row] for row in table.rows]
     header = [clean(cell) for cell in table.header]
-    return replace(table, header=header, rows=rows, note=clean(table.note))
+    note, title = clean(table.note), clean(table.title)
+    return replace(table, header=header, rows=rows, note=note, title=title)
 
 
 def clean_data(value: Any, clean: Clean) -> Any:

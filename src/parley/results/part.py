@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, get
 
 from parley.errors import TaskError
 from parley.results.types import Figure, as_json, json_schema
+from parley.statistics.estimates import Rank
 from parley.tables import Table
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ class Style:
     sequential: bool = False  # the run stopped by what it saw
     race: bool = False
     these_items: bool = False  # it says something of exactly these items, not of others like them
+    task: str = ""
+    leading: Mapping[str, str] = field(default_factory=dict)  # by role: the metric it is ranked by
+    lower_is_better: frozenset[str] = frozenset()  # metrics
+    ranks: Sequence[Rank] = ()
 
     def digits_of(self, metric: str) -> int:
         """How many digits a metric is shown with."""

@@ -22,7 +22,7 @@ from parley.results.part import (
     parts_of_task,
     qualified_name,
 )
-from parley.results.parts.main_table import score_table, with_drawings
+from parley.results.parts.main_table import score_table
 from parley.results.parts.stability import describe_paths
 from parley.results.scores import (
     RunScores,
@@ -30,6 +30,7 @@ from parley.results.scores import (
     count_violations,
     describe_left_out,
     describe_unfinished,
+    parse_metric,
     unfinished_models,
 )
 from parley.results.types import (
@@ -44,22 +45,11 @@ from parley.results.types import (
 )
 from parley.rules.notes import decode
 from parley.rules.task import Task
-from parley.statistics.estimates import Rank
 from parley.statistics.intervals import ALPHA
 from parley.store import RunReader, RunRef, StoredPart, find_run, read_run
-from parley.tables import Table
+from parley.tables import Table, break_lines, terminal_width
 
 T = TypeVar("T")
-NOTES = {
-    "bounded": (
-        "* an interval for bounded scores: for so few blocks an end of the range is near, or all "
-        "blocks agree exactly"
-    ),
-    "anytime": (
-        "Intervals are anytime-valid and simultaneous over all models of a metric (sequential "
-        "stopping)."
-    ),
-}
 UNSAFE = (
     "UNSAFE: what models wrote was run without isolation; a program can have changed anything, "
     "these numbers too"
@@ -251,17 +241,38 @@ class Result:
             sequential=stability is not None,
             race=stability is not None and stability.plan == "race",
             these_items=stability is not None and stability.target == "these_items",
+            task=self.head.run.task,
+            leading=self.head.leading,
+            lower_is_better=self._lower_is_better(),
+            ranks=self.head.ranks,
         )
 
-    def table(self) -> Table:
-        """Alias × role: mean, interval, n, with the interval drawn, and what the numbers rest
-        on."""
-        return with_drawings(self._plain_table(), self.part("results"))
+    def _lower_is_better(self) -> frozenset[str]:
+        """The metrics of which less is better."""
+        with read_run(self.ref) as reader:
+            metrics = [parse_metric(each) for each in reader.info.identity["metrics"]]
+        return frozenset(metric.name for metric in metrics if metric.better == "lower")
 
-    def _plain_table(self) -> Table:
+    def table(self, metrics: str | Sequence[str] = ()) -> Table:
+        """The models by rank: mean, interval, n, and what the numbers rest on. By default every
+        role has the metric that it is ranked by; `metrics` may be "all", or names."""
         self.compute(REMARKS)
-        table = score_table(self.part("results"), self.style)
-        return replace(table, note="\n".join(self.remarks()))
+        results = self.part("results")
+        if not results:
+            return Table(["model", "mean"], [], note="\n".join(self.remarks()))
+        table = score_table(results, self.style, self._choose_metrics(metrics))
+        return replace(table, note="\n".join(filter(None, [table.note, *self.remarks()])))
+
+    def _choose_metrics(self, wanted: str | Sequence[str]) -> list[str]:
+        """The metrics that were asked for by name."""
+        known = list(dict.fromkeys(row.metric for row in self.part("results")))
+        if wanted == "all":
+            return known
+        names = wanted.split(",") if isinstance(wanted, str) else list(wanted)
+        for name in filter(None, names):
+            if name not in known:
+                raise unknown_name("metric", name, known)
+        return [name for name in names if name]
 
     def tables(self, name: str) -> list[Table]:
         """The tables of a part; none where there is nothing of it in the run."""
@@ -284,16 +295,27 @@ class Result:
         kinds = get_args(Figure)
         return self._guard(part, lambda: checked_list(part.figures(found, style), kinds)) or []
 
-    def render(self, form: str = "text", part: str = "results") -> str:
-        """A part of the result in one of its forms; CSV has a column for everything, unrounded."""
+    def render(
+        self,
+        form: str = "text",
+        part: str = "results",
+        *,
+        metrics: str | Sequence[str] = (),
+        width: int | None = None,
+    ) -> str:
+        """A part of the result in one of its forms; CSV has a column for everything, unrounded.
+
+        `metrics`: those that the main table shows (see `table`); `width`: how many columns a text
+        may take.
+        """
         if part not in self.parts and part not in self.stored:
             raise unknown_name("part", part, [*self.parts, *self.stored])
         if form == "csv":
             return self._csv(part)
         if part == "results":
             if not self.part("results"):
-                return "\n".join(self.remarks())
-            return (self.table() if form in ("text", "html") else self._plain_table()).render(form)
+                return break_lines("\n".join(self.remarks()), width)
+            return self.table(metrics).render(form, width)
         tables = self.tables(part)
         self._refuse_failed(part)
         if not tables:
@@ -304,7 +326,7 @@ class Result:
         notes = [last.note, *standing, *self._unsafe(), *self.signature_lines()]
         last = replace(last, note="\n".join(filter(None, notes)))
         try:
-            return "\n\n".join(table.render(form) for table in [*first, last])
+            return "\n\n".join(table.render(form, width) for table in [*first, last])
         except (TypeError, ValueError, IndexError, AttributeError) as wrong:
             raise ParleyError(f"the table of part {part!r} cannot be printed: {wrong}") from wrong
 
@@ -335,10 +357,10 @@ class Result:
     # What to know of it.
 
     def remarks(self) -> list[str]:
-        """What belongs to the table: how the run stands, violations, cost, ranks, what the scores
-        rest on."""
+        """What belongs to the table: how the run stands, violations, cost, what the scores rest
+        on."""
         self.compute(REMARKS)
-        head, results = self.head, self.part("results")
+        head = self.head
         rejudged, judges, cost = (self.part(name) for name in ("rejudged", "judges", "cost"))
         lines = self._standing()
         if rejudged:
@@ -358,8 +380,6 @@ class Result:
         if judges and judges.also_play:
             also = ", ".join(judges.also_play)
             lines.append(f"judges whose models play as well: {also} (see --part judges)")
-        kinds = {row.interval for row in results}
-        lines += [note for kind, note in NOTES.items() if kind in kinds]
         lines += describe_paths(self.part("stability"))
         if head.violations:
             found = ", ".join(f"{each.alias} {each.kind} ×{each.count}" for each in head.violations)
@@ -367,12 +387,7 @@ class Result:
         lines += describe_left_out(head.left_out)
         billed = [row for row in cost.cost if not is_free(head.run.models[row.alias])]
         lines += cost_remarks([as_json(row) for row in billed])
-        if results:
-            sure = f"{self.style.level}, {'at every look' if self.style.sequential else 'Holm'}"
-            for role, metric in sorted(head.leading.items()):
-                places = [r for r in head.ranks if (r.metric, r.role) == (metric, role)]
-                lines += [describe_ranks(metric, role, places, sure)] if places else []
-            lines += self.signature_lines()
+        lines += self.signature_lines()
         lines += [describe_failure(*each) for each in self.failures.items()]
         return lines
 
@@ -417,7 +432,7 @@ class Result:
         return place
 
     def __repr__(self) -> str:
-        return f"{self.head.run.id} ({self.state})\n{self.render()}"
+        return f"{self.head.run.id} ({self.state})\n{self.render(width=terminal_width())}"
 
     def _repr_html_(self) -> str:
         return f"<p>{self.head.run.id} ({self.state})</p>{self.table()._repr_html_()}"
@@ -507,15 +522,6 @@ def describe_programs(found: Programs | None) -> list[str]:
         f"{found.inside} of {found.run} programs {were} judged inside their own process, where "
         "they could forge it"
     ]
-
-
-def describe_ranks(metric: str, role: str, places: Sequence[Rank], sure: str) -> str:
-    """The places of all models in a role, in one line."""
-    named = [
-        f"{rank.alias} {rank.low}" + (f"–{rank.high}" if rank.high != rank.low else "")
-        for rank in places
-    ]
-    return f"ranks by {metric}, {role} ({sure}): {', '.join(named)}"
 
 
 def stored_rows(stored: StoredPart) -> list[list[dict[str, Any]]]:

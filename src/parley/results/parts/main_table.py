@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 from parley.results.part import Part, Rows, Style
 from parley.results.scores import RunScores
 from parley.results.types import Figure, Intervals, Point, ScoreRow, as_json
-from parley.tables import Table, draw_interval, format_interval, format_number
+from parley.statistics.estimates import Rank
+from parley.tables import Table, draw_interval, format_interval, format_number, plural
 
 COUNTS = ("blocks", "matches", "missing", "violations")
+DIRECTION = {True: "lower is better", False: "higher is better"}
+INTERVAL_NOTES = {  # by the kind of interval
+    "bounded": (
+        "* an interval for bounded scores: for so few blocks an end of the range is near, or all "
+        "blocks agree exactly"
+    ),
+    "anytime": (
+        "Intervals are anytime-valid and simultaneous over all models of a metric (sequential "
+        "stopping)."
+    ),
+}
+COLUMN_NOTES = {
+    "sd": "sd: the standard deviation of block means",
+    "blocks": "block: the matches on one item, or of one repeat; intervals are over blocks",
+    "missing": "missing: scores that matches did not give; they are left out, not counted as zero",
+    "violations": "violations: replies that broke the rules or could not be read",
+}
 Scores = tuple[ScoreRow, ...]
+Row = Sequence[str]
 
 
 def score_rows(found: Scores) -> Rows:
@@ -22,30 +41,166 @@ def score_rows(found: Scores) -> Rows:
     ]
 
 
-def score_table(found: Scores, style: Style) -> Table:
-    """Alias × role and metric: mean, interval, n."""
-    header = ["model", "role", "metric", "mean", f"{style.level} interval", "sd", *COUNTS]
-    lines = []
+def choose_scores(found: Scores, style: Style, metrics: Sequence[str] = ()) -> Scores:
+    """The scores of these metrics, by default of the one that each role is ranked by; ordered by
+    metric, role and rank."""
+    first: dict[str, str] = {}
     for row in found:
-        digits, mark = style.digits_of(row.metric), "*" if row.interval == "bounded" else ""
-        bounds = f"{format_interval(row.low, row.high, digits)}{mark}"
-        unit = f"{row.metric} ({row.unit})" if row.unit else row.metric
-        counts = [str(getattr(row, name)) for name in COUNTS]
-        mean, sd = format_number(row.mean, digits), format_number(row.sd, digits)
-        lines.append([row.alias, row.role, unit, mean, bounds, sd, *counts])
-    return Table(header, lines, left=3)
+        first.setdefault(row.role, row.metric)
+    leading = {**first, **style.leading}
+    shown = [row for row in found if row.metric in (metrics or (leading[row.role],))]
+    groups = list(dict.fromkeys((row.metric, row.role) for row in shown))
+    ranks = ranks_by_row(style)
+
+    def place(row: ScoreRow) -> tuple[float, ...]:
+        rank = ranks.get((row.role, row.metric, row.alias))
+        worse = 1 if row.metric in style.lower_is_better else -1
+        mean = math.inf if row.mean is None else worse * row.mean
+        low, high = (rank.low, rank.high) if rank else (math.inf, math.inf)
+        return groups.index((row.metric, row.role)), low, high, mean
+
+    return tuple(sorted(shown, key=lambda row: (*place(row), row.alias)))
 
 
-def with_drawings(table: Table, found: Scores) -> Table:
-    """The same table with every interval drawn beside its numbers."""
+def ranks_by_row(style: Style) -> dict[tuple[str, str, str], Rank]:
+    """The rank of every model, by role, metric and alias."""
+    return {(rank.role, rank.metric, rank.alias): rank for rank in style.ranks}
+
+
+def score_table(found: Scores, style: Style, metrics: Sequence[str] = ()) -> Table:
+    """The models by rank: mean, interval, n. What is the same in all rows stands in the title."""
+    shown = choose_scores(found, style, metrics)
+    columns = [*score_columns(shown, style), *number_columns(shown, style)]
+    header = [name for name, _ in columns]
+    rows = [[cells[at] for _, cells in columns] for at in range(len(shown))]
+    left = len(score_columns(shown, style))
+    notes = list_notes(found, shown, header, style)
+    return Table(
+        header,
+        rows,
+        left=left,
+        note="\n".join(notes),
+        title=make_title(shown, style),
+        drawings=draw_score_intervals(shown),
+        optional=("sd",),
+    )
+
+
+def score_columns(shown: Scores, style: Style) -> list[tuple[str, Row]]:
+    """The columns that say which score a row has: rank, model, and role and metric where there are
+    several."""
+    ranks = ranks_by_row(style)
+    columns: list[tuple[str, Row]] = []
+    if len({(row.role, row.metric) for row in shown}) < len(shown):
+        found = [ranks.get((row.role, row.metric, row.alias)) for row in shown]
+        columns.append(("rank", [format_rank(rank) for rank in found]))
+    columns.append(("model", [row.alias for row in shown]))
+    if len({row.role for row in shown}) > 1:
+        columns.append(("role", [row.role for row in shown]))
+    if len({row.metric for row in shown}) > 1:
+        columns.append(
+            ("metric", [name_metric(row) + mark_lower(row, shown, style) for row in shown])
+        )
+    return columns
+
+
+def number_columns(shown: Scores, style: Style) -> list[tuple[str, Row]]:
+    """Means with their intervals, and counts that differ from row to row."""
+    digits = [style.digits_of(row.metric) for row in shown]
+    pairs = list(zip(shown, digits, strict=True))
+    columns: list[tuple[str, Row]] = [("mean", [format_number(row.mean, n) for row, n in pairs])]
+    if any(row.low is not None for row in shown):
+        ends = [
+            format_interval(row.low, row.high, n) + ("*" if row.interval == "bounded" else "")
+            for row, n in pairs
+        ]
+        columns.append((f"{style.level} interval", ends))
+    if any(row.sd is not None for row in shown):
+        columns.append(("sd", [format_number(row.sd, n) for row, n in pairs]))
+    for name in COUNTS:
+        counts = [getattr(row, name) for row in shown]
+        if len(set(counts)) > 1 and not (name == "blocks" and blocks_are_matches(shown)):
+            columns.append((name, list(map(str, counts))))
+    return columns
+
+
+def blocks_are_matches(shown: Scores) -> bool:
+    """Whether every block is one match."""
+    return all(row.blocks == row.matches for row in shown)
+
+
+def format_rank(rank: Rank | None) -> str:
+    """The places that a model may hold."""
+    if rank is None:
+        return "–"
+    return str(rank.low) if rank.low == rank.high else f"{rank.low}–{rank.high}"
+
+
+def name_metric(row: ScoreRow) -> str:
+    """A metric with its unit."""
+    return f"{row.metric} ({row.unit})" if row.unit else row.metric
+
+
+def mark_lower(row: ScoreRow, shown: Scores, style: Style) -> str:
+    """An arrow where lower is better, in a table where that does not hold of all metrics."""
+    lower = {row.metric in style.lower_is_better for row in shown}
+    return " ↓" if len(lower) > 1 and row.metric in style.lower_is_better else ""
+
+
+def make_title(shown: Scores, style: Style) -> str:
+    """What is measured, what higher means, and how often it was measured."""
+    roles = dict.fromkeys(row.role for row in shown)
+    metrics = dict.fromkeys(name_metric(row) for row in shown)
+    lower = {row.metric in style.lower_is_better for row in shown}
+    direction = (
+        "higher is better, lower where marked ↓" if len(lower) > 1 else DIRECTION[lower.pop()]
+    )
+    where = ", ".join([style.task, *(roles if len(roles) == 1 else ())])
+    matches = format_range([row.matches for row in shown], "match", "matches")
+    blocks = format_range([row.blocks for row in shown], "block")
+    size = f"n = {matches}" + ("" if blocks_are_matches(shown) else f" in {blocks}")
+    each = " each" if len(shown) > 1 else ""
+    parts = [f"{where}: {', '.join(metrics)}", direction, f"{size}{each}"]
+    for name, words in (("missing", "score"), ("violations", "violation")):
+        counts = {getattr(row, name) for row in shown}
+        if len(counts) == 1 and counts != {0}:
+            gone = " missing" if name == "missing" else ""
+            parts.append(f"{plural(counts.pop(), words)}{gone}{each}")
+    return "; ".join(parts)
+
+
+def format_range(counts: Sequence[int], one: str, many: str = "") -> str:
+    """The smallest and the largest of some counts, in words."""
+    low, high = min(counts), max(counts)
+    return plural(high, one, many) if low == high else f"{low:,} to {plural(high, one, many)}"
+
+
+def list_notes(found: Scores, shown: Scores, header: Row, style: Style) -> list[str]:
+    """What the columns and marks of the table mean."""
+    sure = f"{style.level}, {'at every look' if style.sequential else 'Holm-adjusted'}"
+    places = f"rank: the places that a model may hold, by its differences to others ({sure})"
+    notes = [places] if "rank" in header else []
+    if not any(row.low is not None for row in shown):
+        notes.append("no interval: that takes two blocks or more")
+    explained = [*header, *([] if blocks_are_matches(shown) else ["blocks"])]
+    notes += [note for name, note in COLUMN_NOTES.items() if name in explained]
+    notes += [
+        note for kind, note in INTERVAL_NOTES.items() if kind in {row.interval for row in shown}
+    ]
+    known = {row.metric for row in shown}
+    if hidden := list(dict.fromkeys(row.metric for row in found if row.metric not in known)):
+        notes.append(f"more metrics, by `parley show RUN --metrics all`: {', '.join(hidden)}")
+    return notes
+
+
+def draw_score_intervals(shown: Scores) -> list[str]:
+    """Every interval drawn in one line, on a scale shared by all rows of a metric."""
     spans: dict[str, tuple[float, float]] = {}
-    for metric in {row.metric for row in found}:
-        known = [end for r in found if r.metric == metric for end in (r.low, r.mean, r.high)]
+    for metric in {row.metric for row in shown}:
+        known = [end for r in shown if r.metric == metric for end in (r.low, r.mean, r.high)]
         ends = [value for value in known if value is not None]
         spans[metric] = (min(ends), max(ends)) if ends else (0, 0)
-    drawings = [draw_interval(row.low, row.mean, row.high, spans[row.metric]) for row in found]
-    rows = [[*line[:5], each, *line[5:]] for line, each in zip(table.rows, drawings, strict=True)]
-    return replace(table, header=[*table.header[:5], "", *table.header[5:]], rows=rows)
+    return [draw_interval(row.low, row.mean, row.high, spans[row.metric]) for row in shown]
 
 
 def score_figures(found: Scores, style: Style) -> Sequence[Figure]:
