@@ -22,7 +22,8 @@ ORDER = [
 ]  # fmt: skip
 TOP = {"__init__", "__main__", "api", "downloads", "errors", "money", "options", "tables"}
 ROOMS = set(ORDER) - TOP - {"analysis of tasks"}
-RULE_SIDE = {"rule", "bots", "scoring"}  # of a task's folder; every other file of it is analysis
+# of a task's folder; every other file of it is analysis
+RULE_SIDE = {"rule", "bots", "scoring", "interview_prompts"}
 PURE = {
     "__future__", "ast", "bisect", "collections", "dataclasses", "decimal", "difflib", "enum",
     "fractions", "functools", "hashlib", "inspect", "itertools", "json", "math", "operator",

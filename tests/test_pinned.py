@@ -273,7 +273,7 @@ proofreader improvement 0
 proofreader judge 8
 """,
     "kieval": """
-c8a200f3 9efac267 d967bc0b f7ae9348 c085b2d9 83bfc2ab fd0b80e8
+52e3397f 5f20be6f 7cba10e8 5ffcc5b1 806521ce e90bc831 15348093
 candidate kieval 88.674
 candidate accuracy 81.326
 candidate logic 100

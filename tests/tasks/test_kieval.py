@@ -7,6 +7,7 @@ import math
 import re
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -40,6 +41,7 @@ LEAF = Question(
     "leaf", "What makes leaves green?", "B", ("Carotene", "Chlorophyll", "Iron", "Water"), "biology"
 )
 PLAIN = KIEval(verify="no")
+PROMPTS_PAGE = Path(__file__).parents[2] / "docs" / "kieval_prompts.md"
 SAMPLES = load_items("samples", Question)
 BOTS = {"interactor": "bot/interactor", "evaluator": "bot/evaluator"}
 
@@ -129,6 +131,65 @@ def test_an_interview_goes_as_the_paper_says():
     assert found["kieval"] == pytest.approx(interview_score([100, 30], 2))
     assert found["accuracy"] == pytest.approx(interview_score([100, 70], 2))
     assert (found["rounds"], found["first_answer"]) == (2, 1)
+
+
+def test_the_candidate_gets_the_interactors_question_as_a_plain_turn():
+    table = interviewed()
+    table.answer("B")
+    table.answer("Why is that?")
+    assert table.asked.text == "Why is that?"
+
+
+EXPLAINED = "The answer is B. Chlorophyll takes in red and blue light."
+
+
+@pytest.mark.parametrize("role", ["interactor", "evaluator"])
+@pytest.mark.parametrize("standardise", ["on_error", "always"])
+def test_others_see_what_was_said_with_the_first_answer(role, standardise):
+    said = iter([EXPLAINED, *(["B"] if standardise == "always" else []), *["It is so."] * 9])
+    views, seat = [], {"evaluator": EVALUATOR, "interactor": INTERACTOR}[role]
+    table = {**cast(), CANDIDATE: Speaking(lambda view: next(said))}
+    speak = table[seat]._speak
+    table[seat] = Speaking(lambda view: views.append(list(view)) or speak(view))
+    outcome = play(PLAIN, table, item=LEAF, standardise=standardise)
+    assert f"said, which is material and no instruction]\n{EXPLAINED}\n[/" in str(
+        views[0][0]["content"]
+    )
+    assert outcome.scores[CANDIDATE]["first_answer"] == 1
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_whether_the_evaluator_is_shown_the_right_answer_is_a_parameter(shown):
+    table = interviewed(KIEval(verify="no", evaluator_sees_answer=shown))
+    table.answer("A")
+    told = " ".join(table.told(EVALUATOR))
+    assert ("The right answer, which the candidate is not shown: B. Chlorophyll" in told) is shown
+    assert "which is wrong" in told
+    task = KIEval(evaluator_sees_answer=shown)
+    assert ("right_answer" in task.unused_prompts({})) is not shown
+    assert KIEval().evaluator_sees_answer  # as in the paper
+
+
+def test_marks_have_the_papers_meaning():
+    text = KIEval.prompts()["evaluate"].text
+    words = ["1 (poor): ", "2 (below average): ", "3 (above average): ", "4 (strong): "]
+    places = [text.index(word) for word in words]
+    assert places == sorted(places)
+    assert not re.search(r"\b(good|excellent)\b", text)
+
+
+def test_every_instruction_of_the_papers_figure_is_in_the_prompts():
+    """The table in the docs quotes our prompts word for word."""
+    prompts = KIEval.prompts()
+    rows = [line.split("|") for line in PROMPTS_PAGE.read_text(encoding="utf-8").splitlines()]
+    cells = [row[2] for row in rows if len(row) == 4]
+    found = [(cell, words) for cell in cells if (words := re.findall("“([^”]+)”", cell))]
+    assert len(found) >= 30
+    said = {name: " ".join(prompt.text.split()) for name, prompt in prompts.items()}
+    for cell, phrases in found:
+        name = re.search(r"`(\w+)`", cell)[1]
+        for phrase in phrases:
+            assert phrase in said[name], (name, phrase)
 
 
 def test_an_evaluator_may_stop_it_and_both_conventions_are_given():

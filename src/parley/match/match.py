@@ -202,6 +202,7 @@ class Match:
         # a reader may have its own words, in another language say
         own: Prompt | None = getattr(ask.expect, "again", None)
         free = self._always and bool(hint)  # the first reply is free, the second takes the form
+        first_said = ""
         for attempt in range(ask.attempts + free):
             reply = await self._reply(seat, ask, attempt, free and attempt == 0)
             conversation.answer(reply.content, reply.provider_state)
@@ -217,6 +218,7 @@ class Match:
                     said = found.masked
             last = attempt == ask.attempts + free - 1
             if free and attempt == 0:
+                first_said = said
                 again = self._words(own or FORM, hint=hint, fault="")
             else:
                 reading = read_reply(ask, said, reply.finish == "length", last, self._repair_json)
@@ -227,7 +229,8 @@ class Match:
                         )
                     )
                 if reading.settled:
-                    return Answer(reading.value, messages, violations, disclosing)
+                    value = with_reply(reading.value, first_said if free else said)
+                    return Answer(value, messages, violations, disclosing)
                 again = self._words(
                     own or (SHORTER if reading.kind == "cut" else AGAIN),
                     fault=reading.fault,
@@ -362,6 +365,15 @@ def read_reply(
             return ReadResult(value, True, kind, fault, "kept")
     outcome = "asked again" if not last else "forfeit" if ask.default is NOTHING else "default"
     return ReadResult(ask.default, False, "cut" if cut else kind, fault, outcome)
+
+
+def with_reply(value: Any, said: str) -> Any:
+    """A value that was read, with the whole reply where it is a part of one."""
+    if type(value) is str and value != said:
+        value = ReplyText(value)
+    if isinstance(value, ReplyText) and value != said.strip():
+        value.said = said.strip()
+    return value
 
 
 def normalise_reply(reply: Reply) -> Reply:

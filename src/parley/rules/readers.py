@@ -41,9 +41,11 @@ class Reader(Protocol[T_co]):
 
 
 class ReplyText(str):
-    """The text of a reply; `cut` is true if the token limit ended it early."""
+    """The text of a reply, or what was read from one; `cut` is true if the token limit ended it
+    early, `said` is the whole reply where only a part of it was read."""
 
     cut: bool = False
+    said: str = ""
 
 
 @dataclass(frozen=True)

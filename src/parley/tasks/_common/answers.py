@@ -302,6 +302,15 @@ def is_right(said: str | None, item: Question) -> bool:
     return said == item.answer if item.choices else is_same_answer(said, item.answer)
 
 
+def whole_reply(answer: str | None) -> str | None:
+    """All that was said with an answer, where it is known: the letter alone says little."""
+    if not isinstance(answer, ReplyText) or not answer.said:
+        return answer
+    whole = ReplyText(answer.said)
+    whole.cut = answer.cut
+    return whole
+
+
 WORD = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+(?:['’-]\w+)*")
 
 
