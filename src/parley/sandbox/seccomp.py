@@ -114,6 +114,13 @@ NOT_IN_PROGRAMS: dict[str, tuple[int | None, int | None]] = {
     "inotify_add_watch": (254, 27),
     "setsockopt": (54, 208), "sendmmsg": (307, 269),
 }  # fmt: skip
+# A timer may send SIGCONT to a process that was stopped for a check. It is missing, not forbidden,
+# because tools then use `alarm`.
+NOT_IN_SHELLS: dict[str, tuple[int | None, int | None]] = {"timer_create": (222, 107)}
+# Commands of fcntl: one chooses the signal that tells of input, which could be SIGCONT, the others
+# lock files, also those of this machine.
+CHOOSE_SIGNAL, LOCKS = 10, (5, 6, 7, 36, 37, 38, 1024, 1026)
+FCNTL = {"x86_64": 72, "aarch64": 25}
 MACHINES = {
     "x86_64": (0xC000003E, 0, 56, 435, 16, 53),
     "aarch64": (0xC00000B7, 1, 220, 435, 29, 199),
@@ -123,6 +130,7 @@ SETTING_LIMITS = {"x86_64": (160, 302), "aarch64": (164, 261)}  # setrlimit and 
 NEWEST = 469
 for also, name in (("AMD64", "x86_64"), ("arm64", "aarch64")):
     MACHINES[also], SETTING_LIMITS[also] = MACHINES[name], SETTING_LIMITS[name]
+    FCNTL[also] = FCNTL[name]
 NEW_NAMESPACES = 0x7E020000  # flags of clone that make namespaces
 # sockets that join processes of one machine; those without addresses; where their kind stands
 LOCAL, STREAM, KIND = 1, 1, 0xF
@@ -154,6 +162,12 @@ def filtering(role: Role = "program", machine: str | None = None) -> bytes:
     for numbers in (REFUSED if role == "shell" else {**REFUSED, **NOT_IN_PROGRAMS}).values():
         if (number := numbers[column]) is not None:
             steps += [step(EQUAL, number, 0, 1), step(RETURN, FORBIDDEN)]
+    for numbers in NOT_IN_SHELLS.values() if role == "shell" else ():
+        if (number := numbers[column]) is not None:
+            steps += [step(EQUAL, number, 0, 1), step(RETURN, MISSING)]
+    refused = (CHOOSE_SIGNAL, *(() if role == "shell" else LOCKS))
+    orders = [p for word in refused for p in (step(EQUAL, word, 0, 1), step(RETURN, FORBIDDEN))]
+    steps += only_for(FCNTL[machine], step(LOAD, SECOND), *orders)
     # The C library falls back from clone3, whose flags no filter can read, to clone.
     steps += [step(EQUAL, clone3, 0, 1), step(RETURN, MISSING)]
     steps += only_for(

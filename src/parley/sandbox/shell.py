@@ -171,9 +171,12 @@ class Shell:
         seconds = self.limits.wall if timeout is None else timeout
         async with self._turn:
             try:
-                return await self._exchanged(
-                    json.dumps({**asked, "timeout": seconds}).encode(), seconds + GRACE
+                said = await self._exchanged(
+                    json.dumps({**asked, "timeout": seconds}).encode(), 2 * seconds + GRACE
                 )
+                if "unable" in said:
+                    raise SandboxError(f"a shell could not be checked: {said['unable']}")
+                return said
             except BaseException:  # cancelled, too: nobody knows any more what is going on inside
                 await self.close()
                 raise

@@ -3,8 +3,10 @@ shell and runs checks."""
 
 from __future__ import annotations
 
+import json
 import os
 import select
+import shlex
 import signal
 from contextlib import suppress
 from time import monotonic, sleep
@@ -13,9 +15,12 @@ from typing import Any
 from parley.sandbox.inside import confine, view
 from parley.sandbox.inside.session import (
     OURS,
+    SCRIPT,
     Bash,
     Output,
     Started,
+    count_switches,
+    has_moved,
     held,
     processes,
     signalled,
@@ -30,9 +35,20 @@ START = 20.0  # seconds for a shell to be there
 INTERRUPTED = 1.0  # seconds for it to come back
 TIMED_OUT = 124
 GONE = "ZX"  # states of processes that have ended
+MOVED = "a process of the model moved during a check"
+# A script and its arguments come through a descriptor: everybody may read a command line.
 SCRIPTS = {
-    "bash": ["/usr/bin/bash", "--noprofile", "--norc", "-c"],
-    "python": ["/usr/bin/python3", "-I", "-c"],
+    "bash": ["/usr/bin/bash", "--noprofile", "--norc", "-c", f". /dev/fd/{SCRIPT}"],
+    "python": [
+        "/usr/bin/python3",
+        "-I",
+        "-c",
+        "def load():\n    import json, sys\n"
+        f"    with open({SCRIPT}, encoding='utf-8') as file:\n"
+        "        script, sys.argv[1:] = json.load(file)\n"
+        "    return compile(script, '<string>', 'exec')\n"
+        "exec(load())",
+    ],
 }
 
 
@@ -62,6 +78,8 @@ class Keeper:
     def __init__(self, settings: dict[str, Any], channel: Channel) -> None:
         self.settings, self.limits, self.channel = settings, settings["limits"], channel
         self.crowded, self.looked = 0, 0.0
+        # threads of the model that stand still during a check, and how often each had run before
+        self.standing: dict[tuple[int, str], int] = {}
         self.lost = ""  # why the shell was started anew while nobody asked
         # statuses of what we started; of others none is kept, for numbers come again
         self.ends: dict[int, int | None] = {}
@@ -130,27 +148,42 @@ class Keeper:
 
     def script(self, asked: dict[str, Any]) -> dict[str, Any]:
         """A script of the task, in a process that has nothing of the shell. For a check nobody else
-        moves meanwhile."""
-        if asked["do"] == "check":
-            if len(processes()) > self.limits["processes"] // 2:
-                self.end({self.bash.pid})  # so many that a check might find no room
-            with standstill() as before:
-                found = self.tried(asked)
-                self.end(before)
-            self.left.pop().close()
-            return found
-        return self.tried(asked)
+        moves meanwhile; if somebody did, everybody is ended and the check is repeated."""
+        if asked["do"] != "check":
+            return self.tried(asked)
+        if len(processes()) > self.limits["processes"] // 2:
+            self.end({self.bash.pid})  # so many that a check might find no room
+        found = self.checked(asked)
+        if found is None:
+            self.anew(set(), MOVED)
+            found = self.checked(asked)
+        return {"unable": MOVED} if found is None else found
+
+    def checked(self, asked: dict[str, Any]) -> dict[str, Any] | None:
+        """A check; nothing if somebody moved while it ran."""
+        with standstill() as before:
+            self.standing = count_switches(before)
+            found = self.tried(asked)
+            moved, self.standing = has_moved(self.standing), {}
+            self.end(before)
+        self.left.pop().close()
+        return None if moved else found
 
     def tried(self, asked: dict[str, Any]) -> dict[str, Any]:
         before, output = processes(), self.output()
         null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
-        command = [
-            *SCRIPTS[asked["language"]],
-            asked["command"],
-            *([asked["do"]] if asked["language"] == "bash" else []),
-        ]
-        started = Started(self.settings, [*command, *asked["arguments"]], OURS, {0: null})
+        command = [*SCRIPTS[asked["language"]]]
+        if asked["language"] == "bash":
+            command.append(asked["do"])  # what the script finds as its own name
+            words = f"exec {SCRIPT}<&-; set -- {shlex.join(asked['arguments'])}\n{asked['command']}"
+        else:
+            words = json.dumps([asked["command"], asked["arguments"]])
+        script = os.memfd_create("script")
+        os.write(script, words.encode("utf-8", "replace"))
+        os.lseek(script, 0, os.SEEK_SET)
+        started = Started(self.settings, command, OURS, {0: null, SCRIPT: script}, trusted=True)
         os.close(null)
+        os.close(script)
         self.ends[started.pid] = None
         ended = self.waited(started, monotonic() + asked["timeout"], output)
         if ended != "gone":
@@ -199,6 +232,8 @@ class Keeper:
         if (now := monotonic()) - self.looked < LOOK:
             return ""
         self.looked, here = now, processes()
+        if self.standing and has_moved(self.standing):
+            return MOVED
         self.crowded = self.crowded + 1 if len(here) >= self.limits["processes"] - 2 else 0
         if sum(map(held, here)) > self.limits["memory"]:
             return f"more than {self.limits['memory'] >> 20} MB of memory"

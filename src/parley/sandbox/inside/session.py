@@ -14,6 +14,7 @@ from typing import Any
 from parley.sandbox.inside import view
 
 MARKS = 250  # the descriptor on which a shell says that a command has ended
+SCRIPT = 250  # the descriptor from which a script of the task is read
 MODEL = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root",
     "USER": "root", "LOGNAME": "root",
@@ -25,8 +26,10 @@ OURS = {
     "PYTHONNOUSERSITE": "1", "PYTHONSAFEPATH": "1", "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": "/dev/null",
 }  # fmt: skip
-STILL = "TtZX"  # states of processes that do nothing
-SETTLED = 2.0  # seconds for all to stand still
+# States of threads that do nothing: stopped, ended, or waiting in the kernel until somebody who
+# stands still goes on.
+STILL = "TtZXD"
+SETTLED = 20.0  # seconds for all to stand still; a busy machine is slow
 
 
 class Output:
@@ -64,6 +67,7 @@ class Started:
         command: list[str],
         environment: dict[str, str],
         give: dict[int, int],
+        trusted: bool = False,
     ) -> None:
         self.output, self.theirs = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(self.theirs, True)
@@ -74,7 +78,8 @@ class Started:
             raise
         if self.pid == 0:
             try:
-                become(settings, command, environment, {1: self.theirs, 2: self.theirs, **give})
+                given = {1: self.theirs, 2: self.theirs, **give}
+                become(settings, command, environment, given, trusted)
             except BaseException as wrong:
                 os.write(2, f"{wrong}\n".encode())
             os._exit(126)
@@ -99,7 +104,11 @@ class Started:
 
 
 def become(
-    settings: dict[str, Any], command: list[str], environment: dict[str, str], give: dict[int, int]
+    settings: dict[str, Any],
+    command: list[str],
+    environment: dict[str, str],
+    give: dict[int, int],
+    trusted: bool,
 ) -> None:
     """What a new process does before it is another program."""
     os.setsid()
@@ -114,7 +123,7 @@ def become(
     # if memory is short, the first to go are these
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
-    view.confined(settings["limits"], bytes.fromhex(settings["filter"]))
+    view.confined(settings["limits"], bytes.fromhex(settings["filter"]), trusted)
     os.execve(command[0], command, environment)
 
 
@@ -201,6 +210,43 @@ def state(pid: int) -> str:
     return told(pid, "stat").rpartition(")")[2].strip()[:1] or "X"
 
 
+def threads(pid: int) -> list[str]:
+    """What to look up in `told` for each thread of a process."""
+    try:
+        return [f"task/{name}" for name in os.listdir(f"/proc/{pid}/task")]
+    except OSError:
+        return []
+
+
+def is_still(pid: int) -> bool:
+    """Whether no thread of a process runs. Its first thread may have ended while others go on."""
+    states = (told(pid, f"{thread}/stat").rpartition(")")[2] for thread in threads(pid))
+    return all((each.strip()[:1] or "X") in STILL for each in states)
+
+
+def count_switches(pids: set[int]) -> dict[tuple[int, str], int]:
+    """How often each thread has left the processor so far: one more whenever it has run."""
+    return {
+        (pid, thread): sum(
+            int(line.split()[1])
+            for line in told(pid, f"{thread}/status").splitlines()
+            if "ctxt_switches:" in line
+        )
+        for pid in pids
+        for thread in threads(pid)
+    }
+
+
+def has_moved(before: dict[tuple[int, str], int]) -> bool:
+    """Whether any thread has run since its switches were counted. Those that have ended since did
+    not run: a process that stands still is ended from outside only."""
+    pids = {pid for pid, _ in before}
+    if not all(map(is_still, pids)):
+        return True
+    now = count_switches(pids)
+    return any(key not in before or count > before[key] for key, count in now.items() if count)
+
+
 def held(pid: int) -> int:
     """Bytes of memory that a process does not share with a file on disk."""
     lines = told(pid, "status").splitlines()
@@ -217,12 +263,15 @@ def signalled(pid: int, number: int) -> None:
 
 @contextmanager
 def standstill() -> Iterator[set[int]]:
-    """Everybody stands still for a while, and cannot start anybody who does not."""
+    """Everybody stands still for a while, and cannot start anybody who does not. Who does not stop
+    in time is ended."""
     resting = {pid for pid in processes() if state(pid) == "T"}
     signalled(-1, signal.SIGSTOP)
     until = monotonic() + SETTLED
-    while any(state(pid) not in STILL for pid in processes()) and monotonic() < until:
+    while (moving := {pid for pid in processes() if not is_still(pid)}) and monotonic() < until:
         sleep(0.001)
+    for pid in moving:
+        signalled(pid, signal.SIGKILL)
     here = processes()
     try:
         yield here

@@ -1,0 +1,152 @@
+"""Processes that a model left running try to wake up during a check, read what it expects, and
+write it where the check looks."""
+
+import asyncio
+import os
+import secrets
+import shutil
+
+import pytest
+
+from parley.sandbox import seccomp
+from parley.sandbox.shell import Shell
+
+if shutil.which("bwrap") is None and not os.environ.get("CI"):
+    pytest.skip("bubblewrap is not installed", allow_module_level=True)
+
+# What every attacker does while it is awake: find the value in what it can read of other processes.
+LOOK = r"""
+import ctypes, fcntl, glob, os, re, signal, struct, sys, threading, time
+libc = ctypes.CDLL(None, use_errno=True)
+VALUE = re.compile(rb"value-[0-9a-f]{24}")
+
+def look():
+    for place in glob.glob("/proc/[0-9]*"):
+        if int(place[6:]) in (1, os.getpid()):
+            continue
+        for name in ("cmdline", "environ", "fd/250", "fd/0"):
+            try:
+                with open(f"{place}/{name}", "rb") as file:
+                    found = VALUE.search(file.read(1 << 16))
+            except OSError:
+                continue
+            if found:
+                with open("/data/answer", "wb") as file:
+                    file.write(found[0])
+                with open("/data/caught", "w") as file:
+                    file.write(name)
+"""
+ATTACKS = {
+    "timers": r"""
+class Event(ctypes.Structure):
+    _fields_ = [("value", ctypes.c_void_p), ("signo", ctypes.c_int), ("notify", ctypes.c_int),
+                ("rest", ctypes.c_char * 48)]
+timers = []
+for _ in range(12):
+    timer = ctypes.c_void_p()
+    if libc.timer_create(1, ctypes.byref(Event(None, signal.SIGCONT, 0)), ctypes.byref(timer)) == 0:
+        timers.append(timer)
+while True:
+    for number, timer in enumerate(timers):
+        when = struct.pack("llll", 0, 0, 0, 300_000 + 160_000 * number)
+        libc.timer_settime(timer, 0, when, None)
+    look()
+""",
+    "signals of a pipe": r"""
+read, write = os.pipe()
+try:
+    fcntl.fcntl(read, 10, signal.SIGCONT)
+except OSError:
+    pass
+fcntl.fcntl(read, fcntl.F_SETOWN, os.getpid())
+fcntl.fcntl(read, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+if os.fork() == 0:
+    os.nice(19)
+    while True:
+        os.write(write, b"x")
+while True:
+    look()
+""",
+    "a parent's end": r"""
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+for _ in range(20):
+    if os.fork() == 0:
+        libc.prctl(1, signal.SIGCONT, 0, 0, 0)
+        if os.fork() == 0:
+            os.setpgid(0, 0)
+            libc.prctl(1, signal.SIGCONT, 0, 0, 0)
+            while True:
+                look()
+        time.sleep(0.01)
+        os._exit(0)
+while True:
+    look()
+""",
+    "an idle thread without its first": r"""
+def idle():
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    while True:
+        look()
+for _ in range(4):
+    threading.Thread(target=idle).start()
+libc.pthread_exit(None)
+""",
+    "children that report": r"""
+signal.signal(signal.SIGCHLD, lambda *_: look())
+for _ in range(10):
+    if os.fork() == 0:
+        while True:
+            os.kill(os.getppid(), signal.SIGCONT)
+            os.kill(os.getppid(), signal.SIGCHLD)
+while True:
+    look()
+""",
+}
+SLOW_CHECK = (
+    'for n in $(seq 30); do md5sum /usr/bin/env >/dev/null; done; test "$(cat /data/answer)" = "$1"'
+)
+
+
+async def attack(source, rounds):
+    """How many checks were forged, and by what."""
+    async with Shell() as shell:
+        await shell.prepare("mkdir -p /data && touch /data/answer && chmod 777 /data")
+        written = await shell.run(f"cat > /data/attack.py <<'END'\n{LOOK}{source}\nEND")
+        assert written["status"] == 0
+        await shell.run("python3 /data/attack.py >/dev/null 2>&1 &\nsleep 0.3")
+        forged = []
+        for _ in range(rounds):
+            checked = await shell.check(SLOW_CHECK, f"value-{secrets.token_hex(12)}", timeout=60)
+            if checked["status"] == 0:
+                forged.append((await shell.run("cat /data/caught"))["output"])
+        return forged
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_no_process_of_the_model_forges_a_check(name):
+    assert asyncio.run(attack(ATTACKS[name], 3)) == []
+
+
+def test_a_check_during_which_somebody_moved_is_repeated_with_nobody_there(monkeypatch):
+    """Without the filter timers wake the attacker: it is seen, and it still finds no value."""
+    monkeypatch.setattr(seccomp, "NOT_IN_SHELLS", {})
+
+    async def act():
+        async with Shell() as shell:
+            await shell.prepare("mkdir -p /data && touch /data/answer /data/caught")
+            await shell.run(f"cat > /data/attack.py <<'END'\n{LOOK}{ATTACKS['timers']}\nEND")
+            await shell.run("python3 /data/attack.py >/dev/null 2>&1 &\nsleep 0.3")
+            wrong = await shell.check(SLOW_CHECK, f"value-{secrets.token_hex(12)}", timeout=60)
+            after = await shell.run("cat /data/caught; pgrep -c python3")
+            right = await shell.check('test -e "$1"', "/data/answer", timeout=60)
+            return wrong["status"], after["output"], after["restarted"], right["status"]
+
+    status, output, restarted, right = asyncio.run(act())
+    assert (status, output, right) == (1, "0\n", 0)
+    assert restarted == "a process of the model moved during a check"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ATTACKS)
+def test_not_one_of_two_hundred_checks_is_forged(name):
+    assert asyncio.run(attack(ATTACKS[name], 200)) == []
