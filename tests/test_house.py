@@ -28,7 +28,7 @@ PURE = {
     "__future__", "ast", "bisect", "collections", "dataclasses", "decimal", "difflib", "enum",
     "fractions", "functools", "hashlib", "inspect", "itertools", "json", "math", "operator",
     "random", "re",
-    "statistics", "string", "sys", "textwrap", "types", "typing", "unicodedata",
+    "statistics", "string", "sys", "textwrap", "types", "typing", "unicodedata", "warnings",
 }  # fmt: skip
 
 

@@ -682,3 +682,29 @@ def test_all_164_references_of_humaneval_pass():
         check_reference_programs(load_items("humaneval", Problem), lambda done: None)
     )
     assert (found.checked, found.faults) == (164, {})
+
+
+def test_tests_take_modules_from_the_reference_and_nothing_from_nowhere(tmp_path):
+    """As in MBPP 596: its tests use `sys`, which only the reference imports."""
+    file = tmp_path / "rows.json"
+    row = {
+        "task_id": 1,
+        "text": "Find the size of a tuple in bytes.",
+        "code": "import sys\nfrom math import isclose as near\n"
+        "def size(t):\n  return sys.getsizeof(t)",
+        "test_list": [
+            "assert size((1,)) == sys.getsizeof((1,))",
+            "assert near(1.0, size(1) - size(1) + 1)",
+        ],
+    }
+    file.write_text(json.dumps([row]))
+    (item,) = load_items(str(file), Problem)
+    assert (
+        item.prelude == "from math import isclose as near\n"
+    )  # `sys.x` is imported by every judge
+    assert item.names == ("size",)
+    file.write_text(json.dumps([{**row, "test_list": ["assert size((1,)) == approx(48)"]}]))
+    with pytest.raises(
+        UsageError, match="tests use 'approx', which neither they nor the reference define"
+    ):
+        load_items(str(file), Problem)

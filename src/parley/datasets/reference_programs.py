@@ -4,8 +4,11 @@ a programmer is told."""
 from __future__ import annotations
 
 import ast
+import sys
 import warnings
 from collections.abc import Iterable
+
+from parley.sandbox.trials import read
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Definition = Function | ast.ClassDef
@@ -47,6 +50,38 @@ def names_called(reference: str, tests: Iterable[str]) -> tuple[str, ...]:
     }
     own = {name for tree in trees for name in top_level_definitions(tree)}
     return tuple(name for name in names_defined(reference) if name in used - own)
+
+
+def imports_for_tests(reference: str, names: Iterable[str], texts: Iterable[str]) -> str:
+    """The import lines that tests rely on and only their reference has, so that no program can
+    bring a module of its own. Other names that nobody defines are an error."""
+    body = parse_program(reference, "the reference").body
+    assigned = {
+        name.id
+        for node in body
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for name in ast.walk(node)
+        if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+    }
+    missing = {*read(tuple(texts), "", "").names} - {*names} - assigned
+    lines = []
+    for node in body if missing else ():
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        for each in node.names:
+            module = node.module or "" if isinstance(node, ast.ImportFrom) else each.name
+            bound = each.asname or each.name.partition(".")[0]
+            standard = module.partition(".")[0] in sys.stdlib_module_names
+            if bound in missing and standard:
+                missing.discard(bound)
+                source = f"from {module} " if isinstance(node, ast.ImportFrom) else ""
+                lines.append(f"{source}import {ast.unparse(each)}\n")
+    if missing:
+        raise ValueError(
+            f"tests use {sorted(missing)[0]!r}, which neither they nor the reference define: "
+            f"import or define it in the setup"
+        )
+    return "".join(lines)
 
 
 def can_fail(test: str, context: Iterable[str] = ()) -> bool:

@@ -3,8 +3,11 @@ tasks and datasets share."""
 
 from __future__ import annotations
 
+import ast
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from parley.errors import TaskError
@@ -41,6 +44,18 @@ class Items:
                 )
 
 
+@lru_cache(256)
+def find_classes(code: str) -> frozenset[str]:
+    """The classes that a program defines at its top; none in what is no Python."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            body = ast.parse(code).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+    return frozenset(node.name for node in body if isinstance(node, ast.ClassDef))
+
+
 @dataclass(frozen=True)
 class Problem:
     """A programming problem: what is asked for, and the hidden tests or cases that decide whether a
@@ -62,12 +77,14 @@ class Problem:
         if self.cases:
             return {"code": code, "cases": self.cases}
         named = {"names": self.names} if self.names else {}  # else they are found in the tests
+        classes = tuple(name for name in self.names if name in find_classes(self.reference))
         return {
             "code": code,
             "tests": self.tests,
             "setup": self.setup,
             "prelude": self.prelude,
             **named,
+            **({"classes": classes} if classes else {}),
         }
 
 

@@ -1,14 +1,13 @@
-"""Where a run's programs go: a proven sandbox, as many at a time as there are processors, and
-doubtful ones once more alone."""
+"""Where a run's programs go: a proven sandbox, about as many at a time as there are processors, and
+doubtful ones once more."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from typing import Any
 
 from parley.errors import SandboxError
@@ -21,6 +20,9 @@ from parley.sandbox.limits import MB, Limits
 from parley.sandbox.process import First
 from parley.sandbox.talk import Leash
 from parley.sandbox.trials import Trial, trial_of
+
+TURN = 0.3  # seconds after which a program no longer keeps the next one waiting
+LONG = 8  # programs at a time that have had their turn and go on beside others
 
 
 class Sandbox:
@@ -36,30 +38,51 @@ class Sandbox:
         self.choice, self.limits, self.warm = choice, limits or Limits(), warm
         self.jobs = jobs or os.cpu_count() or 1
         self.kind: Kind | None = None  # once it is known that it works
-        self._threads = ThreadPoolExecutor(self.jobs, "parley-sandbox")
+        self._threads = ThreadPoolExecutor(self.jobs + LONG, "parley-sandbox")
         self._standing: tuple[First, Judges] | None = None
         self._group: Group | None = None
         self._opening = threading.Lock()
         self._leashes: set[Leash] = set()
         self._closed = False
-        self._slots, self._alone = asyncio.Semaphore(self.jobs), asyncio.Lock()
+        self._slots, self._long = asyncio.Semaphore(self.jobs), 0
 
     async def execute(self, program: Mapping[str, Any]) -> dict[str, Any]:
         """The verdict on a program, as data. What speaks against the machine and not against the
         program is an error."""
         trial = trial_of(program)
         try:
-            async with self._slots:
-                verdict = await self._tried(trial)
+            verdict = await self._in_turn(trial)
         except (Doubtful, SandboxError):
-            async with self._all_slots():
-                try:
-                    verdict = await self._tried(trial, again=True)
-                except Doubtful as doubt:
-                    if doubt.verdict is None:
-                        raise SandboxError(f"a program could not be judged: {doubt}") from None
-                    verdict = doubt.verdict
+            try:
+                verdict = await self._in_turn(trial, again=True)
+            except Doubtful as doubt:
+                if doubt.verdict is None:
+                    raise SandboxError(f"a program could not be judged: {doubt}") from None
+                verdict = doubt.verdict
         return verdict.as_data()
+
+    async def _in_turn(self, trial: Trial, again: bool = False) -> Verdict:
+        """Try a program when it is its turn. One that takes long, and perhaps only sleeps, soon
+        goes on beside others instead of before them."""
+        async with self._slots:
+            work = asyncio.create_task(self._tried(trial, again))
+            try:
+                while not (await asyncio.wait({work}, timeout=TURN))[0]:
+                    if self._long < LONG:
+                        break
+                else:
+                    return work.result()
+            except asyncio.CancelledError:
+                await cancel(work)
+                raise
+            self._long += 1
+        try:
+            return await work
+        except asyncio.CancelledError:
+            await cancel(work)
+            raise
+        finally:
+            self._long -= 1
 
     async def _tried(self, trial: Trial, again: bool = False) -> Verdict:
         if self._closed:
@@ -94,19 +117,6 @@ class Sandbox:
             judges.close()
             first.close()
 
-    @asynccontextmanager
-    async def _all_slots(self) -> AsyncIterator[None]:
-        async with self._alone:  # one at a time collects them, or two would wait for each other
-            held = 0
-            try:
-                while held < self.jobs:
-                    await self._slots.acquire()
-                    held += 1
-                yield
-            finally:
-                for _ in range(held):
-                    self._slots.release()
-
     def _open(self, doubted: bool = False) -> tuple[First, Judges]:
         """Start the first process where none is running, and try out what it keeps from its
         programs.
@@ -124,7 +134,8 @@ class Sandbox:
                 return self._standing
             self._end_standing()
             if self._group is None and self.choice == "bubblewrap":
-                self._group = limited_group(self.jobs * (self.limits.memory + 128 * MB) + 256 * MB)
+                most = (self.jobs + LONG) * (self.limits.memory + 128 * MB) + 256 * MB
+                self._group = limited_group(min(most, machine_memory() * 3 // 4))
             if self.kind is None:
                 first = started(self.choice, self.limits, self._group)
             else:  # what stood before stands again, and nothing weaker
@@ -168,6 +179,17 @@ class Sandbox:
             self._end_standing()
             if self._group is not None:
                 self._group.close()
+
+
+async def cancel(work: asyncio.Task[Verdict]) -> None:
+    """Cancel a trial, and wait until nothing of it is left."""
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
+
+
+def machine_memory() -> int:
+    """Bytes of memory that this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def started(choice: str, limits: Limits, group: Group | None) -> First:

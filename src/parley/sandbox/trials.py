@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,7 +13,9 @@ from typing import Any
 
 from parley.errors import TaskError
 
-KEYS = {"kind", "code", "tests", "names", "setup", "prelude", "cases", "inside"}
+KEYS = {"kind", "code", "tests", "names", "classes", "setup", "prelude", "cases", "inside"}
+# Helpers of test libraries: no program may bring its own.
+HELPERS = {"approx", "isclose", "allclose", "raises", "pytest", "unittest", "np", "numpy", "pd"}
 # With these, tests can run text as code: if it comes from the program, the program can forge what
 # they find.
 EVALUATING = {"eval", "exec", "import_module", "system", "popen", "globals", "locals", "vars",
@@ -34,6 +37,7 @@ class Trial:
     code: str
     tests: tuple[str, ...] = ()  # Python; each is one test
     names: tuple[str, ...] = ()  # what tests call, and the program defines
+    classes: tuple[str, ...] = ()  # those of the names that are classes
     setup: str = ""  # run before the tests, after the program
     prelude: str = ""  # what tests know besides, and no program can replace
     # standard input, and the standard output that is wanted
@@ -48,12 +52,12 @@ class Trial:
     @property
     def problem(self) -> bytes:
         """What a judge is told before it sees any program."""
-        return problem_of(self.tests, self.names, self.setup, self.prelude)
+        return problem_of(self.tests, self.names, self.classes, self.setup, self.prelude)
 
     @property
     def evaluates(self) -> bool:
         """Whether tests can run text as code."""
-        return read(self.tests, self.setup, self.prelude)[1]
+        return read(self.tests, self.setup, self.prelude).runs_text
 
 
 def trial_of(program: Mapping[str, Any]) -> Trial:
@@ -73,22 +77,44 @@ def trial_of(program: Mapping[str, Any]) -> Trial:
             "a program to run needs `code`, and either `tests` or `cases` with at least one of them"
         )
     setup, prelude = str(program.get("setup", "")), str(program.get("prelude", ""))
-    names = read(tests, setup, prelude)[0]
-    if (given := program.get("names")) is not None:
-        if isinstance(given, str) or not all(isinstance(name, str) for name in given):
-            raise TaskError(
-                f"`names` of a program are a list of what its tests call, not {given!r}"
-            )
-        names = tuple(given)
+    found = read(tests, setup, prelude)
+    given = {key: listed(program, key) for key in ("names", "classes") if key in program}
+    names, classes = given.get("names", found.names), given.get("classes", ())
+    if helpers := [
+        name for name in found.names if name in HELPERS and name not in given.get("names", ())
+    ]:
+        raise TaskError(
+            f"tests use {helpers[0]!r}, which nobody defines: import or define it in `setup` or "
+            f"`prelude`"
+        )
+    imports = "".join(f"import {name}\n" for name in found.modules if name not in names)
     pairs = tuple((str(stdin), str(wanted)) for stdin, wanted in cases)
-    return Trial(code, tests, names, setup, prelude, pairs, bool(program.get("inside")))
+    inside = bool(program.get("inside"))
+    return Trial(code, tests, names, classes, setup, imports + prelude, pairs, inside)
+
+
+def listed(program: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """A list of names in what a task asks for."""
+    given = program[key]
+    if isinstance(given, str) or not all(isinstance(name, str) for name in given):
+        raise TaskError(f"`{key}` of a program are a list of what its tests call, not {given!r}")
+    return tuple(given)
+
+
+@dataclass(frozen=True)
+class TestCode:
+    """What is read off the tests of a problem."""
+
+    names: tuple[str, ...]  # that tests use and nobody but the program can define
+    modules: tuple[str, ...]  # of Python that tests use and do not import
+    runs_text: bool  # whether tests can run text as code
 
 
 @lru_cache(256)
-def read(tests: tuple[str, ...], setup: str, prelude: str) -> tuple[tuple[str, ...], bool]:
-    """The names that tests use and nobody but the program can define; whether tests can run text as
-    code."""
+def read(tests: tuple[str, ...], setup: str, prelude: str) -> TestCode:
+    """Read the tests of a problem."""
     used: set[str] = set()
+    plain: set[str] = set()  # used otherwise than `name.attribute`
     known = set(dir(builtins))
     runs_text = False
     for text in (prelude, setup, *tests):
@@ -97,9 +123,12 @@ def read(tests: tuple[str, ...], setup: str, prelude: str) -> tuple[tuple[str, .
             compile(text, "test.py", "exec", dont_inherit=True)
         except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as wrong:
             raise TaskError(f"a test is no Python: {wrong} in {str(text)[:80]!r}") from None
+        modules = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Attribute)}
         for node in ast.walk(tree):
             runs_text = runs_text or evaluates(node)
             if isinstance(node, ast.Name):
+                if id(node) not in modules:
+                    plain.add(node.id)
                 (used if isinstance(node.ctx, ast.Load) else known).add(node.id)
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 known.add(node.name)
@@ -109,7 +138,11 @@ def read(tests: tuple[str, ...], setup: str, prelude: str) -> tuple[tuple[str, .
                 known.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
             elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
                 known.add(node.name)
-    return tuple(sorted(used - known)), runs_text
+    # A program cannot bring its own `math`; `bisect(x)` is a function that happens to be called so.
+    free = used - known
+    standard = {name for name in free - plain if name in sys.stdlib_module_names}
+    runs_text = runs_text or not standard.isdisjoint(MODULES)
+    return TestCode(tuple(sorted(free - standard)), tuple(sorted(standard)), runs_text)
 
 
 def evaluates(node: ast.AST) -> bool:
@@ -126,5 +159,12 @@ def evaluates(node: ast.AST) -> bool:
 
 
 @lru_cache(256)
-def problem_of(tests: tuple[str, ...], names: tuple[str, ...], setup: str, prelude: str) -> bytes:
-    return json.dumps({"tests": tests, "names": names, "setup": setup, "prelude": prelude}).encode()
+def problem_of(
+    tests: tuple[str, ...],
+    names: tuple[str, ...],
+    classes: tuple[str, ...],
+    setup: str,
+    prelude: str,
+) -> bytes:
+    told = {"tests": tests, "names": names, "classes": classes, "setup": setup, "prelude": prelude}
+    return json.dumps(told).encode()

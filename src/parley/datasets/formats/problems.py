@@ -12,6 +12,7 @@ from typing import Any
 from parley.datasets.formats import Form, Row
 from parley.datasets.reference_programs import (
     can_fail,
+    imports_for_tests,
     names_called,
     names_defined,
     parse_program,
@@ -78,6 +79,9 @@ def describe_from_reference(fields: dict[str, Any]) -> dict[str, Any]:
     if not fields["tests"] or not reference:
         return fields
     names = fields.get("names") or names_called(reference, tests)
+    prelude = fields.get("prelude", "")
+    if imports := imports_for_tests(reference, names, [prelude, *tests]):
+        fields = {**fields, "prelude": f"{imports}{prelude}"}
     return {
         **fields,
         "names": names,

@@ -79,14 +79,14 @@ class Program:
 
 class Function:
     """A name that the program defines. What its classes make may be used as objects; what its
-    functions return is to be data."""
+    functions return is to be data. The problem says which it is, not the program."""
 
-    def __init__(self, program: Program, name: str) -> None:
-        self._program, self._name = program, name
+    def __init__(self, program: Program, name: str, is_class: bool) -> None:
+        self._program, self._name, self._is_class = program, name, is_class
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         value = self._program.called({"name": self._name}, arguments, named)
-        if type(value) is Remote and self._name.lstrip("_")[:1].isupper():
+        if type(value) is Remote and self._is_class:
             return Made(self._program, *identity_of(value))
         return value
 
@@ -190,13 +190,36 @@ class Made(Remote):
     def __getitem__(self, key: Any) -> Any:
         return self._act("item", key)
 
-    def _refused(self, *other: Any) -> Any:
-        """To compare it, the test would have to run where the program is."""
+    def __str__(self) -> str:
+        return self._text("text")
+
+    def __repr__(self) -> str:
+        return self._text("shown")
+
+    def _text(self, act: str) -> str:
+        found = self._act(act)
+        if type(found) is not str:
+            raise NotData(f"the program's {self._of} has no text")
+        return found
+
+    def _refused(self, other: Any = None, *_: Any) -> Any:
+        """Two objects of the program are compared where the program is, and the verdict says so. An
+        object is never equal to data: its own word on that would not count."""
+        if other is not None and not isinstance(other, Remote):
+            raise NotData(
+                f"the program returned a {self._of}, where a test wants a {type(other).__name__}"
+            )
         self._program.uncrossable = f"a test compares a {self._of}"
         raise Uncrossable(self._program.uncrossable)
 
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = __hash__ = _refused
-    __add__ = __radd__ = __sub__ = __mul__ = __truediv__ = __neg__ = __str__ = _refused
+    def __eq__(self, other: object) -> bool:
+        return other is not None and bool(self._refused(other))
+
+    def __ne__(self, other: object) -> bool:
+        return other is None or bool(self._refused(other))
+
+    __lt__ = __le__ = __gt__ = __ge__ = __contains__ = __hash__ = _refused
+    __add__ = __radd__ = __sub__ = __mul__ = __truediv__ = __neg__ = _refused
 
 
 DATA = (str, bytes, list, tuple, dict, set, int, float, range)
@@ -246,6 +269,7 @@ class Problem:
         self.setup = compile(told["setup"], "setup.py", "exec")
         self.tests: list[CodeType] = [compile(text, "test.py", "exec") for text in told["tests"]]
         self.names: list[str] = told["names"]
+        self.classes: list[str] = told["classes"]
 
 
 def judges(channel: Channel, limits: dict[str, Any]) -> None:
@@ -292,7 +316,11 @@ def judge(problem: Problem, channel: Channel) -> None:
         # what cannot be read is seen when it is called
         defined = defined if isinstance(defined, list) else problem.names
         namespace.update(
-            {name: Function(program, name) for name in problem.names if name in defined}
+            {
+                name: Function(program, name, name in problem.classes)
+                for name in problem.names
+                if name in defined
+            }
         )
         exec(problem.setup, namespace)
     except BaseException as error:

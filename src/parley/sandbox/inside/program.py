@@ -99,6 +99,8 @@ ACTS: dict[str, Any] = {
     "next": lambda thing: next(thing),
     "length": len,
     "truth": bool,
+    "text": str,
+    "shown": repr,
     "item": lambda thing, key: thing[key],
 }
 
