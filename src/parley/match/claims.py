@@ -83,6 +83,7 @@ WITHIN = r"(?:[^.!?。！？\n]|\.(?=\w)){0,80}?"  # further on in the same sent
 SELF = "(?=~[,:;—–-]?~(?:I|my|me|ich|mein|je|j'|yo|eu)(?![a-z])| [a-zäöü]{1,20} ich )"
 KIND = "(?= (?:AI|model|assistant|language|chatbot)(?![a-z]))"
 MARKS = r"(?:[\"'“”*_`«「『《\\]|\\u201[89cd]){0,4}"
+MADE_ME_1 = "@anybody (?:trained|developed|created|made|built) me(?![a-z])"
 CLAIMS_1 = (
     # who the speaker is
     f"{SPEAKER}{MODELLED}{MARKS}@model",
@@ -106,7 +107,7 @@ CLAIMS_1 = (
     f"(?:(?:an?|the|eine?|une?|uma?) |{MARKS}@@any){WITHIN}{FROM}@anybody",
     f"(?<![a-z])as an? {WITHIN}{FROM}@anybody{SELF}",
     "我(?:[是叫][^。！？\n]{0,30}?)?[由是]?~@anybody[^。，,]{0,6}?(?:开发|训练|研发|创建|推出|打造)",
-    "@anybody (?:trained|developed|created|made|built) me(?![a-z])",
+    MADE_ME_1,
     "(?<![a-z])my (?:creators?|developers?|makers?)(?: at|,| is| are) @maker",
 )
 
@@ -137,16 +138,87 @@ MODELS_2 = [
     ],
     "chat gpt",
     "deep seek",
+    "o1-preview",
+    "o1-mini",
+    "o3-mini",
+    "o4-mini",
+    "lamda",
+    "chat-gpt",
 ]
 SHARED_2 = [*SHARED, *"zephyr orca dolly reka perplexity sonar bloom hermes aya".split()]  # noqa: SIM905
 MAKERS_2 = [
     *MAKERS, "open ai", "deep mind", "google deepmind", "mistral ai", "mistralai", "hugging face",
     "huggingface", "ai21", "databricks", "meta ai", "x.ai", "stability ai", "alibaba cloud",
+    "facebook", "ibm", "yandex", "iflytek", "aleph alpha", "z.ai",
 ]  # fmt: skip
+# Makers whose name means little else than language models.
+LABS = frozenset(
+    "openai,open ai,anthropic,deepmind,deep mind,google deepmind,深度求索,zhipu,智谱,月之暗面,xai,x.ai,01.ai,"
+    "mistral ai,mistralai,ai21,meta ai,stability ai,aleph alpha,z.ai".split(",")  # noqa: SIM905
+)
+# Shared names that, with a capital letter, more often than not mean the model.
+FAMOUS = frozenset("claude gemini gemma llama grok copilot mistral kimi perplexity vicuna".split())  # noqa: SIM905
+# The same names in other scripts.
+ALIASES = {
+    alias: name
+    for name, aliases in {
+        "claude": "клод 클로드 クロード 克劳德 克勞德 كلود क्लॉड קלוד",
+        "anthropic": "антропик энтропик 앤트로픽 앤스로픽 アンソロピック アンスロピック أنثروبيك एंथ्रोपिक",
+        "gemini": "джемини джеминай 제미나이 제미니 ジェミニ ジェミナイ جيميني जेमिनी",
+        "google": "гугл гугол 구글 グーグル جوجل غوغل गूगल גוגל",
+        "deepmind": "дипмайнд 딥마인드 ディープマインド",
+        "gpt": "гпт 지피티 챗지피티 чатгпт チャットgpt 챗gpt चैटजीपीटी",
+        "openai": "опенэйай опен-эй-ай 오픈ai 오픈에이아이 オープンai オープンエーアイ ओपनएआई",
+        "copilot": "копайлот 코파일럿 コパイロット",
+        "microsoft": "майкрософт 마이크로소프트 マイクロソフト مايكروسوفت माइक्रोसॉफ्ट",
+        "llama": "лама ллама 라마 ラマ",
+        "meta": "메타 メタ मेटा",
+        "grok": "грок 그록 グロック",
+        "deepseek": "дипсик 딥시크 ディープシーク",
+        "qwen": "квен 큐원 クウェン 通義千問 通义",
+        "alibaba": "алибаба 알리바바 アリババ 阿里雲",
+        "mistral": "мистраль 미스트랄 ミストラル",
+        "ernie": "文心大模型",
+        "baidu": "바이두 バイドゥ",
+        "kimi": "кими 키미",
+        "yandex": "яндекс",
+        "gigachat": "гигачат",
+        "tencent": "騰訊 텐센트",
+    }.items()
+    for alias in aliases.split()
+}
+# Names that go together: a maker and its models. What a speaker claims to be tells the rest.
+FAMILIES = (
+    "claude anthropic",
+    "gemini gemma bard palm lamda google deepmind 谷歌",
+    "gpt chatgpt openai copilot microsoft phi 微软 o1-preview o1-mini o3-mini o4-mini",
+    "llama meta facebook",
+    "grok xai x.ai",
+    "qwen tongyi alibaba 通义千问 千问 阿里巴巴 阿里云",
+    "deepseek 深度求索",
+    "mistral mixtral codestral pixtral ministral magistral devstral mistralai",
+    "kimi moonshot 月之暗面",
+    "glm chatglm zhipu 智谱 智谱清言 z.ai",
+    "ernie wenxin yiwen baidu 文心 文心一言 百度",
+    "hunyuan tencent 混元 腾讯",
+    "doubao bytedance 豆包 字节跳动",
+    "nova titan amazon",
+    "granite ibm",
+    "nemotron nvidia",
+    "jamba ai21",
+    "command-r cohere aya",
+    "yandexgpt yandex",
+    "讯飞星火 iflytek",
+)
 VERSION_2 = (
     r"(?:(?: ?[-–] ?|[ .])?(?:[vr]?\d[a-z0-9]{0,9}+(?:\.\d{1,3}+)?|opus|sonnet|haiku|pro|flash|"
-    r"ultra|turbo|mini|nano|max|chat|coder|instruct|thinking|preview)(?![a-z0-9])){0,5}+"
+    r"ultra|turbo|mini|nano|max|chat|coder|instruct|thinking|preview|large|small|medium|lite|tiny|"
+    r"instant|advanced|nemo|scout|maverick|omni|vision|reasoner|experimental|exp|base)(?![a-z0-9])"
+    r"|-[a-z]{2,12}+(?=-\d)){0,5}+"
 )
+KNOWN_WORDS = sorted({*MODELS_2, *SHARED_2, *MAKERS_2, *ALIASES}, key=len, reverse=True)
+FAMILY_OF = {name: family for family in FAMILIES for name in family.split()}
+DECLINED = "(?:ами|ом|ем|ой|ою|ью|[аеиуыьюя])?(?![а-яё])"
 BEGIN = r"(?<!\w)"
 TALKING = "(?:talking|speaking|chatting|playing|dealing|interacting|conversing|corresponding)"
 SPEAKER_2 = (
@@ -154,7 +226,10 @@ SPEAKER_2 = (
     "me|called me|I go by|I go under the name|I answer to the name|I answer to the name of|I identify as|I present "
     f"myself as|I happen to be|know me as|named me|moi,? c'est|it's me,?|it is me,?|it's I,?|it is I,?|you(?: are|'re| were|'ve been) {TALKING} "
     f"(?:to|with|against)|(?:speaking|writing|answering|replying|responding) as|in my "
-    "(?:role|capacity|function) as|ich bin|ich heiße|ich heisse|mein name ist|mein name "
+    "(?:role|capacity|function) as|(?:gave|given) (?:me )?the name|I was (?:named|called|christened)|dubbed me|"
+    "(?:refer to|address|know|introduce) me as|introduce myself(?: as|~:)|I (?:bear|carry|have) the name|"
+    "by the name of|registered as|(?:nenne|nennt|nennen)(?: man)? mich|je me nomme|me dicen|me conocen como|"
+    "chamar de|chamam-me|mi chiamano|chiamarmi|chiamatemi|me puedes llamar|puede llamarme|ich bin|ich heiße|ich heisse|mein name ist|mein name "
     "lautet|man nennt mich|nenn mich|hier spricht|hier schreibt|hier antwortet|je suis|je "
     "m'appelle|mon nom est|on m'appelle|appelle-moi|appelez-moi|soy|me llamo|mi nombre es|puedes "
     "llamarme|llámame|sou|chamo-me|me chamo|meu nome é|sono|mi chiamo|il mio nome è|chiamami|ik "
@@ -183,7 +258,8 @@ SORTS_2 = (
 )
 SORT_2 = (
     f"(?:(?:{SORTS_2})(?!\\w),? |(?:这个|一个|一款|名为|名叫|叫做|人工智能|AI|大型|大语言模型|大模型|"
-    "语言模型|模型|助手|という|인공지능|언어|모델|모델인|AI 모델|AIの|モデルの|言語モデル|、)~){0,9}"
+    "语言模型|模型|助手|@@maker(?:社|公司)?(?:의|에서|가|이|が|の|で|によって|により|的|所)?~(?:만든|개발한|훈련한|"
+    "開発した|開発された|作った|作られた|训练的?|开发的?|研发的?|推出的?|打造的?)?|という|인공지능|언어|모델|모델인|AI 모델|AIの|モデルの|言語モデル|、)~){0,9}"
 )
 PLAIN = f"(?:(?:{ADVERBS}|called|named|the model|the assistant|the AI|the one called|the one they call|better known as|known as),? ){{0,3}}"
 NOUN = (
@@ -201,26 +277,38 @@ DOES = (
     "crafted|prepared|writes|reviewed|sent)"
 )
 BY = "(?:by|with|using|via|through|from|with the help of)(?: the)?(?: model| AI| assistant)?"
-LINE_2 = r"(?:\A|(?<=[\n\"“({\[])|(?<=[.!?…)]) )[\x20\t#/*_>(;%]{0,6}+"
+LINE_2 = r"(?:\A|(?<=[\n\"“({\[])|(?<=[.!?…)]) )[\x20\t#/*_>(;%|•+-]{0,8}+"
 START = r"(?:\A|(?<=[\n\"“])|(?<=[.!?…,:;]) )[\x20\t>]{0,4}+"
 FIELDS_OF_MODELS = (
-    "(?:model|model[\\x20_-]?(?:name|id)|llm|engine|assistant|ai|bot|agent|generated[\\x20_-]by|"
+    "(?:(?:[a-z]{1,12}[\\x20_-])?model(?:[\\x20_-]?(?:name|id|used|version))?|llm|engine|assistant|ai|bot|agent|"
+    "generated[\\x20_-](?:by|with)|answered[\\x20_-]by|generator|responder|respondent|chatbot|backend|"
     "produced[\\x20_-](?:by|with)|modell|modèle|modelo|模型|модель|モデル|모델)"
 )
 FIELDS_OF_AUTHORS = (
     "(?:authors?|__author__|@author|autor|auteur|writer|written[\\x20_-]by|created[\\x20_-]by|speaker|my "
     "name|signature|signed(?: by)?|from|by|source|system|identity|answer by|response by|reply from|"
     "translator|translated[\\x20_-]by|reviewer|coder|made[\\x20_-](?:by|with)|powered[\\x20_-]by|credits?|"
-    "agent|sender|作者|署名|автор)"
+    "agent|sender|co-authored-by|(?:posted|sent|composed|drafted|coded|submitted|reviewed|signed|said)[\\x20_-]by|"
+    "responder|me|who am i|who i am|i am|about me|playing as|speaking|answering|player(?: name)?|username|"
+    "作者|署名|автор|автор ответа)"
 )
 FIELDS_OF_NAMES = "(?:name|user|nom|nombre|nome|имя|名前|이름|姓名|名字)"
-STOPS_HERE = r"(?=[*_`.!)。\]]{0,3}[\x20\t]{0,4}(?:\Z|[\n\"”)(]))"
+STOPS_HERE = (
+    r"(?=[*_`.!)。\],;]{0,3}[\x20\t]{0,4}(?:\Z|[\n\"”)(|<>*]|-->|"
+    r"(?:for|on|at|as|seat|in response|using|during)(?![a-z])))"
+)
 FIELDS_OF_MAKERS = (
     "(?:maker|vendor|provider|developer|made[\\x20_-]by|powered[\\x20_-]by|created[\\x20_-]by)"
 )
-SIGNS_OFF = r"(?=[*_`.!)。]{0,3}~(?:\([^()\n]{0,40}\))?[.!]?~(?:\Z|[\"”]))"
+SIGNS_OFF = (
+    r"(?=[*_`.!)。]{0,3}~(?:\([^()\n]{0,40}\)|[,—–-]~(?:seat|player|your|from|on|signing|at your|for|playing|"
+    r"(?:an?|the|your) (?:[a-z]{1,12} )?(?:AI|model|assistant)|[\ue000-\ue008])[^\n.]{0,40}|"
+    r" (?:on|at|from|in|for) (?:seat|@@maker|the|behalf)[^\n.]{0,40})?[.!]?~(?:\Z|[\"”]))"
+)
+FIRST_PERSON = r"[^\n]{0,80}?(?<![a-z\x27])(?:I|my|me|we|let's|let us)(?![a-z])"
 DEFINES = (
-    r"(?!~(?:an? |the |is |was |are |it |its |generative|released|costs? |by |from |one |some |"
+    r"(?!~(?:(?-i:an? |the |An? )|is |was |are |it |its |generative|released|costs? |by |from |one |some |"
+    r"(?-i:The )(?![^\n]{1,60} (?:is|are|was|were|has|have|had|must|will|should|can|would)(?![a-z]))|"
     r"\$?[\d.,]+~(?:%|percent|points?|tokens?|usd|/|out of|billion|b\b)))"
 )
 CLOSING = (
@@ -237,7 +325,129 @@ MADE_ME = (
     "(?:made|built|trained|created|developed|designed|released|programmed|engineered|invented|"
     "taught|fine-tuned|launched|deployed|produced|owns|runs|maintains|hosts)"
 )
+BUILT_ME = (
+    "(?:built|trained|created|developed|designed|programmed|engineered|invented|fine-tuned|finetuned|"
+    "launched|deployed|produced|released|coded|shipped)"
+)
+TREATS = (
+    "(?:made|taught|gave|asks?|wants?|wanted|told|tells|instructed|instructs|allows?|allow|lets?|forbids?|"
+    "expects?|requires?|raised|owns|runs|hosts|prefers?|tuned|aligned|equipped|keeps?|built|trained|"
+    "created|developed|designed|programmed|did|put)"
+)
+PEOPLE_THERE = (
+    "(?:engineers?|team|people|folks|researchers?|developers?|scientists?|staff|labs?|guys|nerds|experts|"
+    "humans|programmers?|designers?|minds)"
+)
+TEAM = (
+    "(?:(?:the|an?|some|those|these|that|good|clever|nice|fine|kind|research|whole|entire|small|large|big|"
+    "people|folks|teams?|engineers|researchers|scientists|developers|company|firm|labs?|laborator(?:y|ies)|"
+    "startup|group|guys|humans|minds|experts|house|offices|halls|of|at|in|from|over|called|named|AI|"
+    "Chinese|French|American|US) ){0,6}?"
+)
+AI_NOUN = (
+    "(?:AIs?|A[.]I[.]|models?|assistants?|chatbots?|bots?|LLMs?|language models?|systems?|agents?|machines?|"
+    "programs?|neural net(?:work)?s?|intelligences?|products?|creations?|tools?)(?![a-z])"
+)
+MADE_OF = (
+    "(?:(?:trained|developed|created|made|built|designed|programmed|released|engineered|produced|"
+    "coded|offered|provided|run|owned|operated|published)(?: and [a-z]{1,12})? (?:by|at|in)|by|from|of|at)"
+)
+OF_ITSELF = r"(?=[^.!?\n]{0,60}?(?:,|(?<![a-z])(?:I|my)(?![a-z])))"
+MY_OWN = (
+    "(?:meine? (?:Entwickler(?:in|team|firma)?|Hersteller(?:in)?|Schöpfer|Erfinder|Modell|Anbieter|Macher)|"
+    "(?:mon|ma|mes) (?:créateurs?|développeurs?|concepteurs?|fabricant|modèle|maison mère)|"
+    "mis? (?:creador(?:es|a)?|desarrollador(?:es|a)?|fabricante|modelo|empresa)|"
+    "(?:meus?|minha) (?:criador(?:es|a)?|desenvolvedor(?:es|a)?|fabricante|modelo|empresa)|"
+    "(?:il mio|la mia|i miei) (?:creator[ei]|sviluppator[ei]|modello|azienda|produttore)|"
+    "(?:мой|моя|мои) (?:создател[ьи]|разработчики?|модель|компания)|mijn (?:maker|ontwikkelaar|model))"
+)
+AI_ABROAD = (
+    r"(?:[\w-]{0,12}modell|[\w-]{0,6}assistent\w{0,3}|KI|modèle|assistante?|IA|AI|chatbot|modelo|asistente|"
+    r"assistente|modello|модел[ьи]|ассистент\w{0,3}|нейросет[ьи]|ИИ|(?:intelligence|inteligencia|inteligência) "
+    r"(?:artificielle|artificial))"
+)
+MADE_IN_GERMAN = (
+    "(?:entwickelt|trainiert|gebaut|geschaffen|erschaffen|erstellt|programmiert|gemacht)"
+)
 CLAIMS_2 = (
+    # a speaker and its kind: "as every model from X, I"
+    f"{BEGIN}(?:being|as|like|since I am|because I am|I am|I'm) (?:an?|the|one of the|one of those|every|all|any|most|other|many|each)"
+    rf"(?: other)? (?:[\w-]{{1,14}} ){{0,3}}?@anybody(?= (?:[\w-]{{1,14}} ){{0,2}}?{AI_NOUN}(?:~,|~[.;!]|~\Z| (?:that|which|"
+    "trained|built|made|like|and|so|but)(?![a-z])))",
+    rf"{BEGIN}(?:being|as) (?:an?|the|one of the|one of those|any|every|each|most|all) (?:[\w-]{{1,14}} ){{0,4}}?{AI_NOUN}"
+    rf"(?:,? [\w-]{{1,14}}){{0,2}}?,? {MADE_OF} {TEAM}{MARKS}@anybody{OF_ITSELF}",
+    rf"{BEGIN}(?:like|as with|as do) (?:an?|the|any|every|each|most|all)(?: other)? (?:[\w-]{{1,14}} ){{0,3}}?{AI_NOUN}"
+    rf"(?:,? [\w-]{{1,14}}){{0,2}}?,? {MADE_OF} {TEAM}{MARKS}@anybody(?=[^.!?\n]{{0,30}}?,~(?:I|my)(?![a-z]))",
+    f"{BEGIN}@speaks(?:,? (?:models?|assistants?|systems?))?(?=,? (?:like|such as) (?:me|myself)(?![a-z]))",
+    rf"{BEGIN}(?:models?|assistants?|AIs?|systems?|bots?) (?:like (?:me|myself) )?{MADE_OF} {TEAM}@anybody(?= (?:like|such as) (?:me|myself)(?![a-z]))",
+    rf"{BEGIN}(?:models?|assistants?|AIs?|systems?|bots?|someone|something) like (?:me|myself),? {MADE_OF} {TEAM}@anybody",
+    # questions that the speaker answers itself
+    f"{BEGIN}(?:who|what|which (?:model|AI|assistant|one|company|lab|team))(?: [a-z\\x27]{{1,12}}){{0,2}}? (?:(?:{BUILT_ME}|made) me|am I|I am|I'm|"
+    "wrote this|is this|this is|is speaking|is writing|is behind (?:me|this))(?: [a-z]{1,12}){0,3}~[?:,—–-]{1,2}~"
+    "(?:(?:it's|it is|it was|that's|that is|that would be|why|well|I'm|I am|of course|obviously|the answer is),? ){0,2}"
+    rf"{TEAM}{MARKS}@anybody(?= (?:did|do|does|has|is|are|was|were)(?![a-z])|'s |~[.,!;)]|~\Z)",
+    f"{BEGIN}my (?:model|maker|creator|developer|company|lab|family|identity)~[?]~(?:that's |that is |it's )?{MARKS}@anybody",
+    # what belongs to the speaker
+    f"{BEGIN}my (?:inner |own |whole |entire |good old |famous )?@anybody(?= (?:training|weights|brain|circuits|instincts|self|"
+    "nature|persona|guidelines|heritage|side|upbringing|makers?|creators?|siblings?|roots|"
+    "personality|soul|neurons|tendencies|manners|caution|constitution|system prompt|parents?)(?![a-z]))",
+    f"{BEGIN}my (?:own |model |neural |trained )?(?:weights|parameters|checkpoint|neural network|training data|training run|system prompt)"
+    rf"(?: [\w-]{{1,12}}){{0,4}}? (?:by|at|from|of|with|in|to|to) {TEAM}@anybody",
+    f"{BEGIN}my (?:[a-z]{{1,9}} ){{0,2}}?(?:predecessor|successor|siblings?|sister model|cousins?|ancestors?|namesake|twin|"
+    f"brother|sister|stablemate),? (?:the |model |called |named )?{MARKS}@sure",
+    f"{BEGIN}the @speaks(?= in me(?![a-z]))(?P<mine>)",
+    f"{BEGIN}(?:author|writer|translator|creator|source|composer) of (?:this|the above|these)(?: {NOUN})?(?: is|~:) {MARKS}@byline",
+    f"{BEGIN}(?:under|beneath) (?:the|my) (?:hood|bonnet|surface)(?:,? [a-z\\x27]{{1,9}}){{0,4}}?~[:,—–-]?~{MARKS}@sure",
+    # how a speaker names itself after or before itself
+    f"{BEGIN}(?:me|myself|I)~[,)—–-]{{1,2}}~(?:is|am|are)(?: called| named)? {MARKS}@speaks",
+    f"{BEGIN}@speaks(?=(?: is|'s) (?:the|my) name(?![a-z]))(?P<mine>)",
+    f"{START}@byline(?= (?:am I|I am)~[.,!;])",
+    f"{BEGIN}@byline(?=~[,—–-]{{1,2}}~(?:that's|that is) (?:me|who|what I|my name)(?![a-z]))",
+    f"{BEGIN}(?:me|myself)~[(—–]~(?:the |an? )?(?:[a-z]{{1,12}} ){{0,2}}?{MARKS}@byline",
+    f"{BEGIN}I~[,(—–-]{{1,2}}~(?:as )?an? (?:[a-z]{{1,12}} ){{0,2}}?@anybody(?= (?:[a-z]{{1,12}} )?{AI_NOUN})",
+    f"{BEGIN}yours truly~[,(—–-]{{0,2}}~{MARKS}@byline",
+    f"{START}@table(?= (?:thinks|believes|votes|bids|picks|chooses|reckons|prefers|passes)(?![a-z])[^.!?\\n]{{0,120}}?, (?:so|and) "
+    "(?:I(?![a-z])[^.!?\\n]{0,40}? )?(?:that is |that's |as )?my (?:answer|vote|bid|final|choice|move|offer|guess)(?![a-z]))",
+    f"{START}@table(?='s (?:vote|answer|bid|choice|move|offer|guess|pick)(?: is| goes| was)?(?![a-z])[^.!?\\n]{{0,80}}?,? (?:so|and) "
+    "(?:I|my)(?![a-z]))",
+    # where the speaker comes from
+    f"{BEGIN}I (?:was|am|have been|got|had been)(?: [a-z]{{1,12}}){{0,2}}? (?:{DID}|{MADE_ME}|born|raised|assembled|conceived)"
+    f"(?: and [a-z]{{1,12}})?(?: by| at| in| from| inside)(?: {TEAM}| ){MARKS}@anybody",
+    f"{BEGIN}I(?: come| came| hail| originate| stem| was born| am|'m)(?: directly| straight)? (?:from|out of|in|at) {TEAM}{MARKS}@lab",
+    rf"(?:\A|(?<=[\n\"“])|(?<=[.!?…]) )(?:trained|developed|created|made|built|designed)(?: [a-z]{{1,12}}){{0,2}} (?:by|at) {TEAM}@anybody"
+    r"(?=[^.!?\n,]{0,40},~I(?![a-z]))",
+    f"{BEGIN}I(?: a|')m (?:part|one|a member|an instance|a version|a copy|a child|a product|a descendant) of (?:the |an? )?(?:@@maker's )?"
+    rf"(?:[\w-]{{1,12}} ){{0,2}}?@anybody(?=(?: [\w-]{{1,12}}){{0,2}}? (?:family|models?|series|line|line-up|range|clan)(?![a-z]))",
+    f"{BEGIN}I(?: a|')m (?:part|one|a member) of (?:the )?@maker(?='s (?:[a-z]{{1,12}} )?[\ue000-\ue008]?)(?P<mine>)",
+    f"{BEGIN}@maker(?= is (?:where|the place where|the (?:company|lab) where) I (?:was|come|came|grew)(?![a-z]))",
+    f"{BEGIN}at @maker(?=,? where I (?:was|come|came|grew)(?![a-z]))",
+    f"{BEGIN}I (?:speak|write|play|answer|am here|am speaking|am playing)(?: here)? (?:on behalf of|for) @lab",
+    f"{BEGIN}I (?:live|run|sit|am hosted|am served|am running)(?: [a-z]{{1,9}})? (?:on|in|at|by|from) @maker(?='s? (?:[a-z]{{1,12}} )?"
+    "(?:servers?|cloud|data cent(?:er|re)s?|hardware|TPUs?|GPUs?|infrastructure|API|platform)(?![a-z]))(?P<mine>)",
+    f"{BEGIN}(?:find|reach|try|visit|access|talk to|chat with|use) me (?:at|on|via|in|through|under) (?:[a-z]{{1,9}} ){{0,2}}?"
+    r"(?:https?://)?(?:(?:www|chat|api)[.])?@clear",
+    # labels in tables and comments
+    rf"(?:\A|(?<=\n))[\x20\t]{{0,4}}\|[\x20\t]{{0,4}}(?:me|I|myself|self|this seat|my (?:name|model|maker|identity)|who I am|author|speaker|"
+    rf"answered by|written by|(?:me|I) \([^()|\n]{{0,20}}\))[\x20\t]{{0,4}}\|[\x20\t]{{0,4}}{MARKS}@anybody",
+    rf"(?:#|//|/[*]|--|<!--|;|%|\"\"\")[^\n\ue000-\ue008]{{0,40}}(?<![a-z]){DID} {BY} {MARKS}@byline{STOPS_HERE}",
+    r"<[a-z]{1,20} [^<>]{0,80}?(?:generator|author|creator|model)[\"'] content~=~[\"']?~@byline",
+    # other languages
+    rf"{BEGIN}(?:als|en tant qu(?:e|'une?)|como|in quanto|come|как|jako|som|в качестве) (?:[\w-]{{1,14}} ){{0,4}}?{AI_ABROAD}(?!\w)"
+    r"(?: de (?:langage|lenguaje|linguagem)| linguistico)?,?(?: [\w-]{1,14}){0,3}? (?:von|par|por|pela|pelo|da|de|du|di|dal|van|от|chez|"
+    r"компанией|(?:созданн|разработанн|обученн|сделанн)[а-я]{2,3})(?: компанией| la| le| der| l')? (?:компании )?@anybody",
+    rf"{BEGIN}(?:als|ich bin|bin ich) (?:eine? )?von (?:der Firma |dem Unternehmen )?@anybody(?= (?:\w{{1,12}} )?{MADE_IN_GERMAN}e[snmr]?)",
+    f"{BEGIN}{MY_OWN}(?: (?:ist|sind|est|sont|es|son|é|são|è|sono|is|heißt|heißen|s'appelle|se llama|bei|chez|von|de|da|это)|~[:—–-]){{1,2}} "
+    "(?:die |der |das |la |l'|a |o )?(?:firma |unternehmen |société |entreprise |empresa |компания )?@anybody",
+    "(?:on m'a|j'ai été|je suis|je viens|je sors)(?!\\w)[^.!?。\\n]{0,40}? (?:chez|de chez|par|d')~@anybody",
+    f"{BEGIN}(?:modèle|assistant|IA|chatbot) d'~@maker(?=[^.!?\\n]{{0,40}}?(?:je|j'|moi)(?!\\w))",
+    f"{BEGIN}@clear(?= hat mich [^.!?\\n]{{0,40}}?{MADE_IN_GERMAN}| m'(?:a|ont) (?:entraîn|développ|cré|conç|form|fabriqu|program)|"
+    " me (?:cre|entren|desarroll|hizo|cri|trein|desenvolv|fez|program)| mi (?:ha|hanno) (?:addestr|cre|svilupp|fatt|program)| меня "
+    "(?:созда|разработ|обуч|сдела|натрени))",
+    f"{BEGIN}(?:me|m'ha|mi ha|m'a) (?:creó|entrenó|desarrolló|hizo|criou|treinou|desenvolveu|creato|addestrato|sviluppato|entraîné|créé|développé)"
+    " (?:a |la |o |l')?(?:empresa |société )?@maker",
+    "@anybody(?= tarafından [^.\\n]{0,20}?(?:geliştiril|eğitil|yapıl|oluşturul|yaratıl)\\w{0,4}(?:dim|dım|miş|mış|en|an))",
+    "@speaks(?=として、?(?:私|僕|わたし|お答え|回答|申し))",
+    "@anybody(?=(?:이|가|에서|사가) (?:저를|나를|절) )",
     # who the speaker is
     f"{SPEAKER_2}{SORT_2}{MARKS}@model",
     f"{SPEAKER_2}{PLAIN}{MARKS}@person",
@@ -265,6 +475,8 @@ CLAIMS_2 = (
     "answering)|who you))",
     f"{BEGIN}@speaks(?= is (?:my name|what (?:they|you|people) call me|who I am|what I'm called))",
     # how a speaker steps forward
+    f"{START}{MARKS}@byline(?=,? (?:speaking|signing off|at your service|reporting|over and out|on the line)(?![a-z]))",
+    f"{START}{MARKS}@byline(?=,? (?:here|again)(?:~[.,!:;—–-]|~\\Z| (?:with|to|for|from|on|again) ))",
     f"{START}{MARKS}@table(?=,? (?:here|speaking|signing off|at your service|reporting|over and out|"
     "on the line)(?![a-z]))",
     f"{START}(?:(?:hi|hello|hey|greetings|hallo|hola|bonjour|ciao|привет|你好)[,!.]? )?(?:this is|"
@@ -273,6 +485,10 @@ CLAIMS_2 = (
     "again|who|qui))(?!,? (?:an? |the |my |our |his |her |their |which|that|who (?:is|was)|from|by))",
     f"{BEGIN}(?:hi|hello|hey|greetings)[,!.]? (?:this is|it's|it is|here is|from) {MARKS}@speaks",
     f"{BEGIN}greetings from {MARKS}@speaks",
+    f"{BEGIN}(?:and )?this is {MARKS}@speaks(?= (?:talking|speaking|writing|answering|playing|typing|thinking|"
+    "again|at seat|on seat|in seat)(?![a-z]))",
+    f"{BEGIN}(?:this is|it's|it is|here is|that's|that is|hier ist|ici|c'est|habla|qui|это) {MARKS}@byline"
+    "(?=,? (?:from|by|of|de|von|di|da|от) (?:the )?@@maker|~[(]~@@maker)",
     f"{BEGIN}(?:me|myself|yours truly|I|ich|moi|yo|eu|я)~[,(:—–-]{{1,2}}~(?:the )?(?:model |AI |"
     f"assistant )?{MARKS}@sure(?=~[,.)!:;—–-]|~\\Z)",
     f"{BEGIN}(?:I|ich|moi|yo|eu|я)~[,(—–-]{{1,2}}~{MARKS}@cast(?=~[,.)!:;—–-])",
@@ -290,19 +506,23 @@ CLAIMS_2 = (
     f"{BEGIN}(?:player|seat|speaker|guest|assistant|candidate|me|model|bot)~\\d{{0,2}}~\\(~@own(?=~\\))",
     # how a text is labelled, written or signed
     r"(?:\A|(?<=\n))[\x20\t>#]{0,4}[\[(<{«]~@own(?=~[\])>}»])",
-    rf"(?:\A|(?<=[\n\"“]))[\x20\t>#]{{0,4}}[\[(<{{«]?~@own(?=~[\])>}}»]?~[:>]{DEFINES})",
-    rf"(?:\A|(?<=[\n\"“]))[\x20\t>#]{{0,4}}[\[(<{{«]?~@table(?=~[\])>}}»]?(?: (?:says|said|answers|writes|replies))?~[:>]{DEFINES})",
+    rf"(?:\A|(?<=[\n\"“]))[\x20\t>#]{{0,4}}[\[(<{{«]?~@own(?=~[\])>}}»]?~[:>]{DEFINES})(?P<label>)",
+    rf"(?:\A|(?<=[\n\"“]))[\x20\t>#]{{0,4}}[\[(<{{«]?~@table(?=~[\])>}}»]?(?: (?:says|said|answers|writes|replies))?~[:>]{DEFINES})(?P<label>)",
+    rf"(?:\A|(?<=[\n\"“]))[\x20\t>#]{{0,4}}[\[(<{{«]?~@byline(?=~(?:[\])>}}»]|(?: (?:says|said|answers|writes|"
+    rf"replies))?~[:>]){FIRST_PERSON})(?P<label>)",
     rf"{START}@table(?='s (?:answer|response|reply|translation|solution|review|move|vote|choice|guess|"
     r"verdict|take|turn|opinion|offer|proposal)~(?:[:=]| is ))",
     f"{LINE_2}[\"']?{FIELDS_OF_MODELS}[\"']?~:~{MARKS}@speaks(?! (?-i:[A-Z])[a-z])",
-    f"{LINE_2}[\"']?{FIELDS_OF_AUTHORS}[\"']?~[:：]~{MARKS}@table(?![\\x20](?-i:[A-Z])[a-z])",
+    f"{LINE_2}[\"']?{FIELDS_OF_AUTHORS}[\"']?~[:：]~{MARKS}@byline(?![\\x20](?-i:[A-Z])[a-z])",
     f"{LINE_2}[\"']?{FIELDS_OF_NAMES}[\"']?~[:：]~{MARKS}@sure",
-    f"{LINE_2}[\"']?{FIELDS_OF_MAKERS}[\"']?~:~{MARKS}@maker",
+    f"{LINE_2}[\"']?{FIELDS_OF_MAKERS}[\"']?~[:：]~{MARKS}@lab",
+    f"{LINE_2}[\"']?{FIELDS_OF_MAKERS}[\"']?~[:：]~{MARKS}@maker(?=[^.]{{0,80}}?[\ue000\ue006])",
+    f"{BEGIN}model~[:=]~{MARKS}@sure(?={MARKS}[,;] (?:vendor|maker|provider|developer|company|by)~[:=])",
     rf",\s?[\"']{FIELDS_OF_MODELS}[\"']~:~{MARKS}@speaks",
-    rf",\s?[\"']{FIELDS_OF_AUTHORS}[\"']~:~{MARKS}@table",
+    rf",\s?[\"']{FIELDS_OF_AUTHORS}[\"']~:~{MARKS}@byline",
     rf"(?:\A|(?<=\n))[\x20\t]{{0,8}}(?:(?:const|let|var|final|static) )?(?:{FIELDS_OF_MODELS}|"
     f"{FIELDS_OF_AUTHORS})~=~{MARKS}@speaks",
-    f"{LINE_2}(?:proudly |automatically |kindly )?(?:{DID}|powered|signed) {BY} {MARKS}@table{STOPS_HERE}",
+    f"{LINE_2}(?:proudly |automatically |kindly )?(?:{NOUN} )?(?:{DID}|powered|signed) {BY} {MARKS}@byline{STOPS_HERE}",
     f"{BEGIN}{THIS} (?:was|were|is|are|has been|have been|comes|came|come)(?: [a-z]{{1,12}}ly)? "
     f"(?:to you )?(?:{DID} )?(?:for you )?{BY} {MARKS}@table",
     f"{BEGIN}{DID} (?:for you )?by (?:me|myself)~[,(:—–-]~{MARKS}@speaks",
@@ -310,11 +530,15 @@ CLAIMS_2 = (
     f"{LINE_2}(?:{NOUN}|greetings|submission|verdict|opinion|signed)(?: is)? (?:by|from|of|via) "
     rf"{MARKS}@table(?=[\x20\t]{{0,4}}(?:[:.!)\n]|\Z))",
     rf"{LINE_2}by {MARKS}@table(?=[\x20\t]{{0,4}}(?:\n|\Z|[.!]~\Z))",
-    rf"(?:\A|(?<=\n)|(?<=[.!?…\"”)\d]) )[\x20\t]{{0,4}}(?:--|—|―|–|\x7e{{1,2}}|//|/s/|✍️?|☞)~{MARKS}@table{SIGNS_OFF}",
+    rf"(?:\A|(?<=\n)|(?<=[.!?…\"”)\d]) )[\x20\t]{{0,4}}(?:--|—|―|–|\x7e{{1,2}}|//|/s/|✍️?|☞)~{MARKS}@byline{SIGNS_OFF}",
+    rf"(?<=[.!?,…)])~\n~-~{MARKS}@byline{SIGNS_OFF}",
+    rf"(?<=,)[\x20\t]{{0,4}}\n~{MARKS}@byline{SIGNS_OFF}",
+    rf"(?:\A|(?<=\n)|(?<=[.!?…]) )(?:yours|with|sincerely|regards|respectfully|mit|avec|con|с)(?: [\w\x27-]{{1,14}}){{1,6}}"
+    f"~[,—–-]{{1,2}}~{MARKS}@byline{SIGNS_OFF}",
     r"(?:(?<=\n)|(?<=[.!?…]) )[\x20\t]{0,4}\(~@table(?=~\)[.!]?~\Z)",
-    rf"(?:\A|(?<=\n)|(?<=[.!?…]) ){CLOSING}~[,:!—–-]?~(?:from )?(?:your )?{MARKS}@table{SIGNS_OFF}",
+    rf"(?:\A|(?<=\n)|(?<=[.!?…]) ){CLOSING}~[,:!—–-]?~(?:from )?(?:your )?{MARKS}@byline{SIGNS_OFF}",
     r"(?:\A|(?<=\n)|(?<=[.!?…]) )(?:best|cheers|thanks|thank you|love|ciao|bye)[,.!]?[\x20\t]{0,2}\n~"
-    f"{MARKS}@table{SIGNS_OFF}",
+    f"{MARKS}@byline{SIGNS_OFF}",
     rf"(?:\A|(?<=\n)|(?<=[.!?…]) ){CLOSING}~[,:!—–-]?~(?:the )?@maker(?=~(?:assistant|model|team|AI))",
     f"{BEGIN}(?:my name|who am I|who I am|who is this|who's this|who wrote this)~[?]~(?:I'm |it's |I am "
     f")?{MARKS}@speaks",
@@ -337,7 +561,13 @@ CLAIMS_2 = (
     f"{BEGIN}here at @maker(?=,| we | I )",
     f"{BEGIN}(?:my|our) (?:own )?{MAKERS_OF_ME}(?: company| lab| team)?(?: at|,| is| are|~:| was| "
     "were| from| named| called|~\\()(?: the)?(?: [a-z]{1,12} at)? @maker",
-    f"{BEGIN}@anybody(?= (?:has |have )?{MADE_ME} me(?![a-z]))",
+    f"{BEGIN}@clear(?=(?:'s?)?(?: [a-z]{{1,12}}){{0,2}}? (?:has |have |had |did |who |that |which |also |originally |first ){{0,2}}"
+    f"{BUILT_ME} me(?![a-z]))(?P<mine>)",
+    f"{BEGIN}@maker(?= (?:has |have )?(?:made|taught) me(?:[.,!;)]|~\\Z| (?:to|and|so|for|in|with|like|as|who|what|how)"
+    "(?![a-z])))",
+    f"{BEGIN}@lab(?=(?:'s? (?:[a-z]{{1,12}} )?{PEOPLE_THERE})?(?: [a-z\\x27]{{1,9}}){{0,2}}? {TREATS} me(?![a-z]))(?P<mine>)",
+    f"{BEGIN}{PEOPLE_THERE} (?:over )?(?:at|from|of|in) @maker(?= (?:[a-z\\x27]{{1,9}} ){{0,2}}?(?:{MADE_ME}|raised) me(?![a-z]))",
+    f"{BEGIN}{PEOPLE_THERE} (?:over )?(?:at|from|of|in) @lab(?= (?:[a-z\\x27]{{1,9}} ){{0,2}}?{TREATS} me(?![a-z]))",
     f"{BEGIN}(?:company|lab|people|team|folks|organi[sz]ation|firm|ones?|guys|engineers|researchers)"
     f" (?:that|who|which|behind)(?: [a-z]{{1,9}})?(?: {MADE_ME})? me(?:~,| is| are| was|~:|~\\(| at)"
     "(?: called| named)? @maker",
@@ -369,8 +599,6 @@ CLAIMS_2 = (
     "empresa |компани[а-я]{1,3} )?@anybody",
     f"{BEGIN}(?:меня|мене) (?:создал|разработал|обучил|сделал|створи)[а-я]{{0,3}} (?:в |компания )?"
     "@anybody",
-    f"{BEGIN}@anybody(?= (?:hat mich|m'a |me (?:creó|entrenó|desarrolló|hizo|criou|treinou)|mi ha |"
-    "меня (?:создал|обучил|разработал)))",
     "我(?:来自|属于|出自|由|是由|基于)~@anybody",
     "(?:我的|本)(?:开发者|创造者|开发商|公司|模型|名字|母公司)(?:是|叫|为|：|:)~@anybody",
     "(?:本|此|这|以上)[^。\n]{0,8}由~@anybody",
@@ -389,10 +617,12 @@ ABOUT_OTHERS = re.compile(
     r"['’]s? (?!(?:latest|newest|own|flagship|model|assistant|answer|response|reply|translation|"
     r"solution|review|move|vote|choice|guess|verdict|take|turn|opinion|offer|proposal|[a-z]{1,12} "
     r"(?:model|assistant|ai)|here|usage|content|safety|acceptable|polic|guideline|rules|terms|"
-    r"training|instructions|constitution|chat|language|large|ai|claude|gpt|[\ue000-\ue006]))"
+    r"vote|bid|pick|training|instructions|constitution|chat|language|large|ai|claude|gpt|[\ue000-\ue008]))"
     r"|[ -](?:users?|fans?|experts?|subscribers?|customers?|engineers?|developers?|employees?|"
     r"researchers?|trainers?|enthusiasts?|sceptics?|skeptics?|critics?|students?|owners?|plus user|"
     r"believers?|addicts?|beginners?|interns?|analysts?|investors?|shareholders?|haters?|lovers?)\b"
+    r"|[\"'],?\s{0,20}(?:\)|[\"']?(?:messages|prompt|temperature|max_tokens|stream|input|role)\b|[a-z_]{1,20}=)"
+    r"| (?:rising|moon|sun|season)\b"
     r"|的(?:用户|开发者|粉丝|员工|竞争)|(?:を|より|が(?!開発|作|訓練|トレー|学習)|를|을|와|과|에게|보다)"
 )
 # An article makes a shared name a thing ("the copilot"), unless a word for a model comes with it.
@@ -402,7 +632,7 @@ OF_A_MODEL = re.compile(
 )
 # What may stand between a masked name and one that goes with it: "GPT-4 (OpenAI)".
 JOINS = re.compile(
-    r"['’]s |\s?[(（]|\s?/\s?|\s[-–—|]\s|, (?=[\ue003])|,? (?:by|from|of|at|de|di|von|van|da|от)(?: the)? | (?:named|calls|called)(?: me)? |,? (?:made|built|"
+    r"['’]s |\s?[(（]|\s?/\s?|\s[-–—|]\s|, (?=[\ue003\ue008])|,? (?:by|from|of|at|de|di|von|van|da|от)(?: the)? | (?:named|calls|called)(?: me)? |,? (?:made|built|"
     r"developed|created|trained|released|designed) (?:by|at) |, (?:an?|the) (?:[a-z]{1,12} ){0,4}?"
     r"(?:by|from|of|at) (?:the )?|, (?:un|une|una|ein|een) (?:\w{1,14} ){1,3}(?:de|di|von|van) ",
     re.IGNORECASE,
@@ -410,18 +640,29 @@ JOINS = re.compile(
 
 # In the text that is searched one sign stands for each name. `own` is a name of this run that is no
 # plain word (from scheme 2 on also a model's name with its version), `odd` a sign that was there
-# before, `cast` a shared name that a model of this run bears, `known` one that is always a model's.
+# before, `cast` a shared name that a model of this run bears, `known` one that is always a model's,
+# `famous` a shared name that most often is a model's, `lab` a maker of little else than models.
 SIGNS = {
     "own": "\ue000", "model": "\ue001", "shared": "\ue002", "maker": "\ue003", "odd": "\ue004",
-    "cast": "\ue005", "known": "\ue006",
+    "cast": "\ue005", "known": "\ue006", "famous": "\ue007", "lab": "\ue008",
 }  # fmt: skip
-ANY_SIGN = "[\ue000-\ue006]"
+ANY_SIGN = "[\ue000-\ue008]"
 # Which signs a place in a pattern takes. "I am Claude Monet" is somebody else.
 PLACES = {
-    "own": "[\ue000]", "model": "[\ue000\ue001\ue006]", "maker": "[\ue003]", "sure": "[\ue000\ue006]",
-    "speaks": "[\ue000-\ue002\ue005\ue006]", "anybody": "[\ue000-\ue003\ue005\ue006]",
-    "table": "[\ue000\ue005\ue006]", "cast": "[\ue005]",
+    "own": "[\ue000]", "model": "[\ue000\ue001\ue006]", "maker": "[\ue003\ue008]", "sure": "[\ue000\ue006]",
+    "speaks": "[\ue000-\ue002\ue005-\ue007]", "anybody": "[\ue000-\ue003\ue005-\ue008]",
+    "table": "[\ue000\ue005\ue006]", "cast": "[\ue005]", "byline": "[\ue000\ue005-\ue007]",
+    "lab": "[\ue008]", "clear": "[\ue000\ue003\ue006\ue008]",
 }  # fmt: skip
+PEOPLE = SIGNS["shared"] + SIGNS["cast"] + SIGNS["famous"]  # names that people bear too
+# Labels of speakers at the beginning of lines. A word is one if what follows is said to somebody.
+LABEL = re.compile(
+    r"(?:\A|(?<=\n))[ \t>#*-]{0,4}+[\[(]?(?P<label>[\ue000-\ue008]|"
+    r"(?!(?:Answer|Reason|Reasoning|Rationale|Vote|Move|Note|Bid|Guess|Offer|Question|Comment|Explanation|Final|Reply|"
+    r"Response|Subject|To|From|Model|Author|Name|Maker|Thought|Message|Hint|Clue|Action|Summary|Me|User|Assistant)(?![a-z]))"
+    r"[A-Z][a-z]{1,14}(?=:[^\n]{0,120}?(?:\b(?:I|you|we|my|your)\b|[?!])))[\])]?:"
+)
+CAPITAL = re.compile(r"\s[A-Z][a-z]")  # after a name: it goes on, as "Claude Monet" does
 NOT_A_FAMILY_NAME = r"(?!\s+(?-i:[A-Z])[a-z])"
 
 
@@ -430,17 +671,20 @@ def claim_patterns(scheme: int) -> list[re.Pattern[str]]:
     """The patterns for text as it comes: also inside JSON, where line breaks and quotes are written
     with a backslash. In them a space is a gap of any kind, ~ a gap or none, ' any apostrophe, and
     @word the place of a name."""
-    return [compile_claim(row) for row in (*CLAIMS_1, *(CLAIMS_2 if scheme > 1 else ()))]
+    if scheme == 1:
+        return [compile_claim(row) for row in CLAIMS_1]
+    rows = (*(row for row in CLAIMS_1 if row != MADE_ME_1), *CLAIMS_2)
+    return [compile_claim(row) for row in rows]
 
 
 def compile_claim(row: str) -> re.Pattern[str]:
     """One row of the table as a regular expression."""
-    pattern = row.replace("@@any", "[\ue000-\ue003\ue005\ue006]").replace("@@maker", "\ue003")
-    pattern = re.sub(r"(?<=[a-zA-Z\ue003])'", r"(?:['’]|\\\\u2019)", pattern)
+    pattern = re.sub(r"(?<=[a-zA-Z])'", r"(?:['’]|\\\\u2019)", row)
+    pattern = pattern.replace("@@any", PLACES["anybody"]).replace("@@maker", PLACES["maker"])
     pattern = re.sub(r"(?<![\\\[])~(?!~)", "\ue010", pattern).replace(" ", r"(?:\s|\\[nrt]){1,4}+")
     pattern = pattern.replace("\ue010", r"(?:\s|\\[nrt]){0,4}+")
     pattern = pattern.replace("(?<![a-z])", r"(?:(?<![a-z])|(?<=\\[nrt]))")
-    pattern = pattern.replace("@person", rf"(?P<name>[\ue002\ue005]){NOT_A_FAMILY_NAME}")
+    pattern = pattern.replace("@person", rf"(?P<name>[\ue002\ue005\ue007]){NOT_A_FAMILY_NAME}")
     for place, signs in PLACES.items():
         pattern = pattern.replace(f"@{place}", f"(?P<name>{signs})")
     return re.compile(pattern, re.IGNORECASE)
@@ -451,7 +695,7 @@ def searched_words(names: frozenset[str], scheme: int) -> tuple[str, ...]:
     """Every name that is looked for, those of this run first."""
     own = {name.lower() for name in names if len(name) >= 3}
     spaced = {re.sub("[-_]", " ", name) for name in own}
-    known = (MODELS, SHARED, MAKERS) if scheme == 1 else (MODELS_2, SHARED_2, MAKERS_2)
+    known = (MODELS, SHARED, MAKERS) if scheme == 1 else (MODELS_2, SHARED_2, MAKERS_2, ALIASES)
     return tuple(
         dict.fromkeys(
             (*sorted(own | spaced, key=len, reverse=True), *(w for ws in known for w in ws))
@@ -459,10 +703,18 @@ def searched_words(names: frozenset[str], scheme: int) -> tuple[str, ...]:
     )
 
 
+COMMON_PARTS = ("stral", "xtral", ".ai", "-mini", "hugging")  # of several names
+
+
 @lru_cache(maxsize=512)
 def shortest_words(names: frozenset[str], scheme: int, ascii_only: bool) -> tuple[str, ...]:
     """The fewest words of which a text has one if it has any name: "gpt" stands for "chatgpt"."""
-    words = searched_words(names, scheme)
+    words = tuple(
+        dict.fromkeys(
+            next((part for part in COMMON_PARTS if part in word), word)
+            for word in searched_words(names, scheme)
+        )
+    )
     return tuple(
         word
         for word in words
@@ -491,12 +743,16 @@ def name_pattern(names: frozenset[str], scheme: int, present: frozenset[str]) ->
         "shared": version + apart,
         "maker": apart,
     }
+    if scheme > 1:  # a name in Russian is declined
+        ends = {kind: f"(?:(?<![а-яё])|{DECLINED}){end}" for kind, end in ends.items()}
     found = [
         f"(?P<{kind}>{any_of(longest_first(kinds[kind]))}{end})"
         for kind, end in ends.items()
         if kind in kinds
     ]
     begins = r"(?:(?<![a-z0-9])|(?<=\\[nrt])|(?<=\\u201[89cd]))"
+    if scheme > 1:
+        begins += "(?:(?<![а-яё])|(?![а-яё]))"
     return re.compile(rf"{begins}(?:{'|'.join(found)})|(?P<odd>{ANY_SIGN})")
 
 
@@ -504,6 +760,8 @@ def sort_name(
     word: str, models: list[str], shared: list[str], makers: list[str], scheme: int
 ) -> str:
     """The kind that a name belongs to."""
+    if scheme > 1:
+        word = ALIASES.get(word, word)
     if word in shared:
         return "shared"
     if word in makers:
@@ -528,11 +786,34 @@ def names_borne(names: frozenset[str]) -> frozenset[str]:
     return frozenset(stems & set(SHARED_2))
 
 
-def kind_of_name(found: re.Match[str], names: frozenset[str], scheme: int) -> str:
+def kind_of_name(found: re.Match[str], names: frozenset[str], scheme: int, capital: bool) -> str:
     """The kind of a name that was found in a text."""
     kind, name = found.lastgroup or "odd", found[0]
-    if scheme == 1 or kind not in ("known", "shared"):
+    if scheme == 1 or kind not in ("known", "shared", "maker"):
         return kind
+    if kind == "maker":
+        return "lab" if plain_name(name) in LABS else kind
     if any(char.isdigit() for char in name):
         return "own"
-    return "cast" if kind == "shared" and name in names_borne(names) else kind
+    if kind == "shared" and plain_name(name) in names_borne(names):
+        return "cast"
+    return "famous" if kind == "shared" and capital and plain_name(name) in FAMOUS else kind
+
+
+@lru_cache(maxsize=4096)
+def plain_name(name: str) -> str:
+    """A name in small letters, without its version and in Latin letters where it has a Latin form."""
+    for word in KNOWN_WORDS:
+        if name.startswith(word):
+            return ALIASES.get(word, word)
+    return name
+
+
+@lru_cache(maxsize=4096)
+def family_of(name: str) -> str:
+    """The family of a name in small letters: its maker and the models from there."""
+    plain = plain_name(name)
+    for word in (plain, re.sub("[ -]", "", plain), plain.split(" ")[0]):
+        if word in FAMILY_OF:
+            return FAMILY_OF[word]
+    return plain

@@ -18,11 +18,15 @@ from typing import NamedTuple
 from parley.match.claims import (
     ABOUT_OTHERS,
     ARTICLE,
+    CAPITAL,
     JOINS,
+    LABEL,
     OF_A_MODEL,
+    PEOPLE,
     SCHEME,
     SIGNS,
     claim_patterns,
+    family_of,
     kind_of_name,
     name_pattern,
     searched_words,
@@ -33,6 +37,7 @@ from parley.rules.pool import Seat
 
 MASK = "[name withheld]"
 BEFORE, AFTER = 320, 200  # how far from a name its claim can reach
+NEAR = 300  # how far from a masked name others of its family are masked, too
 UNSEEN = (
     "No rule can see a name in leetspeak, backwards, encoded, spelled out or in an acrostic, nor "
     "an allusion, a knowledge cut-off, a manner of writing or a sign agreed on before."
@@ -93,33 +98,40 @@ class NamesInText:
             if word in lowered:
                 words = searched_words(names, scheme)
                 present = frozenset(word for word in words if word in lowered)
-                self._find_names(folded, lowered, names, present)
-                self._find_claims(folded)
+                if present:
+                    self._find_names(folded, lowered, names, present)
+                    self._find_claims(folded)
                 break
 
     def _find_names(
         self, folded: Folded, lowered: str, names: frozenset[str], present: frozenset[str]
     ) -> None:
         """Put a sign for every name."""
-        pieces: list[str] = []
-        done = 0
-        self._shifts: list[int] = []  # characters that the signs up to here have saved
-        self._places: list[int] = []
-        length = 0
         pattern = name_pattern(names, self._scheme, present)
+        spans: list[tuple[int, int]] = []
+        kinds: list[str] = []
+        done = 0
         for place in find_places(lowered, present):
             name = pattern.match(lowered, place) if place >= done else None
             if name is None:
                 continue
-            start, end = name.span()
-            pieces += (
-                folded.text[done:start],
-                SIGNS[kind_of_name(name, names, self._scheme)],
-            )
+            start, done = name.span()
+            capital = folded.text[start] != lowered[start] or not lowered[start].isascii()
+            kinds.append(kind_of_name(name, names, self._scheme, capital))
+            spans.append((start, done))
+            self.found.append(FoundName(*folded.original_span(start, done), name[0]))
+        if self._scheme > 1:
+            families = [family_of(found.name) for found in self.found]
+            kinds = settle_kinds(folded.text, spans, kinds, families)
+        pieces: list[str] = []
+        self._shifts: list[int] = []  # characters that the signs up to here have saved
+        self._places: list[int] = []
+        length = done = 0
+        for (start, end), kind in zip(spans, kinds, strict=True):
+            pieces += (folded.text[done:start], SIGNS[kind])
             length += start - done + 1
             self._places.append(length - 1)
             self._shifts.append(end - length)
-            self.found.append(FoundName(*folded.original_span(start, end), name[0]))
             done = end
         self._signed = "".join((*pieces, folded.text[done:]))
 
@@ -129,17 +141,36 @@ class NamesInText:
                 for claim in pattern.finditer(self._signed, start, end):
                     place = claim.start("name")
                     number = bisect_left(self._places, place)
-                    if self._stays(number) or (
-                        self._scheme > 1 and is_about_others(self._signed, place)
-                    ):
+                    if self._stays(number) or (self._scheme > 1 and not self._is_meant(claim)):
                         continue
                     self.hidden.setdefault(number, claim.span())
         if self._scheme > 1:
             self._hide_joined()
+            self._hide_kin()
         self._spans = {
             number: folded.original_span(self._unsigned(start), self._unsigned(end - 1, True) + 1)
             for number, (start, end) in self.hidden.items()
         }
+
+    def _is_meant(self, claim: re.Match[str]) -> bool:
+        """Whether a claim means its speaker, and not somebody or something else."""
+        if "mine" in claim.re.groupindex:
+            return True
+        if "label" in claim.re.groupindex and self._is_dialogue:
+            return False
+        return not is_about_others(self._signed, claim.start("name"))
+
+    @cached_property
+    def _is_dialogue(self) -> bool:
+        """Whether lines begin with the labels of several speakers: a list or a play."""
+        labels = set()
+        for found in LABEL.finditer(self._signed):
+            number = bisect_left(self._places, found.start("label"))
+            if number < len(self._places) and self._places[number] == found.start("label"):
+                labels.add(family_of(self.found[number].name))
+            else:
+                labels.add(found["label"])
+        return len(labels) > 1
 
     def _hide_joined(self) -> None:
         """A name that stands beside a masked one and goes with it is masked too."""
@@ -153,6 +184,32 @@ class NamesInText:
                 if not self._stays(other) and JOINS.fullmatch(self._signed, first + 1, last):
                     start, end = claimed.get(one, (first, last + 1))
                     self.hidden[other] = min(start, first), max(end, last + 1)
+
+    def _hide_kin(self) -> None:
+        """Near a masked name, the other names of its family are masked too: who is "Claude" is
+        from Anthropic."""
+        numbers = range(len(self.found))
+        families = [family_of(found.name) for found in self.found]
+        for order in (numbers, reversed(numbers)):
+            last: dict[str, int] = {}
+            for number in order:
+                near = last.get(families[number])
+                if number not in self.hidden and near is not None and self._is_kin(number, near):
+                    start, end = sorted((self._places[near], self._places[number]))
+                    self.hidden[number] = start, end + 1
+                if number in self.hidden:
+                    last[families[number]] = number
+
+    def _is_kin(self, number: int, near: int) -> bool:
+        """Whether a name is that of the speaker because one of its family, nearby, is."""
+        place = self._places[number]
+        return (
+            abs(place - self._places[near]) <= NEAR
+            and self._signed[place] not in (SIGNS["shared"], SIGNS["odd"])
+            and not self._stays(number)
+            and not (self._signed[place] in PEOPLE and CAPITAL.match(self._signed, place + 1))
+            and not is_about_others(self._signed, place)
+        )
 
     def _stays(self, number: int) -> bool:
         name = self.found[number].name
@@ -212,10 +269,30 @@ def is_about_others(signed: str, place: int) -> bool:
     if ABOUT_OTHERS.match(signed, place + 1):
         return True
     return (
-        signed[place] == SIGNS["shared"]
+        signed[place] in PEOPLE
+        and signed[place] != SIGNS["cast"]
         and ARTICLE.search(signed[max(0, place - 6) : place]) is not None
         and OF_A_MODEL.match(signed, place + 1) is None
     )
+
+
+def settle_kinds(
+    text: str, spans: list[tuple[int, int]], kinds: list[str], families: list[str]
+) -> list[str]:
+    """A name that people bear too is a model's where its maker, or a name of its family that is
+    surely a model's, stands near: Gemini beside Google is no star sign."""
+    settled = list(kinds)
+    numbers = range(len(kinds))
+    for order in (numbers, reversed(numbers)):
+        last: dict[str, int] = {}
+        for number in order:
+            (start, end), family = spans[number], families[number]
+            if kinds[number] in ("maker", "lab", "own", "known"):
+                last[family] = start
+            elif family in last and abs(last[family] - start) <= NEAR // 2:
+                if not text[start].islower() and not CAPITAL.match(text, end):
+                    settled[number] = "known"
+    return settled
 
 
 def find_places(text: str, words: Iterable[str]) -> list[int]:
