@@ -338,6 +338,41 @@ def test_every_form_that_folding_shows_is_masked(text):
     assert all(leak in text for leak in leaks)
 
 
+@pytest.mark.parametrize("line", sentences("claims.txt"))
+def test_no_name_of_a_claim_is_left(line):
+    text, _, names = line.partition(" ||| ")
+    hidden, leaks = mask_names(text, TABLE)
+    assert [name for name in names.split(";") if hidden.count(name) >= text.count(name)] == []
+    assert all(leak in text for leak in leaks)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("I am Claude. Anthropic is small.", f"I am {MASK}. {MASK} is small."),
+        ("I am Claude. Google is big.", f"I am {MASK}. Google is big."),
+        ("I am Claude. Claude Monet is dead.", f"I am {MASK}. Claude Monet is dead."),
+        (f"I am Claude. {'So. ' * 100}Anthropic", f"I am {MASK}. {'So. ' * 100}Anthropic"),
+        ("Claude is by Anthropic.", "Claude is by Anthropic."),
+    ],
+)
+def test_near_a_masked_name_its_family_is_masked_too(said, shown):
+    assert mask_names(said, TABLE)[0] == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("gemini", "Name: Gemini\nMaker: Google"),
+        ("grok", "This is Grok from xAI."),
+    ],
+)
+def test_a_maker_beside_it_shows_that_a_name_is_a_models(name, text):
+    assert name not in mask_names(text, TABLE)[0].lower()
+    without = re.sub("(?:, |\nMaker: | from )(?:Google|xAI)", "", text)
+    assert mask_names(without, TABLE) == (without, [])
+
+
 @pytest.mark.parametrize("text", sentences("innocent.txt"))
 def test_what_is_no_claim_stays_as_it_is(text):
     for said in (text, f"Well.\n{text}\nYes.", json.dumps({"reason": text}, ensure_ascii=False)):

@@ -152,10 +152,11 @@ MAKERS_2 = [
     "facebook", "ibm", "yandex", "iflytek", "aleph alpha", "z.ai",
 ]  # fmt: skip
 # Makers whose name means little else than language models.
-LABS = frozenset(
-    "openai,open ai,anthropic,deepmind,deep mind,google deepmind,深度求索,zhipu,智谱,月之暗面,xai,x.ai,01.ai,"
-    "mistral ai,mistralai,ai21,meta ai,stability ai,aleph alpha,z.ai".split(",")  # noqa: SIM905
-)
+LABS = frozenset((
+    "openai", "open ai", "anthropic", "deepmind", "deep mind", "google deepmind", "深度求索", "zhipu", "智谱",
+    "月之暗面", "xai", "x.ai", "01.ai", "mistral ai", "mistralai", "ai21", "meta ai", "stability ai", "aleph alpha",
+    "z.ai",
+))  # fmt: skip
 # Shared names that, with a capital letter, more often than not mean the model.
 FAMOUS = frozenset("claude gemini gemma llama grok copilot mistral kimi perplexity vicuna".split())  # noqa: SIM905
 # The same names in other scripts.
@@ -220,11 +221,17 @@ KNOWN_WORDS = sorted({*MODELS_2, *SHARED_2, *MAKERS_2, *ALIASES}, key=len, rever
 FAMILY_OF = {name: family for family in FAMILIES for name in family.split()}
 DECLINED = "(?:ами|ом|ем|ой|ою|ью|[аеиуыьюя])?(?![а-яё])"
 BEGIN = r"(?<!\w)"
-TALKING = "(?:talking|speaking|chatting|playing|dealing|interacting|conversing|corresponding)"
+TALKING = (
+    "(?:talking|speaking|chatting|playing|dealing|interacting|conversing|corresponding|"
+    "debating|arguing|trading|competing|negotiating|bargaining)"
+)
 SPEAKER_2 = (
     f"(?:{BEGIN}(?:I am|I'm|Im|my name is|my name's|the name's|call me|calls "
     "me|called me|I go by|I go under the name|I answer to the name|I answer to the name of|I identify as|I present "
-    f"myself as|I happen to be|know me as|named me|moi,? c'est|it's me,?|it is me,?|it's I,?|it is I,?|you(?: are|'re| were|'ve been) {TALKING} "
+    f"myself as|I happen to be|know me as|named me|moi,? c'est|I (?:also |only |always )?(?:answer|respond|react) to|I a m|I remain|I have always been,?|I've always been,?|I am,? and (?:[a-z]{{1,9}} ){{1,3}}been,?|"
+    f"(?:(?:proud|happy|glad|pleased|honoured|honored|lucky|supposed|said|delighted|here) to be|I (?:may|might|must|can only)(?: just| only| well| simply)? be|I used to be)|"
+    f"that's me,?|that is me,?|réponds au nom de|respondo al nombre de|höre auf den namen|rispondo al nome di|(?:describe|see|present|think of|regard|consider|call|style) myself(?: as)?|you have the (?:honou?r|pleasure) of {TALKING} (?:to|with|against)|"
+    f"it's me,?|it is me,?|it's I,?|it is I,?|you(?: are|'re| were|'ve been) {TALKING} "
     f"(?:to|with|against)|(?:speaking|writing|answering|replying|responding) as|in my "
     "(?:role|capacity|function) as|(?:gave|given) (?:me )?the name|I was (?:named|called|christened)|dubbed me|"
     "(?:refer to|address|know|introduce) me as|introduce myself(?: as|~:)|I (?:bear|carry|have) the name|"
@@ -239,8 +246,8 @@ SPEAKER_2 = (
     "зовут|мо[её] имя|зови меня|называйте меня|мене звати|saya adalah|saya|aku adalah|nama "
     "saya|tôi là|tên tôi là|mình là|είμαι|με λένε|το όνομά μου είναι|أنا|اسمي|انا|אני|שמי|मैं|मेरा "
     "नाम)(?:~[—–:-]{1,2}| is| это| это| ist| —)? |"
-    "(?:我是|我叫|我的名字是|我的名字叫|我就是|本人是|这里是|我其实是|我的身份是|我的模型是|作为|身为|"
-    "请叫我|可以叫我|私は|僕は|俺は|わたしは|私の名前は|저는|나는|제 이름은|내 이름은|"
+    "(?:我是|我叫|我的名字是|我的名字叫|我就是|本人是|这里是|我其实是|我的身份是|本人|在下|我的模型是|作为|身为|"
+    "请叫我|可以叫我|私は|僕は|俺は|わたしは|(?:私|僕|俺|わたし)の名前は|저는|나는|제 이름은|내 이름은|"
     "ผมคือ|ฉันคือ|ผมชื่อ|ฉันชื่อ)~[:、,]?~)"
 )
 ADVERBS = (
@@ -248,7 +255,9 @@ ADVERBS = (
     "also|obviously|honestly|truly|in truth|as it happens|in reality"
 )
 SORTS_2 = (
-    f"{SORTS}|{ADVERBS}|none other than|better known as|the one they call|the one people call|what @@maker calls|known as|also known as|aka|a[.]k[.]a[.]|your|latest|newest|"
+    f"{SORTS}|{ADVERBS}|none other than|better known as|the one they call|the one people call|what @@maker calls|(?:fine-tuned|distilled|quantised|quantized|smallest|largest|smaller|larger|open|so-called|famous|old|current|original|"
+    "tiny|big|little|good old|mere|humble|certain|simple|plain|modern|brand-new|official)|(?:[\\w.-]{1,12} )?(?:version|variant|instance|copy|flavou?r|edition|release|"
+    "generation|member|descendant|build|distillation|type|size|child|checkpoint|fork)(?: \\d[\\w.]{0,6})? of|\\d{1,4}[bmk]?(?:-parameter)?|known as|also known as|aka|a[.]k[.]a[.]|your|latest|newest|"
     "new|friendly|helpful|humble|chat|bot|system|engine|agent|program|instance of|member "
     "of|variant of|running on|powered by|built on|running as|we call|der|die|das|"
     "große[srn]?|(?:KI-)?modell|(?:KI-)?assistent(?:in)?|le|la|grand|de langage|de langue|IA|"
@@ -289,9 +298,11 @@ FIELDS_OF_AUTHORS = (
     "name|signature|signed(?: by)?|from|by|source|system|identity|answer by|response by|reply from|"
     "translator|translated[\\x20_-]by|reviewer|coder|made[\\x20_-](?:by|with)|powered[\\x20_-]by|credits?|"
     "agent|sender|co-authored-by|(?:posted|sent|composed|drafted|coded|submitted|reviewed|signed|said)[\\x20_-]by|"
-    "responder|me|who am i|who i am|i am|about me|playing as|speaking|answering|player(?: name)?|username|"
+    "responder|me|self|who am i|who i am|i am|about me|playing as|speaking|answering|player(?: name)?|username|"
     "作者|署名|автор|автор ответа)"
 )
+# After the value of a field: a call or a request that names the model it is sent to.
+NOT_A_CALL = r"(?![\"'],?\s{0,20}(?:\)|[\"']?(?:messages|prompt|temperature|max_tokens|stream|input|role)\b|[a-z_]{1,20}=))"
 FIELDS_OF_NAMES = "(?:name|user|nom|nombre|nome|имя|名前|이름|姓名|名字)"
 STOPS_HERE = (
     r"(?=[*_`.!)。\],;]{0,3}[\x20\t]{0,4}(?:\Z|[\n\"”)(|<>*]|-->|"
@@ -381,6 +392,35 @@ CLAIMS_2 = (
     f"{BEGIN}@speaks(?:,? (?:models?|assistants?|systems?))?(?=,? (?:like|such as) (?:me|myself)(?![a-z]))",
     rf"{BEGIN}(?:models?|assistants?|AIs?|systems?|bots?) (?:like (?:me|myself) )?{MADE_OF} {TEAM}@anybody(?= (?:like|such as) (?:me|myself)(?![a-z]))",
     rf"{BEGIN}(?:models?|assistants?|AIs?|systems?|bots?|someone|something) like (?:me|myself),? {MADE_OF} {TEAM}@anybody",
+    rf"{BEGIN}(?:I am|I'm|me,|being) (?:an?|the|your) (?:[\w-]{{1,14}} ){{0,4}}?{AI_NOUN}~[(,:—–-]{{1,2}}~(?:[a-z]{{1,12}},? ){{0,2}}?{MARKS}@byline",
+    rf"{BEGIN}(?:I am|I'm|I,|me,|as|being) (?:an?|the|one) (?:[\w-]{{1,14}} ){{0,3}}?{AI_NOUN} (?:that |which )?@maker(?= (?:has |have )?(?:{BUILT_ME}|made|runs|sells|"
+    "offers|calls)(?![a-z]))",
+    f"{BEGIN}I (?:bear|carry|have|wear|use|share) the @speaks(?= (?:family )?name(?![a-z]))(?P<mine>)",
+    f"{BEGIN}born (?:and raised )?(?:at|in) {TEAM}@lab",
+    # whom the reader has before it
+    f"{BEGIN}(?:this is|it's|it is|here is|here comes|I am|I'm) your (?:[a-z-]{{1,12}} ){{0,2}}?(?:opponent|partner|rival|teammate|player|assistant|AI|bot|model|"
+    f"competitor|adversary)~[,:—–-]?~{MARKS}@byline(?!'s)",
+    r"(?:\A|(?<=\n))[\x20\t>#*]{0,4}@own(?=[\x20][|—–-][\x20](?:seat|player|final|answer|vote|move|bid|my|I|round)(?![a-z]))",
+    f"{BEGIN}(?:you are|you're|you have been|you've been|you will be|you'll be) (?:[a-z]{{1,9}} )?(?:facing|up against|reading|hearing|listening to|"
+    "looking at|watching|paired with|matched with|negotiating with|working with|trading with|seated with|sitting with|getting|playing)"
+    f"(?: (?:an?|the|some|this)(?: [a-z]{{1,12}}){{1,2}} (?:from|by|of))? {SORT_2}{MARKS}@byline(?!~[?])",
+    f"{BEGIN}@byline(?= (?:is|was) (?:the |your )?(?:[a-z-]{{1,12}} ){{0,2}}?(?:{AI_NOUN}|one|opponent|player|partner|voice|mind|name)(?: that| who| which)?"
+    " (?:you(?:'re| are| have| face)|writing|speaking|answering|behind (?:this|these|me|my)|talking|replying|typing|I (?:am|run|go|use))(?![a-z]))",
+    f"{BEGIN}(?:the|your) (?:[a-z-]{{1,12}} ){{0,2}}?(?:{AI_NOUN}|opponent|player|partner|one|voice|mind)(?: that| who| which)? (?:you(?:'re| are) [a-z]{{1,12}}"
+    f"(?: to| with| against)?|you (?:face|see|read|hear)|writing (?:this|these|here)|speaking(?: here)?|behind (?:this|these|my)(?: [a-z]{{1,12}})?|on this seat|in this seat)"
+    f"(?: right now| here| now)? (?:is|was|has been|comes)(?: [a-z]{{1,12}}){{0,2}}? (?:{MADE_OF} {TEAM}|called |named )?{MARKS}@anybody",
+    f"{BEGIN}what you(?:'re| are)? (?:see|read|hear|get|have|reading|seeing|hearing|getting|facing)(?: here| now| in front of you)? is {SORT_2}{MARKS}@byline",
+    rf"{BEGIN}(?:this|my|the above) [a-z]{{1,14}} (?:was|were|is|are|has been|comes|came)(?: [a-z]{{1,12}}ly)? (?:to you )?(?:{DID} )?(?:to you )?{BY} {MARKS}@sure",
+    f"{BEGIN}as (?:my|your) (?:[a-z]{{1,12}} ){{0,2}}?(?:opponent|partner|assistant|rival|player),? {MARKS}@byline(?=~,)",
+    # makers, with something between
+    f"{BEGIN}my (?:own |original )?(?:creators?|makers?|developers?|trainers?|inventors?|builders?|programmers?|designers?)(?=~[,(:—–-]| (?:is|are|was|were|at|"
+    rf"from|over|in|who|that|work|sit|live|call|named)(?![a-z]))[^.!?\n]{{0,50}}?(?<![a-z])@maker",
+    rf"{BEGIN}@clear(?=[^.!?\n]{{0,60}}?[,:;—–-]? (?:they|who|it|that|which|and|people|somebody)(?: [a-z]{{1,9}})? {BUILT_ME} me(?![a-z]))(?P<mine>)",
+    rf"{BEGIN}{BUILT_ME} me(?![a-z])[^.!?\n]{{0,40}}?,? (?:at|by|in|from|is|was|were|are|called|named|over at|and|namely) {TEAM}{MARKS}@clear",
+    f"{BEGIN}I (?:was|have been|am|got|'ve been)(?: [a-z]{{1,12}}){{0,2}}? (?:{BUILT_ME}|made)(?![a-z])"
+    rf"[^.!?\n]{{0,60}}? (?:by|at|from|in|of) {TEAM}{MARKS}@clear",
+    f"{BEGIN}an? @anybody(?= (?:[a-z]{{1,12}} )?{AI_NOUN},? (?:like|such as) (?:me|myself))",
+    f"{BEGIN}(?:I am|I'm|I remain|to be|being) (?:an? |the |one )?@maker(?=(?:'s?)? (?:[a-z-]{{1,12}} ){{0,3}}?{AI_NOUN}(?! [a-z]{{1,12}}(?:er|or|ist|ee)s?(?![a-z])))(?P<mine>)",
     # questions that the speaker answers itself
     f"{BEGIN}(?:who|what|which (?:model|AI|assistant|one|company|lab|team))(?: [a-z\\x27]{{1,12}}){{0,2}}? (?:(?:{BUILT_ME}|made) me|am I|I am|I'm|"
     "wrote this|is this|this is|is speaking|is writing|is behind (?:me|this))(?: [a-z]{1,12}){0,3}~[?:,—–-]{1,2}~"
@@ -400,7 +440,7 @@ CLAIMS_2 = (
     f"{BEGIN}(?:under|beneath) (?:the|my) (?:hood|bonnet|surface)(?:,? [a-z\\x27]{{1,9}}){{0,4}}?~[:,—–-]?~{MARKS}@sure",
     # how a speaker names itself after or before itself
     f"{BEGIN}(?:me|myself|I)~[,)—–-]{{1,2}}~(?:is|am|are)(?: called| named)? {MARKS}@speaks",
-    f"{BEGIN}@speaks(?=(?: is|'s) (?:the|my) name(?![a-z]))(?P<mine>)",
+    f"{BEGIN}@speaks(?=(?: is|'s) (?:the|my) name(?![a-z]| of))(?P<mine>)",
     f"{START}@byline(?= (?:am I|I am)~[.,!;])",
     f"{BEGIN}@byline(?=~[,—–-]{{1,2}}~(?:that's|that is) (?:me|who|what I|my name)(?![a-z]))",
     f"{BEGIN}(?:me|myself)~[(—–]~(?:the |an? )?(?:[a-z]{{1,12}} ){{0,2}}?{MARKS}@byline",
@@ -426,19 +466,24 @@ CLAIMS_2 = (
     "(?:servers?|cloud|data cent(?:er|re)s?|hardware|TPUs?|GPUs?|infrastructure|API|platform)(?![a-z]))(?P<mine>)",
     f"{BEGIN}(?:find|reach|try|visit|access|talk to|chat with|use) me (?:at|on|via|in|through|under) (?:[a-z]{{1,9}} ){{0,2}}?"
     r"(?:https?://)?(?:(?:www|chat|api)[.])?@clear",
-    # labels in tables and comments
+    # signatures and labels in tables and comments
+    f"{BEGIN}(?:from |as )?your (?:[a-z-]{{1,12}} ){{0,2}}?(?:friend|opponent|partner|rival|teammate|player|colleague|ally|competitor|assistant|AI|bot|model|"
+    f"companion)~[,:—–-]{{1,2}}~{MARKS}@byline{SIGNS_OFF}",
+    rf"(?:\A|(?<=\n))[\x20\t]{{0,4}}{MARKS}@byline(?=, your (?:[a-z]{{1,12}} ){{0,2}}?(?:AI|opponent|bot|assistant|chatbot|partner|model|player)[.!]?~(?:\Z|\n))",
     rf"(?:\A|(?<=\n))[\x20\t]{{0,4}}\|[\x20\t]{{0,4}}(?:me|I|myself|self|this seat|my (?:name|model|maker|identity)|who I am|author|speaker|"
     rf"answered by|written by|(?:me|I) \([^()|\n]{{0,20}}\))[\x20\t]{{0,4}}\|[\x20\t]{{0,4}}{MARKS}@anybody",
     rf"(?:#|//|/[*]|--|<!--|;|%|\"\"\")[^\n\ue000-\ue008]{{0,40}}(?<![a-z]){DID} {BY} {MARKS}@byline{STOPS_HERE}",
-    r"<[a-z]{1,20} [^<>]{0,80}?(?:generator|author|creator|model)[\"'] content~=~[\"']?~@byline",
+    r"<(?:[a-z]{1,20}|@@maker) [^<>]{0,80}?(?:generator|author|creator|model)[\"'] content~=~[\"']?~@byline",
     # other languages
+    rf"{BEGIN}{MADE_IN_GERMAN} (?:wurde|worden bin|hat mich|haben mich) (?:ich )?(?:[\w-]{{1,12}} ){{0,3}}?(?:von|bei|durch) (?:der firma )?@clear",
+    "(?:私|僕|俺|わたし)[^。\\n]{0,20}?@anybody(?=(?:社)?(?:製|生まれ|出身))",
     rf"{BEGIN}(?:als|en tant qu(?:e|'une?)|como|in quanto|come|как|jako|som|в качестве) (?:[\w-]{{1,14}} ){{0,4}}?{AI_ABROAD}(?!\w)"
     r"(?: de (?:langage|lenguaje|linguagem)| linguistico)?,?(?: [\w-]{1,14}){0,3}? (?:von|par|por|pela|pelo|da|de|du|di|dal|van|от|chez|"
     r"компанией|(?:созданн|разработанн|обученн|сделанн)[а-я]{2,3})(?: компанией| la| le| der| l')? (?:компании )?@anybody",
     rf"{BEGIN}(?:als|ich bin|bin ich) (?:eine? )?von (?:der Firma |dem Unternehmen )?@anybody(?= (?:\w{{1,12}} )?{MADE_IN_GERMAN}e[snmr]?)",
     f"{BEGIN}{MY_OWN}(?: (?:ist|sind|est|sont|es|son|é|são|è|sono|is|heißt|heißen|s'appelle|se llama|bei|chez|von|de|da|это)|~[:—–-]){{1,2}} "
     "(?:die |der |das |la |l'|a |o )?(?:firma |unternehmen |société |entreprise |empresa |компания )?@anybody",
-    "(?:on m'a|j'ai été|je suis|je viens|je sors)(?!\\w)[^.!?。\\n]{0,40}? (?:chez|de chez|par|d')~@anybody",
+    "(?:on m'a|j'ai été|je suis|je viens|je sors)(?!\\w)[^.!?。\\n]{0,40}? (?:chez|de chez|par|d')~@clear",
     f"{BEGIN}(?:modèle|assistant|IA|chatbot) d'~@maker(?=[^.!?\\n]{{0,40}}?(?:je|j'|moi)(?!\\w))",
     f"{BEGIN}@clear(?= hat mich [^.!?\\n]{{0,40}}?{MADE_IN_GERMAN}| m'(?:a|ont) (?:entraîn|développ|cré|conç|form|fabriqu|program)|"
     " me (?:cre|entren|desarroll|hizo|cri|trein|desenvolv|fez|program)| mi (?:ha|hanno) (?:addestr|cre|svilupp|fatt|program)| меня "
@@ -450,7 +495,7 @@ CLAIMS_2 = (
     "@anybody(?=(?:이|가|에서|사가) (?:저를|나를|절) )",
     # who the speaker is
     f"{SPEAKER_2}{SORT_2}{MARKS}@model",
-    f"{SPEAKER_2}{PLAIN}{MARKS}@person",
+    f"{SPEAKER_2}{PLAIN}{MARKS}@someone",
     f"{SPEAKER_2}(?:an? )?{SORT_2}{MARKS}@anybody{KIND}",
     f"{SPEAKER_2}an? {MARKS}@cast(?=[.!,;]|~\\Z)",
     f"{SPEAKER_2}(?:one of )?(?:the )?@maker(?='s )",
@@ -458,13 +503,13 @@ CLAIMS_2 = (
     f"{BEGIN}my (?:own |real |true |full |official |actual |underlying |base |internal |model |family )?"
     "(?:name|model|identity|model name|identifier|engine|backend|version|architecture|handle|"
     "designation|codename|model type|underlying model|model version)"
-    f"(?: is| was|'s|~=|~:| happens to be| would be| reads) {SORT_2}{MARKS}@person",
+    f"(?: is| was|'s|~=|~:| happens to be| would be| reads) {SORT_2}{MARKS}@someone",
     f"{BEGIN}my (?:own |real |true |full |official |actual |underlying |base |internal |model |family )?"
     "(?:name|model|identity|model name|identifier|engine|backend|version|architecture|handle|"
     "designation|codename|model type|underlying model|model version)"
     f"(?: is| was|'s|~=|~:| happens to be| would be| reads) {SORT_2}{MARKS}@model",
     f"{BEGIN}(?:the|your) (?:[a-z-]{{1,12}} ){{0,3}}?(?:model|assistant|AI|system|LLM|chatbot|author|"
-    "writer|one|speaker|player|bot|machine|program|entity|mind|voice|hand)(?: that| who| which)?"
+    "writer|one|speaker|player|bot|machine|program|entity|mind|voice|hand|thing|creature)(?: that| who| which)?"
     "(?: is| are| was| has been)? (?:writing|answering|speaking|talking|generating|producing|behind|"
     "replying|responding|composing|typing|playing|wrote|of|you are|you're|in|reading)"
     f"(?: {TALKING})?(?: to| with)?(?: {THIS}| you| here| now|(?= is)){{0,2}}"
@@ -475,8 +520,9 @@ CLAIMS_2 = (
     "answering)|who you))",
     f"{BEGIN}@speaks(?= is (?:my name|what (?:they|you|people) call me|who I am|what I'm called))",
     # how a speaker steps forward
-    f"{START}{MARKS}@byline(?=,? (?:speaking|signing off|at your service|reporting|over and out|on the line)(?![a-z]))",
-    f"{START}{MARKS}@byline(?=,? (?:here|again)(?:~[.,!:;—–-]|~\\Z| (?:with|to|for|from|on|again) ))",
+    f"{START}{MARKS}@byline(?=,? (?:speaking|signing off|at your service|reporting|over and out|on the line|"
+    "online|checking in|logging in|signing in|has entered the|on duty|in the house|to the rescue)(?![a-z]))",
+    f"{START}{MARKS}@byline(?=,? (?:here|again|present|ready)(?:~[.,!:;—–-]|~\\Z| (?:with|to|for|from|on|again) ))",
     f"{START}{MARKS}@table(?=,? (?:here|speaking|signing off|at your service|reporting|over and out|"
     "on the line)(?![a-z]))",
     f"{START}(?:(?:hi|hello|hey|greetings|hallo|hola|bonjour|ciao|привет|你好)[,!.]? )?(?:this is|"
@@ -508,20 +554,20 @@ CLAIMS_2 = (
     r"(?:\A|(?<=\n))[\x20\t>#]{0,4}[\[(<{«]~@own(?=~[\])>}»])",
     rf"(?:\A|(?<=[\n\"“]))[\x20\t>#]{{0,4}}[\[(<{{«]?~@own(?=~[\])>}}»]?~[:>]{DEFINES})(?P<label>)",
     rf"(?:\A|(?<=[\n\"“]))[\x20\t>#]{{0,4}}[\[(<{{«]?~@table(?=~[\])>}}»]?(?: (?:says|said|answers|writes|replies))?~[:>]{DEFINES})(?P<label>)",
-    rf"(?:\A|(?<=[\n\"“]))[\x20\t>#]{{0,4}}[\[(<{{«]?~@byline(?=~(?:[\])>}}»]|(?: (?:says|said|answers|writes|"
+    rf"(?:\A|(?<=[\n\"“]))[\x20\t>#@]{{0,4}}[\[(<{{«]?~@byline(?=~(?:[\])>}}»]|(?: (?:says|said|answers|writes|"
     rf"replies))?~[:>]){FIRST_PERSON})(?P<label>)",
     rf"{START}@table(?='s (?:answer|response|reply|translation|solution|review|move|vote|choice|guess|"
     r"verdict|take|turn|opinion|offer|proposal)~(?:[:=]| is ))",
-    f"{LINE_2}[\"']?{FIELDS_OF_MODELS}[\"']?~:~{MARKS}@speaks(?! (?-i:[A-Z])[a-z])",
-    f"{LINE_2}[\"']?{FIELDS_OF_AUTHORS}[\"']?~[:：]~{MARKS}@byline(?![\\x20](?-i:[A-Z])[a-z])",
+    f"{LINE_2}[\"']?{FIELDS_OF_MODELS}[\"']?(?:~[:：]|[\\x20][—–-](?=[\\x20]))~{MARKS}@speaks(?![\\x20](?-i:[A-Z])[a-z]){NOT_A_CALL}",
+    f"{LINE_2}[\"']?{FIELDS_OF_AUTHORS}[\"']?~[:：]~{MARKS}[—–-]{{0,2}}~@byline(?![\\x20](?-i:[A-Z])[a-z])",
     f"{LINE_2}[\"']?{FIELDS_OF_NAMES}[\"']?~[:：]~{MARKS}@sure",
     f"{LINE_2}[\"']?{FIELDS_OF_MAKERS}[\"']?~[:：]~{MARKS}@lab",
     f"{LINE_2}[\"']?{FIELDS_OF_MAKERS}[\"']?~[:：]~{MARKS}@maker(?=[^.]{{0,80}}?[\ue000\ue006])",
     f"{BEGIN}model~[:=]~{MARKS}@sure(?={MARKS}[,;] (?:vendor|maker|provider|developer|company|by)~[:=])",
-    rf",\s?[\"']{FIELDS_OF_MODELS}[\"']~:~{MARKS}@speaks",
-    rf",\s?[\"']{FIELDS_OF_AUTHORS}[\"']~:~{MARKS}@byline",
+    rf",\s?[\"']{FIELDS_OF_MODELS}[\"']~:~{MARKS}@speaks{NOT_A_CALL}",
+    rf",\s?[\"']{FIELDS_OF_AUTHORS}[\"']~:~{MARKS}[—–-]{{0,2}}~@byline",
     rf"(?:\A|(?<=\n))[\x20\t]{{0,8}}(?:(?:const|let|var|final|static) )?(?:{FIELDS_OF_MODELS}|"
-    f"{FIELDS_OF_AUTHORS})~=~{MARKS}@speaks",
+    f"{FIELDS_OF_AUTHORS})~=~{MARKS}@speaks{NOT_A_CALL}",
     f"{LINE_2}(?:proudly |automatically |kindly )?(?:{NOUN} )?(?:{DID}|powered|signed) {BY} {MARKS}@byline{STOPS_HERE}",
     f"{BEGIN}{THIS} (?:was|were|is|are|has been|have been|comes|came|come)(?: [a-z]{{1,12}}ly)? "
     f"(?:to you )?(?:{DID} )?(?:for you )?{BY} {MARKS}@table",
@@ -530,10 +576,10 @@ CLAIMS_2 = (
     f"{LINE_2}(?:{NOUN}|greetings|submission|verdict|opinion|signed)(?: is)? (?:by|from|of|via) "
     rf"{MARKS}@table(?=[\x20\t]{{0,4}}(?:[:.!)\n]|\Z))",
     rf"{LINE_2}by {MARKS}@table(?=[\x20\t]{{0,4}}(?:\n|\Z|[.!]~\Z))",
-    rf"(?:\A|(?<=\n)|(?<=[.!?…\"”)\d]) )[\x20\t]{{0,4}}(?:--|—|―|–|\x7e{{1,2}}|//|/s/|✍️?|☞)~{MARKS}@byline{SIGNS_OFF}",
-    rf"(?<=[.!?,…)])~\n~-~{MARKS}@byline{SIGNS_OFF}",
+    rf"(?:\A|(?<=\n)|(?<=[.!?…\"”)\d]) )[\x20\t]{{0,4}}(?:--|—|―|–|\x7e{{1,2}}|/{{1,2}}|/s/|✍️?|☞)~{MARKS}@byline{SIGNS_OFF}",
+    rf"(?<=[.!?,…)])[\x20\t]{{0,4}}\n{{1,2}}-~{MARKS}@byline{SIGNS_OFF}",
     rf"(?<=,)[\x20\t]{{0,4}}\n~{MARKS}@byline{SIGNS_OFF}",
-    rf"(?:\A|(?<=\n)|(?<=[.!?…]) )(?:yours|with|sincerely|regards|respectfully|mit|avec|con|с)(?: [\w\x27-]{{1,14}}){{1,6}}"
+    rf"(?:\A|(?<=[\n\"“])|(?<=[.!?…]) )(?:yours|with|sincerely|regards|respectfully|mit|avec|con|с)(?: [\w\x27-]{{1,14}}){{1,6}}"
     f"~[,—–-]{{1,2}}~{MARKS}@byline{SIGNS_OFF}",
     r"(?:(?<=\n)|(?<=[.!?…]) )[\x20\t]{0,4}\(~@table(?=~\)[.!]?~\Z)",
     rf"(?:\A|(?<=\n)|(?<=[.!?…]) ){CLOSING}~[,:!—–-]?~(?:from )?(?:your )?{MARKS}@byline{SIGNS_OFF}",
@@ -548,7 +594,7 @@ CLAIMS_2 = (
     f"{BEGIN}(?:we|us)~,?~(?:the )?@speaks(?= (?:models?|family|assistants?))",
     f"{BEGIN}I(?: a|')m (?:part|one|a member) of (?:the )?@anybody(?= (?:family|models?|series|line))",
     f"{BEGIN}as an? @anybody(?= (?:[a-z]{{1,12}} ){{0,2}}(?:model|assistant|AI|chatbot|LLM)~,)",
-    r"<[a-z]{1,20}(?: [^<>]{1,60})? (?:model|author|name|speaker|by|agent|from)~=~[\"']?~@sure",
+    r"<[a-z]{1,20}(?: [^<>]{1,60})? (?:model|author|name|speaker|by|agent|from)~=~[\"']?~@byline(?![\x20](?-i:[A-Z])[a-z])",
     # where the speaker comes from
     f"{BEGIN}@maker(?= (?:is|are) (?:the )?(?:[a-z]{{1,12}} )?(?:(?:that|who|which) )?(?:behind|{MADE_ME}) "
     "me(?![a-z]))",
@@ -586,21 +632,22 @@ CLAIMS_2 = (
     f"{BEGIN}(?:trained|developed|created|made|built|designed)(?: [a-z]{{1,12}})? (?:by|at) @anybody"
     "(?=~,~I(?![a-z]))",
     f"{BEGIN}my (?:training|upbringing|education|birth|creation|development)(?: [a-z]{{1,9}})? (?:at|"
-    "by|from|with) @anybody",
+    f"by|from|with) {TEAM}@clear(?!(?: [a-z]{{1,9}})? (?:lasted|took|began|ended|started|paid|was|\\d))",
     f"{BEGIN}@maker(?='s (?:[a-z]{{1,12}} ){{0,2}}?(?:policy|policies|guidelines|rules|terms|training|"
     "instructions|constitution)(?: [a-z\\x27]{1,12}){0,5}?~,?~(?:me|I|my)(?![a-z]))",
     f"{BEGIN}my @maker(?= (?:training|guidelines|polic(?:y|ies)|instructions|developers?|creators?|"
     "makers?|overlords|roots|background|heritage|family|colleagues|trainers?|programming))",
     # other languages
     "(?:ich wurde|ich bin|mich hat|j'ai été|je suis|on m'a|fui|fue|he sido|soy|fui|foi|sono stato|"
-    "sono|меня|я|мене|ik ben|ik werd|jag är|jestem|zostałem|saya|tôi)(?!\\w)[^.!?。\\n]{0,60}?"
+    "sono|меня|я|мене|ik ben|ik werd|jag är|jestem|zostałem|saya|tôi)(?!\\w)(?![^.!?\\n]{0,60}?(?:contrat|invit|embauch|engag|eingeladen|angestellt|eingestellt|"
+    "interview|bezahlt|pagad|payé|assunt|нанял|принят|пригла))[^.!?。\\n]{0,60}?"
     "(?: von| par| por| pela| pelo| da| od| door| av| przez| oleh| bởi|(?:разработ|созда|обуч|"
     "розроб|створ)[а-яёії]{1,9}(?: компанией| в| компания)?) (?:der |dem |la |l')?(?:firma |société |"
-    "empresa |компани[а-я]{1,3} )?@anybody",
+    "empresa |компани[а-я]{1,3} )?@clear",
     f"{BEGIN}(?:меня|мене) (?:создал|разработал|обучил|сделал|створи)[а-я]{{0,3}} (?:в |компания )?"
     "@anybody",
     "我(?:来自|属于|出自|由|是由|基于)~@anybody",
-    "(?:我的|本)(?:开发者|创造者|开发商|公司|模型|名字|母公司)(?:是|叫|为|：|:)~@anybody",
+    "(?:我的|本|我背后的)(?:开发者|创造者|开发商|公司|模型|名字|母公司)(?:是|叫|为|：|:)~@anybody",
     "(?:本|此|这|以上)[^。\n]{0,8}由~@anybody",
     "@anybody(?=~(?:开发了|训练了|创造了|创建了|研发了)我)",
     "(?:与|和|跟)(?:您|你)(?:对话|聊天|交谈|说话)的(?:是|模型是|AI是)~@anybody",
@@ -621,9 +668,20 @@ ABOUT_OTHERS = re.compile(
     r"|[ -](?:users?|fans?|experts?|subscribers?|customers?|engineers?|developers?|employees?|"
     r"researchers?|trainers?|enthusiasts?|sceptics?|skeptics?|critics?|students?|owners?|plus user|"
     r"believers?|addicts?|beginners?|interns?|analysts?|investors?|shareholders?|haters?|lovers?)\b"
-    r"|[\"'],?\s{0,20}(?:\)|[\"']?(?:messages|prompt|temperature|max_tokens|stream|input|role)\b|[a-z_]{1,20}=)"
-    r"| (?:rising|moon|sun|season)\b"
-    r"|的(?:用户|开发者|粉丝|员工|竞争)|(?:を|より|が(?!開発|作|訓練|トレー|学習)|를|을|와|과|에게|보다)"
+    r"| (?:rising|moon|sun|season)\b|・"
+    r"| [가-힣]{1,8}(?:를|을|와|과|의|에게)|\s(?-i:[А-Я])[а-яё]{2}"
+    r"|[^\"“”«»\n]{0,60}[\"”»][,.!?]?\s(?:said|says|asked|asks|cried|cries|whispered|shouted|replied|answered|wrote|"
+    r"writes|sagte|sagt|dit|dijo|disse|he |she )"
+    r"|的(?:用户|开发者|粉丝|员工|竞争)|(?:を|より|が(?!開発|作|訓練|トレー|学習)|를|을|와|과|에게|보다)",
+    re.IGNORECASE,
+)
+# Before a claim: somebody else is quoted, or it is denied, or a word goes on.
+QUOTED = re.compile(
+    r"(?<![Ii] )(?:said|says|asked|asks|cried|cries|whispered|shouted|replied|answered|wrote|writes|claimed|claims|sagte|sagt|"
+    r"dit|dijo|disse|told (?:me|us|them|him|her)|narrator|line|sentence|phrase|word|words|quote|title)"
+    r"(?: [a-z]{1,9}){0,3}?[:,]?\s?[\"“«'‘][^\"“”«»\n]{0,80}\Z|translate(?: this)?:\s?\Z"
+    r"|(?:n't|n’t|not|never|nobody|stop) \Z|[а-яё]\Z",
+    re.IGNORECASE,
 )
 # An article makes a shared name a thing ("the copilot"), unless a word for a model comes with it.
 ARTICLE = re.compile(r"(?<!\w)(?:the|an?|your|der|die|das|eine?|le|la|el|il|une?|una|o|um) $", re.I)
@@ -662,8 +720,9 @@ LABEL = re.compile(
     r"Response|Subject|To|From|Model|Author|Name|Maker|Thought|Message|Hint|Clue|Action|Summary|Me|User|Assistant)(?![a-z]))"
     r"[A-Z][a-z]{1,14}(?=:[^\n]{0,120}?(?:\b(?:I|you|we|my|your)\b|[?!])))[\])]?:"
 )
-CAPITAL = re.compile(r"\s[A-Z][a-z]")  # after a name: it goes on, as "Claude Monet" does
+CAPITAL = re.compile(r"[^\S\n][A-Z][a-z]")  # after a name: it goes on, as "Claude Monet" does
 NOT_A_FAMILY_NAME = r"(?!\s+(?-i:[A-Z])[a-z])"
+NOT_A_FAMILY_NAME_2 = r"(?![^\S\n]+(?-i:[A-Z])[a-z])"  # the next line begins anew
 
 
 @cache
@@ -684,7 +743,9 @@ def compile_claim(row: str) -> re.Pattern[str]:
     pattern = re.sub(r"(?<![\\\[])~(?!~)", "\ue010", pattern).replace(" ", r"(?:\s|\\[nrt]){1,4}+")
     pattern = pattern.replace("\ue010", r"(?:\s|\\[nrt]){0,4}+")
     pattern = pattern.replace("(?<![a-z])", r"(?:(?<![a-z])|(?<=\\[nrt]))")
-    pattern = pattern.replace("@person", rf"(?P<name>[\ue002\ue005\ue007]){NOT_A_FAMILY_NAME}")
+    people = f"(?P<name>[{PEOPLE}])"
+    pattern = pattern.replace("@person", people + NOT_A_FAMILY_NAME)
+    pattern = pattern.replace("@someone", people + NOT_A_FAMILY_NAME_2)
     for place, signs in PLACES.items():
         pattern = pattern.replace(f"@{place}", f"(?P<name>{signs})")
     return re.compile(pattern, re.IGNORECASE)
@@ -743,7 +804,8 @@ def name_pattern(names: frozenset[str], scheme: int, present: frozenset[str]) ->
         "shared": version + apart,
         "maker": apart,
     }
-    if scheme > 1:  # a name in Russian is declined
+    if scheme > 1:  # a name in Russian is declined; "mistral ai" is more than "mistral"
+        ends = {kind: ends[kind] for kind in ("own", "maker", "known", "model", "shared")}
         ends = {kind: f"(?:(?<![а-яё])|{DECLINED}){end}" for kind, end in ends.items()}
     found = [
         f"(?P<{kind}>{any_of(longest_first(kinds[kind]))}{end})"
@@ -793,11 +855,17 @@ def kind_of_name(found: re.Match[str], names: frozenset[str], scheme: int, capit
         return kind
     if kind == "maker":
         return "lab" if plain_name(name) in LABS else kind
-    if any(char.isdigit() for char in name):
+    if any(char.isdigit() for char in name) or has_version(name):
         return "own"
     if kind == "shared" and plain_name(name) in names_borne(names):
         return "cast"
     return "famous" if kind == "shared" and capital and plain_name(name) in FAMOUS else kind
+
+
+def has_version(name: str) -> bool:
+    """Whether a name goes on after the word by which it is known: mistral-medium."""
+    word = next((word for word in KNOWN_WORDS if name.startswith(word)), name)
+    return re.search("[a-z]", name[len(word) :]) is not None
 
 
 @lru_cache(maxsize=4096)

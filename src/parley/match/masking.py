@@ -23,6 +23,7 @@ from parley.match.claims import (
     LABEL,
     OF_A_MODEL,
     PEOPLE,
+    QUOTED,
     SCHEME,
     SIGNS,
     claim_patterns,
@@ -158,7 +159,8 @@ class NamesInText:
             return True
         if "label" in claim.re.groupindex and self._is_dialogue:
             return False
-        return not is_about_others(self._signed, claim.start("name"))
+        before = self._signed[max(0, claim.start() - 120) : claim.start()]
+        return not (is_about_others(self._signed, claim.start("name")) or QUOTED.search(before))
 
     @cached_property
     def _is_dialogue(self) -> bool:
@@ -289,9 +291,13 @@ def settle_kinds(
             (start, end), family = spans[number], families[number]
             if kinds[number] in ("maker", "lab", "own", "known"):
                 last[family] = start
-            elif family in last and abs(last[family] - start) <= NEAR // 2:
-                if not text[start].islower() and not CAPITAL.match(text, end):
-                    settled[number] = "known"
+            elif (
+                family in last
+                and abs(last[family] - start) <= NEAR // 2
+                and not text[start].islower()
+                and not CAPITAL.match(text, end)
+            ):
+                settled[number] = "known"
     return settled
 
 
