@@ -24,6 +24,7 @@ WORDS = re.compile(
     r"|[^\s|\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]+\|?|\|"
 )
 GAP = "  "  # between two columns
+NARROWEST = 12  # columns of a terminal that words get at least
 JOINERS = "\u200c\u200d"  # which scripts and pictures need; they only join their neighbours
 K = TypeVar("K", bound=Hashable)
 
@@ -116,33 +117,51 @@ class Table:
     def _column_groups(self, width: int | None) -> list[str]:
         """The table as text; one that is too wide goes on below, with its first columns again."""
         widths = self._column_widths()
-        first = list(range(self.left))
-        groups: list[list[int]] = [[]]
+        first, groups = list(range(self.left)), list[list[int]]([[]])
+        if width is not None:
+            self._narrow_words(widths, width)
         for at in range(self.left, len(widths)):
             columns = [*first, *groups[-1], at]
-            if (
-                width is not None
-                and groups[-1]
-                and sum(widths[each] + len(GAP) for each in columns) - len(GAP) > width
-            ):
+            taken = sum(widths[each] + len(GAP) for each in columns) - len(GAP)
+            if width is not None and groups[-1] and taken > width:
                 groups.append([])
             groups[-1].append(at)
+        return [self._lay_out([*first, *group], widths) for group in groups]
 
-        def aligned(line: Sequence[str], columns: Sequence[int], drawing: str = "") -> str:
-            cells = [pad_cell(line[at], widths[at], at < self.left) for at in columns]
-            return GAP.join([*cells, drawing]).rstrip()
+    def _narrow_words(self, widths: list[int], width: int) -> None:
+        """Where columns of words leave no room for one of numbers, give the widest less."""
+        numbers = [max(widths[self.left :]) + len(GAP)] if widths[self.left :] else []
+        taken = sum(widths[: self.left]) + len(GAP) * (self.left - 1) + sum(numbers)
+        if taken > width and self.left:
+            widest = max(range(self.left), key=lambda at: widths[at])
+            widths[widest] = max(NARROWEST, widths[widest] - (taken - width))
 
-        found = []
-        for group in groups:
-            columns = [*first, *group]
-            drawings = self.drawings or [""] * len(self.rows)
-            rule = GAP.join("─" * widths[at] for at in columns)
-            rows = [
-                aligned(row, columns, drawing)
-                for row, drawing in zip(self.rows, drawings, strict=True)
+    def _lay_out(self, columns: Sequence[int], widths: Sequence[int]) -> str:
+        """Some columns as text; words that are too long for their column go on below."""
+
+        def lines(row: Sequence[str], drawing: str = "") -> list[str]:
+            cells = [break_cell(row[at], widths[at]) for at in columns]
+            return [
+                GAP.join(
+                    [
+                        *(
+                            pad_cell(cell[n] if n < len(cell) else "", widths[at], at < self.left)
+                            for at, cell in zip(columns, cells, strict=True)
+                        ),
+                        "" if n else drawing,
+                    ]
+                ).rstrip()
+                for n in range(max(map(len, cells)))
             ]
-            found.append("\n".join([aligned(self.header, columns), rule, *rows]))
-        return found
+
+        drawings = self.drawings or [""] * len(self.rows)
+        rule = GAP.join("─" * widths[at] for at in columns)
+        body = [
+            line
+            for row, drawing in zip(self.rows, drawings, strict=True)
+            for line in lines(row, drawing)
+        ]
+        return "\n".join([*lines(self.header), rule, *body])
 
     def _latex(self) -> str:
         def escaped(cell: str) -> str:
@@ -211,6 +230,11 @@ def break_paragraph(paragraph: str, room: int) -> list[str]:
             word = word[end:]
         line, taken = line + word, taken + text_width(word)
     return [*lines, line]
+
+
+def break_cell(text: str, width: int) -> list[str]:
+    """The lines of a cell: one, if it is not wider than its column."""
+    return [text] if text_width(text) <= width else break_paragraph(text, width)
 
 
 def break_lines(text: str, width: int | None) -> str:

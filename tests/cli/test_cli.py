@@ -223,7 +223,7 @@ def test_a_match_is_shown_as_each_seat_saw_it(played):
     assert [turn["role"] for turn in facts["views"]["players.1"]] == ["user", "assistant"] * 5
     assert len(facts["rounds"]) == 5
     text = parley("show", "public", 2, cwd=played).out
-    assert "note: round 1, invested players.1: " in text
+    assert "note: invested Player 1: 10, Player 2: " in text
     assert "Player 3: free-rider" in text
 
 

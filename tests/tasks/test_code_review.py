@@ -317,7 +317,7 @@ def test_a_match_is_shown_with_its_item_its_verdicts_and_its_votes(tmp_path):
     right, wrong = sorted(shown, key=lambda text: "Programmer: good" not in text)
     assert "item add: done" in right
     assert "version 1; passed; guarantee values" in right
-    assert "judge.1 votes programmer 9, reviewer 9" in right
+    assert "Judge 1 votes Programmer 9, Reviewer 9" in right
     assert "failed test 1 of" in wrong
 
 

@@ -18,7 +18,7 @@ COMMANDS = {
     "run": "Play a task, or an experiment file, and print the result.",
     "resume": "Go on where a run stopped.",
     "ls": "List the runs in the store.",
-    "show": "Print a run's results, or a match as each seat saw it.",
+    "show": "Print a run's results, its matches, or what was said in one.",
     "report": "Show runs beside each other, as tables or as one page.",
     "rejudge": "Score recorded matches again by other judges.",
     "annotate": "Let people compare conversations, and say what they prefer.",

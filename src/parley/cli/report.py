@@ -10,7 +10,7 @@ from parley.config.task_catalogue import task_class
 from parley.report.build import build_report, write_report
 from parley.report.sections import ReportOptions
 from parley.store import open_store
-from parley.tables import FORMATS
+from parley.tables import FORMATS, terminal_width
 
 
 @click.command()
@@ -83,7 +83,8 @@ def command(
         newest,
     )
     text = build_report(refs, options, task_class(task) if task else None).render(
-        "json" if as_json else form or ("html" if output else "text")
+        "json" if as_json else form or ("html" if output else "text"),
+        None if output else terminal_width(),
     )
     if output is None:
         click.echo(text)

@@ -1,4 +1,4 @@
-"""`parley show`: a run's results, or a match as each seat saw it."""
+"""`parley show`: a run's results, its matches, or what was said in one of them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from typing import Any
 import click
 import orjson
 
+from parley.cli.match_text import find_seat, format_match, format_seat_view
 from parley.cli.playing import print_result
+from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_format, in_store, with_task
 from parley.config.prices import PriceList
 from parley.config.task_catalogue import installed_task, task_class, task_names
 from parley.errors import UsageError, unknown_name
+from parley.results.match_list import MatchFilter, list_matches, match_rows, match_table
 from parley.results.part import general_parts, parts_of_task
 from parley.results.result import Result
 from parley.results.transcript import rebuild_views
-from parley.rules.pool import Seat, as_message
+from parley.rules.pool import as_message
 from parley.statistics.intervals import METHODS
-from parley.store import RunReader, find_run, read_run
-from parley.tables import make_visible, shorten
-
-LONG = 200  # letters of a note's value
+from parley.store import MatchRow, RunReader, RunRef, find_run, read_run
+from parley.tables import plural, terminal_width
 
 
 def part_names() -> list[str]:
@@ -65,6 +66,18 @@ class PartName(click.ParamType[str]):
 @click.option(
     "--scores", metavar="FILE.csv", help="Scores from elsewhere, by alias, for --part external."
 )
+@click.option("--matches", "listed", is_flag=True, help="List the matches with their scores.")
+@click.option("--model", metavar="ALIAS", help="List the matches of this model only.")
+@click.option("--item", metavar="ID", help="List the matches on this item only.")
+@click.option(
+    "--worst",
+    type=click.IntRange(1),
+    metavar="N",
+    help="List the N matches with the lowest scores (of --model, or of anybody).",
+)
+@click.option("--violations", is_flag=True, help="List the matches with violations only.")
+@click.option("--aborted", is_flag=True, help="List the matches that were not played to the end.")
+@click.option("--seat", metavar="NAME", help="Print MATCH as this seat saw it, word for word.")
 @with_task
 @in_store
 @in_format
@@ -76,108 +89,133 @@ def command(
     metrics: str,
     interval: str,
     scores: str | None,
+    listed: bool,
+    model: str | None,
+    item: str | None,
+    worst: int | None,
+    violations: bool,
+    aborted: bool,
+    seat: str | None,
     task: str | None,
     store: str | None,
     form: str,
     as_json: bool,
 ) -> None:
-    """Print the results of RUN; with MATCH, its transcript as each seat saw it."""
+    """Print the results of RUN; with MATCH, what was said in it, round by round.
+
+    \b
+    parley show last --matches --worst 3         the matches that went worst, for anybody
+    parley show last --matches --model a         all matches of a model
+    parley show last 7                           who said what in match 7
+    parley show last 7 --seat "Player 2"         the same as one seat saw it
+    """
     ref = find_run(run, store)
-    if scores is not None and (match is not None or (part != "external" and not as_json)):
-        raise UsageError("--scores is for --part external, or for --json")
-    if metrics and (match is not None or part != "results"):
-        raise UsageError(
-            "--metrics chooses what the main table shows; JSON and CSV have all of them"
-        )
-    if match is None:
-        with read_run(ref) as reader:
-            played = reader.info.config.task
-        kind = task_class(task) if task else installed_task(played)
-        result = Result(ref, interval, scores=scores, look_up=PriceList().find, task=kind)
-        if part in result.parts or part in result.stored or as_json:
-            print_result(result, as_json, form, part, metrics)
-        elif part in part_names():
-            click.echo("" if form == "csv" else f"{played} has no part {part!r}")
-        else:
-            raise unknown_name("part", part, [*result.parts, *result.stored])
-        return
+    wanted = MatchFilter(model, item, worst, violations, aborted)
+    listed = listed or wanted != MatchFilter()
+    refuse_useless_options(
+        {
+            "--scores": scores is not None
+            and (match is not None or listed or (part != "external" and not as_json)),
+            "--metrics": bool(metrics) and (match is not None or listed or part != "results"),
+            "--part": part != "results" and (match is not None or listed),
+            "--matches": listed and match is not None,
+            "--seat": seat is not None and match is None,
+            "--format": form != "text" and match is not None,
+        }
+    )
+    if match is not None:
+        print_match(ref, match, seat, as_json)
+    elif listed:
+        print_matches(ref, wanted, form, as_json)
+    else:
+        print_part(ref, part, metrics, interval, scores, task, form, as_json)
+
+
+NEEDED = {  # by option: what it goes with
+    "--scores": "--scores is for --part external, or for --json",
+    "--metrics": "--metrics is for the main table; JSON and CSV have all metrics",
+    "--part": "--part prints a part of the results: it goes with no match and no --matches",
+    "--matches": "--matches and what narrows it list matches: leave the number of the match out",
+    "--seat": "--seat wants the number of a match: parley show RUN N --seat NAME",
+    "--format": "--format is for tables: a match is printed as text, or as data with --json",
+}
+
+
+def refuse_useless_options(found: Mapping[str, bool]) -> None:
+    """Refuse options that would do nothing; `found`: by option, whether it would."""
+    for option, useless in found.items():
+        if useless:
+            raise UsageError(NEEDED[option])
+
+
+def print_part(
+    ref: RunRef,
+    part: str,
+    metrics: str,
+    interval: str,
+    scores: str | None,
+    task: str | None,
+    form: str,
+    as_json: bool,
+) -> None:
+    """A part of the results on stdout."""
     with read_run(ref) as reader:
-        facts = describe_match(reader, match)
-    if as_json:
-        click.echo(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())
-        return
-    item = f", item {facts['item']}" if facts["item"] is not None else ""
-    click.echo(
-        f"match {match}{item}: {facts['state']}"
-        + (f" ({facts['reason']})" if facts["reason"] else "")
-    )
-    for seat, view in facts["views"].items():
-        click.echo(f"\n══ {Seat.of(seat)}: {facts['seats'][seat]} " + "═" * 40)
-        for turn in view:
-            click.echo(
-                f"\n{'→' if turn['role'] == 'user' else '←'} "
-                + make_visible(turn["content"]).replace("\n", "\n  ")
+        played = reader.info.config.task
+    kind = task_class(task) if task else installed_task(played)
+    result = Result(ref, interval, scores=scores, look_up=PriceList().find, task=kind)
+    if part in result.parts or part in result.stored or as_json:
+        print_result(result, as_json, form, part, metrics)
+    elif part in part_names():
+        click.echo("" if form == "csv" else f"{played} has no part {part!r}")
+    else:
+        raise unknown_name("part", part, [*result.parts, *result.stored])
+
+
+def print_match(ref: RunRef, number: int, seat: str | None, as_json: bool) -> None:
+    """What was said in a match, on stdout."""
+    with read_run(ref) as reader:
+        match = reader.match(number)
+        if match is None:
+            raise UsageError(
+                f"{reader.info.id} has no match {number}; it has 1 to {reader.info.planned}"
             )
-        click.echo(f"\nscores: {facts['scores'].get(seat, {})}")
-    for note in facts["notes"]:
-        click.echo(make_visible(f"note: round {note['round']}, {format_note(note)}"))
-    for violation in facts["violations"]:
-        line = "violation: round {round}, {seat}: {kind} ({detail}), {outcome}".format(**violation)
-        click.echo(make_visible(line))
+        chosen = find_seat(match, seat) if seat is not None else None
+        width = terminal_width()
+        if as_json:
+            facts = describe_match(reader, match)
+            if chosen is not None:
+                facts["views"] = {chosen.key: facts["views"][chosen.key]}
+            click.echo(orjson.dumps(facts, option=orjson.OPT_INDENT_2).decode())
+        elif chosen is not None:
+            click.echo(format_seat_view(reader, match, chosen, width))
+        else:
+            click.echo(format_match(reader, match, width))
 
 
-def format_note(note: Mapping[str, Any]) -> str:
-    """A note in one line: verdicts on programs and votes of judges in words, the rest as it is."""
-    rest = {name: value for name, value in note.items() if name != "round"}
-    parts = []
-    if isinstance(faults := rest.get("faults"), list) and "passed" in rest:
-        passed, end, guarantee = rest.pop("passed"), rest.pop("end", ""), rest.pop("guarantee", "")
-        first = next(
-            (
-                f" test {n} of {len(faults)}: {shorten(fault, LONG)}"
-                for n, fault in enumerate(faults, 1)
-                if fault
-            ),
-            "",
-        )
-        parts.append("passed" if passed else f"failed{first}")
-        parts += [
-            f"{name} {value}" for name, value in (("end", end), ("guarantee", guarantee)) if value
-        ]
-        del rest["faults"]
-    if isinstance(votes := rest.get("votes"), dict) and all(
-        isinstance(given, dict) for given in votes.values()
-    ):
-        parts += [
-            f"{judge} votes "
-            + ", ".join(f"{seat} {format_vote(vote)}" for seat, vote in votes[judge].items())
-            for judge in votes
-        ]
-        del rest["votes"]
-    return "; ".join(
-        [*(f"{name} {format_note_value(value)}" for name, value in rest.items()), *parts]
-    )
+def print_matches(ref: RunRef, wanted: MatchFilter, form: str, as_json: bool) -> None:
+    """A list of matches on stdout; a hint how to read one goes to stderr."""
+    with read_run(ref) as reader:
+        found = list_matches(reader, wanted)
+        counts, info = reader.counts(), reader.info
+        roles = [name for name, kind in info.identity["roles"].items() if kind == "contestant"]
+    if as_json:
+        data = [each.to_dict() for each in found]
+        click.echo(orjson.dumps(data, option=orjson.OPT_INDENT_2).decode())
+        return
+    if form == "csv":
+        click.echo(match_rows(found).render("csv"))
+        return
+    if not found:
+        say(f"none of the {plural(sum(counts.values()), 'match', 'matches')} is like that")
+        return
+    table = match_table(found, info.identity["task"], len(roles) > 1)
+    click.echo(table.render(form, terminal_width()))
+    say(f"to read one of them: parley show {info.id} {found[0].row.number}")
 
 
-def format_vote(vote: Any) -> str:
-    """A vote without the judge's reasons."""
-    return format_note_value(vote["score"] if isinstance(vote, dict) and "score" in vote else vote)
-
-
-def format_note_value(value: Any) -> str:
-    """A value of a note, shortened."""
-    if isinstance(value, dict):
-        return ", ".join(f"{name}: {format_note_value(each)}" for name, each in value.items())
-    return shorten(value if isinstance(value, str) else orjson.dumps(value).decode(), LONG)
-
-
-def describe_match(reader: RunReader, number: int) -> dict[str, Any]:
+def describe_match(reader: RunReader, match: MatchRow) -> dict[str, Any]:
     """A match as data: seats, replies by round, what each seat saw, scores, violations, notes."""
-    match = reader.match(number)
-    if match is None:
-        raise UsageError(
-            f"{reader.info.id} has no match {number}; it has 1 to {reader.info.planned}"
-        )
+    number = match.number
     calls, messages = reader.calls(number), reader.messages(number)
     views, _ = rebuild_views(messages, calls, match.seats)
     scores = reader.scores_of(number)

@@ -12,7 +12,7 @@ import orjson
 from parley.config.prices import PriceList
 from parley.config.task_catalogue import installed_task, task_names
 from parley.errors import UsageError
-from parley.report.page import make_page
+from parley.report.page import make_page, name_run
 from parley.report.sections import (
     ComparisonResult,
     ReportOptions,
@@ -35,8 +35,9 @@ class Report:
     runs: Sequence[Result]
     others: Sequence[Result]  # of these, the ones that no comparison takes
 
-    def render(self, form: str = "text") -> str:
-        """In one of the forms of tables, as a page, or as json."""
+    def render(self, form: str = "text", width: int | None = None) -> str:
+        """In one of the forms of tables, as a page, or as json; `width`: how many columns a text
+        may take."""
         match form:
             case "html":
                 return make_page(self.compared, self.runs)
@@ -46,11 +47,14 @@ class Report:
                 return self._csv()
         clean, parts = make_secret_filter(), list[str]()
         for section in (section for found in self.compared for section in found.sections):
-            heading = {"markdown": f"## {section.title}", "latex": f"% {section.title}"}
-            title = heading.get(form, f"══ {section.title} ══")
-            parts += [clean(title), *([clean(section.words)] if section.words else [])]
-            parts += [clean_table(table, clean).render(form) for table in section.tables]
-        return "\n\n".join([*parts, *(clean(result.render(form)) for result in self.others)])
+            parts += [clean(format_heading(section.title, form))]
+            parts += [clean(section.words)] if section.words else []
+            parts += [clean_table(table, clean).render(form, width) for table in section.tables]
+        for result in self.others:
+            if len(self.others) + len(self.compared) > 1:
+                parts.append(clean(format_heading(name_run(result), form)))
+            parts.append(clean(result.render(form, width=width)))
+        return "\n\n".join(parts)
 
     def _json(self) -> str:
         """All of it; runs that stand for themselves as they are printed elsewhere."""
@@ -77,6 +81,11 @@ class Report:
         if self.compared:
             return clean_table(self.compared[0].table, clean).render("csv")
         return clean(self.others[0].render("csv"))
+
+
+def format_heading(title: str, form: str) -> str:
+    """A heading in a form of tables."""
+    return {"markdown": f"## {title}", "latex": f"% {title}"}.get(form, f"══ {title} ══")
 
 
 def build_report(

@@ -55,9 +55,7 @@ def page_text(compared: Sequence[ComparisonResult], results: Sequence[Result], w
 
 def make_run_section(result: Result, whole: bool) -> Section:
     """The result of a run, and below it each part that the run has, in the order of sections."""
-    run = result.head.run
-    name = f" ({run.name})" if run.name else ""
-    title = f"Run {run.id}{name}: {run.task}, {run.state}"
+    run, title = result.head.run, name_run(result)
     if not whole:
         left_out = f"Its other parts are left out here: parley show {run.id} --part …"
         return Section(title, [result.table()], left_out)
@@ -67,6 +65,13 @@ def make_run_section(result: Result, whole: bool) -> Section:
     sections = [make_part_section(result, name, heading) for name, heading in titles.items()]
     own = [part for part in sections if part.tables or part.figures]
     return Section(title, [result.table()], figures=result.figures("results"), parts=own)
+
+
+def name_run(result: Result) -> str:
+    """A run as a heading names it."""
+    run = result.head.run
+    name = f" ({run.name})" if run.name else ""
+    return f"Run {run.id}{name}: {run.task}, {run.state}"
 
 
 def place_of_part(part: Part[Any]) -> int:

@@ -1,0 +1,250 @@
+"""A match as text: in the order of time, or as one seat saw it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from parley.cli.terminal import wrap_text
+from parley.errors import unknown_name
+from parley.results.scores import parse_metric
+from parley.results.transcript import rebuild_views
+from parley.rules.pool import Seat, as_message
+from parley.store import MatchRow, NoteRow, RunReader, ViolationRow
+from parley.tables import (
+    Table,
+    break_lines,
+    format_number,
+    make_visible,
+    plural,
+    round_half_up,
+    shorten,
+)
+
+LONG, MANY = 200, 6  # letters of a note's value, and numbers of a list
+WIDEST = 100  # columns of a text, also on a wider terminal
+UNBROKEN = 2**31
+WORDS_OF_OTHERS = "  │ "  # stands before every line that a model or the referee has said
+LEFT_OUT = "[…]"
+
+
+def format_match(reader: RunReader, match: MatchRow, width: int | None = None) -> str:
+    """A match in the order of time: rules once, then by round who said what, then the scores."""
+    page = Page(match, width)
+    messages, notes = reader.messages(match.number), reader.notes_of(match.number)
+    faults = list(reader.violations(match.number))
+    rounds = sorted({*(each["round"] for each in messages), *(note.round for note in notes)})
+    parts = [format_headline(reader, match, width)]
+    for number in rounds:
+        own = [each for each in messages if each["round"] == number]
+        # what was said in the round, what the rule made of it, and what seats were told of it
+        after = number and [each for each in own if each["kind"] == "tell"]
+        during = [each for each in own if not after or each not in after]
+        written = [page.format_note(note) for note in notes if note.round == number]
+        lines = [
+            *(line for each in during for line in page.format_message(each, faults)),
+            *written,
+            *(line for each in after or () for line in page.format_message(each, faults)),
+        ]
+        title = f"round {number}" if number else "before the first round"
+        parts.append("\n".join([page.draw_heading(title), *lines]))
+    parts.append(page.draw_heading("scores") + "\n" + format_scores(reader, match, width))
+    if page.left_out:
+        left_out = f"{LEFT_OUT}: words that these seats had read before; --seat NAME prints all"
+        parts.append(break_lines(left_out, width))
+    return "\n\n".join(parts)
+
+
+def format_seat_view(
+    reader: RunReader, match: MatchRow, seat: Seat, width: int | None = None
+) -> str:
+    """All that one seat read and said, word for word."""
+    page = Page(match, width)
+    views, _ = rebuild_views(reader.messages(match.number), reader.calls(match.number), match.seats)
+    parts = [
+        format_headline(reader, match, width),
+        page.draw_heading(f"as {page.name(seat)} saw it"),
+    ]
+    for turn in map(as_message, views[seat.key].turns):
+        who = "referee" if turn["role"] == "user" else page.name(seat)
+        parts.append(f"{who}:\n{page.quote(turn['content'])}")
+    parts.append(page.draw_heading("scores") + "\n" + format_scores(reader, match, width))
+    return "\n\n".join(parts)
+
+
+def find_seat(match: MatchRow, text: str) -> Seat:
+    """A seat by its name (`Player 1`), its key (`players.1`), or the only model of that alias."""
+    wanted = text.casefold()
+    for seat in match.seats:
+        if wanted in (seat.key.casefold(), str(seat).casefold()):
+            return seat
+    held = [seat for seat, alias in match.seats.items() if alias == text]
+    if len(held) == 1:
+        return held[0]
+    names = [str(seat) for seat in match.seats]
+    raise unknown_name("seat", text, [*names, *dict.fromkeys(match.seats.values())])
+
+
+def format_headline(reader: RunReader, match: MatchRow, width: int | None) -> str:
+    """Which match this is, how it ended, and who sat where."""
+    info = reader.info
+    ended = f" after {plural(match.rounds, 'round')}" if match.rounds is not None else ""
+    why = f" ({match.reason})" if match.reason else ""
+    item = f", item {match.item}" if match.item is not None else ""
+    head = f"match {match.number} of {info.id}{item}: {match.state}{ended}{why}"
+    seats = [f"{seat}: {alias}" for seat, alias in match.seats.items()]
+    return break_lines(make_visible("\n".join([head, *seats])), width)
+
+
+def format_scores(reader: RunReader, match: MatchRow, width: int | None) -> str:
+    """The scores of a match as a table, the best of each role first."""
+    metrics = [parse_metric(each) for each in reader.info.identity["metrics"]]
+    found = reader.scores_of(match.number)
+    given = [each for each in metrics if any(each.name in by for by in found.values())]
+    if not given:
+        return "no scores were given"
+
+    def place(seat: Seat) -> tuple[int, float]:
+        values = [(each, found[seat].get(each.name)) for each in given]
+        first = next(((each, value) for each, value in values if value is not None), None)
+        if first is None:
+            return order[seat.role], 0.0
+        return order[seat.role], first[1] if first[0].better == "lower" else -first[1]
+
+    order = {role: at for at, role in enumerate(dict.fromkeys(seat.role for seat in match.seats))}
+    header = ["seat", "model"] + [f"{m.name} ({m.unit})" if m.unit else m.name for m in given]
+    rows = []
+    for seat in sorted(found, key=place):
+        idle = " (fills the table, not scored)" if seat in match.idle else ""
+        values = [format_number(found[seat].get(each.name), each.digits) for each in given]
+        rows.append([str(seat), f"{match.seats[seat]}{idle}", *values])
+    return Table(header, rows, left=2).render(width=width)
+
+
+@dataclass
+class Page:
+    """How the words of one match are set; remembers what each seat has read."""
+
+    match: MatchRow
+    width: int | None
+    left_out: bool = False
+    _read: set[tuple[str, str]] = field(default_factory=set)  # seat, paragraph
+
+    @property
+    def room(self) -> int:
+        """How long a line may be; in a file or a pipe, lines stay as they are."""
+        return UNBROKEN if self.width is None else min(self.width, WIDEST)
+
+    def draw_heading(self, title: str) -> str:
+        return f"── {title} ".ljust(min(self.room, WIDEST), "─")
+
+    def name(self, seat: Seat) -> str:
+        """A seat and who sat there."""
+        return make_visible(f"{seat} ({self.match.seats[seat]})")
+
+    def quote(self, text: str) -> str:
+        return wrap_text(text, self.room, WORDS_OF_OTHERS)
+
+    def format_message(
+        self, message: Mapping[str, Any], faults: Sequence[ViolationRow]
+    ) -> list[str]:
+        """What was said, by whom and to whom, and which rule it broke."""
+        if message["kind"] == "reply":
+            seat, said = Seat.of(message["sender"]), message["content"] or ""
+            broken = [
+                make_visible(f"  ! {each.kind}: {each.detail}; {each.outcome}")
+                for each in faults
+                if (each.round, each.seat, each.attempt)
+                == (message["round"], seat, message["attempt"])
+            ]
+            words = [self.quote(said)] if said.strip() else []
+            nothing = "" if words else " (no words)"
+            return [f"{self.name(seat)}:{nothing}", *words, *broken]
+        audience = [Seat.of(key) for key in message["audience"]]
+        everybody = len(audience) == len(self.match.seats) > 1
+        to = "all" if everybody else ", ".join(map(str, audience))
+        again = ", again" if message["kind"] == "again" else ""
+        unread = self._unread(message["content"], message["audience"])
+        return [f"referee to {to}{again}:", self.quote(unread)]
+
+    def _unread(self, text: str, audience: Iterable[str]) -> str:
+        """A text without the paragraphs that all who are addressed have read before."""
+        kept: list[str] = []
+        for paragraph in text.split("\n\n"):
+            keys = {(seat, paragraph) for seat in audience}
+            if not keys <= self._read:
+                kept.append(paragraph)
+            elif kept[-1:] != [LEFT_OUT]:
+                kept.append(LEFT_OUT)
+                self.left_out = True
+            self._read |= keys
+        return "\n\n".join(kept).replace(f"\n\n{LEFT_OUT}", f" {LEFT_OUT}")
+
+    def format_note(self, note: NoteRow) -> str:
+        """A note of the rule in one line: verdicts and votes in words, seats by their names."""
+        text = f"note: {format_facts(name_seats(dict(note.facts), self.match.seats))}"
+        return wrap_text(text, self.room - 6).replace("\n", "\n      ")
+
+
+def name_seats(value: Any, seats: Iterable[Seat]) -> Any:
+    """Facts with the names of seats where their keys stood."""
+    names = {seat.key: str(seat) for seat in seats}
+
+    def named(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {names.get(key, key): named(each) for key, each in value.items()}
+        return [named(each) for each in value] if isinstance(value, list) else value
+
+    return named(value)
+
+
+def format_facts(facts: Mapping[str, Any]) -> str:
+    """Facts in one line: verdicts on programs and votes of judges in words, the rest as it is."""
+    rest, parts = dict(facts), []
+    if isinstance(faults := rest.get("faults"), list) and "passed" in rest:
+        passed, end, guarantee = rest.pop("passed"), rest.pop("end", ""), rest.pop("guarantee", "")
+        first = next(
+            (
+                f" test {n} of {len(faults)}: {shorten(fault, LONG)}"
+                for n, fault in enumerate(faults, 1)
+                if fault
+            ),
+            "",
+        )
+        parts.append("passed" if passed else f"failed{first}")
+        parts += [
+            f"{name} {value}" for name, value in (("end", end), ("guarantee", guarantee)) if value
+        ]
+        del rest["faults"]
+    if isinstance(votes := rest.get("votes"), dict) and all(
+        isinstance(given, dict) for given in votes.values()
+    ):
+        parts += [
+            f"{judge} votes "
+            + ", ".join(f"{seat} {format_vote(vote)}" for seat, vote in votes[judge].items())
+            for judge in votes
+        ]
+        del rest["votes"]
+    return "; ".join([*(f"{name} {format_fact(value)}" for name, value in rest.items()), *parts])
+
+
+def format_vote(vote: Any) -> str:
+    """A vote without the judge's reasons."""
+    return format_fact(vote["score"] if isinstance(vote, dict) and "score" in vote else vote)
+
+
+def format_fact(value: Any) -> str:
+    """A value of a note, shortened; numbers with as many digits as a reader needs."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {format_fact(each)}" for name, each in value.items())
+    if isinstance(value, float):
+        small = 0 < abs(value) < 1
+        text = f"{value:.3g}" if small else round_half_up(value).rstrip("0").rstrip(".")
+        return text or "0"
+    if isinstance(value, list) and all(isinstance(each, int | float) for each in value):
+        more = [f"… ({len(value)} numbers)"] if len(value) > MANY else []
+        return f"[{', '.join([*map(format_fact, value[:MANY]), *more])}]"
+    return shorten(value if isinstance(value, str) else orjson.dumps(value).decode(), LONG)

@@ -1,0 +1,181 @@
+"""The matches of a run, so that one of them can be found: by model, item, score or fault."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from parley.errors import UsageError, unknown_name
+from parley.results.scores import RunScores
+from parley.rules.pool import Seat
+from parley.rules.task import Metric
+from parley.store import MatchRow, RunReader
+from parley.tables import Table, format_number, plural
+
+BROKEN = ("aborted", "failed")
+
+
+@dataclass(frozen=True)
+class MatchFilter:
+    """Which matches are listed."""
+
+    model: str | None = None
+    item: str | None = None
+    worst: int | None = None  # so many, the lowest score first
+    violations: bool = False  # only matches in which a rule was broken
+    aborted: bool = False  # only matches that were not played to their end
+
+
+@dataclass(frozen=True)
+class ListedSeat:
+    """A seat that is scored, with the metric that its role is ranked by."""
+
+    seat: Seat
+    alias: str
+    metric: Metric | None
+    score: float | None
+
+    @property
+    def share(self) -> float | None:
+        """Where the score lies between the worst and the best that the metric allows, 0 to 1."""
+        if self.metric is None or self.score is None or self.metric.high <= self.metric.low:
+            return None
+        share = (self.score - self.metric.low) / (self.metric.high - self.metric.low)
+        return 1 - share if self.metric.better == "lower" else share
+
+    @property
+    def score_text(self) -> str:
+        return format_number(self.score, self.metric.digits if self.metric else 2)
+
+
+@dataclass(frozen=True)
+class ListedMatch:
+    """A match with its scores; `focus` is the seat that it was looked up for."""
+
+    row: MatchRow
+    seats: tuple[ListedSeat, ...]  # the best first
+    scores: Mapping[Seat, Mapping[str, float | None]]
+    violations: int
+    focus: ListedSeat | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The form of `show --matches --json`."""
+        return {
+            **self.row.to_dict(),
+            "scores": {seat.key: dict(by) for seat, by in self.scores.items()},
+            "violations": self.violations,
+        }
+
+
+def list_matches(reader: RunReader, wanted: MatchFilter) -> list[ListedMatch]:
+    """The matches that a filter lets through: by number, or the worst first."""
+    run, known = RunScores(reader), reader.info.config.models
+    if wanted.model is not None and wanted.model not in known:
+        raise unknown_name("model", wanted.model, known)
+    rows = list(reader.matches())
+    items = {row.item for row in rows if row.item is not None}
+    if wanted.item is not None and wanted.item not in items:
+        if not items:
+            raise UsageError(f"the matches of {reader.info.id} have no items")
+        raise unknown_name("item", wanted.item, items)
+    scores, faults = reader.scores_by_match(), Counter(each.match for each in reader.violations())
+    found = []
+    for row in rows:
+        if (
+            (wanted.model is not None and wanted.model not in row.seats.values())
+            or (wanted.item is not None and row.item != wanted.item)
+            or (wanted.violations and not faults[row.number])
+            or (wanted.aborted and row.state not in BROKEN)
+        ):
+            continue
+        given = scores.get(row.number, {})
+        seats = sorted(list_seats(run, row, given), key=by_share, reverse=True)
+        focus = choose_focus(seats, wanted)
+        found.append(ListedMatch(row, tuple(seats), given, faults[row.number], focus))
+    if wanted.worst is None:
+        return found
+    scored = [each for each in found if each.focus is not None and each.focus.share is not None]
+    return sorted(scored, key=lambda each: by_share(each.focus))[: wanted.worst]
+
+
+def list_seats(
+    run: RunScores, row: MatchRow, given: Mapping[Seat, Mapping[str, float | None]]
+) -> list[ListedSeat]:
+    """The seats of a match that are scored."""
+    found = []
+    for seat, alias in run.contestants_of(row):
+        name = run.ranking_metric(seat.role)
+        metric = run.metrics[name] if name else None
+        score = given.get(seat, {}).get(name) if name else None
+        found.append(ListedSeat(seat, alias, metric, score))
+    return found
+
+
+def by_share(seat: ListedSeat | None) -> float:
+    """The key that orders seats from the worst to the best; without a score they come first."""
+    return -1.0 if seat is None or seat.share is None else seat.share
+
+
+def choose_focus(seats: list[ListedSeat], wanted: MatchFilter) -> ListedSeat | None:
+    """The seat that a match is looked up for: the model's worst, or the worst of all."""
+    if wanted.model is None and wanted.worst is None:
+        return None
+    own = [seat for seat in seats if wanted.model in (None, seat.alias)]
+    scored = [seat for seat in own if seat.share is not None]
+    return min(scored or own, key=by_share, default=None)
+
+
+def match_table(found: list[ListedMatch], task: str, several_roles: bool) -> Table:
+    """One row a match; columns that have nothing to say are left out."""
+
+    def name(seat: ListedSeat) -> str:
+        role = f" ({seat.seat})" if several_roles else ""
+        return f"{seat.alias}{role}"
+
+    columns: list[tuple[str, list[str]]] = [("match", [str(each.row.number) for each in found])]
+    if any(each.row.item is not None for each in found):
+        columns.append(("item", [each.row.item or "" for each in found]))
+    if any(each.row.state != "done" for each in found):
+        columns.append(("state", [each.row.state for each in found]))
+    focused = any(each.focus for each in found)
+    if focused:
+        columns.append(("model", [name(each.focus) if each.focus else "" for each in found]))
+        columns.append(("score", [each.focus.score_text if each.focus else "–" for each in found]))
+    others = [
+        ", ".join(f"{name(seat)} {seat.score_text}" for seat in each.seats if seat != each.focus)
+        for each in found
+    ]
+    if any(others):
+        columns.append(("others" if focused else "scores", others))
+    if any(each.violations for each in found):
+        columns.append(("violations", [str(each.violations) for each in found]))
+    if any(each.row.reason for each in found):
+        columns.append(("reason", [each.row.reason or "" for each in found]))
+    header = [title for title, _ in columns]
+    rows = [[cells[at] for _, cells in columns] for at in range(len(found))]
+    metrics = {
+        seat.metric.name: seat.metric for each in found for seat in each.seats if seat.metric
+    }
+    scores = [
+        f"{metric.name}{f' ({metric.unit})' if metric.unit else ''}, {metric.better} is better"
+        for metric in metrics.values()
+    ]
+    title = f"{task}: {'; '.join([*scores, plural(len(found), 'match', 'matches')])}"
+    return Table(header, rows, left=len(header), title=title)
+
+
+def match_rows(found: list[ListedMatch]) -> Table:
+    """One row for every score of every listed match, unrounded, for machines."""
+    header = ["match", "item", "state", "seat", "alias", "metric", "value"]
+    rows = []
+    for each in found:
+        row = each.row
+        for seat, alias in row.seats.items():
+            for metric, value in (each.scores.get(seat) or {"": None}).items():
+                shown = "" if value is None else str(value)
+                rows.append(
+                    [str(row.number), row.item or "", row.state, seat.key, alias, metric, shown]
+                )
+    return Table(header, rows)

@@ -1,0 +1,198 @@
+"""Matches are found and read in the terminal: listed, filtered, told in the order of time."""
+
+import csv
+from dataclasses import dataclass
+
+import pytest
+
+from parley import Amount, Metric, Role, Task, run
+from parley.cli.match_text import format_fact
+from parley.tables import text_width
+from tests.cli.test_cli import parley as command
+
+
+@pytest.fixture(scope="module")
+def games(tmp_path_factory):
+    """Six games of three, one of whom talks nonsense in the second round."""
+    place = tmp_path_factory.mktemp("games")
+    models = {
+        "kind": "bot/altruist",
+        "noise": "bot/random",
+        "odd": lambda view: "none of it" if view.round == 2 else '{"reason": "x", "coins": 0}',
+    }
+    run("public_goods", models, repeats=6, seed=3, store=place / "runs", name="games")
+    return place
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """Translations of two items by a bot and a model that says nothing."""
+    place = tmp_path_factory.mktemp("texts")
+    models = {"able": "bot/translator", "mute": lambda view: ""}
+    run("translation", models, items=2, seed=3, store=place / "runs", name="texts")
+    return place
+
+
+@dataclass(frozen=True)
+class OneNumber(Task):
+    """Whoever names no number ends the match."""
+
+    roles = {"players": Role(2)}
+
+    async def play(self, referee, players):
+        return await referee.ask(players, "Which number?", expect=Amount("n", 0, 1))
+
+    def metrics(self, seats):
+        return [Metric("n", 0, 1, epsilon=0.1)]
+
+
+def numbers(place, *words):
+    """The matches that are listed, in their order."""
+    found = command("show", "last", "--matches", *words, "--json", cwd=place).json
+    return [each["number"] for each in found]
+
+
+def test_matches_are_listed_with_all_scores(games):
+    out = command("show", "last", "--matches", cwd=games).out
+    assert out.startswith("public_goods: payoff (coins), higher is better; 6 matches")
+    assert out.count("kind ") == out.count("noise ") == out.count("odd ") == 6
+    rows = command("show", "last", "--matches", "--format", "csv", cwd=games).out
+    values = [row["value"] for row in csv.DictReader(rows.splitlines())]
+    assert len(values) == 18
+    found = command("show", "last", "--matches", "--json", cwd=games).json
+    assert sorted(map(float, values)) == sorted(
+        by["payoff"] for each in found for by in each["scores"].values()
+    )
+
+
+def test_a_list_names_the_match_to_read(games):
+    err = command("show", "last", "--matches", "--worst", 1, cwd=games).err
+    (number,) = numbers(games, "--worst", 1)
+    assert f" {number}\n" in err
+
+
+def test_the_worst_matches_come_first(games):
+    data = command("show", "last", "--matches", "--json", cwd=games).json
+    own = {
+        each["number"]: by["payoff"]
+        for each in data
+        for seat, by in each["scores"].items()
+        if each["seats"][seat] == "noise"
+    }
+    assert numbers(games, "--model", "noise", "--worst", 3) == sorted(own, key=own.get)[:3]
+    lowest = {each["number"]: min(by["payoff"] for by in each["scores"].values()) for each in data}
+    assert numbers(games, "--worst", 2) == sorted(lowest, key=lowest.get)[:2]
+
+
+def test_matches_are_found_by_model_item_and_fault(games, texts):
+    assert numbers(games, "--violations") == [1, 2, 3, 4, 5, 6]
+    assert numbers(games, "--aborted") == []
+    assert "none of the 6 matches" in command("show", "last", "--aborted", cwd=games).err
+    items = {
+        each["item"]: each["number"]
+        for each in command("show", "last", "--matches", "--json", cwd=texts).json
+    }
+    first = next(iter(items))
+    assert items[first] in numbers(texts, "--item", first)
+    assert len(numbers(texts, "--item", first)) == 2
+
+
+def test_a_match_that_was_broken_off_is_listed_with_its_reason(tmp_path):
+    models = {"able": lambda view: '{"reason": "x", "n": 1}', "mute": lambda view: ""}
+    run(OneNumber(), models, repeats=2, store=tmp_path / "runs")
+    assert numbers(tmp_path, "--aborted") == [1, 2, 3, 4]  # both orders of the seats
+    out = command("show", "last", "--aborted", cwd=tmp_path).out
+    assert out.count("aborted") == out.count("gave no readable reply in round 1") == 4
+    one = command("show", "last", 1, cwd=tmp_path).out
+    assert "aborted after 1 round (Player" in one
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--model", "kindd"), "did you mean 'kind'"),
+        (("--item", "x"), "have no items"),
+        (("2", "--worst", "1"), "leave the number of the match out"),
+        (("--seat", "Player 1"), "--seat wants the number of a match"),
+        (("1", "--seat", "Playr 1"), "did you mean 'Player 1'"),
+        (("1", "--format", "csv"), "a match is printed as text, or as data with --json"),
+        (("1", "--part", "pairs"), "--part prints a part of the results"),
+        (("--matches", "--metrics", "all"), "--metrics is for the main table"),
+    ],
+)
+def test_what_cannot_be_shown_is_said(games, words, said):
+    assert said in command("show", "last", *words, cwd=games, code=2).err
+
+
+def test_a_match_reads_in_the_order_of_time_with_its_rules_once(games):
+    out = command("show", "last", 1, cwd=games).out
+    assert out.count("You play a game with 3 players") == 1
+    assert out.count("Answer with one JSON object") == 2  # in round 1, and where it is asked again
+    marks = [
+        "before the first round",
+        "Round 1 of 5",
+        "note: invested",
+        "Round 2 of 5",
+        "── scores",
+    ]
+    assert [out.index(mark) for mark in marks] == sorted(out.index(mark) for mark in marks)
+    second = out[out.index("── round 2") : out.index("── round 3")]
+    assert second.index("(odd):") < second.index("! unreadable") < second.index("again:")
+    assert "words that these seats had read before" in out
+
+
+def test_scores_of_a_match_are_a_table_with_the_digits_of_its_metric(games):
+    lines = command("show", "last", 1, cwd=games).out.split("── scores")[1].splitlines()
+    assert lines[1].split() == ["seat", "model", "payoff", "(coins)"]
+    values = [float(line.split()[-1]) for line in lines[3:6]]
+    assert values == sorted(values, reverse=True)
+    assert all(line.split()[-1].partition(".")[2].isdigit() for line in lines[3:6])
+    assert all(len(line.split()[-1].partition(".")[2]) == 2 for line in lines[3:6])
+
+
+@pytest.mark.parametrize("name", ["kind", "players.{n}", "Player {n}"])
+def test_a_seat_shows_its_own_view_word_for_word(games, name):
+    facts = command("show", "last", 1, "--json", cwd=games).json
+    (key,) = (seat for seat, alias in facts["seats"].items() if alias == "kind")
+    seat = name.format(n=key[-1])
+    out = command("show", "last", 1, "--seat", seat, cwd=games).out
+    assert out.count("Answer with one JSON object") == 5
+    assert "none of it" not in out  # what others said was never shown to it
+    only = command("show", "last", 1, "--seat", seat, "--json", cwd=games).json
+    assert only["views"] == {key: facts["views"][key]}
+
+
+def test_a_match_fits_the_terminal(games, texts):
+    for place in (games, texts):
+        for words in (("1",), ("1", "--seat", "Player 1" if place == games else "Translator")):
+            out = command("show", "last", *words, cwd=place, env={"COLUMNS": "72"}).out
+            assert max(map(text_width, out.splitlines())) <= 72
+    listed = command("show", "last", "--matches", cwd=texts, env={"COLUMNS": "60"}).out
+    assert max(map(text_width, listed.splitlines())) <= 60
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (6.708396894, "6.71"),
+        (10.0, "10"),
+        (0.0, "0"),
+        (0.00123456, "0.00123"),
+        ([1.0, 2.25], "[1, 2.25]"),
+        (list(range(9)), "[0, 1, 2, 3, 4, 5, … (9 numbers)]"),
+        ({"a": 1 / 3}, "a: 0.333"),
+        (None, "null"),
+    ],
+)
+def test_numbers_of_notes_have_the_digits_that_a_reader_needs(value, text):
+    assert format_fact(value) == text
+
+
+def test_a_report_on_several_runs_says_whose_table_is_whose(games, texts):
+    other = str(next((texts / "runs").glob("*.parley")))
+    out = command("report", "last", other, cwd=games).out
+    first, second = (part.splitlines()[0] for part in out.split("══ Run ")[1:])
+    assert "(games): public_goods, done" in first
+    assert "(texts): translation, done" in second
+    alone = command("report", "last", cwd=games).out
+    assert "══" not in alone
