@@ -599,6 +599,100 @@ def f(x):
     sandbox.close()
 
 
+DROPPED = """
+import ctypes, mmap, os, time
+libc = ctypes.CDLL(None, use_errno=True)
+def f(x):
+    for _ in range(3):
+        if os.fork() == 0:
+            {hide}
+            m = {make}
+            for at in range(0, len(m), 4096):
+                m[at] = 1
+            m.madvise(mmap.MADV_DONTNEED, 0, len(m))
+            time.sleep(5)
+            os._exit(0)
+    time.sleep(4)
+    return x + 1
+"""
+ANONYMOUS = "mmap.mmap(-1, 90 << 20, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS)"
+
+
+@pytest.mark.parametrize(
+    ("make", "hide"),
+    [
+        (ANONYMOUS, ""),
+        ("mmap.mmap(os.open('/dev/zero', os.O_RDWR), 90 << 20)", ""),
+        (ANONYMOUS, "libc.prctl(4, 0, 0, 0, 0)"),
+    ],
+    ids=["anonymous", "zeros", "hidden"],
+)
+def test_shared_memory_that_was_dropped_counts(monkeypatch, make, hide):
+    monkeypatch.setattr(executor, "limited_group", lambda most: None)
+    sandbox = Sandbox(limits=Limits(memory=200 * MB), jobs=1)
+    code = DROPPED.format(make=make, hide=hide)
+    found = verdict(sandbox, {"code": code, "tests": ["assert f(1) == 2"]})
+    assert (found["end"], found["passed"]) == ("memory", False), found
+    sandbox.close()
+
+
+def test_shared_memory_within_the_limit_is_counted_once(monkeypatch):
+    monkeypatch.setattr(executor, "limited_group", lambda most: None)
+    sandbox = Sandbox(limits=Limits(memory=200 * MB), jobs=1)
+    code = f"""
+import mmap, os, time
+def f(x):
+    m = {ANONYMOUS}
+    m[:] = bytes([1]) * len(m)
+    for _ in range(4):
+        if os.fork() == 0:
+            time.sleep(0.3 + 0 * sum(m[at] for at in range(0, len(m), 4096)))
+            os._exit(0)
+    time.sleep(0.3)
+    return x + 1
+"""
+    found = verdict(sandbox, {"code": code, "tests": ["assert f(1) == 2"]})
+    assert found["passed"], found
+    sandbox.close()
+
+
+def test_what_sockets_hold_counts(monkeypatch):
+    monkeypatch.setattr(executor, "limited_group", lambda most: None)
+    sandbox = Sandbox(limits=Limits(memory=100 * MB), jobs=1)
+    code = """
+import os, socket, time
+def f(x):
+    for _ in range(30):
+        if os.fork() == 0:
+            held = []
+            while len(held) < 20:
+                held.append(socket.socketpair())
+                held[-1][0].setblocking(False)
+                try:
+                    while True:
+                        held[-1][0].send(b'x' * 60000)
+                except BlockingIOError:
+                    pass
+            time.sleep(5)
+            os._exit(0)
+    time.sleep(4)
+    return x + 1
+"""
+    found = verdict(sandbox, {"code": code, "tests": ["assert f(1) == 2"]})
+    assert (found["end"], found["passed"]) == ("memory", False), found
+    sandbox.close()
+
+
+@pytest.mark.parametrize("code", [6, 7, 37, 38, 5, 36, 1024])
+def test_locks_are_refused(sandbox, code):
+    locks = (
+        "import fcntl, struct\ndef f(x):\n    with open('/usr/bin/env') as file:\n        try:\n"
+        f"            fcntl.fcntl(file, {code}, struct.pack('hhqqi', 0, 0, 0, 0, 0))\n"
+        "        except PermissionError:\n            return x + 1"
+    )
+    assert verdict(sandbox, {**RIGHT, "code": locks})["passed"]
+
+
 def test_a_group_that_cannot_be_entered_is_none(tmp_path):
     folder = tmp_path / "memory"
     folder.mkdir()

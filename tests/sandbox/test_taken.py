@@ -95,7 +95,7 @@ def test_a_look_that_takes_too_long_counts_what_is_shared_as_often_as_it_is_held
     now = [0.0]
     read = []
 
-    def slow(pid):
+    def slow(pid, with_shared):
         read.append(pid)
         now[0] += 0.6
         return 1

@@ -42,7 +42,7 @@ LONGEST = 1 << 19  # bytes of a command
 # bytes of a script, and of each of its arguments: what the kernel hands to a new program
 LONGEST_SCRIPT = 120_000
 GRACE = 30.0  # seconds in which the end of a command must be known; a loaded machine is slow
-MODULES = ("wire", "confine", "view", "session", "keeper")
+MODULES = ("wire", "confine", "taken", "view", "session", "keeper")
 SOCKET = {"x86_64": 41, "aarch64": 198}
 # what the kernel answers where it lacks a kind of socket: programs then do without
 NO_SUCH_FAMILY = 0x50061

@@ -247,14 +247,6 @@ def has_moved(before: dict[tuple[int, str], int]) -> bool:
     return any(key not in before or count > before[key] for key, count in now.items() if count)
 
 
-def held(pid: int) -> int:
-    """Bytes of memory that a process does not share with a file on disk."""
-    lines = told(pid, "status").splitlines()
-    return sum(
-        int(line.split()[1]) << 10 for line in lines if line.startswith(("RssAnon:", "RssShmem:"))
-    )
-
-
 def signalled(pid: int, number: int) -> None:
     """Send a signal; to -1: to everybody but us, at once."""
     with suppress(ProcessLookupError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -13,6 +14,8 @@ TICKS = os.sysconf("SC_CLK_TCK")
 # seconds on the processor, and by the clock, for one look at what processes share
 PATIENCE = (0.1, 1.0)
 TRIES = 3  # to find a thread that lives
+MANY = 5  # processes that can hold much in sockets
+SOCKET_BUFFER = 212_992  # bytes: what Linux lets a socket hold unless it is asked for more
 
 
 @dataclass(frozen=True)
@@ -74,9 +77,9 @@ def all_below(root: int, here: dict[int, Seen]) -> dict[int, Seen]:
     return found
 
 
-def memory_of(family: dict[int, Seen], enough: int) -> int:
+def memory_of(family: dict[int, Seen], enough: int, ours: bool = False) -> int:
     """Bytes that processes hold; what they share is counted once, which takes a while and is done
-    only where it matters.
+    only where it matters. `ours` are processes that hide from others by our own doing.
 
     Where it would take too long, what they share is counted as often as they hold it: nobody else
     may have to wait.
@@ -84,19 +87,68 @@ def memory_of(family: dict[int, Seen], enough: int) -> int:
     rough = {
         pid: thread_memory(pid) if each.headless else resident(pid) for pid, each in family.items()
     }
-    total = sum(rough.values())
+    buffers = socket_buffers(family)
+    # What is shared can be held without being resident, but not without being mapped.
+    shared = shared_mappings(family) if not ours and sum(map(mapped, family)) > enough else 0
+    total = sum(rough.values()) + buffers + shared
     if total <= enough:
         return total
     until = [
         clock() + seconds
         for clock, seconds in zip((time.process_time, time.monotonic), PATIENCE, strict=True)
     ]
-    exact = 0
+    exact = buffers + shared
     for pid, each in family.items():
         if time.process_time() > until[0] or time.monotonic() > until[1]:
             return total
-        exact += rough[pid] if each.headless else own_memory(pid)
+        exact += rough[pid] if each.headless else own_memory(pid, with_shared=not shared)
     return exact
+
+
+def mapped(pid: int) -> int:
+    """Bytes of address space of a process."""
+    try:
+        with open(f"/proc/{pid}/statm") as file:
+            return int(file.read().split()[0]) * PAGE
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def shared_mappings(family: Iterable[int]) -> int:
+    """Bytes of memory without a file that processes have mapped to share it, each piece once.
+
+    Their pages stay when a process drops them, and are then in nobody's resident size. Of a process
+    that hides its mappings all are counted.
+    """
+    sizes: dict[str, int] = {}
+    for pid in family:
+        try:
+            with open(f"/proc/{pid}/maps") as file:
+                lines = file.readlines()
+        except PermissionError:
+            sizes[f"of {pid}"] = mapped(pid)
+            continue
+        except OSError:  # it has ended
+            continue
+        for line in lines:
+            place, rights, offset, _, inode, *name = line.split(maxsplit=5)
+            if rights[3] == "s" and name and name[0].startswith(("/dev/zero", "/memfd:")):
+                start, end = (int(each, 16) for each in place.split("-"))
+                sizes[inode] = max(sizes.get(inode, 0), int(offset, 16) + end - start)
+    return sum(sizes.values())
+
+
+def socket_buffers(family: Collection[int]) -> int:
+    """Bytes that the kernel may hold in the sockets of a family; few processes can hold little."""
+    if len(family) < MANY:
+        return 0
+    count = 0
+    for pid in family:
+        with suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                with suppress(OSError):
+                    count += os.readlink(f"/proc/{pid}/fd/{name}").startswith("socket:")
+    return count * SOCKET_BUFFER
 
 
 def resident(pid: int) -> int:
@@ -118,14 +170,15 @@ def thread_memory(pid: int) -> int:
     return 0
 
 
-def own_memory(pid: int) -> int:
+def own_memory(pid: int, with_shared: bool = True) -> int:
     """Bytes of a process besides files: its part of what it shares, or all of it where it hides
     that."""
     for name, kinds in (
         ("smaps_rollup", ("Pss_Anon:", "Pss_Shmem:")),
         ("status", ("RssAnon:", "RssShmem:")),
     ):
+        counted = kinds if with_shared else kinds[:1]
         with suppress(OSError, ValueError), open(f"/proc/{pid}/{name}") as file:
-            if found := [int(line.split()[1]) for line in file if line.startswith(kinds)]:
+            if found := [int(line.split()[1]) for line in file if line.startswith(counted)]:
                 return sum(found) << 10
     return 0

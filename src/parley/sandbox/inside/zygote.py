@@ -174,7 +174,8 @@ class Room:
             # Without a namespace of its own, what it leaves behind comes to us.
             family = all_below(watched.pid if self.settings["nested"] else os.getpid(), here)
             family |= {watched.pid: here[watched.pid]} if watched.pid in here else {}
-            watched.peak = max(watched.peak, memory_of(family, limits["memory"]))
+            held = memory_of(family, limits["memory"], ours=watched.times is None)
+            watched.peak = max(watched.peak, held)
             if watched.times is not None:
                 watched.cpu = watched.times.seconds(family)
             watched.looked = time.monotonic()
