@@ -2,8 +2,10 @@
 nobody's failure."""
 
 import asyncio
+import fcntl
 import os
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -683,14 +685,36 @@ def f(x):
     sandbox.close()
 
 
-@pytest.mark.parametrize("code", [6, 7, 37, 38, 5, 36, 1024])
-def test_locks_are_refused(sandbox, code):
-    locks = (
-        "import fcntl, struct\ndef f(x):\n    with open('/usr/bin/env') as file:\n        try:\n"
-        f"            fcntl.fcntl(file, {code}, struct.pack('hhqqi', 0, 0, 0, 0, 0))\n"
-        "        except PermissionError:\n            return x + 1"
-    )
-    assert verdict(sandbox, {**RIGHT, "code": locks})["passed"]
+def test_locks_of_a_program_reach_nobody(sandbox):
+    """It is told that it has them, and the file of this machine is free."""
+    place = "/usr/bin/env"
+    code = f"""
+import fcntl, time
+def f(x):
+    f.file = open({place!r})
+    fcntl.lockf(f.file, fcntl.LOCK_SH)
+    fcntl.fcntl(f.file, 37, bytes(32))
+    return x + 1
+def g(x):
+    time.sleep(1)
+    return x
+"""
+
+    async def both():
+        work = asyncio.create_task(
+            sandbox.execute({"code": code, "tests": ["assert f(1) == 2 and g(3) == 3"]})
+        )
+        seen = set()
+        with open(place) as file:  # noqa: ASYNC230
+            while not work.done():
+                asked = struct.pack("hhqqi", fcntl.F_WRLCK, 0, 0, 0, 0)
+                seen.add(struct.unpack("hhqqi", fcntl.fcntl(file, fcntl.F_GETLK, asked))[0])
+                await asyncio.sleep(0.01)
+        return await work, seen
+
+    found, seen = asyncio.run(both())
+    assert found["passed"]
+    assert seen == {fcntl.F_UNLCK}
 
 
 def test_a_group_that_cannot_be_entered_is_none(tmp_path):

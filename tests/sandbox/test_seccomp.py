@@ -15,6 +15,8 @@ from parley.sandbox.seccomp import (
     MISSING,
     NEWEST,
     NOT_IN_PROGRAMS,
+    NOT_IN_SHELLS,
+    PRETEND,
     REFUSED,
     SETTING_LIMITS,
     filtering,
@@ -71,15 +73,35 @@ def test_refused_calls_are_refused_new_ones_do_not_exist_and_all_others_pass(mac
     column = MACHINES[machine][1]
     tables = [REFUSED] if role == "shell" else [REFUSED, NOT_IN_PROGRAMS]
     refused = {numbers[column] for table in tables for numbers in table.values()} - {None}
+    missing = {each[column] for each in NOT_IN_SHELLS.values()} if role == "shell" else set()
     for number in [*range(600), 0x3FFFFFFF]:
         # a stream of local sockets, no flags, a limit but that of time
         found = verdict(machine, number, (1, 1), role=role)
         if number in refused:
             assert found == FORBIDDEN, number
-        elif number == MACHINES[machine][3] or number > NEWEST:
+        elif number == MACHINES[machine][3] or number > NEWEST or number in missing:
             assert found == MISSING, number
         else:
             assert found == ALLOW, number
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_orders_of_fcntl(machine):
+    def answers(role):
+        orders = {"signal": 10, "lock": 6, "wait for lock": 7, "own lock": 37, "lease": 1024}
+        orders |= {"copy": 0, "flags": 4, "who has it": 5, "watch": 1026}
+        number = seccomp.FCNTL[machine]
+        return {
+            name: verdict(machine, number, (3, order), role=role) for name, order in orders.items()
+        }
+
+    shell, program = answers("shell"), answers("program")
+    assert {name for name, answer in shell.items() if answer != ALLOW} == {"signal"}
+    assert {name for name, answer in program.items() if answer == ALLOW} == {
+        "copy", "flags", "who has it",
+    }  # fmt: skip
+    assert program["lock"] == program["wait for lock"] == program["own lock"] == PRETEND
+    assert program["signal"] == program["lease"] == program["watch"] == FORBIDDEN
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])

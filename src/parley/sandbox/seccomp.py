@@ -117,9 +117,10 @@ NOT_IN_PROGRAMS: dict[str, tuple[int | None, int | None]] = {
 # A timer may send SIGCONT to a process that was stopped for a check. It is missing, not forbidden,
 # because tools then use `alarm`.
 NOT_IN_SHELLS: dict[str, tuple[int | None, int | None]] = {"timer_create": (222, 107)}
-# Commands of fcntl: one chooses the signal that tells of input, which could be SIGCONT, the others
-# lock files, also those of this machine.
-CHOOSE_SIGNAL, LOCKS = 10, (5, 6, 7, 36, 37, 38, 1024, 1026)
+# Commands of fcntl. One chooses the signal that tells of input, which could be SIGCONT; leases and
+# watches reach files of this machine. Locks would, too: a program is told that it has them and has
+# none, so that databases of its own work.
+CHOOSE_SIGNAL, LEASE, NOTIFY, LOCKS = 10, 1024, 1026, (6, 7, 37, 38)
 FCNTL = {"x86_64": 72, "aarch64": 25}
 MACHINES = {
     "x86_64": (0xC000003E, 0, 56, 435, 16, 53),
@@ -140,6 +141,7 @@ TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX: words put into someb
 
 LOAD, MASK, EQUAL, ANY_BIT, FROM, RETURN = 0x20, 0x54, 0x15, 0x45, 0x35, 0x06
 ALLOW, FORBIDDEN, MISSING, KILL = 0x7FFF0000, 0x50001, 0x50026, 0x80000000
+PRETEND = 0x50000  # nothing is done, and the call seems to have worked
 NUMBER, MACHINE, FIRST, SECOND, THIRD = 0, 4, 16, 24, 32  # where the parts of a call lie
 OTHER_MACHINE = 0x40000000  # from here on x86_64 has the calls of another one
 
@@ -165,9 +167,15 @@ def filtering(role: Role = "program", machine: str | None = None) -> bytes:
     for numbers in NOT_IN_SHELLS.values() if role == "shell" else ():
         if (number := numbers[column]) is not None:
             steps += [step(EQUAL, number, 0, 1), step(RETURN, MISSING)]
-    refused = (CHOOSE_SIGNAL, *(() if role == "shell" else LOCKS))
-    orders = [p for word in refused for p in (step(EQUAL, word, 0, 1), step(RETURN, FORBIDDEN))]
-    steps += only_for(FCNTL[machine], step(LOAD, SECOND), *orders)
+    orders = {CHOOSE_SIGNAL: FORBIDDEN}
+    if role != "shell":
+        orders |= {LEASE: FORBIDDEN, NOTIFY: FORBIDDEN, **dict.fromkeys(LOCKS, PRETEND)}
+    parts = [
+        part
+        for order, answer in orders.items()
+        for part in (step(EQUAL, order, 0, 1), step(RETURN, answer))
+    ]
+    steps += only_for(FCNTL[machine], step(LOAD, SECOND), *parts)
     # The C library falls back from clone3, whose flags no filter can read, to clone.
     steps += [step(EQUAL, clone3, 0, 1), step(RETURN, MISSING)]
     steps += only_for(
