@@ -255,8 +255,10 @@ def attack():
         time.sleep(30)
         os._exit(0)
     for _ in range(born): held += struct.unpack("q", os.read(read, 8))[0]
+    time.sleep(20)
     return held > 384 << 20
-"""
+""",
+        "more than", "memory",
     ),
     "lowers_its_time": Attack(
         "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (1, 1))\ndef answer(x):\n    while True: pass", "ValueError"
