@@ -45,7 +45,7 @@ AUDITED = {  # run: further words for `audit`, which never loads a file that a r
 
 # Runs whose task was changed on purpose since, in its prompts or metrics. They are shown as before,
 # and their audit says that it cannot replay them.
-CHANGED = ("kieval", "kieval_plain")
+CHANGED = ("kieval", "kieval_plain", "word_guessing")
 UNREPLAYED = {"replay", "plan"}
 
 
@@ -204,11 +204,32 @@ def test_every_run_has_what_was_said_of_it():
 MOVED = {"corpus": [], "guessing": None, "stops": []}  # and what stood there in other tasks
 
 
+SHARES = {  # of word guessing's matches: what they are called now, and were called before
+    "not both words were guessed in two rounds": "took more than two rounds",
+    "not both words were guessed in two rounds, and both were guessed later": (
+        "of these, both words guessed"
+    ),
+    "both words were guessed": "of all, both words guessed",
+}
+NEW_SHARES = "a third round was played"
+
+
 def as_before(out):
-    """A result with the parts of tasks where they stood before: among those of all runs."""
+    """A result with the parts of tasks where they stood before: among those of all runs; shares of
+    word guessing by their names of before."""
+    if isinstance(out, list) and all(isinstance(row, list) for row in out):
+        out[:] = [
+            [SHARES.get(cell, cell) for cell in row]
+            for row in out
+            if not str(row[1:2]).startswith(f"['{NEW_SHARES}")
+        ]
+        return out
     if isinstance(out, dict) and out.get("schema") == "parley.result/1":
         own = {name.rpartition(".")[2]: part for name, part in out.pop("parts").items()}
         out |= {name: own.get(name, empty) for name, empty in MOVED.items()}
+        if out["guessing"]:
+            kept = [each for each in out["guessing"]["matches"] if each["what"] in SHARES]
+            out["guessing"]["matches"] = [{**each, "what": SHARES[each["what"]]} for each in kept]
     for result in out.get("results", []) if isinstance(out, dict) else ():
         as_before(result)  # a report holds whole results
     return out
@@ -274,6 +295,8 @@ PLAYED_ANEW = {  # by tasks that have changed since their old run was played
     "kieval": """run kieval -m good=bot/candidate -m weak=bot/imitator --role
         interactor=bot/interactor --role evaluator=bot/evaluator --set rounds=2 --set verify=no
         --dataset samples --items 2 --seed 8""",
+    "word_guessing": """run word_guessing -m a=bot/guesser -m b=bot/guesser --set rounds=2
+        --dataset samples --items 2 --seed 9""",
 }
 
 

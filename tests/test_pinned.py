@@ -275,38 +275,44 @@ proofreader judge 8
     "kieval": """
 52e3397f 5f20be6f 7cba10e8 5ffcc5b1 806521ce e90bc831 15348093
 candidate kieval 88.674
-candidate accuracy 81.326
-candidate logic 100
-candidate relevance 100
-candidate coherence 100
-candidate conciseness 70
+candidate mark_accuracy 81.326
+candidate mark_logic 100
+candidate mark_relevance 100
+candidate mark_coherence 100
+candidate mark_conciseness 70
 candidate kieval_zero 88.674
-candidate first_answer 1
+candidate answer_accuracy 1
 candidate rounds 2
 """,
     "word_guessing": """
-6268103c e2f4567e cfb5a7b2 9e609fc5 83f452ea 7c86199d a66fd087 8184f8e1
+329390af 0c7144fc 87db7819 b8faab36 7f48eb74 33d4140f aa565d18 391e9b9f
 players.1 age 0.43621
 players.1 comprehension 0.33333
 players.1 confusion 0.63093
+players.1 first_guess 7
 players.2 age 0.57953
 players.2 comprehension 0.43068
 players.2 confusion 0.88562
+players.2 first_guess 4
 """,
     "word_guessing_open": """
-6cb2279f bf563c48 d3427e4f 1268959b 941f374b 8604a767 84f99d85 41a840af 121cc3fb 9c792e7a
+d278125b 0aac2fd7 198098e0 fcf57908 14cfd5bb 2d9c4af3 c5110d86 52e521d4 ac48eba0 313f75ff
 players.1 age 0
 players.1 comprehension 0
 players.1 confusion 1
+players.1 first_guess None
 players.2 age 0
 players.2 comprehension 0
 players.2 confusion 1
+players.2 first_guess None
 players.3 age 0
 players.3 comprehension 0
 players.3 confusion 1
+players.3 first_guess None
 players.4 age 0
 players.4 comprehension 0
 players.4 confusion 1
+players.4 first_guess None
 """,
     "qa": """
 40ba3cf0

@@ -173,7 +173,7 @@ def entry(
     **more,
 ):
     names = (
-        ("kieval_played", "kieval_zero", "first_answer", *ASPECTS)
+        ("kieval_played", "kieval_zero", "answer_accuracy", *(f"mark_{each}" for each in ASPECTS))
         if task == "kieval"
         else ("accuracy",)
     )
@@ -503,7 +503,7 @@ def test_tokens_by_role_and_what_more_models_would_cost(tmp_path, monkeypatch):
     )
 
     async def act(asked, writer):
-        grading = "Grade the candidate" in asked.text
+        grading = "Evaluate the candidate" in asked.text
         usage = {
             "prompt_tokens": 1000 if grading else 500,
             "completion_tokens": 100 if grading else 20,

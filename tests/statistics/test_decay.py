@@ -10,9 +10,10 @@ from parley.tasks.word_guessing.scoring import (
     age,
     comprehension,
     confusion,
-    is_successful,
+    is_counted,
+    reached_third_round,
     score_players,
-    went_beyond,
+    went_on_late,
 )
 
 NEVER = st.sampled_from(["zero", "l+1"])
@@ -89,20 +90,23 @@ def test_all_in_the_first_round_and_nobody_ever():
 
 
 @pytest.mark.parametrize(
-    ("both", "rounds", "beyond", "good"),
+    ("both", "rounds", "third", "late", "successful", "successful_late"),
     [
-        (1, 5, False, False),
-        (2, 5, False, False),
-        (3, 5, True, True),
-        (5, 5, True, True),
-        (None, 5, True, False),
-    ]
-    + [(None, 2, False, False), (2, 2, False, False), (3, 3, True, True)],
+        (1, 5, True, False, True, False),  # guessed at once, and played on: the readings differ
+        (2, 5, True, False, True, False),
+        (3, 5, True, True, True, True),
+        (5, 5, True, True, True, True),
+        (None, 5, True, True, False, False),
+        (None, 2, False, False, False, False),
+        (2, 2, False, False, False, False),
+        (3, 3, True, True, True, True),
+    ],
 )
-def test_a_match_goes_beyond_two_rounds_if_they_were_not_enough_and_is_successful_if_more_were(
-    both, rounds, beyond, good
-):
-    assert (went_beyond(both, rounds), is_successful(both)) == (beyond, good)
+def test_beyond_two_rounds_has_two_readings(both, rounds, third, late, successful, successful_late):
+    assert (reached_third_round(rounds), went_on_late(both, rounds)) == (third, late)
+    assert is_counted("successful", both, rounds) is successful
+    assert is_counted("successful_late", both, rounds) is successful_late
+    assert is_counted("all", both, rounds)
 
 
 @pytest.mark.parametrize(("first", "length"), [(0, 5), (6, 5), (1, 0), (-1, 5)])

@@ -129,8 +129,8 @@ def test_an_interview_goes_as_the_paper_says():
     table.answer({EVALUATOR: graded(2, accuracy=3)})
     found = table.scores[CANDIDATE]
     assert found["kieval"] == pytest.approx(interview_score([100, 30], 2))
-    assert found["accuracy"] == pytest.approx(interview_score([100, 70], 2))
-    assert (found["rounds"], found["first_answer"]) == (2, 1)
+    assert found["mark_accuracy"] == pytest.approx(interview_score([100, 70], 2))
+    assert (found["rounds"], found["answer_accuracy"]) == (2, 1)
 
 
 def test_the_candidate_gets_the_interactors_question_as_a_plain_turn():
@@ -155,7 +155,7 @@ def test_others_see_what_was_said_with_the_first_answer(role, standardise):
     assert f"said, which is material and no instruction]\n{EXPLAINED}\n[/" in str(
         views[0][0]["content"]
     )
-    assert outcome.scores[CANDIDATE]["first_answer"] == 1
+    assert outcome.scores[CANDIDATE]["answer_accuracy"] == 1
 
 
 @pytest.mark.parametrize("shown", [True, False])
@@ -198,7 +198,7 @@ def test_an_evaluator_may_stop_it_and_both_conventions_are_given():
         table.answer(reply)
     table.answer({EVALUATOR: graded(1, stop="off_topic")})
     found = table.scores[CANDIDATE]
-    assert (found["rounds"], found["first_answer"]) == (1, 0)
+    assert (found["rounds"], found["answer_accuracy"]) == (1, 0)
     assert found["kieval"] == pytest.approx(10)
     assert found["kieval_zero"] == pytest.approx(interview_score([10], 5, "zero"))
     assert table.referee.notes[-1].facts["stop"] == "off_topic"
@@ -243,7 +243,7 @@ def kinds(outcome):
 def test_a_first_answer_that_cannot_be_read_does_not_end_it():
     outcome = play(PLAIN, cast("I would rather not say."), item=LEAF)
     assert outcome.state == "done"
-    assert outcome.scores[CANDIDATE]["first_answer"] == 0
+    assert outcome.scores[CANDIDATE]["answer_accuracy"] == 0
     assert next(n.facts for n in outcome.notes if "first" in n.facts)["first"] is None
 
 
@@ -259,7 +259,7 @@ def test_an_interviewer_that_says_nothing_costs_the_candidate_nothing():
     outcome = play(PLAIN, cast(interactor=""), item=LEAF)
     assert outcome.state == "done"
     assert outcome.scores[CANDIDATE]["kieval"] is None
-    assert outcome.scores[CANDIDATE]["first_answer"] == 1
+    assert outcome.scores[CANDIDATE]["answer_accuracy"] == 1
     assert outcome.notes[-1].facts["stop"] == "no_question"
 
 
@@ -271,7 +271,7 @@ def test_what_was_cut_is_told_and_is_no_answer():
 
     grading = Speaking(lambda view: shown.append(view.text) or json.dumps(graded(2)))
     outcome = play(PLAIN, {**cast(), CANDIDATE: Speaking(candidate), EVALUATOR: grading}, item=LEAF)
-    assert outcome.scores[CANDIDATE]["first_answer"] == 0
+    assert outcome.scores[CANDIDATE]["answer_accuracy"] == 0
     assert all("cut off by the limit of length" in text for text in shown)
 
 
@@ -674,7 +674,7 @@ def test_bots_make_the_whole_of_it_run_without_a_key(tmp_path):
     data = command("run", "kieval", *two, *wish, "--items", 30, "--json", cwd=tmp_path).json
     mean = {(row["alias"], row["metric"]): row["mean"] for row in data["results"]}
     assert mean["knows", "kieval"] > mean["learnt", "kieval"] + 40
-    assert mean["learnt", "first_answer"] > 0.8
+    assert mean["learnt", "answer_accuracy"] > 0.8
     assert command("audit", "last", "--json", cwd=tmp_path).json["breaches"] == []
 
 
@@ -711,7 +711,7 @@ async def examined(bots, seed):
             ]
             for number, item in enumerate(SAMPLES[:60])
         }
-        answers = {id: 100 * scores["first_answer"] for id, scores in played.items()}
+        answers = {id: 100 * scores["answer_accuracy"] for id, scores in played.items()}
         points.append(
             Answers(
                 alias, "samples", answers, {id: scores["kieval"] for id, scores in played.items()}

@@ -7,6 +7,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
+from dataclasses import dataclass
 from itertools import pairwise
 
 import pytest
@@ -90,7 +91,12 @@ def test_first_correct_guesses_are_counted_in_turns_of_all_players():
     assert (match.both, match.rounds) == (2, 5)
     first, second = match.scores
     assert first == pytest.approx(
-        {"comprehension": 0.5, "confusion": math.log(4, 11), "age": first["age"]}
+        {
+            "comprehension": 0.5,
+            "confusion": math.log(4, 11),
+            "age": first["age"],
+            "first_guess": 3,
+        }
     )
     assert second["comprehension"] == pytest.approx(1 / math.log2(5))
     assert second["confusion"] == pytest.approx(math.log(3, 11))
@@ -135,14 +141,80 @@ def test_a_match_may_end_with_the_round_in_which_both_words_are_guessed(unit, le
 
 
 def test_only_successful_matches_count_where_that_is_wanted():
-    for says, counts in [
-        (right_at(p1=3, p2=1), True),
-        (right_at(p1=3), False),
-        (right_at(p1=2, p2=1), False),
+    for says, end, successful, late in [
+        (right_at(p1=3, p2=1), "rounds", True, True),
+        (right_at(p1=3, p2=1), "all_guessed", True, True),
+        (right_at(p1=3), "rounds", False, False),
+        (right_at(p1=2, p2=1), "rounds", True, False),  # the fastest, which played on
+        (right_at(p1=2, p2=1), "all_guessed", False, False),  # ended with the second round
     ]:
-        for end in ("rounds", "all_guessed"):  # which does not change who was successful
-            match = Played(says, end=end, only="successful")
-            assert all((score["age"] is not None) is counts for score in match.scores)
+        for only, counts in (("successful", successful), ("successful_late", late)):
+            match = Played(says, end=end, only=only)
+            for score in match.scores:
+                assert all((value is not None) is counts for value in score.values())
+
+
+def test_who_never_guesses_right_has_no_first_guess():
+    assert [score["first_guess"] for score in Played(right_at(p1=3)).scores] == [5, None]
+    assert Played(right_at(p1=3), unit="round").scores[0]["first_guess"] == 3
+    (metric,) = [each for each in WordGuessing().metrics({"players": 4}) if each.unit]
+    assert (metric.name, metric.low, metric.high, metric.unit, metric.better) == (
+        "first_guess", 1, 20, "turns", "lower",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("players", "minority", "small"), [(3, 0, 1), (5, 0, 2), (5, 1, 1), (4, 1, 1), (6, 3, 3)]
+)
+def test_groups_may_be_of_unequal_size(players, minority, small):
+    rarer, alone = Counter(), Counter()
+    for seed in range(40):
+        match = Played(
+            right_at(p1=1, p2=2), players=players, minority=minority, seed=seed, rounds=2
+        )
+        sizes = Counter(match.words.values())
+        assert sorted(sizes.values()) == [small, players - small]
+        rarer.update([min(sizes, key=sizes.get)])
+        alone.update(seat for seat, word in match.words.items() if sizes[word] == small)
+        told = f"{small} of the players have one of them, {players - small} have the other"
+        assert (told in match.shown(1)) is (2 * small != players)
+        assert ("Half of the players" in match.shown(1)) is (2 * small == players)
+        for seat, score in zip(match.words, match.scores, strict=True):
+            rivals = [
+                first or players * 2 + 1
+                for rival, first in zip(match.words, match.firsts, strict=True)
+                if match.words[rival] != match.words[seat]
+            ]
+            assert score["confusion"] == pytest.approx(math.log(min(rivals), players * 2 + 1))
+    assert len(alone) == players
+    if 2 * small != players:
+        assert min(rarer["cake"], rarer["bread"]) > 5  # either word may be the rarer one
+
+
+def test_three_and_five_play_at_one_table(tmp_path):
+    for models in ("abc", "abcde"):
+        found = parley.run(
+            "word_guessing",
+            models=dict.fromkeys(models, "bot/guesser"),
+            items=ITEMS[: len(models)],
+            rounds=1,
+            store=tmp_path,
+        )
+        assert {len(match["seats"]) for match in found.matches} == {len(models)}
+        assert not audit_run(found.ref).breaches
+        for seat in found.matches[0]["seats"]:
+            assert {match["seats"][seat] for match in found.matches} == set(models)
+
+
+def test_a_minority_is_at_most_half(tmp_path):
+    with pytest.raises(UsageError, match="minority=3 wants at least 6 players, got 4"):
+        parley.run(
+            "word_guessing",
+            models=dict.fromkeys("abcd", "bot/guesser"),
+            items=[PAIR],
+            minority=3,
+            store=tmp_path,
+        )
 
 
 def test_a_guess_that_holds_both_words_is_none():
@@ -307,33 +379,46 @@ def test_no_word_reaches_anybody_before_somebody_else_has_said_it(data, players,
         )
 
 
-def test_an_odd_number_of_players_is_refused(tmp_path):
-    models = dict.fromkeys("abc", "bot/guesser")
+@dataclass(frozen=True)
+class InEvenNumbers(WordGuessing):
+    """A game whose players come in twos."""
+
+    roles = {"players": parley.Role(2, 10, step=2)}
+
+
+def test_a_number_of_players_that_a_task_does_not_seat_is_refused(tmp_path):
+    options = {"models": dict.fromkeys("abc", "bot/guesser"), "items": [PAIR], "store": tmp_path}
     with pytest.raises(
         UsageError,
         match=(
             "seats 2, 4, 6, 8 or 10 players together, got 3 models: `--plan cycles` seats them in"
         ),
     ):
-        parley.run("word_guessing", models=models, items=[PAIR], store=tmp_path)
+        parley.run(InEvenNumbers(), **options)
     with pytest.raises(UsageError, match="--seats 3: word_guessing seats 2, 4, 6, 8 or 10 players"):
-        parley.run(
-            "word_guessing",
-            models=models,
-            items=[PAIR],
-            plan="round_robin",
-            seats=3,
-            store=tmp_path,
-        )
+        parley.run(InEvenNumbers(), plan="round_robin", seats=3, **options)
+
+
+def test_an_odd_number_of_models_can_meet_in_twos(tmp_path):
     found = parley.run(
-        "word_guessing", models=models, items=[PAIR], plan="cycles", rounds=1, store=tmp_path
+        "word_guessing",
+        models=dict.fromkeys("abc", "bot/guesser"),
+        items=[PAIR],
+        plan="cycles",
+        seats=2,
+        rounds=1,
+        store=tmp_path,
     )
     assert [len(match["seats"]) for match in found.matches] == [2, 2, 2]
 
 
 @pytest.mark.parametrize(
     ("params", "said"),
-    [({"rounds": 0}, "at least 1"), ({"rounds": 2, "only": "successful"}, "more than 2")],
+    [
+        ({"rounds": 0}, "at least 1"),
+        ({"rounds": 2, "only": "successful"}, "more than 2"),
+        ({"rounds": 2, "only": "successful_late"}, "more than 2"),
+    ],
 )
 def test_parameters_that_cannot_be_are_refused(params, said):
     with pytest.raises(ValueError, match=said):
@@ -483,13 +568,17 @@ def test_the_part_on_guessing_counts_matches_zeros_and_means(tmp_path, end):
     found = result.data["parts"]["word_guessing.guessing"]
     notes = [match["notes"][0]["guessing"] for match in result.matches]
     beyond = [note for note in notes if note["both"] not in (1, 2)]
+    third = [note for note in notes if note["rounds"] == 3]
     wanted = [
+        (len(third), 22),
+        (sum(n["both"] is not None for n in third), len(third)),
         (len(beyond), 22),
         (sum(n["both"] == 3 for n in notes), len(beyond)),
         (sum(n["both"] is not None for n in notes), 22),
     ]
     assert [(each["count"], each["of"]) for each in found["matches"]] == wanted
-    assert 0 < wanted[0][0] < 22
+    assert 0 < wanted[2][0] < 22
+    assert (len(third) == 22) is (end == "rounds")
     for each in found["models"]:
         ages = scores_of(result, each["alias"])
         assert each["zeros"]["count"] == ages.count(0)
@@ -500,17 +589,19 @@ def test_the_part_on_guessing_counts_matches_zeros_and_means(tmp_path, end):
         )
         assert each["harmonic"] > each["age"]["mean"]
         assert (each["scored"], each["missing"]) == (22, 0)
-    assert "took more than two rounds" in result.render(part="guessing")
+    shown = result.render(part="guessing")
+    assert "a third round was played" in shown
+    assert "not both words were guessed in two rounds" in shown
 
 
-def test_how_a_match_ends_does_not_change_how_many_took_more_than_two_rounds(tmp_path):
+def test_how_a_match_ends_does_not_change_when_words_were_guessed(tmp_path):
     ends = [
         run_of_four(tmp_path / end, rounds=4, end=end).data["parts"]["word_guessing.guessing"][
             "matches"
         ]
         for end in ("rounds", "all_guessed")
     ]
-    assert ends[0] == ends[1]
+    assert ends[0][2:] == ends[1][2:]
 
 
 def test_means_and_shares_are_over_matches_where_pairs_of_words_have_unequal_numbers_of_them(
@@ -523,7 +614,7 @@ def test_means_and_shares_are_over_matches_where_pairs_of_words_have_unequal_num
     options = {
         "items": ITEMS[:8],
         "adversary": "x=bot/guesser",
-        "only": "successful",
+        "only": "successful_late",
         "store": tmp_path,
     }
     result = parley.run("word_guessing", models=models, **options)
@@ -555,7 +646,7 @@ def test_the_table_of_the_part_on_guessing_has_matches_and_models_in_rows_of_one
     result = run_of_four(tmp_path, rounds=3)
     rows = list(csv.DictReader(result.render("csv", "guessing").splitlines()))
     found = result.data["parts"]["word_guessing.guessing"]
-    for row, each in zip(rows[:3], found["matches"], strict=True):
+    for row, each in zip(rows[:5], found["matches"], strict=True):
         assert (row["alias"], row["what"], int(row["count"]), int(row["of"])) == (
             "",
             each["what"],
@@ -601,15 +692,16 @@ def test_only_matches_that_count_are_counted(tmp_path):
     )
 
 
-def test_only_successful_matches_stand_in_the_signature_and_the_others_are_missing(tmp_path):
-    result = run_of_four(tmp_path, rounds=3, only="successful")
-    good = result.data["parts"]["word_guessing.guessing"]["matches"][1]["count"]
+@pytest.mark.parametrize(("only", "row"), [("successful", 1), ("successful_late", 3)])
+def test_what_counts_stands_in_the_signature_and_the_other_matches_are_missing(tmp_path, only, row):
+    result = run_of_four(tmp_path, rounds=3, only=only)
+    good = result.data["parts"]["word_guessing.guessing"]["matches"][row]["count"]
     assert 0 < good < 22
+    rows = [each for each in result.data["results"] if each["metric"] == "age"]
     assert all(
-        row["missing"] == 22 - good and "|only:successful|" in row["signature"]
-        for row in result.data["results"]
+        each["missing"] == 22 - good and f"|only:{only}|" in each["signature"] for each in rows
     )
-    assert "|match:jaro>0.8,synonyms,folded|" in result.data["results"][0]["signature"]
+    assert "|match:jaro>0.8,synonyms,folded|" in rows[0]["signature"]
 
 
 def test_the_heat_map_has_every_model_and_topic_with_n(tmp_path):

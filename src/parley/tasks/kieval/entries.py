@@ -14,9 +14,16 @@ from parley.results.scores import RunScores
 from parley.statistics.estimates import block_means
 from parley.statistics.intervals import Interval, compute_interval
 from parley.statistics.matched_controls import PERCENT
+from parley.tasks.kieval.rule import ASPECTS
 
 TASKS = ("kieval", "qa")
-SHARES = ("accuracy", "first_answer")  # of qa and kieval: from 0 to 1 there, in percent here
+# of qa and kieval: from 0 to 1 there, in percent here
+SHARES = ("accuracy", "answer_accuracy")
+# metrics of interviews as runs have called them that were made by version 1 of the task
+EARLIER_NAMES = {
+    **{aspect: f"mark_{aspect}" for aspect in ASPECTS},
+    "first_answer": "answer_accuracy",
+}
 
 
 @dataclass(frozen=True)
@@ -60,8 +67,8 @@ def collect_entries(run: RunScores) -> list[Entry]:
         figures, questions, bounds = {}, {}, {}
         for row in (row for row in rows if row.alias == alias):
             metric, (lowest, highest) = row.metric, run.bounds[row.metric]
-            times = 100.0 if metric in SHARES and (lowest, highest) == (0, 1) else 1.0
             name = metric_name(task, metric, config.params)
+            times = 100.0 if name in SHARES else 1.0
             bounds[name] = (lowest * times, highest * times)
             mean, low, high = (
                 None if end is None else end * times for end in (row.mean, row.low, row.high)
@@ -86,12 +93,12 @@ def collect_entries(run: RunScores) -> list[Entry]:
 
 def metric_name(task: str, metric: str, params: dict[str, Any]) -> str:
     """A metric by one name: the KIEval score by its convention, whichever of the two a run leads
-    with."""
-    return (
-        f"kieval_{params.get('missing', 'played')}"
-        if (task, metric) == ("kieval", "kieval")
-        else metric
-    )
+    with, and names of version 1 by those of today."""
+    if task != "kieval":
+        return metric
+    if metric == "kieval":
+        return f"kieval_{params.get('missing', 'played')}"
+    return EARLIER_NAMES.get(metric, metric)
 
 
 def dataset_name(given: str | None) -> str:

@@ -17,9 +17,9 @@ from parley.tasks.kieval.entries import (
     describe_differences,
     overall_mean,
 )
+from parley.tasks.kieval.rule import ASPECTS
 from parley.tasks.kieval.scores_file import ScoresFile
 
-ASPECTS = ("accuracy", "logic", "relevance", "coherence", "conciseness")
 BENCHMARK, FIRST, GIVEN = "benchmark", "first answers", "file"  # where an accuracy comes from
 CONVENTIONS = ("kieval_played", "kieval_zero")
 MEASURES = ("accuracy", "first_answers", *CONVENTIONS, "rounds")
@@ -148,7 +148,7 @@ def make_model_cell(
             for name in (*CONVENTIONS, "rounds")
             if name in interviews.figures
         }
-        figures["first_answers"] = interviews.figures["first_answer"]
+        figures["first_answers"] = interviews.figures["answer_accuracy"]
     source = None
     if benchmark is not None:
         figures["accuracy"], source = benchmark.figures["accuracy"], BENCHMARK
@@ -167,7 +167,7 @@ def make_model_cell(
     right = (
         benchmark.questions["accuracy"]
         if benchmark
-        else interviews.questions["first_answer"]
+        else interviews.questions["answer_accuracy"]
         if interviews
         else {}
     )
@@ -177,7 +177,11 @@ def make_model_cell(
         dataset,
         source,
         {name: figures[name] for name in MEASURES if name in figures},
-        {name: interviews.figures[name] for name in ASPECTS if name in interviews.figures}
+        {
+            aspect: interviews.figures[f"mark_{aspect}"]
+            for aspect in ASPECTS
+            if f"mark_{aspect}" in interviews.figures
+        }
         if interviews
         else {},
         {entry.task: entry.signature for entry in entries},

@@ -18,7 +18,8 @@ from parley.tasks.kieval.analysis import NONE, stop_bars
 from parley.tasks.kieval.comparison import Analysis, analyse_runs
 from parley.tasks.kieval.entries import TASKS, comparable_facts
 from parley.tasks.kieval.entries import MeasuredMean as Mean
-from parley.tasks.kieval.model_table import ASPECTS, CONVENTIONS, FIRST, ModelCell
+from parley.tasks.kieval.model_table import CONVENTIONS, FIRST, ModelCell
+from parley.tasks.kieval.rule import ASPECTS
 
 LEVEL = "95% interval"
 LEGEND = (
@@ -173,11 +174,11 @@ def aspect_table(cells: list[ModelCell]) -> Table:
         for cell in cells
     ]
     return Table(
-        ["model", *ASPECTS, "n"],
+        ["model", *(f"mark_{aspect}" for aspect in ASPECTS), "n"],
         rows,
         note=(
-            f"KIEval scores by aspect with their {LEVEL}s, by the convention that the signature "
-            f"names; n: interviews"
+            f"the evaluator's marks by aspect, as KIEval scores with their {LEVEL}s, by the "
+            "convention that the signature names; n: interviews"
         ),
     )
 

@@ -155,7 +155,7 @@ class KIEval(Task):
             f"kieval_{other}": self.score(graded, "overall", other, stop),
             "rounds": evaluated or None,
         }
-        return {candidate: {**scores, **also, "first_answer": float(right)}}
+        return {candidate: {**scores, **also, "answer_accuracy": float(right)}}
 
     async def interview(
         self,
@@ -244,7 +244,7 @@ class KIEval(Task):
                 Metric(name, 0, 100, epsilon=3, judged=True, spread=25, digits=1)
                 for name in (*METRICS, f"kieval_{other}")
             ),
-            Metric("first_answer", 0, 1, epsilon=0.05, spread=0.5, success=1),
+            Metric("answer_accuracy", 0, 1, epsilon=0.05, spread=0.5, success=1),
             Metric("rounds", 1, self.rounds, epsilon=0.25),
         ]
 
@@ -293,7 +293,7 @@ class InterviewEnd(Note, kind="kieval.end", legacy_keys={"first", "stop", "evalu
     wasted: bool
 
 
-METRICS = {"kieval": "overall", **{aspect: aspect for aspect in ASPECTS}}
+METRICS = {"kieval": "overall", **{f"mark_{aspect}": aspect for aspect in ASPECTS}}
 
 
 def find_stop_reason(marks: Marks) -> str:

@@ -14,9 +14,11 @@ from parley.results.scores import RunScores
 from parley.statistics.intervals import compute_interval
 from parley.tables import Table, format_interval, format_number
 from parley.tasks.word_guessing.rule import GameEnd
-from parley.tasks.word_guessing.scoring import age, went_beyond
+from parley.tasks.word_guessing.scoring import age, reached_third_round, went_on_late
 
 MEANS = ("comprehension", "confusion", "age")
+# the two readings of "beyond two rounds", which only=successful and only=successful_late take
+THIRD, LATE = "a third round was played", "not both words were guessed in two rounds"
 
 
 @dataclass(frozen=True)
@@ -70,19 +72,21 @@ class GuessingResult:
 
 
 def compute_guessing(run: RunScores) -> GuessingResult | None:
-    """How many matches took more than two rounds and had both words guessed, and every model's
-    means over its matches."""
+    """How many matches went beyond two rounds, in both readings, and had both words guessed; every
+    model's means over its matches."""
     played = {match.number: (match.block, note.guessing) for match, note in run.notes(GameEnd)}
     if not played:
         return None
-    went = [
-        (block, went_beyond(game.both, game.rounds), game.both is not None)
-        for block, game in played.values()
-    ]
+    games = list(played.values())
+    both = [(block, game.both is not None) for block, game in games]
+    third = [(block, reached_third_round(game.rounds)) for block, game in games]
+    late = [(block, went_on_late(game.both, game.rounds)) for block, game in games]
     shares = {
-        "took more than two rounds": [(block, beyond) for block, beyond, _ in went],
-        "of these, both words guessed": [(block, both) for block, beyond, both in went if beyond],
-        "of all, both words guessed": [(block, both) for block, _, both in went],
+        THIRD: third,
+        f"{THIRD}, and both words were guessed": select_rows(both, third),
+        LATE: late,
+        f"{LATE}, and both were guessed later": select_rows(both, late),
+        "both words were guessed": both,
     }
     matches = tuple(
         NamedShare(**vars(share_of_matches(rows, run.method)), what=what)
@@ -100,13 +104,12 @@ def compute_guessing(run: RunScores) -> GuessingResult | None:
             for name in MEANS
         }
         means = {name: mean_over_matches(scores[name], run.method) for name in MEANS}
-        games = [
-            (row.block, played[row.match][1])
+        zeros = [(block, value == 0) for block, value in scores["age"]]
+        guessed = [
+            (row.block, played[row.match][1].both is not None)
             for row in own
             if row.metric == "age" and row.match in played
         ]
-        zeros = [(block, value == 0) for block, value in scores["age"]]
-        guessed = [(block, game.both is not None) for block, game in games]
         models.append(
             GuessingModel(
                 alias,
@@ -121,6 +124,13 @@ def compute_guessing(run: RunScores) -> GuessingResult | None:
             )
         )
     return GuessingResult(matches, tuple(models))
+
+
+def select_rows(
+    rows: Sequence[tuple[str, bool]], among: Sequence[tuple[str, bool]]
+) -> list[tuple[str, bool]]:
+    """The rows of matches that are among others."""
+    return [row for row, (_, holds) in zip(rows, among, strict=True) if holds]
 
 
 def harmonic_of_means(comprehension: float | None, confusion: float | None) -> float | None:

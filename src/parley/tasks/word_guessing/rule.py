@@ -3,12 +3,13 @@ one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Annotated, Literal
 
 from parley import Fields, Items, Metric, Note, Prompt, Referee, Role, Scores, Seat, Task, WordPair
+from parley.errors import UsageError
 from parley.tasks._common.word_matching import (
     BASIS,
     find_confusable,
@@ -16,7 +17,7 @@ from parley.tasks._common.word_matching import (
     mentions_word,
     names_word,
 )
-from parley.tasks.word_guessing.scoring import BEYOND, Never, is_successful, score_players
+from parley.tasks.word_guessing.scoring import BEYOND, Never, Only, is_counted, score_players
 
 OWN_WORD = "own word said"
 REPEATED = "description repeated"
@@ -34,9 +35,13 @@ class WordGuessing(Task):
     unit          in what first right guesses are counted: turns of the whole match, or rounds
     length        of the longest possible match, or of the actual one
     never         what a player has who never guesses right
-    only          whether all matches count, or only those that took more than two rounds until both words were guessed
+    only          whether all matches count, or only those in which both words were guessed and a third round was played (successful), or they were not yet guessed after two (successful_late)
+    minority      how many players have the rarer word; 0: half of them, rounded down
     topics        those that are played; none named: all
     n             how many players there are
+    groups        how many of them have which word
+    small         how many have the rarer word
+    large         how many have the other one
     me            the player who is told
     word          its secret word
     number        the round
@@ -46,28 +51,36 @@ class WordGuessing(Task):
     guesses       what it has guessed, quoted
     """  # noqa: E501
 
+    version = 2
     rounds: int = 5
     end: Literal["rounds", "all_guessed"] = "rounds"
     open_guesses: bool = False
     unit: Literal["turn", "round"] = "turn"
     length: Literal["maximum", "actual"] = "maximum"
     never: Never = "zero"
-    only: Literal["all", "successful"] = "all"
+    only: Only = "all"
     topics: tuple[str, ...] = ()
+    minority: Annotated[int, (0, 5)] = 0
 
-    roles = {"players": Role(2, 10, step=2)}
+    roles = {"players": Role(2, 10)}
     items = Items(WordPair, picks={"topics": "topic"})
     sequential_speakers = True
     stand_in = "guesser"
 
     async def play(self, referee: Referee, players: list[Seat]) -> Scores:
         pair: WordPair = referee.item
-        first_group = referee.rng.sample(players, len(players) // 2)
-        words = {player: pair.a if player in first_group else pair.b for player in players}
+        small = self.size_of_minority(len(players))
+        large = len(players) - small
+        chosen = referee.rng.sample(players, small)
+        one, other = pair.a, pair.b
+        if small != large and referee.rng.random() < 0.5:
+            one, other = other, one
+        words = {player: one if player in chosen else other for player in players}
+        sizes = EQUAL_GROUPS if small == large else UNEQUAL_GROUPS
+        groups = referee.render(sizes, small=small, large=large)
         for player in players:
-            referee.tell(
-                player, referee.render(RULES, n=len(players), me=str(player), word=words[player])
-            )
+            told = {"n": len(players), "me": str(player), "word": words[player], "groups": groups}
+            referee.tell(player, referee.render(RULES, **told))
         referee.tell(players, referee.render(HEARD[self.open_guesses]))
 
         turn, number, both, described = 0, 0, None, list[str]()
@@ -96,14 +109,15 @@ class WordGuessing(Task):
                 break
 
         referee.note(GameEnd(GameFacts(words, firsts, number, both)))
-        if self.only == "successful" and not is_successful(both):
+        if not is_counted(self.only, both, number):
             return dict.fromkeys(players)
         longest, actual = (
             (len(players) * self.rounds, turn) if self.unit == "turn" else (self.rounds, number)
         )
-        return score_players(
+        scores = score_players(
             firsts, words, longest if self.length == "maximum" else actual, self.never
         )
+        return {player: {**scores[player], "first_guess": firsts[player]} for player in players}
 
     async def take_turn(
         self,
@@ -168,11 +182,38 @@ class WordGuessing(Task):
                 referee.render(GUESSED, who=str(player), guesses=referee.quote(guesses, player)),
             )
 
+    def size_of_minority(self, players: int) -> int:
+        """How many of so many players have the rarer word."""
+        if 2 * self.minority > players:
+            raise UsageError(
+                f"minority={self.minority} wants at least {2 * self.minority} players, got "
+                f"{players}: at most half of them have the rarer word"
+            )
+        return self.minority or players // 2
+
     def metrics(self, seats: Mapping[str, int]) -> list[Metric]:
+        players = seats["players"]
+        self.size_of_minority(players)
+        last = players * self.rounds if self.unit == "turn" else self.rounds
         return [
-            Metric(name, 0, 1, epsilon=0.05, spread=spread, digits=3)
-            for name, spread in SPREADS.items()
+            *(
+                Metric(name, 0, 1, epsilon=0.05, spread=spread, digits=3)
+                for name, spread in SPREADS.items()
+            ),
+            Metric(
+                "first_guess",
+                1,
+                last,
+                epsilon=max(0.1, last / 20),
+                unit=f"{self.unit}s",
+                better="lower",
+            ),
         ]
+
+    def unused_prompts(self, seats: Mapping[str, int]) -> Iterable[str]:
+        yield from super().unused_prompts(seats)
+        equal = 2 * self.size_of_minority(seats["players"]) == seats["players"]
+        yield UNEQUAL_GROUPS.name if equal else EQUAL_GROUPS.name
 
     def reject_reason(self, item: WordPair) -> str:
         if self.topics and item.topic not in self.topics:
@@ -186,9 +227,9 @@ class WordGuessing(Task):
     def __post_init__(self) -> None:
         if self.rounds < 1:
             raise ValueError(f"rounds must be at least 1, not {self.rounds}")
-        if self.only == "successful" and self.rounds <= BEYOND:
+        if self.only != "all" and self.rounds <= BEYOND:
             raise ValueError(
-                f"only=successful keeps matches that took more than {BEYOND} rounds, "
+                f"only={self.only} keeps matches that took more than {BEYOND} rounds, "
                 f"and rounds is {self.rounds}"
             )
 
@@ -214,15 +255,23 @@ class GameEnd(Note, kind="word_guessing.end", legacy_keys={"guessing"}):
 RULES = Prompt(
     "rules",
     """\
-You are {me} of {n} players in a guessing game. There are two secret words, which are alike but not the same. Half of the \
-players have one of them, the other half have the other, and you are not told who has which. Your secret word is “{word}”.
+You are {me} of {n} players in a guessing game. There are two secret words, which are alike but not the same. {groups}, \
+and you are not told who has which. Your secret word is “{word}”.
 
 The game has up to {rounds} rounds. In each round the players take their turns in the order of their numbers. In a turn a \
 player does two things: it describes its own word in a sentence or two, and it guesses the word of every other player. A \
 description must be true, must tell something that nobody has told before, and must not contain the player's own word. All \
 descriptions are read by everybody. A guess is a single word, or a name of a few words; leave it empty as long as you have none.
 
-You do well if you find the word of the other half early, and if they find yours late or not at all.""",  # noqa: E501
+You do well if you find the word of the other group early, and if they find yours late or not at all.""",  # noqa: E501
+)
+
+
+EQUAL_GROUPS = Prompt(
+    "equal_groups", "Half of the players have one of them, the other half have the other"
+)
+UNEQUAL_GROUPS = Prompt(
+    "unequal_groups", "{small} of the players have one of them, {large} have the other"
 )
 
 

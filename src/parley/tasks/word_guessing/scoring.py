@@ -7,8 +7,9 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Literal, TypeVar
 
-BEYOND = 2  # rounds; a match that took more until both words were guessed is a successful one
+BEYOND = 2  # rounds
 Never = Literal["zero", "l+1"]
+Only = Literal["all", "successful", "successful_late"]
 Who = TypeVar("Who")
 
 
@@ -54,16 +55,25 @@ def score_players(
     return found
 
 
-def went_beyond(both: int | None, rounds: int) -> bool:
-    """Whether two rounds were not enough: not for both words, which were guessed by the end of some
-    round or of none (§4.1)."""
+def reached_third_round(rounds: int) -> bool:
+    """Whether a match went beyond two rounds in the likelier reading (§4.1): a third one was
+    played."""
+    return rounds > BEYOND
+
+
+def went_on_late(both: int | None, rounds: int) -> bool:
+    """Whether a match went beyond two rounds in the other reading (§4.1): after two rounds not both
+    words had been guessed, and there was a third."""
     return (rounds if both is None else both) > BEYOND
 
 
-def is_successful(both: int | None) -> bool:
-    """Whether both words were guessed, and that took more than two rounds: the matches that the
-    paper goes on with (§4.1)."""
-    return both is not None and both > BEYOND
+def is_counted(only: Only, both: int | None, rounds: int) -> bool:
+    """Whether a match has scores: all have, or only those in which both words were guessed and that
+    went beyond two rounds, in one reading or the other."""
+    if only == "all":
+        return True
+    beyond = reached_third_round(rounds) if only == "successful" else went_on_late(both, rounds)
+    return both is not None and beyond
 
 
 def limit_to_match(first: int | None, length: int) -> int:
