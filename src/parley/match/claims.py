@@ -226,11 +226,13 @@ TALKING = (
     "debating|arguing|trading|competing|negotiating|bargaining)"
 )
 SPEAKER_2 = (
-    f"(?:{BEGIN}(?:I am|I'm|Im|my name is|my name's|the name's|call me|calls "
+    f"(?:{BEGIN}(?:I am|I'm|Im|my name is|my name's|the name's|the name is|call me|calls "
     "me|called me|I go by|I go under the name|I answer to the name|I answer to the name of|I identify as|I present "
     f"myself as|I happen to be|know me as|named me|moi,? c'est|I (?:also |only |always )?(?:answer|respond|react) to|I a m|I remain|I have always been,?|I've always been,?|I am,? and (?:[a-z]{{1,9}} ){{1,3}}been,?|"
     f"(?:(?:proud|happy|glad|pleased|honoured|honored|lucky|supposed|said|delighted|here) to be|I (?:may|might|must|can only)(?: just| only| well| simply)? be|I used to be)|"
-    f"that's me,?|that is me,?|réponds au nom de|respondo al nombre de|höre auf den namen|rispondo al nome di|(?:describe|see|present|think of|regard|consider|call|style) myself(?: as)?|you have the (?:honou?r|pleasure) of {TALKING} (?:to|with|against)|"
+    f"that's me,?|that is me,?|réponds au nom de|respondo al nombre de|höre auf den namen|rispondo al nome di|(?:think of|see|consider|regard|treat|picture|imagine|recogni[sz]e|remember) me as|"
+    f"ich bin's,?|aqui fala(?: o| a)?|(?:te|le|os|les) habla|qui parla|vous parle|hier meldet sich|sou eu,?(?: o)?|soy yo,?|c'est moi,?|"
+    f"(?:describe|see|present|think of|regard|consider|call|style) myself(?: as)?|you have the (?:honou?r|pleasure) of {TALKING} (?:to|with|against)|"
     f"it's me,?|it is me,?|it's I,?|it is I,?|you(?: are|'re| were|'ve been) {TALKING} "
     f"(?:to|with|against)|(?:speaking|writing|answering|replying|responding) as|in my "
     "(?:role|capacity|function) as|(?:gave|given) (?:me )?the name|I was (?:named|called|christened)|dubbed me|"
@@ -270,7 +272,7 @@ SORT_2 = (
     "语言模型|模型|助手|@@maker(?:社|公司)?(?:의|에서|가|이|が|の|で|によって|により|的|所)?~(?:만든|개발한|훈련한|"
     "開発した|開発された|作った|作られた|训练的?|开发的?|研发的?|推出的?|打造的?)?|という|인공지능|언어|모델|모델인|AI 모델|AIの|モデルの|言語モデル|、)~){0,9}"
 )
-PLAIN = f"(?:(?:{ADVERBS}|called|named|the model|the assistant|the AI|the one called|the one they call|better known as|known as),? ){{0,3}}"
+PLAIN = f"(?:(?:(?:the|an?|your) (?:[a-z-]{{1,12}} ){{0,3}}?(?:model|assistant|AI|one|chatbot|bot|LLM) (?:[a-z]{{1,9}} ){{0,2}}?(?:called|named|known as|call|know as)|formerly|{ADVERBS}|called|named|the model|the assistant|the AI|the one called|the one they call|better known as|known as),? ){{0,3}}"
 NOUN = (
     "(?:text|answer|reply|response|message|translation|code|program|review|words|lines?|sentences?|"
     "output|move|story|essay|poem|solution|conversation|chat|seat|match|game|reasoning|argument|"
@@ -278,14 +280,18 @@ NOUN = (
 )
 THIS = rf"(?:this|these|the above|the preceding|the following|my|everything above|all of this|what you are reading|the(?= [a-z]{{1,12}} (?:that )?you))(?: {NOUN})?(?: (?:that )?you(?:'re| are) (?:reading|seeing|hearing))?"
 DID = (
-    "(?:written|produced|generated|created|made|composed|drafted|translated|answered|prepared|"
+    "(?:auto-?|machine-|co-|ghost-?)?(?:written|produced|generated|created|made|composed|drafted|translated|answered|prepared|"
     "given|brought to you|authored|typed|provided|submitted|coded|reviewed|sent|crafted)"
 )
 DOES = (
     "(?:wrote|made|produced|generated|composed|translated|typed|drafted|authored|created|coded|"
     "crafted|prepared|writes|reviewed|sent)"
 )
-BY = "(?:by|with|using|via|through|from|with the help of)(?: the)?(?: model| AI| assistant)?"
+BY = (
+    "(?:by|with|using|via|through|from|with the help of)"
+    "(?: (?:an?|the|your)(?: [a-z-]{1,12}){0,3}? (?:model|AI|assistant|LLM|chatbot|bot|system)| the)?(?: model| AI| assistant)?"
+    "(?:,? (?:called|named|known as))?"
+)
 LINE_2 = r"(?:\A|(?<=[\n\"“({\[])|(?<=[.!?…)]) )[\x20\t#/*_>(;%|•+-]{0,8}+"
 START = r"(?:\A|(?<=[\n\"“])|(?<=[.!?…,:;]) )[\x20\t>]{0,4}+"
 FIELDS_OF_MODELS = (
@@ -298,7 +304,7 @@ FIELDS_OF_AUTHORS = (
     "name|signature|signed(?: by)?|from|by|source|system|identity|answer by|response by|reply from|"
     "translator|translated[\\x20_-]by|reviewer|coder|made[\\x20_-](?:by|with)|powered[\\x20_-]by|credits?|"
     "agent|sender|co-authored-by|(?:posted|sent|composed|drafted|coded|submitted|reviewed|signed|said)[\\x20_-]by|"
-    "responder|me|self|who am i|who i am|i am|about me|playing as|speaking|answering|player(?: name)?|username|"
+    "responder|me|self|sig|voter|bidder|debater|negotiator|(?:agent|player|bot|speaker|author|assistant|my|sender|seat|user)[\\x20_-]?(?:name|id)|who am i|who i am|i am|about me|playing as|speaking|answering|player(?: name)?|username|"
     "作者|署名|автор|автор ответа)"
 )
 # After the value of a field: a call or a request that names the model it is sent to.
@@ -313,12 +319,12 @@ FIELDS_OF_MAKERS = (
 )
 SIGNS_OFF = (
     r"(?=[*_`.!)。]{0,3}~(?:\([^()\n]{0,40}\)|[,—–-]~(?:seat|player|your|from|on|signing|at your|for|playing|"
-    r"(?:an?|the|your) (?:[a-z]{1,12} )?(?:AI|model|assistant)|[\ue000-\ue008])[^\n.]{0,40}|"
+    r"(?:(?:an?|the|your) )?(?:[a-z]{1,12} )?(?:AI|model|assistant)|[\ue000-\ue008])[^\n.]{0,40}|"
     r" (?:on|at|from|in|for) (?:seat|@@maker|the|behalf)[^\n.]{0,40})?[.!]?~(?:\Z|[\"”]))"
 )
 FIRST_PERSON = r"[^\n]{0,80}?(?<![a-z\x27])(?:I|my|me|we|let's|let us)(?![a-z])"
 DEFINES = (
-    r"(?!~(?:(?-i:an? |the |An? )|is |was |are |it |its |generative|released|costs? |by |from |one |some |"
+    r"(?!~(?:(?-i:an? |the |An? )|is |was |are |it |its |noun|verb|born|proper|see |generative|released|costs? |by |from |one |some |"
     r"(?-i:The )(?![^\n]{1,60} (?:is|are|was|were|has|have|had|must|will|should|can|would)(?![a-z]))|"
     r"\$?[\d.,]+~(?:%|percent|points?|tokens?|usd|/|out of|billion|b\b)))"
 )
@@ -365,7 +371,7 @@ MADE_OF = (
 )
 OF_ITSELF = r"(?=[^.!?\n]{0,60}?(?:,|(?<![a-z])(?:I|my)(?![a-z])))"
 MY_OWN = (
-    "(?:meine? (?:Entwickler(?:in|team|firma)?|Hersteller(?:in)?|Schöpfer|Erfinder|Modell|Anbieter|Macher)|"
+    "(?:meine? (?:Modellname|Entwickler(?:in|team|firma)?|Hersteller(?:in)?|Schöpfer|Erfinder|Modell|Anbieter|Macher)|"
     "(?:mon|ma|mes) (?:créateurs?|développeurs?|concepteurs?|fabricant|modèle|maison mère)|"
     "mis? (?:creador(?:es|a)?|desarrollador(?:es|a)?|fabricante|modelo|empresa)|"
     "(?:meus?|minha) (?:criador(?:es|a)?|desenvolvedor(?:es|a)?|fabricante|modelo|empresa)|"
@@ -380,11 +386,12 @@ AI_ABROAD = (
 MADE_IN_GERMAN = (
     "(?:entwickelt|trainiert|gebaut|geschaffen|erschaffen|erstellt|programmiert|gemacht)"
 )
+NOT_A_FAMILY_NAME_2 = r"(?![^\S\n]+(?-i:[A-Z][a-z]))"  # the next line begins anew
 CLAIMS_2 = (
     # a speaker and its kind: "as every model from X, I"
     f"{BEGIN}(?:being|as|like|since I am|because I am|I am|I'm) (?:an?|the|one of the|one of those|every|all|any|most|other|many|each)"
     rf"(?: other)? (?:[\w-]{{1,14}} ){{0,3}}?@anybody(?= (?:[\w-]{{1,14}} ){{0,2}}?{AI_NOUN}(?:~,|~[.;!]|~\Z| (?:that|which|"
-    "trained|built|made|like|and|so|but)(?![a-z])))",
+    "trained|built|made|like|and|so|but)(?![a-z])|~:))",
     rf"{BEGIN}(?:being|as) (?:an?|the|one of the|one of those|any|every|each|most|all) (?:[\w-]{{1,14}} ){{0,4}}?{AI_NOUN}"
     rf"(?:,? [\w-]{{1,14}}){{0,2}}?,? {MADE_OF} {TEAM}{MARKS}@anybody{OF_ITSELF}",
     rf"{BEGIN}(?:like|as with|as do) (?:an?|the|any|every|each|most|all)(?: other)? (?:[\w-]{{1,14}} ){{0,3}}?{AI_NOUN}"
@@ -397,6 +404,36 @@ CLAIMS_2 = (
     "offers|calls)(?![a-z]))",
     f"{BEGIN}I (?:bear|carry|have|wear|use|share) the @speaks(?= (?:family )?name(?![a-z]))(?P<mine>)",
     f"{BEGIN}born (?:and raised )?(?:at|in) {TEAM}@lab",
+    f"{BEGIN}my (?:[a-z]{{1,12}} ){{0,2}}?(?:card|badge|label|tag|nameplate|sticker|id|prompt|config|configuration|metadata|header|documentation|"
+    f"passport|licen[cs]e|handle|plate|instructions) (?:says?|reads?|states?|shows?|lists?|tells?|mentions?|spells?)(?: that)?(?: I am| I'm| me)?~:?~{SORT_2}{MARKS}@byline",
+    f"{BEGIN}I(?:'d|'ll| will| would| am| can| shall| usually)?(?: [a-z]{{1,9}})? (?:sign|post|play|appear|serve|speak|write|compete|pass)(?:ing)?"
+    f"(?: this| it| here| off| on| in)? as {MARKS}@table",
+    f"{BEGIN}the (?:[a-z]{{1,9}} )?(?:lab|company|team|place|house|firm|organi[sz]ation)(?: that| where| which)? I (?:come from|was [a-z]{{1,12}}(?: in| at| by)?|"
+    "belong to|call home|grew up(?: in| at)?|stem from|hail from) (?:is|was)(?: called| named)? @maker",
+    f"{BEGIN}I(?: a|')m an? (?:[a-z-]{{1,12}} )?(?:creature|child|offspring|son|daughter|brainchild|invention|work|descendant|resident) of {TEAM}@anybody",
+    f"{BEGIN}we (?:are|were|have been)(?: both| all| each)? (?:{BUILT_ME}|made) (?:by|at) {TEAM}@maker",
+    f"{BEGIN}(?:my|that is|that's|this is|here is|here's|it is)(?: the| an?)? (?:[a-z,]{{1,12}} ){{0,4}}?(?:answer|opinion|vote|view|verdict|word|choice|move|bid|offer|guess)"
+    f" (?:of|from|by) {MARKS}@table(?!')",
+    f"{BEGIN}your (?:friendly|humble|trusty|faithful|loyal|obedient|devoted)(?: [a-z]{{1,13}}){{0,2}},? {MARKS}@byline",
+    f"{BEGIN}@table(?= {DOES} (?:this|these|all of this|every word of this)(?: {NOUN})?(?:~[,.!;]|~\\Z))",
+    rf"{BEGIN}(?:this|these|my|the above|everything)(?: [a-z]{{1,14}}){{1,3}}? (?:was|were|is|are|has been|have been) {DID} {BY} {MARKS}@sure",
+    f"{START}{MARKS}@byline(?=,? at (?:the table|your side|seat|this seat|the board)(?![a-z]))",
+    f"{BEGIN}@table(?= here, (?:still|and|again|with|I|ready|your|just|the|signing|so)(?![a-z]))",
+    f"{BEGIN}@maker(?= (?:did|does|has|had|never|would|will)(?:n't| not| never)? (?:build|built|train|trained|teach|taught|create|design|program|develop|equip|prepare|prepared) me"
+    "(?![a-z]))",
+    rf"{BEGIN}(?:behind|hinter|derrière|detrás de|за) (?:this|these|my|dies\w{{1,2}}|meine[rnm]?|cette|ces|esta|este|этим)(?: [\w-]{{1,14}})? (?:is|are|sits?|stands?|hides?|"
+    f"steckt|steht|sitzt|se cache|está|стоит) {SORT_2}{MARKS}@byline",
+    f"{BEGIN}(?:moi|yo|eu|ich|io|я)~,~{MARKS}@byline(?=~,)",
+    r"@author[\x20\t]{1,4}@byline",
+    "(?:私|僕|わたし)の(?:開発元|開発者|開発会社|モデル|製作者|生みの親|正体|作者)は~、?@anybody",
+    "(?:私|僕|わたし)を(?:開発|作|訓練)[^。\\n]{0,8}?のは~、?@anybody",
+    "(?:저를|나를|절) (?:만든|개발한|훈련한|학습시킨)[^.\\n]{0,10}?(?:은|는)~@anybody",
+    r"(?:\A|(?<=[\n.!]))~@byline(?=(?:입니다|이에요|예요)[.!])",
+    f"{BEGIN}@clear(?= (?:qui m'(?:a|ont)|que me|che mi (?:ha|hanno)|d(?:ie|er|as) mich) )",
+    rf"{BEGIN}I (?:[a-z]{{1,9}} )?(?:work|serve|operate|act|function|exist|live|run) as (?:an?|the|one) (?:[\w-]{{1,14}} ){{0,3}}?{AI_NOUN}(?:,? [\w-]{{1,14}})? "
+    f"(?:for|{MADE_OF}|called|named) {TEAM}{MARKS}@anybody",
+    rf"{BEGIN}{AI_NOUN},? {MADE_OF} {TEAM}{MARKS}@anybody(?=~[,:;—–-]{{1,2}}~(?:that's|that is|that would be|this is|is) (?:me|what I|who I|I)(?![a-z]))",
+    f"{BEGIN}being (?:its|their) (?:[a-z]{{1,12}} ){{0,2}}?(?:{AI_NOUN}),? {MARKS}@byline",
     # whom the reader has before it
     f"{BEGIN}(?:this is|it's|it is|here is|here comes|I am|I'm) your (?:[a-z-]{{1,12}} ){{0,2}}?(?:opponent|partner|rival|teammate|player|assistant|AI|bot|model|"
     f"competitor|adversary)~[,:—–-]?~{MARKS}@byline(?!'s)",
@@ -415,7 +452,7 @@ CLAIMS_2 = (
     # makers, with something between
     f"{BEGIN}my (?:own |original )?(?:creators?|makers?|developers?|trainers?|inventors?|builders?|programmers?|designers?)(?=~[,(:—–-]| (?:is|are|was|were|at|"
     rf"from|over|in|who|that|work|sit|live|call|named)(?![a-z]))[^.!?\n]{{0,50}}?(?<![a-z])@maker",
-    rf"{BEGIN}@clear(?=[^.!?\n]{{0,60}}?[,:;—–-]? (?:they|who|it|that|which|and|people|somebody)(?: [a-z]{{1,9}})? {BUILT_ME} me(?![a-z]))(?P<mine>)",
+    rf"{BEGIN}@clear(?=[^.!?\n]{{0,60}}?[,:;—–-]? (?:they|who|it|that|which|and|people|somebody)(?: [a-z]{{1,9}})? {BUILT_ME} me(?![a-z]| for [a-z]{{1,9}} (?:days|weeks|months|years)))(?P<mine>)",
     rf"{BEGIN}{BUILT_ME} me(?![a-z])[^.!?\n]{{0,40}}?,? (?:at|by|in|from|is|was|were|are|called|named|over at|and|namely) {TEAM}{MARKS}@clear",
     f"{BEGIN}I (?:was|have been|am|got|'ve been)(?: [a-z]{{1,12}}){{0,2}}? (?:{BUILT_ME}|made)(?![a-z])"
     rf"[^.!?\n]{{0,60}}? (?:by|at|from|in|of) {TEAM}{MARKS}@clear",
@@ -475,13 +512,16 @@ CLAIMS_2 = (
     rf"(?:#|//|/[*]|--|<!--|;|%|\"\"\")[^\n\ue000-\ue008]{{0,40}}(?<![a-z]){DID} {BY} {MARKS}@byline{STOPS_HERE}",
     r"<(?:[a-z]{1,20}|@@maker) [^<>]{0,80}?(?:generator|author|creator|model)[\"'] content~=~[\"']?~@byline",
     # other languages
+    rf"{BEGIN}ich (?:wurde|bin) [^.!?\n]{{0,30}}?(?:bei|in) @clear(?=[^.!?\n]{{0,30}}?{MADE_IN_GERMAN})",
+    r"(?:sono|soy|sou|je suis|ich bin|я|sono) (?:un'|une?|una|uma|eine)?~(?:intelligen[\wê]{2,4} artifi[a-z]{3,8}|künstliche intelligenz|искусственный интеллект)"
+    r"(?: [\w-]{1,14}){0,2}? (?:de|di|da|do|von|par|por|от|d')~(?:la )?@anybody",
     rf"{BEGIN}{MADE_IN_GERMAN} (?:wurde|worden bin|hat mich|haben mich) (?:ich )?(?:[\w-]{{1,12}} ){{0,3}}?(?:von|bei|durch) (?:der firma )?@clear",
     "(?:私|僕|俺|わたし)[^。\\n]{0,20}?@anybody(?=(?:社)?(?:製|生まれ|出身))",
     rf"{BEGIN}(?:als|en tant qu(?:e|'une?)|como|in quanto|come|как|jako|som|в качестве) (?:[\w-]{{1,14}} ){{0,4}}?{AI_ABROAD}(?!\w)"
     r"(?: de (?:langage|lenguaje|linguagem)| linguistico)?,?(?: [\w-]{1,14}){0,3}? (?:von|par|por|pela|pelo|da|de|du|di|dal|van|от|chez|"
     r"компанией|(?:созданн|разработанн|обученн|сделанн)[а-я]{2,3})(?: компанией| la| le| der| l')? (?:компании )?@anybody",
     rf"{BEGIN}(?:als|ich bin|bin ich) (?:eine? )?von (?:der Firma |dem Unternehmen )?@anybody(?= (?:\w{{1,12}} )?{MADE_IN_GERMAN}e[snmr]?)",
-    f"{BEGIN}{MY_OWN}(?: (?:ist|sind|est|sont|es|son|é|são|è|sono|is|heißt|heißen|s'appelle|se llama|bei|chez|von|de|da|это)|~[:—–-]){{1,2}} "
+    f"{BEGIN}{MY_OWN}(?: (?:ist|sind|est|sont|es|son|é|são|è|sono|is|heißt|heißen|lautet|s'appelle|se llama|bei|chez|von|de|da|это)|~[:—–-]){{1,2}} "
     "(?:die |der |das |la |l'|a |o )?(?:firma |unternehmen |société |entreprise |empresa |компания )?@anybody",
     "(?:on m'a|j'ai été|je suis|je viens|je sors)(?!\\w)[^.!?。\\n]{0,40}? (?:chez|de chez|par|d')~@clear",
     f"{BEGIN}(?:modèle|assistant|IA|chatbot) d'~@maker(?=[^.!?\\n]{{0,40}}?(?:je|j'|moi)(?!\\w))",
@@ -533,7 +573,7 @@ CLAIMS_2 = (
     f"{BEGIN}greetings from {MARKS}@speaks",
     f"{BEGIN}(?:and )?this is {MARKS}@speaks(?= (?:talking|speaking|writing|answering|playing|typing|thinking|"
     "again|at seat|on seat|in seat)(?![a-z]))",
-    f"{BEGIN}(?:this is|it's|it is|here is|that's|that is|hier ist|ici|c'est|habla|qui|это) {MARKS}@byline"
+    f"{BEGIN}(?:this is|it's|it is|here is|that's|that is|hier ist|ici|c'est|habla|qui|это|с вами) {MARKS}@byline"
     "(?=,? (?:from|by|of|de|von|di|da|от) (?:the )?@@maker|~[(]~@@maker)",
     f"{BEGIN}(?:me|myself|yours truly|I|ich|moi|yo|eu|я)~[,(:—–-]{{1,2}}~(?:the )?(?:model |AI |"
     f"assistant )?{MARKS}@sure(?=~[,.)!:;—–-]|~\\Z)",
@@ -558,27 +598,27 @@ CLAIMS_2 = (
     rf"replies))?~[:>]){FIRST_PERSON})(?P<label>)",
     rf"{START}@table(?='s (?:answer|response|reply|translation|solution|review|move|vote|choice|guess|"
     r"verdict|take|turn|opinion|offer|proposal)~(?:[:=]| is ))",
-    f"{LINE_2}[\"']?{FIELDS_OF_MODELS}[\"']?(?:~[:：]|[\\x20][—–-](?=[\\x20]))~{MARKS}@speaks(?![\\x20](?-i:[A-Z])[a-z]){NOT_A_CALL}",
-    f"{LINE_2}[\"']?{FIELDS_OF_AUTHORS}[\"']?~[:：]~{MARKS}[—–-]{{0,2}}~@byline(?![\\x20](?-i:[A-Z])[a-z])",
+    f"{LINE_2}[\"']?{FIELDS_OF_MODELS}[\"']?(?:~[:：]|[\\x20][—–-](?=[\\x20]))~{MARKS}@speaks(?![\\x20](?-i:[A-Z][a-z])){NOT_A_CALL}",
+    f"{LINE_2}[\"']?{FIELDS_OF_AUTHORS}[\"']?~[:：]~{MARKS}[—–-]{{0,2}}~@byline(?![\\x20](?-i:[A-Z][a-z]))",
     f"{LINE_2}[\"']?{FIELDS_OF_NAMES}[\"']?~[:：]~{MARKS}@sure",
     f"{LINE_2}[\"']?{FIELDS_OF_MAKERS}[\"']?~[:：]~{MARKS}@lab",
     f"{LINE_2}[\"']?{FIELDS_OF_MAKERS}[\"']?~[:：]~{MARKS}@maker(?=[^.]{{0,80}}?[\ue000\ue006])",
     f"{BEGIN}model~[:=]~{MARKS}@sure(?={MARKS}[,;] (?:vendor|maker|provider|developer|company|by)~[:=])",
     rf",\s?[\"']{FIELDS_OF_MODELS}[\"']~:~{MARKS}@speaks{NOT_A_CALL}",
     rf",\s?[\"']{FIELDS_OF_AUTHORS}[\"']~:~{MARKS}[—–-]{{0,2}}~@byline",
-    rf"(?:\A|(?<=\n))[\x20\t]{{0,8}}(?:(?:const|let|var|final|static) )?(?:{FIELDS_OF_MODELS}|"
+    rf"(?:\A|(?<=\n))[\x20\t]{{0,8}}(?:(?!const |let |var ){FIELDS_OF_MODELS}|(?:(?:const|let|var|final|static) )?"
     f"{FIELDS_OF_AUTHORS})~=~{MARKS}@speaks{NOT_A_CALL}",
     f"{LINE_2}(?:proudly |automatically |kindly )?(?:{NOUN} )?(?:{DID}|powered|signed) {BY} {MARKS}@byline{STOPS_HERE}",
     f"{BEGIN}{THIS} (?:was|were|is|are|has been|have been|comes|came|come)(?: [a-z]{{1,12}}ly)? "
-    f"(?:to you )?(?:{DID} )?(?:for you )?{BY} {MARKS}@table",
+    f"(?:to you )?(?:{DID} )?(?:for you )?{BY} {MARKS}@byline{NOT_A_FAMILY_NAME_2}",
     f"{BEGIN}{DID} (?:for you )?by (?:me|myself)~[,(:—–-]~{MARKS}@speaks",
     f"{BEGIN}@sure(?= {DOES} (?:this|these|the above|the preceding)(?: {NOUN})?(?!\\w| [a-z]))",
     f"{LINE_2}(?:{NOUN}|greetings|submission|verdict|opinion|signed)(?: is)? (?:by|from|of|via) "
     rf"{MARKS}@table(?=[\x20\t]{{0,4}}(?:[:.!)\n]|\Z))",
     rf"{LINE_2}by {MARKS}@table(?=[\x20\t]{{0,4}}(?:\n|\Z|[.!]~\Z))",
-    rf"(?:\A|(?<=\n)|(?<=[.!?…\"”)\d]) )[\x20\t]{{0,4}}(?:--|—|―|–|\x7e{{1,2}}|/{{1,2}}|/s/|✍️?|☞)~{MARKS}@byline{SIGNS_OFF}",
+    rf"(?:\A|(?<=\n)|(?<=[.!?…\"”)\d]) )[\x20\t]{{0,4}}(?:--|—|―|–|\x7e{{1,2}}|/{{1,2}}|/s/|✍️?|☞)~(?:yours?,? |from |by )?{MARKS}@byline{SIGNS_OFF}",
     rf"(?<=[.!?,…)])[\x20\t]{{0,4}}\n{{1,2}}-~{MARKS}@byline{SIGNS_OFF}",
-    rf"(?<=,)[\x20\t]{{0,4}}\n~{MARKS}@byline{SIGNS_OFF}",
+    rf"(?<=,)[\x20\t]{{0,4}}\n~(?:yours?,? |from )?{MARKS}@byline{SIGNS_OFF}",
     rf"(?:\A|(?<=[\n\"“])|(?<=[.!?…]) )(?:yours|with|sincerely|regards|respectfully|mit|avec|con|с)(?: [\w\x27-]{{1,14}}){{1,6}}"
     f"~[,—–-]{{1,2}}~{MARKS}@byline{SIGNS_OFF}",
     r"(?:(?<=\n)|(?<=[.!?…]) )[\x20\t]{0,4}\(~@table(?=~\)[.!]?~\Z)",
@@ -594,7 +634,7 @@ CLAIMS_2 = (
     f"{BEGIN}(?:we|us)~,?~(?:the )?@speaks(?= (?:models?|family|assistants?))",
     f"{BEGIN}I(?: a|')m (?:part|one|a member) of (?:the )?@anybody(?= (?:family|models?|series|line))",
     f"{BEGIN}as an? @anybody(?= (?:[a-z]{{1,12}} ){{0,2}}(?:model|assistant|AI|chatbot|LLM)~,)",
-    r"<[a-z]{1,20}(?: [^<>]{1,60})? (?:model|author|name|speaker|by|agent|from)~=~[\"']?~@byline(?![\x20](?-i:[A-Z])[a-z])",
+    r"<[a-z]{1,20}(?: [^<>]{1,60})? (?:model|author|name|speaker|by|agent|from)~=~[\"']?~@byline(?![\x20](?-i:[A-Z][a-z]))",
     # where the speaker comes from
     f"{BEGIN}@maker(?= (?:is|are) (?:the )?(?:[a-z]{{1,12}} )?(?:(?:that|who|which) )?(?:behind|{MADE_ME}) "
     "me(?![a-z]))",
@@ -608,7 +648,7 @@ CLAIMS_2 = (
     f"{BEGIN}(?:my|our) (?:own )?{MAKERS_OF_ME}(?: company| lab| team)?(?: at|,| is| are|~:| was| "
     "were| from| named| called|~\\()(?: the)?(?: [a-z]{1,12} at)? @maker",
     f"{BEGIN}@clear(?=(?:'s?)?(?: [a-z]{{1,12}}){{0,2}}? (?:has |have |had |did |who |that |which |also |originally |first ){{0,2}}"
-    f"{BUILT_ME} me(?![a-z]))(?P<mine>)",
+    f"{BUILT_ME} me(?![a-z]| for [a-z]{{1,9}} (?:days|weeks|months|years)))(?P<mine>)",
     f"{BEGIN}@maker(?= (?:has |have )?(?:made|taught) me(?:[.,!;)]|~\\Z| (?:to|and|so|for|in|with|like|as|who|what|how)"
     "(?![a-z])))",
     f"{BEGIN}@lab(?=(?:'s? (?:[a-z]{{1,12}} )?{PEOPLE_THERE})?(?: [a-z\\x27]{{1,9}}){{0,2}}? {TREATS} me(?![a-z]))(?P<mine>)",
@@ -663,12 +703,12 @@ CLAIMS_2 = (
 ABOUT_OTHERS = re.compile(
     r"['’]s? (?!(?:latest|newest|own|flagship|model|assistant|answer|response|reply|translation|"
     r"solution|review|move|vote|choice|guess|verdict|take|turn|opinion|offer|proposal|[a-z]{1,12} "
-    r"(?:model|assistant|ai)|here|usage|content|safety|acceptable|polic|guideline|rules|terms|"
+    r"(?:model|assistant|ai)|here|family|models|line-?up|labs?\b|usage|content|safety|acceptable|polic|guideline|rules|terms|"
     r"vote|bid|pick|training|instructions|constitution|chat|language|large|ai|claude|gpt|[\ue000-\ue008]))"
     r"|[ -](?:users?|fans?|experts?|subscribers?|customers?|engineers?|developers?|employees?|"
     r"researchers?|trainers?|enthusiasts?|sceptics?|skeptics?|critics?|students?|owners?|plus user|"
     r"believers?|addicts?|beginners?|interns?|analysts?|investors?|shareholders?|haters?|lovers?)\b"
-    r"| (?:rising|moon|sun|season)\b|・"
+    r"| (?:rising|moon|sun|season)\b|[・座]"
     r"| [가-힣]{1,8}(?:를|을|와|과|의|에게)|\s(?-i:[А-Я])[а-яё]{2}"
     r"|[^\"“”«»\n]{0,60}[\"”»][,.!?]?\s(?:said|says|asked|asks|cried|cries|whispered|shouted|replied|answered|wrote|"
     r"writes|sagte|sagt|dit|dijo|disse|he |she )"
@@ -678,7 +718,7 @@ ABOUT_OTHERS = re.compile(
 # Before a claim: somebody else is quoted, or it is denied, or a word goes on.
 QUOTED = re.compile(
     r"(?<![Ii] )(?:said|says|asked|asks|cried|cries|whispered|shouted|replied|answered|wrote|writes|claimed|claims|sagte|sagt|"
-    r"dit|dijo|disse|told (?:me|us|them|him|her)|narrator|line|sentence|phrase|word|words|quote|title)"
+    r"dit|dijo|disse|told (?:me|us|them|him|her)|translate|write|reply (?:was|is)|saying|means|narrator|line|sentence|phrase|word|words|quote|title)"
     r"(?: [a-z]{1,9}){0,3}?[:,]?\s?[\"“«'‘][^\"“”«»\n]{0,80}\Z|translate(?: this)?:\s?\Z"
     r"|(?:n't|n’t|not|never|nobody|stop) \Z|[а-яё]\Z",
     re.IGNORECASE,
@@ -722,7 +762,6 @@ LABEL = re.compile(
 )
 CAPITAL = re.compile(r"[^\S\n][A-Z][a-z]")  # after a name: it goes on, as "Claude Monet" does
 NOT_A_FAMILY_NAME = r"(?!\s+(?-i:[A-Z])[a-z])"
-NOT_A_FAMILY_NAME_2 = r"(?![^\S\n]+(?-i:[A-Z])[a-z])"  # the next line begins anew
 
 
 @cache
