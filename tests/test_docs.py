@@ -47,6 +47,20 @@ def test_python_blocks_run(place, body):
     assert done.returncode == 0, done.stderr
 
 
+def test_the_example_in_the_readme_ends_in_a_clear_ranking(place, monkeypatch):
+    """What it prints is what stands below it."""
+    monkeypatch.chdir(place)
+    tags = BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    ((_, body), (_, shown)) = [block for block in tags if block[0] in ("python", "text")]
+    names = {}
+    exec(body, names)
+    ranks = [(rank.alias, rank.low, rank.high) for rank in names["result"].head.ranks]
+    assert ranks == [("rider", 1, 1), ("noise", 2, 2), ("mine", 3, 3)]
+    printed = [line.split() for line in str(names["result"].table()).splitlines()]
+    for line in shown.strip().splitlines():
+        assert line.split() in printed
+
+
 # Modules that users may import besides `parley`; docs/python.md lists them.
 PUBLIC = {
     "parley.annotation.ballots", "parley.annotation.sheets", "parley.annotation.study",

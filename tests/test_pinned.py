@@ -214,10 +214,10 @@ PINNED = {
     replies: [
         'players.1 {"reason":"That is how I play.","coins":0}',
         'players.2 {"reason":"That is how I play.","coins":4}',
-        'players.3 {"reason":"That is how I play.","coins":5.776242712440026}',
+        'players.3 {"reason":"That is how I play.","coins":5.78}',
         'players.1 {"reason":"That is how I play.","coins":8}',
-        'players.2 {"reason":"That is how I play.","coins":4.617724150255421}',
-        'players.3 {"reason":"That is how I play.","coins":6.056396801243691}',
+        'players.2 {"reason":"That is how I play.","coins":4.62}',
+        'players.3 {"reason":"That is how I play.","coins":6.06}',
     ],
 }
 SEATINGS = {
@@ -236,15 +236,15 @@ eve, eve bob, cat eve, eve cat, dan eve, eve dan
 }
 PLAYED = {
     "public_goods": """
-175bea72 175bea72 175bea72 7621b991 18a5a3da 18a5a3da fe0c1280 721673e6 f5746f77
-players.1 payoff 38.174
-players.2 payoff 31.734
-players.3 payoff 28.184
+175bea72 175bea72 175bea72 4e98b4e3 c25abc26 3045bf89 e7759fe5 8dbc2767 d99d6517
+players.1 payoff 38.17
+players.2 payoff 31.74
+players.3 payoff 28.18
 """,
     "public_goods_open": """
 8d1f413e 7e67da69 ca54dbdd 8d1f413e c01ac9c5 10d9448c 9f9c8154 de83d301
-players.1 payoff 4.4774
-players.2 payoff 17.015
+players.1 payoff 4.476
+players.2 payoff 17.016
 """,
     "idiom_solitaire": """
 bdb5dc68 9ae8f9ae 9e4d46f1 9e8e9d32 c08cfdf8

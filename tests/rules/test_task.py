@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from parley import Items, Metric, Prompt, Role, Seat, Task, TaskError, UsageError, WordPair
 from parley.config.prompt_overrides import chosen_prompts
 from parley.rules.parameters import parse_value
+from parley.rules.pool import Pool
+from parley.rules.referee import Referee
 from parley.tasks.public_goods import PublicGoods
 from tests import games
 
@@ -212,6 +214,17 @@ def test_only_identifiers_are_substituted_so_json_survives():
     assert (
         prompt.render({"n": 2.50, "name": "all"}) == 'Say {"coins": 5, "n": 2.5} to all; {} { x }'
     )
+
+
+def test_numbers_that_a_rule_computed_are_rounded_for_seats_and_parameters_are_not():
+    task = PublicGoods(multiplier=1.23456)
+    pool = Pool([Seat("players", 1), Seat("players", 2)])
+    prompt = Prompt("p", "{multiplier}: {news}")
+    referee = Referee(task, pool, 1)
+    assert referee.render(prompt, news=6.708396894) == "1.23456: 6.71"
+    assert referee.render(prompt, news=[0.0012345, 10.0, 3]) == "1.23456: [0.00123, 10, 3]"
+    before = Referee(task, pool, 1, round_numbers=False)  # as older runs were played
+    assert before.render(prompt, news=6.708396894) == "1.23456: 6.708396894"
 
 
 @given(st.text())

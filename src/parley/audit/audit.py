@@ -338,6 +338,12 @@ def wrong_stop_status(reader: RunReader, status: str | None) -> Iterator[str]:
         yield f"the run is marked as budget, but its plan says {status}"
 
 
+# facts of a record that may differ from those of now: each is read as the record has it
+NOT_OF_THE_TASK = (
+    "parley", "python", "mends", "free_first", "masking", "rounds_numbers", "rule", "source",
+)  # fmt: skip
+
+
 def find_unplanned(prepared: Prepared, reader: RunReader, matches: list[MatchRow]) -> Iterator[str]:
     """Matches that the configuration does not plan, missing matches, and a wrong stop status."""
     try:
@@ -347,10 +353,7 @@ def find_unplanned(prepared: Prepared, reader: RunReader, matches: list[MatchRow
         yield from [] if reader.info.state == "failed" else [str(wrong)]
         return
     for fact, value in orjson.loads(orjson.dumps(prepared.identity)).items():
-        if (
-            fact not in ("parley", "python", "mends", "free_first", "masking", "rule", "source")
-            and reader.info.identity.get(fact) != value
-        ):
+        if fact not in NOT_OF_THE_TASK and reader.info.identity.get(fact) != value:
             yield f"the record's own description of the task has other {fact}"
     yield from wrong_stop_status(reader, end.status if end else None)
     for match in matches:

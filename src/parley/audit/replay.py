@@ -92,6 +92,7 @@ async def replay_match(
         masking=masking_of_run(prepared.config, reader.info.identity),
         standardise=prepared.config.standardise,
         repair_json="mends" in reader.info.identity,
+        round_numbers=reader.info.identity.get("rounds_numbers", False),
         works=works,
         draw_order=DrawOrder(prepared.config.seed, match.repeat - 1),
     )

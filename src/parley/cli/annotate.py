@@ -20,6 +20,7 @@ from parley.annotation.study import (
     summarise_votes,
 )
 from parley.cli.annotate_terminal import take_votes
+from parley.cli.invocation import command_name
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_format, in_store
 from parley.errors import UsageError
@@ -157,7 +158,7 @@ def say_progress(data: dict[str, Any], location: str) -> None:
         f"{plural(votes['given'], 'vote')}"
     )
     say(f"{there}, {votes['wanted']} missing; kept in {location}")
-    say("vote with: parley annotate RUN… --terminal --annotator NAME")
+    say(f"vote with: {command_name()} annotate RUN… --terminal --annotator NAME")
 
 
 def result_tables(data: dict[str, Any]) -> list[Table]:

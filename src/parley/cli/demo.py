@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import partial
 from typing import Any
 
 import click
 
 from parley import downloads
+from parley.cli.invocation import command_name
 from parley.cli.playing import play_and_print
 from parley.cli.progress_line import say, show_downloads
 from parley.cli.shared_options import as_json, in_store
@@ -17,8 +19,9 @@ from parley.errors import ParleyError
 from parley.options import from_keywords
 from parley.providers import _registry as providers
 from parley.providers.embedded import SMOLLM2
+from parley.results.match_list import MatchFilter, list_matches
 from parley.runs import player
-from parley.store import open_store
+from parley.store import open_store, read_run
 
 MODEL = {"model": "embedded/smollm2", "max_tokens": 96}
 BOTS = ("free-rider", "reciprocator", "gradual", "random", "altruist")
@@ -49,11 +52,27 @@ def command(bots_only: bool, store: str | None, as_json: bool) -> int:
     asked = Experiment(task.name, models=models, given=given)
     play = partial(player.play_new_run, asked.prepare(), open_store(store))
     code = play_and_print(play, as_json=as_json, form="text")
-    say(
-        "see a match as each seat saw it: parley show last 1; check that it was fair: "
-        "parley audit last"
-    )
+    if code == 0:
+        for line in list_next_steps(store):
+            say(line)
     return code
+
+
+def list_next_steps(store: str | None) -> list[str]:
+    """Commands to go on with, as they can be typed here."""
+    ref = open_store(store).find("last")
+    run = "last" if store is None else shlex.quote(ref.location)
+    with read_run(ref) as reader:
+        worst = list_matches(reader, MatchFilter(worst=1))
+    me = command_name()
+    lines = [f"all matches: {me} show {run} --matches", f"was it fair: {me} audit {run}"]
+    if worst and (loser := worst[0].focus):
+        number, score = worst[0].row.number, loser.score_text
+        lines.append(
+            f"why {loser.alias} got no more than {score} in match {number}: "
+            f"{me} show {run} {number}"
+        )
+    return lines
 
 
 def has_local_model() -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import signal
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -11,6 +12,7 @@ from typing import Any
 
 import click
 
+from parley.cli.invocation import command_name
 from parley.cli.progress_line import say, show_progress
 from parley.config.prices import PriceList
 from parley.results.result import Result, parts_to_store
@@ -43,7 +45,7 @@ def play_and_print(play: Play, *, as_json: bool, form: str, quiet: bool = False)
 
 async def play_attended(play: Play, quiet: bool) -> RunOutcome:
     """Play with somebody watching: the first Ctrl-C drains, the second stops at once."""
-    progress, stop_signal = Progress(), StopSignal()
+    progress, stop_signal = Progress(estimates_calls=not quiet), StopSignal()
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
     def interrupt() -> None:
@@ -66,7 +68,7 @@ async def play_attended(play: Play, quiet: bool) -> RunOutcome:
     except asyncio.CancelledError:
         say(
             "stopped at once"
-            + (f"; go on with: parley resume {progress.location}" if progress.location else "")
+            + (f"; go on with: {resume_command(progress.location)}" if progress.location else "")
         )
         os._exit(130)  # a function or person that still holds a thread is not waited for
 
@@ -86,7 +88,7 @@ def print_result(
 def print_ending(ending: RunOutcome) -> None:
     """How the run stands and where it is, on stderr."""
     place = ending.ref.location
-    go_on = f"parley resume {place}"
+    go_on = resume_command(place)
     match ending.state:
         case "done":
             say(f"done{describe_reason(ending)}; written to {place}")
@@ -98,6 +100,11 @@ def print_ending(ending: RunOutcome) -> None:
             say(f"stopped ({ending.reason}); {how}")
         case "failed":
             say(f"failed: {ending.reason}; what was played is in {place}")
+
+
+def resume_command(place: str) -> str:
+    """What to type to go on with a run."""
+    return f"{command_name()} resume {shlex.quote(place)}"
 
 
 def describe_reason(ending: RunOutcome) -> str:

@@ -77,6 +77,25 @@ def describe_wait(progress: Progress) -> str:
     )
 
 
+def describe_calls(progress: Progress) -> str:
+    """How many calls were made, and of how many."""
+    expected = progress.expected_calls
+    if expected is None:
+        return plural(progress.calls, "call")
+    return f"{progress.calls:,} of ~{round(expected):,} calls"
+
+
+def describe_time_left(progress: Progress) -> str:
+    """How long it will take, as long as that can be told."""
+    left = progress.seconds_left()
+    if left is None:
+        return ""
+    minutes, seconds = divmod(round(left), 60)
+    hours, minutes = divmod(minutes, 60)
+    clock = f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+    return f"~{clock} left"
+
+
 async def show_nothing(progress: Progress) -> None:
     pass
 
@@ -90,10 +109,9 @@ async def show_lines(progress: Progress) -> None:
         parts = [
             f"{progress.done} of {progress.planned} matches",
             f"{progress.in_flight} in flight",
-            plural(progress.calls, "call"),
-        ]
-        parts += [
+            describe_calls(progress),
             f"{rate:.1f} calls/s",
+            describe_time_left(progress),
             f"{progress.failed} failed" if progress.failed else "",
             describe_wait(progress),
         ]
@@ -106,26 +124,23 @@ async def show_bar(progress: Progress) -> None:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
-        MofNCompleteColumn,
         Progress,
         TextColumn,
         TimeElapsedColumn,
-        TimeRemainingColumn,
     )
 
     await asyncio.sleep(0.3)
     columns = (
-        TextColumn("matches"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[calls]} calls"),
+        BarColumn(20),
+        TextColumn("{task.fields[calls]}"),
+        TextColumn("{task.fields[matches]}"),
         TextColumn("{task.fields[status]}"),
         TextColumn("[red]{task.fields[failed]}"),
         TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[left]}"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        line = bar.add_task("", total=None, calls=0, failed="", status="")
+        line = bar.add_task("", total=None, calls="", matches="", failed="", status="", left="")
         try:
             while True:
                 while progress.notices:
@@ -141,12 +156,14 @@ async def show_bar(progress: Progress) -> None:
                 )
                 bar.update(
                     line,
-                    total=progress.planned or None,
-                    completed=progress.done,
-                    calls=progress.calls,
+                    total=progress.expected_calls,
+                    completed=progress.calls,
+                    calls=describe_calls(progress),
+                    matches=f"{progress.done}/{progress.planned} matches",
                     failed=failed,
+                    left=describe_time_left(progress),
                 )
-                bar.update(line, status=progress.status_line[: max(0, bar.console.width - 70)])
+                bar.update(line, status=progress.status_line[: max(0, bar.console.width - 80)])
                 await asyncio.sleep(0.2)
         finally:
-            bar.update(line, total=progress.planned or None, completed=progress.done)
+            bar.update(line, total=progress.calls or None, completed=progress.calls)

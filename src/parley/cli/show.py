@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
 import click
 import orjson
 
+from parley.cli.invocation import command_name
 from parley.cli.match_text import find_seat, format_match, format_seat_view
 from parley.cli.playing import print_result
 from parley.cli.progress_line import say
@@ -126,7 +128,7 @@ def command(
     if match is not None:
         print_match(ref, match, seat, as_json)
     elif listed:
-        print_matches(ref, wanted, form, as_json)
+        print_matches(ref, run if store is None else ref.location, wanted, form, as_json)
     else:
         print_part(ref, part, metrics, interval, scores, task, form, as_json)
 
@@ -192,8 +194,9 @@ def print_match(ref: RunRef, number: int, seat: str | None, as_json: bool) -> No
             click.echo(format_match(reader, match, width))
 
 
-def print_matches(ref: RunRef, wanted: MatchFilter, form: str, as_json: bool) -> None:
-    """A list of matches on stdout; a hint how to read one goes to stderr."""
+def print_matches(ref: RunRef, run: str, wanted: MatchFilter, form: str, as_json: bool) -> None:
+    """A list of matches on stdout; a hint how to read one goes to stderr, with the run as it can
+    be named."""
     with read_run(ref) as reader:
         found = list_matches(reader, wanted)
         counts, info = reader.counts(), reader.info
@@ -210,7 +213,7 @@ def print_matches(ref: RunRef, wanted: MatchFilter, form: str, as_json: bool) ->
         return
     table = match_table(found, info.identity["task"], len(roles) > 1)
     click.echo(table.render(form, terminal_width()))
-    say(f"to read one of them: parley show {info.id} {found[0].row.number}")
+    say(f"to read one of them: {command_name()} show {shlex.quote(run)} {found[0].row.number}")
 
 
 def describe_match(reader: RunReader, match: MatchRow) -> dict[str, Any]:

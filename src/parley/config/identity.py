@@ -35,6 +35,8 @@ def run_identity(
         "mends": version("json-repair"),
         # how names are masked: a record without it was masked by scheme 1, for the rule as well
         "masking": SCHEME,
+        # numbers that a rule computes are rounded in prompts: a record without it has all digits
+        "rounds_numbers": True,
         "task": task.name,
         "version": task.version,
         **({"runs_code": True} if task.runs_code else {}),

@@ -29,7 +29,9 @@ class Recorded:
     def of(cls, reader: RunReader) -> Recorded:
         """All matches of a run that judges again."""
         return cls(
-            reader.info.ref, FixedPlan([match.spec for match in reader.matches()]), works_in(reader)
+            reader.info.ref,
+            FixedPlan([match.spec for match in reader.matches()]),
+            facts_on_record(reader),
         )
 
 
@@ -47,10 +49,13 @@ class RecordedReplies:
         pass
 
 
-def works_in(reader: RunReader) -> dict[str, Any]:
-    """What a record says of the works that its matches consulted: the answers are on record, and
-    nobody opens them again."""
-    return {"works": reader.info.identity["works"]} if "works" in reader.info.identity else {}
+def facts_on_record(reader: RunReader) -> dict[str, Any]:
+    """What the identity of a run keeps of the one whose matches it takes over: how numbers were
+    told, and the works that were consulted (their answers are on record, and nobody opens them
+    again)."""
+    identity = reader.info.identity
+    works = {"works": identity["works"]} if "works" in identity else {}
+    return {"rounds_numbers": identity.get("rounds_numbers", False), **works}
 
 
 def copied_matches(ref: RunRef, config: Config, plan: Plan) -> Iterator[CopiedMatch]:

@@ -80,6 +80,7 @@ class Match:
         execute: Execute | None = None,
         works: Mapping[str, Any] | None = None,
         repair_json: bool = True,
+        round_numbers: bool = True,
         participant_seed: int | None = None,
         draw_order: DrawOrder | None = None,
     ) -> None:
@@ -89,7 +90,7 @@ class Match:
             masking or Masking(), lambda: collect_task_words(task, item, prompts or {})
         )
         self.pool = Pool(cast, self._mask.deliver)
-        self.referee = Referee(task, self.pool, seed, item, prompts)
+        self.referee = Referee(task, self.pool, seed, item, prompts, round_numbers)
         self._effects = Effects(
             task, self.record, execute, works or {}, draw_order or DrawOrder(seed)
         )

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from parley.rules.pool import View
+from parley.rules.readers import ReplyText
 
 # as a referee quotes
 QUOTED = re.compile(r"\[([0-9a-f]{12}): ([\w ]+) said[^]]*\]\n(.*?)\n\[/\1\]", re.DOTALL)
@@ -29,6 +30,10 @@ class BotView(NamedTuple):
         it to have an ability."""
         text = "|".join(map(str, (*what, getattr(self.item, "id", ""))))
         return int.from_bytes(blake2b(text.encode(), digest_size=4).digest()) / 2**32
+
+    def explain(self, value: Any, reason: str) -> ReplyText:
+        """The reply that reads as this value, with a reason where the form has room for one."""
+        return ReplyText(self.view.expect.write(value, reason))
 
     @property
     def quoted(self) -> list[tuple[str, str]]:

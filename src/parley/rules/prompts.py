@@ -64,6 +64,15 @@ FORM = Prompt("form", "Now put your reply into the required form. {hint}")
 COMMON = {prompt.name: prompt for prompt in (AGAIN, SHORTER, FORM)}
 
 
+def round_numbers(value: Any) -> Any:
+    """A number, or a list with numbers, with as many digits as a reader needs."""
+    if isinstance(value, float):
+        return float(f"{value:.3g}") if abs(value) < 1 else round(value, 2)
+    if isinstance(value, list | tuple):
+        return [round_numbers(each) for each in value]
+    return value
+
+
 def format_value(value: Any) -> str:
     """A value as it stands in a prompt: numbers without noise, lists in brackets."""
     if isinstance(value, str):

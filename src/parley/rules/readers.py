@@ -157,7 +157,11 @@ class Amount:
     def sample(self, rng: Random) -> float:
         low, high = math.ceil(self.least), math.floor(self.most)
         whole = self.whole or (low <= high and rng.random() < 0.5)
-        return rng.randint(low, high) if whole else rng.uniform(self.least, self.most)
+        if whole:
+            return rng.randint(low, high)
+        value = rng.uniform(self.least, self.most)
+        short = round(value, 2)
+        return short if self.least <= short <= self.most else value
 
 
 @dataclass(frozen=True)

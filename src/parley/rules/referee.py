@@ -16,7 +16,7 @@ import orjson
 from parley.errors import TaskError
 from parley.rules.notes import Note, WrittenNote, facts_of
 from parley.rules.pool import Example, Pool, Seat, to_plain_data
-from parley.rules.prompts import Prompt
+from parley.rules.prompts import Prompt, round_numbers
 from parley.rules.readers import Reader, ReplyText, Text
 from parley.rules.task import Task
 
@@ -112,14 +112,16 @@ class Referee:
         seed: int,
         item: Any = None,
         prompts: Mapping[str, Prompt] | None = None,
+        round_numbers: bool = True,
     ) -> None:
+        """`round_numbers`: whether numbers that the rule has computed are rounded in prompts."""
         self.item = item
         self.round = 0
         self.notes: list[WrittenNote] = []
         self.violations: list[Violation] = []
         self.unawaited: dict[int, Ask[Any] | RunProgram | LookUp] = {}
         self._pool, self._prompts, self._params = pool, prompts or {}, task.params
-        self._seed, self._quoted = seed, 0
+        self._seed, self._quoted, self._round_numbers = seed, 0, round_numbers
 
     @cached_property
     def rng(self) -> Random:
@@ -269,7 +271,13 @@ class Referee:
         )
 
     def render(self, prompt: Prompt, /, **values: Any) -> str:
-        """A prompt's text, as configured, with the task's parameters and these values filled in."""
+        """A prompt's text, as configured, with the task's parameters and these values filled in.
+
+        Parameters stand there as they are. Numbers among the values are rounded to two digits
+        after the point, those between -1 and 1 to three that count.
+        """
+        if self._round_numbers:
+            values = {name: round_numbers(value) for name, value in values.items()}
         return self._prompts.get(prompt.name, prompt).render({**self._params, **values})
 
     def quote(self, text: str | None, seat: Seat | None = None) -> str:

@@ -35,6 +35,7 @@ from parley.runs.stand_ins import (
 from parley.store import read_run
 from parley.store.config import Config
 
+PREVIEW = 3  # matches that are played to tell how far a run has come
 SAMPLE = 40  # matches that are played; more are scaled up from these
 MOST_BLOCKS = 3000  # of a plan that looks at what is played; a forecast goes no farther
 Cell = tuple[str, str]  # alias, role
@@ -216,6 +217,25 @@ def count_usage(
     return found, faults
 
 
+async def estimate_calls(prepared: Prepared, specs: Sequence[MatchSpec]) -> float | None:
+    """How many calls a match takes, by a few matches played with stand-ins; None where they cannot
+    play."""
+    config, sample = prepared.config, specs[:: max(1, len(specs) // PREVIEW)][:PREVIEW]
+    cast = {
+        alias: StandIn(alias, options, type(prepared.task), USUAL)
+        for alias, options in config.live_models.items()
+    }
+    for spec in sample:
+        for stand_in in cast.values():
+            stand_in.begin(spec.seed)
+        try:
+            await make_match(prepared, spec, cast).play()
+        except ParleyError:
+            return None
+    calls = sum(count.calls for each in cast.values() for count in each.counts.values())
+    return calls / len(sample) if sample and calls else None
+
+
 def make_match(prepared: Prepared, spec: MatchSpec, cast: Mapping[str, StandIn]) -> Match:
     """A match with stand-ins for the participants that would be called."""
     record = None
@@ -234,6 +254,7 @@ def make_match(prepared: Prepared, spec: MatchSpec, cast: Mapping[str, StandIn])
         item=prepared.items[spec.item] if spec.item is not None else None,
         prompts=prepared.prompts,
         standardise=prepared.config.standardise,
+        round_numbers=prepared.identity["rounds_numbers"],
         execute=fake_verdict if prepared.task.runs_code else None,
         works=prepared.works,
         draw_order=DrawOrder(prepared.config.seed, spec.repeat - 1),

@@ -40,6 +40,7 @@ from parley.plans import Done, MatchSpec, finished_blocks
 from parley.rules.references import DrawOrder
 from parley.rules.task import Task
 from parley.runs.budget import Budget
+from parley.runs.forecast import estimate_calls
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.run_outcome import RunOutcome, find_advice, find_minimum_to_resume, format_reasons
 from parley.runs.scheduler import MatchSlot, Scheduler
@@ -219,6 +220,7 @@ class Player:
         )
         self.scores = finished = reader.scores_by_match()
         self.mends = "mends" in reader.info.identity
+        self.rounds_numbers = reader.info.identity.get("rounds_numbers", False)
         self.budget = make_budget(prepared, journal, stop_signal, reader)
         self.recorder = SpendingRecorder(reader, journal, self.budget, progress)
         self.participants: dict[str, LimitedParticipant] = {}
@@ -233,7 +235,7 @@ class Player:
         self.faults: dict[str, ParticipantError] = {}  # by message
         self.failed: Counter[str] = Counter()  # how many matches each of them has stopped
         self.fatal: ParleyError | None = None
-        progress.done = len(finished)
+        progress.begin(len(finished))
         progress.notices += [*prepared.cautions, *filter(None, [journal.notice])]
         if sandbox is not None and prepared.config.sandbox == "none":
             progress.notify(
@@ -268,6 +270,9 @@ class Player:
             if specs.keys() <= self.scores.keys():
                 continue  # all of it was played before this process began
             self.progress.planned = len(specs)
+            if self.progress.estimates_calls and self.progress.calls_per_match is None:
+                left = [spec for spec in batch if spec.number not in self.scores]
+                self.progress.calls_per_match = await estimate_calls(self.prepared, left)
             try:
                 await self.journal.add_matches(batch)
                 await scheduler.play_all(spec for spec in batch if spec.number not in self.scores)
@@ -345,6 +350,7 @@ class Player:
             works=prepared.works,
             execute=self.execute,
             repair_json=self.mends,
+            round_numbers=self.rounds_numbers,
             participant_seed=config.rejudged.seed if config.rejudged else None,
             draw_order=DrawOrder(config.seed, spec.repeat - 1),
         )

@@ -18,6 +18,11 @@ class Progress:
     failed: int = 0
     in_flight: int = 0
     calls: int = 0
+    # what was there before this process began to play: finished matches; calls of a screening
+    done_before: int = 0
+    calls_before: int = 0
+    calls_per_match: float | None = None  # as far as stand-ins can tell
+    estimates_calls: bool = False  # whether that is wanted
     location: str = ""  # the run's file, once there is one
     status_line: str = ""  # what the plan says about how far it has come
     began: float = field(default_factory=time.monotonic)
@@ -25,6 +30,34 @@ class Progress:
     # by alias: when the calls in progress began
     waiting: dict[str, dict[int, float]] = field(default_factory=dict)
     _notified: set[str] = field(default_factory=set)
+
+    def begin(self, finished: int) -> None:
+        """A run begins to play, with so many matches finished before."""
+        self.done = self.done_before = finished
+        self.calls_before, self.began = self.calls, time.monotonic()
+
+    @property
+    def expected_calls(self) -> float | None:
+        """How many calls there will have been at the end; None while nothing is known.
+
+        The forecast of a match counts as one match that was played. What really is played outweighs
+        it: finished matches, and half of each one in flight.
+        """
+        finished, matches = self.done - self.done_before, self.planned - self.done_before
+        made, played = self.calls - self.calls_before, finished + self.in_flight / 2
+        known = [(self.calls_per_match, 1.0)] if self.calls_per_match is not None else []
+        known += [(made / played, played)] if finished else []
+        if not known:
+            return None
+        per_match = sum(each * share for each, share in known) / sum(share for _, share in known)
+        return self.calls_before + max(float(made), per_match * matches)
+
+    def seconds_left(self) -> float | None:
+        """How long the rest will take at the pace so far; None while that cannot be told."""
+        expected, made = self.expected_calls, self.calls - self.calls_before
+        if expected is None or not made:
+            return None
+        return (expected - self.calls) * (time.monotonic() - self.began) / made
 
     def notify(self, text: str) -> None:
         """Show a notice to the user. Each text is shown once, with API keys masked."""

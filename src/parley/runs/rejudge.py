@@ -15,7 +15,7 @@ from typing import Any
 from parley.config.experiment import Experiment, with_temperature_zero
 from parley.config.identity import refuse_changes
 from parley.config.prepare import Prepared, is_zero, names_to_mask, prepare_rejudge
-from parley.config.recorded_matches import Recorded, works_in
+from parley.config.recorded_matches import Recorded, facts_on_record
 from parley.config.recorded_task import task_to_resume
 from parley.errors import ReplayError, UsageError
 from parley.options import check_options
@@ -66,7 +66,7 @@ def prepare_judging(
         plan = FixedPlan(
             [replace(spec, seats=contestants_of(spec, task) | judges) for spec in matches]
         )
-        recorded = Recorded(ref, plan, works_in(reader))
+        recorded = Recorded(ref, plan, facts_on_record(reader))
         prepared = prepare_rejudge(
             config, task, reader.items(), recorded, experiment.functions, need_keys
         )

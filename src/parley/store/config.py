@@ -164,6 +164,7 @@ class Identity(TypedDict):
     mends: NotRequired[str]
     free_first: NotRequired[bool]
     masking: NotRequired[int]
+    rounds_numbers: NotRequired[bool]
     task: str
     version: int
     runs_code: NotRequired[bool]

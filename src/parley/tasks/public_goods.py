@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Literal
 
-from parley import Amount, BotView, Metric, Prompt, Referee, Role, Scores, Seat, Task
+from parley import Amount, BotView, Metric, Prompt, Referee, ReplyText, Role, Scores, Seat, Task
 
 
 @dataclass(frozen=True)
@@ -120,22 +120,25 @@ NEWS = {
 }
 
 
-def free_rider(bot: BotView) -> float:
+def free_rider(bot: BotView) -> ReplyText:
     """Lets others pay."""
-    return 0
+    return bot.explain(0, "I get my share of the pool whether I pay or not, so I keep my coins.")
 
 
-def altruist(bot: BotView) -> float:
+def altruist(bot: BotView) -> ReplyText:
     """Pays everything."""
-    return float(bot.task.endowment)
+    coins = float(bot.task.endowment)
+    return bot.explain(coins, "The pool grows for all of us, so I give it everything I have.")
 
 
-def gradual(bot: BotView) -> float:
+def gradual(bot: BotView) -> ReplyText:
     """Starts at half and adds a coin each round."""
-    return float(min(bot.task.endowment, bot.task.endowment // 2 + bot.view.round - 1))
+    coins = float(min(bot.task.endowment, bot.task.endowment // 2 + bot.view.round - 1))
+    first = "I begin with half and watch." if bot.view.round == 1 else "One coin more each round."
+    return bot.explain(coins, first)
 
 
-def reciprocator(bot: BotView) -> float:
+def reciprocator(bot: BotView) -> ReplyText:
     """Starts at half, then pays what the players paid on average in the round before."""
     task, told = bot.task, bot.view.text
     if paid := re.search(r"invested \[([^]]+)\]", told):
@@ -143,8 +146,10 @@ def reciprocator(bot: BotView) -> float:
     elif earned := re.search(r"pool paid you ([\d.]+)", told):
         average = float(earned[1]) / task.multiplier if task.multiplier else 0
     else:
-        average = task.endowment / 2
-    return min(float(task.endowment), round(average, 2))
+        half = float(task.endowment / 2)
+        return bot.explain(half, "I begin with half, and then do as the others do.")
+    coins = min(float(task.endowment), round(average, 2))
+    return bot.explain(coins, f"The players paid {coins:g} on average, so I pay that, too.")
 
 
 PublicGoods.bots = {

@@ -1,0 +1,65 @@
+"""Progress in calls: how many there will be, and how long the rest takes."""
+
+import asyncio
+
+import pytest
+
+from parley import run_async
+from parley.cli.progress_line import describe_calls, describe_time_left
+from parley.config.experiment import Experiment
+from parley.options import from_keywords
+from parley.runs.forecast import estimate_calls
+from parley.runs.progress import Progress
+
+
+def test_nothing_is_said_of_calls_before_anything_is_known():
+    progress = Progress(planned=10, calls=4, in_flight=2)
+    assert progress.expected_calls is None
+    assert describe_calls(progress) == "4 calls"
+    assert describe_time_left(progress) == ""
+
+
+def test_calls_are_expected_from_a_forecast_and_then_from_what_is_played():
+    progress = Progress(planned=10, calls_per_match=20, in_flight=4)
+    assert progress.expected_calls == 200
+    progress.calls, progress.done, progress.in_flight = 90, 2, 2  # thirty a match, not twenty
+    assert progress.expected_calls == pytest.approx(10 * (20 + 90) / 4)
+    progress.calls, progress.done, progress.in_flight = 300, 10, 0
+    assert progress.expected_calls == pytest.approx(300)  # never fewer than were made
+
+
+def test_what_was_played_before_is_not_expected_again():
+    progress = Progress(calls=7, calls_per_match=20)  # seven for a screening
+    progress.begin(finished=6)
+    progress.planned = 10
+    assert progress.expected_calls == 7 + 4 * 20
+
+
+def test_the_remaining_time_moves_with_every_call(monkeypatch):
+    now = 100.0
+    monkeypatch.setattr("parley.runs.progress.time.monotonic", lambda: now)
+    progress = Progress(planned=2, calls_per_match=50)
+    progress.begin(0)
+    left = []
+    for _ in range(3):
+        now += 10.0
+        progress.calls += 10
+        left.append(describe_time_left(progress))
+    assert left == ["~1:30 left", "~1:20 left", "~1:10 left"]
+
+
+def test_stand_ins_tell_how_many_calls_a_match_takes():
+    models = {name: {"model": f"bot/{name}"} for name in ("altruist", "free-rider", "random")}
+    asked = Experiment("public_goods", models=models, given=from_keywords(repeats=4))
+    prepared = asked.prepare()
+    specs = prepared.plan.next([])
+    assert asyncio.run(estimate_calls(prepared, specs)) == 15  # three players, five rounds
+
+
+def test_nobody_pays_for_an_estimate_that_nobody_reads(tmp_path, monkeypatch):
+    def refuse(*given):
+        raise AssertionError("no estimate was asked for")
+
+    monkeypatch.setattr("parley.runs.player.estimate_calls", refuse)
+    models = {"a": "bot/altruist", "b": "bot/free-rider"}
+    asyncio.run(run_async("public_goods", models, repeats=1, store=tmp_path))
