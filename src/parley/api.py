@@ -11,6 +11,7 @@ from parley.config.experiment import Experiment, sandbox_choice
 from parley.config.experiment_file import is_yaml_path, read_experiment
 from parley.config.prepare import prepare_resume
 from parley.config.prices import PriceList
+from parley.config.trust import Allowed
 from parley.errors import ParleyError, UsageError
 from parley.options import OPTIONS, RESUMABLE, from_keywords
 from parley.results.result import Result, parts_to_store
@@ -59,6 +60,9 @@ async def run_async(
     store: str | Path | None = None,
     concurrency: int | None = None,
     fresh: bool = False,
+    allow_hosts: Sequence[str] = (),
+    allow_paths: Sequence[str] = (),
+    allow_env: Sequence[str] = (),
     **params: Any,
 ) -> Result:
     """`parley.run` inside an event loop.
@@ -69,9 +73,10 @@ async def run_async(
     run that is stopped, also by its budget (`budget_usd`, `max_calls`), returns its partial result,
     marked as such. Code that models write runs in a `sandbox` (bubblewrap, docker or podman), or
     nowhere. `fresh` screens questions again, also where an earlier screening is stored.
+    `allow_hosts`, `allow_paths` and `allow_env` let files do what only you may do otherwise.
     """
     given = from_keywords(**{name: value for name, value in locals().items() if name in OPTIONS})
-    experiment = experiment_for(task, params)
+    experiment = experiment_for(task, params, Allowed.of(allow_hosts, allow_paths, allow_env))
     if models is not None:
         experiment.contestants = add_models(experiment, models)
     for role, panel in (roles or {}).items():
@@ -106,6 +111,9 @@ def resume(
     max_blocks: int | None = None,
     budget_usd: float | None = None,
     max_calls: int | None = None,
+    allow_hosts: Sequence[str] = (),
+    allow_paths: Sequence[str] = (),
+    allow_env: Sequence[str] = (),
 ) -> Result:
     """Go on where a run stopped; functions, and a task instance, that played must be given again.
 
@@ -114,7 +122,8 @@ def resume(
     """
     given = from_keywords(**{name: value for name, value in locals().items() if name in RESUMABLE})
     ref = ref_of_run(run, open_store(store))
-    prepared = prepare_resume(ref, given, functions, task)
+    allowed = Allowed.of(allow_hosts, allow_paths, allow_env)
+    prepared = prepare_resume(ref, given, functions, task, allowed=allowed)
     return result_of(run_sync(player.resume_run(prepared, ref, summarise=parts_to_store)))
 
 
@@ -130,12 +139,16 @@ def rejudge(
     concurrency: int | None = None,
     budget_usd: float | None = None,
     max_calls: int | None = None,
+    allow_hosts: Sequence[str] = (),
+    allow_paths: Sequence[str] = (),
+    allow_env: Sequence[str] = (),
 ) -> Result:
     """Judge the matches of a run again, into a run of its own; no contestant is called. Roles are
     as in `run`."""
     place = open_store(store)
     ref = ref_of_run(run, place)
     experiment = experiment_for_judges(ref)
+    experiment.allowed = Allowed.of(allow_hosts, allow_paths, allow_env)
     experiment.instruments = {role: add_models(experiment, panel) for role, panel in roles.items()}
     experiment.prompts = dict(prompts or {})
     experiment.given = from_keywords(
@@ -164,13 +177,19 @@ def result_of(ending: RunOutcome) -> Result:
     return Result(ending.ref, look_up=PriceList().find, task=ending.task)
 
 
-def experiment_for(task: str | Path | Task, params: Mapping[str, Any]) -> Experiment:
+def experiment_for(
+    task: str | Path | Task, params: Mapping[str, Any], allowed: Allowed
+) -> Experiment:
     """The task, or the experiment file, with these parameters."""
     if isinstance(task, Task):
         if params:
             raise UsageError(f"a task instance has its parameters already: {', '.join(params)}")
-        return Experiment(task.name, instance=task)
-    experiment = read_experiment(str(task)) if is_yaml_path(str(task)) else Experiment(str(task))
+        return Experiment(task.name, instance=task, allowed=allowed)
+    experiment = (
+        read_experiment(str(task), allowed)
+        if is_yaml_path(str(task))
+        else Experiment(str(task), allowed=allowed)
+    )
     experiment.params |= params
     return experiment
 

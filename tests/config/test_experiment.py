@@ -15,6 +15,7 @@ from parley.cli import command
 from parley.config import models_file
 from parley.config.experiment import Experiment
 from parley.config.experiment_file import read_experiment
+from parley.config.trust import Allowed
 from parley.errors import UsageError
 from parley.store import find_run, read_run
 
@@ -296,22 +297,23 @@ seed: ${SEED}
 set: {size: "${SEED}"}
 models: {a: {model: vllm/x, base_url: "${SERVED}"}}
 """
-    prepared = read_experiment(wrote(text)).prepare()
+    allowed = Allowed.of(variables=["DATA", "SEED", "SERVED"])
+    prepared = read_experiment(wrote(text), allowed).prepare()
     assert prepared.config.dataset == "${DATA}/words.jsonl"
     assert len(prepared.items) == 1
     assert (prepared.config.seed, prepared.config.params) == (12, {"size": 12})
     assert prepared.config.models["a"]["base_url"] == "${SERVED}"
     monkeypatch.delenv("SEED")
-    assert "experiment.yaml, line 4: seed: ${SEED} wants SEED from the environment" in fault_of(
-        text
-    )
+    with pytest.raises(UsageError, match=r"line 4: seed: .{SEED} wants SEED from the environment"):
+        read_experiment(wrote(text), allowed)
 
 
 def test_a_secret_taken_into_a_run_is_refused(here, monkeypatch):
     monkeypatch.setenv("OTHER_API_KEY", "sk-very-secret")
-    said = fault_of(f"{HEAD}name: ${{OTHER_API_KEY}}\n{FOUR}")
-    assert "secret" in said
-    assert "sk-very" not in said
+    allowed = Allowed.of(variables=["OTHER_API_KEY"])
+    with pytest.raises(UsageError, match="secret") as refused:
+        read_experiment(wrote(f"{HEAD}name: ${{OTHER_API_KEY}}\n{FOUR}"), allowed).prepare()
+    assert "sk-very" not in str(refused.value)
 
 
 def test_merged_keys_and_dates_and_keys_that_yaml_would_turn_into_something_else(here):

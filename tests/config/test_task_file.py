@@ -312,7 +312,10 @@ def test_a_task_file_without_its_kind_is_told_what_to_say(file, kind):
             TEXT + ITEMS + "metric: bleu\n",
             "line 14: metric: bleu wants items with a field reference, and language",
         ),
-        (TEXT + ITEMS + "metric: nowhere:to\n", "line 14: metric: nowhere:to cannot be imported"),
+        (
+            TEXT + ITEMS + "metric: nowhere:to\n",
+            "line 14: metric: nowhere:to: wanted a function of a file in the folder",
+        ),
         (TEXT + ITEMS + "  - {id: fog, subject: fog}\n", r"line 14: items\[2\]: .*no reference"),
         (
             TEXT + ITEMS + "  - {id: a, subject: b, reference: c, extra: d}\n",

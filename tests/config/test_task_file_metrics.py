@@ -76,10 +76,11 @@ def test_another_function_is_refused_by_name_and_seen_in_the_signature(file, mea
 
 
 def test_a_function_without_a_source_is_named_and_told(file, measures, tmp_path):
-    kind = task_class(file(TEXT + ITEMS + "metric: _operator:eq\n"))
-    assert kind().score_basis() == {"metric": "_operator.eq@no-source"}
+    measures("from operator import eq as same\n")
+    kind = task_class(file(TEXT + ITEMS + "metric: own_measures:same\n"))
+    assert kind().score_basis() == {"metric": "own_measures.same@no-source"}
     (told,) = kind().cautions({})
-    assert "_operator:eq" in told
+    assert "own_measures:same" in told
     assert "no source" in told
 
 

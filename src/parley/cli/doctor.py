@@ -14,6 +14,7 @@ from parley import __version__
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_store
 from parley.config import models_file
+from parley.config.trust import NOTHING_MORE, check_model
 from parley.errors import ParleyError, ProviderBroken
 from parley.match.protocol import UNLIMITED, Reply, Request
 from parley.participants import http
@@ -240,6 +241,7 @@ async def ask_for_token(row: dict[str, Any], entry: dict[str, Any]) -> None:
     family, _, name = str(entry["model"]).partition("/")
     options = {key: value for key, value in entry.items() if key not in ("model", *LIMITS)}
     try:
+        check_model(entry, NOTHING_MORE.with_hosts(models_file.trusted_hosts()))
         if family == "http":
             reply = await request_view(name, {**options, "deadline": PATIENCE})
         else:

@@ -11,10 +11,12 @@ from parley.cli.playing import play_and_print
 from parley.cli.progress_line import say, show_downloads
 from parley.cli.run import parse_panels, print_forecast, refuse_unwanted
 from parley.cli.shared_options import (
+    allow_options,
     as_json,
     in_format,
     in_store,
     parse_assignments,
+    read_allowed,
     run_options,
     set_model_options,
     spending_options,
@@ -54,6 +56,7 @@ from parley.store import open_store
 )
 @click.option("--seed", type=int, help="Set a seed, for other samples of the same judges.")
 @run_options("budget_usd", "max_calls", "concurrency", "name")
+@allow_options
 @spending_options
 @with_task
 @in_store
@@ -86,6 +89,7 @@ def command(
     place = open_store(store)
     ref = place.find(run)
     experiment = experiment_for_judges(ref)
+    experiment.allowed = read_allowed(options)
     experiment.instruments = parse_panels(experiment, roles)
     set_model_options(experiment.models, model_options)
     experiment.prompts = {

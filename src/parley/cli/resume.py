@@ -9,7 +9,15 @@ import click
 
 from parley.cli.playing import play_and_print
 from parley.cli.progress_line import say, show_downloads
-from parley.cli.shared_options import as_json, in_format, in_store, run_options, with_task
+from parley.cli.shared_options import (
+    allow_options,
+    as_json,
+    in_format,
+    in_store,
+    read_allowed,
+    run_options,
+    with_task,
+)
 from parley.config.prepare import prepare_resume
 from parley.options import from_flags
 from parley.providers._env_file import find_env_faults
@@ -21,6 +29,7 @@ from parley.store import find_run, read_run
 @click.argument("run")
 @run_options(resume=True)
 @with_task
+@allow_options
 @in_store
 @in_format
 @as_json
@@ -35,9 +44,9 @@ def command(
     """
     for fault in find_env_faults():
         say(fault)
-    ref = find_run(run, store)
+    ref, allowed = find_run(run, store), read_allowed(options)
     with show_downloads():
-        prepared = prepare_resume(ref, from_flags(**options), task_file=task)
+        prepared = prepare_resume(ref, from_flags(**options), task_file=task, allowed=allowed)
     with read_run(ref) as reader:
         if reader.info.state == "done":
             say(f"{reader.info.id} is done: nothing is left to play")

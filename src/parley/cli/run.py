@@ -11,10 +11,12 @@ import click
 from parley.cli.playing import play_and_print
 from parley.cli.progress_line import say, show_downloads
 from parley.cli.shared_options import (
+    allow_options,
     as_json,
     in_format,
     parse_assignments,
     parse_columns,
+    read_allowed,
     run_options,
     set_model_options,
     spending_options,
@@ -95,6 +97,7 @@ ASK_FROM = 1.0  # USD
     is_flag=True,
     help="Run model-written code without a sandbox. The run and its report are marked UNSAFE.",
 )
+@allow_options
 @spending_options
 @in_format
 @as_json
@@ -127,7 +130,10 @@ def command(
     """  # noqa: E501
     for fault in find_env_faults():
         say(fault)
-    experiment = read_experiment(task) if is_yaml_path(task) else Experiment(task)
+    allowed = read_allowed(options)
+    experiment = (
+        read_experiment(task, allowed) if is_yaml_path(task) else Experiment(task, allowed=allowed)
+    )
     experiment.params |= parse_assignments(params, "--set")
     if models:
         experiment.contestants = [experiment.add_model(text) for text in models]

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from parley.config.trust import Allowed
 from parley.errors import UsageError, unknown_name
 from parley.options import OPTIONS, Declared
 
@@ -70,6 +71,23 @@ def spending_options(command: Command) -> Command:
     )
     yes = click.option("--yes", is_flag=True, help="Do not ask for confirmation before paid calls.")
     return dry_run(yes(command))
+
+
+def allow_options(command: Command) -> Command:
+    """What files may do beyond the usual; `read_allowed` takes them together."""
+    for flag, name, what in (
+        ("--allow-env", "NAME", "Let files of this run use a variable of your environment."),
+        ("--allow-path", "PATH", "Let files of this run read a path outside their folder."),
+        ("--allow-host", "HOST", "Let files of this run send a key to a host."),
+    ):
+        option = click.option(flag, multiple=True, metavar=name, help=f"{what} Repeat it.")
+        command = option(command)
+    return command
+
+
+def read_allowed(options: dict[str, Any]) -> Allowed:
+    """Take the flags of `allow_options` out of a command's options."""
+    return Allowed.of(*(options.pop(f"allow_{what}") for what in ("host", "path", "env")))
 
 
 in_store = make_flag(OPTIONS["store"])

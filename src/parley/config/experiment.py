@@ -11,6 +11,7 @@ from parley.config import models_file
 from parley.config.identity import refuse_secrets
 from parley.config.prepare import Prepared, prepare_new
 from parley.config.task_catalogue import task_class
+from parley.config.trust import NOTHING_MORE, Allowed, check_models
 from parley.config.yaml_file import YamlFile
 from parley.datasets.catalogue import default_dataset as usual_dataset
 from parley.datasets.catalogue import load_items
@@ -50,6 +51,7 @@ class Experiment:
     item_list: Sequence[Any] | None = None  # items given in Python, instead of a dataset
     functions: dict[str, Callable[..., Any]] = field(default_factory=dict)
     file: YamlFile | None = None
+    allowed: Allowed = NOTHING_MORE  # what files may do beyond the usual
     _typed: set[str] = field(default_factory=set)
 
     def value(self, name: str) -> Any:
@@ -247,6 +249,7 @@ class Experiment:
                 expand_references(self.dataset), item_type_of_task(type(made)), self.columns
             )
         config = self.config(made)
+        check_models(config.models, self.allowed.with_hosts(models_file.trusted_hosts()))
         try:
             refuse_secrets(config)
         except TypeError as wrong:

@@ -8,10 +8,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from parley.config import models_file
+from parley.config import models_file, trust
 from parley.config.experiment import Experiment
 from parley.config.prompt_overrides import chosen_prompts
 from parley.config.task_catalogue import task_class
+from parley.config.trust import NOTHING_MORE, Allowed
 from parley.config.yaml_file import YamlFile, expand_env, short_value
 from parley.datasets.files import is_dataset_path
 from parley.errors import UsageError, unknown_name
@@ -36,13 +37,16 @@ def is_yaml_path(task: str) -> bool:
     return task.endswith((".yaml", ".yml"))
 
 
-def read_experiment(path: str) -> Experiment:
-    """An experiment file as a request; whatever is wrong in it is an error with its line."""
+def read_experiment(path: str, allowed: Allowed = NOTHING_MORE) -> Experiment:
+    """An experiment file as a request; whatever is wrong in it is an error with its line. It may do
+    only what is usual, or allowed."""
     file = YamlFile(Path(path))
     if file.data.get("kind") == "task":
         task_class(path)  # what is wrong in it is said before anything else
-        return Experiment(path)
+        return Experiment(path, allowed=allowed)
     refuse_later(file)
+    trust.check_references(file, allowed)
+    trust.check_parameters(file, allowed)
     for key in file.data:
         if key in EXPANDED:
             with file.errors_at(key):
@@ -51,16 +55,16 @@ def read_experiment(path: str) -> Experiment:
                 )
     file.check(models_file.experiment_schema())
     data = file.data
-    reference = (
-        models_file.relative_to_file(file, data["task"])
-        if re.search(r"\.(py(:\w+)?|ya?ml)$", data["task"])
-        else data["task"]
-    )
+    reference = data["task"]
+    if re.search(r"\.(py(:\w+)?|ya?ml)$", reference):
+        reference = models_file.relative_to_file(file, reference)
+        path = reference.rpartition(":")[0] if ".py:" in reference else reference
+        trust.check_path(file, ("task",), path, allowed)
     with file.errors_at("task"):
         task = task_class(reference)
-    found = Experiment(reference, params_in(file, task), file=file)
+    found = Experiment(reference, params_in(file, task), file=file, allowed=allowed)
     if "models" in data:
-        found.models = models_file.models_in(file, "models")
+        found.models = models_file.models_in(file, "models", trusted=False)
     if "contestants" in data:
         found.contestants = [
             add_alias(found, alias, "contestants", n) for n, alias in enumerate(data["contestants"])
@@ -80,16 +84,18 @@ def read_experiment(path: str) -> Experiment:
     if "adversary" in data:
         add_alias(found, data["adversary"], "adversary")
     for address, text in data.get("prompts", {}).items():
+        path = models_file.relative_to_file(file, expand_references(text))
+        trust.check_path(file, ("prompts", address), path, allowed)
         with file.errors_at("prompts", address):
-            found.prompts[address] = read_prompt(
-                models_file.relative_to_file(file, expand_references(text))
-            )
+            found.prompts[address] = read_prompt(path)
             chosen_prompts(task, {address: found.prompts[address]})
     if "dataset" in data:
         with file.errors_at("dataset"):
             found.set_dataset(data["dataset"])
         if is_dataset_path(found.dataset or ""):
             found.dataset = models_file.relative_to_file(file, str(found.dataset))
+            path = expand_references(found.dataset)
+            trust.check_path(file, ("dataset",), path, allowed)
     found.given = options_in(file)
     return found
 

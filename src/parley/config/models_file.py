@@ -1,4 +1,5 @@
-"""Models under names of your own: `models.yaml` here, or the file that PARLEY_MODELS names."""
+"""Models under names of your own: `models.yaml` here, or the file that PARLEY_MODELS names, and
+`~/.config/parley/models.yaml` for all folders."""
 
 from __future__ import annotations
 
@@ -11,10 +12,12 @@ from typing import Any
 
 import orjson
 
+from parley.config.trust import host_of, mark_written
 from parley.config.yaml_file import YamlFile
 from parley.errors import UsageError, unknown_name
 from parley.participants._registry import parse_model_name, participant_kinds
 from parley.providers import _registry as providers
+from parley.providers._secrets import expand_references
 
 Entry = dict[str, Any]  # {"model": PROVIDER/NAME, options…}
 
@@ -33,11 +36,41 @@ def models_path() -> Path:
     return Path(os.environ.get("PARLEY_MODELS") or "models.yaml").expanduser()
 
 
+def own_models_path() -> Path:
+    """Where you define aliases for all folders."""
+    base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(base).expanduser() / "parley" / "models.yaml"
+
+
 def shared_models() -> dict[str, Entry]:
-    """The aliases defined for all runs: on the file's top level, or there under `models`."""
-    if not os.environ.get("PARLEY_MODELS") and not models_path().exists():
-        return {}
-    file = YamlFile(models_path())
+    """The aliases defined for all runs. Those of the current folder come first."""
+    found = trusted_models()
+    if not os.environ.get("PARLEY_MODELS") and models_path().exists():
+        found |= read_models(YamlFile(models_path()), trusted=False)
+    return found
+
+
+def trusted_models() -> dict[str, Entry]:
+    """The aliases in files of your own: the one for all folders, and the one that PARLEY_MODELS
+    names."""
+    found: dict[str, Entry] = {}
+    if own_models_path().is_file():
+        found |= read_models(YamlFile(own_models_path()), trusted=True)
+    if os.environ.get("PARLEY_MODELS"):
+        found |= read_models(YamlFile(models_path()), trusted=True)
+    return found
+
+
+def trusted_hosts() -> frozenset[str]:
+    """The hosts that files of your own name."""
+    addresses = (options.get("base_url") for options in trusted_models().values())
+    return frozenset(
+        host_of(expand_references(each)) for each in addresses if isinstance(each, str)
+    )
+
+
+def read_models(file: YamlFile, trusted: bool) -> dict[str, Entry]:
+    """The aliases that a file defines: on its top level, or there under `models`."""
     models = experiment_schema()["properties"]["models"]
     inner = file.data.get("models")
     if "models" in file.data and not (isinstance(inner, dict) and "model" in inner):
@@ -48,13 +81,14 @@ def shared_models() -> dict[str, Entry]:
             "properties": {"models": models},
         }
         file.check(form)
-        return models_in(file, "models")
+        return models_in(file, "models", trusted=trusted)
     file.check(models)
-    return models_in(file)
+    return models_in(file, trusted=trusted)
 
 
-def models_in(file: YamlFile, *under: str) -> dict[str, Entry]:
-    """The models that a file defines, checked, with their paths seen from here."""
+def models_in(file: YamlFile, *under: str, trusted: bool) -> dict[str, Entry]:
+    """The models that a file defines, checked, with their paths seen from here. What a file says
+    that may be somebody else's is marked."""
     found: dict[str, Entry] = {}
     for alias, options in (file.data[under[0]] if under else file.data).items():
         with file.errors_at(*under, alias, "model"):
@@ -67,6 +101,8 @@ def models_in(file: YamlFile, *under: str) -> dict[str, Entry]:
             folder = relative_to_file(file, name)
             model = f"{family}/{folder if Path(folder).is_absolute() else f'./{folder}'}"
         found[alias] = {**options, "model": model}
+        if not trusted:
+            found[alias] = mark_written(found[alias], file, (*under, alias))
     return found
 
 

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from parley.config.identity import form_facts, run_identity
+from parley.config.models_file import trusted_hosts
 from parley.config.prices import PriceList, prices_for, prices_path
 from parley.config.prompt_overrides import about_prompts, chosen_prompts, unused_prompts
 from parley.config.recorded_matches import Recorded
 from parley.config.recorded_task import source_facts, task_to_read, task_to_resume
 from parley.config.selection import recorded_items, select_items, stored_items
 from parley.config.task_catalogue import task_class
+from parley.config.trust import NOTHING_MORE, Allowed, check_models, mark_recorded
 from parley.datasets.open_references import open_references
 from parley.errors import KeyMissing, UsageError, unknown_name
 from parley.match.masking import Masking
@@ -138,10 +140,12 @@ def prepare_resume(
     functions: Mapping[str, Callable[..., Any]] | None = None,
     task: Task | None = None,
     task_file: str | None = None,
+    allowed: Allowed = NOTHING_MORE,
 ) -> Prepared:
     """A run that goes on, with its own configuration and items; its limits may be given anew.
 
-    `task_file` is the file of the task, where the user names it.
+    `task_file` is the file of the task, where the user names it. The run's own file may come from
+    somebody else, and does only what is usual, or allowed.
     """
     changes = {
         name: OPTIONS[name].check(each.value, each.said) for name, each in (given or {}).items()
@@ -157,6 +161,10 @@ def prepare_resume(
             refuse_spent(reader, prices, changes.get("budget_usd"))
         items, recorded = reader.items(), Recorded.of(reader) if config.rejudged else None
         identity_then = reader.info.identity
+    live = {
+        alias: each for alias, each in config.live_models.items() if alias not in (functions or ())
+    }
+    check_models(mark_recorded(live, ref.location), allowed.with_hosts(trusted_hosts()))
     if task is None:
         kind = task_to_resume(config.task, identity_then, task_file)
         task = kind.from_params(config.params)

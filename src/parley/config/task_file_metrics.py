@@ -15,6 +15,7 @@ from typing import Any
 
 from parley.config.rule_digest import without_comments
 from parley.config.task_catalogue import load_task_module
+from parley.config.trust import is_module_in
 from parley.config.yaml_file import YamlFile, short_value
 from parley.errors import TaskError, UsageError
 from parley.participants.python import load_function
@@ -72,12 +73,19 @@ def agreement_with_reference(name: str, language: str, text: str, item: Any) -> 
 
 
 def function_beside(folder: Path, name: str) -> Callable[..., Any]:
-    """The function that `module:function` names: of a file in this folder, else of any module that
-    can be imported."""
+    """The function that `module:function` names, of a file or package in this folder. One of any
+    other package could be made to do anything with words of a model."""
 
     def load(module: str) -> ModuleType:
         own = folder / f"{module}.py"
-        return load_task_module(str(own)) if own.is_file() else import_module(module)
+        if own.is_file():
+            return load_task_module(str(own))
+        if is_module_in(module.partition(".")[0], [folder, Path.cwd()]):
+            return import_module(module)
+        raise UsageError(
+            f"{name}: wanted a function of a file in the folder of this task, and there is no "
+            f"{module}.py; import what you need there"
+        )
 
     return load_function(name, "", folder, load)
 

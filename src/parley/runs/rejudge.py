@@ -14,9 +14,11 @@ from typing import Any
 
 from parley.config.experiment import Experiment, with_temperature_zero
 from parley.config.identity import refuse_changes
+from parley.config.models_file import trusted_hosts
 from parley.config.prepare import Prepared, is_zero, names_to_mask, prepare_rejudge
 from parley.config.recorded_matches import Recorded, facts_on_record
 from parley.config.recorded_task import task_to_resume
+from parley.config.trust import check_models, mark_recorded
 from parley.errors import ReplayError, UsageError
 from parley.options import check_options
 from parley.plans import MatchSpec
@@ -38,7 +40,7 @@ def experiment_for_judges(ref: RunRef) -> Experiment:
     with read_run(ref) as reader:
         return Experiment(
             reader.info.config.task,
-            models={alias: dict(model) for alias, model in reader.info.config.models.items()},
+            models=mark_recorded(reader.info.config.models, ref.location),
         )
 
 
@@ -57,6 +59,7 @@ def prepare_judging(
             kind = task_to_resume(reader.info.config.task, reader.info.identity, task_file)
             task = kind.from_params(reader.info.config.params)
         config = config_with_judges(reader, experiment, task, seed)
+        check_models(config.live_models, experiment.allowed.with_hosts(trusted_hosts()))
         judges = seat_instruments(task, config.instruments)
         matches = [match.spec for match in reader.matches() if match.has_ended]
         if not matches:

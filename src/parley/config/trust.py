@@ -1,0 +1,303 @@
+"""What files from somebody else may do: read below their own folder, name hosts, use variables.
+
+You trust what you type (flags, Python, PARLEY_MODELS) and your own `~/.config/parley/models.yaml`.
+Experiment files, task files, run files, and `models.yaml` and `.env` in the current folder may come
+from somebody else. Such a file cannot send a key to a host that is not its provider's, read a
+variable of your environment, or read files outside its folder, unless you allow it by name.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from parley.config.yaml_file import Place, YamlFile
+from parley.errors import UsageError
+from parley.providers import _registry as providers
+from parley.providers._env_file import find_setting
+from parley.providers._secrets import REFERENCE, expand_references
+from parley.providers._traits import Traits
+
+# Hosts of a provider's own besides its home, by how their names end.
+MORE_HOSTS = {
+    "azure": (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"),
+    "google": (".googleapis.com",),
+}
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What the user lets files do beyond the usual: `--allow-host`, `--allow-path`,
+    `--allow-env`."""
+
+    hosts: frozenset[str] = frozenset()
+    paths: tuple[str, ...] = ()
+    variables: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(
+        cls, hosts: Iterable[str] = (), paths: Iterable[str] = (), variables: Iterable[str] = ()
+    ) -> Allowed:
+        """Take what was typed: a host may be written as an address."""
+        names = (host_of(each) if "://" in each else each.partition(":")[0] for each in hosts)
+        return cls(frozenset(name.lower() for name in names), tuple(paths), frozenset(variables))
+
+    def with_hosts(self, hosts: Iterable[str]) -> Allowed:
+        """The same, and these hosts."""
+        return replace(self, hosts=self.hosts.union(hosts))
+
+    def has_path(self, path: Path) -> bool:
+        """Whether a path, or a folder above it, was allowed."""
+        return any(path.is_relative_to(Path(each).expanduser().resolve()) for each in self.paths)
+
+
+NOTHING_MORE = Allowed()
+
+
+class Written(str):
+    """A text that a file gives, which knows where it stands there."""
+
+    file: YamlFile
+    place: Place
+
+    @classmethod
+    def at(cls, text: str, file: YamlFile, place: Place) -> Written:
+        made = cls(text)
+        made.file, made.place = file, place
+        return made
+
+
+def mark_written(value: Any, file: YamlFile, place: Place) -> Any:
+    """A value of a file whose texts know where they stand."""
+    if isinstance(value, dict):
+        return {key: mark_written(each, file, (*place, key)) for key, each in value.items()}
+    if isinstance(value, list):
+        return [mark_written(each, file, (*place, n)) for n, each in enumerate(value)]
+    return Written.at(value, file, place) if isinstance(value, str) else value
+
+
+def check_references(file: YamlFile, allowed: Allowed) -> None:
+    """Refuse every `${NAME}` in a file that takes another variable than a file may have."""
+    for place, text in texts_in(file.data):
+        check_reference(file, place, text, allowed)
+
+
+def check_reference(file: YamlFile, place: Place, text: str, allowed: Allowed) -> None:
+    """Refuse a `${NAME}` in a text. An address may take keys and addresses of providers; its host
+    is checked by `check_host`."""
+    for found in REFERENCE.finditer(text):
+        name = found[1]
+        address = place[-1:] == ("base_url",) and name in provider_variables()
+        if not address and name not in allowed.variables:
+            raise file.error(
+                place,
+                f"${{{name}}} takes a variable of your environment into a run; if you trust this "
+                f"file with it, add --allow-env {name}",
+            )
+
+
+def texts_in(value: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
+    """Every text in plain data, with its place."""
+    if isinstance(value, str):
+        yield place, value
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield from texts_in(each, (*place, key))
+    elif isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from texts_in(each, (*place, number))
+
+
+def check_path(file: YamlFile, place: Place, path: str, allowed: Allowed) -> None:
+    """Refuse a path that leads out of a file's folder, also by a link."""
+    folder, found = file.path.expanduser().resolve().parent, Path(path).expanduser().resolve()
+    if not found.is_relative_to(folder) and not allowed.has_path(found):
+        raise file.error(
+            place,
+            f"{path} is outside the folder of this file; if you trust this file with it, add "
+            f"--allow-path {path}",
+        )
+
+
+def check_parameters(file: YamlFile, allowed: Allowed) -> None:
+    """Refuse parameters of a task that are paths out of a file's folder."""
+    for place, text in texts_in(file.data.get("set", {}), ("set",)):
+        if text.startswith(("/", "~")) or ".." in Path(text).parts:
+            check_path(file, place, text, allowed)
+
+
+def check_code(file: YamlFile, place: Place, module: str, allowed: Allowed) -> None:
+    """Refuse Python code named by a file that lies neither in the file's folder nor in the current
+    one: any function of any package would run with your rights, called with words of a model."""
+    top = module.partition(".")[0]
+    folders = (file.path.expanduser().resolve().parent, Path.cwd().resolve())
+    if module == "__main__" or {module, top} & {*allowed.paths} or is_module_in(top, folders):
+        return
+    raise file.error(
+        place,
+        f"Python module {module} is not in the folder of this file, and would run with your "
+        f"rights; if you trust this file with it, add --allow-path {module}",
+    )
+
+
+def is_module_in(top: str, folders: Iterable[Path]) -> bool:
+    """Whether a module that would be imported now lies in one of these folders."""
+    if top in sys.stdlib_module_names:
+        return False
+    if top in sys.modules:
+        place = getattr(sys.modules[top], "__file__", None)
+        return place is not None and any(Path(place).resolve().is_relative_to(f) for f in folders)
+    return any((f / top).is_dir() or (f / f"{top}.py").is_file() for f in folders)
+
+
+def check_models(models: Mapping[str, Mapping[str, Any]], allowed: Allowed) -> None:
+    """Refuse models by which a file would send a key where it does not belong."""
+    for options in models.values():
+        check_model(options, allowed)
+
+
+def check_model(options: Mapping[str, Any], allowed: Allowed) -> None:
+    """Refuse a model by which a file would send a key to another host than its provider's, or run
+    code from elsewhere."""
+    model = options["model"]
+    family, _, name = model.partition("/")
+    for _, text in texts_in(dict(options)):
+        if isinstance(text, Written):
+            check_reference(text.file, text.place, text, allowed)
+    if isinstance(model, Written):
+        check_written_model(model, family, name, allowed)
+    variable = options.get("api_key_env")
+    if isinstance(variable, Written) and variable not in provider_variables() | allowed.variables:
+        raise variable.file.error(
+            variable.place,
+            f"{variable} is no key of a known provider, and would be sent as one; if you trust "
+            f"this file with it, add --allow-env {variable}",
+        )
+    if providers.is_provider(family):
+        check_model_address(options, providers.provider_traits(family), allowed)
+    elif family == "http" and isinstance(model, Written) and variable:
+        check_host(model, name, str(variable), "", allowed)
+
+
+def check_written_model(model: Written, family: str, name: str, allowed: Allowed) -> None:
+    """Paths and code that a file names as a model."""
+    if family == "python":
+        check_code(model.file, model.place, name.partition(":")[0], allowed)
+    elif family == "scripted" or (family == "hf" and name.startswith((".", "/", "~"))):
+        check_path(model.file, model.place, name, allowed)
+
+
+def check_model_address(options: Mapping[str, Any], traits: Traits, allowed: Allowed) -> None:
+    """Refuse an address of a file that a key would be sent to and that is not the provider's."""
+    base, model = options.get("base_url"), str(options["model"])
+    family = model.partition("/")[0]
+    named, key = options.get("api_key_env"), options.get("api_key_env") or traits.key_variable
+    keys = [str(key)] if key and find_setting(str(key)) else []
+    if isinstance(base, Written):
+        keys += [found[1] for found in REFERENCE.finditer(base)]
+        for each in keys:
+            check_host(base, base, each, family, allowed)
+    elif base is None and (home := traits.home_env) and not os.environ.get(home):
+        if (found := find_setting(home)) and keys:  # it stands in .env of this folder
+            origin = Written.at(found, env_file(), (home,))
+            check_host(origin, found, keys[0], family, allowed)
+        elif isinstance(named, Written) and keys and traits.home:
+            check_host(named, traits.home, keys[0], family, allowed)
+
+
+def check_host(origin: Written, address: str, variable: str, family: str, allowed: Allowed) -> None:
+    """Refuse to send the value of a variable to an address that a file chose, unless it is on this
+    machine, the owner's own, or allowed."""
+    host = host_of(expand_references(address))
+    if is_loopback(host) or host in allowed.hosts:
+        return
+    owners = {name for name, each in all_traits().items() if variable in key_variables(each)}
+    if any(is_own_host(host, owner) for owner in owners or {family}):
+        return
+    raise origin.file.error(
+        origin.place,
+        f"the value of {variable} would be sent to {host}, which is no host of "
+        f"{' or '.join(sorted(owners)) or 'its owner'}; if you trust this host with it, add "
+        f"--allow-host {host}",
+    )
+
+
+def mark_recorded(models: Mapping[str, Mapping[str, Any]], run: str) -> dict[str, dict[str, Any]]:
+    """The models in a run's file, which may come from somebody else."""
+    file = OtherFile(Path(run))
+    return {
+        alias: mark_written(dict(options), file, ("models", alias))
+        for alias, options in models.items()
+    }
+
+
+class OtherFile(YamlFile):
+    """A file that is no YAML, as far as errors name places in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.data = path, {}
+
+    def place_text(self, place: Place) -> str:
+        return f"{self.path}: {'.'.join(map(str, place))}"
+
+
+def env_file() -> YamlFile:
+    return OtherFile(Path(".env"))
+
+
+def host_of(address: str) -> str:
+    """The host in an address; empty where it has none."""
+    try:
+        return (urlsplit(address).hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def is_own_host(host: str, family: str) -> bool:
+    """Whether a host belongs to a provider."""
+    traits = all_traits().get(family)
+    home = host_of(traits.home) if traits and traits.home else ""
+    return bool(host) and (host == home or host.endswith(MORE_HOSTS.get(family, ("\0",))))
+
+
+@cache
+def all_traits() -> dict[str, Traits]:
+    """What every provider that can be loaded says of itself."""
+    found = {}
+    for name in providers.provider_names():
+        try:
+            found[name] = providers.provider_traits(name)
+        except UsageError:  # a plug-in that cannot be loaded owns nothing
+            continue
+    return found
+
+
+def key_variables(traits: Traits) -> tuple[str, ...]:
+    return (*traits.key_env_first, *([traits.key_env] if traits.key_env else []))
+
+
+@cache
+def provider_variables() -> frozenset[str]:
+    """The variables that hold keys and addresses of known providers."""
+    return frozenset(
+        name
+        for each in all_traits().values()
+        for name in (*key_variables(each), *([each.home_env] if each.home_env else []))
+    )
