@@ -25,7 +25,7 @@ from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_format, in_store
 from parley.errors import UsageError
 from parley.store import Study, VoteStore, open_store, open_votes
-from parley.tables import Table, format_interval, format_number, plural
+from parley.tables import Table, format_interval, format_number, plural, terminal_width
 
 ORDER = (
     "with order: share of settled pairs in which most people prefer the "
@@ -137,7 +137,7 @@ def print_data(data: dict[str, Any], tables: Sequence[Table], form: str, as_json
     if as_json:
         click.echo(orjson.dumps(data, option=orjson.OPT_INDENT_2).decode())
     else:
-        click.echo("\n\n".join(table.render(form) for table in tables))
+        click.echo("\n\n".join(table.render(form, terminal_width()) for table in tables))
 
 
 def pair_table(votes: VoteStore, study: Study) -> Table:

@@ -11,7 +11,7 @@ from parley.audit.audit import CHECKS, Audit, audit_run
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_store, with_task
 from parley.store import find_run
-from parley.tables import Table, plural, shorten
+from parley.tables import Table, plural, shorten, terminal_width
 
 
 @click.command()
@@ -32,7 +32,7 @@ def command(run: str, task: str | None, store: str | None, as_json: bool) -> int
             if name in found.checked or name in found.unchecked or breaches_of(found, name)
         ]
         rows = [[name, looked_at(found, name), str(breaches_of(found, name))] for name in names]
-        click.echo(Table(["check", "looked at", "breaches"], rows).render())
+        click.echo(Table(["check", "looked at", "breaches"], rows).render(width=terminal_width()))
         for breach in found.breaches:
             click.echo(
                 f"{breach.kind}"
@@ -49,7 +49,7 @@ def command(run: str, task: str | None, store: str | None, as_json: bool) -> int
                 [shorten(" ".join(str(claim[name]).split())) for name in header]
                 for claim in found.masked
             ]
-            click.echo(Table(header, rows, left=2).render())
+            click.echo(Table(header, rows, left=2).render(width=terminal_width()))
         seen = found.anonymity
         click.echo(
             f"\nwhat seats said of themselves: {plural(seen.replies, 'reply', 'replies')} looked "

@@ -18,7 +18,7 @@ from parley.datasets.catalogue import (
     load_items,
 )
 from parley.datasets.item_rows import item_type_of_task
-from parley.tables import Table, format_item_count
+from parley.tables import Table, format_item_count, terminal_width
 
 FAILED = 5
 
@@ -42,7 +42,11 @@ def command(context: click.Context, as_json: bool) -> None:
         [each.name, each.source, each.licence, str(each.count), each.item_type.__name__]
         for each in there
     ]
-    click.echo(Table(["name", "from", "licence", "items", "of type"], rows, left=3).render())
+    click.echo(
+        Table(["name", "from", "licence", "items", "of type"], rows, left=3).render(
+            width=terminal_width()
+        )
+    )
 
 
 @command.command("check")

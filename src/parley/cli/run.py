@@ -32,7 +32,7 @@ from parley.options import from_flags
 from parley.providers._env_file import find_env_faults
 from parley.runs.screening import forecast_with_screening, start_run
 from parley.store import open_store
-from parley.tables import Table, format_number
+from parley.tables import Table, format_number, terminal_width
 
 if TYPE_CHECKING:
     from parley.runs.forecast import Forecast
@@ -169,7 +169,9 @@ def print_forecast(prepared: Prepared, as_json: bool, form: str) -> int:
         say(caution)
     found = forecast_with_screening(prepared)
     found.notes += compare_with_limits(found, prepared.config)
-    click.echo(encode_forecast(found) if as_json else forecast_table(found).render(form))
+    click.echo(
+        encode_forecast(found) if as_json else forecast_table(found).render(form, terminal_width())
+    )
     return 0
 
 

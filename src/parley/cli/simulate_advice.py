@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from parley.runs.simulation_assumptions import Assumptions
-from parley.tables import Table, format_number
+from parley.tables import Table, format_number, terminal_width
 
 LITTLE = 0.8  # of the matches of cycles: a race that needs more saves little
 FEW = 6  # models
@@ -112,7 +112,9 @@ def render_simulation(data: dict[str, Any], form: str) -> str:
         "ratio",
         "runs",
     ]
-    return Table(header, lines, left=2, note="\n".join(list_remarks(data))).render(form)
+    return Table(header, lines, left=2, note="\n".join(list_remarks(data))).render(
+        form, terminal_width()
+    )
 
 
 def number_table(data: dict[str, Any]) -> Table:
