@@ -18,6 +18,7 @@ from parley import run
 from parley.cli import main
 from parley.config import task_catalogue
 from parley.results.result import Result
+from parley.tables import text_width
 
 HERE = Path(__file__).parents[2]
 EXAMPLE = str(HERE / "examples" / "prisoners_dilemma.py")
@@ -150,6 +151,12 @@ def test_tables_come_in_several_forms_each_with_the_signature(played, form, mark
     assert mark in out
     assert "public_goods|rounds:5" in out.replace("\\_", "_")
     assert "●" not in out  # drawings are for the terminal
+
+
+@pytest.mark.parametrize("words", [("datasets",), ("run", "public_goods", *PAIR, "--dry-run")])
+def test_other_tables_fit_the_terminal_too(tmp_path, words):
+    out = parley(*words, cwd=tmp_path, env={"COLUMNS": "76"}).out
+    assert max(map(text_width, out.splitlines())) <= 76
 
 
 def test_csv_is_for_machines(played):
