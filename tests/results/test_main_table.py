@@ -9,7 +9,7 @@ import pytest
 import parley
 from parley.errors import UsageError
 from parley.results.part import Style
-from parley.results.parts.main_table import score_table
+from parley.results.parts.main_table import ranking_metrics, score_table
 from parley.results.types import ScoreRow
 from parley.statistics.estimates import Rank
 from parley.tables import text_width
@@ -102,17 +102,30 @@ def test_a_column_that_is_the_same_in_all_rows_is_left_out(played):
     assert "no interval" in one.note
 
 
-def test_only_the_metric_that_a_role_is_ranked_by_is_shown(translated):
+def test_only_the_metrics_that_a_role_is_ranked_by_are_shown(translated):
+    """The one that is measured, and the judges' score."""
     text = translated.render()
     metrics = {line[3] for line in translated.table().rows}
-    assert metrics == {"bleu", "improvement"}
-    assert "--metrics all`: chrf, judge" in text
+    assert metrics == {"bleu", "improvement", "judge"}
+    ranked = [line for line in translated.table().rows if line[3] == "judge"]
+    assert sorted(line[2] for line in ranked) == ["proofreader"] * 2 + ["translator"] * 2
+    assert all(line[0][0] in "12" for line in ranked)
+    assert "--metrics all`: chrf" in text
     every = translated.table("all")
     assert {line[3] for line in every.rows} == {"bleu", "chrf", "improvement", "judge"}
     assert "--metrics all" not in every.note
     assert {line[2] for line in translated.table("chrf").rows} == {"translator", "proofreader"}
     with pytest.raises(UsageError, match="did you mean 'chrf'"):
         translated.table("chrff")
+
+
+def test_a_role_that_judges_lead_is_ranked_once():
+    style = replace(STYLE, leading={"players": "judge"}, judged=frozenset({"judge", "mark"}))
+    found = (row(metric="judge"), row(metric="mark"), row(metric="words"))
+    assert ranking_metrics(found, style) == {"players": ["judge"]}
+    assert ranking_metrics(found, replace(style, leading={"players": "words"})) == {
+        "players": ["words", "judge"]
+    }
 
 
 def test_csv_and_json_keep_all_metrics(translated):

@@ -18,6 +18,8 @@ from parley.datasets.catalogue import load_items
 from parley.errors import ReplayError
 from parley.participants._registry import make_participant
 from parley.rules.languages import LANGUAGES, parse_language, parse_language_pair
+from parley.statistics.role_tables import Margin, Margins
+from parley.tasks._common.corpus_analysis import add_corpus_intervals, draw_corpus_scores
 from parley.tasks._common.overlap import (
     compute_overlap,
     corpus_score,
@@ -533,6 +535,41 @@ def test_corpus_scores_of_a_run_are_those_of_its_texts(played):
                 )
     row = [each["cell"]["first"] for each in bleu["cells"] if each["first"] == "good"]
     assert bleu["rows"]["good"]["mean"] == pytest.approx(sum(row) / 2)
+
+
+def test_means_of_corpus_scores_have_intervals_over_items(played):
+    for table in played.data["parts"]["translation.corpus"]:
+        cells = {
+            side: [
+                each["cell"][f"{side}_high"] - each["cell"][f"{side}_low"]
+                for each in table["cells"]
+            ]
+            for side in ("first", "second")
+        }
+        edges = [("first", each) for each in table["rows"].values()]
+        edges += [("second", each) for each in table["columns"].values()]
+        edges += list(table["all"].items())
+        assert len(edges) == 8
+        for side, each in edges:
+            assert each["low"] < each["mean"] < each["high"]
+            # a mean is no less certain than the least certain of its cells
+            assert each["high"] - each["low"] <= max(cells[side])
+    text = played.render(part="corpus")
+    assert "–" not in next(line for line in text.splitlines() if re.match(r" *mean .*…", line))
+
+
+def test_means_of_corpus_scores_on_different_items_have_no_interval():
+    blocks = [str(n) for n in range(8)]
+    counts = compute_overlap("the cat sat", "the cat sat down", "en").counts["bleu"]
+    cells = {
+        ("a", "b"): draw_corpus_scores("bleu", [(block, counts) for block in blocks]),
+        ("a", "c"): draw_corpus_scores("bleu", [(block, counts) for block in blocks[1:]]),
+    }
+    mean = Margin(0.5, 2, 15)
+    edges = Margins({"a": mean}, {"b": mean, "c": mean}, mean, mean)
+    found = add_corpus_intervals(edges, {pair: [each, each] for pair, each in cells.items()})
+    assert found.rows["a"].interval == (None, None, None)
+    assert found.columns["b"].interval.low is not None
 
 
 def test_tables_have_three_digits_for_bleu_and_two_for_judges(played):

@@ -42,6 +42,7 @@ class Style:
     task: str = ""
     leading: Mapping[str, str] = field(default_factory=dict)  # by role: the metric it is ranked by
     lower_is_better: frozenset[str] = frozenset()  # metrics
+    judged: frozenset[str] = frozenset()  # metrics that judges give
     ranks: Sequence[Rank] = ()
 
     def digits_of(self, metric: str) -> int:

@@ -235,6 +235,8 @@ class Result:
         """How tables and figures of this result are drawn."""
         self.compute(["stability"])
         stability = self._computed["stability"]
+        with read_run(self.ref) as reader:
+            metrics = [parse_metric(each) for each in reader.info.identity["metrics"]]
         return Style(
             level=f"{100 * (1 - (stability.alpha if stability else ALPHA)):g}%",
             digits=self.head.digits,
@@ -243,15 +245,10 @@ class Result:
             these_items=stability is not None and stability.target == "these_items",
             task=self.head.run.task,
             leading=self.head.leading,
-            lower_is_better=self._lower_is_better(),
+            lower_is_better=frozenset(each.name for each in metrics if each.better == "lower"),
+            judged=frozenset(each.name for each in metrics if each.judged),
             ranks=self.head.ranks,
         )
-
-    def _lower_is_better(self) -> frozenset[str]:
-        """The metrics of which less is better."""
-        with read_run(self.ref) as reader:
-            metrics = [parse_metric(each) for each in reader.info.identity["metrics"]]
-        return frozenset(metric.name for metric in metrics if metric.better == "lower")
 
     def table(self, metrics: str | Sequence[str] = ()) -> Table:
         """The models by rank: mean, interval, n, and what the numbers rest on. By default every

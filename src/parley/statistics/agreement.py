@@ -139,8 +139,8 @@ def cohen_kappa(
     """Cohen's kappa of two raters (1960; weighted 1968), disagreement weighted by the distance of
     places on the scale.
 
-    Unknown without a complete pair, or if either rater gave only one rating: chance and agreement
-    cannot then be told apart.
+    It is 0 if one rater always says the same: then chance agrees as often. Unknown without a
+    complete pair, or if both raters always give the same one rating.
     """
     if weights not in COST:
         raise unknown_name("weights", weights, COST)
@@ -169,9 +169,11 @@ def kappa_of_pairs(
     by chance."""
     cells = Counter(pairs)
     rows, columns = Counter(i for i, _ in pairs), Counter(j for _, j in pairs)
-    if len(rows) < 2 or len(columns) < 2:
-        return None
     chance = sum(cost(i, j) * a * b for i, a in rows.items() for j, b in columns.items())
+    if not chance:
+        return None
+    if len(rows) == 1 or len(columns) == 1:
+        return 0.0
     return 1 - len(pairs) * sum(cost(i, j) * count for (i, j), count in cells.items()) / chance
 
 

@@ -16,12 +16,18 @@ def compute_differences(run: RunScores) -> Differences:
 
 def difference_tables(found: Differences, style: Style) -> list[Table]:
     """All differences, with their intervals and adjusted p."""
-    header = ["role", "metric", "a", "b", "a − b", f"{style.level} interval", "p", "blocks"]
+    interval, p_value = (
+        ("interval, adjusted", "p, adjusted")
+        if style.sequential
+        else ("interval, unadjusted", "p, Holm-adjusted")
+    )
+    header = ["role", "metric", "a", "b", "a − b", f"{style.level} {interval}", p_value, "blocks"]
     sure = (
         "intervals and p are adjusted for all pairs and hold at every look; no p: blocks "
         "contradict each other"
         if style.sequential
-        else "intervals are for each pair by itself, p is Holm-adjusted within role and metric"
+        else "an interval is for its pair by itself, p is adjusted for all pairs within role and "
+        "metric: an interval may leave out 0 where p is above 0.05"
     )
     rows = []
     for pair in found:

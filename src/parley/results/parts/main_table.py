@@ -42,13 +42,10 @@ def score_rows(found: Scores) -> Rows:
 
 
 def choose_scores(found: Scores, style: Style, metrics: Sequence[str] = ()) -> Scores:
-    """The scores of these metrics, by default of the one that each role is ranked by; ordered by
+    """The scores of these metrics, by default of those that each role is ranked by; ordered by
     metric, role and rank."""
-    first: dict[str, str] = {}
-    for row in found:
-        first.setdefault(row.role, row.metric)
-    leading = {**first, **style.leading}
-    shown = [row for row in found if row.metric in (metrics or (leading[row.role],))]
+    ranked = ranking_metrics(found, style)
+    shown = [row for row in found if row.metric in (metrics or ranked[row.role])]
     groups = list(dict.fromkeys((row.metric, row.role) for row in shown))
     ranks = ranks_by_row(style)
 
@@ -60,6 +57,22 @@ def choose_scores(found: Scores, style: Style, metrics: Sequence[str] = ()) -> S
         return groups.index((row.metric, row.role)), low, high, mean
 
     return tuple(sorted(shown, key=lambda row: (*place(row), row.alias)))
+
+
+def ranking_metrics(found: Scores, style: Style) -> dict[str, list[str]]:
+    """The metrics that each role is ranked by: the one that leads, and the judges' score where that
+    one is measured."""
+    known: dict[str, list[str]] = {}
+    for row in found:
+        own = known.setdefault(row.role, [])
+        if row.metric not in own:
+            own.append(row.metric)
+    ranked = {}
+    for role, own in known.items():
+        leading = style.leading.get(role, own[0])
+        judged = [name for name in own if name in style.judged]
+        ranked[role] = [leading, *(judged[:1] if leading not in style.judged else [])]
+    return ranked
 
 
 def ranks_by_row(style: Style) -> dict[tuple[str, str, str], Rank]:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import comb
+from statistics import fmean
 
 from parley.results.part import Part, Style
 from parley.results.scores import RunScores
 from parley.statistics import estimates
 from parley.statistics.estimates import Observation
-from parley.store import RunInfo
+from parley.store import MatchRow, RunInfo
 from parley.tables import Table, format_estimate, pivot
 
 KS = (1, 2, 3, 5, 10, 20, 50, 100)
+Partners = tuple[tuple[str, str], ...]  # roles of the others, and who had them
 
 
 @dataclass(frozen=True)
@@ -43,15 +45,19 @@ def estimate_pass_at_k(k: int, samples: int, right: int) -> float:
 
 def compute_pass_rates(run: RunScores) -> tuple[PassRate, ...]:
     """Pass@K of metrics that say what success is: the matches of a model in the leading role on one
-    item are its samples."""
+    item with the same partners are its samples.
+
+    Where it had several partners, an item's value is the mean over them.
+    """
     found: list[PassRate] = []
     if not run.reader.items():
         return ()  # matches against others are no samples of one thing
+    matches = {match.number: match for match in run.matches}
     for name, metric in run.metrics.items():
         if metric.success is None:
             continue
-        samples: dict[tuple[str, str], dict[str, list[bool]]] = defaultdict(
-            lambda: defaultdict(list)
+        samples: dict[tuple[str, str], dict[str, dict[Partners, list[bool]]]] = defaultdict(
+            lambda: defaultdict(lambda: defaultdict(list))
         )
         for row in run.observations:
             if row.metric == name and row.role == run.roles[0] and row.value is not None:
@@ -60,13 +66,14 @@ def compute_pass_rates(run: RunScores) -> tuple[PassRate, ...]:
                     if metric.better == "higher"
                     else row.value <= metric.success
                 )
-                samples[row.role, row.alias][row.block].append(good)
+                partners = partners_of(run, matches[row.match], row.alias)
+                samples[row.role, row.alias][row.block][partners].append(good)
         for (role, alias), items in sorted(samples.items()):
-            least = min(map(len, items.values()))
+            least = min(len(drawn) for groups in items.values() for drawn in groups.values())
             for k in [k for k in KS if k <= least]:
                 values = [
-                    Observation(item, 0, alias, role, name, estimate_pass_at_k(k, len(s), sum(s)))
-                    for item, s in items.items()
+                    Observation(item, 0, alias, role, name, mean_over_partners(k, groups.values()))
+                    for item, groups in items.items()
                 ]
                 (cell,) = estimates.compute_cells(values, {name: (0.0, 1.0)}, run.method)
                 low, high, _ = cell.interval
@@ -74,6 +81,21 @@ def compute_pass_rates(run: RunScores) -> tuple[PassRate, ...]:
                     PassRate(role, alias, name, k, cell.mean, low, high, len(items), least)
                 )
     return tuple(found)
+
+
+def partners_of(run: RunScores, match: MatchRow, alias: str) -> Partners:
+    """Who else played in a match, and as what: the reviewer of a programmer."""
+    others = [
+        (seat.role, other)
+        for seat, other in match.seats.items()
+        if seat.role in run.roles and other != alias
+    ]
+    return tuple(sorted(others))
+
+
+def mean_over_partners(k: int, groups: Iterable[Sequence[bool]]) -> float:
+    """Pass@K on one item: the mean over partners, each with the samples that were made with it."""
+    return fmean(estimate_pass_at_k(k, len(drawn), sum(drawn)) for drawn in groups)
 
 
 def pass_tables(found: Sequence[PassRate], style: Style) -> list[Table]:
@@ -84,8 +106,8 @@ def pass_tables(found: Sequence[PassRate], style: Style) -> list[Table]:
         for row in found
     )
     note = (
-        "unbiased estimate, mean over items with its 95% interval; the matches on one item are "
-        f"the samples{style.fixed_blocks_note}"
+        "unbiased estimate, mean over items with its 95% interval; the matches on one item with "
+        f"the same partners are the samples, and partners weigh alike{style.fixed_blocks_note}"
     )
     header = ["model", "role", "metric", *(f"K = {k}" for k in ks)]
     return [Table(header, pivot(cells, ks), left=3, note=note)]

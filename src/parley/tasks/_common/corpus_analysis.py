@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from statistics import stdev
+from statistics import fmean, stdev
 
 from parley.results.part import Part, Style
 from parley.results.parts.roles import (
@@ -21,7 +21,13 @@ from parley.results.parts.roles import (
 from parley.results.scores import RunScores, seat_name
 from parley.statistics.agreement import FEWEST
 from parley.statistics.intervals import ALPHA, UNKNOWN, Interval
-from parley.statistics.role_tables import MeetingCell, Pair, average_margins
+from parley.statistics.role_tables import (
+    Margin,
+    Margins,
+    MeetingCell,
+    Pair,
+    average_margins,
+)
 from parley.statistics.student_t import t_quantile
 from parley.store import RunInfo
 from parley.tables import Table
@@ -62,10 +68,15 @@ def compute_corpus(run: RunScores) -> tuple[CorpusTable, ...]:
     basis, listed = run.identity.get("basis", {}), [*run.config.players, *run.config.excluded]
     tables = []
     for name, pairs in counts.items():
-        cells = {
-            pair: make_corpus_cell(name, by_role, places, blocks[pair])
+        drawn = {
+            pair: [draw_corpus_scores(name, by_role.get(role, [])) for role in places]
             for pair, by_role in pairs.items()
         }
+        cells = {
+            pair: make_corpus_cell(name, by_role, places, blocks[pair], drawn[pair])
+            for pair, by_role in pairs.items()
+        }
+        edges = add_corpus_intervals(average_margins(cells, listed), drawn)
         tables.append(
             CorpusTable(
                 metric=name,
@@ -73,7 +84,7 @@ def compute_corpus(run: RunScores) -> tuple[CorpusTable, ...]:
                 first=places[0],
                 second=places[1],
                 cells=tuple(PairCell(*pair, make_pair_score(cell)) for pair, cell in cells.items()),
-                **make_margins(average_margins(cells, listed)),
+                **make_margins(edges),
                 signature=corpus_signature(name, basis.get(name, "")),
             )
         )
@@ -92,7 +103,11 @@ def corpus_tables(found: Sequence[CorpusTable], style: Style) -> list[Table]:
 
 
 def make_corpus_cell(
-    name: str, by_role: Mapping[str, list[Counted]], places: tuple[str, str], blocks: list[str]
+    name: str,
+    by_role: Mapping[str, list[Counted]],
+    places: tuple[str, str],
+    blocks: list[str],
+    drawn: Sequence[CorpusDraws],
 ) -> MeetingCell:
     """What both wrote in all their matches, each scored as one text, with an interval over
     blocks."""
@@ -107,14 +122,22 @@ def make_corpus_cell(
         len(blocks),
         len(set(blocks)),
         idle,
-        bootstrap_interval_corpus_signature(name, given[0]),
-        bootstrap_interval_corpus_signature(name, given[1]),
+        interval_of_draws(first, drawn[0].scores, len(drawn[0].blocks)),
+        interval_of_draws(second, drawn[1].scores, len(drawn[1].blocks)),
     )
 
 
-def bootstrap_interval_corpus_signature(name: str, given: Sequence[Counted]) -> Interval:
-    """Student's t with the spread of the score over draws of whole blocks (bootstrap), always the
-    same draws."""
+@dataclass(frozen=True)
+class CorpusDraws:
+    """The blocks that a score rests on, and what it is in draws of whole blocks; no draws where
+    there are too few blocks. Cells with the same blocks have the same draws."""
+
+    blocks: tuple[str, ...]
+    scores: Sequence[float]
+
+
+def draw_corpus_scores(name: str, given: Sequence[Counted]) -> CorpusDraws:
+    """A corpus score over draws of whole blocks (bootstrap), always the same draws."""
     blocks: dict[str, list[int]] = {}
     for block, numbers in given:
         blocks[block] = (
@@ -122,15 +145,40 @@ def bootstrap_interval_corpus_signature(name: str, given: Sequence[Counted]) -> 
             if block in blocks
             else list(numbers)
         )
-    n, rows = len(blocks), list(blocks.values())
-    if n < FEWEST:
+    names, rng = tuple(sorted(blocks)), Random(DRAWS)
+    rows, n = [blocks[block] for block in names], len(names)
+    draws = DRAWS if n >= FEWEST else 0
+    return CorpusDraws(names, [corpus_score(name, rng.choices(rows, k=n)) for _ in range(draws)])
+
+
+def interval_of_draws(value: float | None, scores: Sequence[float], blocks: int) -> Interval:
+    """Student's t with the spread of a score over draws of so many blocks."""
+    if value is None or not scores:
         return UNKNOWN
-    value, rng = corpus_score(name, rows), Random(DRAWS)
-    half = t_quantile(1 - ALPHA / 2, n - 1) * stdev(
-        corpus_score(name, rng.choices(rows, k=n)) for _ in range(DRAWS)
-    )
-    half *= math.sqrt(n / (n - 1))
+    half = t_quantile(1 - ALPHA / 2, blocks - 1) * stdev(scores)
+    half *= math.sqrt(blocks / (blocks - 1))
     return Interval(max(0.0, value - half), min(1.0, value + half), "block bootstrap")
+
+
+def add_corpus_intervals(edges: Margins, drawn: Mapping[Pair, Sequence[CorpusDraws]]) -> Margins:
+    """Means of rows and columns with their intervals over blocks, where all their cells rest on the
+    same blocks: then a draw of blocks is one of the mean."""
+
+    def known(margin: Margin, side: int, alias: str | None = None) -> Margin:
+        cells = [
+            draws[side]
+            for pair, draws in drawn.items()
+            if alias in (None, pair[side]) and draws[side].blocks
+        ]
+        if margin.mean is None or len({cell.blocks for cell in cells}) != 1:
+            return margin
+        means = [fmean(scores) for scores in zip(*(cell.scores for cell in cells), strict=True)]
+        interval = interval_of_draws(margin.mean, means, len(cells[0].blocks))
+        return margin._replace(interval=interval)
+
+    rows = {alias: known(margin, 0, alias) for alias, margin in edges.rows.items()}
+    columns = {alias: known(margin, 1, alias) for alias, margin in edges.columns.items()}
+    return Margins(rows, columns, known(edges.first, 0), known(edges.second, 1))
 
 
 def has_references(info: RunInfo) -> bool:
