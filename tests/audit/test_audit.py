@@ -25,6 +25,7 @@ from parley.tasks.code_review import CodeReview
 from parley.tasks.idiom_solitaire import IdiomSolitaire
 from parley.tasks.public_goods import PublicGoods
 from tests.cli.test_cli import parley as command
+from tests.resealed import reseal
 
 MODELS = {
     name: {"model": "bot/translator", "strength": strength}
@@ -92,7 +93,8 @@ def paid(tmp_path_factory):
 
 
 def planted(path, folder, *changes):
-    """A copy of a run in which rows, or the messages of a match, are changed."""
+    """A copy of a run in which rows, or the messages of a match, are changed, and all digests
+    computed anew: what only a digest shows has tests of its own."""
     copy = folder / "planted.parley"
     shutil.copy(path, copy)
     with sqlite3.connect(copy) as connection:
@@ -109,6 +111,7 @@ def planted(path, folder, *changes):
                 connection.execute(
                     "UPDATE rounds SET messages = ? WHERE rowid = ?", (json.dumps(found), id)
                 )
+        reseal(connection)
     connection.close()
     return copy
 
@@ -174,8 +177,9 @@ def unheard(messages):
 
 SWAPPED = """UPDATE matches SET seats = json_set(seats, '$.translator', json_extract(seats, '$.proofreader'),
     '$.proofreader', json_extract(seats, '$.translator')) WHERE number = 1"""  # noqa: E501
-COPIED = """INSERT INTO matches SELECT 99, block, item, repeat, seed, seats, state, reason, rounds, began, ended, idle
-    FROM matches WHERE number = 1"""  # noqa: E501
+COLUMNS = "block, item, repeat, seed, seats, state, reason, rounds, began, ended, idle"
+COPIED = f"""INSERT INTO matches (number, {COLUMNS})
+    SELECT 99, {COLUMNS} FROM matches WHERE number = 1"""
 GONE = "DELETE FROM matches WHERE number = 4"
 TRANSLATED = {
     "a reply before its question": ((1, reply_first), {"synchrony"}),
@@ -441,6 +445,7 @@ def test_a_model_whose_name_stands_in_a_prompt_is_told(tmp_path):
     result = parley.run("public_goods", models, repeats=1, store=tmp_path, prompts=words)
     with sqlite3.connect(result.path) as connection:
         connection.execute("UPDATE calls SET model = 'claude-opus-9' WHERE seat = 'players.1'")
+        reseal(connection)
     connection.close()
     found = audit_run(result.ref)
     assert found.breaches == []

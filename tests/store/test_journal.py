@@ -35,6 +35,7 @@ from parley.store.sqlite.create import create_file
 from parley.store.sqlite.filesystem import filesystem_type, is_network
 from parley.store.sqlite.owner import is_alive, start_time_of
 from parley.store.sqlite.reader import SqliteReader
+from parley.store.sqlite.rows import CALL, call_row
 from parley.store.sqlite.writer import SqliteJournal
 
 CONFIG = Config("t", {}, {"a": {"model": "bot/x"}}, ["a"])
@@ -164,7 +165,7 @@ def test_a_call_is_recorded_once_and_a_journal_that_failed_takes_nothing_more(tm
         await journal.add_matches([spec(1), spec(2)])
         record = journal.claim(1)
         await record.append(call())
-        journal.add_call(1, call())  # nobody waits for this one
+        journal.add_row(CALL, (*call_row(1, call()), ""))  # nobody waits for this one
         journal.claim(2)
         with pytest.raises(StoreError, match="UNIQUE"):
             await record.append(call(2))
@@ -481,6 +482,7 @@ def test_results_of_parts_replace_those_before(tmp_path):
         assert reader.part_results() == [StoredPart("new", "1", "{}", '{"a": 1}', "[]")]
 
 
+MESSAGES = "INSERT INTO rounds (match, first, messages) VALUES (1, 0,"
 DAMAGES = {
     "seats that nobody has": 'UPDATE matches SET seats = \'{"judges.1": "a"}\'',
     "a seat that is none": 'UPDATE matches SET seats = \'{"players.x": "a"}\'',
@@ -498,10 +500,8 @@ DAMAGES = {
     "a call without words": "UPDATE calls SET content = x'00'",
     "parts that are none": "UPDATE calls SET parts = '[{\"x\": 1}]'",
     "tokens that are no number": "UPDATE calls SET tokens_in = 'many'",
-    "messages that are none": "INSERT INTO rounds VALUES (1, 0, '[[1, 2]]')",
-    "a message to nobody": (
-        'INSERT INTO rounds VALUES (1, 0, \'[[1, "tell", null, ["ghost"], "x", 0]]\')'
-    ),
+    "messages that are none": f"{MESSAGES} '[[1, 2]]')",
+    "a message to nobody": f"""{MESSAGES} '[[1, "tell", null, ["ghost"], "x", 0]]')""",
     "prices without rates": (
         'UPDATE runs SET prices = \'[{"alias": "a", "rates": [], "source": "x"}]\''
     ),

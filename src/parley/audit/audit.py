@@ -1,5 +1,6 @@
 """Fairness, checked from the record: who was shown what, when, and was it the same for everybody.
 
+digest        everything on record is what the digests were taken of when it was written
 synchrony     in every round all questions stand before all replies, everybody asked replies, and
               nothing is told in between
 shown         every view, rebuilt from the record, has the digest that was taken when the seat was
@@ -17,7 +18,8 @@ balance       every contestant sat in every role and position as often as every 
 items         every contestant played every item (or block) in every role as often as every other
 
 A record cannot prove that a reply was really given, or a program's verdict really found: these are
-taken as they stand.
+taken as they stand. Whoever can write the file can also compute all digests anew: only the digest
+that the run printed, kept somewhere else, shows that.
 """
 
 from __future__ import annotations
@@ -58,6 +60,7 @@ from parley.store import MatchRow, RunReader, RunRef, read_run
 from parley.tables import plural
 
 CHECKS = (
+    "digest",
     "synchrony",
     "shown",
     "replay",
@@ -103,12 +106,15 @@ class Audit:
     masked: list[dict[str, Any]]  # what seats said of themselves and nobody else has read
     cautions: list[str]
     anonymity: Disclosures
+    digest: str | None  # of the run when it last stopped; None if it has none
 
 
-def audit_run(ref: RunRef, task_file: str | None = None) -> Audit:
-    """Check every match of a run. `task_file` has its task, where that is not installed."""
+def audit_run(ref: RunRef, task_file: str | None = None, digest: str | None = None) -> Audit:
+    """Check every match of a run. `task_file` has its task, where that is not installed; `digest`
+    is what the run printed when it stopped, kept outside of its file."""
     with read_run(ref) as reader, asyncio.Runner() as runner:
         running = AuditRun(reader, task_file)
+        running.check_digests(digest)
         for match in (matches := list(reader.matches())):
             running.check_match(match, runner)
         running.check_all_matches(matches)
@@ -122,6 +128,7 @@ def audit_run(ref: RunRef, task_file: str | None = None) -> Audit:
             masked,
             running.cautions,
             Disclosures(running.replies, running.found, len(masked)),
+            reader.info.digest or None,
         )
 
 
@@ -195,6 +202,34 @@ class AuditRun:
 
     def add_breach(self, kind: str, match: int | None, detail: str) -> None:
         self.breaches.append(Breach(kind, match, detail))
+
+    def check_digests(self, given: str | None) -> None:
+        """Compute all digests again, and compare that of the run with the one given."""
+        info = self.reader.info
+        if given is not None and given.strip().lower() != info.digest:
+            self.add_breach(
+                "digest", None, f"the digest of the run is {info.digest or 'missing'}, not {given}"
+            )
+        if not info.keeps_digests:
+            self.unchecked["digest"] = why = "this run was begun by a Parley that kept no digests"
+            self.cautions.append(
+                f"{why}: what no other check looks at (tokens, times, names served, prices) may "
+                "have been changed unnoticed"
+            )
+            return
+        for fault in self.reader.find_changes():
+            self.add_breach("digest", fault.match, fault.detail)
+        self.checked["digest"] += sum(self.reader.counts().values())
+        if not info.digest:
+            self.cautions.append(
+                "the run is being played, or was interrupted: it has no digest of its own yet, "
+                "only its matches have"
+            )
+        elif given is None:
+            self.cautions.append(
+                f"digest {info.digest}: compare it with the one that the run printed (--digest D); "
+                "without that, somebody who computed all digests anew is not detected"
+            )
 
     def check_match(self, match: MatchRow, runner: asyncio.Runner) -> None:
         """Make the checks that need only one match."""

@@ -16,13 +16,21 @@ from parley.tables import Table, plural, shorten, terminal_width
 
 @click.command()
 @click.argument("run")
+@click.option(
+    "--digest",
+    metavar="D",
+    help="Compare with the digest that the run printed: only this shows a record that was "
+    "rewritten as a whole.",
+)
 @with_task
 @in_store
 @as_json
-def command(run: str, task: str | None, store: str | None, as_json: bool) -> int:
-    """Check RUN's record for synchrony, anonymity, balance and equal information; exit 5 if it
-    shows a breach."""
-    found = audit_run(find_run(run, store), task)
+def command(
+    run: str, digest: str | None, task: str | None, store: str | None, as_json: bool
+) -> int:
+    """Check RUN's record for later changes, synchrony, anonymity, balance and equal information;
+    exit 5 if it shows a breach."""
+    found = audit_run(find_run(run, store), task, digest)
     if as_json:
         click.echo(orjson.dumps(asdict(found), option=orjson.OPT_INDENT_2).decode())
     else:

@@ -40,6 +40,8 @@ def play_and_print(play: Play, *, as_json: bool, form: str, quiet: bool = False)
     )
     print_result(result, as_json, form)
     print_ending(ending)
+    if result.digest:
+        say(f"digest {result.digest}: keep it, parley audit --digest compares with it")
     return {"budget": BUDGET, "drift": DRIFT}.get(ending.status or "", CODES[ending.state])
 
 

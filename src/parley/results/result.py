@@ -210,6 +210,12 @@ class Result:
         return Path(self.ref.location)
 
     @property
+    def digest(self) -> str:
+        """The digest of everything on record when the run last stopped; empty if it has none."""
+        with read_run(self.ref) as reader:
+            return reader.info.digest
+
+    @property
     def state(self) -> str:
         """running, done, stopped or failed; all but `done` mean that the result is partial."""
         return self.head.run.state

@@ -45,6 +45,8 @@ class RunInfo:
     reason: str | None  # the same in a sentence
     planned: int  # matches known so far
     notes_without_kinds: bool = False  # recorded before notes had a kind
+    keeps_digests: bool = False  # it began with digests; older files have none
+    digest: str = ""  # of everything on record when it last stopped; empty while it is played
 
 
 @dataclass(frozen=True)
@@ -198,6 +200,13 @@ class UsageRow:
     tokens_written: int | None
 
 
+class DigestFault(NamedTuple):
+    """A place where what a run holds is not what its digests were taken of."""
+
+    match: int | None  # None: the run as a whole
+    detail: str
+
+
 @dataclass(frozen=True)
 class StoredPart:
     """What an analysis computed when the run ended: derived data, which may be replaced."""
@@ -313,6 +322,10 @@ class RunReader(Protocol):
     def part_results(self) -> list[StoredPart]:
         """What analyses computed when the run ended."""
 
+    def find_changes(self) -> Iterator[DigestFault]:
+        """Where the run is not what its digests were taken of; they are all computed again. Only
+        for runs that keep digests."""
+
 
 class Journal(Protocol):
     """Keeps a run: a reply is durable before anybody uses it."""
@@ -348,7 +361,7 @@ class Journal(Protocol):
         """Leave a match unfinished, saying why."""
 
     async def set_state(self, state: str, status: str | None, reason: str) -> None:
-        """Say how the run stands."""
+        """Say how the run stands; one that stops gets a digest of everything on record."""
 
     async def keep_parts(self, parts: Sequence[StoredPart]) -> None:
         """Keep what analyses computed, in place of what was kept before."""

@@ -11,8 +11,9 @@ import orjson
 
 from parley.errors import StoreError
 from parley.store import CopiedMatch, NewRun
+from parley.store.sqlite.digests import digest_origin, with_digests
 from parley.store.sqlite.rows import (
-    COPIED_CALL,
+    CALL,
     COPIED_SCORE,
     EFFECT,
     MATCH,
@@ -52,6 +53,7 @@ def create_file(path: Path, run: NewRun) -> None:
             )
             for match in run.copied:
                 copy_match(connection, match)
+            connection.execute("UPDATE runs SET origin = ?", (digest_origin(connection),))
             connection.execute("COMMIT")
         finally:
             connection.close()
@@ -66,11 +68,13 @@ def copy_match(connection: sqlite3.Connection, match: CopiedMatch) -> None:
     """Write a match of another run, which is judged again here."""
     number = match.spec.number
     insert_rows(connection, MATCH, [match_row(match.spec)])
-    insert_rows(connection, COPIED_CALL, [(*call_row(number, call), 1) for call in match.calls])
+    calls = [call_row(number, call, pinned=1) for call in match.calls]
+    insert_rows(connection, CALL, with_digests(calls))
     effects = [
-        (number, *place, saw, encode_json(result)) for place, (saw, result) in match.effects.items()
+        (number, *place, saw, encode_json(result))
+        for place, (saw, result) in sorted(match.effects.items())
     ]
-    insert_rows(connection, EFFECT, effects)
+    insert_rows(connection, EFFECT, with_digests(effects))
     scores = [
         (number, seat.key, metric, value, match.judge)
         for seat, by in match.scores.items()

@@ -20,6 +20,7 @@ from parley.plans import Marks
 from parley.rules.pool import Seat, text_of
 from parley.store import (
     BlockScores,
+    DigestFault,
     MatchRow,
     NoteRow,
     RunInfo,
@@ -33,6 +34,7 @@ from parley.store import (
 )
 from parley.store.config import Config, Identity, PriceFacts
 from parley.store.decoding import find_misfit
+from parley.store.sqlite.digests import find_changes
 from parley.store.sqlite.owner import is_alive
 from parley.store.sqlite.rows import FIELDS, call_from
 from parley.store.sqlite.schema import (
@@ -60,6 +62,8 @@ RUN: dict[str, Kinds] = {
     "planned": WHOLE,
     "owner": TEXT_OR_NULL,
     "beat": NUMBER_OR_NULL,
+    "origin": TEXT_OR_NULL,
+    "digest": TEXT_OR_NULL,
 }
 MATCH: dict[str, Kinds] = {
     "number": WHOLE,
@@ -122,7 +126,8 @@ class SqliteReader:
         if row is None:
             raise StoreError(f"{self.path} holds no run")
         self._check(row, RUN.values(), "the run")
-        id, created, config, identity, state, status, reason, planned, owner, beat = row
+        id, created, config, identity, state, status, reason, planned, owner, beat, *digests = row
+        origin, digest = digests
         try:
             known = Config.decoded(config)
         except (ValueError, TypeError, UsageError) as wrong:
@@ -141,7 +146,18 @@ class SqliteReader:
             self._check_price(price, f"the price of {alias}")
         old = self._version < NOTES_WITH_KINDS
         return RunInfo(
-            ref_of(self.path), id, created, known, rests, state, status, reason, planned, old
+            ref_of(self.path),
+            id,
+            created,
+            known,
+            rests,
+            state,
+            status,
+            reason,
+            planned,
+            notes_without_kinds=old,
+            keeps_digests=origin is not None,
+            digest=digest or "",
         )
 
     def __enter__(self) -> Self:
@@ -527,6 +543,12 @@ class SqliteReader:
             self._check(row, [TEXT] * 5, "the result of a part")
             found.append(StoredPart(*row))
         return found
+
+    def find_changes(self) -> Iterator[DigestFault]:
+        try:
+            yield from find_changes(self._connection)
+        except (sqlite3.Error, TypeError) as wrong:
+            raise StoreError(f"{self.path} cannot be read: {wrong}") from None
 
 
 def ref_of(path: Path) -> RunRef:

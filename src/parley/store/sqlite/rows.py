@@ -22,14 +22,15 @@ from parley.plans import MatchSpec
 from parley.rules.notes import WrittenNote
 from parley.rules.pool import Content, ContentPart, Message, Seat, text_of
 from parley.rules.referee import Violation
+from parley.store.sqlite.digests import seal_run
 from parley.store.sqlite.filesystem import is_network
 
 CALL = (
     "INSERT INTO calls (match, round, seat, attempt, saw, content, parts, reasoning, finish, "
     "model, tokens_in, tokens_cached, tokens_out, tokens_reasoning, tokens_written, latency, "
-    "carry, sent, left_out, at) VALUES "
+    "carry, sent, left_out, at, pinned, digest) VALUES "
 )
-ROUND = "INSERT OR IGNORE INTO rounds (match, first, messages) VALUES "
+ROUND = "INSERT OR IGNORE INTO rounds (match, first, messages, digest) VALUES "
 MATCH = "INSERT OR IGNORE INTO matches (number, block, item, repeat, seed, seats, idle) VALUES "
 SCORE = "INSERT INTO scores (match, seat, metric, value) VALUES "
 VIOLATION = (
@@ -37,9 +38,8 @@ VIOLATION = (
 )
 NOTE = "INSERT INTO notes (match, number, round, facts, kind) VALUES "
 PART = "INSERT INTO part_results (name, version, schema, data, figures) VALUES (?, ?, ?, ?, ?)"
-COPIED_CALL = CALL.replace(", at)", ", at, pinned)")
 COPIED_SCORE = "INSERT INTO scores (match, seat, metric, value, judge) VALUES "
-EFFECT = "INSERT INTO effects (match, round, number, saw, result) VALUES "
+EFFECT = "INSERT INTO effects (match, round, number, saw, result, digest) VALUES "
 CLAIM = (
     "UPDATE matches SET state = 'running', began = COALESCE(began, ?) "
     "WHERE number IN (SELECT value FROM json_each(?)) "
@@ -48,7 +48,7 @@ CLAIM = (
 END = (
     "UPDATE matches SET state = json_extract(e.value, '$[1]'), reason = "
     "json_extract(e.value, '$[2]'), rounds = json_extract(e.value, '$[3]'), ended = "
-    "json_extract(e.value, '$[4]') FROM json_each(?) AS e "
+    "json_extract(e.value, '$[4]'), digest = json_extract(e.value, '$[5]') FROM json_each(?) AS e "
     "WHERE number = json_extract(e.value, '$[0]') AND state = 'running'"
 )
 # of one statement. Each statement gives the interpreter away and has to win it back, which costs
@@ -64,13 +64,14 @@ FIELDS = (
 class Batch:
     """What the next commit will hold, and who waits for it."""
 
-    __slots__ = ("changes", "claims", "ends", "inserts", "waiting")
+    __slots__ = ("changes", "claims", "ends", "inserts", "seals", "waiting")
 
     def __init__(self) -> None:
         self.inserts: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
         self.claims: list[int] = []
-        self.ends: list[tuple[Any, ...]] = []  # match, state, reason, rounds, time
+        self.ends: list[tuple[Any, ...]] = []  # match, state, reason, rounds, time, digest
         self.changes: list[tuple[str, tuple[Any, ...]]] = []
+        self.seals = False  # whether the run stops here, and is digested
         self.waiting: list[asyncio.Future[None]] = []
 
     def __bool__(self) -> bool:
@@ -84,8 +85,8 @@ def match_row(spec: MatchSpec) -> tuple[Any, ...]:
     return spec.number, spec.block, spec.item, spec.repeat, spec.seed, seats, idle
 
 
-def call_row(number: int, call: RecordedCall) -> tuple[Any, ...]:
-    """A match's call as a row."""
+def call_row(number: int, call: RecordedCall, pinned: int | None = None) -> tuple[Any, ...]:
+    """A match's call as a row; `pinned`: 1 if it was copied from another run."""
     reply, usage = call.reply, call.reply.usage
     return (
         number,
@@ -108,6 +109,7 @@ def call_row(number: int, call: RecordedCall) -> tuple[Any, ...]:
         reply.sent,
         ",".join(reply.left_out) or None,
         call.at,
+        pinned,
     )
 
 
@@ -210,6 +212,8 @@ def write_batch(connection: sqlite3.Connection, batch: Batch, token: str) -> Non
         raise StoreError("a match has ended before")
     for statement, values in batch.changes:
         connection.execute(statement, values)
+    if batch.seals:
+        seal_run(connection)
     connection.execute("COMMIT")
 
 

@@ -108,6 +108,16 @@ MIGRATIONS = [
         name TEXT PRIMARY KEY, version TEXT NOT NULL, schema TEXT NOT NULL, data TEXT NOT NULL,
         figures TEXT NOT NULL);
     """,
+    # Digests of everything that is kept: each row of a chain, each match that has ended, what the
+    # run began with and what it was when it stopped. NULL: the run began without them.
+    """
+    ALTER TABLE calls ADD COLUMN digest TEXT;
+    ALTER TABLE effects ADD COLUMN digest TEXT;
+    ALTER TABLE rounds ADD COLUMN digest TEXT;
+    ALTER TABLE matches ADD COLUMN digest TEXT;
+    ALTER TABLE runs ADD COLUMN origin TEXT;
+    ALTER TABLE runs ADD COLUMN digest TEXT;
+    """,
 ]
 VERSION = len(MIGRATIONS)
 NOTES_WITH_KINDS = 1 + next(

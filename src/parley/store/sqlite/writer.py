@@ -22,6 +22,13 @@ from parley.plans import MatchSpec
 from parley.rules.pool import Message, Seat
 from parley.store import StoredPart
 from parley.store.config import Config
+from parley.store.sqlite.digests import (
+    SPECIAL,
+    ChainEnds,
+    digest_match,
+    digest_row,
+    open_chain_ends,
+)
 from parley.store.sqlite.owner import is_alive, process_id
 from parley.store.sqlite.reader import ref_of
 from parley.store.sqlite.rows import (
@@ -73,6 +80,8 @@ class SqliteJournal:
         )
         self._kept: dict[int, dict[tuple[int, str, int], RecordedCall]] = {}
         self._effects: dict[int, dict[tuple[int, int], tuple[bytes, Any]]] = {}
+        self._chains: dict[int, ChainEnds] = {}  # of matches that are on record, and not ended
+        self._played: dict[int, MatchRecord] = {}
 
     @classmethod
     async def open(cls, path: Path) -> SqliteJournal:
@@ -98,7 +107,9 @@ class SqliteJournal:
             raise StoreError(f"{path} cannot be written: {wrong}") from None
         journal._thread.start()
         await journal.commit(
-            "UPDATE runs SET state = 'running', stop_status = NULL, stop_reason = NULL", ()
+            "UPDATE runs SET state = 'running', stop_status = NULL, stop_reason = NULL, "
+            "digest = NULL",
+            (),
         )
         return journal
 
@@ -119,13 +130,16 @@ class SqliteJournal:
     def _load(self, connection: sqlite3.Connection) -> None:
         """What unfinished matches have on record."""
         open_matches = "SELECT number FROM matches WHERE state NOT IN ('done', 'aborted')"
+        # the rounds of an open match are told again from the first on, and so is their chain
+        for match, ends in open_chain_ends(connection).items():
+            self._chains[match] = ends._replace(rounds="")
         for match, *row in connection.execute(
             f"SELECT match, {FIELDS} FROM calls WHERE match IN ({open_matches})"
         ):
             call = call_from(row)
             self._kept.setdefault(match, {})[call.round, call.seat.key, call.attempt] = call
         for match, round, number, saw, result in connection.execute(
-            f"SELECT * FROM effects WHERE match IN ({open_matches})"
+            f"SELECT match, round, number, saw, result FROM effects WHERE match IN ({open_matches})"
         ):
             self._effects.setdefault(match, {})[round, number] = saw, orjson.loads(result)
 
@@ -150,8 +164,15 @@ class SqliteJournal:
 
     def claim(self, number: int) -> Record:
         self._batch.claims.append(number)
-        self._wake()
-        return MatchRecord(self, number, self._kept.pop(number, {}), self._effects.pop(number, {}))
+        self.wake()
+        record = self._played[number] = MatchRecord(
+            self,
+            number,
+            self._kept.pop(number, {}),
+            self._effects.pop(number, {}),
+            self._chains.pop(number, ChainEnds()),
+        )
+        return record
 
     async def heartbeat(self) -> None:
         await self.commit("UPDATE runs SET beat = ?", (time.time(),))
@@ -170,12 +191,14 @@ class SqliteJournal:
         for statement, rows in ((SCORE, scores), (VIOLATION, violations), (NOTE, notes)):
             if rows:
                 batch.inserts[statement] += rows
-        batch.ends.append(
-            (number, outcome.state, outcome.reason or None, outcome.rounds, time.time())
-        )
+        end = outcome.state, outcome.reason or None, outcome.rounds
+        chains = self._played.pop(number).chains if number in self._played else ChainEnds()
+        digest = digest_match(number, end, chains, scores, violations, notes)
+        batch.ends.append((number, *end, time.time(), digest))
         await self.acknowledged()
 
     async def fail(self, number: int, reason: str) -> None:
+        self._played.pop(number, None)
         await self.commit(
             "UPDATE matches SET state = 'failed', reason = ? WHERE number = ?", (reason, number)
         )
@@ -184,6 +207,7 @@ class SqliteJournal:
         self._batch.changes.append(
             ("UPDATE matches SET state = 'stopped' WHERE state = 'running'", ())
         )
+        self._batch.seals = True
         await self.commit(
             "UPDATE runs SET state = ?, stop_status = ?, stop_reason = ?",
             (state, status, reason or None),
@@ -208,25 +232,17 @@ class SqliteJournal:
             future.set_exception(StoreError(self._fault))
         else:
             self._batch.waiting.append(future)
-            self._wake()
+            self.wake()
         return future
 
-    def add_call(self, number: int, call: RecordedCall) -> None:
-        self._batch.inserts[CALL].append(call_row(number, call))
-
-    def add_round(self, number: int, messages: Sequence[Message], first: int) -> None:
-        if messages:
-            self._batch.inserts[ROUND].append(round_row(number, first, messages))
-            self._wake()
-
-    def add_effect(self, match: int, round: int, number: int, saw: bytes, result: Any) -> None:
-        self._batch.inserts[EFFECT].append((match, round, number, saw, encode_json(result)))
+    def add_row(self, statement: str, row: tuple[Any, ...]) -> None:
+        self._batch.inserts[statement].append(row)
 
     async def commit(self, statement: str, values: tuple[Any, ...]) -> None:
         self._batch.changes.append((statement, values))
         await self.acknowledged()
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
         if self._idle.is_set():
             self._idle.clear()
             self._loop.call_soon(self._hand_over)
@@ -288,9 +304,17 @@ class SqliteJournal:
 
 
 class MatchRecord:
-    """One match's part of the journal."""
+    """One match's part of the journal. Every row is digested with the one before it."""
 
-    __slots__ = ("_effects", "_journal", "_kept", "_number")
+    __slots__ = (
+        "_calls_end",
+        "_effects",
+        "_effects_end",
+        "_journal",
+        "_kept",
+        "_number",
+        "_rounds_end",
+    )
 
     def __init__(
         self,
@@ -298,22 +322,37 @@ class MatchRecord:
         number: int,
         kept: dict[tuple[int, str, int], RecordedCall],
         effects: dict[tuple[int, int], tuple[bytes, Any]],
+        chains: ChainEnds,
     ) -> None:
         self._journal, self._number, self._kept, self._effects = journal, number, kept, effects
+        self._calls_end, self._effects_end, self._rounds_end = chains
+
+    @property
+    def chains(self) -> ChainEnds:
+        """Where the match's chains stand."""
+        return ChainEnds(self._calls_end, self._effects_end, self._rounds_end)
 
     def call(self, round: int, seat: Seat, attempt: int) -> RecordedCall | None:
         return self._kept.get((round, seat.key, attempt)) if self._kept else None
 
     def append(self, call: RecordedCall) -> Awaitable[None]:
-        self._journal.add_call(self._number, call)
+        row = call_row(self._number, call)
+        self._calls_end = digest_row(row, self._calls_end, SPECIAL)
+        self._journal.add_row(CALL, (*row, self._calls_end))
         return self._journal.acknowledged()
 
     def effect(self, round: int, number: int) -> tuple[bytes, Any] | None:
         return self._effects.get((round, number))
 
     async def append_effect(self, round: int, number: int, saw: bytes, result: Any) -> None:
-        self._journal.add_effect(self._number, round, number, saw, result)
+        row = self._number, round, number, saw, encode_json(result)
+        self._effects_end = digest_row(row, self._effects_end)
+        self._journal.add_row(EFFECT, (*row, self._effects_end))
         await self._journal.acknowledged()
 
     def circulate(self, messages: list[Message], first: int) -> None:
-        self._journal.add_round(self._number, messages, first)
+        if messages:
+            row = round_row(self._number, first, messages)
+            self._rounds_end = digest_row(row, self._rounds_end)
+            self._journal.add_row(ROUND, (*row, self._rounds_end))
+            self._journal.wake()

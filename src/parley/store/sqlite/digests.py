@@ -1,0 +1,226 @@
+"""Digests over everything that a run's file keeps, so that an audit finds what was changed later.
+
+Calls, effects and rounds of a match each form a chain: a row's digest covers the row and the digest
+before it. A match that has ended has a digest over the ends of its three chains, its state, scores,
+violations and notes. The digest of the run covers what it began with (its identity, its items and
+what it copied), its configuration, prices, spending and end, and every match in plan order. What
+analyses computed is left out: it can be computed again.
+
+A row is digested by SHA-256 as canonical JSON, with the digest before it in front, floats as
+Python writes them, and bytes in hexadecimal, or by their own SHA-256 where they are long.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import orjson
+
+from parley.errors import StoreError
+from parley.store import DigestFault
+
+LONG = 64  # bytes
+EXACT = 2.0**53  # floats below it that are whole numbers are written as such
+ENDED = "state IN ('done', 'aborted')"
+CALLS = (
+    "SELECT match, round, seat, attempt, saw, content, parts, reasoning, finish, model, tokens_in, "
+    "tokens_cached, tokens_out, tokens_reasoning, tokens_written, latency, carry, sent, left_out, "
+    "at, pinned, digest FROM calls WHERE match = ? ORDER BY id"
+)
+SPECIAL = (4, 15, 19)  # saw, latency, at
+EFFECTS = (
+    "SELECT match, round, number, saw, result, digest FROM effects WHERE match = ? "
+    "ORDER BY round, number"
+)
+ROUNDS = "SELECT match, first, messages, digest FROM rounds WHERE match = ? ORDER BY first"
+CHAINS = {"calls": CALLS, "effects": EFFECTS, "rounds": ROUNDS}
+# the last digests of chains of matches that have not ended
+LAST = {
+    "calls": "ORDER BY t.match, t.id",
+    "effects": "ORDER BY t.match, t.round, t.number",
+    "rounds": "ORDER BY t.match, t.first",
+}
+SCORES = (
+    "SELECT match, seat, metric, value FROM scores WHERE match = ? AND judge = '' "
+    "ORDER BY seat, metric"
+)
+VIOLATIONS = (
+    "SELECT match, number, round, seat, attempt, kind, detail, outcome FROM violations "
+    "WHERE match = ? ORDER BY number"
+)
+NOTES = "SELECT match, number, round, facts, kind FROM notes WHERE match = ? ORDER BY number"
+COPIED = (
+    "SELECT match, seat, metric, value, judge FROM scores WHERE judge != '' ORDER BY 1, 2, 3, 5"
+)
+MATCHES = (
+    "SELECT number, block, item, repeat, seed, seats, idle, state, reason, rounds, began, ended, "
+    "digest FROM matches ORDER BY number"
+)
+BEGINNING = "SELECT id, created, identity FROM runs"
+END = (
+    "SELECT origin, config, planned, state, stop_status, stop_reason, prices, spent, lost FROM runs"
+)
+TABLES = ("calls", "effects", "rounds", "scores", "violations", "notes")
+
+
+class ChainEnds(NamedTuple):
+    """The last digests of a match's three chains; empty where nothing is on record."""
+
+    calls: str = ""
+    effects: str = ""
+    rounds: str = ""
+
+
+def digest_row(row: Sequence[Any], before: str = "", special: Sequence[int] | None = None) -> str:
+    """The digest of a row and, in a chain, of the digest before it. `special`: the columns that
+    may hold something else than text, whole numbers or NULL; None: any may."""
+    plain = [before, *row]
+    for column in range(len(row)) if special is None else special:
+        plain[column + 1] = to_json_value(row[column])
+    try:
+        return sha256(orjson.dumps(plain)).hexdigest()
+    except TypeError as wrong:
+        raise StoreError(f"only plain data can be kept on record: {wrong}") from None
+
+
+def to_json_value(value: Any) -> Any:
+    """A value of a row in the form that is digested: the same before SQLite has kept it and
+    after."""
+    if isinstance(value, float):
+        if value != value:
+            return None  # as SQLite keeps it
+        return int(value) if value.is_integer() and abs(value) < EXACT else [repr(value)]
+    if isinstance(value, bytes):
+        return [value.hex() if len(value) <= LONG else sha256(value).hexdigest()]
+    return int(value) if isinstance(value, bool) else value
+
+
+def digest_match(
+    number: int,
+    end: tuple[str, str | None, int | None],
+    chains: ChainEnds,
+    scores: Iterable[Sequence[Any]],
+    violations: Iterable[Sequence[Any]],
+    notes: Iterable[Sequence[Any]],
+) -> str:
+    """The digest of a match that has ended: state, reason and rounds; chains; rows as they are
+    kept."""
+    row: list[Any] = [number, *end, *chains]
+    for rows in (sorted(scores, key=itemgetter(1, 2)), violations, notes):
+        digest = ""
+        for each in rows:
+            digest = digest_row(each, digest)
+        row.append(digest)
+    return digest_row(row)
+
+
+def digest_origin(connection: sqlite3.Connection) -> str:
+    """The digest of what a run begins with: its identity, its items and the scores that it
+    copied."""
+    digest = digest_row(connection.execute(BEGINNING).fetchone())
+    for query in ("SELECT id, number, data FROM items ORDER BY number, id", COPIED):
+        for row in connection.execute(query):
+            digest = digest_row(row, digest)
+        digest = digest_row((), digest)  # the two tables are told apart
+    return digest
+
+
+def digest_run(connection: sqlite3.Connection) -> str:
+    """The digest of a run as it stands, from the digests that are kept of its matches."""
+    ends = open_chain_ends(connection)
+    digest = digest_row(connection.execute(END).fetchone())
+    for row in connection.execute(MATCHES):
+        digest = digest_row((*row, *ends.get(row[0], ())), digest)
+    return digest
+
+
+def open_chain_ends(connection: sqlite3.Connection) -> dict[int, ChainEnds]:
+    """Where the chains of matches that have not ended stand."""
+    found: dict[int, ChainEnds] = {}
+    for table, order in LAST.items():
+        for match, digest in connection.execute(
+            f"SELECT t.match, t.digest FROM matches m JOIN {table} t ON t.match = m.number "
+            f"WHERE NOT m.{ENDED} {order}"
+        ):
+            found[match] = found.get(match, ChainEnds())._replace(**{table: digest or ""})
+    return found
+
+
+def seal_run(connection: sqlite3.Connection) -> None:
+    """Keep the digest of a run that stops here; one that began without digests gets none."""
+    (origin,) = connection.execute("SELECT origin FROM runs").fetchone()
+    if origin is not None:
+        connection.execute("UPDATE runs SET digest = ?", (digest_run(connection),))
+
+
+def with_digests(
+    rows: Iterable[Sequence[Any]], special: Sequence[int] | None = None
+) -> list[tuple[Any, ...]]:
+    """The rows of a chain, each with its digest as the last column."""
+    digest, found = "", []
+    for row in rows:
+        digest = digest_row(row, digest, special)
+        found.append((*row, digest))
+    return found
+
+
+def find_changes(connection: sqlite3.Connection) -> Iterator[DigestFault]:
+    """Where a run's digests are not those of what the file holds."""
+    origin, kept, state = connection.execute("SELECT origin, digest, state FROM runs").fetchone()
+    if origin != digest_origin(connection):
+        yield DigestFault(
+            None, "the identity, the items or the copied scores are not those it began with"
+        )
+    for table in TABLES:
+        strangers = connection.execute(
+            f"SELECT DISTINCT match FROM {table} WHERE match NOT IN (SELECT number FROM matches)"
+        )
+        for (number,) in strangers:
+            yield DigestFault(number, f"its {table} are on record, but the match is not")
+    for (number,) in connection.execute("SELECT number FROM matches ORDER BY number"):
+        for detail in find_changes_in(connection, number):
+            yield DigestFault(number, detail)
+    if kept is None and state != "running":
+        yield DigestFault(None, "the run has stopped, but its digest is missing")
+    if kept is not None and kept != digest_run(connection):
+        yield DigestFault(
+            None,
+            "the configuration, prices, spending or end of the run, or its list of matches, is not "
+            "as it was when the run stopped",
+        )
+
+
+def find_changes_in(connection: sqlite3.Connection, number: int) -> Iterator[str]:
+    """What was changed in one match."""
+    ends = []
+    for table, query in CHAINS.items():
+        kept = connection.execute(query, (number,)).fetchall()
+        found = with_digests(row[:-1] for row in kept)
+        if changed := [row for row, now in zip(kept, found, strict=True) if row != now]:
+            place = place_of(table, changed[0])
+            yield f"its {table} are not as they were recorded, from {place} on"
+        ends.append(found[-1][-1] if found else "")
+    state, reason, rounds, digest = connection.execute(
+        "SELECT state, reason, rounds, digest FROM matches WHERE number = ?", (number,)
+    ).fetchone()
+    if state not in ("done", "aborted"):
+        if digest is not None:
+            yield "it has a digest of its end, but has not ended"
+        return
+    rows = (connection.execute(query, (number,)) for query in (SCORES, VIOLATIONS, NOTES))
+    if digest != digest_match(number, (state, reason, rounds), ChainEnds(*ends), *rows):
+        yield (
+            "its calls, effects, messages, scores, violations, notes or end are not those of the "
+            "match that was played"
+        )
+
+
+def place_of(table: str, row: Sequence[Any]) -> str:
+    """Where a row of a match belongs, for a message."""
+    if table == "calls":
+        return f"round {row[1]}, {row[2]}, try {row[3] + 1}"
+    return f"round {row[1]}" if table == "effects" else f"message {row[1] + 1}"

@@ -1,0 +1,229 @@
+"""Digests: every change of a run's file is found, and a file that was rewritten as a whole by the
+digest that the run printed."""
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+import parley
+from parley.audit.audit import audit_run
+from parley.store import find_run
+from tests.cli.test_cli import parley as command
+from tests.resealed import reseal
+from tests.test_nets import FOLDER
+
+MODELS = {
+    "anna": "bot/altruist",
+    "bert": lambda view: '{"reason": "why not", "coins": 5}',
+    "carl": lambda view: "no",  # breaks the form: failed attempts and violations
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Three players at one table, who rotate."""
+    store = tmp_path_factory.mktemp("runs")
+    result = parley.run("public_goods", MODELS, repeats=3, rounds=2, store=store)
+    with closing(sqlite3.connect(result.path)) as connection, connection:
+        connection.execute("UPDATE calls SET model = 'm-1', tokens_in = 100, latency = 0.5")
+        connection.execute(
+            """UPDATE runs SET prices = '[]', spent = '{"calls": 30}', lost = '{}'"""
+        )
+        reseal(connection)
+    return find_run(result.path)
+
+
+def swap_models(connection):
+    (text,) = connection.execute("SELECT config FROM runs").fetchone()
+    config = json.loads(text)
+    models = config["models"]
+    models["anna"], models["bert"] = models["bert"], models["anna"]
+    connection.execute("UPDATE runs SET config = ?", (json.dumps(config),))
+
+
+def rename_everywhere(connection):
+    for table, column in (("runs", "config"), ("runs", "identity"), ("matches", "seats")):
+        connection.execute(f"UPDATE {table} SET {column} = REPLACE({column}, 'anna', 'dora')")
+
+
+def delete_last_block(connection):
+    (text,) = connection.execute("SELECT config FROM runs").fetchone()
+    config = json.loads(text)
+    config["repeats"] -= 1
+    connection.execute("UPDATE runs SET config = ?", (json.dumps(config),))
+    ((last,),) = connection.execute("SELECT block FROM matches ORDER BY number DESC LIMIT 1")
+    gone = "SELECT number FROM matches WHERE block = ?"
+    for table in ("calls", "effects", "rounds", "scores", "violations", "notes"):
+        connection.execute(f"DELETE FROM {table} WHERE match IN ({gone})", (last,))
+    connection.execute("DELETE FROM matches WHERE block = ?", (last,))
+    connection.execute("UPDATE runs SET planned = (SELECT COUNT(*) FROM matches)")
+
+
+def swap_matches(connection):
+    for table in ("calls", "rounds", "scores", "violations", "notes"):
+        connection.execute(
+            f"UPDATE {table} SET match = CASE match WHEN 1 THEN -2 ELSE -1 END "
+            "WHERE match IN (1, 2)"
+        )
+        connection.execute(f"UPDATE {table} SET match = -match WHERE match < 0")
+
+
+def delete_match(connection):
+    for table in ("calls", "effects", "rounds", "scores", "violations", "notes"):
+        connection.execute(f"DELETE FROM {table} WHERE match = 2")
+    connection.execute("DELETE FROM matches WHERE number = 2")
+
+
+def set_seed(connection):
+    (text,) = connection.execute("SELECT config FROM runs").fetchone()
+    connection.execute("UPDATE runs SET config = ?", (json.dumps({**json.loads(text), "seed": 9}),))
+
+
+EDITS = {
+    "two models swapped in the configuration": swap_models,
+    "a model renamed everywhere": rename_everywhere,
+    "the last block deleted and repeats lowered": delete_last_block,
+    "tokens": "UPDATE calls SET tokens_in = 1",
+    "the served model": "UPDATE calls SET model = 'm-2' WHERE match = 2",
+    "times and latency": "UPDATE calls SET at = at + 1, latency = 0.4 WHERE match = 1",
+    "spent, lost and prices": "UPDATE runs SET spent = NULL, lost = NULL, prices = NULL",
+    "state": "UPDATE runs SET state = 'stopped', stop_status = 'budget'",
+    "a score": "UPDATE scores SET value = value + 0.01 WHERE match = 1",
+    "a reply": "UPDATE calls SET content = REPLACE(content, '5', '6') WHERE match = 1",
+    "the reason in a reply": "UPDATE calls SET content = REPLACE(content, 'why not', 'because')",
+    "a deleted match": delete_match,
+    "two matches swapped": swap_matches,
+    "notes": "UPDATE notes SET facts = REPLACE(facts, '5', '6')",
+    "the seed": set_seed,
+    "removed violations": "DELETE FROM violations",
+    "removed failed attempts": "DELETE FROM calls WHERE attempt > 0",
+    # beyond those that were tried first
+    "messages": "UPDATE rounds SET messages = CAST(REPLACE(messages, 'coin', 'cent') AS BLOB)",
+    "the beginning of a match": "UPDATE matches SET began = began - 1",
+    "the end of a match": "UPDATE matches SET ended = ended + 1 WHERE number = 3",
+    "the digest of the run": "UPDATE runs SET digest = NULL",
+    "the digest of a match": "UPDATE matches SET digest = NULL WHERE number = 1",
+    "the digest of a call": "UPDATE calls SET digest = NULL WHERE match = 1",
+    "the identity": "UPDATE runs SET identity = REPLACE(identity, 'public', 'secret')",
+    "when the run was made": "UPDATE runs SET created = created - 86400",
+    "a call of no match": "UPDATE calls SET match = 77 WHERE match = 1 AND round = 2",
+}
+
+
+def edited(run, folder, *edits):
+    """A copy of the run in which something was changed."""
+    path = folder / "edited.parley"
+    shutil.copy(run.location, path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for edit in edits:
+            if callable(edit):
+                edit(connection)
+            else:
+                assert connection.execute(edit).rowcount
+    return find_run(path)
+
+
+def changes(ref, **given):
+    return [breach for breach in audit_run(ref, **given).breaches if breach.kind == "digest"]
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_every_edit_is_found(run, tmp_path, edit):
+    assert changes(edited(run, tmp_path, edit))
+
+
+def test_nothing_is_found_where_nothing_was_changed(run):
+    found = audit_run(run)
+    assert found.breaches == []
+    assert found.checked["digest"] == found.matches == 3
+    assert found.digest is not None
+    assert any("computed all digests anew is not detected" in said for said in found.cautions)
+    found = audit_run(run, digest=found.digest)
+    assert found.breaches == []
+    assert not any("anew" in said for said in found.cautions)
+
+
+@pytest.mark.parametrize("edit", ["tokens", "the served model", "times and latency"])
+def test_what_was_rewritten_as_a_whole_is_found_by_the_digest_that_was_printed(run, tmp_path, edit):
+    ref = edited(run, tmp_path, EDITS[edit], reseal)
+    assert audit_run(ref).breaches == []
+    before = audit_run(run).digest
+    assert [breach.detail for breach in changes(ref, digest=before)] == [
+        f"the digest of the run is {audit_run(ref).digest}, not {before}"
+    ]
+
+
+def test_the_first_row_that_was_changed_is_named(run, tmp_path):
+    edit = "UPDATE calls SET tokens_out = 7 WHERE match = 2 AND round = 2 AND seat LIKE '%2'"
+    (one, other) = changes(edited(run, tmp_path, edit))
+    assert (one.match, other.match) == (2, 2)
+    assert one.detail == (
+        "its calls are not as they were recorded, from round 2, players.2, try 1 on"
+    )
+
+
+def test_results_of_analyses_may_be_replaced(run, tmp_path):
+    ref = edited(run, tmp_path, "INSERT INTO part_results VALUES ('x', '1', '{}', '{}', '[]')")
+    assert changes(ref) == []
+
+
+def test_a_run_without_digests_is_audited_as_before_with_a_caution(tmp_path):
+    shutil.copy(FOLDER / "public_goods.parley", tmp_path / "old.parley")
+    found = audit_run(find_run(tmp_path / "old.parley"))
+    assert found.digest is None
+    assert "kept no digests" in found.unchecked["digest"]
+    assert any("kept no digests" in said for said in found.cautions)
+    assert not any(breach.kind == "digest" for breach in found.breaches)
+    assert changes(find_run(tmp_path / "old.parley"), digest="ab")
+
+
+def test_a_run_that_stopped_and_went_on_has_whole_chains(tmp_path):
+    stopped = parley.run(
+        "public_goods",
+        ["bot/altruist", "bot/random", "bot/free-rider"],
+        repeats=3,
+        rounds=3,
+        max_calls=10,
+        store=tmp_path,
+    )
+    assert stopped.state == "stopped"
+    before = stopped.digest
+    assert before
+    assert changes(stopped.ref, digest=before) == []
+    edit = "DELETE FROM calls WHERE id = (SELECT MAX(id) FROM calls)"
+    (tmp_path / "other").mkdir()
+    assert changes(edited(stopped.ref, tmp_path / "other", edit))
+    assert parley.resume(stopped.path, max_calls=1000).state == "done"
+    found = audit_run(stopped.ref)
+    assert found.breaches == []
+    assert found.digest not in (None, before)
+
+
+def test_what_was_changed_while_a_run_stood_still_is_found_after_it_went_on(tmp_path):
+    stopped = parley.run(
+        "public_goods",
+        ["bot/altruist", "bot/random", "bot/free-rider"],
+        repeats=3,
+        rounds=3,
+        max_calls=10,
+        store=tmp_path,
+    )
+    (tmp_path / "other").mkdir()
+    ref = edited(
+        stopped.ref, tmp_path / "other", "UPDATE calls SET tokens_out = 7 WHERE id IN (1, 9)"
+    )
+    parley.resume(ref.location, max_calls=1000)
+    assert changes(ref)
+
+
+def test_the_command_prints_the_digest_and_compares_it(tmp_path):
+    models = [word for name in ("altruist", "random") for word in ("-m", f"bot/{name}")]
+    played = command("run", "public_goods", *models, cwd=tmp_path)
+    digest = played.err.split("digest ")[1].partition(":")[0]
+    assert len(digest) == 64
+    command("audit", "last", "--digest", digest, cwd=tmp_path)
+    other = command("audit", "last", "--digest", "0" * 64, cwd=tmp_path, code=5)
+    assert f"the digest of the run is {digest}, not 000" in other.out
