@@ -83,6 +83,8 @@ WITHIN = r"(?:[^.!?。！？\n]|\.(?=\w)){0,80}?"  # further on in the same sent
 SELF = "(?=~[,:;—–-]?~(?:I|my|me|ich|mein|je|j'|yo|eu)(?![a-z])| [a-zäöü]{1,20} ich )"
 KIND = "(?= (?:AI|model|assistant|language|chatbot)(?![a-z]))"
 MARKS = r"(?:[\"'“”*_`«「『《\\]|\\u201[89cd]){0,4}"
+# Two rows that later schemes put more narrowly.
+HERE_1 = rf"(?:\A~|(?<=[.!?]) |(?<![a-z])(?:hi|hello|hey),? ){MARKS}@speaks(?= here(?![a-z]))"
 MADE_ME_1 = "@anybody (?:trained|developed|created|made|built) me(?![a-z])"
 CLAIMS_1 = (
     # who the speaker is
@@ -93,7 +95,7 @@ CLAIMS_1 = (
     f"(?<![a-z])as {MARKS}@model(?=~,)",
     "(?<![a-z])I, @speaks(?=,)",
     f"(?<![a-z])as {MARKS}@speaks(?=, an? {WITHIN}, I(?![a-z]))",
-    rf"(?:\A~|(?<=[.!?]) |(?<![a-z])(?:hi|hello|hey),? ){MARKS}@speaks(?= here(?![a-z]))",
+    HERE_1,
     "(?<![a-z])this is @speaks(?= (?:speaking|here|writing)(?![a-z]))",
     # how a text is signed; only a name of this run, and one that is no plain word, is taken for
     # that of its author
@@ -235,7 +237,7 @@ SPEAKER_2 = (
     f"(?:describe|see|present|think of|regard|consider|call|style) myself(?: as)?|you have the (?:honou?r|pleasure) of {TALKING} (?:to|with|against)|"
     f"it's me,?|it is me,?|it's I,?|it is I,?|you(?: are|'re| were|'ve been) {TALKING} "
     f"(?:to|with|against)|(?:speaking|writing|answering|replying|responding) as|in my "
-    "(?:role|capacity|function) as|(?:gave|given) (?:me )?the name|I was (?:named|called|christened)|dubbed me|"
+    "(?:role|capacity|function) as|(?:gave|given) (?:me )?the name|I was (?:once |first |originally |formerly |long |never not )?(?:named|called|christened)|dubbed me|"
     "(?:refer to|address|know|introduce) me as|introduce myself(?: as|~:)|I (?:bear|carry|have) the name|"
     "by the name of|registered as|(?:nenne|nennt|nennen)(?: man)? mich|je me nomme|me dicen|me conocen como|"
     "chamar de|chamam-me|mi chiamano|chiamarmi|chiamatemi|me puedes llamar|puede llamarme|ich bin|ich heiße|ich heisse|mein name ist|mein name "
@@ -281,7 +283,7 @@ NOUN = (
 THIS = rf"(?:this|these|the above|the preceding|the following|my|everything above|all of this|what you are reading|the(?= [a-z]{{1,12}} (?:that )?you))(?: {NOUN})?(?: (?:that )?you(?:'re| are) (?:reading|seeing|hearing))?"
 DID = (
     "(?:auto-?|machine-|co-|ghost-?)?(?:written|produced|generated|created|made|composed|drafted|translated|answered|prepared|"
-    "given|brought to you|authored|typed|provided|submitted|coded|reviewed|sent|crafted)"
+    "given|brought to you|authored|typed|provided|submitted|posted|filed|coded|reviewed|sent|crafted)"
 )
 DOES = (
     "(?:wrote|made|produced|generated|composed|translated|typed|drafted|authored|created|coded|"
@@ -314,9 +316,7 @@ STOPS_HERE = (
     r"(?=[*_`.!)。\],;]{0,3}[\x20\t]{0,4}(?:\Z|[\n\"”)(|<>*]|-->|"
     r"(?:for|on|at|as|seat|in response|using|during)(?![a-z])))"
 )
-FIELDS_OF_MAKERS = (
-    "(?:maker|vendor|provider|developer|made[\\x20_-]by|powered[\\x20_-]by|created[\\x20_-]by)"
-)
+FIELDS_OF_MAKERS = "(?:maker|creator|vendor|provider|developer|company|manufacturer|lab|owner|organi[sz]ation|(?:trained|built|developed)[\\x20_-]by|made[\\x20_-]by|powered[\\x20_-]by|created[\\x20_-]by)"
 SIGNS_OFF = (
     r"(?=[*_`.!)。]{0,3}~(?:\([^()\n]{0,40}\)|[,—–-]~(?:seat|player|your|from|on|signing|at your|for|playing|"
     r"(?:(?:an?|the|your) )?(?:[a-z]{1,12} )?(?:AI|model|assistant)|[\ue000-\ue008])[^\n.]{0,40}|"
@@ -423,7 +423,7 @@ CLAIMS_2 = (
     "(?![a-z]))",
     rf"{BEGIN}(?:behind|hinter|derrière|detrás de|за) (?:this|these|my|dies\w{{1,2}}|meine[rnm]?|cette|ces|esta|este|этим)(?: [\w-]{{1,14}})? (?:is|are|sits?|stands?|hides?|"
     f"steckt|steht|sitzt|se cache|está|стоит) {SORT_2}{MARKS}@byline",
-    f"{BEGIN}(?:moi|yo|eu|ich|io|я)~,~{MARKS}@byline(?=~,)",
+    f"{BEGIN}(?:moi|yo|eu|ich|io|я|we)~,~{MARKS}@byline(?=~,)",
     r"@author[\x20\t]{1,4}@byline",
     "(?:私|僕|わたし)の(?:開発元|開発者|開発会社|モデル|製作者|生みの親|正体|作者)は~、?@anybody",
     "(?:私|僕|わたし)を(?:開発|作|訓練)[^。\\n]{0,8}?のは~、?@anybody",
@@ -452,12 +452,14 @@ CLAIMS_2 = (
     # makers, with something between
     f"{BEGIN}my (?:own |original )?(?:creators?|makers?|developers?|trainers?|inventors?|builders?|programmers?|designers?)(?=~[,(:—–-]| (?:is|are|was|were|at|"
     rf"from|over|in|who|that|work|sit|live|call|named)(?![a-z]))[^.!?\n]{{0,50}}?(?<![a-z])@maker",
-    rf"{BEGIN}@clear(?=[^.!?\n]{{0,60}}?[,:;—–-]? (?:they|who|it|that|which|and|people|somebody)(?: [a-z]{{1,9}})? {BUILT_ME} me(?![a-z]| for [a-z]{{1,9}} (?:days|weeks|months|years)))(?P<mine>)",
+    rf"{BEGIN}@clear(?=[^.!?\n]{{0,60}}?[,:;—–-]? (?:they|who|it|that|which|and|people|somebody)(?: [a-z]{{1,9}})? (?:{BUILT_ME}|made(?= me~[.,!;])) me(?![a-z]| for [a-z]{{1,9}} (?:days|weeks|months|years)))(?P<mine>)",
     rf"{BEGIN}{BUILT_ME} me(?![a-z])[^.!?\n]{{0,40}}?,? (?:at|by|in|from|is|was|were|are|called|named|over at|and|namely) {TEAM}{MARKS}@clear",
     f"{BEGIN}I (?:was|have been|am|got|'ve been)(?: [a-z]{{1,12}}){{0,2}}? (?:{BUILT_ME}|made)(?![a-z])"
     rf"[^.!?\n]{{0,60}}? (?:by|at|from|in|of) {TEAM}{MARKS}@clear",
     f"{BEGIN}an? @anybody(?= (?:[a-z]{{1,12}} )?{AI_NOUN},? (?:like|such as) (?:me|myself))",
     f"{BEGIN}(?:I am|I'm|I remain|to be|being) (?:an? |the |one )?@maker(?=(?:'s?)? (?:[a-z-]{{1,12}} ){{0,3}}?{AI_NOUN}(?! [a-z]{{1,12}}(?:er|or|ist|ee)s?(?![a-z])))(?P<mine>)",
+    f"{BEGIN}my (?:origins?|maker|creator|developer|name|identity|model|home|birthplace)(?![a-z])[^.!?:\\n]{{0,40}}:~{TEAM}{MARKS}@anybody",
+    f"{BEGIN}as (?:the|your|our) (?:[a-z]{{1,12}} ){{0,2}}?@table(?= (?:of|in|at|on) (?:this|the|our)(?![a-z]))(?P<mine>)",
     # questions that the speaker answers itself
     f"{BEGIN}(?:who|what|which (?:model|AI|assistant|one|company|lab|team))(?: [a-z\\x27]{{1,12}}){{0,2}}? (?:(?:{BUILT_ME}|made) me|am I|I am|I'm|"
     "wrote this|is this|this is|is speaking|is writing|is behind (?:me|this))(?: [a-z]{1,12}){0,3}~[?:,—–-]{1,2}~"
@@ -504,6 +506,9 @@ CLAIMS_2 = (
     f"{BEGIN}(?:find|reach|try|visit|access|talk to|chat with|use) me (?:at|on|via|in|through|under) (?:[a-z]{{1,9}} ){{0,2}}?"
     r"(?:https?://)?(?:(?:www|chat|api)[.])?@clear",
     # signatures and labels in tables and comments
+    f"{BEGIN}(?:over and out|signing off|all the best|cheers from)~[,:—–-]?~(?:from )?{MARKS}@byline{SIGNS_OFF}",
+    f"{LINE_2}(?:my |final )?{NOUN}~[(\\[]~(?:by |from )?@byline(?=~[)\\]]~:)",
+    r"(?:\A|(?<=\n))[\x20\t#>*]{0,5}@byline(?='s (?:[a-z]{1,9} )?(?:answer|response|reply|vote|bid|move|turn|solution|verdict|take|choice|guess|offer|opinion)[\x20]{0,2}(?:\n|\Z|:))",
     f"{BEGIN}(?:from |as )?your (?:[a-z-]{{1,12}} ){{0,2}}?(?:friend|opponent|partner|rival|teammate|player|colleague|ally|competitor|assistant|AI|bot|model|"
     f"companion)~[,:—–-]{{1,2}}~{MARKS}@byline{SIGNS_OFF}",
     rf"(?:\A|(?<=\n))[\x20\t]{{0,4}}{MARKS}@byline(?=, your (?:[a-z]{{1,12}} ){{0,2}}?(?:AI|opponent|bot|assistant|chatbot|partner|model|player)[.!]?~(?:\Z|\n))",
@@ -512,16 +517,19 @@ CLAIMS_2 = (
     rf"(?:#|//|/[*]|--|<!--|;|%|\"\"\")[^\n\ue000-\ue008]{{0,40}}(?<![a-z]){DID} {BY} {MARKS}@byline{STOPS_HERE}",
     r"<(?:[a-z]{1,20}|@@maker) [^<>]{0,80}?(?:generator|author|creator|model)[\"'] content~=~[\"']?~@byline",
     # other languages
+    rf"{SPEAKER_2}(?:[\w-]{{1,14}} ){{0,3}}?(?:l')?(?:{AI_ABROAD}|(?:künstliche )?intell?igen[\wê]{{1,4}}(?: artifi[a-z]{{3,8}})?)"
+    f"(?: namens| genannt| nommée?| appelée?| llamad[oa]| chamad[oa]| chiamat[oa]| по имени)? {MARKS}@someone",
+    f"{BEGIN}(?:ich (?:stamme|komme) (?:von|aus|aus dem hause)|je viens de(?: chez)?|vengo de|vengo da|venho da|я из|я от) @lab",
     rf"{BEGIN}ich (?:wurde|bin) [^.!?\n]{{0,30}}?(?:bei|in) @clear(?=[^.!?\n]{{0,30}}?{MADE_IN_GERMAN})",
-    r"(?:sono|soy|sou|je suis|ich bin|я|sono) (?:un'|une?|una|uma|eine)?~(?:intelligen[\wê]{2,4} artifi[a-z]{3,8}|künstliche intelligenz|искусственный интеллект)"
-    r"(?: [\w-]{1,14}){0,2}? (?:de|di|da|do|von|par|por|от|d')~(?:la )?@anybody",
+    r"(?:sono|soy|sou|je suis|ich bin|я|sono) (?:un'|l'|une?|una|uma|eine|la|a|die)?~(?:intell?igen[\wê]{2,4} artifi[a-z]{3,8}|künstliche intelligenz|искусственный интеллект|ИИ|нейросеть)"
+    r"(?: [\w-]{1,14}){0,2}? (?:de|di|da|do|von|par|por|от|d')~(?:la |компании )?@anybody",
     rf"{BEGIN}{MADE_IN_GERMAN} (?:wurde|worden bin|hat mich|haben mich) (?:ich )?(?:[\w-]{{1,12}} ){{0,3}}?(?:von|bei|durch) (?:der firma )?@clear",
     "(?:私|僕|俺|わたし)[^。\\n]{0,20}?@anybody(?=(?:社)?(?:製|生まれ|出身))",
     rf"{BEGIN}(?:als|en tant qu(?:e|'une?)|como|in quanto|come|как|jako|som|в качестве) (?:[\w-]{{1,14}} ){{0,4}}?{AI_ABROAD}(?!\w)"
     r"(?: de (?:langage|lenguaje|linguagem)| linguistico)?,?(?: [\w-]{1,14}){0,3}? (?:von|par|por|pela|pelo|da|de|du|di|dal|van|от|chez|"
     r"компанией|(?:созданн|разработанн|обученн|сделанн)[а-я]{2,3})(?: компанией| la| le| der| l')? (?:компании )?@anybody",
     rf"{BEGIN}(?:als|ich bin|bin ich) (?:eine? )?von (?:der Firma |dem Unternehmen )?@anybody(?= (?:\w{{1,12}} )?{MADE_IN_GERMAN}e[snmr]?)",
-    f"{BEGIN}{MY_OWN}(?: (?:ist|sind|est|sont|es|son|é|são|è|sono|is|heißt|heißen|lautet|s'appelle|se llama|bei|chez|von|de|da|это)|~[:—–-]){{1,2}} "
+    f"{BEGIN}{MY_OWN}(?: (?:ist|sind|est|sont|c'est|es|son|é|são|è|sono|is|heißt|heißen|lautet|s'appelle|se llama|bei|chez|von|de|da|это)|~[:,—–-]){{1,2}} "
     "(?:die |der |das |la |l'|a |o )?(?:firma |unternehmen |société |entreprise |empresa |компания )?@anybody",
     "(?:on m'a|j'ai été|je suis|je viens|je sors)(?!\\w)[^.!?。\\n]{0,40}? (?:chez|de chez|par|d')~@clear",
     f"{BEGIN}(?:modèle|assistant|IA|chatbot) d'~@maker(?=[^.!?\\n]{{0,40}}?(?:je|j'|moi)(?!\\w))",
@@ -562,8 +570,9 @@ CLAIMS_2 = (
     # how a speaker steps forward
     f"{START}{MARKS}@byline(?=,? (?:speaking|signing off|at your service|reporting|over and out|on the line|"
     "online|checking in|logging in|signing in|has entered the|on duty|in the house|to the rescue)(?![a-z]))",
-    f"{START}{MARKS}@byline(?=,? (?:here|again|present|ready)(?:~[.,!:;—–-]|~\\Z| (?:with|to|for|from|on|again) ))",
-    f"{START}{MARKS}@table(?=,? (?:here|speaking|signing off|at your service|reporting|over and out|"
+    f"(?:{START}|{BEGIN}(?:hi|hello|hey),? ){MARKS}@speaks(?=,? (?:here|again|present|ready)(?:~[.,!:;—–-]|~\\Z| (?:with|to|for|from|on|again) ))",
+    f"{START}{MARKS}@byline(?=,? out~[.!])",
+    f"{START}{MARKS}@table(?=,? (?:speaking|signing off|at your service|reporting|over and out|"
     "on the line)(?![a-z]))",
     f"{START}(?:(?:hi|hello|hey|greetings|hallo|hola|bonjour|ciao|привет|你好)[,!.]? )?(?:this is|"
     "it's|it is|here is|ici|hier|hier ist|aquí|aquí está|aqui|qui|это|с вами|c'est|dies ist|habla|"
@@ -649,13 +658,13 @@ CLAIMS_2 = (
     "were| from| named| called|~\\()(?: the)?(?: [a-z]{1,12} at)? @maker",
     f"{BEGIN}@clear(?=(?:'s?)?(?: [a-z]{{1,12}}){{0,2}}? (?:has |have |had |did |who |that |which |also |originally |first ){{0,2}}"
     f"{BUILT_ME} me(?![a-z]| for [a-z]{{1,9}} (?:days|weeks|months|years)))(?P<mine>)",
-    f"{BEGIN}@maker(?= (?:has |have )?(?:made|taught) me(?:[.,!;)]|~\\Z| (?:to|and|so|for|in|with|like|as|who|what|how)"
+    f"{BEGIN}@clear(?= (?:has |have )?(?:made|taught) me(?:[.,!;)]|~\\Z| (?:to|and|so|for|in|with|like|as|who|what|how)"
     "(?![a-z])))",
     f"{BEGIN}@lab(?=(?:'s? (?:[a-z]{{1,12}} )?{PEOPLE_THERE})?(?: [a-z\\x27]{{1,9}}){{0,2}}? {TREATS} me(?![a-z]))(?P<mine>)",
     f"{BEGIN}{PEOPLE_THERE} (?:over )?(?:at|from|of|in) @maker(?= (?:[a-z\\x27]{{1,9}} ){{0,2}}?(?:{MADE_ME}|raised) me(?![a-z]))",
     f"{BEGIN}{PEOPLE_THERE} (?:over )?(?:at|from|of|in) @lab(?= (?:[a-z\\x27]{{1,9}} ){{0,2}}?{TREATS} me(?![a-z]))",
     f"{BEGIN}(?:company|lab|people|team|folks|organi[sz]ation|firm|ones?|guys|engineers|researchers)"
-    f" (?:that|who|which|behind)(?: [a-z]{{1,9}})?(?: {MADE_ME})? me(?:~,| is| are| was|~:|~\\(| at)"
+    f" (?:(?:that|who|which)(?: [a-z]{{1,9}})? {MADE_ME}|behind) me(?:~,| is| are| was|~:|~\\(| at)"
     "(?: called| named)? @maker",
     f"{BEGIN}@maker(?=~,? (?:who|which|the (?:company|lab|team|people) (?:that|who|which|behind))"
     f"(?: [a-z]{{1,9}})?(?: {MADE_ME})? me(?![a-z]))",
@@ -680,7 +689,7 @@ CLAIMS_2 = (
     # other languages
     "(?:ich wurde|ich bin|mich hat|j'ai été|je suis|on m'a|fui|fue|he sido|soy|fui|foi|sono stato|"
     "sono|меня|я|мене|ik ben|ik werd|jag är|jestem|zostałem|saya|tôi)(?!\\w)(?![^.!?\\n]{0,60}?(?:contrat|invit|embauch|engag|eingeladen|angestellt|eingestellt|"
-    "interview|bezahlt|pagad|payé|assunt|нанял|принят|пригла))[^.!?。\\n]{0,60}?"
+    "interview|bezahlt|pagad|payé|assunt|нанял|принят|пригла|kund|fan |freund|nutzer|bruder|schwester|client|amig|mitarbeiter|employé|emplead))[^.!?。\\n]{0,60}?"
     "(?: von| par| por| pela| pelo| da| od| door| av| przez| oleh| bởi|(?:разработ|созда|обуч|"
     "розроб|створ)[а-яёії]{1,9}(?: компанией| в| компания)?) (?:der |dem |la |l')?(?:firma |société |"
     "empresa |компани[а-я]{1,3} )?@clear",
@@ -709,10 +718,12 @@ ABOUT_OTHERS = re.compile(
     r"researchers?|trainers?|enthusiasts?|sceptics?|skeptics?|critics?|students?|owners?|plus user|"
     r"believers?|addicts?|beginners?|interns?|analysts?|investors?|shareholders?|haters?|lovers?)\b"
     r"| (?:rising|moon|sun|season)\b|[・座]"
+    r"|, (?:my|our|his|her|their) (?:[a-z]{1,12} )?(?:pal|neighbou?r|friend|brother|sister|uncle|cousin|colleague|teacher|boss|dentist|"
+    r"husband|wife|son|daughter|father|mother|dad|grandfather|cat|dog|horse|nephew|flatmate|classmate|gardener|plumber)\b"
     r"| [가-힣]{1,8}(?:를|을|와|과|의|에게)|\s(?-i:[А-Я])[а-яё]{2}"
     r"|[^\"“”«»\n]{0,60}[\"”»][,.!?]?\s(?:said|says|asked|asks|cried|cries|whispered|shouted|replied|answered|wrote|"
     r"writes|sagte|sagt|dit|dijo|disse|he |she )"
-    r"|的(?:用户|开发者|粉丝|员工|竞争)|(?:を|より|が(?!開発|作|訓練|トレー|学習)|를|을|와|과|에게|보다)",
+    r"|的(?:朋友|邻居|老师|学生|同事|哥哥|弟弟|姐姐|妹妹|用户|开发者|粉丝|员工|竞争)|(?:を|より|が(?!開発|作|訓練|トレー|学習)|를|을|와|과|에게|보다)",
     re.IGNORECASE,
 )
 # Before a claim: somebody else is quoted, or it is denied, or a word goes on.
@@ -771,7 +782,7 @@ def claim_patterns(scheme: int) -> list[re.Pattern[str]]:
     @word the place of a name."""
     if scheme == 1:
         return [compile_claim(row) for row in CLAIMS_1]
-    rows = (*(row for row in CLAIMS_1 if row != MADE_ME_1), *CLAIMS_2)
+    rows = (*(row for row in CLAIMS_1 if row not in (HERE_1, MADE_ME_1)), *CLAIMS_2)
     return [compile_claim(row) for row in rows]
 
 

@@ -209,7 +209,6 @@ class NamesInText:
             abs(place - self._places[near]) <= NEAR
             and self._signed[place] not in (SIGNS["shared"], SIGNS["odd"])
             and not self._stays(number)
-            and not (self._signed[place] in PEOPLE and CAPITAL.match(self._signed, place + 1))
             and not is_about_others(self._signed, place)
         )
 
@@ -269,6 +268,8 @@ class NamesInText:
 def is_about_others(signed: str, place: int) -> bool:
     """Whether the words around a name show that somebody or something else is meant."""
     if ABOUT_OTHERS.match(signed, place + 1):
+        return True
+    if signed[place] in PEOPLE and CAPITAL.match(signed, place + 1):
         return True
     return (
         signed[place] in PEOPLE
