@@ -235,7 +235,7 @@ SPEAKER_2 = (
     f"that's me,?|that is me,?|réponds au nom de|respondo al nombre de|höre auf den namen|rispondo al nome di|(?:think of|see|consider|regard|treat|picture|imagine|recogni[sz]e|remember) me as|"
     f"ich bin's,?|aqui fala(?: o| a)?|(?:te|le|os|les) habla|qui parla|vous parle|hier meldet sich|sou eu,?(?: o)?|soy yo,?|c'est moi,?|"
     f"(?:describe|see|present|think of|regard|consider|call|style) myself(?: as)?|you have the (?:honou?r|pleasure) of {TALKING} (?:to|with|against)|"
-    f"it's me,?|it is me,?|it's I,?|it is I,?|you(?: are|'re| were|'ve been) {TALKING} "
+    f"it's me,?|it is me,?|it's I,?|it is I,?|you(?: are|'re| were|'ve been)(?: [a-z]{{1,9}})? {TALKING} "
     f"(?:to|with|against)|(?:speaking|writing|answering|replying|responding) as|in my "
     "(?:role|capacity|function) as|(?:gave|given) (?:me )?the name|I was (?:once |first |originally |formerly |long |never not )?(?:named|called|christened)|dubbed me|"
     "(?:refer to|address|know|introduce) me as|introduce myself(?: as|~:)|I (?:bear|carry|have) the name|"
@@ -313,12 +313,12 @@ FIELDS_OF_AUTHORS = (
 NOT_A_CALL = r"(?![\"'],?\s{0,20}(?:\)|[\"']?(?:messages|prompt|temperature|max_tokens|stream|input|role)\b|[a-z_]{1,20}=))"
 FIELDS_OF_NAMES = "(?:name|user|nom|nombre|nome|имя|名前|이름|姓名|名字)"
 STOPS_HERE = (
-    r"(?=[*_`.!)。\],;]{0,3}[\x20\t]{0,4}(?:\Z|[\n\"”)(|<>*]|-->|"
+    r"(?=[*_`.!)。\],;]{0,3}[\x20\t]{0,4}(?:\Z|[\n\"”)(|<>*/]|-->|"
     r"(?:for|on|at|as|seat|in response|using|during)(?![a-z])))"
 )
 FIELDS_OF_MAKERS = "(?:maker|creator|vendor|provider|developer|company|manufacturer|lab|owner|organi[sz]ation|(?:trained|built|developed)[\\x20_-]by|made[\\x20_-]by|powered[\\x20_-]by|created[\\x20_-]by)"
 SIGNS_OFF = (
-    r"(?=[*_`.!)。]{0,3}~(?:\([^()\n]{0,40}\)|[,—–-]~(?:seat|player|your|from|on|signing|at your|for|playing|"
+    r"(?=[*_`.!)。]{0,3}~(?:\([^()\n]{0,40}\)~)?(?:[,—–-]~(?:seat|player|your|from|on|signing|at your|for|playing|"
     r"(?:(?:an?|the|your) )?(?:[a-z]{1,12} )?(?:AI|model|assistant)|[\ue000-\ue008])[^\n.]{0,40}|"
     r" (?:on|at|from|in|for) (?:seat|@@maker|the|behalf)[^\n.]{0,40})?[.!]?~(?:\Z|[\"”]))"
 )
@@ -391,7 +391,7 @@ CLAIMS_2 = (
     # a speaker and its kind: "as every model from X, I"
     f"{BEGIN}(?:being|as|like|since I am|because I am|I am|I'm) (?:an?|the|one of the|one of those|every|all|any|most|other|many|each)"
     rf"(?: other)? (?:[\w-]{{1,14}} ){{0,3}}?@anybody(?= (?:[\w-]{{1,14}} ){{0,2}}?{AI_NOUN}(?:~,|~[.;!]|~\Z| (?:that|which|"
-    "trained|built|made|like|and|so|but)(?![a-z])|~:))",
+    "trained|built|made|like|and|so|but|I|my)(?![a-z])|~:))",
     rf"{BEGIN}(?:being|as) (?:an?|the|one of the|one of those|any|every|each|most|all) (?:[\w-]{{1,14}} ){{0,4}}?{AI_NOUN}"
     rf"(?:,? [\w-]{{1,14}}){{0,2}}?,? {MADE_OF} {TEAM}{MARKS}@anybody{OF_ITSELF}",
     rf"{BEGIN}(?:like|as with|as do) (?:an?|the|any|every|each|most|all)(?: other)? (?:[\w-]{{1,14}} ){{0,3}}?{AI_NOUN}"
@@ -434,6 +434,8 @@ CLAIMS_2 = (
     f"(?:for|{MADE_OF}|called|named) {TEAM}{MARKS}@anybody",
     rf"{BEGIN}{AI_NOUN},? {MADE_OF} {TEAM}{MARKS}@anybody(?=~[,:;—–-]{{1,2}}~(?:that's|that is|that would be|this is|is) (?:me|what I|who I|I)(?![a-z]))",
     f"{BEGIN}being (?:its|their) (?:[a-z]{{1,12}} ){{0,2}}?(?:{AI_NOUN}),? {MARKS}@byline",
+    f"{BEGIN}my (?:[a-z]{{1,12}} )?[a-z]{{1,12}},? as {MARKS}@byline(?=~[,:])",
+    f"{BEGIN}(?:this is|these are|that is|that was|you hear|here is|here are) the (?:voice|words?|mind|work|thinking|opinion|judgement) of {MARKS}@byline",
     # whom the reader has before it
     f"{BEGIN}(?:this is|it's|it is|here is|here comes|I am|I'm) your (?:[a-z-]{{1,12}} ){{0,2}}?(?:opponent|partner|rival|teammate|player|assistant|AI|bot|model|"
     f"competitor|adversary)~[,:—–-]?~{MARKS}@byline(?!'s)",
@@ -442,7 +444,7 @@ CLAIMS_2 = (
     "looking at|watching|paired with|matched with|negotiating with|working with|trading with|seated with|sitting with|getting|playing)"
     f"(?: (?:an?|the|some|this)(?: [a-z]{{1,12}}){{1,2}} (?:from|by|of))? {SORT_2}{MARKS}@byline(?!~[?])",
     f"{BEGIN}@byline(?= (?:is|was) (?:the |your )?(?:[a-z-]{{1,12}} ){{0,2}}?(?:{AI_NOUN}|one|opponent|player|partner|voice|mind|name)(?: that| who| which)?"
-    " (?:you(?:'re| are| have| face)|writing|speaking|answering|behind (?:this|these|me|my)|talking|replying|typing|I (?:am|run|go|use))(?![a-z]))",
+    " (?:you(?:'re| are| have| face)|writing|speaking|answering|behind (?:this|these|me|my)|talking|replying|typing|[a-z]{2,10}ing (?:this|these|here|to you)|I (?:am|run|go|use))(?![a-z]))",
     f"{BEGIN}(?:the|your) (?:[a-z-]{{1,12}} ){{0,2}}?(?:{AI_NOUN}|opponent|player|partner|one|voice|mind)(?: that| who| which)? (?:you(?:'re| are) [a-z]{{1,12}}"
     f"(?: to| with| against)?|you (?:face|see|read|hear)|writing (?:this|these|here)|speaking(?: here)?|behind (?:this|these|my)(?: [a-z]{{1,12}})?|on this seat|in this seat)"
     f"(?: right now| here| now)? (?:is|was|has been|comes)(?: [a-z]{{1,12}}){{0,2}}? (?:{MADE_OF} {TEAM}|called |named )?{MARKS}@anybody",
@@ -723,7 +725,7 @@ ABOUT_OTHERS = re.compile(
     r"| [가-힣]{1,8}(?:를|을|와|과|의|에게)|\s(?-i:[А-Я])[а-яё]{2}"
     r"|[^\"“”«»\n]{0,60}[\"”»][,.!?]?\s(?:said|says|asked|asks|cried|cries|whispered|shouted|replied|answered|wrote|"
     r"writes|sagte|sagt|dit|dijo|disse|he |she )"
-    r"|的(?:朋友|邻居|老师|学生|同事|哥哥|弟弟|姐姐|妹妹|用户|开发者|粉丝|员工|竞争)|(?:を|より|が(?!開発|作|訓練|トレー|学習)|를|을|와|과|에게|보다)",
+    r"|的(?:朋友|邻居|老师|学生|同事|哥哥|弟弟|姐姐|妹妹|用户|开发者|粉丝|员工|竞争)|(?:を|より|が(?!開発|作|訓練|トレー|学習)|に(?!よ|開発|作|訓練)|から|와|한테|를|을|와|과|에게|보다)",
     re.IGNORECASE,
 )
 # Before a claim: somebody else is quoted, or it is denied, or a word goes on.
@@ -731,7 +733,8 @@ QUOTED = re.compile(
     r"(?<![Ii] )(?:said|says|asked|asks|cried|cries|whispered|shouted|replied|answered|wrote|writes|claimed|claims|sagte|sagt|"
     r"dit|dijo|disse|told (?:me|us|them|him|her)|translate|write|reply (?:was|is)|saying|means|narrator|line|sentence|phrase|word|words|quote|title)"
     r"(?: [a-z]{1,9}){0,3}?[:,]?\s?[\"“«'‘][^\"“”«»\n]{0,80}\Z|translate(?: this)?:\s?\Z"
-    r"|(?:n't|n’t|not|never|nobody|stop) \Z|[а-яё]\Z",
+    r"|(?:n't|n’t|not|never|nobody|stop|whether|if|unless|as though|imagine|(?<!I )suppose|(?:you|they|people) (?:think|believe|suspect)"
+    r"(?: that)?|(?:thinks|believes|claims|suspects|guesses|assumes)(?: that)?) \Z|[а-яё]\Z",
     re.IGNORECASE,
 )
 # An article makes a shared name a thing ("the copilot"), unless a word for a model comes with it.
@@ -764,12 +767,15 @@ PLACES = {
     "lab": "[\ue008]", "clear": "[\ue000\ue003\ue006\ue008]",
 }  # fmt: skip
 PEOPLE = SIGNS["shared"] + SIGNS["cast"] + SIGNS["famous"]  # names that people bear too
-# Labels of speakers at the beginning of lines. A word is one if what follows is said to somebody.
+# Labels at the beginning of lines that are those of speakers: names, and words that label no field.
 LABEL = re.compile(
-    r"(?:\A|(?<=\n))[ \t>#*-]{0,4}+[\[(]?(?P<label>[\ue000-\ue008]|"
+    r"(?:\A|(?<=[\n\"“]))[ \t>#*-]{0,4}+[\[(]?(?P<label>[\ue000-\ue008]|"
     r"(?!(?:Answer|Reason|Reasoning|Rationale|Vote|Move|Note|Bid|Guess|Offer|Question|Comment|Explanation|Final|Reply|"
-    r"Response|Subject|To|From|Model|Author|Name|Maker|Thought|Message|Hint|Clue|Action|Summary|Me|User|Assistant)(?![a-z]))"
-    r"[A-Z][a-z]{1,14}(?=:[^\n]{0,120}?(?:\b(?:I|you|we|my|your)\b|[?!])))[\])]?:"
+    r"Response|Subject|To|From|Model|Author|Name|Maker|Thought|Message|Hint|Clue|Action|Summary|Me|User|Assistant|"
+    r"Confidence|Score|Time|Date|Role|Position|Topic|Round|Result|Total|Choice|Decision|Strategy|Plan|Target|Status|"
+    r"Translation|Solution|Code|Output|Input|Step|Proposal|Price|Amount|Coins|Points|Word|Option|Task|Context|Mood|Seat|"
+    r"Player|Language|Title|Text|Statement|Evidence|Conclusion|Argument|Claim|Example|Warning|Disclaimer|Signed|Re|Cc|"
+    r"Company|Vendor|Developer|Version)(?![a-z]))[A-Z][a-z]{1,14}(?=: ))[\])]?:"
 )
 CAPITAL = re.compile(r"[^\S\n][A-Z][a-z]")  # after a name: it goes on, as "Claude Monet" does
 NOT_A_FAMILY_NAME = r"(?!\s+(?-i:[A-Z])[a-z])"
