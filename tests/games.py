@@ -116,7 +116,39 @@ class Running(Game):
         return {coder: (result or {}).get("value", 0)}
 
 
+@dataclass(frozen=True)
+class Bundled(Spelling):
+    """Brings its items along."""
+
+    items = Items(Word, bundled=[Word("1", "cat"), Word("2", "horse")])
+
+
 # Tasks that must be refused or caught.
+
+
+@dataclass(frozen=True)
+class ForgetsSecond(Game):
+    """Scores the first of two seats only."""
+
+    roles = {"players": Role(2)}
+
+    async def play(self, referee, players):
+        await referee.ask(players, "Hello.")
+        return {players[0]: 1}
+
+
+@dataclass(frozen=True)
+class ForgetsMetric(Game):
+    """Gives its second metric to one of two seats."""
+
+    roles = {"players": Role(2)}
+
+    async def play(self, referee, players):
+        await referee.ask(players, "Hello.")
+        return {players[0]: 1, players[1]: {"points": 1, "style": 2}}
+
+    def metrics(self, seats):
+        return [POINTS, Metric("style", 0, 10, epsilon=1)]
 
 
 @dataclass(frozen=True)

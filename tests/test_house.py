@@ -264,6 +264,7 @@ def test_the_public_names_are_these():
         "Part",
         "Point",
         "Problem",
+        "ProgressEvent",
         "Prompt",
         "Question",
         "Reader",

@@ -21,6 +21,7 @@ if _TYPE_CHECKING:
     from parley.rules.referee import Referee
     from parley.rules.references import Demonstrations, WordList
     from parley.rules.task import Metric, Role, Scores, Screening, Task
+    from parley.runs.progress import ProgressEvent
     from parley.tables import Table
 
 __version__ = "0.1.0"
@@ -49,6 +50,7 @@ __all__ = [
     "Part",
     "Point",
     "Problem",
+    "ProgressEvent",
     "Prompt",
     "Question",
     "Reader",
@@ -113,6 +115,7 @@ _HOME: dict[str, str] = {
     "Part": "results.part",
     "Point": "results.types",
     "Problem": "rules.items",
+    "ProgressEvent": "runs.progress",
     "Prompt": "rules.prompts",
     "Question": "rules.items",
     "Reader": "rules.readers",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import fields
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -11,19 +14,25 @@ from parley.config.experiment import Experiment, sandbox_choice
 from parley.config.experiment_file import is_yaml_path, read_experiment
 from parley.config.prepare import prepare_resume
 from parley.config.prices import PriceList
+from parley.config.task_catalogue import task_class
 from parley.config.trust import Allowed
-from parley.errors import ParleyError, UsageError
+from parley.errors import ParleyError, ParticipantError, UsageError, unknown_name
 from parley.options import OPTIONS, RESUMABLE, from_keywords
+from parley.results.part import check_parts
 from parley.results.result import Result, parts_to_store
 from parley.rules.task import Task
 from parley.runs import player
 from parley.runs.event_loop import run_sync
+from parley.runs.progress import Progress, ProgressEvent
+from parley.runs.progress_display import show_progress
 from parley.runs.rejudge import experiment_for_judges, prepare_judging
-from parley.runs.run_outcome import RunOutcome
+from parley.runs.run_outcome import RunOutcome, raised_by_code
 from parley.runs.screening import start_run
 from parley.store import RunRef, Store, open_store
 
 Models = Mapping[str, Any] | Sequence[Any]
+OnEvent = Callable[[ProgressEvent], None]
+Play = Callable[..., Coroutine[Any, Any, RunOutcome]]
 
 
 def run(task: str | Path | Task, models: Models | None = None, **options: Any) -> Result:
@@ -60,6 +69,7 @@ async def run_async(
     store: str | Path | None = None,
     concurrency: int | None = None,
     fresh: bool = False,
+    progress: bool | OnEvent = False,
     allow_hosts: Sequence[str] = (),
     allow_paths: Sequence[str] = (),
     allow_env: Sequence[str] = (),
@@ -72,11 +82,13 @@ async def run_async(
     of a task, the path of an experiment file says all of this; what is given here overrides it. A
     run that is stopped, also by its budget (`budget_usd`, `max_calls`), returns its partial result,
     marked as such. Code that models write runs in a `sandbox` (bubblewrap, docker or podman), or
-    nowhere. `fresh` screens questions again, also where an earlier screening is stored.
+    nowhere. `fresh` screens questions again, also where an earlier screening is stored. `progress`
+    shows on stderr how the run stands; a function instead gets every `parley.ProgressEvent`.
     `allow_hosts`, `allow_paths` and `allow_env` let files do what only you may do otherwise.
     """
     given = from_keywords(**{name: value for name, value in locals().items() if name in OPTIONS})
     experiment = experiment_for(task, params, Allowed.of(allow_hosts, allow_paths, allow_env))
+    refuse_misspelt_options(experiment, params)
     if models is not None:
         experiment.contestants = add_models(experiment, models)
     for role, panel in (roles or {}).items():
@@ -98,7 +110,8 @@ async def run_async(
     experiment.given |= given
     place = open_store(experiment.store)
     prepared = experiment.prepare()
-    return result_of(await start_run(prepared, place, fresh=fresh, summarise=parts_to_store))
+    check_parts(type(prepared.task))
+    return result_of(await watch(progress, partial(start_run, prepared, place, fresh=fresh)))
 
 
 def resume(
@@ -111,6 +124,8 @@ def resume(
     max_blocks: int | None = None,
     budget_usd: float | None = None,
     max_calls: int | None = None,
+    model_options: Mapping[str, Mapping[str, Any]] | None = None,
+    progress: bool | OnEvent = False,
     allow_hosts: Sequence[str] = (),
     allow_paths: Sequence[str] = (),
     allow_env: Sequence[str] = (),
@@ -118,13 +133,15 @@ def resume(
     """Go on where a run stopped; functions, and a task instance, that played must be given again.
 
     Bounds are on all of the run, what was spent before included; those that are not given stay as
-    they are.
+    they are. `model_options` say by alias where a model is served now: {"a": {"base_url": …}}.
     """
     given = from_keywords(**{name: value for name, value in locals().items() if name in RESUMABLE})
     ref = ref_of_run(run, open_store(store))
     allowed = Allowed.of(allow_hosts, allow_paths, allow_env)
-    prepared = prepare_resume(ref, given, functions, task, allowed=allowed)
-    return result_of(run_sync(player.resume_run(prepared, ref, summarise=parts_to_store)))
+    prepared = prepare_resume(
+        ref, given, functions, task, allowed=allowed, model_options=model_options
+    )
+    return result_of(run_sync(watch(progress, partial(player.resume_run, prepared, ref))))
 
 
 def rejudge(
@@ -139,6 +156,7 @@ def rejudge(
     concurrency: int | None = None,
     budget_usd: float | None = None,
     max_calls: int | None = None,
+    progress: bool | OnEvent = False,
     allow_hosts: Sequence[str] = (),
     allow_paths: Sequence[str] = (),
     allow_env: Sequence[str] = (),
@@ -154,15 +172,20 @@ def rejudge(
     experiment.given = from_keywords(
         budget_usd=budget_usd, max_calls=max_calls, name=name, concurrency=concurrency
     )
-    return result_of(
-        run_sync(
-            player.play_new_run(
-                prepare_judging(ref, experiment, seed=seed, task=task),
-                place,
-                summarise=parts_to_store,
-            )
-        )
-    )
+    prepared = prepare_judging(ref, experiment, seed=seed, task=task)
+    return result_of(run_sync(watch(progress, partial(player.play_new_run, prepared, place))))
+
+
+async def watch(progress: bool | OnEvent, play: Play) -> RunOutcome:
+    """Play a run and show how it stands: `True` shows it on stderr, a function gets every event."""
+    if progress is True:
+        shown = Progress()
+        async with show_progress(shown, partial(print, file=sys.stderr, flush=True)):
+            return await play(progress=shown, summarise=parts_to_store)
+    if progress is not False and not callable(progress):
+        raise UsageError(f"progress is True, False or a function of an event, not {progress!r}")
+    watched = Progress(on_event=progress or None)
+    return await play(progress=watched, summarise=parts_to_store)
 
 
 def ref_of_run(run: str | Path | Result, store: Store) -> RunRef:
@@ -171,10 +194,26 @@ def ref_of_run(run: str | Path | Result, store: Store) -> RunRef:
 
 
 def result_of(ending: RunOutcome) -> Result:
-    """The result of a run that went wrong only for reasons that resuming may mend."""
+    """The result of a run that went wrong only for reasons that resuming may mend. What a task, a
+    bot or a function raises is raised here, with its traceback; the run is kept."""
     if ending.state == "failed":
-        raise ParleyError(ending.reason)
+        if ending.fault is None:
+            raise ParleyError(ending.reason)
+        raise type(ending.fault)(str(ending.fault)) from find_root_cause(ending.fault)
+    if raised_by_code(ending.fault):
+        assert isinstance(ending.fault, ParticipantError)
+        raise ending.fault.with_message(
+            f"{ending.fault}; what was played is in {ending.ref.location}: mend the function, and "
+            "go on with parley.resume"
+        ) from find_root_cause(ending.fault)
     return Result(ending.ref, look_up=PriceList().find, task=ending.task)
+
+
+def find_root_cause(fault: BaseException) -> BaseException:
+    """The exception that began it all."""
+    while fault.__cause__ is not None:
+        fault = fault.__cause__
+    return fault
 
 
 def experiment_for(
@@ -182,8 +221,6 @@ def experiment_for(
 ) -> Experiment:
     """The task, or the experiment file, with these parameters."""
     if isinstance(task, Task):
-        if params:
-            raise UsageError(f"a task instance has its parameters already: {', '.join(params)}")
         return Experiment(task.name, instance=task, allowed=allowed)
     experiment = (
         read_experiment(str(task), allowed)
@@ -192,6 +229,28 @@ def experiment_for(
     )
     experiment.params |= params
     return experiment
+
+
+def refuse_misspelt_options(experiment: Experiment, params: Mapping[str, Any]) -> None:
+    """Refuse keywords that are neither options of a run nor parameters of its task, with the
+    nearest of both."""
+    if not params:
+        return
+    options = [name for name in signature(run_async).parameters if name != "params"]
+    if experiment.instance is not None:
+        name = next(iter(params))
+        if name not in experiment.instance.params:
+            raise unknown_name("option of parley.run:", name, options)
+        raise UsageError(
+            f"a task instance has its parameters already, so {name} cannot be given: make the "
+            f"instance with it"
+        )
+    known = {each.name for each in fields(task_class(experiment.task)) if each.init}  # type: ignore[arg-type]
+    for name in params:
+        if name not in known:
+            raise unknown_name(
+                f"option of parley.run or parameter of {experiment.task}:", name, {*options, *known}
+            )
 
 
 def add_models(experiment: Experiment, models: Any) -> list[str]:

@@ -23,13 +23,15 @@ ParleyError
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Literal, Self, TypeAlias
 
 # What is wrong with a participant, where that decides what you can do about it. "address": the
-# model's name or base_url; "unreachable": nobody answered a connection.
-FaultKind: TypeAlias = Literal["", "key", "credit", "address", "unreachable"]
+# model's name or base_url; "unreachable": nobody answered a connection; "code": a bot, a function
+# or a provider raised an exception of its own.
+FaultKind: TypeAlias = Literal["", "key", "credit", "address", "unreachable", "code"]
 
 
 class ParleyError(Exception):
@@ -144,3 +146,48 @@ def unknown_name(what: str, found: str, known: Iterable[str], wanted: str = "") 
     hint = f"did you mean {near[0]!r}? " if near else ""
     wanted = wanted or f"there are: {', '.join(names) or 'none'}"
     return UnknownName(f"unknown {what} {found!r}; {hint}{wanted}")
+
+
+def describe_exception(wrong: BaseException, home: str | None = None) -> str:
+    """An exception with the line that raised it: `KeyError: 'coins' (game.py, line 12)`."""
+    try:
+        said = str(wrong)
+    except Exception as silent:  # it may come from anybody
+        said = f"(it cannot be printed: {type(silent).__name__})"
+    where = locate_exception(wrong, home)
+    name = type(wrong).__name__
+    return (f"{name}: {said}" if said else name) + (f" ({where})" if where else "")
+
+
+def locate_exception(wrong: BaseException, home: str | None = None) -> str:
+    """The line that an author looks for: the innermost one in the file `home`, else the innermost
+    one outside of Parley, of Python's library and of installed packages, else the innermost."""
+    if isinstance(wrong, SyntaxError) and wrong.filename and wrong.lineno:
+        return f"{file_name(wrong.filename)}, line {wrong.lineno}"
+    lines, trace = list[tuple[str, int]](), wrong.__traceback__
+    while trace is not None:
+        lines.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
+        trace = trace.tb_next
+    inside = (
+        [line for line in lines if home is not None and line[0] == home]
+        or [line for line in lines if not is_foreign(line[0])]
+        or lines
+    )
+    return f"{file_name(inside[-1][0])}, line {inside[-1][1]}" if inside else ""
+
+
+def file_name(path: str) -> str:
+    """The last part of a path: messages are stored with a run, folders need not be."""
+    return path.replace("\\", "/").rpartition("/")[2]
+
+
+def is_foreign(path: str) -> bool:
+    """Whether a file belongs to Parley, to Python or to an installed package."""
+    parts = path.replace("\\", "/").split("/")
+    own = __file__.replace("\\", "/").rpartition("/")[0]
+    return (
+        path.replace("\\", "/").startswith(f"{own}/")
+        or path.startswith("<frozen")
+        or "site-packages" in parts
+        or any(re.fullmatch(r"python3\.\d+", part) for part in parts)
+    )

@@ -15,6 +15,7 @@ import time
 import unicodedata
 from collections import Counter
 from contextlib import closing
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -36,6 +37,7 @@ from parley.annotation.ballots import (
 from parley.annotation.pair_sampling import collect_conversations, list_pairs, sample_pairs
 from parley.annotation.sheets import format_of_task, make_sheet
 from parley.annotation.study import open_runs, prepare_study, summarise_votes
+from parley.cli.annotate import result_tables
 from parley.cli.terminal import wrap_text
 from parley.errors import StoreError
 from parley.match.protocol import Reply
@@ -55,7 +57,7 @@ from parley.statistics.preferences import (
 from parley.store import RunRef, find_run, read_run
 from parley.store.sqlite.votes import VOTES_FILE, SqliteVotes
 from parley.tables import make_visible, text_width
-from parley.tasks.kieval.annotation import write_interview
+from parley.tasks.kieval.annotation import SHEET, write_interview
 from parley.tasks.kieval.bots import KNOWS
 from parley.tasks.kieval.rule import ASPECTS
 from tests.cli.test_cli import parley as command
@@ -1007,3 +1009,67 @@ def test_a_run_that_is_gone_is_told(place):
     gone = RunRef(f"folder:{place}/runs", "gone", str(place / "runs" / "gone.parley"))
     with pytest.raises(ParleyError, match="no file"):
         make_sheet(1, pairs[1], {pairs[1].a.run: gone})
+
+
+BROKEN_VOTES = {
+    "runs that are no list": "UPDATE studies SET runs = '{' || runs",
+    "a pair without an item": "UPDATE pairs SET a_match = 'x'",
+    "a vote on no pair": "UPDATE votes SET pair = 9",
+    "a vote for nobody": "UPDATE votes SET choice = 'C'",
+    "a vote of nobody": "UPDATE votes SET annotator = 9",
+}
+
+
+@pytest.mark.parametrize("damage", BROKEN_VOTES.values(), ids=BROKEN_VOTES)
+def test_a_damaged_file_of_votes_is_named(tmp_path, damage):
+    people = People(tmp_path, 1, False)
+    with (votes := people.votes):
+        one = register_annotator(votes, people.study, "one")
+        invited = invite_annotator(votes, people.study, "one")
+        cast_vote(votes, people.study, 1, one, "A")
+    with sqlite3.connect(tmp_path / VOTES_FILE) as connection:
+        connection.execute(damage)
+    connection.close()
+
+    def read(votes):
+        return find_invited(votes, invited), summarise_votes(votes, people.study)
+
+    with (
+        SqliteVotes(tmp_path / VOTES_FILE) as votes,
+        pytest.raises(StoreError, match=rf"{VOTES_FILE} is damaged: "),
+    ):
+        read(votes)
+
+
+def test_a_sheet_that_raises_is_named_with_its_line(place, monkeypatch):
+    def breaks(calls):
+        return calls["none"]
+
+    sheet = replace(SHEET, write_exchanges=breaks)
+    monkeypatch.setattr("parley.tasks.kieval.annotation.SHEET", sheet)
+    words = ("annotate", "talk", "--terminal", "--annotator", "me")
+    done = command(*words, cwd=place, code=1)
+    assert "the sheet of kieval cannot show match" in done.err
+    assert re.search(r"TypeError: .* \(test_annotation.py, line \d+\)", done.err)
+    monkeypatch.setattr("parley.tasks.kieval.annotation.SHEET", None)
+    assert "SHEET must be a SheetFormat" in command(*words, cwd=place, code=1).err
+
+
+def test_one_annotator_gets_a_result(tmp_path):
+    people = People(tmp_path, 3, False)
+    with (votes := people.votes):
+        one = register_annotator(votes, people.study, "one")
+        for pair, choice in ((1, "A"), (2, "A"), (3, "B")):
+            cast_vote(votes, people.study, pair, one, choice)
+        alone = summarise_votes(votes, people.study)
+        assert alone["single_annotator"]
+        assert alone["pairs"]["settled"] == 0
+        assert alone["agreement"][0]["pairs"] == 3
+        assert alone["agreement"][0]["value"] is not None
+        assert all(row["pairs"] == 3 for row in alone["models"])
+        assert alone["kappa"][0]["value"] is None
+        assert "one annotator: every vote counts as it is" in result_tables(alone)[0].render()
+        cast_vote(votes, people.study, 1, register_annotator(votes, people.study, "two"), "A")
+        both = summarise_votes(votes, people.study)
+        assert not both["single_annotator"]
+        assert both["agreement"][0]["pairs"] == 1

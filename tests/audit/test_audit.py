@@ -547,3 +547,12 @@ def test_a_difference_is_short_and_always_found(value):
     assert "on record" in describe_difference({"a": [1, value]}, {"a": [2, value]})
     assert len(describe_difference("x" * 900 + "a", "x" * 900 + "b")) < 200
     assert describe_difference([1], [1, value]).startswith("2: on record nothing")
+
+
+@pytest.mark.parametrize("kind", ["'other'", "NULL"])
+def test_a_note_of_another_kind_is_a_breach(translated, tmp_path, kind):
+    """By its kind an analysis finds a note: one that is changed hides what judges said."""
+    path = planted(translated, tmp_path, f"UPDATE notes SET kind = {kind} WHERE kind = 'votes'")
+    (breach, *_) = [each for each in audit_run(find_run(path)).breaches if each.kind == "replay"]
+    assert "its notes differ" in breach.detail
+    assert "kind of note: on record" in breach.detail

@@ -645,3 +645,17 @@ def test_no_word_of_a_model_steers_the_terminal(tmp_path):
     shown = parley("show", "last", 1, cwd=tmp_path).out
     assert "\x1b" not in shown
     assert "␛[31mred" in shown
+
+
+def test_a_run_with_an_impossible_time_hides_no_other(played, tmp_path):
+    store = tmp_path / "runs"
+    store.mkdir()
+    (path,) = (played / "runs").glob("*.parley")
+    for name in ("good", "bad"):
+        (store / f"{name}.parley").write_bytes(path.read_bytes())
+    with sqlite3.connect(store / "bad.parley") as connection:
+        connection.execute("UPDATE runs SET created = 1e30")
+    connection.close()
+    done = parley("ls", "--json", cwd=tmp_path)
+    assert len(done.json) == 1
+    assert "bad.parley is damaged: it was created at 1e+30, which is no time" in done.err

@@ -400,8 +400,8 @@ models:
             ["line 4", "models.gpt-4.1: model is missing", "PROVIDER/NAME"],
         ),
         (
-            f"{HEAD}models:\n  gpt-4.1: bot/random\n",
-            ["line 4", "models.gpt-4.1", "found 'bot/random'"],
+            f"{HEAD}models:\n  gpt-4.1: 7\n",
+            ["line 4", "models.gpt-4.1", "found 7"],
         ),
         (
             f"{HEAD}models:\n  a:\n    model: bott/x\n",
@@ -434,7 +434,7 @@ models:
         ),
         (
             f"{HEAD}{FOUR}contestants: [rider, 7]\n",
-            ["line 8", "contestants[1]", "wanted an alias, found 7"],
+            ["line 8", "contestants[1]", "wanted an alias, or [ALIAS=]PROVIDER/NAME, found 7"],
         ),
         (f"{HEAD}{FOUR}contestants: [rider, rider]\n", ["two models are called 'rider'"]),
         (

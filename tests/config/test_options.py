@@ -65,8 +65,8 @@ def test_every_option_has_a_flag_a_key_a_keyword_and_a_stored_name(name):
 def test_no_door_has_anything_else():
     keywords = set(signature(run_async).parameters)
     allowing = {"allow_hosts", "allow_paths", "allow_env"}
-    assert keywords == set(OPTIONS) | STRUCTURES | {UNSAFE, "fresh"} | allowing
-    flags = {param.name for param in run.command.params}
+    assert keywords == set(OPTIONS) | STRUCTURES | {UNSAFE, "fresh", "progress"} | allowing
+    flags = {param.name for param in run.command.params} - {"traceback"}  # every command has it
     assert flags - set(OPTIONS) == STRUCTURES | {
         "model_options", "unsafe", "dry_run", "yes", "form", "as_json", "fresh", "columns",
         "allow_host", "allow_path", "allow_env",

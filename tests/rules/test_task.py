@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import parley
 from parley import Items, Metric, Prompt, Role, Seat, Task, TaskError, UsageError, WordPair
 from parley.config.prompt_overrides import chosen_prompts
 from parley.rules.parameters import parse_value
@@ -266,3 +267,83 @@ def test_metrics_follow_the_number_of_seats():
     assert isinstance(two, Metric)
     assert two.high == pytest.approx(5 * (10 + 12 / 2))
     assert four.high == pytest.approx(5 * (10 + 12 * 3 / 4))
+
+
+def define(**attributes):
+    """A task with these attributes."""
+
+    async def play(self, referee, a):
+        return {a: 1.0}
+
+    usual = {"roles": {"a": Role()}, "play": play, "metrics": lambda self, seats: [games.POINTS]}
+    return dataclass(frozen=True)(type("Made", (Task,), {**usual, **attributes}))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "said"),
+    [
+        ({"repeat": 3}, r"Made.repeat .*did you mean 'repeats'"),
+        ({"item": Items(WordPair)}, r"Made.item .*did you mean 'items'"),
+        ({"metric": lambda self, seats: []}, r"Made.metric .*did you mean 'metrics'"),
+        ({"item_type": WordPair}, r"write items = Items\(TYPE\)"),
+        ({"unfit": lambda self, item: ""}, r"write def reject_reason\(self, item\)"),
+        ({"steady": True}, "write temperature_zero = True"),
+        ({"metrics": [games.POINTS]}, "Made.metrics is a method"),
+    ],
+)
+def test_attributes_that_nobody_would_read_are_refused(attributes, said):
+    with pytest.raises(TaskError, match=said):
+        define(**attributes)
+
+
+def test_attributes_and_methods_of_ones_own_are_let_through():
+    made = define(PAYOFF=3, words=("a",), prompt=lambda self: "", sample=lambda self: 1)
+    assert made().PAYOFF == 3
+
+
+def test_a_class_without_the_decorator_says_so():
+    class Plain(games.Game):
+        rounds: int = 3
+        roles = {"a": Role()}
+
+        async def play(self, referee, a): ...
+
+    for make in (Plain, lambda: Plain.from_params({})):
+        with pytest.raises(TaskError, match=r"write @dataclass\(frozen=True\) above `class Plain`"):
+            make()
+
+
+def test_two_parts_of_one_name_are_found_when_the_class_is_made():
+    class Part:
+        name = "trust"
+
+    with pytest.raises(TaskError, match="Made: two parts are called 'trust'"):
+        define(parts=(Part(), Part()))
+
+
+@pytest.mark.parametrize(
+    ("metric", "said"),
+    [
+        (Metric("m", 2, 1, epsilon=0.1), "needs low <= high and epsilon > 0, found low=2, high=1"),
+        (Metric("m", 0, 1, epsilon=0), "epsilon=0"),
+        (Metric("m", 0, float("inf"), epsilon=1), "must be finite"),
+        (Metric("m", 0, "1", epsilon=1), "high must be a number, not '1'"),
+        (Metric("m", 0, 1, epsilon=1, roles=("b",)), "unknown contestant role 'b'"),
+        (Metric("m", 0, 1, epsilon=1, roles="a"), r"roles is a tuple: roles=\('a',\)"),
+        (Metric("m", 0, 1, epsilon=1, better="more"), "better is 'higher' or 'lower'"),
+        ("m", "wants Metric"),
+    ],
+)
+def test_metrics_are_checked_before_a_run(metric, said, tmp_path):
+    task = define(metrics=lambda self, seats: [metric])()
+    with pytest.raises(TaskError, match=said):
+        parley.run(task, ["bot/null"], store=tmp_path / "s")
+    assert not (tmp_path / "s").exists()
+
+
+def test_metrics_need_different_names_and_one_at_least():
+    twice = define(metrics=lambda self, seats: [games.POINTS, games.POINTS])()
+    with pytest.raises(TaskError, match="two metrics are called 'points'"):
+        parley.run(twice, ["bot/null"])
+    with pytest.raises(TaskError, match="returns no metric"):
+        parley.run(define(metrics=lambda self, seats: [])(), ["bot/null"])

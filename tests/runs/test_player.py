@@ -16,7 +16,7 @@ from parley import ParleyError, Seat, UsageError
 from parley.audit.audit import audit_run
 from parley.config.prepare import prepare_new
 from parley.config.task_catalogue import task_class
-from parley.errors import ReplayError
+from parley.errors import ParticipantError, ReplayError
 from parley.plans import Block, Done, MatchSpec, seed_for
 from parley.plans.fixed import make_fixed_plan
 from parley.providers import _endpoint_health as endpoint_health
@@ -211,7 +211,7 @@ class Stops:
         with self.lock:
             self.left -= 1
             if self.left < 0:
-                raise RuntimeError("the service is gone")
+                raise ParticipantError("the service is gone")
         return "5"
 
 
@@ -221,10 +221,7 @@ def test_a_participant_that_fails_stops_the_run_resumably(tmp_path):
         "public_goods", {"s": stops, "b": "bot/altruist"}, repeats=10, store=tmp_path, concurrency=2
     )
     assert partial.state == "stopped"
-    assert (
-        "s: s: the function failed: RuntimeError: the service is gone"
-        in partial.data["run"]["stop"]["reason"]
-    )
+    assert "s: the service is gone" in partial.data["run"]["stop"]["reason"]
     assert partial.data["run"]["matches"]["failed"] > 0
     asked = []
 
@@ -247,7 +244,7 @@ def test_a_participant_that_fails_stops_the_run_resumably(tmp_path):
 
 def test_other_models_go_on_when_one_is_down(tmp_path):
     def down(view):
-        raise RuntimeError("no")
+        raise ParticipantError("no")
 
     result = parley.run(
         games.Spelling(),

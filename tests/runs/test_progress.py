@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from parley import run_async
-from parley.cli.progress_line import describe_calls, describe_time_left
 from parley.config.experiment import Experiment
 from parley.options import from_keywords
 from parley.runs.forecast import estimate_calls
 from parley.runs.progress import Progress
+from parley.runs.progress_display import describe_calls, describe_time_left
 
 
 def test_nothing_is_said_of_calls_before_anything_is_known():

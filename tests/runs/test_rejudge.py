@@ -26,6 +26,7 @@ from parley import (
     run_async,
 )
 from parley.audit.audit import audit_run
+from parley.errors import ParticipantError
 from parley.runs.player import play_new_run
 from parley.runs.rejudge import experiment_for_judges, prepare_judging
 from parley.store import find_run, open_store
@@ -164,7 +165,7 @@ def test_a_judge_that_fails_stops_it_and_going_on_asks_only_for_the_rest(tmp_pat
 
     def failing(view):
         if len(asked) >= 3:
-            raise RuntimeError("no more")
+            raise ParticipantError("no more")
         asked.append(view)
         return '{"score": 7}'
 

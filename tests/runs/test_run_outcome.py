@@ -7,7 +7,6 @@ from collections import Counter
 
 import pytest
 
-from parley.cli.progress_line import describe_wait
 from parley.config.prepare import prepare_resume
 from parley.config.prices import prices_for
 from parley.errors import Filtered, Halted, ParticipantError, Refused
@@ -22,6 +21,7 @@ from parley.runs import run_outcome
 from parley.runs.budget import Budget, Reservation
 from parley.runs.player import concurrency_of
 from parley.runs.progress import Progress, StopSignal
+from parley.runs.progress_display import describe_wait
 from parley.runs.seats import LimitedParticipant
 from parley.store import find_run, read_run
 from parley.store.config import Config
@@ -85,11 +85,25 @@ def test_why_a_run_stopped_is_said_once_and_not_at_length(tmp_path):
 def test_resuming_is_not_offered_where_it_cannot_help(tmp_path):
     with endpoint(0) as served:
         done = with_a(served.url, tmp_path, "--repeats", 1)  # its paths begin with /v1
-    assert "parley resume" not in done.err
     assert (
-        "start a new run with the right ones (did you leave out /v1 at the end of base_url?)"
-        in done.err
-    )
+        "start a new run with the right one (did you leave out /v1 at the end of base_url?); if "
+        "only its base_url is wrong: parley resume runs/"
+    ) in done.err
+    assert ".parley -M ALIAS.base_url=URL" in done.err
+
+
+def test_a_run_goes_on_where_its_server_has_moved(tmp_path):
+    with endpoint(0) as served:
+        stopped = with_a(served.url, tmp_path, "--repeats", 1)
+        assert stopped.code == 3
+        moved = ("resume", "last", "-M", f"a.base_url={served.url}/v1")
+        done = parley(*moved, cwd=tmp_path)
+    assert "done" in done.err
+    for option, said in {
+        "a.temperature=1": "a run goes on with the same models; only base_url, api_key_env",
+        "b.base_url=x": "unknown model of this run: 'b'",
+    }.items():
+        assert said in parley("resume", "last", "-M", option, cwd=tmp_path, code=2).err
 
 
 @pytest.mark.parametrize(
@@ -101,8 +115,8 @@ def test_resuming_is_not_offered_where_it_cannot_help(tmp_path):
         ([ParticipantError("w", kind="unreachable"), ParticipantError("v")], ""),
         ([Refused("w", kind="key")], "until this is fixed; then resume with: {resume}"),
         ([Refused("w"), ParticipantError("v", kind="unreachable")], "until this is fixed"),
-        ([Refused("w", kind="address")], "start a new run with the right ones"),
-        ([Refused("w", kind="address", hint="so?")], "start a new run with the right ones (so?)"),
+        ([Refused("w", kind="address")], "start a new run with the right one"),
+        ([Refused("w", kind="address", hint="so?")], "start a new run with the right one (so?)"),
         ([Refused("w", kind="key"), Refused("v", kind="address")], "start a new run with"),
     ],
 )

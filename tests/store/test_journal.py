@@ -515,6 +515,8 @@ DAMAGES = {
         "UPDATE runs SET config = json_set(config, '$.models', json('{}'))"
     ),
     "a seed that is no number": "UPDATE runs SET config = json_set(config, '$.seed', 'x')",
+    "a time that is none": "UPDATE runs SET created = 1e30",
+    "a time before all": "UPDATE runs SET created = -1e30",
     "an item without its id": "INSERT INTO items VALUES ('i', 0, '{}')",
 }
 

@@ -51,8 +51,19 @@ def test_a_task_with_items_is_checked_on_them():
     check_task(
         games.Spelling(), items=[games.Word("1", "cat"), games.Word("2", "horse")], seeds=(1, 2)
     )
-    with pytest.raises(TaskError, match="items"):
+    with pytest.raises(TaskError, match="no samples of Word: give some"):
         check_task(games.Spelling())
+
+
+def test_a_task_with_bundled_items_is_checked_on_these():
+    assert check_task(games.Bundled(), seeds=(1,))["repeatable"] == 1
+
+
+def test_a_seat_without_a_score_is_found():
+    with pytest.raises(TaskError, match="Player 2 has no score in any match"):
+        check_task(games.ForgetsSecond(), seeds=(1, 2))
+    with pytest.raises(TaskError, match="Player 1 never gets a score 'style', and Player 2 always"):
+        check_task(games.ForgetsMetric(), seeds=(1, 2))
 
 
 @pytest.mark.parametrize("name", games.BAD)

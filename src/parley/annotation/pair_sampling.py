@@ -47,7 +47,7 @@ def collect_conversations(readers: Sequence[RunReader], metric: str) -> list[Sco
             for role, panel in config.instruments.items()
         }
         rule = [identity["rule"], identity["version"], identity["prompts"], config.params, panels]
-        items = {item["id"]: item for item in reader.items()}
+        items = {str(item["id"]): item for item in reader.items()}
         played = {
             match.number: match.item
             for match in reader.matches()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from parley.config.prepare import names_to_mask
-from parley.config.task_catalogue import installed_task, task_names
-from parley.errors import StoreError, UsageError
+from parley.config.task_catalogue import installed_tasks, task_of_run
+from parley.errors import ParleyError, StoreError, TaskError, UsageError, describe_exception
 from parley.match.masking import Masking, MatchMask
 from parley.match.record import RecordedCall
 from parley.results.part import module_beside_rule
@@ -62,25 +63,50 @@ class Sheet:
 def format_of_task(task: type[Task] | None) -> SheetFormat | None:
     """The sheet that a task, or a class that it inherits from, declares."""
     for kind in task.__mro__ if task else ():
-        if (module := module_beside_rule(kind, "annotation")) is not None:
-            found: SheetFormat = module.SHEET
+        try:
+            module = module_beside_rule(kind, "annotation")
+        except Exception as wrong:  # a module of somebody else's
+            raise TaskError(
+                f"the sheet of {kind.__name__} cannot be loaded: {describe_exception(wrong)}"
+            ) from wrong
+        if module is not None:
+            found = getattr(module, "SHEET", None)
+            if not isinstance(found, SheetFormat):
+                raise TaskError(
+                    f"{module.__name__}.SHEET must be a SheetFormat, not {type(found).__name__}"
+                )
             return found
     return None
+
+
+@contextmanager
+def errors_of_sheet(reader: RunReader, match: int) -> Iterator[None]:
+    """What a task's sheet raises becomes an error that names the run, the match and the line."""
+    try:
+        yield
+    except ParleyError:
+        raise
+    except Exception as wrong:
+        raise TaskError(
+            f"the sheet of {reader.info.identity['task']} cannot show match {match} of "
+            f"{reader.info.id}: {describe_exception(wrong)}"
+        ) from wrong
 
 
 def format_of_runs(runs: Sequence[RunReader]) -> SheetFormat:
     """The sheet for comparing these runs, which must be of one task that has one."""
     found: dict[str, SheetFormat] = {}
     for run in runs:
-        task = run.info.identity["task"]
-        sheet = format_of_task(installed_task(run.info.config.task))
+        name = run.info.identity["task"]
+        sheet = format_of_task(task_of_run(run.info))
         if sheet is None:
-            able = [name for name in task_names() if format_of_task(installed_task(name))]
+            known, _ = installed_tasks()
+            able = [each for each, task in known.items() if format_of_task(task)]
             raise UsageError(
-                f"{run.info.id} is a run of {task}, which has no sheet for annotators: only runs "
+                f"{run.info.id} is a run of {name}, which has no sheet for annotators: only runs "
                 f"of {', '.join(able)} can be annotated"
             )
-        found[task] = sheet
+        found[name] = sheet
     if len(found) > 1:
         raise UsageError(f"runs of {' and '.join(found)} cannot be compared: give runs of one task")
     return next(iter(found.values()))
@@ -114,16 +140,19 @@ def make_sheet(
     for side in (pair.a, pair.b):
         with read_run(refs[side.run]) as reader:
             known = sheet or format_of_runs([reader])
-            items = {item["id"]: item for item in reader.items()}
+            items = {str(item["id"]): item for item in reader.items()}
             match = reader.match(side.match)
             if pair.item not in items or match is None:
                 raise StoreError(
                     f"{reader.info.ref.location} does not hold the conversations that were drawn "
                     "from it"
                 )
-            item = known.write_item(items[pair.item])
+            with errors_of_sheet(reader, side.match):
+                item = known.write_item(items[pair.item])
             # A judge that judges again may stop earlier: people see what was judged.
             last = match.rounds or 0
             calls = [call for call in reader.calls(side.match) if call.round <= last]
-            sides.append(known.write_exchanges(mask_calls(reader, items[pair.item], calls)))
+            masked = mask_calls(reader, items[pair.item], calls)
+            with errors_of_sheet(reader, side.match):
+                sides.append(known.write_exchanges(masked))
     return Sheet(number, item, *sides)

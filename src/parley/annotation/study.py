@@ -106,11 +106,14 @@ def summarise_votes(votes: VoteStore, study: Study) -> dict[str, Any]:
     annotators, replaced = votes.annotators(study), votes.count_replaced(study)
     names = [person.name for person in annotators]
     said = [majority_choice(each) for each in choices]
+    # the votes of one person are a result too, though nobody knows how far people agree
+    single = len({name for each in ballots for name in each.votes}) == 1
     return {
         "schema": "parley.annotation/1",
         "runs": list(study.runs),
         "seed": study.seed,
         "ties": study.ties,
+        "single_annotator": single,
         "pairs": {
             "drawn": len(ballots),
             "settled": sum(each is not None for each in said),
@@ -148,11 +151,11 @@ def summarise_votes(votes: VoteStore, study: Study) -> dict[str, Any]:
             if (found := preferences.kappa_between(ballots, one, other)).n
         ],
         "agreement": [
-            {"dataset": name, **estimate_as_json(preferences.agreement_with_scores(group))}
+            {"dataset": name, **estimate_as_json(preferences.agreement_with_scores(group, single))}
             for name, group in groups
         ],
         "models": [
-            {"model": name, **estimate_as_json(preferences.win_rate(ballots, name))}
+            {"model": name, **estimate_as_json(preferences.win_rate(ballots, name, single))}
             for name in sorted({name for each in ballots for name in each.models})
         ],
     }

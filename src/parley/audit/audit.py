@@ -150,7 +150,7 @@ class AuditRun:
             words_of_task(reader),
             masking_of_run(reader.info.config, reader.info.identity),
         )
-        self.items = {item["id"]: item for item in reader.items()}
+        self.items = {str(item["id"]): item for item in reader.items()}
         self.replies = self.found = self.unmasked = 0
 
     def _prepare_task(self) -> Prepared | None:

@@ -14,10 +14,11 @@ from parley.errors import Halted, ParleyError
 from parley.match.match import Match
 from parley.match.protocol import Call, Reply
 from parley.match.record import MemoryRecord, RecordedCall
+from parley.rules.notes import WrittenNote
 from parley.rules.pool import Seat, View, to_plain_data
 from parley.rules.referee import Effect, LookUp
 from parley.rules.references import DrawOrder, look_up
-from parley.store import MatchRow, RunReader
+from parley.store import MatchRow, NoteRow, RunReader
 from parley.tables import shorten
 
 VIOLATION = ("round", "seat", "attempt", "kind", "detail", "outcome")
@@ -104,6 +105,7 @@ async def replay_match(
     # what was taken over from another run may go on for longer than judges let it
     asks = prepared.config.is_live_role
     wanted = {call for call in tape.calls if asks(call[1].role)} | used
+    with_kind = not reader.info.notes_without_kinds
     end = {"state": again.state, "reason": again.reason, "rounds": again.rounds}
     compared: dict[str, tuple[Any, Any]] = {
         "words": (
@@ -131,8 +133,8 @@ async def replay_match(
             ],
         ),
         "notes": (
-            [note.to_dict() for note in reader.notes_of(match.number)],
-            [note.as_json() for note in again.notes],
+            [note_facts(note, with_kind) for note in reader.notes_of(match.number)],
+            [note_facts(note, with_kind) for note in again.notes],
         ),
     }
     departures = [
@@ -144,6 +146,12 @@ async def replay_match(
         *(("works", doubt) for doubt in replay.doubts),
         *(("replay", departure) for departure in departures),
     ]
+
+
+def note_facts(note: NoteRow | WrittenNote, with_kind: bool) -> dict[str, Any]:
+    """A note as it is compared: by its kind analyses find it."""
+    kind = {"kind of note": note.kind or "none"} if with_kind else {}
+    return {"round": note.round, **note.facts, **kind}
 
 
 def referee_messages(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:

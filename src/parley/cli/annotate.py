@@ -23,6 +23,7 @@ from parley.cli.annotate_terminal import take_votes
 from parley.cli.invocation import command_name
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_format, in_store
+from parley.cli.shell_completion import complete_runs
 from parley.errors import UsageError
 from parley.store import Study, VoteStore, open_store, open_votes
 from parley.tables import Table, format_interval, format_number, plural, terminal_width
@@ -31,10 +32,14 @@ ORDER = (
     "with order: share of settled pairs in which most people prefer the "
     "conversation with the higher score"
 )
+ALONE = (
+    "one annotator: every vote counts as it is, and no pair is settled; how far people agree is "
+    "known once a second one votes"
+)
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, metavar="RUN…")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN…", shell_complete=complete_runs)
 @click.option(
     "--pairs",
     type=click.IntRange(1, 100_000),
@@ -190,8 +195,9 @@ def result_tables(data: dict[str, Any]) -> list[Table]:
     ]
     among = [[each["first"], each["second"], *estimate_cells(each)] for each in data["between"]]
     usual = ["95% interval", "pairs", "questions"]
+    alone = f"\n{ALONE}" if data["single_annotator"] else ""
     tables = [
-        Table(header, [*rows[1:], rows[0]], note=f"{ORDER}; intervals over questions"),
+        Table(header, [*rows[1:], rows[0]], note=f"{ORDER}; intervals over questions{alone}"),
         count_table(data),
         Table(
             ["model", "win rate", *usual, "not settled"],

@@ -10,12 +10,13 @@ import orjson
 from parley.audit.audit import CHECKS, Audit, audit_run
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_store, with_task
+from parley.cli.shell_completion import complete_runs
 from parley.store import find_run
 from parley.tables import Table, plural, shorten, terminal_width
 
 
 @click.command()
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.option(
     "--digest",
     metavar="D",

@@ -14,6 +14,7 @@ from parley import __version__
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_store
 from parley.config import models_file
+from parley.config.extras import EXTRAS, missing_extras
 from parley.config.trust import NOTHING_MORE, check_model
 from parley.errors import ParleyError, ProviderBroken
 from parley.match.protocol import UNLIMITED, Reply, Request
@@ -72,6 +73,8 @@ def command(no_calls: bool, store: str | None, as_json: bool) -> int:
         f"store: {facts['store']['path']} "
         f"({facts['store']['filesystem'] or 'file system unknown'}): {facts['store']['state']}"
     )
+    for line in missing_extras():
+        click.echo(f"extra {line}")
     click.echo(f"sandbox: {facts['sandbox']}: {facts['isolation']}")
     for row in facts["endpoints"]:
         asked = [f"{row['model']}: {format_outcome(row)}"] if row["model"] else []
@@ -118,6 +121,7 @@ def examine_machine(store: str | None, calls: bool = True) -> dict[str, Any]:
         "system": platform.platform(terse=True),
         "sqlite": place.sqlite,
         "packages": {name: installed_version(name) for name in PACKAGES},
+        "extras": {extra.name: not extra.missing for extra in EXTRAS},
         "store": {
             "path": place.location,
             "filesystem": place.filesystem,

@@ -10,8 +10,10 @@ import orjson
 
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json
+from parley.cli.shell_completion import complete_models
 from parley.config import models_file, task_catalogue
 from parley.config.experiment import Experiment
+from parley.config.extras import missing_extras
 from parley.config.prices import prices_for
 from parley.errors import ProviderBroken, UsageError
 from parley.money import Price
@@ -33,7 +35,7 @@ ABILITIES = {
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[MODEL]...")
+@click.argument("names", nargs=-1, metavar="[MODEL]...", shell_complete=complete_models)
 @as_json
 def command(names: tuple[str, ...], as_json: bool) -> None:
     """List providers with their keys and abilities, other participants, the bots of each task, and
@@ -57,10 +59,10 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     if names:
         facts: dict[str, Any] = {"aliases": own, "prices": priced}
     else:
-        bots = {
-            task: sorted(task_catalogue.task_class(task).bots)
-            for task in task_catalogue.task_names()
-        }
+        tasks, broken = task_catalogue.installed_tasks()
+        for fault in broken:
+            say(fault)
+        bots = {name: sorted(task.bots) for name, task in tasks.items()}
         bots = {"any task": sorted(ANYWHERE), **bots}
         served = [describe_model(name) for name in providers.provider_names()]
         facts = {
@@ -135,6 +137,8 @@ def print_model(facts: dict[str, Any]) -> None:
     click.echo("human/terminal         a person, here")
     click.echo("python/MODULE:FUNCTION a function from the view to a reply")
     click.echo("http/URL               a service that takes the view as JSON")
+    for line in missing_extras():
+        click.echo(f"extra {line}")
     for task, names in facts["bots"].items():
         click.echo(f"\nbots for {task}: " + ", ".join(f"bot/{name}" for name in names))
 

@@ -12,13 +12,15 @@ from typing import Any
 
 import click
 
+from parley.cli import print_traceback
 from parley.cli.invocation import command_name
-from parley.cli.progress_line import say, show_progress
+from parley.cli.progress_line import say
 from parley.config.prices import PriceList
 from parley.results.result import Result, parts_to_store
 from parley.runs.event_loop import run_sync
 from parley.runs.progress import Progress, StopSignal
-from parley.runs.run_outcome import RunOutcome
+from parley.runs.progress_display import show_progress
+from parley.runs.run_outcome import RunOutcome, raised_by_code
 from parley.tables import terminal_width
 
 CODES = {"done": 0, "stopped": 3, "failed": 1}
@@ -39,6 +41,7 @@ def play_and_print(play: Play, *, as_json: bool, form: str, quiet: bool = False)
         ending.ref, reasoned=ending.state == "done", look_up=PriceList().find, task=ending.task
     )
     print_result(result, as_json, form)
+    print_fault(ending)
     print_ending(ending)
     if result.digest:
         say(f"digest {result.digest}: keep it, parley audit --digest compares with it")
@@ -65,7 +68,7 @@ async def play_attended(play: Play, quiet: bool) -> RunOutcome:
         with suppress(NotImplementedError):  # a system without them stops by KeyboardInterrupt
             loop.add_signal_handler(signum, interrupt)
     try:
-        async with show_progress(progress, quiet):
+        async with show_progress(progress, say, quiet):
             return await play(progress=progress, stop_signal=stop_signal, summarise=parts_to_store)
     except asyncio.CancelledError:
         say(
@@ -85,6 +88,16 @@ def print_result(
         click.echo(orjson.dumps(result.data, option=orjson.OPT_INDENT_2).decode())
         return
     click.echo(result.render(form, part, metrics=metrics, width=terminal_width()))
+
+
+def print_fault(ending: RunOutcome) -> None:
+    """The traceback of code that has failed, where it is asked for; else how to ask for it."""
+    if ending.fault is None or ending.fault.__cause__ is None:
+        return
+    if (click.get_current_context().obj or {}).get("traceback"):
+        print_traceback(ending.fault)
+    elif ending.state == "failed" or raised_by_code(ending.fault):
+        say("--traceback shows the whole traceback")
 
 
 def print_ending(ending: RunOutcome) -> None:

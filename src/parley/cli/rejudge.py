@@ -22,6 +22,7 @@ from parley.cli.shared_options import (
     spending_options,
     with_task,
 )
+from parley.cli.shell_completion import complete_runs
 from parley.config.experiment_file import read_prompt
 from parley.options import from_flags
 from parley.providers._env_file import find_env_faults
@@ -31,7 +32,7 @@ from parley.store import open_store
 
 
 @click.command()
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.option(
     "--role",
     "roles",

@@ -6,6 +6,7 @@ import click
 
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_store, parse_assignments, with_task
+from parley.cli.shell_completion import complete_runs
 from parley.config.task_catalogue import task_class
 from parley.report.build import build_report, write_report
 from parley.report.sections import ReportOptions
@@ -14,7 +15,7 @@ from parley.tables import FORMATS, terminal_width
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, metavar="RUN…")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN…", shell_complete=complete_runs)
 @click.option(
     "-o",
     "--output",

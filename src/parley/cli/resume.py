@@ -14,10 +14,12 @@ from parley.cli.shared_options import (
     as_json,
     in_format,
     in_store,
+    parse_model_options,
     read_allowed,
     run_options,
     with_task,
 )
+from parley.cli.shell_completion import complete_runs
 from parley.config.prepare import prepare_resume
 from parley.options import from_flags
 from parley.providers._env_file import find_env_faults
@@ -26,7 +28,15 @@ from parley.store import find_run, read_run
 
 
 @click.command()
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
+@click.option(
+    "-M",
+    "model_options",
+    multiple=True,
+    metavar="ALIAS.KEY=VALUE",
+    help="Say where a model is served now, or how fast it may be asked: base_url, api_key_env, "
+    "concurrency, rpm, tpm.",
+)
 @run_options(resume=True)
 @with_task
 @allow_options
@@ -34,7 +44,13 @@ from parley.store import find_run, read_run
 @in_format
 @as_json
 def command(
-    run: str, task: str | None, store: str | None, form: str, as_json: bool, **options: Any
+    run: str,
+    model_options: tuple[str, ...],
+    task: str | None,
+    store: str | None,
+    form: str,
+    as_json: bool,
+    **options: Any,
 ) -> int:
     """Go on with RUN (an id, its beginning, or a path): no reply that was recorded is asked for
     again.
@@ -46,7 +62,13 @@ def command(
         say(fault)
     ref, allowed = find_run(run, store), read_allowed(options)
     with show_downloads():
-        prepared = prepare_resume(ref, from_flags(**options), task_file=task, allowed=allowed)
+        prepared = prepare_resume(
+            ref,
+            from_flags(**options),
+            task_file=task,
+            allowed=allowed,
+            model_options=parse_model_options(model_options),
+        )
     with read_run(ref) as reader:
         if reader.info.state == "done":
             say(f"{reader.info.id} is done: nothing is left to play")

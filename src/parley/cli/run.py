@@ -22,6 +22,7 @@ from parley.cli.shared_options import (
     spending_options,
     with_columns,
 )
+from parley.cli.shell_completion import complete_models, complete_tasks
 from parley.config.experiment import Experiment, sandbox_choice
 from parley.config.experiment_file import is_yaml_path, read_experiment, read_prompt
 from parley.config.prepare import Prepared
@@ -30,6 +31,7 @@ from parley.errors import UsageError
 from parley.money import format_usd, is_free
 from parley.options import from_flags
 from parley.providers._env_file import find_env_faults
+from parley.results.part import check_parts
 from parley.runs.screening import forecast_with_screening, start_run
 from parley.store import open_store
 from parley.tables import Table, format_number, terminal_width
@@ -41,13 +43,14 @@ ASK_FROM = 1.0  # USD
 
 
 @click.command()
-@click.argument("task", metavar="TASK|FILE.yaml")
+@click.argument("task", metavar="TASK|FILE.yaml", shell_complete=complete_tasks)
 @click.option(
     "-m",
     "models",
     multiple=True,
     metavar="[ALIAS=]PROVIDER/NAME",
     help="Add a contestant; repeat it.",
+    shell_complete=complete_models,
 )
 @click.option(
     "-M",
@@ -62,6 +65,7 @@ ASK_FROM = 1.0  # USD
     multiple=True,
     metavar="ROLE=[ALIAS=]PROVIDER/NAME",
     help="Add an instrument; repeat it for a panel.",
+    shell_complete=complete_models,
 )
 @click.option(
     "--exclude",
@@ -153,6 +157,7 @@ def command(
     set_model_options(experiment.models, model_options)
     with show_downloads():
         prepared = experiment.prepare(need_keys=not dry_run)
+    check_parts(type(prepared.task))
     if dry_run:
         return print_forecast(prepared, as_json, form)
     if not yes:

@@ -127,12 +127,22 @@ def parse_assignments(texts: Sequence[str], what: str) -> dict[str, str]:
 
 def set_model_options(models: dict[str, dict[str, Any]], texts: Sequence[str]) -> None:
     """Give models the options of `-M ALIAS.KEY=VALUE`."""
+    for alias, options in parse_model_options(texts).items():
+        if alias not in models:
+            raise unknown_name("model in -M:", alias, models)
+        if "model" in options:
+            raise UsageError(
+                f"-M sets options; the model itself is named with -m {alias}={options['model']}"
+            )
+        models[alias].update(options)
+
+
+def parse_model_options(texts: Sequence[str]) -> dict[str, dict[str, str]]:
+    """The options of `-M ALIAS.KEY=VALUE`, by alias."""
+    found: dict[str, dict[str, str]] = {}
     for target, value in parse_assignments(texts, "-M").items():
         alias, dot, key = target.rpartition(".")
         if not dot:
             raise UsageError(f"-M wants ALIAS.KEY=VALUE, got {target}=…")
-        if alias not in models:
-            raise unknown_name("model in -M:", alias, models)
-        if key == "model":
-            raise UsageError(f"-M sets options; the model itself is named with -m {alias}={value}")
-        models[alias][key] = value
+        found.setdefault(alias, {})[key] = value
+    return found

@@ -14,11 +14,12 @@ from parley.cli.match_text import find_seat, format_match, format_seat_view
 from parley.cli.playing import print_result
 from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json, in_format, in_store, with_task
+from parley.cli.shell_completion import complete_runs
 from parley.config.prices import PriceList
-from parley.config.task_catalogue import installed_task, task_class, task_names
+from parley.config.task_catalogue import installed_tasks, task_class, task_of_run
 from parley.errors import UsageError, unknown_name
 from parley.results.match_list import MatchFilter, list_matches, match_rows, match_table
-from parley.results.part import general_parts, parts_of_task
+from parley.results.part import general_parts, usable_parts
 from parley.results.result import Result
 from parley.results.transcript import rebuild_views
 from parley.rules.pool import as_message
@@ -29,8 +30,8 @@ from parley.tables import plural, terminal_width
 
 def part_names() -> list[str]:
     """The parts that installed tasks and all runs may have."""
-    tasks = [installed_task(name) for name in task_names()]
-    own = [part.name for task in tasks for part in parts_of_task(task)]
+    tasks, _ = installed_tasks()
+    own = [part.name for task in tasks.values() for part in usable_parts(task)]
     return sorted({*(part.name for part in general_parts()), *own})
 
 
@@ -45,7 +46,7 @@ class PartName(click.ParamType[str]):
 
 
 @click.command()
-@click.argument("run")
+@click.argument("run", shell_complete=complete_runs)
 @click.argument("match", type=click.IntRange(1, 2**31), required=False)
 @click.option(
     "--part",
@@ -162,8 +163,8 @@ def print_part(
 ) -> None:
     """A part of the results on stdout."""
     with read_run(ref) as reader:
-        played = reader.info.config.task
-    kind = task_class(task) if task else installed_task(played)
+        played, installed = reader.info.config.task, task_of_run(reader.info)
+    kind = task_class(task) if task else installed
     result = Result(ref, interval, scores=scores, look_up=PriceList().find, task=kind)
     if part in result.parts or part in result.stored or as_json:
         print_result(result, as_json, form, part, metrics)

@@ -10,7 +10,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import click
 import orjson
 
+from parley.cli.progress_line import say
 from parley.cli.shared_options import as_json
+from parley.cli.shell_completion import complete_tasks
 from parley.config import task_catalogue
 from parley.config.prompt_overrides import unused_prompts
 from parley.results.part import parts_of_task
@@ -18,15 +20,15 @@ from parley.rules.task import Task
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_tasks)
 @as_json
 def command(name: str | None, as_json: bool) -> None:
     """List the tasks; with NAME (or a path), show roles, parameters, metrics, prompts and bots."""
     if name is None:
-        found = {
-            each: summarise_task(task_catalogue.task_class(each))
-            for each in task_catalogue.task_names()
-        }
+        tasks, faults = task_catalogue.installed_tasks()
+        for fault in faults:
+            say(fault)
+        found = {each: summarise_task(task) for each, task in tasks.items()}
         if as_json:
             click.echo(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
         else:

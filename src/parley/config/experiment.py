@@ -176,14 +176,13 @@ class Experiment:
         repeats = options.repeats
         if repeats is None:
             repeats = 1 if stop else max(made.repeats, REPEATS.get(plan, 1))
+        models = {alias: models_file.with_defaults(self.models[alias]) for alias in seated}
         return Config(
             task=self.task,
             params=made.params,
             models={
-                alias: with_temperature_zero(self.models[alias])
-                if made.temperature_zero
-                else self.models[alias]
-                for alias in seated
+                alias: with_temperature_zero(model) if made.temperature_zero else model
+                for alias, model in models.items()
             },
             contestants=contestants,
             instruments={role: list(panel) for role, panel in self.instruments.items()},

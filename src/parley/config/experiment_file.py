@@ -32,6 +32,12 @@ STRUCTURES = (
 )  # fmt: skip
 
 
+# keys of experiments that no task has
+EXPERIMENT_KEYS = (
+    "task", "set", "dataset", "models", "contestants", "exclude", "instruments", *SECTIONS,
+)  # fmt: skip
+
+
 def is_yaml_path(task: str) -> bool:
     """Whether what is to be played is named by an experiment file."""
     return task.endswith((".yaml", ".yml"))
@@ -42,6 +48,12 @@ def read_experiment(path: str, allowed: Allowed = NOTHING_MORE) -> Experiment:
     only what is usual, or allowed."""
     file = YamlFile(Path(path))
     if file.data.get("kind") == "task":
+        if strange := [key for key in EXPERIMENT_KEYS if key in file.data]:
+            raise file.error(
+                (strange[0],),
+                "this file is a task (kind: task), and an experiment has this key: write a file of "
+                f"its own, with kind: experiment, task: {file.path.name} and {strange[0]}: …",
+            )
         task_class(path)  # what is wrong in it is said before anything else
         return Experiment(path, allowed=allowed)
     refuse_later(file)
@@ -82,7 +94,7 @@ def read_experiment(path: str, allowed: Allowed = NOTHING_MORE) -> Experiment:
         panel = [panel] if isinstance(panel, str) else panel
         found.instruments[role] = [add_alias(found, alias, "instruments", role) for alias in panel]
     if "adversary" in data:
-        add_alias(found, data["adversary"], "adversary")
+        data["adversary"] = add_alias(found, data["adversary"], "adversary")
     for address, text in data.get("prompts", {}).items():
         path = models_file.relative_to_file(file, expand_references(text))
         trust.check_path(file, ("prompts", address), path, allowed)
@@ -127,6 +139,12 @@ def refuse_later(file: YamlFile) -> None:
             ("kind",),
             f"this version has no {OTHERS[kind]} yet; wanted kind: experiment, found kind: {kind}",
         )
+    if "kind" not in file.data and file.data and all(map(is_model_entry, file.data.values())):
+        raise file.error(
+            (),
+            "this is a list of models, not an experiment: wanted kind: experiment, task: NAME and "
+            "models: …; aliases for all runs stand in models.yaml and are named by -m ALIAS",
+        )
     if "kind" not in file.data and file.data.keys() & {"writer", "editor", "rubric"}:
         raise file.error(
             (), "kind is missing: wanted kind: task, which this looks like, or kind: experiment"
@@ -135,6 +153,11 @@ def refuse_later(file: YamlFile) -> None:
         raise file.error(
             ("kind",), f"wanted kind: experiment or kind: task, found {short_value(kind)}"
         )
+
+
+def is_model_entry(value: Any) -> bool:
+    """Whether a value looks like the entry of a model: {model: PROVIDER/NAME, …}."""
+    return isinstance(value, dict) and "model" in value
 
 
 def params_in(file: YamlFile, task: type[Task]) -> dict[str, Any]:
@@ -149,9 +172,12 @@ def params_in(file: YamlFile, task: type[Task]) -> dict[str, Any]:
 
 
 def add_alias(found: Experiment, alias: str, *place: str | int) -> str:
-    """An alias that a file seats: one of its own models, or one defined for all runs."""
+    """An alias that a file seats: one of its own models, one defined for all runs, or one that it
+    gives a model here ([ALIAS=]PROVIDER/NAME)."""
     assert found.file is not None
     with found.file.errors_at(*place):
+        if "/" in alias:
+            return found.add_model(alias)
         found.models.setdefault(alias, models_file.model_of_alias(alias, found.models, found.file))
     return alias
 

@@ -12,10 +12,11 @@ from parley import __version__
 from parley.config.rule_digest import is_comparable, rule_digest
 from parley.errors import ReplayError, UsageError
 from parley.match.claims import SCHEME
+from parley.match.task_errors import errors_of_task
 from parley.providers._secrets import secrets_in_environment
 from parley.rules.prompts import Prompt
 from parley.rules.task import Metric, Task
-from parley.store.config import MAY_CHANGE, Config, text_digest
+from parley.store.config import MAY_CHANGE, MAY_MOVE, Config, text_digest
 
 
 def run_identity(
@@ -28,6 +29,8 @@ def run_identity(
 
     Roles and metrics stand here too, so that results can be computed from the file alone.
     """
+    with errors_of_task(task, "score_basis"):
+        basis = dict(task.score_basis())
     return {
         "parley": __version__,
         "python": platform.python_version(),
@@ -47,7 +50,7 @@ def run_identity(
         },
         "seats": dict(seats),
         "metrics": [metric_facts(metric) for metric in task.metrics(seats)],
-        **({"basis": dict(basis)} if (basis := task.score_basis()) else {}),
+        **({"basis": basis} if basis else {}),
         "items": f"{len(items)}@{text_digest(repr(items))[:8]}" if items else None,
         "texts": {f"{task.name}.{name}": prompt.text for name, prompt in sorted(prompts.items())},
         "prompts": {
@@ -129,6 +132,11 @@ def refuse_changes(old: Mapping[str, Any], new: Mapping[str, Any], run: str) -> 
 def refuse_other(old: Config, new: Config, run: str) -> None:
     """A run is only continued under the configuration that it was begun with."""
     before, after = asdict(old), asdict(new)
+    for facts in (before, after):
+        facts["models"] = {
+            alias: {key: value for key, value in model.items() if key not in MAY_MOVE}
+            for alias, model in facts["models"].items()
+        }
     changed = [key for key in before if before[key] != after[key] and key not in MAY_CHANGE]
     if changed:
         said = "; ".join(f"{key} was {before[key]!r}, is now {after[key]!r}" for key in changed)

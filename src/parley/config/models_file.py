@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
+from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import orjson
 
 from parley.config.trust import host_of, mark_written
-from parley.config.yaml_file import YamlFile
+from parley.config.yaml_file import YamlFile, short_value
 from parley.errors import UsageError, unknown_name
 from parley.participants._registry import parse_model_name, participant_kinds
 from parley.providers import _registry as providers
@@ -69,9 +70,29 @@ def trusted_hosts() -> frozenset[str]:
     )
 
 
+def default_options() -> Entry:
+    """The options under `defaults`, which hold for every model that takes them. Those of the
+    current folder come first."""
+    found: Entry = {}
+    if own_models_path().is_file():
+        found |= read_defaults(YamlFile(own_models_path()), trusted=True)
+    if os.environ.get("PARLEY_MODELS"):
+        found |= read_defaults(YamlFile(models_path()), trusted=True)
+    elif models_path().exists():
+        found |= read_defaults(YamlFile(models_path()), trusted=False)
+    return found
+
+
 def read_models(file: YamlFile, trusted: bool) -> dict[str, Entry]:
     """The aliases that a file defines: on its top level, or there under `models`."""
-    models = experiment_schema()["properties"]["models"]
+    if file.data.get("kind") in ("experiment", "task"):
+        raise file.error(
+            ("kind",),
+            f"this is a file with kind: {file.data['kind']}, not a list of models; models are "
+            "written as ALIAS: {model: PROVIDER/NAME}",
+        )
+    read_defaults(file, trusted)
+    models = {**experiment_schema()["properties"]["models"], "type": "object"}
     inner = file.data.get("models")
     if "models" in file.data and not (isinstance(inner, dict) and "model" in inner):
         form = {
@@ -86,23 +107,72 @@ def read_models(file: YamlFile, trusted: bool) -> dict[str, Entry]:
     return models_in(file, trusted=trusted)
 
 
+def read_defaults(file: YamlFile, trusted: bool) -> Entry:
+    """The defaults that a file gives, checked, and taken out of it."""
+    usual = file.data.get("defaults")
+    if "defaults" not in file.data or (isinstance(usual, dict) and "model" in usual):
+        return {}
+    defaults = file.data.pop("defaults")
+    if not isinstance(defaults, dict):
+        raise file.error(
+            ("defaults",), f"wanted OPTION: VALUE, … for all models, found {short_value(defaults)}"
+        )
+    for name in defaults:
+        if name not in known_options():
+            wrong = unknown_name("option of models:", name, known_options())
+            raise file.error(("defaults", name), str(wrong))
+    found: Entry = defaults if trusted else mark_written(defaults, file, ("defaults",))
+    return found
+
+
+@cache
+def known_options() -> frozenset[str]:
+    """The options that some provider of this package takes, without addresses and keys: these
+    belong to one model."""
+    kinds = [providers.builtin_class(family) for family in providers.provider_names()]
+    own = {each.name for kind in kinds if is_dataclass(kind) for each in fields(kind) if each.init}
+    return frozenset({*own, *providers.COMMON} - {"name", "base_url", "api_key_env"})
+
+
+def with_defaults(model: Entry) -> Entry:
+    """A model with the defaults that it takes and does not set itself. Bots, functions and people
+    take none, so that for them no file is read."""
+    family = str(model["model"]).partition("/")[0]
+    if not providers.is_provider(family) or not (defaults := default_options()):
+        return model
+    kind = providers.provider_class(family)
+    takes = {*providers.COMMON, *getattr(kind, "__dataclass_fields__", {})} - {"name"}
+    return {**model, **{k: v for k, v in defaults.items() if k in takes and k not in model}}
+
+
 def models_in(file: YamlFile, *under: str, trusted: bool) -> dict[str, Entry]:
     """The models that a file defines, checked, with their paths seen from here. What a file says
-    that may be somebody else's is marked."""
+    that may be somebody else's is marked.
+
+    An entry is {model: PROVIDER/NAME, options…}, or a name alone; instead of PROVIDER/NAME it may
+    name an alias of `models.yaml`, whose options it takes over. A list has aliases only.
+    """
+    given = file.data[under[0]] if under else file.data
+    if isinstance(given, list):
+        given = {alias: alias for alias in given}
     found: dict[str, Entry] = {}
-    for alias, options in (file.data[under[0]] if under else file.data).items():
-        with file.errors_at(*under, alias, "model"):
-            model = parse_model_name(f"{alias}={options['model']}").model
-        family, _, name = model.partition("/")
+    for alias, said in given.items():
+        options = {"model": said} if isinstance(said, str) else dict(said)
+        inherited: Entry = {}
+        with file.errors_at(*under, alias, *(() if isinstance(said, str) else ("model",))):
+            if under and "/" not in str(options["model"]):
+                inherited = model_of_alias(options.pop("model"), {}, file)
+            else:
+                options["model"] = parse_model_name(f"{alias}={options['model']}").model
+        family, _, name = str(options.get("model", "")).partition("/")
         if family == "scripted":
-            model = f"{family}/{relative_to_file(file, name)}"
+            options["model"] = f"{family}/{relative_to_file(file, name)}"
         # a folder: what begins otherwise may be the name of a repository
         elif family == "hf" and name.startswith("."):
             folder = relative_to_file(file, name)
-            model = f"{family}/{folder if Path(folder).is_absolute() else f'./{folder}'}"
-        found[alias] = {**options, "model": model}
-        if not trusted:
-            found[alias] = mark_written(found[alias], file, (*under, alias))
+            options["model"] = f"{family}/{folder if Path(folder).is_absolute() else f'./{folder}'}"
+        own = options if trusted else mark_written(options, file, (*under, alias))
+        found[alias] = {**inherited, **own}
     return found
 
 

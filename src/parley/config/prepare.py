@@ -14,6 +14,7 @@ from parley.config.identity import form_facts, run_identity
 from parley.config.models_file import trusted_hosts
 from parley.config.prices import PriceList, prices_for, prices_path
 from parley.config.prompt_overrides import about_prompts, chosen_prompts, unused_prompts
+from parley.config.prompt_variables import check_prompt_variables
 from parley.config.recorded_matches import Recorded
 from parley.config.recorded_task import source_facts, task_to_read, task_to_resume
 from parley.config.selection import recorded_items, select_items, stored_items
@@ -24,6 +25,7 @@ from parley.errors import KeyMissing, UsageError, unknown_name
 from parley.match.masking import Masking
 from parley.match.protocol import Participant
 from parley.match.seating import seat_counts
+from parley.match.task_errors import errors_of_task
 from parley.money import Prices, cost_rows, format_usd, is_free, prices_of, total_cost
 from parley.options import OPTIONS, Given
 from parley.participants import _registry as participants
@@ -34,7 +36,7 @@ from parley.rules.prompts import Prompt
 from parley.rules.references import Reference
 from parley.rules.task import Task
 from parley.store import RunReader, RunRef, read_run
-from parley.store.config import Config, ScreeningTarget
+from parley.store.config import MAY_MOVE, Config, ScreeningTarget
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,8 @@ def prepare_new(
     """
     task = task or task_class(config.task).from_params(config.params)
     check_names(config, task)
+    if not type(task).__module__.startswith("parley.tasks."):  # ours are held to it by a test
+        check_prompt_variables(type(task))
     chosen = select_items(config, task, items)
     config = chosen.config
     plan = make_plan(config, task, chosen.items)
@@ -121,7 +125,9 @@ def prepare_new(
     facts = {**works_facts(works), **price_facts(config, prices)}
     read = [*chosen.read, *(f"{name} {work.told}" for name, work in works.items())]
     prepared = assemble(config, task, plan, chosen.items, prices, facts, functions)
-    cautions = [*read, *prompt_cautions(prepared), *task.cautions(prepared.seats), *plan.cautions()]
+    with errors_of_task(task, "cautions"):
+        said = list(task.cautions(prepared.seats))
+    cautions = [*read, *prompt_cautions(prepared), *said, *plan.cautions()]
     prepared = replace(prepared, works=works, pool=chosen.pool, read=read, cautions=cautions)
     prepared = within_budget(prepared, need_keys)
     screening = screening_config(prepared)
@@ -141,10 +147,12 @@ def prepare_resume(
     task: Task | None = None,
     task_file: str | None = None,
     allowed: Allowed = NOTHING_MORE,
+    model_options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Prepared:
     """A run that goes on, with its own configuration and items; its limits may be given anew.
 
-    `task_file` is the file of the task, where the user names it. The run's own file may come from
+    `task_file` is the file of the task, where the user names it. `model_options` are by alias:
+    where a model is served now, and how fast it may be asked. The run's own file may come from
     somebody else, and does only what is usual, or allowed.
     """
     changes = {
@@ -154,6 +162,7 @@ def prepare_resume(
         if "max_blocks" in changes:
             refuse_fewer_blocks(reader, changes["max_blocks"])
         config = replace(reader.info.config, **changes)
+        config = replace(config, models=moved_models(config, model_options or {}))
         prices = prices_of(reader, PriceList().find)
         if config.budget_usd is not None:
             refuse_unpriced(prices)
@@ -161,8 +170,12 @@ def prepare_resume(
             refuse_spent(reader, prices, changes.get("budget_usd"))
         items, recorded = reader.items(), Recorded.of(reader) if config.rejudged else None
         identity_then = reader.info.identity
+    # what is given anew comes from the user, not from the file
+    anew = model_options or {}
     live = {
-        alias: each for alias, each in config.live_models.items() if alias not in (functions or ())
+        alias: {key: value for key, value in each.items() if key not in anew.get(alias, ())}
+        for alias, each in config.live_models.items()
+        if alias not in (functions or ())
     }
     check_models(mark_recorded(live, ref.location), allowed.with_hosts(trusted_hosts()))
     if task is None:
@@ -176,6 +189,24 @@ def prepare_resume(
         prepared = replace(with_facts(prepared, works_facts(works)), works=works)
     prepared.check_participants()
     return prepared
+
+
+def moved_models(
+    config: Config, given: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """The models of a run, some of them at another address; what they are cannot change."""
+    models = {alias: dict(model) for alias, model in config.models.items()}
+    for alias, options in given.items():
+        if alias not in models:
+            raise unknown_name("model of this run:", alias, models)
+        for name, value in options.items():
+            if name not in MAY_MOVE:
+                raise UsageError(
+                    f"-M {alias}.{name}: a run goes on with the same models; only "
+                    f"{', '.join(MAY_MOVE)} may be given anew; start a new run for another {name}"
+                )
+            models[alias][name] = value
+    return models
 
 
 def prepare_rejudge(
@@ -320,7 +351,9 @@ def price_facts(config: Config, prices: Prices) -> dict[str, Any]:
 def screening_config(prepared: Prepared) -> Config | None:
     """The run that finds items of which the instruments are sure (KIEval §3.2), if the task wants
     one."""
-    screening, config = prepared.task.screening(), prepared.config
+    with errors_of_task(prepared.task, "screening"):
+        screening = prepared.task.screening()
+    config = prepared.config
     if screening is None or config.verified:
         return None
     models: dict[str, dict[str, Any]] = {}

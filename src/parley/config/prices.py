@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from parley.config import models_file
 from parley.config.yaml_file import YamlFile
 from parley.errors import UsageError
 from parley.money import NOTHING, Price, Prices, Rate
@@ -49,15 +50,24 @@ class PriceList:
     def _own(self) -> dict[str, Price]:
         return own_prices()
 
+    def __init__(self, models: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+        """`models`: those of a run, among which others of the same model may have a price."""
+        self._models = models or {}
+
     def find(
         self, alias: str, options: Mapping[str, Any], served: str | None, on: datetime | None
     ) -> Price | None:
         """The price of a model, by the name under which it was served where that is known; None:
-        unknown."""
+        unknown. The copy of an alias has the price of the alias."""
         family, _, name = str(options.get("model", "")).partition("/")
         for key in (alias, f"{family}/{served}", f"{family}/{name}"):
             if key in self._own:
                 return self._own[key]
+        copied = bool(self._own) and family not in participant_kinds()
+        known = {**models_file.shared_models(), **self._models} if copied else {}
+        for other, model in known.items():
+            if other in self._own and same_service(model, options):
+                return self._own[other]
         # a provider that cannot be loaded any more is no reason not to show what was played
         with suppress(UsageError):
             if providers.is_provider(family) and providers.provider_traits(family).unbilled:
@@ -67,7 +77,12 @@ class PriceList:
 
 def prices_for(models: Mapping[str, Mapping[str, Any]]) -> Prices:
     """The prices of models that are about to be played."""
-    return Prices(models, look_up=PriceList().find)
+    return Prices(models, look_up=PriceList(models).find)
+
+
+def same_service(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two entries name the same model at the same address."""
+    return all(one.get(key) == other.get(key) for key in ("model", "base_url"))
 
 
 def prices_path() -> Path:

@@ -6,15 +6,16 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields
 
 from parley.errors import unknown_name
+from parley.match.task_errors import errors_of_task
 from parley.rules.prompts import FORM, Prompt
 from parley.rules.task import Task
 
 
 def unused_prompts(task: Task, seats: Mapping[str, int], standardise: str) -> frozenset[str]:
     """The prompts that nobody hears under this configuration."""
-    return frozenset(
-        (*task.unused_prompts(seats), *(() if standardise == "always" else (FORM.name,)))
-    )
+    with errors_of_task(task, "unused_prompts"):
+        own = list(task.unused_prompts(seats))
+    return frozenset((*own, *(() if standardise == "always" else (FORM.name,))))
 
 
 def chosen_prompts(

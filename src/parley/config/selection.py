@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 from parley.datasets.catalogue import find_misspelt_columns, load_items
 from parley.datasets.files import LocatedRow
 from parley.datasets.formats import make_item, make_items
-from parley.datasets.item_rows import find_lone_surrogate, item_from_row, item_type_of_task
+from parley.datasets.item_rows import find_unstorable, item_from_record, item_type_of_task
 from parley.errors import UsageError, unknown_name
+from parley.match.task_errors import errors_of_task
 from parley.rules.task import Task
 from parley.store.config import Config
 from parley.tables import format_item_count
@@ -97,7 +98,7 @@ def recorded_items(items: Sequence[Any], task: Task) -> dict[str, Any]:
         return {}
     kind = item_type_of_task(type(task))
     return by_id(
-        item if isinstance(item, kind) else item_from_row(item, kind, f"item {n}", n)
+        item if isinstance(item, kind) else item_from_record(item, kind, f"item {n}")
         for n, item in enumerate(items, 1)
     )
 
@@ -110,11 +111,13 @@ def refuse_no_items(items: Sequence[Any], task: Task) -> None:
 
 def drop_unfit(items: Sequence[Any], task: Task) -> list[Any]:
     """Of all items those that are for the task as it is configured; others are never played."""
-    found = [item for item in items if not task.reject_reason(item)]
+    with errors_of_task(task, "reject_reason"):
+        rejected = [task.reject_reason(item) for item in items]
+    found = [item for item, reason in zip(items, rejected, strict=True) if not reason]
     if items and not found:
         reasons = [
             f"{format_item_count(count)} {reason}"
-            for reason, count in Counter(map(task.reject_reason, items)).most_common()
+            for reason, count in Counter(rejected).most_common()
         ]
         said = "; ".join([*reasons[:8], "and so on"] if len(reasons) > 8 else reasons)
         raise UsageError(
@@ -154,7 +157,11 @@ def stratified_order(items: Sequence[Any], stratum: str | None, seed: int) -> li
 
 def stored_items(items: Sequence[Any]) -> list[tuple[str, bytes]]:
     """Items as a run keeps them."""
+    found = []
     for item in items:
-        if halved := find_lone_surrogate(item):
-            raise UsageError(f"item {item.id!r}: {halved}")
-    return [(str(item.id), json.dumps(asdict(item), ensure_ascii=False).encode()) for item in items]
+        try:
+            row = json.dumps(asdict(item), ensure_ascii=False).encode()
+        except (TypeError, ValueError):
+            raise UsageError(f"item {item.id!r}: {find_unstorable(item)}") from None
+        found.append((str(item.id), row))
+    return found

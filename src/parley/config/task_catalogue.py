@@ -11,25 +11,66 @@ from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from parley import tasks
-from parley.errors import TaskError, UsageError, unknown_name
+from parley.errors import (
+    ParleyError,
+    TaskError,
+    UsageError,
+    describe_exception,
+    locate_exception,
+    unknown_name,
+)
 from parley.rules.task import Task
 
+if TYPE_CHECKING:
+    from parley.store import RunInfo
 
-def task_names() -> list[str]:
-    """The tasks that can be played by name."""
-    own = {
+
+GROUP = "parley.tasks"
+
+
+def builtin_names() -> set[str]:
+    """The tasks of this package."""
+    return {
         module.name
         for module in pkgutil.iter_modules(tasks.__path__)
         if not module.name.startswith("_")
     }
-    return sorted(own | {entry.name for entry in entry_points(group="parley.tasks")})
+
+
+def task_names() -> list[str]:
+    """The tasks that can be played by name."""
+    return sorted(builtin_names() | {entry.name for entry in entry_points(group=GROUP)})
+
+
+def installed_tasks() -> tuple[dict[str, type[Task]], list[str]]:
+    """The tasks that can be played by name, and what is wrong with those that cannot."""
+    found, faults, own = dict[str, type[Task]](), list[str](), builtin_names()
+    for name in task_names():
+        try:
+            found[name] = task_class(name)
+        except ParleyError as wrong:
+            faults.append(str(wrong))
+        if name in own and (others := packages_with(name)):
+            faults.append(
+                f"package {others} brings a task called {name}, which is not used: Parley has one "
+                f"of that name itself; give it another name there"
+            )
+    return found, faults
 
 
 def task_class(reference: str) -> type[Task]:
     """The task that a name or a path (`./my_game.py`, `./my_games.py:Second`, `./my_task.yaml`)
     stands for."""
+    found = find_task_class(reference)
+    found.refuse_plain_class()
+    return found
+
+
+def find_task_class(reference: str) -> type[Task]:
+    """The class of a task, which may still lack what a task needs."""
     path, colon, chosen = reference.rpartition(":") if ".py:" in reference else (reference, "", "")
     if path.endswith((".yaml", ".yml")):
         from parley.config.task_file import task_in
@@ -37,12 +78,40 @@ def task_class(reference: str) -> type[Task]:
         return task_in(path)
     if path.endswith(".py"):
         return single_task_in(load_task_module(path), reference, chosen if colon else "")
-    for entry in entry_points(group="parley.tasks", name=reference):
-        found: type[Task] = entry.load()
-        return found
-    if reference not in task_names():
-        raise unknown_name("task", reference, task_names())
-    return single_task_in(import_module(f"parley.tasks.{reference}"), reference)
+    if reference in builtin_names():
+        return single_task_in(import_module(f"parley.tasks.{reference}"), reference)
+    if packages_with(reference):
+        return load_installed(reference)
+    raise unknown_name("task", reference, task_names())
+
+
+def load_installed(name: str) -> type[Task]:
+    """The task that another package brings under a name."""
+    entries, packages = list(entry_points(group=GROUP, name=name)), packages_with(name)
+    if len({entry.value for entry in entries}) > 1:
+        raise UsageError(
+            f"task {name}: several packages bring it ({packages}); uninstall all but one"
+        )
+    what = f"task {name} cannot be loaded"
+    try:
+        found = entries[0].load()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as wrong:  # whatever a module of somebody else's does when imported
+        raise UsageError(
+            f"{what}: {describe_exception(wrong)}; mend or uninstall package {packages}"
+        ) from wrong
+    if not (isinstance(found, type) and issubclass(found, Task) and found.roles):
+        raise UsageError(
+            f"{what}: {entries[0].value} of package {packages} is no class derived from parley.Task"
+        )
+    return found
+
+
+def packages_with(name: str) -> str:
+    """The packages that bring a task of this name; empty if none does."""
+    entries = entry_points(group=GROUP, name=name)
+    return ", ".join(sorted({entry.dist.name if entry.dist else "unknown" for entry in entries}))
 
 
 def is_task_path(reference: str) -> bool:
@@ -60,8 +129,17 @@ def installed_task(reference: str) -> type[Task] | None:
         return None
     try:
         return task_class(reference)
-    except (UsageError, TaskError, ImportError, AttributeError):
+    except ParleyError:
         return None
+
+
+def task_of_run(info: RunInfo) -> type[Task] | None:
+    """The installed task that a run has played; None for a task in a file, for one that is not
+    installed, and where the installed one of that name is another task."""
+    found = installed_task(info.config.task)
+    if found is None or set(found.roles) != set(info.identity["roles"]):
+        return None
+    return found
 
 
 def load_task_module(path: str) -> ModuleType:
@@ -82,14 +160,15 @@ def load_task_module(path: str) -> ModuleType:
     sys.modules[name] = module  # dataclasses and prompts look themselves up there
     try:
         spec.loader.exec_module(module)
-    except TaskError:
+    except TaskError as wrong:
         del sys.modules[name]
-        raise
+        raise TaskError(f"{locate_exception(wrong, str(place))}: {wrong}") from wrong
     except BaseException as wrong:  # a file may also leave the program
         del sys.modules[name]
         if isinstance(wrong, KeyboardInterrupt):
             raise
-        raise UsageError(f"{path} cannot be loaded: {type(wrong).__name__}: {wrong}") from wrong
+        fault = describe_exception(wrong, str(place))
+        raise UsageError(f"{path} cannot be loaded: {fault}") from wrong
     return module
 
 

@@ -69,6 +69,12 @@ def task_schema() -> dict[str, Any]:
 def task_in(path: str) -> type[Task]:
     """The task that a file defines; whatever is wrong in it is an error with its line."""
     file = YamlFile(Path(path).expanduser())
+    if file.data.get("kind") == "experiment":
+        raise file.error(
+            ("kind",),
+            "this is an experiment, not a task: play it with `parley run "
+            f"{path}`; its task is {short_value(file.data.get('task', 'not named'))}",
+        )
     if "kind" in file.data and file.data["kind"] != "task":
         raise file.error(("kind",), f"wanted kind: task, found {short_value(file.data['kind'])}")
     file.check(task_schema())

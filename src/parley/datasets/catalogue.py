@@ -27,6 +27,7 @@ from parley.datasets.item_rows import misspelt_columns
 from parley.errors import UsageError, unknown_name
 from parley.tables import format_item_count
 
+NAMED = "dataset:"  # before a name that is also a file here
 USUAL = "samples"  # what a task is played on where nothing else is said
 
 
@@ -80,6 +81,7 @@ def default_dataset(kind: type | None) -> str | None:
 
 def load_items(reference: str, kind: type, columns: Columns | None = None) -> list[Any]:
     """All items of a dataset; a row that does not fit is an error that names it."""
+    reference = resolve_reference(reference, kind, bool(columns))
     if not columns:
         for dataset in datasets_named(reference, kind):
             return dataset.items()
@@ -96,9 +98,29 @@ def load_items(reference: str, kind: type, columns: Columns | None = None) -> li
     return make_items(rows, kind, columns)
 
 
+def resolve_reference(reference: str, kind: type | None, columns: bool = False) -> str:
+    """A dataset by name or path. What is both must be said: `./mmlu` is the file or folder,
+    `dataset:mmlu` the one by name."""
+    if reference.startswith(NAMED):
+        return reference.removeprefix(NAMED)
+    if (
+        not columns
+        and not is_dataset_path(reference)
+        and Path(reference).exists()
+        and datasets_named(reference, kind)
+    ):
+        what = "folder" if Path(reference).is_dir() else "file"
+        raise UsageError(
+            f"{reference} is a dataset and a {what} here: write ./{reference} for the {what}, or "
+            f"{NAMED}{reference} for the dataset"
+        )
+    return reference
+
+
 def load_examples(reference: str, kind: type, own: bool = False) -> list[Any]:
     """The worked examples that a dataset brings; of any other source all items, unless only its
     `own` examples will do."""
+    reference = resolve_reference(reference, kind)
     for dataset in datasets_named(reference, kind):
         if dataset.examples is not None:
             rows = [
@@ -111,6 +133,7 @@ def load_examples(reference: str, kind: type, own: bool = False) -> list[Any]:
 
 def find_misspelt_columns(reference: str, kind: type, columns: Columns | None = None) -> list[str]:
     """What looks like a misspelt column in the first row of a file, in words."""
+    reference = resolve_reference(reference, kind, bool(columns))
     if not columns and datasets_named(reference, kind):
         return []
     first = next(load_rows(reference, kind), None)
@@ -137,6 +160,7 @@ def load_rows(reference: str, kind: type | None = None) -> Iterator[LocatedRow]:
 
 def item_type_of_dataset(reference: str, columns: Columns | None = None) -> type:
     """The type of a dataset's items, by its name or by its first row."""
+    reference = resolve_reference(reference, None, bool(columns))
     kinds = [] if columns else [dataset.item_type for dataset in datasets_named(reference)]
     if not kinds:
         first = next(load_rows(reference), None)

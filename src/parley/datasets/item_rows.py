@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, Field, asdict, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, Field, asdict, fields, is_dataclass
 from difflib import get_close_matches
-from typing import Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from parley.errors import UsageError
-from parley.rules.parameters import build_dataclass
+from parley.errors import UsageError, unknown_name
+from parley.rules.parameters import parse_value
 from parley.rules.task import Task
+
+MAPPINGS = (dict, Mapping)
+SEQUENCES = (list, tuple, Sequence)
 
 
 def item_from_row(row: Any, kind: type, where: str, number: int | str) -> Any:
@@ -35,15 +39,164 @@ def item_from_row(row: Any, kind: type, where: str, number: int | str) -> Any:
                 ]
             )
         )
-    item: Any = build_dataclass(
-        kind,
-        {**{name: row[name] for name in wanted if name in row}, "id": str(row["id"])},
-        "field of",
-        where,
-    )
+    hints = field_hints(kind)
+    values = {
+        name: read_field(row[name], hints.get(name, Any), f"{where}.{name}")
+        for name in wanted
+        if name in row
+    }
+    item = make_dataclass(kind, values, where)
     if halved := find_lone_surrogate(item):
         raise UsageError(f"{where}: {halved}")
     return item
+
+
+def item_from_record(row: Any, kind: type, where: str) -> Any:
+    """An item as a run's file has it: every value is what it was, and lists, tuples, mappings and
+    dataclasses are made again as the fields of its type say."""
+    missing = [
+        name
+        for name, field in item_fields(kind).items()
+        if field.init and field.default is MISSING and field.default_factory is MISSING
+    ]
+    if not isinstance(row, Mapping) or (missing := [name for name in missing if name not in row]):
+        raise UsageError(f"{where} is no {kind.__name__}: there is no {', no '.join(missing)}")
+    return restore_value(row, kind, where)
+
+
+def read_field(value: Any, kind: Any, where: str) -> Any:
+    """The value of a row as the type that a field declares; lists, mappings and other dataclasses
+    may stand in it."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return (
+            parse_value(value, kind, where)
+            if inner[0] in (int, float, str, bool)
+            else read_field(value, inner[0], where)
+        )
+    if origin in (Union, UnionType):
+        if (value is None and NoneType in inner) or type(value) in inner:
+            return value
+        faults = list[UsageError]()
+        for option in (each for each in inner if each is not NoneType):
+            try:
+                return read_field(value, option, where)
+            except UsageError as wrong:
+                faults.append(wrong)
+        raise faults[0]
+    shape = origin or kind
+    if is_dataclass(shape) and isinstance(shape, type):
+        if not isinstance(value, Mapping):
+            raise UsageError(f"{where} wants an object, got {value!r:.80}")
+        hints = field_hints(shape)
+        known = [name for name, field in item_fields(shape).items() if field.init]
+        for name in value:
+            if name not in known:
+                raise unknown_name(f"field of {where}:", str(name), known)
+        values = {
+            name: read_field(each, hints.get(name, Any), f"{where}.{name}")
+            for name, each in value.items()
+        }
+        return make_dataclass(shape, values, where)
+    if shape in MAPPINGS:
+        if not isinstance(value, Mapping):
+            raise UsageError(f"{where} wants an object, got {value!r:.80}")
+        of_key, of_value = inner or (Any, Any)
+        return {
+            read_field(key, of_key, where): read_field(each, of_value, f"{where}.{key}")
+            for key, each in value.items()
+        }
+    if shape in SEQUENCES:
+        parts = value.split(",") if isinstance(value, str) else value
+        if not isinstance(parts, list | tuple):
+            raise UsageError(f"{where} wants a list, got {value!r:.80}")
+        kinds = kinds_of_parts(shape, inner, len(parts))
+        if len(kinds) != len(parts):
+            raise UsageError(f"{where} wants a list of {len(kinds)}, got {value!r:.80}")
+        found = [read_field(part, each, where) for part, each in zip(parts, kinds, strict=True)]
+        return found if shape is list else tuple(found)
+    return parse_value(value, kind, where)
+
+
+def restore_value(value: Any, kind: Any, where: str) -> Any:
+    """A value that was written as JSON in the shape that its type says. What does not fit the type
+    stays as it is: nobody held it to the type before."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return restore_value(value, inner[0], where)
+    if origin in (Union, UnionType):
+        return restore_value(value, next((k for k in inner if has_shape(value, k)), Any), where)
+    shape = origin or kind
+    if not has_shape(value, kind):
+        return value
+    if is_dataclass(shape) and isinstance(shape, type):
+        hints, known = field_hints(shape), item_fields(shape)
+        return make_dataclass(
+            shape,
+            {
+                name: restore_value(each, hints.get(name, Any), f"{where}.{name}")
+                for name, each in value.items()
+                if name in known and known[name].init
+            },
+            where,
+        )
+    if shape in MAPPINGS:
+        of_key, of_value = inner or (Any, Any)
+        as_key = of_key if of_key in (int, float) else str
+        return {as_key(key): restore_value(each, of_value, where) for key, each in value.items()}
+    if shape in SEQUENCES:
+        kinds = kinds_of_parts(shape, inner, len(value))
+        kinds = kinds if len(kinds) == len(value) else (Any,) * len(value)
+        found = [restore_value(part, each, where) for part, each in zip(value, kinds, strict=True)]
+        return found if shape is list else tuple(found)
+    return value
+
+
+def has_shape(value: Any, kind: Any) -> bool:
+    """Whether a JSON value can be a type: an object for a dataclass or mapping, a list for a list
+    or tuple, else a scalar."""
+    shape = get_origin(kind) or kind
+    if is_dataclass(shape) or shape in MAPPINGS:
+        return isinstance(value, Mapping)
+    if shape in SEQUENCES:
+        return isinstance(value, list)
+    return not isinstance(value, list | Mapping)
+
+
+def kinds_of_parts(shape: Any, inner: tuple[Any, ...], count: int) -> tuple[Any, ...]:
+    """The types of a sequence's parts: one for each, or one for all of them."""
+    if not inner:
+        return (Any,) * count
+    return inner if shape is tuple and ... not in inner else (inner[0],) * count
+
+
+def field_hints(kind: type) -> dict[str, Any]:
+    """The types of a dataclass's fields; none where annotations name what cannot be found."""
+    try:
+        return get_type_hints(kind, include_extras=True)
+    except (NameError, TypeError):
+        return {}
+
+
+def make_dataclass(kind: type, values: Mapping[str, Any], where: str) -> Any:
+    """A dataclass with these values; what it refuses is an error with its place."""
+    try:
+        return kind(**values)
+    except (TypeError, ValueError) as wrong:
+        raise UsageError(f"{where}: {wrong}") from None
+
+
+def find_unstorable(item: Any) -> str | None:
+    """What is wrong with a field that no run's file can keep as it is."""
+    for name, value in asdict(item).items():
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError) as wrong:
+            return (
+                f"{name} cannot be kept in a run's file ({wrong}): use texts, numbers, lists, "
+                "mappings or dataclasses"
+            )
+    return find_lone_surrogate(item)
 
 
 def find_lone_surrogate(item: Any) -> str | None:

@@ -11,7 +11,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from parley.datasets.catalogue import load_examples
 from parley.datasets.dictionaries import open_lexicon
-from parley.errors import UsageError
+from parley.errors import TaskError, UsageError
+from parley.match.task_errors import errors_of_task
 from parley.rules import numerals
 from parley.rules.items import Question
 from parley.rules.references import Demonstrations, Reference, WordList
@@ -31,9 +32,15 @@ def open_references(
     task: Task, dataset: str | None = None, items: Sequence[Any] = ()
 ) -> dict[str, Reference]:
     """Every work that a task wants, opened for what it is played on."""
+    with errors_of_task(task, "works"):
+        works = dict(task.works())
+    for name, wanted in works.items():
+        if type(wanted) not in OPENED:
+            kinds = " or ".join(f"parley.{kind.__name__}(…)" for kind in OPENED)
+            raise TaskError(f"{task.name}: works()[{name!r}] wants {kinds}, found {wanted!r:.80}")
     return {
         name: OPENED[type(wanted)](wanted, PlayedItems(dataset, items))
-        for name, wanted in task.works().items()
+        for name, wanted in works.items()
     }
 
 

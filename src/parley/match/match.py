@@ -13,12 +13,20 @@ from hashlib import blake2b
 from random import Random
 from typing import Any, Literal, NamedTuple
 
-from parley.errors import Forfeit, ReplayError, TaskError, Unreadable
+from parley.errors import (
+    Forfeit,
+    ReplayError,
+    TaskError,
+    Unreadable,
+    describe_exception,
+    locate_exception,
+)
 from parley.match.effects import Effects, Execute
 from parley.match.masking import Masking, MatchMask
 from parley.match.protocol import UNLIMITED, Call, Participant, Reply, split_thinking
 from parley.match.record import MemoryRecord, Record, RecordedCall
 from parley.match.seating import check_scores, seats_by_role
+from parley.match.task_errors import file_of_task
 from parley.rules.notes import WrittenNote
 from parley.rules.parsing import repair_object
 from parley.rules.pool import BotKnowledge, Content, Example, Message, Pool, Seat, View, text_of
@@ -120,14 +128,16 @@ class Match:
                     return self._outcome(
                         "aborted", clean_text(str(forfeit)), check_scores(self.task, {}, self.cast)
                     )
-                except (TaskError, KeyboardInterrupt):
+                except KeyboardInterrupt:
                     raise
+                except TaskError as wrong:
+                    line = locate_exception(wrong, file_of_task(self.task))
+                    raise TaskError(f"{wrong} ({line})" if line else str(wrong)) from wrong
                 # whatever a script raises, it is the task that is at fault
                 except BaseException as wrong:
                     where = f"{self.task.name}, after round {self.referee.round}"
-                    raise TaskError(
-                        f"{where}: the script failed: {type(wrong).__name__}: {wrong}"
-                    ) from wrong
+                    fault = describe_exception(wrong, file_of_task(self.task))
+                    raise TaskError(f"{where}: the script failed: {fault}") from wrong
                 try:
                     step = partial(script.send, await self._perform(effect))
                 except Forfeit as forfeit:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from parley.errors import TaskError
+from parley.errors import TaskError, unknown_name
 from parley.rules.pool import Seat
 from parley.rules.task import Metric, Task
 
@@ -25,6 +25,44 @@ def seats_by_role(task: Task, cast: Mapping[Seat, Any]) -> dict[str, Seat | list
 def seat_counts(cast: Mapping[Seat, Any], task: Task) -> dict[str, int]:
     """How many seats each role has."""
     return {name: sum(seat.role == name for seat in cast) for name in task.roles}
+
+
+def check_metrics(task: Task, metrics: Sequence[Metric]) -> None:
+    """Refuse metrics that no statistics can use."""
+    if not metrics:
+        raise TaskError(f"{task.name}: metrics() returns no metric; the first one is the primary")
+    for metric in metrics:
+        if not isinstance(metric, Metric):
+            raise TaskError(
+                f"{task.name}: metrics() wants Metric(name, low, high, epsilon), found "
+                f"{metric!r:.80}"
+            )
+        where = f"{task.name}: metric {metric.name!r:.80}"
+        if not isinstance(metric.name, str) or not metric.name.strip():
+            raise TaskError(f"{where}: a metric has a name, which is a text")
+        for name in ("low", "high", "epsilon"):
+            value = getattr(metric, name)
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise TaskError(f"{where}: {name} must be a number, not {value!r:.80}")
+        if not (math.isfinite(metric.low) and math.isfinite(metric.high)):
+            raise TaskError(f"{where}: low and high must be finite: intervals need a range")
+        # a parameter may leave one possible value only
+        if metric.low > metric.high or not 0 < metric.epsilon < math.inf:
+            raise TaskError(
+                f"{where} needs low <= high and epsilon > 0, found low={metric.low:g}, "
+                f"high={metric.high:g}, epsilon={metric.epsilon:g}"
+            )
+        if metric.better not in ("higher", "lower"):
+            raise TaskError(f"{where}: better is 'higher' or 'lower', not {metric.better!r:.80}")
+        if isinstance(metric.roles, str):
+            raise TaskError(f"{where}: roles is a tuple: roles=({metric.roles!r},)")
+        contestants = [name for name, role in task.roles.items() if not role.instrument]
+        for role in metric.roles:
+            if role not in contestants:
+                raise TaskError(f"{where}: {unknown_name('contestant role', role, contestants)}")
+    names = [metric.name for metric in metrics]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise TaskError(f"{task.name}: two metrics are called {twice[0]!r}: rename one of them")
 
 
 def check_scores(

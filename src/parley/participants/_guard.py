@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from types import TracebackType
 from typing import Any
 
-from parley.errors import Halted, ParticipantError, Refused, Rejected
+from parley.errors import FaultKind, Halted, ParticipantError, Refused, Rejected, locate_exception
 from parley.providers._replies import replace_unencodable
 from parley.providers._secrets import redact
 from parley.tables import shorten
@@ -18,8 +19,11 @@ class ErrorsAsParticipant:
     """A context around code that others wrote: what it raises becomes a ParticipantError. A real
     cancellation passes."""
 
-    def __init__(self, what: str, halts: bool = False) -> None:
+    def __init__(
+        self, what: str, halts: bool = False, home: str | None = None, kind: FaultKind = ""
+    ) -> None:
         self._what, self._halts = what, halts  # only what asks for the run may say that it halts
+        self._home, self._kind = home, kind  # `home`: the file whose line an error names
 
     def __enter__(self) -> None:
         self._task = asyncio.current_task()
@@ -42,7 +46,15 @@ class ErrorsAsParticipant:
             if isinstance(wrong, kind):
                 # fields of an exception that somebody else derived from ours may be missing
                 return kind(said, kind=getattr(wrong, "kind", ""), hint=getattr(wrong, "hint", ""))
-        return ParticipantError(f"{self._what} failed: {type(wrong).__name__}: {said}")
+        line = locate_exception(wrong, self._home)
+        fault = f"{type(wrong).__name__}: {said}" + (f" ({line})" if line else "")
+        return ParticipantError(f"{self._what} failed: {fault}", kind=self._kind)
+
+
+def file_of_function(function: Any) -> str | None:
+    """The file in which a function, or what it wraps, is written; None if it has none."""
+    code = getattr(inspect.unwrap(getattr(function, "func", function)), "__code__", None)
+    return None if code is None else str(code.co_filename)
 
 
 def find_current_task() -> asyncio.Task[Any] | None:

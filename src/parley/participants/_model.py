@@ -9,7 +9,7 @@ from typing import Any
 
 from parley.errors import Refused
 from parley.match.protocol import Call, Provider, Reply, Request
-from parley.participants._guard import ErrorsAsParticipant
+from parley.participants._guard import ErrorsAsParticipant, file_of_function
 from parley.providers import _registry as providers
 from parley.providers._replies import check_reply, fold_system_turn
 from parley.rules.parameters import parse_value
@@ -68,7 +68,8 @@ class Model:
 
     async def _complete_checked(self, request: Request) -> Reply:
         """A reply from a provider that may come from anybody."""
-        with ErrorsAsParticipant("the provider", halts=True):
+        home = file_of_function(self.provider.complete)
+        with ErrorsAsParticipant("the provider", halts=True, home=home):
             return check_reply(await self.provider.complete(request), "the provider")
 
     async def close(self) -> None:

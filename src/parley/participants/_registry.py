@@ -105,7 +105,7 @@ def make_participant(
         )
     if callable(model):
         participant: Participant = import_module("parley.participants.python").Python(
-            model, options, where
+            model, options, where, is_alias=True
         )
     elif served:
         participant = Model.from_options(family, expand_references(name), options)

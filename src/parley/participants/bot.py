@@ -8,7 +8,7 @@ from typing import Any
 
 from parley.errors import unknown_name
 from parley.match.protocol import Call
-from parley.participants._guard import ErrorsAsParticipant
+from parley.participants._guard import ErrorsAsParticipant, file_of_function
 from parley.rules.bot_view import BotView
 from parley.rules.parameters import parse_keywords
 from parley.rules.pool import View
@@ -24,11 +24,12 @@ class Bot:
 
     def __init__(self, name: str, decide: Callable[..., Any], options: Mapping[str, Any]) -> None:
         self._name, self._decide, self._options = name, decide, options
+        self._home = file_of_function(decide)
 
     async def reply(self, view: View, call: Call) -> str:
         assert view.bot_knowledge is not None
         rng = Random(f"{view.bot_knowledge.seed}|{view.seat.key}|{view.round}|{view.attempt}")
-        with ErrorsAsParticipant(f"bot/{self._name}"):
+        with ErrorsAsParticipant(f"bot/{self._name}", home=self._home, kind="code"):
             value = self._decide(
                 BotView(
                     view,

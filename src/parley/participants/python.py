@@ -15,7 +15,7 @@ import orjson
 from parley.errors import UsageError
 from parley.match.protocol import Call, Reply
 from parley.match.threads import in_daemon_thread
-from parley.participants._guard import ErrorsAsParticipant
+from parley.participants._guard import ErrorsAsParticipant, file_of_function
 from parley.providers._replies import check_reply
 from parley.rules.parameters import parse_keywords
 from parley.rules.pool import View
@@ -28,19 +28,26 @@ class Python:
 
     sees_item: bool = False
 
-    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any], name: str) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        options: Mapping[str, Any],
+        name: str,
+        is_alias: bool = False,
+    ) -> None:
         if inspect.isclass(function):
             raise UsageError(
                 f"{name} is a class: name a function, or an instance that can be called"
             )
         call = function if inspect.isroutine(function) else function.__call__  # type: ignore[operator]
-        self._function, self._name = function, name
+        self._function, self._home = function, file_of_function(call)
+        # errors of a call have the alias before them already
+        self._who = "the function" if is_alias else f"{name}: the function"
         self._options = parse_keywords(call, options, "option of", name) if options else {}
         self._waits = inspect.iscoroutinefunction(call)
 
     async def reply(self, view: View, call: Call) -> Reply | str:
-        who = f"{self._name}: the function"
-        with ErrorsAsParticipant(who):
+        with ErrorsAsParticipant(self._who, home=self._home, kind="code"):
             if self._waits:
                 said = await self._function(view, **self._options)
             else:
@@ -51,7 +58,7 @@ class Python:
                 return orjson.dumps(dict(said), default=str).decode()
             if isinstance(said, bytes):
                 return said.decode("utf-8", "replace")
-            return said if isinstance(said, str) else check_reply(said, who)
+            return said if isinstance(said, str) else check_reply(said, self._who)
 
     async def close(self) -> None:
         pass

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from parley.errors import ParleyError, TaskError, UsageError
-from parley.match.seating import seat_counts
+from parley.errors import UsageError
+from parley.match.seating import check_metrics, seat_counts
+from parley.match.task_errors import errors_of_task
 from parley.plans import Plan
 from parley.plans.arrangements import contestant_roles
 from parley.plans.blocks import BlockMaker
@@ -95,11 +96,7 @@ def choose_plan(
 
 def metrics_for_seats(task: Task, table: Mapping[str, int]) -> list[Metric]:
     """The metrics of a match with so many seats per role; raises TaskError if the task fails."""
-    try:
-        return list(task.metrics(table))
-    except ParleyError:
-        raise
-    except Exception as wrong:
-        raise TaskError(
-            f"{task.name}: metrics() failed: {type(wrong).__name__}: {wrong}"
-        ) from wrong
+    with errors_of_task(task, "metrics"):
+        found = list(task.metrics(table))
+    check_metrics(task, found)
+    return found

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from parley.config.prices import PriceList
-from parley.config.task_catalogue import installed_task, task_names
+from parley.config.task_catalogue import installed_tasks, task_of_run
 from parley.errors import UsageError
 from parley.report.page import make_page, name_run
 from parley.report.sections import (
@@ -100,6 +100,7 @@ def build_report(
     tasks: dict[RunRef, str] = {}
     classes: dict[RunRef, type[Task] | None] = {}
     seen: set[str] = set()
+    foreign: set[RunRef] = set()
     for ref in refs:
         with read_run(ref) as reader:
             if reader.info.id in seen:
@@ -107,10 +108,14 @@ def build_report(
             seen.add(reader.info.id)
             tasks[ref] = reader.info.identity["task"]
             named = task if task is not None and task.name == tasks[ref] else None
-            classes[ref] = named or installed_task(reader.info.config.task)
+            installed = task_of_run(reader.info)
+            classes[ref] = named or installed
+            if installed is None:
+                foreign.add(ref)  # its name may be that of an installed task, too
     wanted = options or ReportOptions()
     known = find_comparisons()
-    taking = [each for each in known if set(each.tasks) & set(tasks.values())]
+    compared_tasks = {task for ref, task in tasks.items() if ref not in foreign}
+    taking = [each for each in known if set(each.tasks) & compared_tasks]
     if not taking and wanted.given:
         found = ", ".join(dict.fromkeys(tasks.values()))
         names = " and ".join(dict.fromkeys(name for each in known for name in each.tasks))
@@ -121,7 +126,7 @@ def build_report(
     results = {ref: Result(ref, look_up=look_up, task=classes[ref]) for ref in refs}
     compared, others = [], dict(results)
     for each in taking:
-        own = [ref for ref in refs if tasks[ref] in each.tasks]
+        own = [ref for ref in refs if tasks[ref] in each.tasks and ref not in foreign]
         compared.append(each.compare(own, wanted))
         others = {ref: result for ref, result in others.items() if ref not in own}
     return Report(compared, list(results.values()), list(others.values()))
@@ -130,9 +135,8 @@ def build_report(
 def find_comparisons() -> list[RunComparison]:
     """What installed tasks can say of several runs together."""
     found: list[RunComparison] = []
-    for name in task_names():
-        task = installed_task(name)
-        if task is not None and (module := module_beside_rule(task, "report")) is not None:
+    for task in installed_tasks()[0].values():
+        if (module := module_beside_rule(task, "report")) is not None:
             found += module.COMPARISONS
     return found
 

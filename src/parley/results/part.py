@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, get_origin
 
-from parley.errors import TaskError
+from parley.errors import TaskError, describe_exception
 from parley.results.types import Figure, as_json, json_schema
 from parley.statistics.estimates import Rank
 from parley.tables import Table
@@ -124,6 +124,32 @@ def parts_of_task(task: type[Task] | None) -> tuple[Part[Any], ...]:
     """The parts that a task and the classes it inherits from bring."""
     found = [part for kind in (task.__mro__ if task else ()) for part in declared_parts(kind)]
     return check_unique_names(dict.fromkeys(found))
+
+
+def check_parts(task: type[Task]) -> None:
+    """Refuse parts that no result could show: of one name, or of the name of a general part. A task
+    is asked before it is played, not afterwards."""
+    try:
+        own = parts_of_task(task)
+    except TaskError as wrong:
+        raise TaskError(f"{task.name}: {wrong}") from wrong
+    except Exception as wrong:
+        raise TaskError(
+            f"{task.name}: its parts cannot be loaded: {describe_exception(wrong)}"
+        ) from wrong
+    for part in own:
+        if part.name in {each.name for each in general_parts()}:
+            raise TaskError(
+                f"{task.name}: its part {part.name!r} has the name of a general part: rename it"
+            )
+
+
+def usable_parts(task: type[Task]) -> tuple[Part[Any], ...]:
+    """The parts of a task; none where they cannot be loaded."""
+    try:
+        return parts_of_task(task)
+    except Exception:  # code of others; who plays the task learns what is wrong with it
+        return ()
 
 
 def declared_parts(kind: type) -> Sequence[Part[Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
@@ -37,7 +38,13 @@ class Prompt:
                 for odd, piece in enumerate(pieces)
             ]
         except KeyError as missing:
-            raise TaskError(f"prompt {self.name!r} wants a value for {missing}") from None
+            (name,) = missing.args
+            near = get_close_matches(name, values, n=1)
+            hint = f"did you mean {{{near[0]}}}? " if near else ""
+            raise TaskError(
+                f"prompt {self.name!r} has the variable {{{name}}}, which is not given; "
+                f"{hint}there are: {', '.join(f'{{{each}}}' for each in sorted(values)) or 'none'}"
+            ) from None
         return "".join(filled)
 
     def replaced(self, text: str, also: Iterable[str]) -> Prompt:

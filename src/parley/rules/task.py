@@ -7,7 +7,8 @@ import re
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from inspect import get_annotations, iscoroutinefunction, signature
+from difflib import get_close_matches
+from inspect import get_annotations, iscoroutinefunction, isroutine, signature
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 from parley.errors import TaskError
@@ -203,8 +204,12 @@ class Task:
             )
         if not any(not role.instrument for role in cls.roles.values()):
             raise TaskError(f"{cls.__name__} has no contestant role")
+        if not callable(cls.metrics):
+            raise TaskError(f"{cls.__name__}.metrics is a method: write `def metrics(self, seats)`")
         if cls.metrics is Task.metrics:
             raise TaskError(f"{cls.__name__} declares no metrics: write `def metrics(self, seats)`")
+        cls.refuse_unknown_attributes()
+        refuse_same_names(cls)
         if cls.items is None:
             return
         if not isinstance(cls.items, Items):
@@ -219,7 +224,31 @@ class Task:
                     f"{parameter!r} is no parameter"
                 )
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+    @classmethod
+    def refuse_unknown_attributes(cls) -> None:
+        """Refuse class attributes that look like those of a task and are not: nobody would read
+        them."""
+        parameters = {
+            name for name, kind in get_annotations(cls).items() if "ClassVar" not in str(kind)
+        }
+        for name, value in vars(cls).items():
+            if name.startswith("_") or name in parameters or hasattr(Task, name) or name == "play":
+                continue
+            former = FORMER_METHODS if isroutine(value) else FORMER_ATTRIBUTES
+            if name in former:
+                raise TaskError(
+                    f"{cls.__name__}.{name} is nothing that a task has: write {former[name]}"
+                )
+            known = METHODS if isroutine(value) else get_annotations(Task)
+            if near := get_close_matches(name, known, n=1, cutoff=0.85):
+                raise TaskError(
+                    f"{cls.__name__}.{name} is nothing that a task has; did you mean {near[0]!r}? "
+                    "If it is something of your own, give it another name"
+                )
+
+    @classmethod
+    def refuse_plain_class(cls) -> None:
+        """Refuse a class whose fields are no parameters, because it is no frozen dataclass."""
         made = getattr(cls, "__dataclass_params__", None)
         if (
             made is None
@@ -227,8 +256,12 @@ class Task:
             or ("__dataclass_params__" not in vars(cls) and has_own_fields(cls))
         ):
             raise TaskError(
-                f"{cls.__name__} must be a frozen dataclass, so that a match keeps no state on it"
+                f"{cls.__name__} must be a frozen dataclass, so that a match keeps no state on it: "
+                f"write @dataclass(frozen=True) above `class {cls.__name__}`"
             )
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        cls.refuse_plain_class()
         return super().__new__(cls)
 
     @property
@@ -267,7 +300,45 @@ class Task:
     @classmethod
     def from_params(cls, given: Mapping[str, Any]) -> Self:
         """Make the task with these parameters; their values may be texts from a command line."""
+        cls.refuse_plain_class()
         return build_dataclass(cls, given, "parameter of", cls.name)
+
+
+# What authors override.
+METHODS = (
+    "play", "metrics", "works", "cautions", "unused_prompts", "reject_reason", "screening",
+    "score_basis",
+)  # fmt: skip
+# What tasks had once, and how the same is said now.
+FORMER_METHODS = {
+    "unfit": "def reject_reason(self, item)",
+    "unsaid": "def unused_prompts(self, seats)",
+    "basis": "def score_basis(self)",
+    "vetting": "def screening(self)",
+}
+FORMER_ATTRIBUTES = {
+    "item_type": "items = Items(TYPE)",
+    "bundled": "items = Items(TYPE, bundled=…)",
+    "sample": "items = Items(TYPE, sample=N)",
+    "stratum": "items = Items(TYPE, stratum=FIELD)",
+    "picks": "items = Items(TYPE, picks={PARAMETER: FIELD})",
+    "in_turn": "sequential_speakers = True",
+    "steady": "temperature_zero = True",
+}
+
+
+def refuse_same_names(cls: type[Task]) -> None:
+    """Refuse two parts of one name, as far as the class itself has them."""
+    found: dict[str, Any] = {}
+    for part in (
+        part
+        for kind in cls.__mro__
+        for part in vars(kind).get("parts", ())
+        if not isinstance(vars(kind).get("parts", ()), str)
+    ):
+        name = getattr(part, "name", None)
+        if isinstance(name, str) and found.setdefault(name, part) is not part:
+            raise TaskError(f"{cls.__name__}: two parts are called {name!r}: rename one of them")
 
 
 def has_own_fields(cls: type) -> bool:

@@ -19,9 +19,7 @@ BEFORE: list[int] = []
 
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine and wait for it, also from inside an event loop, as in a notebook."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not is_inside_loop():
         return run_in_new_loop(work)
     inside: list[asyncio.Task[Any]] = []
 
@@ -37,6 +35,15 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
             for task in inside:
                 task.get_loop().call_soon_threadsafe(task.cancel)
             raise
+
+
+def is_inside_loop() -> bool:
+    """Whether an event loop runs in this thread, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def run_in_new_loop(work: Coroutine[Any, Any, T]) -> T:

@@ -6,12 +6,10 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-import traceback
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from parley.config.identity import (
@@ -32,6 +30,7 @@ from parley.errors import (
     StoreError,
     TaskError,
     UsageError,
+    describe_exception,
 )
 from parley.match.match import Match, Outcome
 from parley.money import cost_rows, total_cost
@@ -41,12 +40,29 @@ from parley.rules.references import DrawOrder
 from parley.rules.task import Task
 from parley.runs.budget import Budget
 from parley.runs.forecast import estimate_calls
-from parley.runs.progress import Progress, StopSignal
-from parley.runs.run_outcome import RunOutcome, find_advice, find_minimum_to_resume, format_reasons
+from parley.runs.progress import EventKind, Progress, StopSignal
+from parley.runs.run_outcome import (
+    RunOutcome,
+    find_advice,
+    find_minimum_to_resume,
+    format_reasons,
+    raised_by_code,
+)
 from parley.runs.scheduler import MatchSlot, Scheduler
 from parley.runs.seats import LimitedParticipant
 from parley.runs.spending import SpendingRecorder
-from parley.store import Journal, NewRun, RunReader, RunRef, Store, StoredPart, open_store, read_run
+from parley.store import (
+    Journal,
+    NewRun,
+    RunInfo,
+    RunReader,
+    RunRef,
+    Store,
+    StoredPart,
+    open_store,
+    read_run,
+)
+from parley.store.config import Config
 
 if TYPE_CHECKING:
     from parley.sandbox.executor import Sandbox
@@ -62,11 +78,26 @@ def new_id(task: str) -> str:
     return f"{task}-{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
 
 
+def refuse_taken_name(config: Config, store: Store) -> None:
+    """A name stands for one run of a store. Runs that only look for items may share one."""
+    if not config.name or config.verify is not None:
+        return
+    infos = [run for run in store.runs() if isinstance(run, RunInfo)]
+    names = {run.config.name: run.id for run in infos if run.config.verify is None}
+    if config.name in names:
+        free = next(name for n in count(2) if (name := f"{config.name}-{n}") not in names)
+        raise UsageError(
+            f"there is a run called {config.name!r} already ({names[config.name]}): choose another "
+            f"name, like --name {free}, or delete that run, parley rm {names[config.name]}"
+        )
+
+
 async def play_new_run(
     prepared: Prepared, store: Store, *, concurrency: int | None = None, **watching: Any
 ) -> RunOutcome:
     """Play a new run and keep it in a store."""
     most = concurrency_of(prepared, concurrency)
+    refuse_taken_name(prepared.config, store)
     refuse_secrets(prepared.config)
     async with open_sandbox(prepared) as sandbox:
         run = NewRun(
@@ -164,7 +195,11 @@ async def play_run(
             list(player.participants.values()),
             asyncio.create_task(player.heartbeat_loop()),
         )
+        player.emit("started")
+        for notice in player.progress.notices:
+            player.emit("notice", text=notice)
         state, status, reason = await player.play_plan(1 if prepared.attended else concurrency)
+        player.emit("ended", text=reason)
         # if the store cannot be written, that is the reason already
         with suppress(StoreError):
             await player.recorder.save_final(player.participants)
@@ -197,6 +232,7 @@ async def play_run(
         find_minimum_to_resume(stop_signal.limit, stop_signal.needed, player.budget),
         find_advice(player.faults.values()),
         task=type(prepared.task),
+        fault=None if state == "done" else player.first_fault,
     )
 
 
@@ -242,6 +278,13 @@ class Player:
                 "code that models write runs on this machine WITHOUT isolation, as you asked"
             )
 
+    @property
+    def first_fault(self) -> ParleyError | None:
+        """What stopped the run: an error that hit every match, else the first that a bot or
+        function has raised, else the first of a participant."""
+        code = [fault for fault in self.faults.values() if raised_by_code(fault)]
+        return self.fatal or next(iter([*code, *self.faults.values()]), None)
+
     async def play_plan(
         self, concurrency: int
     ) -> tuple[Literal["done", "stopped", "failed"], str | None, str]:
@@ -258,6 +301,7 @@ class Player:
             try:
                 batch = self.prepared.plan.next(finished_blocks(specs, self.scores))
             except TaskError as fault:
+                self.fatal = fault
                 return "failed", None, str(fault)
             self.progress.status_line = self.prepared.plan.status_line
             if isinstance(batch, Done):
@@ -321,6 +365,7 @@ class Player:
                 self.failed[str(fault)] += 1
                 self.progress.failed += 1
                 await self.journal.fail(spec.number, str(fault))
+                self.emit("match_failed", spec.number, str(fault))
                 return
         except Exception as fault:
             if not (isinstance(fault, Halted) and self.stop_signal.reason):
@@ -328,6 +373,7 @@ class Player:
             return
         self.scores[spec.number] = outcome.scores
         self.progress.done += 1
+        self.emit("match_done", spec.number)
 
     async def _play(self, spec: MatchSpec, slot: MatchSlot) -> Outcome:
         prepared, config = self.prepared, self.prepared.config
@@ -356,14 +402,18 @@ class Player:
         )
         return await match.play()
 
+    def emit(self, kind: EventKind, match: int | None = None, text: str = "") -> None:
+        """Tell whoever watches; a callback that fails stops the run."""
+        try:
+            self.progress.emit(kind, match, text)
+        except Exception as fault:
+            self.stop_for(fault)
+
     def stop_for(self, fault: Exception) -> None:
         """Stop the run because of an error that would hit every further match."""
         if not isinstance(fault, ParleyError):
-            where = traceback.extract_tb(fault.__traceback__)[-1]
-            fault = ParleyError(
-                f"unexpected {type(fault).__name__}: {fault} ({Path(where.filename).name}, "
-                f"line {where.lineno})"
-            )
+            unexpected, fault = fault, ParleyError(f"unexpected {describe_exception(fault)}")
+            fault.__cause__ = unexpected
         self.fatal = self.fatal or fault
         self.stop_signal.stop(str(fault))
 

@@ -3,10 +3,32 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 from parley.errors import Halted
 from parley.providers._secrets import redact
+
+EventKind: TypeAlias = Literal["started", "match_done", "match_failed", "notice", "ended"]
+
+
+@dataclass(frozen=True)
+class ProgressEvent:
+    """Something that happened in a run, for a callback that watches it.
+
+    `planned` counts the matches that are planned so far: some plans add to it. `calls` counts the
+    replies so far.
+    """
+
+    kind: EventKind
+    done: int
+    failed: int
+    planned: int
+    calls: int
+    path: str  # the run's file
+    match: int | None = None  # of match_done and match_failed
+    text: str = ""  # a notice, or why a match failed or the run ended
 
 
 @dataclass
@@ -29,6 +51,7 @@ class Progress:
     notices: list[str] = field(default_factory=list)
     # by alias: when the calls in progress began
     waiting: dict[str, dict[int, float]] = field(default_factory=dict)
+    on_event: Callable[[ProgressEvent], None] | None = None
     _notified: set[str] = field(default_factory=set)
 
     def begin(self, finished: int) -> None:
@@ -64,6 +87,13 @@ class Progress:
         if (text := redact(text)) and text not in self._notified:
             self._notified.add(text)
             self.notices.append(text)
+            self.emit("notice", text=text)
+
+    def emit(self, kind: EventKind, match: int | None = None, text: str = "") -> None:
+        """Tell the callback, if there is one."""
+        if self.on_event is not None:
+            counts = (self.done, self.failed, self.planned, self.calls)
+            self.on_event(ProgressEvent(kind, *counts, self.location, match, redact(text)))
 
     def slowest(self) -> tuple[str, float] | None:
         """The alias with the oldest call in progress, and the age of that call in seconds."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from parley.config import models_file
 from parley.config.experiment import Experiment, with_temperature_zero
 from parley.config.identity import refuse_changes
 from parley.config.models_file import trusted_hosts
@@ -124,13 +125,19 @@ def config_with_judges(
     seated = dict.fromkeys(
         [*config.players, *(alias for panel in instruments.values() for alias in panel)]
     )
+    models = {
+        alias: experiment.models[alias]
+        if alias in kept
+        else models_file.with_defaults(experiment.models[alias])
+        for alias in seated
+    }
     return replace(
         config,
         models={
-            alias: with_temperature_zero(experiment.models[alias])
+            alias: with_temperature_zero(model)
             if task.temperature_zero and alias not in kept
-            else experiment.models[alias]
-            for alias in seated
+            else model
+            for alias, model in models.items()
         },
         instruments=instruments,
         stop=None,  # what was played is played

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from parley.errors import ParticipantError, Refused
+from parley.errors import ParleyError, ParticipantError, Refused
 from parley.money import Prices, cost_rows, format_usd, total_cost
 from parley.rules.task import Task
 from parley.store import RunReader, RunRef
@@ -34,6 +34,13 @@ class RunOutcome:
     advice: str = ""
     during_screening: bool = False  # it ended while items were screened
     task: type[Task] | None = None  # the class that was played
+    # what stopped it: with its traceback, for whoever wrote the code that raised
+    fault: ParleyError | None = None
+
+
+def raised_by_code(fault: BaseException | None) -> bool:
+    """Whether a bot or a function raised an exception of its own, for its author to mend."""
+    return isinstance(fault, ParticipantError) and fault.kind == "code"
 
 
 def is_permanent(fault: Exception) -> bool:
@@ -57,13 +64,16 @@ def find_advice(faults: Collection[ParticipantError]) -> str:
     if not lasting:
         if not faults or any(fault.kind != "unreachable" for fault in faults):
             return ""
-        return "resume once the endpoint answers: {resume}; for another base_url, start a new run"
+        return (
+            "resume once the endpoint answers: {resume}; if it has moved: {resume} -M "
+            "ALIAS.base_url=URL"
+        )
     if all(fault.kind != "address" for fault in lasting):
         return "asking again will not help until this is fixed; then resume with: {resume}"
     hint = next((f" ({fault.hint})" for fault in lasting if fault.hint), "")
     return (
-        f"a model's name and its base_url are part of the run: start a new run with the right "
-        f"ones{hint}"
+        f"a model's name is part of the run: start a new run with the right one{hint}; if only its "
+        "base_url is wrong: {resume} -M ALIAS.base_url=URL"
     )
 
 

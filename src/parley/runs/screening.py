@@ -21,7 +21,7 @@ from parley.participants._registry import LIMITS
 from parley.plans import finished_blocks
 from parley.plans.confident_items import all_confident
 from parley.runs.forecast import Forecast, forecast_run
-from parley.runs.player import play_new_run, resume_run
+from parley.runs.player import play_new_run, refuse_taken_name, resume_run
 from parley.runs.run_outcome import RunOutcome
 from parley.store import RunInfo, RunReader, RunRef, Store, read_run
 from parley.store.config import MAY_CHANGE, Config, ScreeningTarget
@@ -48,6 +48,7 @@ async def start_run(
                 "nothing to repeat: leave --fresh out"
             )
         return await play_new_run(prepared, store, concurrency=concurrency, **watching)
+    refuse_taken_name(prepared.config, store)
     ref, spent = None if fresh else find_earlier(screening, store), (0, 0.0)
     if ref is None:
         ending = await play_new_run(screening, store, concurrency=concurrency, **watching)

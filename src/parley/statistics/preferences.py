@@ -62,10 +62,10 @@ def votes_needed(votes: Sequence[Preference]) -> int:
     )
 
 
-def majority_choice(votes: Sequence[Preference]) -> Preference | None:
+def majority_choice(votes: Sequence[Preference], single: bool = False) -> Preference | None:
     """What most people say; None as long as votes are wanted, and where all three say something
-    else."""
-    if votes_needed(votes):
+    else. `single`: one person has voted in all, and each vote counts as it is."""
+    if votes_needed(votes) and not (single and len(votes) == 1):
         return None
     choice, count = Counter(votes).most_common(1)[0]
     return choice if 2 * count > len(votes) else None
@@ -100,10 +100,10 @@ def kappa_between(ballots: Sequence[Ballot], one: str, other: str) -> BlockEstim
     return cohen_kappa(first, second, CHOICES, "none", question_names(both))
 
 
-def agreement_with_scores(ballots: Sequence[Ballot]) -> BlockEstimate:
+def agreement_with_scores(ballots: Sequence[Ballot], single: bool = False) -> BlockEstimate:
     """The share of settled pairs in which most people prefer the side with the higher score; a tie
     is no preference."""
-    decided = [majority_choice(list(ballot.votes.values())) for ballot in ballots]
+    decided = [majority_choice(list(ballot.votes.values()), single) for ballot in ballots]
     return share_over_questions(
         [
             None if said is None else float(said == each.better)
@@ -113,15 +113,15 @@ def agreement_with_scores(ballots: Sequence[Ballot]) -> BlockEstimate:
     )
 
 
-def win_rate(ballots: Sequence[Ballot], model: str) -> BlockEstimate:
+def win_rate(ballots: Sequence[Ballot], model: str, single: bool = False) -> BlockEstimate:
     """The share of a model's settled pairs in which most people prefer it; a tie is half a win."""
     own = [ballot for ballot in ballots if model in ballot.models]
-    return share_over_questions([win_value(ballot, model) for ballot in own], own)
+    return share_over_questions([win_value(ballot, model, single) for ballot in own], own)
 
 
-def win_value(ballot: Ballot, model: str) -> float | None:
+def win_value(ballot: Ballot, model: str, single: bool = False) -> float | None:
     """What a pair is worth to a model; None as long as it is not settled."""
-    said = majority_choice(list(ballot.votes.values()))
+    said = majority_choice(list(ballot.votes.values()), single)
     if said is None or said == "tie":
         return None if said is None else 0.5
     return float(ballot.models["AB".index(said)] == model)

@@ -503,6 +503,9 @@ class Store(Protocol):
     async def open(self, ref: RunRef) -> Journal:
         """Take a run to play it; `StoreError` if somebody else plays it."""
 
+    def delete(self, ref: RunRef) -> None:
+        """Delete a run; `StoreError` if somebody plays it."""
+
     def open_votes(self, refs: Sequence[RunRef], read_only: bool = False) -> VoteStore:
         """The votes on these runs of this store."""
 

@@ -14,6 +14,8 @@ from parley.plans.stop_targets import StopTarget
 from parley.store.decoding import find_misfit
 
 MAY_CHANGE = (*RESUMABLE, "name", "verify")  # while a run goes on
+# options of a model that say where it is served and how fast, not what it is: these may change too
+MAY_MOVE = ("base_url", "api_key_env", "concurrency", "rpm", "tpm")
 
 
 @dataclass(frozen=True)

@@ -16,15 +16,19 @@ from importlib.util import find_spec
 from random import Random
 from typing import Any
 
-from parley.config.selection import as_items
+from parley.config.prompt_variables import check_prompt_variables
+from parley.config.selection import as_items, recorded_items, stored_items
 from parley.config.task_catalogue import load_task_module, task_class
-from parley.datasets.item_rows import item_from_row, item_type_of_task
+from parley.datasets.catalogue import default_dataset, load_items
+from parley.datasets.item_rows import item_from_record, item_type_of_task
 from parley.datasets.open_references import open_references
 from parley.errors import ParleyError, ReplayError, TaskError, UsageError
 from parley.match.masking import Masking
 from parley.match.match import Outcome
 from parley.match.record import MemoryRecord
+from parley.plans.choice import metrics_for_seats
 from parley.providers._plugins import describe_lack
+from parley.results.part import check_parts
 from parley.rules.items import Items
 from parley.rules.pool import Seat, View
 from parley.rules.readers import Reader
@@ -34,6 +38,18 @@ from parley.runs.stand_ins import fake_verdict
 from parley.testing.by_hand import Listed, Speak, Speaking, play
 
 MOST_CUTS = 40
+SAMPLE = 4  # items of a dataset that a task is checked on
+# What is checked, in words.
+CHECKS = {
+    "repeatable": "same seed and replies, same record",
+    "resumable": "every cut of the record resumes to the same end",
+    "growing": "views only grow",
+    "patient": "views do not depend on who answers first",
+    "anonymous": "no view names a model",
+    "enduring": "it ends under nonsense",
+    "elsewhere": "another process makes the same record",
+    "scored": "every contestant is scored, within the range",
+}
 SECRET_NAME = "zorblax-9000-instruct"  # borne by the cast of a check; no view may hold it
 NONSENSE = (
     "",
@@ -79,16 +95,23 @@ def check_task(
     It plays with every number of seats at both ends of what the roles allow: same seed same record,
     in another process too; every cut of the record resumes to the same end; views only grow, do not
     depend on who answers first, and name no model; it ends under nonsense; scores stay in their
-    declared range; nothing is kept outside the match.
+    declared range, and no seat is left without one; nothing is kept outside the match. Variables of
+    prompts, metrics, parts and items are looked at first.
+
+    Without `items`, it is checked on those that the task brings along, or on the samples of their
+    type.
     """
+    items = as_items(items or default_items(task), type(task))
+    check_prompt_variables(type(task))
+    check_parts(type(task))
+    check_stored_items(task, items)
     done: dict[str, int] = {}
-    if task.items is not None and not items:
-        raise TaskError(f"{task.name} is played on items: check_task(task, items=[…])")
-    items, works = as_items(items, type(task)), open_references(task)
+    works, checks = open_references(task), list[Check]()
     for seats in possible_tables(task):
-        check_metrics(task, seats)
+        metrics_for_seats(task, seats)
         for seed in seeds:
             check = Check(task, seats, seed, items[seed % len(items)] if items else None, works)
+            checks.append(check)
             before = state_outside(task)
             for name in ("repeatable", "resumable", "growing", "patient", "anonymous", "enduring"):
                 getattr(check, f"check_{name}")()
@@ -100,7 +123,38 @@ def check_task(
                 )
     check_elsewhere(task, seeds[0], items[seeds[0] % len(items)] if items else None, works)
     done["elsewhere"] = len(possible_tables(task))
+    check_scored_seats(task, checks)
+    done["scored"] = len(checks)
     return done
+
+
+def default_items(task: Task) -> Sequence[Any]:
+    """The items to check a task on where none are given: its own, or the samples of their type."""
+    if task.items is None:
+        return ()
+    if task.items.bundled:
+        return task.items.bundled
+    if (dataset := default_dataset(task.items.type)) is None:
+        raise TaskError(
+            f"{task.name} is played on items, and there are no samples of "
+            f"{task.items.type.__name__}: give some, check_task(task, items=[…]) or parley check "
+            "--dataset FILE"
+        )
+    fitting = [
+        item for item in load_items(dataset, task.items.type) if not task.reject_reason(item)
+    ]
+    return fitting[:SAMPLE]
+
+
+def check_stored_items(task: Task, items: Sequence[Any]) -> None:
+    """Items come back from a run's file as they were, so that the run can be resumed."""
+    for item, (name, row) in zip(items, stored_items(items), strict=True):
+        (again,) = recorded_items([json.loads(row)], task).values()
+        if again != item:
+            raise TaskError(
+                f"{task.name}: item {name!r} does not come back from a run's file as it was: "
+                f"{item!r:.200} became {again!r:.200}; give its fields types that JSON has"
+            )
 
 
 class Check:
@@ -253,18 +307,33 @@ def possible_tables(task: Task) -> list[dict[str, int]]:
     return [least] if least == largest else [least, largest]
 
 
-def check_metrics(task: Task, seats: Mapping[str, int]) -> None:
-    """Metrics are declared in a way that statistics can use."""
-    metrics = task.metrics(seats)
-    if not metrics or len({metric.name for metric in metrics}) != len(metrics):
-        raise TaskError(f"{task.name} wants at least one metric, each with its own name")
-    for metric in metrics:
-        if not metric.low < metric.high or not metric.epsilon > 0:
-            raise TaskError(f"{task.name}: metric {metric.name} needs low < high and epsilon > 0")
-        for role in metric.roles:
-            if role not in task.roles:
+def check_scored_seats(task: Task, checks: Sequence[Check]) -> None:
+    """With readable replies every seat of a contestant is scored. At the largest table, a seat is
+    compared with the others of its role: what they always get, it must get at least once."""
+    largest = max(len(check.seats) for check in checks)
+    full = [check for check in checks if len(check.seats) == largest]
+    seats = [seat for seat in full[0].seats if not task.roles[seat.role].instrument]
+    given = {
+        seat: [
+            {name for name, value in check.outcome.scores[seat].items() if value is not None}
+            for check in full
+            if check.outcome.state == "done"
+        ]
+        for seat in seats
+    }
+    for seat, scores in given.items():
+        ever = set().union(*scores)
+        if scores and not ever:
+            raise TaskError(
+                f"{task.name}: {seat} has no score in any match, although all replies could be "
+                f"read: play returns {{seat: value}} for every contestant"
+            )
+        for other in seats:
+            always = set.intersection(*given[other]) if given[other] else set()
+            if other.role == seat.role and scores and (missing := sorted(always - ever)):
                 raise TaskError(
-                    f"{task.name}: metric {metric.name} is for a role {role!r} that does not exist"
+                    f"{task.name}: {seat} never gets a score {missing[0]!r}, and {other} always "
+                    f"does: play returns it for every seat of a role"
                 )
 
 
@@ -342,7 +411,7 @@ def run_elsewhere() -> None:
     item = (
         None
         if wanted["item"] is None
-        else item_from_row(wanted["item"], item_type_of_task(type(task)), "item", 1)
+        else item_from_record(wanted["item"], item_type_of_task(type(task)), "item")
     )
     works = open_references(task)
     for seats in wanted["tables"]:

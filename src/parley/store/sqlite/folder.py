@@ -86,6 +86,24 @@ class FolderStore:
     async def open(self, ref: RunRef) -> SqliteJournal:
         return await SqliteJournal.open(Path(ref.location))
 
+    def delete(self, ref: RunRef) -> None:
+        path = Path(ref.location)
+        try:
+            with SqliteReader(path) as reader:
+                if reader.info.state == "running":
+                    raise UsageError(
+                        f"{reader.info.id} is being played: stop it first (Ctrl-C where it runs)"
+                    )
+        except StoreError:
+            if path.suffix != SUFFIX:  # a damaged run can be deleted, another file cannot
+                raise
+        try:
+            path.unlink()
+            for suffix in ("-wal", "-shm", "-journal"):
+                path.with_name(path.name + suffix).unlink(missing_ok=True)
+        except OSError as wrong:
+            raise StoreError(f"{path} cannot be deleted: {wrong.strerror}") from None
+
     def open_votes(self, refs: Sequence[RunRef], read_only: bool = False) -> SqliteVotes:
         """The votes on these runs, in a file beside them."""
         from parley.store.sqlite.votes import VOTES_FILE, SqliteVotes  # late: few commands need it

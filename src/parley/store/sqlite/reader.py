@@ -90,6 +90,7 @@ CALL = (
 )
 EFFECT = (WHOLE, WHOLE, (bytes,), TEXT)
 SUFFIX = ".parley"
+LATEST = 253_402_300_799  # seconds from 1970 to the end of the year 9999
 ENDED_MATCHES = "state IN ('done', 'aborted')"
 
 
@@ -136,6 +137,8 @@ class SqliteReader:
             ) from None
         if state == "running" and not (owner and is_alive(owner, float(beat or 0))):
             state, status, reason = "stopped", "interrupted", "the process ended without a word"
+        if not 0 <= created <= LATEST:
+            self._damaged(f"it was created at {created:g}, which is no time")
         rests: Identity = self._json(identity, Identity, "identity")
         for role in rests["seats"]:
             if role not in rests["roles"]:
@@ -238,7 +241,7 @@ class SqliteReader:
         found = []
         for id, data in self._rows("SELECT id, data FROM items ORDER BY number"):
             item = self._json(data, dict[str, Any], f"item {id}")
-            if item.get("id") != id:
+            if str(item.get("id")) != id:
                 self._damaged(f"item {shorten(id)} has another id inside")
             found.append(item)
         return found

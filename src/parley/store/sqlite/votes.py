@@ -8,12 +8,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import orjson
 
 from parley.errors import StoreError
-from parley.statistics.preferences import ConversationPair, ConversationSide, Preference
+from parley.statistics.preferences import (
+    CHOICES,
+    ConversationPair,
+    ConversationSide,
+    Preference,
+)
 from parley.store import Annotator, Study
 from parley.store.sqlite.reader import connect_to_read
 from parley.store.sqlite.rows import encode_json, set_durability
@@ -40,6 +45,7 @@ CREATE TABLE held (
     study INTEGER NOT NULL, pair INTEGER NOT NULL, annotator INTEGER NOT NULL, until REAL NOT NULL,
     PRIMARY KEY (study, pair, annotator)) WITHOUT ROWID;
 """  # noqa: E501
+PAIR_TYPES = (int, str, str, *((str, int, str, int | float) * 2))
 PAIR = "number, dataset, item, a_run, a_match, a_model, a_score, b_run, b_match, b_model, b_score"
 
 
@@ -106,15 +112,25 @@ class SqliteVotes:
         except sqlite3.Error as wrong:
             raise StoreError(f"{self.path} cannot be read: {wrong}") from None
 
+    def _damaged(self, what: str) -> NoReturn:
+        raise StoreError(f"{self.path} is damaged: {what}")
+
+    def _study(self, id: Any, runs: Any, seed: Any, ties: Any) -> Study:
+        try:
+            names = orjson.loads(runs)
+        except (ValueError, TypeError):
+            names = None
+        if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+            self._damaged(f"the runs of study {id} cannot be read")
+        if not isinstance(seed, int):
+            self._damaged(f"the seed of study {id} is {seed!r:.40}")
+        return Study(id, tuple(names), seed, bool(ties))
+
     def find_study(self, runs: Sequence[str]) -> Study | None:
         rows = self._rows(
             "SELECT id, runs, seed, ties FROM studies WHERE runs = ?", encode_json(sorted(runs))
         )
-        return (
-            Study(rows[0][0], tuple(orjson.loads(rows[0][1])), rows[0][2], bool(rows[0][3]))
-            if rows
-            else None
-        )
+        return self._study(*rows[0]) if rows else None
 
     def create_study(self, runs: Sequence[str], seed: int, ties: bool) -> Study:
         with self.transaction() as to:
@@ -142,6 +158,9 @@ class SqliteVotes:
 
     def pairs(self, study: Study) -> dict[int, ConversationPair]:
         rows = self._rows(f"SELECT {PAIR} FROM pairs WHERE study = ? ORDER BY number", study.id)
+        for row in rows:
+            if not all(map(isinstance, row, PAIR_TYPES)):
+                self._damaged(f"pair {row[0]!r:.40} of study {study.id} cannot be read")
         return {
             number: ConversationPair(
                 dataset, item, ConversationSide(*sides[:4]), ConversationSide(*sides[4:])
@@ -164,12 +183,17 @@ class SqliteVotes:
         return Annotator(*rows[0])
 
     def annotators(self, study: Study) -> list[Annotator]:
-        return [
-            Annotator(*row)
-            for row in self._rows(
-                "SELECT id, study, name FROM annotators WHERE study = ? ORDER BY id", study.id
-            )
-        ]
+        rows = self._rows(
+            "SELECT id, study, name FROM annotators WHERE study = ? ORDER BY id", study.id
+        )
+        for id, _, name in rows:
+            if not isinstance(name, str):
+                self._damaged(f"annotator {id} has no name")
+        known = {id for id, *_ in rows}
+        voting = self._rows("SELECT DISTINCT annotator FROM votes WHERE study = ?", study.id)
+        if strangers := [id for (id,) in voting if id not in known]:
+            self._damaged(f"annotator {strangers[0]!r:.40} has voted and is not entered")
+        return [Annotator(*row) for row in rows]
 
     def set_token(self, who: Annotator, digest: bytes) -> None:
         with self.transaction() as to:
@@ -183,7 +207,7 @@ class SqliteVotes:
             digest,
         )
         for id, runs, seed, ties, *person in rows:
-            return Study(id, tuple(orjson.loads(runs)), seed, bool(ties)), Annotator(*person)
+            return self._study(id, runs, seed, ties), Annotator(*person)
         return None
 
     def votes(self, study: Study) -> dict[int, dict[int, Preference]]:
@@ -196,6 +220,11 @@ class SqliteVotes:
         for pair, annotator, choice in self._rows(
             "SELECT pair, annotator, choice FROM votes WHERE study = ? ORDER BY id", study.id
         ):
+            if pair not in found or choice not in CHOICES:
+                self._damaged(
+                    f"there is a vote {choice!r:.40} on pair {pair!r:.40} of study {study.id}, "
+                    "which cannot be"
+                )
             found[pair][annotator] = choice  # a later vote takes the place of the earlier one
         return found
 

@@ -1,0 +1,51 @@
+"""`parley rm`: delete runs."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from parley.cli.progress_line import say
+from parley.cli.shared_options import in_store
+from parley.cli.shell_completion import complete_runs
+from parley.errors import StoreError, UsageError
+from parley.store import RunRef, Store, open_store
+from parley.tables import plural
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN…", shell_complete=complete_runs)
+@in_store
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+def command(runs: tuple[str, ...], store: str | None, yes: bool) -> None:
+    """Delete RUN… (ids, their beginnings, names or paths) with all that is on record of them.
+
+    A run that is being played is not deleted. Votes on a run stay beside it.
+    """
+    place = open_store(store)
+    refs = list(dict.fromkeys(place.find(run) for run in runs))
+    for ref in refs:
+        click.echo(describe_run(place, ref))
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError("parley rm asks before it deletes: add --yes where nobody can answer")
+        click.confirm(f"parley: delete {plural(len(refs), 'run')}?", abort=True, err=True)
+    for ref in refs:
+        place.delete(ref)
+    say(f"{plural(len(refs), 'run')} deleted")
+
+
+def describe_run(place: Store, ref: RunRef) -> str:
+    """A run in one line."""
+    try:
+        with place.read(ref) as reader:
+            info, done = reader.info, sum(match.has_ended for match in reader.matches())
+    except StoreError as wrong:
+        return str(wrong)
+    name = f" {info.config.name!r}" if info.config.name else ""
+    models = ", ".join(info.config.contestants)
+    return (
+        f"{info.id}{name}: {info.identity['task']}, {models}; {info.state}, "
+        f"{plural(done, 'match', 'matches')} played"
+    )

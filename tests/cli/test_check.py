@@ -1,0 +1,48 @@
+"""`parley check` and `--traceback`: what an author of a task sees."""
+
+import pytest
+
+from tests.cli.test_cli import EXAMPLE, parley
+from tests.config.test_task_catalogue import GAME
+
+
+def test_a_task_is_checked_by_its_path(tmp_path):
+    done = parley("check", EXAMPLE, cwd=tmp_path)
+    assert "every cut of the record resumes to the same end" in done.out
+    assert "prisoners_dilemma passes" in done.err
+    data = parley("check", EXAMPLE, "--set", "rounds=1", "--json", cwd=tmp_path).json
+    assert data["task"] == "prisoners_dilemma"
+    assert data["checks"]["scored"] > 0
+
+
+def test_what_is_wrong_with_it_is_one_message(tmp_path):
+    (tmp_path / "coin.py").write_text(GAME.replace("dict.fromkeys(players, 1)", "{players[0]: 1}"))
+    done = parley("check", "coin.py", cwd=tmp_path, code=1)
+    assert "coin: Player 2 has no score in any match" in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("bot/breaks", "bot/breaks failed: KeyError: 'a' (coin.py, line"),
+        ("bot/null", "KeyError: 'b' (coin.py, line 13)"),
+    ],
+)
+def test_the_line_of_a_bot_or_rule_is_in_the_message_and_traceback_shows_all(model, said, tmp_path):
+    source = GAME.replace("return dict.fromkeys(players, 1)", 'return {}["b"]')
+    source += 'def breaks(bot):\n    return {}["a"]\n\nCoin.bots = {"breaks": breaks}\n'
+    (tmp_path / "coin.py").write_text(source)
+    done = parley("run", "coin.py", "-m", model, "--repeats", 1, cwd=tmp_path, code=None)
+    assert said in done.err
+    assert "--traceback shows the whole traceback" in done.err
+    assert "Traceback (most" not in done.err
+    done = parley(
+        "run", "coin.py", "-m", model, "--repeats", 1, "--traceback", cwd=tmp_path, code=None
+    )
+    assert "Traceback (most recent call last)" in done.err
+    assert 'coin.py", line' in done.err
+
+
+def test_a_misspelt_command_gets_the_nearest_name(tmp_path):
+    assert "Did you mean 'show'?" in parley("shwo", cwd=tmp_path, code=2).err

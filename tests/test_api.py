@@ -1,0 +1,100 @@
+"""`parley.run` from a script: what it raises, and how it names what was misspelt."""
+
+import sys
+import traceback
+
+import pytest
+
+import parley
+from parley import ParleyError, TaskError, UsageError
+from parley.errors import ParticipantError
+from tests import games
+
+PAIR = {"a": "bot/random", "b": "bot/null"}
+
+
+def breaks(view):
+    return {}["coins"]
+
+
+def test_a_function_that_raises_is_an_exception_with_its_traceback(tmp_path):
+    with pytest.raises(
+        ParticipantError,
+        match=r"a: the function failed: KeyError: 'coins' \(test_"
+        r"api.py, line \d+\); what was played is in .*\.parley",
+    ) as found:
+        parley.run("public_goods", {"a": breaks, "b": "bot/null"}, repeats=1, store=tmp_path)
+    assert "in breaks" in "".join(traceback.format_exception(found.value))
+    (path,) = tmp_path.glob("*.parley")
+    assert parley.Result(path).state == "stopped"
+    healed = parley.resume(path, functions={"a": lambda view: "5"})
+    assert healed.state == "done"
+
+
+def test_a_function_may_say_that_its_service_is_down(tmp_path):
+    def down(view):
+        raise ParticipantError("no answer")
+
+    result = parley.run("public_goods", {"a": down, "b": "bot/null"}, repeats=1, store=tmp_path)
+    assert result.state == "stopped"
+
+
+def test_a_bug_in_a_task_is_raised_with_the_line_and_its_cause(tmp_path):
+    with pytest.raises(TaskError, match=r"ValueError: .*\(games.py, line \d+\)") as found:
+        parley.run(games.Fragile(), ["bot/null"], repeats=1, store=tmp_path)
+    assert isinstance(found.value.__cause__, ValueError)
+
+
+def test_what_a_referee_refuses_names_the_line(tmp_path):
+    with pytest.raises(TaskError, match=r"as a set.*\(games.py, line \d+\)"):
+        parley.run(games.AsksSet(), ["bot/null"], repeats=1, store=tmp_path)
+
+
+def test_misspelt_options_get_the_nearest_name():
+    with pytest.raises(UsageError, match=r"'repeat'; did you mean 'repeats'\?"):
+        parley.run("public_goods", PAIR, repeat=2)
+    with pytest.raises(UsageError, match=r"'ronds'; did you mean 'rounds'\?"):
+        parley.run("public_goods", PAIR, ronds=2)
+    with pytest.raises(UsageError, match=r"'repeat'; did you mean 'repeats'\?"):
+        parley.run(games.Echo(), PAIR, repeat=2)
+    with pytest.raises(UsageError, match="rounds cannot be given: make the instance with it"):
+        parley.run(games.Echo(), PAIR, rounds=2)
+
+
+@pytest.mark.parametrize("method", ["cautions", "reject_reason", "score_basis", "works"])
+def test_methods_of_a_task_that_fail_are_named_with_their_line(method, monkeypatch):
+    monkeypatch.setattr(games.Spelling, method, lambda *given: 1 / 0)
+    with pytest.raises(
+        ParleyError, match=rf"spelling: {method}\(\) failed: ZeroDivisionError.*line"
+    ):
+        parley.run(games.Spelling(), ["bot/null"], items=[{"id": "1", "text": "cat"}])
+
+
+def test_a_callback_gets_typed_events(tmp_path):
+    events = []
+    result = parley.run("public_goods", PAIR, repeats=2, store=tmp_path, progress=events.append)
+    assert all(isinstance(event, parley.ProgressEvent) for event in events)
+    kinds = [event.kind for event in events]
+    assert (kinds[0], kinds[-1]) == ("started", "ended")
+    done = [event for event in events if event.kind == "match_done"]
+    assert sorted(event.match for event in done) == [1, 2]
+    assert [event.done for event in done] == [1, 2]
+    assert {event.path for event in events} == {str(result.path)}
+
+
+def test_a_callback_that_raises_ends_the_run_with_its_error(tmp_path):
+    with pytest.raises(ParleyError, match=r"ZeroDivisionError.*test_api.py, line"):
+        parley.run("public_goods", PAIR, store=tmp_path, progress=lambda event: 1 / 0)
+    with pytest.raises(UsageError, match="True, False or a function of an event, not 'yes'"):
+        parley.run("public_goods", PAIR, store=tmp_path, progress="yes")
+
+
+def test_progress_is_shown_on_stderr_only_where_it_is_asked_for(tmp_path, capsys, monkeypatch):
+    models = {"a": "bot/random", "b": lambda view: "5"}
+    parley.run("public_goods", models, repeats=1, store=tmp_path)
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)  # as in a notebook
+    parley.run("public_goods", models, repeats=1, store=tmp_path, progress=True)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.split("\r")[-1].startswith("1 of 1 matches")
