@@ -9,7 +9,7 @@ import time
 import pytest
 
 from parley.errors import SandboxError
-from parley.sandbox import kinds
+from parley.sandbox import executor, kinds
 from parley.sandbox.executor import Sandbox
 from parley.sandbox.judging import Doubtful, stopped
 from parley.sandbox.kinds import BOOT, Bare, Bubblewrap, Container, parents, private_uid, python
@@ -237,3 +237,14 @@ def test_an_early_end_is_the_programs_only_where_it_must_be(
     except Doubtful as doubt:
         found = "doubtful" if doubt.verdict is None else f"doubtful {doubt.verdict.end}"
     assert found == expected
+
+
+def test_a_slower_sandbox_says_why(monkeypatch):
+    def tried_out(kind, limits, group):
+        if kind.nested:
+            raise SandboxError("new namespaces: Operation not permitted")
+        return kind
+
+    monkeypatch.setattr(executor, "tried_out", tried_out)
+    kind = executor.started("bubblewrap", Limits(), None)
+    assert (kind.nested, kind.reason) == (False, "new namespaces: Operation not permitted")

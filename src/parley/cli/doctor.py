@@ -147,7 +147,7 @@ def check_sandbox() -> dict[str, str]:
     how = (
         "new namespaces for each program"
         if kind.nested
-        else "a sandbox for each program, which is slower"
+        else f"a sandbox for each program, which is slower ({kind.reason})"
     )
     memory = "memory bounded by the kernel" if tried.bounded else "memory watched"
     return {"sandbox": kind.name, "isolation": f"tried out and holds; {how}, {memory}"}

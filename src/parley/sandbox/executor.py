@@ -203,7 +203,7 @@ def started(choice: str, limits: Limits, group: Group | None) -> First:
         return tried_out(Bubblewrap(), limits, group)
     except SandboxError as nested:
         try:
-            return tried_out(Bubblewrap(nested=False), limits, group)
+            return tried_out(Bubblewrap(nested=False, reason=str(nested)), limits, group)
         except SandboxError as wrong:
             raise SandboxError(
                 f"model-written code cannot be isolated here ({wrong}; {nested}): {REMEDY}"

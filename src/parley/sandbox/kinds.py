@@ -54,6 +54,7 @@ class Kind(Protocol):
 
     nested: bool  # whether one first process can make fresh namespaces for each program
     uid: int  # who the program is, where it starts as root; else 0
+    reason: str  # why it cannot
 
     def command(self, limits: Limits) -> list[str]: ...
 
@@ -67,6 +68,7 @@ class Bubblewrap:
     environment: ClassVar[Mapping[str, str]] = SETTINGS
     nested: bool = True
     uid: int = 0
+    reason: str = ""
 
     def __post_init__(self) -> None:
         if os.getuid() == 0:
@@ -147,6 +149,7 @@ class Container:
     # of the client, not of the container
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     nested: bool = False
+    reason: str = "one for each program"
     uid: int = 0
     image: str = f"python:{sys.version_info[0]}.{sys.version_info[1]}-slim"
 
@@ -198,6 +201,7 @@ class Bare:
     name: ClassVar[str] = "none"
     environment: ClassVar[Mapping[str, str]] = SETTINGS
     nested: bool = False
+    reason: str = "one for each program"
     uid: int = 0
 
     def command(self, limits: Limits) -> list[str]:

@@ -59,11 +59,16 @@ def forked(nested: bool) -> int:
     if not call:
         raise Unable(f"new namespaces: a machine {os.uname().machine} is not known")
     rest = (0, place) if swapped else (place, 0)
+    # As os.fork() does: the interpreter's locks are taken before and given back on both sides.
+    ctypes.pythonapi.PyOS_BeforeFork()
     pid = int(HOLDING.syscall(call, ctypes.c_ulong(flags), None, None, *rest))
-    if pid < 0:
-        raise Unable(f"new namespaces: {os.strerror(ctypes.get_errno())}")
     if pid == 0:
         ctypes.pythonapi.PyOS_AfterFork_Child()
+        return pid
+    wrong = ctypes.get_errno()
+    ctypes.pythonapi.PyOS_AfterFork_Parent()
+    if pid < 0:
+        raise Unable(f"new namespaces: {os.strerror(wrong)}")
     return pid
 
 
