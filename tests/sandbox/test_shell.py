@@ -286,6 +286,26 @@ def test_a_range_of_users_is_one_that_nobody_is():
 # ---- what is not reached
 
 
+def test_usr_is_a_layer_of_its_own():
+    """Files may stand beside its folders, nothing in these changes, and locks reach nobody."""
+    beside, inside, renamed, locked = said(
+        "echo 1 > /usr/note && mkdir /usr/new && cat /usr/note",
+        "touch /usr/bin/x /usr/lib/x /bin/x /usr/libexec/x",
+        "mv /usr/bin /usr/other",
+        "python3 -c \"import fcntl\nfor place in ('/usr/bin/env', '/bin/env'):\n"
+        "    file = open(place)\n    fcntl.lockf(file, fcntl.LOCK_SH)\n"
+        "    print(open('/proc/locks').read())\"",
+    )
+    assert beside == "1\n"
+    assert inside.count("Read-only file system") == 4
+    assert "busy" in renamed
+    found = os.stat("/usr/bin/env")
+    device = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    assert str(found.st_ino) in locked
+    assert device not in locked
+    assert not os.path.exists("/usr/note")
+
+
 def test_the_network_is_not_reached():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

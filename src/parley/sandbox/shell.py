@@ -42,6 +42,7 @@ LONGEST = 1 << 19  # bytes of a command
 # bytes of a script, and of each of its arguments: what the kernel hands to a new program
 LONGEST_SCRIPT = 120_000
 GRACE = 30.0  # seconds in which the end of a command must be known; a loaded machine is slow
+FOLDERS_OF_PROGRAMS = ("bin", "sbin", "lib", "lib32", "lib64")
 MODULES = ("wire", "confine", "taken", "view", "session", "keeper")
 SOCKET = {"x86_64": 41, "aarch64": 198}
 # what the kernel answers where it lacks a kind of socket: programs then do without
@@ -101,6 +102,7 @@ class Shell:
         settings = {
             "owner": private_range(Path("/proc/self/uid_map").read_text()) if self.users else 0,
             "hidden": [place for place in system() if place != "/usr"],
+            "merged": merged_folders(),
             "files": linux.files(), "links": linux.links(), "sealed": linux.loaded(),
             "limits": asdict(self.limits), "filter": filtering().hex(), "most": self.output,
         }  # fmt: skip
@@ -268,7 +270,7 @@ def command() -> list[str]:
     for place in system():
         parts += [*parents(place), "--ro-bind", place, place]
     # mounted, not linked: a link could be replaced
-    for name in ("bin", "sbin", "lib", "lib32", "lib64"):
+    for name in FOLDERS_OF_PROGRAMS:
         if os.path.isdir(f"/{name}"):
             parts += ["--ro-bind", os.path.realpath(f"/{name}"), f"/{name}"]
     parts += [
@@ -287,6 +289,12 @@ def command() -> list[str]:
     for name, value in SETTINGS.items():
         parts += ["--setenv", name, value]
     return [*parts, python(), *FLAGS, "-c", BOOT]
+
+
+def merged_folders() -> list[tuple[str, str]]:
+    """Folders of the root that lie in /usr, with their place there."""
+    found = [(f"/{name}", os.path.realpath(f"/{name}")) for name in FOLDERS_OF_PROGRAMS]
+    return [(place, target) for place, target in found if target.startswith("/usr/")]
 
 
 def private_range(mapped: str) -> int:

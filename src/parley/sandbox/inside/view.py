@@ -40,6 +40,7 @@ FOLDERS = {
 }  # fmt: skip
 # Programs load from here before they do what they are asked to: whoever writes here decides what a
 # check finds.
+FOLDERS_OF_USR = ("etc", "lib32", "lib64", "libexec", "libx32")
 SEALED_FILES = ("/etc/ld.so.cache", "/etc/ld.so.preload")
 SEALED_FOLDERS = ("/etc/alternatives", "/etc/perl", "/usr/local/lib", "/usr/local/share")
 
@@ -49,6 +50,7 @@ def made(settings: dict[str, Any]) -> None:
     owner, disk = settings["owner"], settings["limits"]["disk"]
     for place in settings["hidden"]:
         hidden(place)
+    own_programs(settings)
     size = b"size=%d,nr_inodes=%d,mode=755" % (disk, max(4096, disk >> 12))
     confine.done(
         confine.mount(b"tmpfs", b"/", REMOUNT | confine.NO_SUID | confine.NO_DEV, size), "/"
@@ -74,6 +76,36 @@ def made(settings: dict[str, Any]) -> None:
         own_users(settings["owner"], settings["limits"]["processes"])
     renamed(b"init")
     confine.control(confine.DUMPABLE, 0, "dumpable")  # nobody inside reads or writes our memory
+
+
+def own_programs(settings: dict[str, Any]) -> None:
+    """A layer of our own over /usr: files may be put beside its folders, the folders themselves
+    stay as they are, and locks on what lies there are seen by nobody outside."""
+    layer = "/.layer"
+    os.mkdir(layer)
+    size = b"size=%d,mode=755" % settings["limits"]["disk"]
+    confine.done(
+        confine.mount(b"tmpfs", layer.encode(), confine.NO_SUID | confine.NO_DEV, size), layer
+    )
+    for name in ("upper", "work"):
+        os.mkdir(f"{layer}/{name}")
+    given(f"{layer}/upper", 0o755, settings["owner"])
+    for name in FOLDERS_OF_USR:  # where programs look for what they load
+        if not os.path.lexists(f"/usr/{name}"):
+            os.mkdir(f"{layer}/upper/{name}", 0o755)
+    options = f"lowerdir=/usr,upperdir={layer}/upper,workdir={layer}/work,userxattr".encode()
+    flags = confine.NO_SUID | confine.NO_DEV
+    confine.done(confine.mount(b"overlay", b"/usr", flags, options), "a layer over /usr")
+    confine.done(confine.LIBC.umount2(layer.encode(), DETACH), layer)
+    os.rmdir(layer)
+    folders = [each.name for each in os.scandir("/usr") if each.is_dir(follow_symlinks=False)]
+    for name in folders:
+        if name != "local":
+            bound(f"/usr/{name}", confine.READ_ONLY)
+    for place, target in settings["merged"]:
+        confine.done(confine.LIBC.mount(target.encode(), place.encode(), None, BIND, None), place)
+        flags = REMOUNT | BIND | confine.READ_ONLY | confine.NO_SUID | confine.NO_DEV
+        confine.done(confine.LIBC.mount(place.encode(), place.encode(), None, flags, None), place)
 
 
 def renamed(name: bytes) -> None:
