@@ -230,6 +230,7 @@ def as_before(out):
         if out["guessing"]:
             kept = [each for each in out["guessing"]["matches"] if each["what"] in SHARES]
             out["guessing"]["matches"] = [{**each, "what": SHARES[each["what"]]} for each in kept]
+        del out["identical"]  # new; what follows from it stands in the files beside the runs
     for result in out.get("results", []) if isinstance(out, dict) else ():
         as_before(result)  # a report holds whole results
     return out

@@ -38,6 +38,7 @@ class Style:
     digits: Mapping[str, int] | None = None  # by metric
     sequential: bool = False  # the run stopped by what it saw
     race: bool = False
+    exact: bool = False  # scores are exact for these prompts and have no interval
     these_items: bool = False  # it says something of exactly these items, not of others like them
     task: str = ""
     leading: Mapping[str, str] = field(default_factory=dict)  # by role: the metric it is ranked by

@@ -28,6 +28,7 @@ from parley.results.scores import (
     RunScores,
     collect_run_facts,
     count_violations,
+    describe_identical,
     describe_left_out,
     describe_unfinished,
     parse_metric,
@@ -128,6 +129,7 @@ class Result:
             left_out=tuple(LeftOut(**each) for each in reader.unsupported_options()),
             ranks=run.ranks,
             programs=count_programs(reader),
+            identical=run.identical,
         )
 
     def compute(self, names: Iterable[str] | None = None) -> None:
@@ -254,6 +256,7 @@ class Result:
             lower_is_better=frozenset(each.name for each in metrics if each.better == "lower"),
             judged=frozenset(each.name for each in metrics if each.judged),
             ranks=self.head.ranks,
+            exact=self.head.identical is not None and self.head.identical.exact,
         )
 
     def table(self, metrics: str | Sequence[str] = ()) -> Table:
@@ -383,6 +386,7 @@ class Result:
         if judges and judges.also_play:
             also = ", ".join(judges.also_play)
             lines.append(f"judges whose models play as well: {also} (see --part judges)")
+        lines += describe_identical(head.identical)
         lines += describe_paths(self.part("stability"))
         if head.violations:
             found = ", ".join(f"{each.alias} {each.kind} ×{each.count}" for each in head.violations)

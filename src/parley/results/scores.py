@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ from parley.errors import StoreError, UsageError
 from parley.money import FindPrice, prices_of
 from parley.results.signature import make_signature
 from parley.results.types import (
+    IdenticalRepeats,
     LeftOut,
     MatchCounts,
     RunFacts,
@@ -29,9 +31,20 @@ from parley.rules.pool import Seat
 from parley.rules.task import Metric
 from parley.statistics import estimates, role_tables
 from parley.statistics.estimates import Observation
+from parley.statistics.identical_repeats import (
+    ENOUGH,
+    WHAT_HELPS,
+    Exchange,
+    Line,
+    PlayedMatch,
+    RepeatTracker,
+    collect_exchanges,
+    group_identical_blocks,
+    is_all_repeated,
+)
 from parley.statistics.intervals import ALPHA, compute_interval
 from parley.statistics.role_tables import SeatScore
-from parley.store import MatchRow, RunReader
+from parley.store import MatchRow, RunReader, Score
 from parley.tables import plural
 
 if TYPE_CHECKING:
@@ -75,6 +88,11 @@ class RunScores:
             whole = find_whole_blocks(reader)
             scores = [score for score in scores if score.block in whole]
             matches = [match for match in matches if match.block in whole]
+        self.identical = self._find_identical_repeats(matches, scores)
+        if self._representatives:
+            same = self._representatives
+            scores = [score._replace(block=same[score.block]) for score in scores]
+            matches = [replace(match, block=same[match.block]) for match in matches]
         self.matches: list[MatchRow] = matches
         self._scores = scores
         self.observations = [
@@ -82,6 +100,70 @@ class RunScores:
             for each in scores
             if not each.idle
         ]
+
+    def _find_identical_repeats(
+        self, matches: Sequence[MatchRow], scores: Sequence[Score]
+    ) -> IdenticalRepeats | None:
+        """Whether models answered the same to the same words. Then identical blocks of a fixed plan
+        are one observation, under the name of the first of them."""
+        self._representatives: dict[str, str] = {}
+        if len({(match.block, match.repeat) for match in matches}) < ENOUGH:
+            return None
+        if not self._may_be_deterministic(matches):
+            return None
+        contestants, everybody = RepeatTracker(), RepeatTracker()
+        exchanges: dict[int, list[Exchange]] = {}
+        for match in matches:
+            seats = {seat.key: (seat.role, alias) for seat, alias in match.seats.items()}
+            lines = [
+                Line(each["sender"], each["audience"], each["content"])
+                for each in self.reader.messages(match.number)
+                if each["content"] is not None
+            ]
+            exchanges[match.number] = said = collect_exchanges(lines, seats)
+            own = [each for each in said if each.role in self.roles]
+            contestants.add(match.block, match.repeat, own)
+            everybody.add(match.block, match.repeat, said)
+            if contestants.differs:
+                return None
+        if not contestants.is_deterministic:
+            return None
+        blocks = dict.fromkeys(match.block for match in matches)
+        different, exact = len(blocks), False
+        if self.config.stop is None and not everybody.differs:
+            marks: dict[int, list[tuple[str, str, str, float | None]]] = {}
+            for score in scores:
+                marks.setdefault(score.match, []).append(
+                    (score.seat.role, score.alias, score.metric, score.value)
+                )
+            same = group_identical_blocks(
+                PlayedMatch(
+                    match.block, exchanges.get(match.number, []), marks.get(match.number, [])
+                )
+                for match in matches
+            )
+            different = len(set(same.values()))
+            if different < len(blocks):
+                self._representatives = same
+            without_items = all(match.item is None for match in matches)
+            exact = different == 1 or (without_items and is_all_repeated(same))
+        return IdenticalRepeats(contestants.most_plays, len(blocks), different, exact)
+
+    def _may_be_deterministic(self, matches: Sequence[MatchRow]) -> bool:
+        """A quick look at replies alone, which rules out most runs: whether contestants said the
+        same in enough matches."""
+        by_number = {match.number: match for match in matches}
+        said: dict[int, list[tuple[str, str, int]]] = {}
+        for number, seat, text in self.reader.replies():
+            if number in by_number and seat.role in self.roles:
+                alias = by_number[number].seats[seat]
+                said.setdefault(number, []).append((seat.role, alias, hash(text)))
+        plays: dict[tuple[str | None, int], set[tuple[str, int]]] = {}
+        for number, replies in said.items():
+            match = by_number[number]
+            key = match.item, hash(tuple(sorted(replies)))
+            plays.setdefault(key, set()).add((match.block, match.repeat))
+        return any(len(found) >= ENOUGH for found in plays.values())
 
     def notes(self, kind: type[N]) -> Iterator[tuple[MatchRow, N]]:
         """The notes of one kind in matches that count, by match, as the type that was written."""
@@ -191,9 +273,17 @@ class RunScores:
             )
         return tuple(rows)
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether the scores are exact for the prompts of this run, so that no interval belongs to
+        them."""
+        return self.identical is not None and self.identical.exact
+
     def _interval(self, cell: estimates.Cell) -> tuple[float | None, float | None, str | None]:
         """The interval of a fixed run; of one that stopped by what it saw, the one that holds at
         every look."""
+        if self.is_exact:
+            return (None, None, "exact" if cell.mean is not None else None)
         if self.anytime is None:
             return cell.interval
         known = self.anytime.get(cell.metric)
@@ -203,10 +293,11 @@ class RunScores:
     @cached_property
     def differences(self) -> tuple[estimates.PairedDifference, ...]:
         """All differences between models in one role and metric, in a fixed order."""
-        if self.anytime is None:
-            found = estimates.compare_models(
-                estimates.block_means(self.observations), self.bounds, method=self.method
-            )
+        table = estimates.block_means(self.observations)
+        if self.is_exact:
+            found = estimates.compare_exactly(table)
+        elif self.anytime is None:
+            found = estimates.compare_models(table, self.bounds, method=self.method)
         else:
             found = [pair for each in self.anytime.values() for pair in each.pairs]
         order = list(self.metrics)
@@ -219,8 +310,11 @@ class RunScores:
         """The places that each model may truly hold."""
         order, alpha = list(self.metrics), self.config.stop.alpha if self.config.stop else ALPHA
         lower = frozenset(name for name, m in self.metrics.items() if m.better == "lower")
-        found = estimates.rank_intervals(
-            estimates.block_means(self.observations), self.differences, lower, alpha
+        table = estimates.block_means(self.observations)
+        found = (
+            estimates.rank_exactly(table, lower, self.bounds)
+            if self.is_exact
+            else estimates.rank_intervals(table, self.differences, lower, alpha)
         )
         return tuple(
             sorted(
@@ -324,6 +418,20 @@ def describe_left_out(left_out: Sequence[LeftOut]) -> list[str]:
         f"in {plural(found.calls, 'call')}: its endpoint does not take that"
         for found in left_out
     ]
+
+
+def describe_identical(found: IdenticalRepeats | None) -> list[str]:
+    """What to know of a run whose models answered the same to the same words."""
+    if found is None:
+        return []
+    alike = f"a match was played {found.plays} times with the same prompts and the same replies"
+    if found.blocks > found.different:
+        alike = (
+            f"{found.blocks} blocks had only {plural(found.different, 'set')} of prompts and "
+            f"replies"
+        )
+    exact = "; scores are exact for these prompts, so they have no interval" if found.exact else ""
+    return [f"deterministic: {alike}{exact}. More repeats add nothing; what would: {WHAT_HELPS}"]
 
 
 def missing_by_failure(

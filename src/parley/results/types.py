@@ -141,6 +141,18 @@ class Programs:
 
 
 @dataclass(frozen=True)
+class IdenticalRepeats:
+    """In a run of models that answered the same to the same words: how often the match that was
+    repeated most was played, how many blocks there are, how many of them differ, and whether their
+    scores are exact for these prompts."""
+
+    plays: int
+    blocks: int
+    different: int
+    exact: bool
+
+
+@dataclass(frozen=True)
 class PriceRow:
     """USD per million tokens that a model was taken at, for calls above a number of tokens."""
 
@@ -166,6 +178,7 @@ class ResultHead:
     left_out: tuple[LeftOut, ...]
     ranks: tuple[Rank, ...]
     programs: Programs | None
+    identical: IdenticalRepeats | None  # None: replies to the same words differed, or none repeated
     schema: Literal["parley.result/1"] = SCHEMA
 
 

@@ -36,11 +36,13 @@ from parley.match.match import Match, Outcome
 from parley.money import cost_rows, total_cost
 from parley.options import CONCURRENCY
 from parley.plans import Done, MatchSpec, finished_blocks
+from parley.plans.arrangements import contestant_roles
 from parley.rules.references import DrawOrder
 from parley.rules.task import Task
 from parley.runs.budget import Budget
 from parley.runs.forecast import estimate_calls
 from parley.runs.progress import EventKind, Progress, StopSignal
+from parley.runs.repeat_notice import RepeatNotice, WatchedRecord
 from parley.runs.run_outcome import (
     RunOutcome,
     find_advice,
@@ -271,6 +273,7 @@ class Player:
         self.faults: dict[str, ParticipantError] = {}  # by message
         self.failed: Counter[str] = Counter()  # how many matches each of them has stopped
         self.fatal: ParleyError | None = None
+        self.repeats = RepeatNotice(contestant_roles(prepared.task), reader, progress)
         progress.begin(len(finished))
         progress.notices += [*prepared.cautions, *filter(None, [journal.notice])]
         if sandbox is not None and prepared.config.sandbox == "none":
@@ -377,6 +380,8 @@ class Player:
 
     async def _play(self, spec: MatchSpec, slot: MatchSlot) -> Outcome:
         prepared, config = self.prepared, self.prepared.config
+        record = self.journal.claim(spec.number)
+        watched = WatchedRecord(record) if self.repeats.is_watching else None
         match = Match(
             prepared.task,
             {
@@ -389,7 +394,7 @@ class Player:
             number=spec.number,
             item=prepared.items[spec.item] if spec.item is not None else None,
             prompts=prepared.prompts,
-            record=self.journal.claim(spec.number),
+            record=watched or record,
             masking=self.masking,
             standardise=config.standardise,
             call=slot,
@@ -400,7 +405,10 @@ class Player:
             participant_seed=config.rejudged.seed if config.rejudged else None,
             draw_order=DrawOrder(config.seed, spec.repeat - 1),
         )
-        return await match.play()
+        outcome = await match.play()
+        if watched is not None:
+            self.repeats.add_match(spec, watched.lines)
+        return outcome
 
     def emit(self, kind: EventKind, match: int | None = None, text: str = "") -> None:
         """Tell whoever watches; a callback that fails stops the run."""

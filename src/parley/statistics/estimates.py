@@ -14,9 +14,12 @@ from parley.statistics.intervals import (
     Interval,
     compute_interval,
     is_constant,
+    is_student_apt,
     p_value_of_point,
 )
 from parley.statistics.multiple_comparisons import holm
+
+BOTH_TESTS = 11  # blocks from which on the sign test stands beside Student's t
 
 
 class Observation(NamedTuple):
@@ -166,26 +169,80 @@ def compare_two_models(
     if not gaps:
         return None
     width = bounds[1] - bounds[0]
+    both_ways = (-width, width)
     found, p = (
-        compute_interval(gaps, (-width, width), alpha, method),
-        p_value_of_point(gaps, (-width, width), 0.0),
+        compute_interval(gaps, both_ways, alpha, method),
+        p_value_of_point(gaps, both_ways, 0.0),
     )
     if (
         is_constant(gaps, bounds)
         and not is_constant(mine, bounds)
         and not is_constant(others, bounds)
     ):
-        # Both vary, but always together: the signs of the gaps decide.
+        # Both vary, but always together: their own intervals say where the difference may lie.
         one, other = (
             compute_interval(mine, bounds, alpha / 2),
             compute_interval(others, bounds, alpha / 2),
         )
-        low, high = one.low - other.high, one.high - other.low  # type: ignore[operator]
-        p = 1.0 if abs(gaps[0]) < 1e-9 * max(1.0, width) else min(1.0, 2 * 0.5 ** len(gaps))
-        if p <= alpha:  # an end that the signs refute
-            low, high = (max(low, 0.0), high) if gaps[0] > 0 else (low, min(high, 0.0))
-        found = Interval(low, high, one.kind)
+        found = Interval(one.low - other.high, one.high - other.low, one.kind)  # type: ignore[operator]
+        p = 1.0
+    if p is not None and is_sign_test_apt(gaps, both_ways):
+        p = min(p, 2 * 0.5 ** len(gaps))
+        if p <= alpha and found.low is not None and found.high is not None:
+            # an end that the signs refute
+            low, high = (
+                (max(found.low, 0.0), found.high)
+                if gaps[0] > 0
+                else (found.low, min(found.high, 0.0))
+            )
+            found = Interval(low, high, found.kind)
     return PairedDifference(role, metric, a, b, fmean(gaps), found.low, found.high, p, len(gaps))
+
+
+def is_sign_test_apt(gaps: Sequence[float], bounds: tuple[float, float]) -> bool:
+    """Whether the exact sign test may decide: all gaps have one sign, and Student's t does not
+    apply, or there are so many blocks that asking both tests adds next to no false alarms (with 7
+    blocks it would add up to 1.6% for three models)."""
+    least = 1e-9 * max(1.0, bounds[1])
+    if not (min(gaps) > least or max(gaps) < -least):
+        return False
+    return len(gaps) >= BOTH_TESTS or not is_student_apt(gaps, bounds)
+
+
+def compare_exactly(table: Table) -> list[PairedDifference]:
+    """All differences between models whose scores are exact: no interval, no p."""
+    found = []
+    for metric, role in sorted({(metric, role) for metric, role, _ in table}):
+        aliases = sorted(alias for m, r, alias in table if (m, r) == (metric, role))
+        for a, b in combinations(aliases, 2):
+            ours, theirs = table[metric, role, a], table[metric, role, b]
+            if gaps := [ours[block] - theirs[block] for block in ours if block in theirs]:
+                found.append(
+                    PairedDifference(role, metric, a, b, fmean(gaps), None, None, None, len(gaps))
+                )
+    return found
+
+
+def rank_exactly(
+    table: Table,
+    lower_is_better: frozenset[str],
+    bounds: Mapping[str, tuple[float, float]],
+) -> list[Rank]:
+    """Places by exact scores; models with the same score share their places."""
+    found = []
+    for metric, role in sorted({(metric, role) for metric, role, _ in table}):
+        sign = -1 if metric in lower_is_better else 1
+        means = {
+            alias: sign * fmean(table[m, r, alias].values())
+            for m, r, alias in table
+            if (m, r) == (metric, role)
+        }
+        near = 1e-9 * max(1.0, *map(abs, bounds[metric]))
+        for alias, own in sorted(means.items()):
+            better = sum(other > own + near for other in means.values())
+            worse = sum(other < own - near for other in means.values())
+            found.append(Rank(role, metric, alias, 1 + better, len(means) - worse))
+    return found
 
 
 def adjust_for_pairs(family: Sequence[PairedDifference]) -> list[PairedDifference]:

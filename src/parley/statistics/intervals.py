@@ -74,6 +74,11 @@ def is_constant(values: Sequence[float], bounds: tuple[float, float]) -> bool:
     return max(values) - min(values) < 1e-12 * max(1.0, abs(bounds[0]), abs(bounds[1]))
 
 
+def is_student_apt(values: Sequence[float], bounds: tuple[float, float]) -> bool:
+    """Whether Student's t is right for these blocks: they differ, and no bound is near."""
+    return len(values) > 1 and not is_constant(values, bounds) and not Blocks(values, bounds).near
+
+
 class Blocks:
     """The means of two or more blocks, and how they lie in their range."""
 

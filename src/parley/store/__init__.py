@@ -274,6 +274,9 @@ class RunReader(Protocol):
     def calls(self, number: int) -> list[RecordedCall]:
         """A match's calls by round, seat and attempt."""
 
+    def replies(self) -> Iterator[tuple[int, Seat, str]]:
+        """(match, seat, text) for every reply in matches that have ended, by match."""
+
     def calls_since(self, cursor: int) -> Iterator[tuple[int, int, RecordedCall]]:
         """(cursor, match, call) for every call recorded after a cursor: how a page follows a
         run."""

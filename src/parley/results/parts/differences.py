@@ -29,6 +29,8 @@ def difference_tables(found: Differences, style: Style) -> list[Table]:
         else "an interval is for its pair by itself, p is adjusted for all pairs within role and "
         "metric: an interval may leave out 0 where p is above 0.05"
     )
+    if style.exact:
+        sure = "exact for these prompts: no interval and no p"
     rows = []
     for pair in found:
         digits = style.digits_of(pair.metric)

@@ -174,6 +174,8 @@ def make_title(shown: Scores, style: Style) -> str:
     size = f"n = {matches}" + ("" if blocks_are_matches(shown) else f" in {blocks}")
     each = " each" if len(shown) > 1 else ""
     parts = [f"{where}: {', '.join(metrics)}", direction, f"{size}{each}"]
+    if style.exact:
+        parts.append("exact for these prompts")
     for name, words in (("missing", "score"), ("violations", "violation")):
         counts = {getattr(row, name) for row in shown}
         if len(counts) == 1 and counts != {0}:
@@ -192,8 +194,10 @@ def list_notes(found: Scores, shown: Scores, header: Row, style: Style) -> list[
     """What the columns and marks of the table mean."""
     sure = f"{style.level}, {'at every look' if style.sequential else 'Holm-adjusted'}"
     places = f"rank: the places that a model may hold, by its differences to others ({sure})"
+    if style.exact:
+        places = "rank: by scores that are exact for these prompts"
     notes = [places] if "rank" in header else []
-    if not any(row.low is not None for row in shown):
+    if not style.exact and not any(row.low is not None for row in shown):
         notes.append("no interval: that takes two blocks or more")
     explained = [*header, *([] if blocks_are_matches(shown) else ["blocks"])]
     notes += [note for name, note in COLUMN_NOTES.items() if name in explained]

@@ -89,6 +89,7 @@ CALL = (
     *(NUMBER_OR_NULL, TEXT_OR_NULL, TEXT_OR_NULL, TEXT_OR_NULL, NUMBER),
 )
 EFFECT = (WHOLE, WHOLE, (bytes,), TEXT)
+REPLY = (WHOLE, TEXT, TEXT)
 SUFFIX = ".parley"
 LATEST = 253_402_300_799  # seconds from 1970 to the end of the year 9999
 ENDED_MATCHES = "state IN ('done', 'aborted')"
@@ -378,6 +379,17 @@ class SqliteReader:
             f"SELECT {FIELDS} FROM calls WHERE match = ? ORDER BY round, seat, attempt", number
         )
         return [self._call_from(number, row) for row in rows]
+
+    def replies(self) -> Iterator[tuple[int, Seat, str]]:
+        rows = self._rows(
+            "SELECT match, seat, content FROM calls c JOIN matches m ON c.match = m.number "
+            f"WHERE {ENDED_MATCHES} ORDER BY match, c.round, seat, attempt"
+        )
+        for row in rows:
+            match, key, content = row
+            what = f"a call of match {match}"
+            self._check(row, REPLY, what)
+            yield match, self._seat(key, what), content
 
     def calls_since(self, cursor: int) -> Iterator[tuple[int, int, RecordedCall]]:
         rows = self._rows(f"SELECT id, match, {FIELDS} FROM calls WHERE id > ? ORDER BY id", cursor)

@@ -1,0 +1,94 @@
+"""Watches a run for models that answer the same to the same words, and says so once."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable
+from typing import Any
+
+from parley.match.record import Record, RecordedCall
+from parley.plans import MatchSpec
+from parley.rules.pool import Message, Seat, text_of
+from parley.runs.progress import Progress
+from parley.statistics.identical_repeats import (
+    WHAT_HELPS,
+    Line,
+    RepeatTracker,
+    collect_exchanges,
+)
+from parley.store import MatchRow, RunReader
+
+
+class RepeatNotice:
+    """Tells the user, while a run is played, that more repeats add nothing."""
+
+    def __init__(self, roles: Iterable[str], reader: RunReader, progress: Progress) -> None:
+        """`roles` are those of contestants; what was played before counts."""
+        self._roles, self._progress = frozenset(roles), progress
+        self._tracker, self._told = RepeatTracker(), False
+        for match in reader.matches():
+            if match.has_ended and self.is_watching:
+                self.add_match(
+                    match,
+                    [
+                        Line(each["sender"], each["audience"], each["content"])
+                        for each in reader.messages(match.number)
+                        if each["content"] is not None
+                    ],
+                )
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether there is still something to find out."""
+        return not self._told and not self._tracker.differs
+
+    def add_match(self, match: MatchSpec | MatchRow, lines: Iterable[Line]) -> None:
+        """Take in a match that has ended."""
+        seats = {seat.key: (seat.role, alias) for seat, alias in match.seats.items()}
+        exchanges = collect_exchanges(lines, seats)
+        own = [each for each in exchanges if each.role in self._roles]
+        self._tracker.add(match.block, match.repeat, own)
+        if self._tracker.is_deterministic and not self._told:
+            self._told = True
+            self._progress.notify(
+                f"a match was played {self._tracker.most_plays} times with the same prompts and "
+                "the same replies: these models answer the same to the same words, so more "
+                f"repeats add nothing. What would help: {WHAT_HELPS}"
+            )
+
+
+class WatchedRecord:
+    """A match's record that passes everything on and keeps what was said."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._replies: dict[tuple[int, Seat, int], str] = {}
+        self.lines: list[Line] = []
+
+    def _keep(self, call: RecordedCall) -> None:
+        self._replies[call.round, call.seat, call.attempt] = text_of(call.reply.content)
+
+    def call(self, round: int, seat: Seat, attempt: int) -> RecordedCall | None:
+        kept = self._record.call(round, seat, attempt)
+        if kept is not None:
+            self._keep(kept)
+        return kept
+
+    def append(self, call: RecordedCall) -> Awaitable[None]:
+        self._keep(call)
+        return self._record.append(call)
+
+    def effect(self, round: int, number: int) -> tuple[bytes, Any] | None:
+        return self._record.effect(round, number)
+
+    async def append_effect(self, round: int, number: int, digest: bytes, result: Any) -> None:
+        await self._record.append_effect(round, number, digest, result)
+
+    def circulate(self, messages: list[Message], first: int) -> None:
+        for each in messages:
+            if each.kind == "reply" and each.sender is not None:
+                text = self._replies.pop((each.round, each.sender, each.attempt))
+                self.lines.append(Line(each.sender.key, (), text))
+            elif each.content is not None:
+                audience = [seat.key for seat in each.audience]
+                self.lines.append(Line(None, audience, text_of(each.content)))
+        self._record.circulate(messages, first)

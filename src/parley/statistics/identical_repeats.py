@@ -1,0 +1,121 @@
+"""Models that answer the same to the same words: repeats of a match show nothing new."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import NamedTuple
+
+ENOUGH = 3  # identical plays of a match before models are taken to be deterministic
+WHAT_HELPS = "a temperature above 0, more items, or other orders and partners"
+MARK = re.compile(r"\[/?[0-9a-f]{12}(?=[:\]])")  # around quotations: new ones in every match
+
+
+class Line(NamedTuple):
+    """What was said in a match: by a seat, or by the referee to some seats."""
+
+    sender: str | None  # the key of a seat; None: the referee
+    audience: Sequence[str]
+    text: str
+
+
+class Exchange(NamedTuple):
+    """A reply, and all that its seat had seen and said before; both are digests."""
+
+    role: str
+    alias: str
+    prompt: bytes
+    reply: bytes
+
+
+def collect_exchanges(
+    lines: Iterable[Line], seats: Mapping[str, tuple[str, str]]
+) -> list[Exchange]:
+    """The exchanges of a match from its messages in order. `seats` has the role and alias of every
+    seat. Marks around quotations do not count: they differ from match to match."""
+    views = {key: blake2b(digest_size=16) for key in seats}
+    found = []
+    for sender, audience, text in lines:
+        words = text.encode("utf-8", "replace")
+        if sender is not None:
+            reply = blake2b(words, digest_size=16).digest()
+            found.append(Exchange(*seats[sender], views[sender].digest(), reply))
+            views[sender].update(b"reply\0" + words)
+        elif audience:
+            told = b"told\0" + MARK.sub("[", text).encode("utf-8", "replace")
+            for key in audience:
+                views[key].update(told)
+    return found
+
+
+class RepeatTracker:
+    """Watches for matches that are repeated word for word, as they are played or read."""
+
+    def __init__(self) -> None:
+        self._replies: dict[tuple[str, bytes], bytes] = {}  # by alias and prompt
+        self._plays: dict[bytes, set[tuple[str, int]]] = {}  # blocks and repeats of each match
+        self.differs = False  # the same words have had different replies
+
+    def add(self, block: str, repeat: int, exchanges: Iterable[Exchange]) -> None:
+        """Take in one match."""
+        if self.differs:
+            return
+        known = sorted(exchanges)
+        for each in known:
+            kept = self._replies.setdefault((each.alias, each.prompt), each.reply)
+            if kept != each.reply:
+                self.differs = True
+                self._replies.clear()
+                self._plays.clear()
+                return
+        if known:
+            self._plays.setdefault(digest_exchanges(known), set()).add((block, repeat))
+
+    @property
+    def most_plays(self) -> int:
+        """How often the match that was repeated most was played, each time word for word."""
+        return max(map(len, self._plays.values()), default=0)
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether nothing speaks against it, and enough plays of one match speak for it."""
+        return self.most_plays >= ENOUGH
+
+
+class PlayedMatch(NamedTuple):
+    """All that was asked and said in a match, judges included, and what it was scored."""
+
+    block: str
+    exchanges: Sequence[Exchange]
+    scores: Sequence[tuple[str, str, str, float | None]]  # role, alias, metric, value
+
+
+def group_identical_blocks(matches: Iterable[PlayedMatch]) -> dict[str, str]:
+    """By the name of each block, the first block with the same prompts, replies and scores."""
+    blocks: dict[str, list[bytes]] = {}
+    for match in matches:
+        scores = repr(sorted(match.scores, key=repr)).encode()
+        whole = blake2b(digest_exchanges(sorted(match.exchanges)) + scores, digest_size=16)
+        blocks.setdefault(match.block, []).append(whole.digest())
+    most = max(map(len, blocks.values()), default=0)
+    first: dict[tuple[bytes, ...], str] = {}
+    found = {}
+    for block, digests in sorted(blocks.items(), key=lambda each: len(each[1]) < most):
+        key, same = tuple(sorted(digests)), block
+        if len(key) < most:  # a block that broke off, or lost a match
+            parts = Counter(key)
+            same = next((name for whole, name in first.items() if parts <= Counter(whole)), block)
+        found[block] = first.setdefault(key, same)
+    return found
+
+
+def is_all_repeated(representatives: Mapping[str, str]) -> bool:
+    """Whether every different block was played at least twice: then no other is to be expected."""
+    return min(Counter(representatives.values()).values(), default=0) >= 2
+
+
+def digest_exchanges(exchanges: Sequence[Exchange]) -> bytes:
+    """One digest of a match's exchanges, whoever sat in which of several equal seats."""
+    return blake2b(repr([tuple(each) for each in exchanges]).encode(), digest_size=16).digest()

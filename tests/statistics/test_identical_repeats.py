@@ -1,0 +1,197 @@
+"""Repeats that are identical word for word, and how often equals are ranked apart by mistake."""
+
+from itertools import combinations
+from random import Random
+
+import pytest
+
+from parley.statistics.estimates import (
+    Observation,
+    block_means,
+    compare_models,
+    rank_exactly,
+    rank_intervals,
+)
+from parley.statistics.identical_repeats import (
+    Exchange,
+    Line,
+    PlayedMatch,
+    RepeatTracker,
+    collect_exchanges,
+    group_identical_blocks,
+    is_all_repeated,
+)
+
+SEATS = {"players.1": ("players", "a"), "players.2": ("players", "b")}
+
+
+def lines(first="yes", mark="0123456789ab", seats=("players.1", "players.2")):
+    one, two = seats
+    return [
+        Line(None, (one, two), "The rules."),
+        Line(one, (), first),
+        Line(None, (two,), f"[{mark}: Player 1 said, which is material]\n{first}\n[/{mark}]"),
+        Line(two, (), "no"),
+    ]
+
+
+def exchanges(**words):
+    return collect_exchanges(lines(**words), SEATS)
+
+
+def test_marks_around_quotations_do_not_make_prompts_differ():
+    assert exchanges() == exchanges(mark="ba9876543210")
+    assert exchanges() != exchanges(first="never")
+
+
+def test_three_identical_plays_are_enough_and_one_other_reply_is_too_much():
+    tracker = RepeatTracker()
+    for repeat in (1, 2):
+        tracker.add(str(repeat), repeat, exchanges())
+        assert not tracker.is_deterministic
+    tracker.add("3", 3, exchanges())
+    assert tracker.is_deterministic
+    assert tracker.most_plays == 3
+    tracker.add("4", 4, exchanges(first="perhaps"))
+    assert tracker.differs
+    assert not tracker.is_deterministic
+
+
+def test_matches_of_one_block_are_no_repeats_of_each_other():
+    tracker = RepeatTracker()
+    for _ in range(5):
+        tracker.add("1", 1, exchanges())
+    assert tracker.most_plays == 1
+
+
+def test_who_sits_where_does_not_matter_where_nobody_is_told():
+    def told(first, second):
+        seats = {"players.1": ("players", first), "players.2": ("players", second)}
+        both = ("players.1", "players.2")
+        found = [Line(None, both, "Choose."), *(Line(key, (), seats[key][1]) for key in both)]
+        return collect_exchanges(found, seats)
+
+    assert sorted(told("a", "b")) == sorted(told("b", "a"))
+
+
+def played(block, reply, value=1.0):
+    exchange = Exchange("r", "a", b"prompt", reply.encode())
+    return PlayedMatch(block, [exchange], [("r", "a", "m", value)])
+
+
+def test_blocks_are_grouped_by_words_and_scores():
+    found = group_identical_blocks(
+        [played("1", "x"), played("2", "y"), played("3", "x"), played("4", "x", 2.0)]
+    )
+    assert found == {"1": "1", "2": "2", "3": "1", "4": "4"}
+    assert not is_all_repeated(found)
+    assert is_all_repeated({"1": "1", "2": "2", "3": "1", "4": "2"})
+
+
+def test_a_block_that_broke_off_belongs_to_the_whole_one_that_holds_its_matches():
+    whole = [played("1", "x"), played("1", "y")]
+    assert group_identical_blocks([*whole, played("2", "y")]) == {"1": "1", "2": "1"}
+    assert group_identical_blocks([*whole, played("2", "z")])["2"] == "2"
+
+
+def seen(alias, values):
+    return [
+        Observation(str(block), block, alias, "r", "m", value) for block, value in enumerate(values)
+    ]
+
+
+def test_exact_scores_are_ranked_by_their_value():
+    table = block_means([*seen("a", [1]), *seen("b", [3]), *seen("c", [1 + 1e-13])])
+    for lower, wanted in ((frozenset(), (2, 1, 2)), (frozenset({"m"}), (1, 3, 1))):
+        ranks = {rank.alias: rank.low for rank in rank_exactly(table, lower, {"m": (0, 10)})}
+        assert tuple(ranks[alias] for alias in "abc") == wanted
+
+
+def difference_of(ours, theirs, bounds=(0, 10)):
+    (pair,) = compare_models(block_means([*seen("a", ours), *seen("b", theirs)]), {"m": bounds})
+    return pair
+
+
+def test_signs_decide_where_student_cannot():
+    """A gap of a tenth of a coin in a hundred, in all of ten blocks, is a difference."""
+    small = difference_of([50.1] * 10, [50.0] * 10, (0, 100))
+    assert small.p == pytest.approx(2 * 0.5**10)
+    assert 0 <= small.low < small.high
+    outlier = difference_of([1.1] * 29 + [9.9], [1.0] * 30, (0, 10))
+    assert outlier.p == pytest.approx(2 * 0.5**30)
+    assert outlier.low >= 0
+
+
+def test_signs_do_not_decide_for_few_blocks_or_without_a_difference():
+    assert difference_of([6, 6, 6, 6, 6], [5, 5, 5, 5, 5]).p == pytest.approx(2 * 0.5**5)
+    assert difference_of([5] * 30, [5] * 30).p == 1
+
+
+KINDS = {
+    "normal": lambda rng: min(10.0, max(0.0, rng.gauss(5, 1))),
+    "judged": lambda rng: float(min(10, max(1, round(rng.gauss(8, 0.9))))),
+    "won or lost": lambda rng: 10.0 * (rng.random() < 0.5),
+    "rarely lost": lambda rng: 10.0 * (rng.random() < 0.9),
+    "skewed": lambda rng: min(10.0, rng.expovariate(1)),
+    "with outliers": lambda rng: min(10.0, max(0.0, 5 + rng.gauss(0, 0.3) / (0.1 + rng.random()))),
+}
+
+
+def false_rankings(kind, blocks, models, runs, seed=0):
+    """How often some of equal models are ranked apart."""
+    rng, wrong = Random(f"{kind} {blocks} {models} {seed}"), 0
+    names = "abcdefgh"[:models]
+    for _ in range(runs):
+        luck = [rng.gauss(0, 0.5) if kind == "normal" else 0.0 for _ in range(blocks)]
+        rows = [
+            row
+            for alias in names
+            for row in seen(alias, [min(10, max(0, KINDS[kind](rng) + each)) for each in luck])
+        ]
+        table = block_means(rows)
+        found = rank_intervals(table, compare_models(table, {"m": (0, 10)}), frozenset())
+        wrong += any(rank.low > 1 or rank.high < models for rank in found)
+    return wrong / runs
+
+
+@pytest.mark.parametrize("blocks", [6, 10, 30])
+def test_equals_are_rarely_ranked_apart(blocks):
+    """A quick look; the slow test below looks closely."""
+    assert false_rankings("judged", blocks, 3, 60) <= 0.12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("blocks", "models"), [(n, k) for n in (6, 10, 30) for k in (2, 5)])
+def test_equals_are_ranked_apart_in_five_of_a_hundred_runs_at_most(kind, blocks, models):
+    """Within three standard errors of the simulation."""
+    runs = 3000
+    assert false_rankings(kind, blocks, models, runs) <= 0.05 + 3 * (0.05 * 0.95 / runs) ** 0.5
+
+
+def coin_rankings(chance, blocks, models, runs):
+    """How often equal models with two possible replies are taken for deterministic and ranked."""
+    rng, wrong = Random(f"{chance} {blocks} {models}"), 0
+    for _ in range(runs):
+        replies = [[rng.random() < chance for _ in range(models)] for _ in range(blocks)]
+        tracker = RepeatTracker()
+        for at, said in enumerate(replies):
+            tracker.add(
+                str(at),
+                at,
+                [
+                    Exchange("r", str(model), b"prompt", bytes([each]))
+                    for model, each in enumerate(said)
+                ],
+            )
+        first = replies[0]
+        differ = any(a != b for a, b in combinations(first, 2))
+        wrong += tracker.is_deterministic and differ
+    return wrong / runs
+
+
+@pytest.mark.parametrize("models", [2, 5])
+@pytest.mark.parametrize("blocks", [3, 6, 10])
+def test_chance_is_rarely_taken_for_determinism(blocks, models):
+    """Even where a match is one word, and three blocks are all there is."""
+    assert max(coin_rankings(chance, blocks, models, 1000) for chance in (0.5, 0.8)) <= 0.05
