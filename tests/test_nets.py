@@ -231,6 +231,11 @@ def as_before(out):
             kept = [each for each in out["guessing"]["matches"] if each["what"] in SHARES]
             out["guessing"]["matches"] = [{**each, "what": SHARES[each["what"]]} for each in kept]
         del out["identical"]  # new; what follows from it stands in the files beside the runs
+        for row in out["results"]:
+            del row["defaulted"]  # new as well
+    elif isinstance(out, list) and out and out[0][-1:] == ["defaulted"]:
+        for row in out:
+            del row[-1]
     for result in out.get("results", []) if isinstance(out, dict) else ():
         as_before(result)  # a report holds whole results
     return out

@@ -372,9 +372,10 @@ def test_the_forecast_says_what_the_half_width_will_take():
     wide = forecast_blocks(cell, 1.19, 0.05 / 8, 5000, population=200)
     assert wide.blocks is None
     assert wide.half_width > 0.25
-    (said,) = stable(StopTarget(half_width=0.25)).cautions()
+    said, cheaper = stable(StopTarget(half_width=0.25)).cautions()
     assert "takes about" in said
     assert "matches" in said
+    assert "a fixed number would be cheaper" in cheaper
     (warned,) = stable(
         StopTarget(half_width=0.25, target="these_items"), [f"i{n}" for n in range(50)]
     ).cautions()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from parley.plans import Done
-from parley.plans.sequential import Values
+from parley.plans.sequential import BUSY, Values
 from parley.plans.stop_targets import (
     StopTarget,
     describe_assumption,
@@ -15,9 +15,17 @@ from parley.plans.stop_targets import (
     unit_suffix,
 )
 from parley.rules.task import Metric
-from parley.statistics.stopping_rules import LEAST, StabilityRule, WatchedCell, forecast_blocks
+from parley.statistics.stopping_rules import (
+    LEAST,
+    StabilityRule,
+    WatchedCell,
+    count_fixed_blocks,
+    forecast_blocks,
+)
 
 FAR = 5000  # blocks; a forecast looks no farther
+CHEAPER = 0.7  # a fixed number of blocks is advised where it takes no more than this share
+FEWEST = 6  # blocks of a fixed run that is advised: with fewer, a sign test ranks nobody
 
 
 class StableRule:
@@ -72,19 +80,49 @@ class StableRule:
                 found.append(
                     f"forecast: {wanted} takes {format_block_count(soon.blocks, matches)}, {guess}"
                 )
-                continue
-            bound = f"the {most:,} items" if most == self._items else f"{most:,} blocks"
-            far = forecast_blocks(cell, spread, level, FAR)
-            need = (
-                format_block_count(far.blocks, matches)
-                if far.blocks
-                else f"more than {FAR:,} blocks"
-            )
-            found.append(
-                f"forecast: {bound} will hardly give {wanted}: expect about {soon.half_width:.2g}; "
-                f"it takes {need}{' of new items' if self._items else ''}, {guess}"
-            )
+            else:
+                bound = f"the {most:,} items" if most == self._items else f"{most:,} blocks"
+                far = forecast_blocks(cell, spread, level, FAR)
+                need = (
+                    format_block_count(far.blocks, matches)
+                    if far.blocks
+                    else f"more than {FAR:,} blocks"
+                )
+                found.append(
+                    f"forecast: {bound} will hardly give {wanted}: expect about "
+                    f"{soon.half_width:.2g}; it takes {need}"
+                    f"{' of new items' if self._items else ''}, {guess}"
+                )
+            found += self._advise_fixed(cell, spread, level, most, matches, soon.blocks)
         return found
+
+    def _advise_fixed(
+        self,
+        cell: WatchedCell,
+        spread: float,
+        level: float,
+        most: int,
+        matches: int,
+        blocks: int | None,
+    ) -> list[str]:
+        """Where a fixed number of blocks would give the same half-width for clearly less: how many
+        of them, and how many matches each way takes."""
+        fixed = count_fixed_blocks(cell.epsilon, spread, level, min(most, FAR))
+        if fixed is None:
+            return []
+        fixed = max(fixed, FEWEST)
+        # a run that looks at what it sees plays whole batches
+        looking = max((blocks or most) * matches, min(BUSY, most * matches))
+        if fixed * matches > CHEAPER * looking:
+            return []
+        way = f"--items {fixed}" if self._items else f"--repeats {fixed}"
+        return [
+            f"a fixed number would be cheaper: {way} without --until-stable takes about "
+            f"{fixed * matches:,} matches for this half-width, --until-stable "
+            f"{'more than ' if blocks is None else 'about '}{looking:,}: its intervals hold at "
+            f"every look, and pay for the whole range ({cell.low:g} to {cell.high:g}) where blocks "
+            f"spread by {spread:.3g}"
+        ]
 
     def is_wanted(self, role: str, alias: str) -> bool:
         return True

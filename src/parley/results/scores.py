@@ -44,7 +44,7 @@ from parley.statistics.identical_repeats import (
 )
 from parley.statistics.intervals import ALPHA, compute_interval
 from parley.statistics.role_tables import SeatScore
-from parley.store import MatchRow, RunReader, Score
+from parley.store import MatchRow, RunReader, Score, ViolationRow
 from parley.tables import plural
 
 if TYPE_CHECKING:
@@ -236,7 +236,9 @@ class RunScores:
         """Every model in every role and metric: mean, interval, n, what is missing, what the score
         rests on."""
         served, order = self.reader.names_served(), list(self.metrics)
-        faults = Counter((each.alias, each.seat.role) for each in self.reader.violations())
+        violations = list(self.reader.violations())
+        faults = Counter((each.alias, each.seat.role) for each in violations)
+        defaulted = self._count_defaulted(violations)
         found = estimates.compute_cells(self.observations, self.bounds, self.method)
         without = missing_by_failure(self.reader, list(self.metrics.values()), self.roles)
         cells = {(cell.alias, cell.role, cell.metric) for cell in found}
@@ -269,9 +271,25 @@ class RunScores:
                     missing=cell.missing + without[cell.alias, cell.role, cell.metric],
                     violations=faults[cell.alias, cell.role],
                     signature=make_signature(self.info, cell.matches),
+                    defaulted=defaulted[cell.alias, cell.role],
                 )
             )
         return tuple(rows)
+
+    def _count_defaulted(self, violations: Iterable[ViolationRow]) -> Counter[tuple[str, str]]:
+        """By alias and role, the matches that count in which the task's default stood in for a
+        reply that could not be read."""
+        counted = {
+            (match.number, seat) for match in self.matches for seat, _ in self.contestants_of(match)
+        }
+        return Counter(
+            (alias, role)
+            for _, alias, role in {
+                (each.match, each.alias, each.seat.role)
+                for each in violations
+                if each.outcome == "default" and (each.match, each.seat) in counted
+            }
+        )
 
     @property
     def is_exact(self) -> bool:

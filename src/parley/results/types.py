@@ -49,6 +49,8 @@ class ScoreRow:
     missing: int
     violations: int
     signature: str
+    # matches in which the task's default stood in for a reply that could not be read
+    defaulted: int = 0
 
 
 @dataclass(frozen=True)

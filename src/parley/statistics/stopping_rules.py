@@ -197,3 +197,19 @@ def forecast_blocks(
         if stability.status == "converged":
             return BlockForecast(block, stability.half_widths[0] or 0.0)
     return BlockForecast(None, stability.half_widths[0] or math.inf)
+
+
+def count_fixed_blocks(half_width: float, spread: float, alpha: float, most: int) -> int | None:
+    """How many blocks Student's t takes for a half-width if their number is fixed beforehand, and
+    blocks spread by so much (a standard deviation); None: more than `most`."""
+
+    def is_enough(n: int) -> bool:
+        return t_quantile(1 - alpha / 2, n - 1) * spread <= half_width * math.sqrt(n)
+
+    if most < 2 or not is_enough(most):
+        return None
+    low, high = 1, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high

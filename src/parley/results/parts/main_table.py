@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from parley.results.part import Part, Rows, Style
-from parley.results.scores import RunScores
+from parley.results.scores import NAMED, RunScores
 from parley.results.types import Figure, Intervals, Point, ScoreRow, as_json
 from parley.statistics.estimates import Rank
 from parley.tables import Table, draw_interval, format_interval, format_number, plural
@@ -121,7 +121,9 @@ def number_columns(shown: Scores, style: Style) -> list[tuple[str, Row]]:
     """Means with their intervals, and counts that differ from row to row."""
     digits = [style.digits_of(row.metric) for row in shown]
     pairs = list(zip(shown, digits, strict=True))
-    columns: list[tuple[str, Row]] = [("mean", [format_number(row.mean, n) for row, n in pairs])]
+    columns: list[tuple[str, Row]] = [
+        ("mean", [format_number(row.mean, n) + mark_defaults(row) for row, n in pairs])
+    ]
     if any(row.low is not None for row in shown):
         ends = [
             format_interval(row.low, row.high, n) + ("*" if row.interval == "bounded" else "")
@@ -158,6 +160,29 @@ def mark_lower(row: ScoreRow, shown: Scores, style: Style) -> str:
     """An arrow where lower is better, in a table where that does not hold of all metrics."""
     lower = {row.metric in style.lower_is_better for row in shown}
     return " ↓" if len(lower) > 1 and row.metric in style.lower_is_better else ""
+
+
+def mark_defaults(row: ScoreRow) -> str:
+    """A mark at a mean that rests on defaults."""
+    return "†" if row.defaulted and row.mean is not None else ""
+
+
+def describe_defaults(shown: Scores) -> list[str]:
+    """How often which model's replies could not be read, so that the task's default stood in for
+    them."""
+    found = {
+        (row.alias, row.role): f"{row.alias} as {row.role} in {row.defaulted:,} of "
+        f"{plural(row.matches, 'match', 'matches')}"
+        for row in shown
+        if mark_defaults(row)
+    }
+    if not found:
+        return []
+    named = [*list(found.values())[:NAMED], *(["and others"] if len(found) > NAMED else [])]
+    return [
+        "† rests on defaults, not on what the model chose: its replies could not be read, and the "
+        f"task's default stood in for them ({', '.join(named)})"
+    ]
 
 
 def make_title(shown: Scores, style: Style) -> str:
@@ -204,6 +229,7 @@ def list_notes(found: Scores, shown: Scores, header: Row, style: Style) -> list[
     notes += [
         note for kind, note in INTERVAL_NOTES.items() if kind in {row.interval for row in shown}
     ]
+    notes += describe_defaults(shown)
     known = {row.metric for row in shown}
     if hidden := list(dict.fromkeys(row.metric for row in found if row.metric not in known)):
         notes.append(f"more metrics, by `parley show RUN --metrics all`: {', '.join(hidden)}")
@@ -225,9 +251,13 @@ def score_figures(found: Scores, style: Style) -> Sequence[Figure]:
     figures = []
     for metric in dict.fromkeys(row.metric for row in found):
         rows = [row for row in found if row.metric == metric]
-        points = tuple(Point(row.alias, row.mean, row.low, row.high, row.role) for row in rows)
+        points = tuple(
+            Point(row.alias + mark_defaults(row), row.mean, row.low, row.high, row.role)
+            for row in rows
+        )
         alt = "; ".join(
             f"{row.alias} as {row.role}: {format_number(row.mean, style.digits_of(metric))}"
+            + (" (rests on defaults)" if mark_defaults(row) else "")
             for row in rows
         )
         figures.append(Intervals(metric, f"{metric}: {alt}", rows[0].unit, points))
