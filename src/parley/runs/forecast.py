@@ -16,11 +16,22 @@ from parley.errors import ParleyError
 from parley.match.match import Match
 from parley.match.seating import seat_counts
 from parley.money import is_free
+from parley.options import CONCURRENCY
+from parley.participants._registry import LIMITS, ModelLimits, read_limit
 from parley.plans import Done, MatchSpec, finished_blocks
 from parley.rules.pool import Seat
 from parley.rules.references import DrawOrder
 from parley.rules.task import Metric
 from parley.runs.event_loop import run_sync
+from parley.runs.forecast_growth import describe_growth, forecast_growth
+from parley.runs.forecast_time import (
+    FAST,
+    SLOW,
+    CallSpeed,
+    RunTime,
+    describe_time,
+    estimate_time,
+)
 from parley.runs.stand_ins import (
     CACHE,
     HIGH,
@@ -34,6 +45,7 @@ from parley.runs.stand_ins import (
 )
 from parley.store import read_run
 from parley.store.config import Config
+from parley.tables import plural
 
 PREVIEW = 3  # matches that are played to tell how far a run has come
 SAMPLE = 40  # matches that are played; more are scaled up from these
@@ -50,6 +62,10 @@ class Forecast:
     sequential: bool
     # for more models: graded one by one, and in pairs
     scaling: list[dict[str, float]] = field(default_factory=list)
+    # for other numbers of models: matches, calls and cost
+    growth: list[dict[str, Any]] = field(default_factory=list)
+    # from fast endpoints to slow ones
+    time: tuple[RunTime, RunTime] = (RunTime(0.0, ""), RunTime(0.0, ""))
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -78,6 +94,9 @@ class Forecast:
             "blocks_are_forecast": self.sequential,
             "by_model": self.rows,
             "scaling": self.scaling,
+            "growth": self.growth,
+            "seconds": {"low": self.time[0].seconds, "high": self.time[1].seconds},
+            "limited_by": self.time[1].limited_by or None,
             "notes": self.notes,
         }
 
@@ -85,14 +104,16 @@ class Forecast:
 def forecast_run(prepared: Prepared) -> Forecast:
     """Play a sample of the plan's matches with stand-ins, and scale up."""
     plans = {assumed: expect_matches(prepared, assumed) for assumed in (LOW, USUAL, HIGH)}
-    found, faults = {}, set[str]()
+    found, faults, times = {}, set[str](), {}
     for assumed, (specs, _) in plans.items():
         cast = {
             alias: StandIn(alias, options, type(prepared.task), assumed)
             for alias, options in prepared.config.live_models.items()
         }
-        found[assumed], wrong = count_usage(prepared, specs, cast)
+        found[assumed], rounds, wrong = count_usage(prepared, specs, cast)
         faults |= wrong
+        speed = FAST if assumed is LOW else SLOW
+        times[assumed] = estimate_run_time(prepared, found[assumed], rounds, len(specs), speed)
         if assumed is USUAL:
             grown = compare_with_pairs(prepared, found[assumed], cast, len(specs))
     sequential = prepared.config.stop is not None
@@ -156,13 +177,36 @@ def forecast_run(prepared: Prepared) -> Forecast:
         f"a match could not be played to its end by guesses: {fault}"
         for fault in sorted(faults)[:3]
     ]
-    if grown:
-        last = grown[-1]
-        notes.append(
-            f"grading {last['models']} models one by one would cost about "
-            f"{last['single']:,.2f} USD, comparing all pairs of them {last['pairwise']:,.2f}"
-        )
-    return Forecast(rows, len(plans[USUAL][0]), sequential, grown, notes)
+    growth = forecast_growth(prepared, plans[USUAL][0], rows)
+    notes += describe_growth(growth)
+    notes += [
+        f"grading {plural(int(row['models']), 'model')} one by one would cost about "
+        f"{row['single']:,.2f} USD, comparing all pairs of them {row['pairwise']:,.2f}"
+        for row in grown
+        if row["models"] > 1
+    ]
+    time = times[LOW], times[HIGH]
+    if time[1].seconds:
+        notes.append(describe_time(*time))
+    return Forecast(
+        rows, len(plans[USUAL][0]), sequential, grown, growth=growth, time=time, notes=notes
+    )
+
+
+def estimate_run_time(
+    prepared: Prepared, found: Mapping[Cell, Count], rounds: float, matches: int, speed: CallSpeed
+) -> RunTime:
+    """How long the run takes at its limits; bots take no time."""
+    loads: dict[str, Count] = {}
+    for (alias, _), count in found.items():
+        if not is_free(prepared.config.models[alias]):
+            loads[alias] = loads.get(alias, Count()).plus(count)
+    limits = {
+        alias: ModelLimits(*(read_limit(dict(options), name, alias) for name in LIMITS))
+        for alias, options in prepared.config.live_models.items()
+    }
+    concurrency = prepared.config.concurrency or CONCURRENCY
+    return estimate_time(loads, limits, rounds, matches, concurrency, speed)
 
 
 def compare_with_pairs(
@@ -199,14 +243,14 @@ def mean_request_size(count: Count) -> float:
 
 def count_usage(
     prepared: Prepared, specs: Sequence[MatchSpec], cast: Mapping[str, StandIn]
-) -> tuple[dict[Cell, Count], set[str]]:
-    """Count the usage of all matches from a sample of them."""
-    sample, faults = choose_sample(specs), set[str]()
+) -> tuple[dict[Cell, Count], float, set[str]]:
+    """Count the usage of all matches from a sample of them, and their rounds."""
+    sample, faults, rounds = choose_sample(specs), set[str](), 0
     for spec in sample:
         for stand_in in cast.values():
             stand_in.begin(spec.seed)
         try:
-            run_sync(make_match(prepared, spec, cast).play())
+            rounds += run_sync(make_match(prepared, spec, cast).play()).rounds
         except ParleyError as fault:
             faults.add(str(fault))
     played, planned = (count_appearances(each, prepared.config) for each in (sample, specs))
@@ -214,7 +258,7 @@ def count_usage(
     for (alias, role), seats in planned.items():
         count = cast[alias].counts.get(role, Count())
         found[alias, role] = count.times(cast[alias].again * seats / played[alias, role])
-    return found, faults
+    return found, rounds / len(sample) * len(specs), faults
 
 
 async def estimate_calls(prepared: Prepared, specs: Sequence[MatchSpec]) -> float | None:

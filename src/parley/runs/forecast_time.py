@@ -1,0 +1,82 @@
+"""How long a run will take at the limits that were given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from parley.participants._registry import ModelLimits
+from parley.runs.stand_ins import Count
+
+MINUTE = 60.0
+
+
+class CallSpeed(NamedTuple):
+    """How fast an endpoint is taken to answer."""
+
+    wait: float  # seconds until the reply begins
+    tokens: float  # of the reply, a second
+
+    def seconds(self, count: Count) -> float:
+        """How long so many calls take, one after the other."""
+        return count.calls * self.wait + count.tokens_out / self.tokens
+
+
+FAST, SLOW = CallSpeed(0.5, 100.0), CallSpeed(3.0, 25.0)
+
+
+class RunTime(NamedTuple):
+    """How many seconds a run takes, and what makes it take so long."""
+
+    seconds: float
+    limited_by: str
+
+
+def estimate_time(
+    loads: Mapping[str, Count],
+    limits: Mapping[str, ModelLimits],
+    rounds: float,
+    matches: int,
+    concurrency: int,
+    speed: CallSpeed,
+) -> RunTime:
+    """The time of a run: as long as its tightest limit takes.
+
+    `loads` has the calls of every model that takes time; bots do not. In a round all seats are
+    asked at the same time, so a match takes as many replies as it has rounds. `rounds` is the
+    number of rounds of all matches together.
+    """
+    calls = sum(count.calls for count in loads.values())
+    if not calls:
+        return RunTime(0.0, "")
+    reply = sum(speed.seconds(count) for count in loads.values()) / calls
+    at_once = min(concurrency, matches)
+    found = [RunTime(min(rounds, calls) * reply / at_once, f"--concurrency {concurrency}")]
+    for alias, count in loads.items():
+        own = limits.get(alias, ModelLimits())
+        if own.concurrency:
+            seconds = speed.seconds(count) / own.concurrency
+            found.append(RunTime(seconds, f"{alias}.concurrency={own.concurrency}"))
+        if own.rpm:
+            found.append(RunTime(count.calls / own.rpm * MINUTE, f"{alias}.rpm={own.rpm}"))
+        if own.tpm:
+            tokens = count.tokens_in + count.tokens_out
+            found.append(RunTime(tokens / own.tpm * MINUTE, f"{alias}.tpm={own.tpm}"))
+    return max(found)
+
+
+def format_seconds(seconds: float) -> str:
+    """A time for people: whole seconds, minutes or hours with one digit, days."""
+    for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{max(1, round(seconds))} seconds"
+
+
+def describe_time(low: RunTime, high: RunTime) -> str:
+    """The time of a run in a line, with what it assumes."""
+    return (
+        f"time: {format_seconds(low.seconds)} to {format_seconds(high.seconds)}, limited by "
+        f"{high.limited_by}; a reply is taken to begin after {FAST.wait:g} to {SLOW.wait:g} s and "
+        f"to bring {SLOW.tokens:g} to {FAST.tokens:g} tokens a second"
+    )
