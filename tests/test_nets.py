@@ -223,6 +223,8 @@ def as_before(out):
             for row in out
             if not str(row[1:2]).startswith(f"['{NEW_SHARES}")
         ]
+        if out and out[0][-1:] == ["defaulted"]:  # new; the last column
+            out[:] = [row[:-1] for row in out]
         return out
     if isinstance(out, dict) and out.get("schema") == "parley.result/1":
         own = {name.rpartition(".")[2]: part for name, part in out.pop("parts").items()}
@@ -233,9 +235,6 @@ def as_before(out):
         del out["identical"]  # new; what follows from it stands in the files beside the runs
         for row in out["results"]:
             del row["defaulted"]  # new as well
-    elif isinstance(out, list) and out and out[0][-1:] == ["defaulted"]:
-        for row in out:
-            del row[-1]
     for result in out.get("results", []) if isinstance(out, dict) else ():
         as_before(result)  # a report holds whole results
     return out
