@@ -13,7 +13,7 @@ from parley.statistics.estimates import (
     rank_intervals,
 )
 from parley.statistics.identical_repeats import (
-    Exchange,
+    DigestedReply,
     Line,
     PlayedMatch,
     RepeatTracker,
@@ -75,7 +75,7 @@ def test_who_sits_where_does_not_matter_where_nobody_is_told():
 
 
 def played(block, reply, value=1.0):
-    exchange = Exchange("r", "a", b"prompt", reply.encode())
+    exchange = DigestedReply("r", "a", b"prompt", reply.encode())
     return PlayedMatch(block, [exchange], [("r", "a", "m", value)])
 
 
@@ -180,7 +180,7 @@ def coin_rankings(chance, blocks, models, runs):
                 str(at),
                 at,
                 [
-                    Exchange("r", str(model), b"prompt", bytes([each]))
+                    DigestedReply("r", str(model), b"prompt", bytes([each]))
                     for model, each in enumerate(said)
                 ],
             )

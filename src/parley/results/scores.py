@@ -34,7 +34,7 @@ from parley.statistics.estimates import Observation
 from parley.statistics.identical_repeats import (
     ENOUGH,
     WHAT_HELPS,
-    Exchange,
+    DigestedReply,
     Line,
     PlayedMatch,
     RepeatTracker,
@@ -112,7 +112,7 @@ class RunScores:
         if not self._may_be_deterministic(matches):
             return None
         contestants, everybody = RepeatTracker(), RepeatTracker()
-        exchanges: dict[int, list[Exchange]] = {}
+        exchanges: dict[int, list[DigestedReply]] = {}
         for match in matches:
             seats = {seat.key: (seat.role, alias) for seat, alias in match.seats.items()}
             lines = [

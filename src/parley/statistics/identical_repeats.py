@@ -21,7 +21,7 @@ class Line(NamedTuple):
     text: str
 
 
-class Exchange(NamedTuple):
+class DigestedReply(NamedTuple):
     """A reply, and all that its seat had seen and said before; both are digests."""
 
     role: str
@@ -32,7 +32,7 @@ class Exchange(NamedTuple):
 
 def collect_exchanges(
     lines: Iterable[Line], seats: Mapping[str, tuple[str, str]]
-) -> list[Exchange]:
+) -> list[DigestedReply]:
     """The exchanges of a match from its messages in order. `seats` has the role and alias of every
     seat. Marks around quotations do not count: they differ from match to match."""
     views = {key: blake2b(digest_size=16) for key in seats}
@@ -41,7 +41,7 @@ def collect_exchanges(
         words = text.encode("utf-8", "replace")
         if sender is not None:
             reply = blake2b(words, digest_size=16).digest()
-            found.append(Exchange(*seats[sender], views[sender].digest(), reply))
+            found.append(DigestedReply(*seats[sender], views[sender].digest(), reply))
             views[sender].update(b"reply\0" + words)
         elif audience:
             told = b"told\0" + MARK.sub("[", text).encode("utf-8", "replace")
@@ -58,7 +58,7 @@ class RepeatTracker:
         self._plays: dict[bytes, set[tuple[str, int]]] = {}  # blocks and repeats of each match
         self.differs = False  # the same words have had different replies
 
-    def add(self, block: str, repeat: int, exchanges: Iterable[Exchange]) -> None:
+    def add(self, block: str, repeat: int, exchanges: Iterable[DigestedReply]) -> None:
         """Take in one match."""
         if self.differs:
             return
@@ -88,7 +88,7 @@ class PlayedMatch(NamedTuple):
     """All that was asked and said in a match, judges included, and what it was scored."""
 
     block: str
-    exchanges: Sequence[Exchange]
+    exchanges: Sequence[DigestedReply]
     scores: Sequence[tuple[str, str, str, float | None]]  # role, alias, metric, value
 
 
@@ -116,6 +116,6 @@ def is_all_repeated(representatives: Mapping[str, str]) -> bool:
     return min(Counter(representatives.values()).values(), default=0) >= 2
 
 
-def digest_exchanges(exchanges: Sequence[Exchange]) -> bytes:
+def digest_exchanges(exchanges: Sequence[DigestedReply]) -> bytes:
     """One digest of a match's exchanges, whoever sat in which of several equal seats."""
     return blake2b(repr([tuple(each) for each in exchanges]).encode(), digest_size=16).digest()
