@@ -104,6 +104,7 @@ def test_the_result_object_has_the_promised_keys(played):
     assert set(data["results"][0]) == {
         "alias", "model_requested", "model_served", "role", "metric", "unit", "mean", "low", "high",
         "sd", "interval", "blocks", "matches", "missing", "violations", "signature",
+        "defaulted",
     }  # fmt: skip
     assert set(data["pairs"][0]) == {
         "role",
