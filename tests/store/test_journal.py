@@ -33,10 +33,17 @@ from parley.store.config import Config
 from parley.store.sqlite import schema
 from parley.store.sqlite.create import create_file
 from parley.store.sqlite.filesystem import filesystem_type, is_network
-from parley.store.sqlite.owner import is_alive, start_time_of
+from parley.store.sqlite.owner import (
+    Owner,
+    is_running,
+    process_id,
+    seems_alive,
+    start_time_of,
+)
 from parley.store.sqlite.reader import SqliteReader
 from parley.store.sqlite.rows import CALL, call_row
 from parley.store.sqlite.writer import SqliteJournal
+from tests.clock import clock as clock
 
 CONFIG = Config("t", {}, {"a": {"model": "bot/x"}}, ["a"])
 POINTS = Metric("points", 0, 1, 0.1)
@@ -212,26 +219,96 @@ def test_a_run_that_is_being_played_cannot_be_played_by_another_process(tmp_path
     asyncio.run(main())
 
 
-def test_an_owner_is_alive_only_as_the_same_process():
-    me = f"{os.uname().nodename}:{os.getpid()}:{start_time_of(os.getpid())}"
-    assert is_alive(me, 0)
-    assert not is_alive(f"{os.uname().nodename}:{os.getpid()}:12345", time.time())
-    assert not is_alive(f"{os.uname().nodename}:999999999:1", time.time())
-    assert is_alive("elsewhere:1:1", time.time() - 5)
-    assert not is_alive("elsewhere:1:1", time.time() - 3600)
+def test_a_process_runs_only_as_the_same_process():
+    host, pid = os.uname().nodename, os.getpid()
+    assert is_running(Owner.of(process_id()))
+    assert is_running(Owner.of(f"{host}:{pid}:{start_time_of(pid)}"))  # as older files name it
+    assert not is_running(Owner.of(f"{host}:{pid}:12345"))
+    assert not is_running(Owner.of(f"{host}:999999999:1"))
+    assert not is_running(Owner.of("nonsense"))
+
+
+def test_a_process_of_another_machine_or_container_is_not_looked_for_here():
+    here = Owner.of(process_id())
+    assert here.is_near
+    assert not here._replace(host="elsewhere").is_near
+    assert not here._replace(place="another container with this host name").is_near
 
 
 def test_a_killed_process_that_nobody_has_noticed_holds_nothing():
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as child:
-        began = start_time_of(child.pid)
-        owner = f"{os.uname().nodename}:{child.pid}:{began}"
-        assert is_alive(owner, 0)
+        owner = Owner(os.uname().nodename, str(child.pid), start_time_of(child.pid))
+        assert seems_alive(owner, 0)
         child.kill()
         while Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
             time.sleep(0.01)
-        assert not is_alive(owner, time.time())
-    assert not is_alive("nonsense", 0)
-    assert not is_alive("elsewhere:1:1", time.time() + 1e9)
+        assert not seems_alive(owner, time.time())
+
+
+def elsewhere(path, **columns):
+    """The run is played on another machine, as far as its file says."""
+    with sqlite3.connect(path) as connection:
+        for column, value in {"owner": "elsewhere:1:1:x", "token": "t", **columns}.items():
+            connection.execute(f"UPDATE runs SET {column} = ?", (value,))
+    connection.close()
+
+
+@pytest.mark.parametrize("ahead", [-1e6, -120, 0, 120, 1e6])
+def test_a_run_that_another_machine_plays_is_not_taken_over_however_clocks_differ(
+    tmp_path, clock, ahead
+):
+    path = tmp_path / "r.parley"
+    create_file(path, NewRun("run-1", CONFIG, IDENTITY))
+    elsewhere(path, beat=time.time() + ahead, beats=7)
+
+    async def beat():
+        await asyncio.sleep(12)
+        elsewhere(path, beats=8)
+
+    async def main():
+        beating = asyncio.create_task(beat())
+        began = clock.now
+        with pytest.raises(StoreError, match="is being played by process 1 on elsewhere"):
+            await SqliteJournal.open(path)
+        assert clock.now - began < 20
+        await beating
+
+    clock.run(main())
+
+
+@pytest.mark.parametrize("ahead", [-1e6, 0, 1e6])
+def test_a_run_whose_beats_stand_still_for_a_minute_is_taken_over(tmp_path, clock, ahead):
+    path = tmp_path / "r.parley"
+    create_file(path, NewRun("run-1", CONFIG, IDENTITY))
+    elsewhere(path, beat=time.time() + ahead, beats=7)
+    said = []
+
+    async def main():
+        began = clock.now
+        journal = await SqliteJournal.open(path, said.append)
+        assert 60 <= clock.now - began < 65
+        await journal.heartbeat()
+        await journal.close()
+
+    clock.run(main())
+    assert said == [
+        "process 1 on elsewhere has this run: it is taken over if there is no sign of life for "
+        "60 seconds"
+    ]
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("SELECT beats FROM runs").fetchone() == (9,)
+    connection.close()
+
+
+def test_a_run_of_another_machine_is_shown_as_running_while_its_clock_says_so(tmp_path):
+    path = tmp_path / "r.parley"
+    create_file(path, NewRun("run-1", CONFIG, IDENTITY))
+    elsewhere(path, beat=time.time())
+    with SqliteReader(path) as reader:
+        assert reader.info.state == "running"
+    elsewhere(path, beat=time.time() - 1000)
+    with SqliteReader(path) as reader:
+        assert (reader.info.state, reader.info.status) == ("stopped", "interrupted")
 
 
 def test_a_file_that_is_deleted_or_moved_stops_the_run_at_once(tmp_path):

@@ -120,6 +120,7 @@ async def resume_run(
 ) -> RunOutcome:
     """Resume a run where it stopped."""
     most = concurrency_of(prepared, concurrency)
+    progress = watching["progress"] = watching.get("progress") or Progress()
     with read_run(ref) as reader:
         refuse_other(reader.info.config, prepared.config, reader.info.id)
         refuse_changes(reader.info.identity, prepared.identity, reader.info.id)
@@ -131,7 +132,7 @@ async def resume_run(
         raised = reader.info.config != prepared.config
     async with open_sandbox(prepared) as sandbox:
         refuse_secrets(prepared.config)
-        journal = await open_store(ref.store).open(ref)
+        journal = await open_store(ref.store).open(ref, progress.notify)
         if raised:
             await journal.reconfigure(prepared.config)
         return await play_run(prepared, journal, most, sandbox=sandbox, **watching)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -503,8 +503,10 @@ class Store(Protocol):
     async def create(self, run: NewRun) -> Journal:
         """Begin a run, and take it to play it."""
 
-    async def open(self, ref: RunRef) -> Journal:
-        """Take a run to play it; `StoreError` if somebody else plays it."""
+    async def open(self, ref: RunRef, notify: Callable[[str], None] = lambda said: None) -> Journal:
+        """Take a run to play it; `StoreError` if somebody else plays it. From another machine, a
+        run is taken over once its holder has given no sign of life for a minute of the time that
+        this process measures; `notify` is called before such a wait."""
 
     def delete(self, ref: RunRef) -> None:
         """Delete a run; `StoreError` if somebody plays it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,8 +83,10 @@ class FolderStore:
         create_file(path, run)
         return await SqliteJournal.open(path)
 
-    async def open(self, ref: RunRef) -> SqliteJournal:
-        return await SqliteJournal.open(Path(ref.location))
+    async def open(
+        self, ref: RunRef, notify: Callable[[str], None] = lambda said: None
+    ) -> SqliteJournal:
+        return await SqliteJournal.open(Path(ref.location), notify)
 
     def delete(self, ref: RunRef) -> None:
         path = Path(ref.location)

@@ -5,14 +5,52 @@ from __future__ import annotations
 import os
 import socket
 import time
+from contextlib import suppress
+from functools import cache
+from hashlib import blake2b
 from pathlib import Path
+from typing import NamedTuple
 
-STALE = 60.0  # seconds without a heartbeat after which another machine's claim has lapsed
+STALE = 60.0  # seconds of the watcher's own clock without a beat after which a claim has lapsed
+
+
+class Owner(NamedTuple):
+    """A process that plays a run: the form in which a run's file names it."""
+
+    host: str
+    pid: str
+    began: str  # so that it is not taken for a later process with the same number
+    place: str = ""  # machine and process namespace; older files do not say it
+
+    @classmethod
+    def of(cls, text: str) -> Owner:
+        return cls(*[*text.split(":", 3), "", ""][:4]) if ":" in text else cls(text, "", "")
+
+    @property
+    def is_near(self) -> bool:
+        """Whether its number means something here: the same machine, the same namespace."""
+        return self.host == socket.gethostname() and self.place in ("", this_place())
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host}"
 
 
 def process_id() -> str:
-    """This process, so that it cannot be taken for a later one with the same number."""
-    return f"{socket.gethostname()}:{os.getpid()}:{start_time_of(os.getpid())}"
+    """This process, as a run's file names it."""
+    pid = os.getpid()
+    return ":".join((socket.gethostname(), str(pid), start_time_of(pid), this_place()))
+
+
+@cache
+def this_place() -> str:
+    """A few letters that stand for this machine and process namespace: two containers may have
+    one host name."""
+    machine = namespace = ""
+    with suppress(OSError):
+        machine = Path("/etc/machine-id").read_text().strip()
+    with suppress(OSError):
+        namespace = os.readlink("/proc/self/ns/pid")
+    return blake2b(f"{machine}|{namespace}".encode(), digest_size=4).hexdigest()
 
 
 def start_time_of(pid: int) -> str:
@@ -26,18 +64,20 @@ def start_time_of(pid: int) -> str:
     return "" if facts[0] in "ZX" else facts[19]
 
 
-def is_alive(owner: str, beat: float) -> bool:
-    """Whether the process that holds a run still runs; on another machine its heartbeat decides."""
-    host, _, rest = owner.partition(":")
-    pid, _, began = rest.partition(":")
-    if host != socket.gethostname():
-        return abs(time.time() - beat) < STALE
-    if not pid.isdigit():
+def is_running(owner: Owner) -> bool:
+    """Whether a process of this machine still runs."""
+    if not owner.pid.isdigit():
         return False
     try:
-        os.kill(int(pid), 0)
+        os.kill(int(owner.pid), 0)
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
         pass
-    return start_time_of(int(pid)) == began
+    return start_time_of(int(owner.pid)) == owner.began
+
+
+def seems_alive(owner: Owner, beat: float) -> bool:
+    """Whether a run seems to be played by its owner. On another machine only the clock can say
+    that at once: it is for showing a run, never for taking it over."""
+    return is_running(owner) if owner.is_near else abs(time.time() - beat) < STALE

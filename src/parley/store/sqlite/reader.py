@@ -35,7 +35,7 @@ from parley.store import (
 from parley.store.config import Config, Identity, PriceFacts
 from parley.store.decoding import find_misfit
 from parley.store.sqlite.digests import find_changes
-from parley.store.sqlite.owner import is_alive
+from parley.store.sqlite.owner import Owner, seems_alive
 from parley.store.sqlite.rows import FIELDS, call_from
 from parley.store.sqlite.schema import (
     NOTES_WITH_KINDS,
@@ -136,7 +136,9 @@ class SqliteReader:
             raise StoreError(
                 f"{self.path} holds a run whose configuration cannot be read: {wrong}"
             ) from None
-        if state == "running" and not (owner and is_alive(owner, float(beat or 0))):
+        if state == "running" and not seems_alive(Owner.of(owner or ""), float(beat or 0)):
+            state, status, reason = "stopped", "interrupted", "the process ended without a word"
+        if state == "running" and not seems_alive(Owner.of(owner or ""), float(beat or 0)):
             state, status, reason = "stopped", "interrupted", "the process ended without a word"
         if not 0 <= created <= LATEST:
             self._damaged(f"it was created at {created:g}, which is no time")

@@ -118,6 +118,9 @@ MIGRATIONS = [
     ALTER TABLE runs ADD COLUMN origin TEXT;
     ALTER TABLE runs ADD COLUMN digest TEXT;
     """,
+    # How often the process that plays the run has said so. Who wants to take it over from another
+    # machine watches whether this moves: clocks of two machines are never compared for that.
+    "ALTER TABLE runs ADD COLUMN beats INTEGER NOT NULL DEFAULT 0;",
 ]
 VERSION = len(MIGRATIONS)
 NOTES_WITH_KINDS = 1 + next(

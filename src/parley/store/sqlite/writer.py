@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple
 from pathlib import Path
@@ -29,7 +29,7 @@ from parley.store.sqlite.digests import (
     digest_row,
     open_chain_ends,
 )
-from parley.store.sqlite.owner import is_alive, process_id
+from parley.store.sqlite.owner import STALE, Owner, is_running, process_id
 from parley.store.sqlite.reader import ref_of
 from parley.store.sqlite.rows import (
     CALL,
@@ -58,6 +58,7 @@ from parley.store.sqlite.schema import migrate, version_of
 if TYPE_CHECKING:
     from parley.match.match import Outcome
 
+WATCH = 1.0  # seconds between two looks at another machine's beats
 CROWD, LINGER = 16, 0.003  # callers that make it worth waiting, and for how many seconds
 
 
@@ -84,8 +85,11 @@ class SqliteJournal:
         self._played: dict[int, MatchRecord] = {}
 
     @classmethod
-    async def open(cls, path: Path) -> SqliteJournal:
-        """Take a run to play it: nobody else may play it meanwhile."""
+    async def open(
+        cls, path: Path, notify: Callable[[str], None] = lambda said: None
+    ) -> SqliteJournal:
+        """Take a run to play it: nobody else may play it meanwhile. `notify` is given what the
+        person should know if that takes long."""
         try:
             connection = sqlite3.connect(
                 path,
@@ -97,7 +101,7 @@ class SqliteJournal:
             try:
                 journal = cls(path, connection)
                 migrate(connection, version_of(connection, str(path)))
-                journal._take(connection)
+                await journal._take(connection, notify)
                 journal._load(connection)
                 journal.notice = set_durability(connection, path)
             except BaseException:
@@ -113,16 +117,34 @@ class SqliteJournal:
         )
         return journal
 
-    def _take(self, connection: sqlite3.Connection) -> None:
-        connection.execute("BEGIN IMMEDIATE")
-        owner, beat = connection.execute("SELECT owner, beat FROM runs").fetchone()
-        if owner and is_alive(owner, beat or 0):
+    async def _take(self, connection: sqlite3.Connection, notify: Callable[[str], None]) -> None:
+        """Claim the run. A process of this machine either runs or does not. One of another machine
+        holds the run as long as its beats are counted on, by whatever clock it goes."""
+        seen: tuple[Any, ...] | None = None
+        since = 0.0
+        while True:
+            connection.execute("BEGIN IMMEDIATE")
+            # an older Parley writes only the time; what it is does not matter, only that it moves
+            found = connection.execute("SELECT owner, token, beats, beat FROM runs").fetchone()
+            owner = Owner.of(found[0] or "")
+            if not found[0] or (owner.is_near and not is_running(owner)):
+                break
+            if seen is None:
+                seen, since = found, self._loop.time()
+            silent = self._loop.time() - since
+            if found == seen and not owner.is_near and silent >= STALE:
+                break
             connection.execute("ROLLBACK")
-            raise StoreError(
-                f"{self.path} is being played by process {owner}: wait for it or stop it"
-            )
+            if owner.is_near or found != seen:
+                raise StoreError(f"{self.path} is being played by {owner}: wait for it or stop it")
+            if not silent:
+                notify(
+                    f"{owner} has this run: it is taken over if there is no sign of life for "
+                    f"{STALE:.0f} seconds"
+                )
+            await asyncio.sleep(WATCH)
         connection.execute(
-            "UPDATE runs SET owner = ?, token = ?, beat = ?",
+            "UPDATE runs SET owner = ?, token = ?, beat = ?, beats = beats + 1",
             (process_id(), self.token, time.time()),
         )
         connection.execute("COMMIT")
@@ -175,7 +197,7 @@ class SqliteJournal:
         return record
 
     async def heartbeat(self) -> None:
-        await self.commit("UPDATE runs SET beat = ?", (time.time(),))
+        await self.commit("UPDATE runs SET beat = ?, beats = beats + 1", (time.time(),))
 
     async def finish(self, number: int, outcome: Outcome) -> None:
         batch = self._batch
