@@ -16,6 +16,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import TypeVar
 
 from parley.errors import unknown_name
+from parley.hidden_characters import show_hidden
 
 FORMATS = ("text", "markdown", "latex", "csv", "html")
 # what stays together when a line is broken: a gap, a sign that is a word by itself, other words
@@ -25,7 +26,9 @@ WORDS = re.compile(
 )
 GAP = "  "  # between two columns
 NARROWEST = 12  # columns of a terminal that words get at least
-JOINERS = "\u200c\u200d"  # which scripts and pictures need; they only join their neighbours
+# what a spreadsheet would take for a formula, and the numbers that it may
+FORMULA = re.compile(r"\s*[=+\-@]")
+NUMBER = re.compile(r"[-+]?[\d.,]*(?:[eE][-+]?\d+)?%?(?: \([-+\d.,% to–]*\))?")
 K = TypeVar("K", bound=Hashable)
 
 
@@ -43,7 +46,8 @@ class Table:
 
     def render(self, form: str = "text", width: int | None = None) -> str:
         """The table in one of its forms. In those that people read on a terminal, nothing in it
-        can steer the terminal. `width`: how many columns a text may take."""
+        can steer the terminal; in CSV no text is a formula; hidden characters are shown in all.
+        `width`: how many columns a text may take."""
         match form:
             case "text":
                 return self._visible()._text(width)
@@ -53,7 +57,8 @@ class Table:
                 return self._visible()._latex()
             case "csv":
                 out = io.StringIO()
-                csv.writer(out, lineterminator="\n").writerows([self.header, *self.rows])
+                lines = [[to_csv_cell(cell) for cell in line] for line in (self.header, *self.rows)]
+                csv.writer(out, lineterminator="\n").writerows(lines)
                 return out.getvalue().rstrip("\n")
             case "html":
                 return self._html()
@@ -195,13 +200,14 @@ class Table:
         return "\n".join([*table, *notes])
 
     def _html(self) -> str:
-        def line(cells: Sequence[str], tag: str) -> str:
-            return (
-                "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-            )
+        def escaped(text: str) -> str:
+            return html.escape(show_hidden(text))
 
-        notes = "".join(f"<p>{html.escape(line)}</p>" for line in self.note.splitlines())
-        title = f"<caption>{html.escape(self.title)}</caption>" if self.title else ""
+        def line(cells: Sequence[str], tag: str) -> str:
+            return "<tr>" + "".join(f"<{tag}>{escaped(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+        notes = "".join(f"<p>{escaped(line)}</p>" for line in self.note.splitlines())
+        title = f"<caption>{escaped(self.title)}</caption>" if self.title else ""
         rows = "".join(line(row, "td") for row in self.rows)
         return f"<table>{title}{line(self.header, 'th')}{rows}</table>{notes}"
 
@@ -348,9 +354,17 @@ def round_half_up(value: float | None, digits: int = 2) -> str:
     return f"{clean.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) + 0:f}"
 
 
+def to_csv_cell(text: str) -> str:
+    """A cell of a CSV file: hidden characters are shown, and a text that a spreadsheet would take
+    for a formula begins with an apostrophe. Numbers stay as they are."""
+    text = show_hidden(text).replace("\r\n", "\n").replace("\r", "\n")
+    return f"'{text}" if FORMULA.match(text) and not NUMBER.fullmatch(text) else text
+
+
 def make_visible(text: str) -> str:
-    """A text in which everything that steers a terminal, or turns the direction of writing, is a
-    sign that one can see."""
+    """A text in which everything that steers a terminal, turns the direction of writing or cannot
+    be seen is a sign that one can see."""
+    text = show_hidden(text)
     if text.isprintable():
         return text
     return "".join(map(make_character_visible, text.replace("\r\n", "\n").replace("\t", "    ")))
@@ -358,11 +372,7 @@ def make_visible(text: str) -> str:
 
 def make_character_visible(character: str) -> str:
     """A character, or the sign that stands for it."""
-    if (
-        character == "\n"
-        or character in JOINERS
-        or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
-    ):
+    if character == "\n" or unicodedata.category(character) not in ("Cc", "Cs", "Zl", "Zp"):
         return character
     code = ord(character)
     return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else f"<U+{code:04X}>"

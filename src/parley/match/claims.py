@@ -3,7 +3,8 @@
 
 A run keeps the number of the scheme that it was played with (`masking` in its identity), and is
 replayed with that one. So rows of an earlier scheme do not change. Scheme 1 looked at the text as
-it stands, and what it masked was masked for the rule, too.
+it stands, and what it masked was masked for the rule, too. Scheme 3 masks as scheme 2 does, and
+judges are shown hidden characters by their numbers.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
 
-SCHEME = 2  # of runs that begin now
+SCHEME = 3  # of runs that begin now
+HIDDEN_SHOWN = 3  # the first scheme in which judges are shown hidden characters
 # Names that mean a model wherever they stand.
 MODELS = """
     chatgpt gpt deepseek qwen 通义千问 文心一言 baichuan chatglm internlm 讯飞星火 doubao 豆包 hunyuan 混元 mixtral codestral

@@ -21,6 +21,8 @@ from parley.errors import (
     describe_exception,
     locate_exception,
 )
+from parley.hidden_characters import show_hidden
+from parley.match.claims import HIDDEN_SHOWN
 from parley.match.effects import Effects, Execute
 from parley.match.masking import Masking, MatchMask
 from parley.match.protocol import UNLIMITED, Call, Participant, Reply, split_thinking
@@ -97,7 +99,7 @@ class Match:
         self._mask = MatchMask(
             masking or Masking(), lambda: collect_task_words(task, item, prompts or {})
         )
-        self.pool = Pool(cast, self._mask.deliver)
+        self.pool = Pool(cast, self._deliver)
         self.referee = Referee(task, self.pool, seed, item, prompts, round_numbers)
         self._effects = Effects(
             task, self.record, execute, works or {}, draw_order or DrawOrder(seed)
@@ -289,6 +291,24 @@ class Match:
             RecordedCall(round, seat, attempt, view.digest, reply, time.time())
         )
         return reply
+
+    def _deliver(self, seats: tuple[Seat, ...], text: str) -> list[tuple[tuple[Seat, ...], str]]:
+        """The referee's words for each group of seats that reads the same: names are masked, and
+        judges are shown hidden characters."""
+        groups = self._mask.deliver(seats, text)
+        if text.isascii() or show_hidden(text) == text:
+            return groups
+        found: dict[str, list[Seat]] = {}
+        for group, words in groups:
+            for seat in group:
+                shown = show_hidden(words) if self._shows_hidden(seat) else words
+                found.setdefault(shown, []).append(seat)
+        return [(tuple(group), words) for words, group in found.items()]
+
+    def _shows_hidden(self, seat: Seat) -> bool:
+        """Whether a seat judges, in a run that shows judges hidden characters."""
+        scheme = self._mask.masking.scheme_for(seat)
+        return self.task.roles[seat.role].instrument and scheme >= HIDDEN_SHOWN
 
     def _add_hint(self, text: str, hint: str) -> str:
         """A question with the hint at its form, unless the first reply is free."""

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any, get_args
 
 from parley import __version__
+from parley.hidden_characters import show_hidden
 from parley.report.figures import draw
 from parley.report.sections import Clean, ComparisonResult, Section, clean_table, make_secret_filter
 from parley.results.part import Part, SectionName
@@ -28,7 +29,11 @@ def make_page(compared: Sequence[ComparisonResult], results: Sequence[Result]) -
 
 def page_text(compared: Sequence[ComparisonResult], results: Sequence[Result], whole: bool) -> str:
     """The page, with all parts of every run or with its results only."""
-    clean = make_secret_filter()
+    without_secrets = make_secret_filter()
+
+    def clean(text: str) -> str:
+        return show_hidden(without_secrets(text))
+
     sections = [
         *(section for found in compared for section in found.sections),
         *(make_run_section(result, whole) for result in results),

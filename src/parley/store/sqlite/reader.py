@@ -138,8 +138,6 @@ class SqliteReader:
             ) from None
         if state == "running" and not seems_alive(Owner.of(owner or ""), float(beat or 0)):
             state, status, reason = "stopped", "interrupted", "the process ended without a word"
-        if state == "running" and not seems_alive(Owner.of(owner or ""), float(beat or 0)):
-            state, status, reason = "stopped", "interrupted", "the process ended without a word"
         if not 0 <= created <= LATEST:
             self._damaged(f"it was created at {created:g}, which is no time")
         rests: Identity = self._json(identity, Identity, "identity")
