@@ -79,6 +79,8 @@ async def replay_match(
     works: Mapping[str, Any],
 ) -> list[tuple[str, str]]:
     """Where a match that is replayed from its replies alone differs from its record."""
+    if match.item is not None and match.item not in prepared.items:
+        return [("replay", f"its item {shorten(match.item)} is none of the run's items")]
     tape = MemoryRecord()
     for call in calls:
         tape.calls[call.round, call.seat, call.attempt] = call

@@ -55,11 +55,11 @@ class YamlFile:
             raise UsageError(
                 f"{self.path}, line {line}: not readable as YAML: {wrong.problem}"
             ) from None
-        except (yaml.YAMLError, RecursionError, ValueError) as wrong:
+        # a scalar that is not what its tag says, as in `!!int` without digits, gives the last two
+        except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError) as wrong:
             line = text.count("\n", 0, getattr(wrong, "position", 0)) + 1
-            raise UsageError(
-                f"{self.path}, line {line}: not readable as YAML: {str(wrong).splitlines()[0]}"
-            ) from None
+            what = (str(wrong).splitlines() or [type(wrong).__name__])[0]
+            raise UsageError(f"{self.path}, line {line}: not readable as YAML: {what}") from None
         finally:
             if loader is not None:
                 loader.dispose()

@@ -4,6 +4,7 @@ how a process ended."""
 from __future__ import annotations
 
 import json
+import math
 import socket
 import threading
 import time
@@ -149,6 +150,14 @@ def end_in(said: bytes) -> End:
     """What a watcher said of a process that has ended; if it was no watcher that spoke, nothing is
     known."""
     try:
-        return End(**json.loads(said[: said.index(b"}") + 1]))
-    except (ValueError, TypeError):
+        found = End(**json.loads(said[: said.index(b"}") + 1]))
+        if (
+            not isinstance(found.end, str)
+            or type(found.cpu) not in (int, float)
+            or not math.isfinite(found.cpu)
+            or type(found.peak) is not int
+        ):
+            raise ValueError("no watcher says that")
+        return found
+    except (ValueError, TypeError, RecursionError, OverflowError):
         return End(f"unable: {said.decode('utf-8', 'replace').strip()[-500:] or 'no word'}", 0.0, 0)

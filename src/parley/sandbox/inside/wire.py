@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
 LARGEST = 4 << 20  # bytes of one frame
 SAFE = 2**53
+LONGEST = 10_000  # characters of a number or date that is sent as text
+WHOLE_OR_RATIO = re.compile(r"-?[0-9]+(?:/[0-9]+)?")
 TAGGED: dict[str, Callable[[Any], Any]] = {"t": tuple, "s": set, "z": frozenset}
 
 
@@ -96,7 +99,7 @@ def rarer(value: Any, other: Callable[[Any], Any]) -> Any:
         return {"n": [packed(each, other) for each in (value.start, value.stop, value.step)]}
     name = f"{kind.__module__}.{kind.__qualname__}"
     if name in ("decimal.Decimal", "fractions.Fraction"):
-        return {"x": name, "v": str(value)[:10_000]}
+        return {"x": name, "v": str(value)[:LONGEST]}
     if name in ("datetime.date", "datetime.datetime", "datetime.time"):
         return {"x": name, "v": value.isoformat()}
     if name == "datetime.timedelta":
@@ -144,6 +147,11 @@ def library(name: str, held: Any, other: Callable[[Any], Any]) -> Any:
         return deque(unpacked(each, other) for each in held)
     if name == "datetime.timedelta":
         return datetime.timedelta(*held)
+    if name == "fractions.Fraction" and not WHOLE_OR_RATIO.fullmatch(str(held)):
+        # it could be written with an exponent, and take all memory as a fraction
+        raise ValueError("it is no number that a fraction is written as")
+    if len(str(held)) > LONGEST:
+        raise ValueError(f"no number or date is longer than {LONGEST} characters")
     plain: dict[str, Callable[[str], Any]] = {
         "decimal.Decimal": Decimal,
         "fractions.Fraction": Fraction,

@@ -51,6 +51,8 @@ TEXT_OR_NULL, WHOLE_OR_NULL, NUMBER_OR_NULL = (
     (*kinds, NoneType) for kinds in (TEXT, WHOLE, NUMBER)
 )
 Kinds = tuple[type, ...]
+# what SQLite says of a damaged file; its message may itself be no text
+UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 RUN: dict[str, Kinds] = {
     "id": TEXT,
     "created": NUMBER,
@@ -104,7 +106,7 @@ class SqliteReader:
         self._idle: dict[str, frozenset[Seat]] = {}
         try:
             self._connection = connect_to_read(path)
-        except (OSError, sqlite3.Error) as wrong:
+        except (OSError, *UNREADABLE) as wrong:
             raise StoreError(f"{path} cannot be read as a run: {wrong}") from None
         try:
             self._version = version_of(self._connection, str(path))
@@ -112,7 +114,7 @@ class SqliteReader:
                 self._connection = copy_migrated(self._connection, self._version)
             self._connection.execute("BEGIN")  # one moment of the run, however long it is looked at
             self.info = self._read_info()
-        except sqlite3.Error as wrong:
+        except UNREADABLE as wrong:
             self._connection.close()
             raise StoreError(f"{path} cannot be read as a run: {wrong}") from None
         except BaseException:
@@ -183,7 +185,7 @@ class SqliteReader:
             # no `yield from`: that would close the cursor of a reader that has been closed already
             for row in self._connection.execute(query, values):  # noqa: UP028
                 yield row
-        except (sqlite3.Error, OverflowError) as wrong:
+        except (OverflowError, *UNREADABLE) as wrong:
             raise StoreError(f"{self.path} cannot be read: {wrong}") from None
 
     def _damaged(self, what: str) -> NoReturn:
@@ -425,6 +427,7 @@ class SqliteReader:
         for first, text in self._rows(
             "SELECT first, messages FROM rounds WHERE match = ? ORDER BY first", number
         ):
+            self._check((first,), (WHOLE,), what)
             for n, message in enumerate(self._json(text, list[list[Any]], what), first):
                 if wrong := misfit_of(message, seats):
                     self._damaged(f"{what}: {wrong}")
@@ -562,7 +565,7 @@ class SqliteReader:
     def find_changes(self) -> Iterator[DigestFault]:
         try:
             yield from find_changes(self._connection)
-        except (sqlite3.Error, TypeError) as wrong:
+        except (TypeError, *UNREADABLE) as wrong:
             raise StoreError(f"{self.path} cannot be read: {wrong}") from None
 
 
