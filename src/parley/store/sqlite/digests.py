@@ -109,13 +109,9 @@ def digest_match(
 ) -> str:
     """The digest of a match that has ended: state, reason and rounds; chains; rows as they are
     kept."""
-    row: list[Any] = [number, *end, *chains]
-    for rows in (sorted(scores, key=itemgetter(1, 2)), violations, notes):
-        digest = ""
-        for each in rows:
-            digest = digest_row(each, digest)
-        row.append(digest)
-    return digest_row(row)
+    scored = [(*row[:3], to_json_value(row[3])) for row in sorted(scores, key=itemgetter(1, 2))]
+    row = (number, *end, *chains, scored, list(violations), list(notes))
+    return digest_row(row, special=())
 
 
 def digest_origin(connection: sqlite3.Connection) -> str:
