@@ -214,6 +214,24 @@ SHARES = {  # of word guessing's matches: what they are called now, and were cal
 NEW_SHARES = "a third round was played"
 
 
+def without_counted_violations(out):
+    """A document without the number of violations: every attempt counted as one before."""
+    if isinstance(out, dict):
+        about = {"violations", "metric"} <= out.keys()
+        found = {
+            key: without_counted_violations(value)
+            for key, value in out.items()
+            if not (about and key == "violations")
+        }
+        if {"alias", "kind", "count", "attempts"} <= found.keys():
+            found["count"] = found.pop("attempts")
+        return found
+    if isinstance(out, list) and out and isinstance(out[0], list) and "violations" in out[0]:
+        at = out[0].index("violations")
+        return [[*row[:at], *row[at + 1 :]] for row in out]
+    return [without_counted_violations(each) for each in out] if isinstance(out, list) else out
+
+
 def as_before(out):
     """A result with the parts of tasks where they stood before: among those of all runs; shares of
     word guessing by their names of before."""
@@ -250,7 +268,7 @@ def test_an_old_run_reads_as_it_did(name, folder):
         assert now.pop(f"show {name}.parley --part aspects --format csv")["out"] == [[]]
     audit = f"audit {name}.parley --json"
     old, new = before.pop(audit)["out"], now.pop(" ".join((audit, *AUDITED.get(name, ()))))["out"]
-    assert apart(before, now) == []
+    assert apart(without_counted_violations(before), without_counted_violations(now)) == []
     # An audit may say more than it did: that the rule's digest has another scheme, say.
     assert apart(old["breaches"], new["breaches"]) == []
     assert apart(old["masked"], new["masked"]) == []
@@ -265,7 +283,7 @@ def test_an_old_run_reads_as_it_did(name, folder):
 def test_several_old_runs_read_as_they_did(folder):
     now = said_of_all(folder)
     as_before(now["report"]["out"])
-    assert apart(kept("store"), now) == []
+    assert apart(without_counted_violations(kept("store")), without_counted_violations(now)) == []
 
 
 ENDED = "SELECT COUNT(*) FROM matches WHERE state IN ('done', 'aborted')"

@@ -198,7 +198,9 @@ def test_missing_scores_are_counted_not_zeroed(tmp_path):
     assert rows["mute"]["mean"] is None
     assert (rows["mute"]["missing"], rows["mute"]["blocks"]) == (3, 0)
     assert rows["fine"]["missing"] == 0
-    assert {"alias": "mute", "kind": "unreadable", "count": 9} in result.data["violations"]
+    assert {"alias": "mute", "kind": "unreadable", "count": 3, "attempts": 9} in result.data[
+        "violations"
+    ]
 
 
 class Stops:

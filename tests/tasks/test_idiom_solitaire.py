@@ -112,20 +112,34 @@ def test_marks_and_spaces_around_an_idiom_do_not_count(said):
     assert Played(said, "不知道").chain == ["海阔天空", "空前绝后"]
 
 
-def test_a_sentence_around_the_idiom_is_asked_again_once_in_the_language_of_the_game():
+def test_a_sentence_around_the_idiom_is_asked_again_in_the_language_of_the_game():
     match = Played("我接的成语是：空前绝后。", "空前绝后", "不知道")
     assert match.chain == ["海阔天空", "空前绝后"]
     assert [each.content for each in match.tape.messages if each.kind == "again"] == [
         "请按要求的形式作答。只回答这个成语的四个汉字，不要有任何其他内容。"
     ]
-    match = Played("I say 空前绝后", "I say 空前绝后", language="en")
-    assert match.lost == [(EARLY, LENGTH)]
-    assert [each.kind for each in match.outcome.violations] == ["unreadable", "unreadable", LENGTH]
-    assert len(match.tape.order) == 2
+    match = Played(*["I say 空前绝后"] * 3, language="en")
+    assert (match.end, match.win[EARLY]) == (LENGTH, 0)
+    assert [each.kind for each in match.outcome.violations] == ["unreadable"] * 3
+    assert len(match.tape.order) == 3
 
 
 def test_silence_loses():
-    assert Played("", "  ").lost == [(EARLY, LENGTH)]
+    match = Played("", "  ", "")
+    assert (match.end, match.win) == (LENGTH, {EARLY: 0, LATE: 1})
+
+
+def test_an_unreadable_reply_is_one_violation_with_three_attempts(tmp_path):
+    (tmp_path / "idioms.txt").write_text("\n".join(CHAIN), encoding="utf-8")
+    models = {"a": lambda view: "I cannot say.", "b": lambda view: "空前绝后，如何？"}
+    params = {"dictionary": [str(tmp_path / "idioms.txt")], "common": 0}
+    found = parley.run("idiom_solitaire", models, repeats=1, store=tmp_path, **params)
+    assert found.data["violations"] == [
+        {"alias": alias, "kind": "unreadable", "count": 1, "attempts": 3} for alias in "ab"
+    ]
+    wins = [row for row in found.data["results"] if row["metric"] == "win"]
+    assert [row["violations"] for row in wins] == [1, 1]
+    assert "a unreadable ×1 (3 attempts)" in found.render()
 
 
 def test_traditional_characters_count_as_simplified_ones():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from parley.errors import UsageError, unknown_name
-from parley.results.scores import RunScores
+from parley.results.scores import RunScores, group_attempts
 from parley.rules.pool import Seat
 from parley.rules.task import Metric
 from parley.store import MatchRow, RunReader
@@ -80,7 +80,8 @@ def list_matches(reader: RunReader, wanted: MatchFilter) -> list[ListedMatch]:
         if not items:
             raise UsageError(f"the matches of {reader.info.id} have no items")
         raise unknown_name("item", wanted.item, items)
-    scores, faults = reader.scores_by_match(), Counter(each.match for each in reader.violations())
+    scores = reader.scores_by_match()
+    faults = Counter(tries[0].match for tries in group_attempts(reader.violations()))
     found = []
     for row in rows:
         if (

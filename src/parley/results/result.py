@@ -41,6 +41,7 @@ from parley.results.types import (
     Programs,
     ResultHead,
     RunFactsInResult,
+    ViolationCount,
     as_json,
     json_schema,
 )
@@ -389,8 +390,7 @@ class Result:
         lines += describe_identical(head.identical)
         lines += describe_paths(self.part("stability"))
         if head.violations:
-            found = ", ".join(f"{each.alias} {each.kind} ×{each.count}" for each in head.violations)
-            lines.append(f"violations: {found}")
+            lines.append(f"violations: {', '.join(map(describe_violations, head.violations))}")
         lines += describe_left_out(head.left_out)
         billed = [row for row in cost.cost if not is_free(head.run.models[row.alias])]
         lines += cost_remarks([as_json(row) for row in billed])
@@ -518,6 +518,12 @@ def count_programs(reader: RunReader) -> Programs | None:
         return None
     found = reader.verdict_kinds()
     return Programs(found.total(), found["inside"])
+
+
+def describe_violations(found: ViolationCount) -> str:
+    """How often a model broke a rule in one way, with attempts where these are more."""
+    attempts = f" ({found.attempts} attempts)" if found.attempts > found.count else ""
+    return f"{found.alias} {found.kind} ×{found.count}{attempts}"
 
 
 def describe_programs(found: Programs | None) -> list[str]:

@@ -237,7 +237,9 @@ class RunScores:
         rests on."""
         served, order = self.reader.names_served(), list(self.metrics)
         violations = list(self.reader.violations())
-        faults = Counter((each.alias, each.seat.role) for each in violations)
+        faults = Counter(
+            (tries[0].alias, tries[0].seat.role) for tries in group_attempts(violations)
+        )
         defaulted = self._count_defaulted(violations)
         found = estimates.compute_cells(self.observations, self.bounds, self.method)
         without = missing_by_failure(self.reader, list(self.metrics.values()), self.roles)
@@ -419,11 +421,25 @@ def collect_run_facts(reader: RunReader) -> RunFacts:
     )
 
 
+def group_attempts(found: Iterable[ViolationRow]) -> list[list[ViolationRow]]:
+    """Violations with their attempts: attempts at one reply that went wrong in the same way are one
+    violation."""
+    groups: dict[tuple[Any, ...], list[ViolationRow]] = {}
+    for number, row in enumerate(found):
+        alone = row.outcome in ("ruled", "masked")
+        key = (row.match, row.round, row.seat, row.kind, number if alone else None)
+        groups.setdefault(key, []).append(row)
+    return list(groups.values())
+
+
 def count_violations(reader: RunReader) -> tuple[ViolationCount, ...]:
-    """How often which model broke a rule, and how."""
-    counted = Counter((each.alias, each.kind) for each in reader.violations())
+    """How often which model broke a rule, and how, with how many attempts."""
+    violations, attempts = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for tries in group_attempts(reader.violations()):
+        violations[tries[0].alias, tries[0].kind] += 1
+        attempts[tries[0].alias, tries[0].kind] += len(tries)
     return tuple(
-        ViolationCount(alias, kind, count) for (alias, kind), count in sorted(counted.items())
+        ViolationCount(*key, count, attempts[key]) for key, count in sorted(violations.items())
     )
 
 

@@ -117,11 +117,13 @@ class RunFactsInResult(RunFacts):
 
 @dataclass(frozen=True)
 class ViolationCount:
-    """How often a model broke a rule in one way."""
+    """How often a model broke a rule in one way; a reply that was asked for several times in vain
+    is one violation with several attempts."""
 
     alias: str
     kind: str
     count: int
+    attempts: int
 
 
 @dataclass(frozen=True)

@@ -74,12 +74,11 @@ class IdiomSolitaire(Task):
         for turn in range(self.rounds):
             player, other = players[turn % 2], players[1 - turn % 2]
             text = referee.render(TURN[self.language], chain=" → ".join(chain))
-            said = await referee.ask(
-                player, text, expect=IDIOM[self.language], default="", attempts=2
-            )
+            said = await referee.ask(player, text, expect=IDIOM[self.language], default="")
             idiom, fault = await self.check_idiom(referee, said, chain, checker)
             if fault:
-                referee.fault(player, fault, said)
+                if said:  # else its attempts are on record: one violation, not two
+                    referee.fault(player, fault, said)
                 reason, win = fault, {player: 0.0, other: 1.0}
                 break
             chain.append(idiom)

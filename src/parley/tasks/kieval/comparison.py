@@ -10,7 +10,7 @@ from typing import Any
 
 from parley.errors import UsageError, unknown_name
 from parley.report.sections import ReportOptions
-from parley.results.scores import RunScores
+from parley.results.scores import RunScores, group_attempts
 from parley.results.types import as_json
 from parley.statistics.contamination import (
     Contamination,
@@ -170,11 +170,13 @@ def collect_record(refs: Sequence[RunRef]) -> ReportRecord:
 
 def violation_counts(reader: RunReader) -> list[dict[str, Any]]:
     """How often who did what in which role."""
-    by = Counter[tuple[str, str, str]]()
+    by, attempts = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
     kept: dict[tuple[str, str, str], set[int]] = {}
-    for fault in reader.violations():
+    for tries in group_attempts(reader.violations()):
+        fault = tries[0]
         key = (fault.alias, fault.seat.role, fault.kind)
         by[key] += 1
+        attempts[key] += len(tries)
         kept.setdefault(key, set()).add(fault.match)
     return [
         {
@@ -182,6 +184,7 @@ def violation_counts(reader: RunReader) -> list[dict[str, Any]]:
             "role": role,
             "kind": kind,
             "count": count,
+            "attempts": attempts[alias, role, kind],
             "matches": len(kept[alias, role, kind]),
         }
         for (alias, role, kind), count in sorted(by.items())
