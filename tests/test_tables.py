@@ -1,5 +1,7 @@
 """Tables as text: they fit the terminal, and what does not fit is dropped in a fixed order."""
 
+from dataclasses import replace
+
 import pytest
 
 from parley import tables
@@ -11,7 +13,7 @@ WIDE = Table(
     note="a note that is longer than the table and so has to be broken",
     title="a game: score; higher is better; n = 4 matches each",
     drawings=["├─●─┤     ", "     ├─●─┤"],
-    optional=("sd",),
+    optional={"sd": "sd: how far they scatter"},
 )
 
 
@@ -30,6 +32,10 @@ def test_drawings_go_first_then_optional_columns_then_the_table_goes_on_below():
     assert "0.20" in middle
     assert "0.20" not in narrow
     assert narrow.count("second") == 1
+    explained = replace(WIDE, note="sd: how far they scatter\nn: how many")
+    assert "how far they scatter" in explained.render(width=30)
+    assert "how far they scatter" not in explained.render(width=20)
+    assert "n: how many" in explained.render(width=20)
     assert least.count("second") == 2  # means above, n below, each with its model
 
 

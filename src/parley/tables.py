@@ -10,8 +10,8 @@ import re
 import shutil
 import sys
 import unicodedata
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_UP, Decimal
 from typing import TypeVar
 
@@ -42,7 +42,8 @@ class Table:
     note: str = ""  # lines that belong to the table; every form but CSV carries them
     title: str = ""  # likewise
     drawings: Sequence[str] = ()  # one at the end of each row; shown as text only, where they fit
-    optional: Sequence[str] = ()  # columns that a text goes without where it would be too wide
+    # columns that a text goes without where it would be too wide, each with its line of the note
+    optional: Mapping[str, str] = field(default_factory=dict)
 
     def render(self, form: str = "text", width: int | None = None) -> str:
         """The table in one of its forms. In those that people read on a terminal, nothing in it
@@ -94,7 +95,7 @@ class Table:
     def _text(self, width: int | None) -> str:
         fitted = self if width is None else self._without_what_is_too_wide(width)
         text = "\n\n".join(fitted._column_groups(width))
-        title, note = (break_lines(words, width) for words in (self.title, self.note))
+        title, note = (break_lines(words, width) for words in (fitted.title, fitted.note))
         return "\n\n".join(filter(None, [title, text, note]))
 
     def _without_what_is_too_wide(self, width: int) -> Table:
@@ -102,12 +103,13 @@ class Table:
         table = self
         if table.drawings and table._total_width() > width:
             table = replace(table, drawings=())
-        for name in table.optional:
+        for name, explained in table.optional.items():
             if table._total_width() > width and name in table.header:
                 at = list(table.header).index(name)
                 rows = [[*row[:at], *row[at + 1 :]] for row in table.rows]
                 header = [*table.header[:at], *table.header[at + 1 :]]
-                table = replace(table, header=header, rows=rows)
+                note = "\n".join(line for line in table.note.splitlines() if line != explained)
+                table = replace(table, header=header, rows=rows, note=note)
         return table
 
     def _column_widths(self) -> list[int]:

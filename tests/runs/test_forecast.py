@@ -48,7 +48,7 @@ def test_who_takes_no_time_makes_none():
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (0.2, "1 seconds"),
+        (0.2, "1 second"),
         (90, "90 seconds"),
         (150, "2.5 minutes"),
         (9000, "2.5 hours"),

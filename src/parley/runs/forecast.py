@@ -112,9 +112,10 @@ def forecast_run(prepared: Prepared) -> Forecast:
         }
         found[assumed], rounds, wrong = count_usage(prepared, specs, cast)
         faults |= wrong
-        speed = FAST if assumed is LOW else SLOW
-        times[assumed] = estimate_run_time(prepared, found[assumed], rounds, len(specs), speed)
-        if assumed is USUAL:
+        if assumed is not USUAL:
+            speed = FAST if assumed is LOW else SLOW
+            times[assumed] = estimate_run_time(prepared, found[assumed], rounds, len(specs), speed)
+        else:
             grown = compare_with_pairs(prepared, found[assumed], cast, len(specs))
     sequential = prepared.config.stop is not None
     rows = []

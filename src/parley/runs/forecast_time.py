@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from parley.participants._registry import ModelLimits
 from parley.runs.stand_ins import Count
+from parley.tables import plural
 
 MINUTE = 60.0
 
@@ -70,7 +71,7 @@ def format_seconds(seconds: float) -> str:
     for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}"
-    return f"{max(1, round(seconds))} seconds"
+    return plural(max(1, round(seconds)), "second")
 
 
 def describe_time(low: RunTime, high: RunTime) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from parley.results.part import Part, Style
 from parley.results.scores import RunScores
 from parley.statistics.estimates import PairedDifference
+from parley.statistics.intervals import ALPHA
 from parley.tables import Table, format_interval, format_p_value, format_signed
 
 Differences = tuple[PairedDifference, ...]
@@ -27,7 +28,7 @@ def difference_tables(found: Differences, style: Style) -> list[Table]:
         "contradict each other"
         if style.sequential
         else "an interval is for its pair by itself, p is adjusted for all pairs within role and "
-        "metric: an interval may leave out 0 where p is above 0.05"
+        f"metric: an interval may leave out 0 where p is above {ALPHA:g}"
     )
     if style.exact:
         sure = "exact for these prompts: no interval and no p"

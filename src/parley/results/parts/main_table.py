@@ -95,7 +95,7 @@ def score_table(found: Scores, style: Style, metrics: Sequence[str] = ()) -> Tab
         note="\n".join(notes),
         title=make_title(shown, style),
         drawings=draw_score_intervals(shown),
-        optional=("sd",),
+        optional={"sd": COLUMN_NOTES["sd"]},
     )
 
 
