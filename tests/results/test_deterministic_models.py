@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from statistics import fmean
 
 import pytest
 
@@ -11,10 +12,12 @@ from parley.config.prepare import prepare_resume
 from parley.options import from_keywords
 from parley.runs.player import resume_run
 from parley.runs.progress import Progress
+from parley.store import read_run
 from parley.tasks.kieval.rule import ASPECTS
 from parley.testing.server import Server, says, sent
 
-WORDS = ["海阔天空", "空前绝后", "后发制人", "人山人海"]  # each goes on with the next
+WORDS = ["海阔天空", "空前绝后", "后发制人", "人定胜天", "天长地久", "久别重逢", "逢山开路",
+         "路过四海"]  # each goes on with the next  # fmt: skip
 PAIRS = [("cake", "bread"), ("lake", "pond"), ("boot", "shoe"), ("hare", "mole"), ("oak", "elm"),
          ("jazz", "rock")]  # fmt: skip
 QUESTIONS = [
@@ -99,7 +102,7 @@ TASKS = {
     ),
     "idiom_solitaire": (
         continue_chain,
-        {"repeats": 12, "rounds": 4, "traditional": False, "common": 0},
+        {"repeats": 24, "rounds": 4, "traditional": False, "common": 0},
     ),
 }
 
@@ -227,3 +230,52 @@ def test_a_run_that_goes_on_counts_what_was_played_before(told, tmp_path):
 
     assert asyncio.run(whole()).state == "done"
     assert sum("more repeats add nothing" in line for line in told) == 1
+
+
+def test_means_are_over_all_blocks_where_some_are_identical(tmp_path):
+    """Who wins hangs on the first idiom, and idioms are drawn unequally often."""
+
+    def speak(model, messages):
+        said = "".join(each["content"] for each in messages)
+        lucky = min(WORDS, key=lambda word: said.find(word) if word in said else len(said))
+        helped = "good" if lucky in WORDS[:3] else "poor"
+        return continue_chain("good" if model == helped else "poor", messages)
+
+    result = asyncio.run(play("idiom_solitaire", tmp_path, speak=speak))
+    identical = result.data["identical"]
+    assert 1 < identical["different"] < identical["blocks"] == 24
+    assert not identical["exact"]  # another idiom may come up in the next block
+    with read_run(result.ref) as reader:
+        scores = list(reader.scores())
+    rows = result.data["results"]
+    assert any(0 < row["mean"] < 1 for row in rows if row["metric"] == "win")
+    for row in rows:
+        own = [
+            (each.block, each.value)
+            for each in scores
+            if (each.alias, each.seat.role, each.metric)
+            == (row["alias"], row["role"], row["metric"])
+        ]
+        blocks = {block: [] for block, _ in own}
+        for block, value in own:
+            blocks[block].append(value)
+        assert row["mean"] == pytest.approx(fmean(map(fmean, blocks.values())))
+        assert row["blocks"] == identical["different"]
+        assert row["interval"] != "exact"
+
+
+def test_repeats_add_something_where_judges_vary(told, tmp_path):
+    given = []
+
+    def speak(model, messages):
+        reply = interview(model, messages)
+        if '"score": 4' in reply:
+            given.append(1)
+            return reply.replace('"score": 4', f'"score": {3 + len(given) % 2}')
+        return reply
+
+    result = asyncio.run(play("kieval", tmp_path, speak=speak, repeats=4, concurrency=1))
+    assert result.state == "done"
+    assert not any("more repeats add nothing" in line for line in told)
+    assert result.data["identical"] is None
+    assert "More repeats add nothing" not in result.render()

@@ -8,7 +8,9 @@ import pytest
 from parley.statistics.estimates import (
     Observation,
     block_means,
+    compare_exactly,
     compare_models,
+    compute_cells,
     rank_exactly,
     rank_intervals,
 )
@@ -19,7 +21,7 @@ from parley.statistics.identical_repeats import (
     RepeatTracker,
     collect_exchanges,
     group_identical_blocks,
-    is_all_repeated,
+    is_design_repeated,
 )
 
 SEATS = {"players.1": ("players", "a"), "players.2": ("players", "b")}
@@ -74,9 +76,9 @@ def test_who_sits_where_does_not_matter_where_nobody_is_told():
     assert sorted(told("a", "b")) == sorted(told("b", "a"))
 
 
-def played(block, reply, value=1.0):
+def played(block, reply, value=1.0, design="a first"):
     exchange = DigestedReply("r", "a", b"prompt", reply.encode())
-    return PlayedMatch(block, [exchange], [("r", "a", "m", value)])
+    return PlayedMatch(block, design, [exchange], [("r", "a", "m", value)])
 
 
 def test_blocks_are_grouped_by_words_and_scores():
@@ -84,8 +86,28 @@ def test_blocks_are_grouped_by_words_and_scores():
         [played("1", "x"), played("2", "y"), played("3", "x"), played("4", "x", 2.0)]
     )
     assert found == {"1": "1", "2": "2", "3": "1", "4": "4"}
-    assert not is_all_repeated(found)
-    assert is_all_repeated({"1": "1", "2": "2", "3": "1", "4": "2"})
+
+
+def is_repeated(*blocks):
+    """Blocks are given by what the plan wanted and what was said."""
+    matches = [played(str(at), said, design=design) for at, (design, said) in enumerate(blocks)]
+    return is_design_repeated(matches, group_identical_blocks(matches))
+
+
+def test_only_a_design_that_repeats_identically_is_exact():
+    one, other = ("a first", "x"), ("b first", "y")
+    assert is_repeated(one, one)
+    assert is_repeated(one, other, one, other)
+    assert not is_repeated(one, other)  # neither was repeated
+    assert not is_repeated(one, other, one, other, one)  # a is first more often
+    chance = ("a first", "y")
+    assert not is_repeated(one, one, chance, chance)  # the plan wanted the same of all four
+
+
+def test_a_block_that_broke_off_repeats_the_one_it_belongs_to():
+    whole = [[played(name, "x"), played(name, "y", design="b first")] for name in "12"]
+    matches = [*whole[0], *whole[1], played("3", "y", design="b first")]
+    assert is_design_repeated(matches, group_identical_blocks(matches))
 
 
 def test_a_block_that_broke_off_belongs_to_the_whole_one_that_holds_its_matches():
@@ -105,6 +127,41 @@ def test_exact_scores_are_ranked_by_their_value():
     for lower, wanted in ((frozenset(), (2, 1, 2)), (frozenset({"m"}), (1, 3, 1))):
         ranks = {rank.alias: rank.low for rank in rank_exactly(table, lower, {"m": (0, 10)})}
         assert tuple(ranks[alias] for alias in "abc") == wanted
+
+
+SAME = {str(block): "0" if block < 28 else "28" for block in range(30)}  # 28 of one, 2 of another
+
+
+def test_means_are_over_all_blocks_and_identical_ones_are_one_observation():
+    rows = [*seen("a", [8] * 28 + [2] * 2), *seen("b", [5] * 28 + [4] * 2)]
+    bounds, table = {"m": (-1000, 1000)}, block_means(rows)
+    first, _ = compute_cells(rows, bounds, same=SAME)
+    assert first.mean == pytest.approx((28 * 8 + 2 * 2) / 30)
+    assert (first.blocks, first.matches) == (2, 30)
+    # By hand: the values 8 and 2 have sd √18, the weights 28 and 2 an error of √788 / 30 of it.
+    half = 12.7062 * 18**0.5 * 788**0.5 / 30
+    assert first.interval[:2] == pytest.approx((7.6 - half, 7.6 + half), rel=1e-4)
+    (exact,) = compare_exactly(table, SAME)
+    (pair,) = compare_models(table, bounds, same=SAME)
+    assert exact.difference == pair.difference == pytest.approx((28 * 3 + 2 * -2) / 30)
+    assert exact.blocks == pair.blocks == 2
+    ranks = {rank.alias: rank.low for rank in rank_exactly(table, frozenset(), bounds)}
+    assert ranks == {"a": 1, "b": 2}  # by unweighted means 5 and 4.5 as well; see below
+    turned = block_means([*seen("a", [4] * 28 + [9] * 2), *seen("b", [5] * 28 + [0] * 2)])
+    ranks = {rank.alias: rank.low for rank in rank_exactly(turned, frozenset(), bounds)}
+    assert ranks == {"a": 2, "b": 1}  # 4.33 and 4.67, although 6.5 and 2.5 without weights
+
+
+@pytest.mark.parametrize("values", [[1, 2, 6, 7], [0, 0, 0, 10], [9, 10, 10, 10], [5, 5, 5, 5]])
+@pytest.mark.parametrize("method", ["block", "bootstrap"])
+def test_repeats_of_identical_blocks_do_not_make_an_interval_narrower(values, method):
+    def widths(times):
+        rows = seen("a", [value for value in values for _ in range(times)])
+        same = {row.block: str(int(row.block) // times * times) for row in rows}
+        (cell,) = compute_cells(rows, {"m": (0, 10)}, method, same)
+        return cell.interval
+
+    assert widths(5)[:2] == pytest.approx(widths(1)[:2])
 
 
 def difference_of(ours, theirs, bounds=(0, 10)):
@@ -158,6 +215,40 @@ def false_rankings(kind, blocks, models, runs, seed=0):
 def test_equals_are_rarely_ranked_apart(blocks):
     """A quick look; the slow test below looks closely."""
     assert false_rankings("judged", blocks, 3, 60) <= 0.12
+
+
+def false_rankings_by_prompts(kind, blocks, models, prompts, runs):
+    """How often equal models are ranked apart that answer the same to the same words, where a
+    block draws one of some prompts."""
+    rng, wrong = Random(f"{kind} {blocks} {models} {prompts}"), 0
+    for _ in range(runs):
+        drawn = [rng.randrange(prompts) for _ in range(blocks)]
+        same = {str(at): str(drawn.index(prompt)) for at, prompt in enumerate(drawn)}
+        rows = []
+        for alias in "abcdefgh"[:models]:
+            score = [KINDS[kind](rng) for _ in range(prompts)]
+            rows += seen(alias, [score[prompt] for prompt in drawn])
+        table = block_means(rows)
+        pairs = compare_models(table, {"m": (0, 10)}, same=same)
+        found = rank_intervals(table, pairs, frozenset())
+        wrong += any(rank.low > 1 or rank.high < models for rank in found)
+    return wrong / runs
+
+
+@pytest.mark.parametrize("blocks", [6, 10, 30])
+def test_equals_are_rarely_ranked_apart_where_blocks_repeat(blocks):
+    """A quick look; the slow test below looks closely."""
+    assert false_rankings_by_prompts("judged", blocks, 3, 8, 60) <= 0.12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("prompts", [3, 8, 20])
+@pytest.mark.parametrize(("blocks", "models"), [(n, k) for n in (6, 10, 30) for k in (2, 5)])
+def test_equals_that_repeat_themselves_are_ranked_apart_as_rarely(kind, blocks, models, prompts):
+    runs = 1000
+    found = false_rankings_by_prompts(kind, blocks, models, prompts, runs)
+    assert found <= 0.05 + 3 * (0.05 * 0.95 / runs) ** 0.5
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -40,7 +39,7 @@ from parley.statistics.identical_repeats import (
     RepeatTracker,
     collect_exchanges,
     group_identical_blocks,
-    is_all_repeated,
+    is_design_repeated,
 )
 from parley.statistics.intervals import ALPHA, compute_interval
 from parley.statistics.role_tables import SeatScore
@@ -89,10 +88,6 @@ class RunScores:
             scores = [score for score in scores if score.block in whole]
             matches = [match for match in matches if match.block in whole]
         self.identical = self._find_identical_repeats(matches, scores)
-        if self._representatives:
-            same = self._representatives
-            scores = [score._replace(block=same[score.block]) for score in scores]
-            matches = [replace(match, block=same[match.block]) for match in matches]
         self.matches: list[MatchRow] = matches
         self._scores = scores
         self.observations = [
@@ -104,14 +99,14 @@ class RunScores:
     def _find_identical_repeats(
         self, matches: Sequence[MatchRow], scores: Sequence[Score]
     ) -> IdenticalRepeats | None:
-        """Whether models answered the same to the same words. Then identical blocks of a fixed plan
-        are one observation, under the name of the first of them."""
-        self._representatives: dict[str, str] = {}
+        """Whether everybody, judges included, answered the same to the same words. Then identical
+        blocks of a fixed plan are one observation: `same` has the first of them for each block."""
+        self.same: dict[str, str] = {}
         if len({(match.block, match.repeat) for match in matches}) < ENOUGH:
             return None
         if not self._may_be_deterministic(matches):
             return None
-        contestants, everybody = RepeatTracker(), RepeatTracker()
+        tracker = RepeatTracker()
         exchanges: dict[int, list[DigestedReply]] = {}
         for match in matches:
             seats = {seat.key: (seat.role, alias) for seat, alias in match.seats.items()}
@@ -120,34 +115,35 @@ class RunScores:
                 for each in self.reader.messages(match.number)
                 if each["content"] is not None
             ]
-            exchanges[match.number] = said = collect_exchanges(lines, seats)
-            own = [each for each in said if each.role in self.roles]
-            contestants.add(match.block, match.repeat, own)
-            everybody.add(match.block, match.repeat, said)
-            if contestants.differs:
+            exchanges[match.number] = collect_exchanges(lines, seats)
+            tracker.add(match.block, match.repeat, exchanges[match.number])
+            if tracker.differs:
                 return None
-        if not contestants.is_deterministic:
+        if not tracker.is_deterministic:
             return None
         blocks = dict.fromkeys(match.block for match in matches)
         different, exact = len(blocks), False
-        if self.config.stop is None and not everybody.differs:
+        if self.config.stop is None:
             marks: dict[int, list[tuple[str, str, str, float | None]]] = {}
             for score in scores:
                 marks.setdefault(score.match, []).append(
                     (score.seat.role, score.alias, score.metric, score.value)
                 )
-            same = group_identical_blocks(
+            played = [
                 PlayedMatch(
-                    match.block, exchanges.get(match.number, []), marks.get(match.number, [])
+                    match.block,
+                    describe_design(match),
+                    exchanges[match.number],
+                    marks.get(match.number, []),
                 )
                 for match in matches
-            )
+            ]
+            same = group_identical_blocks(played)
             different = len(set(same.values()))
             if different < len(blocks):
-                self._representatives = same
-            without_items = all(match.item is None for match in matches)
-            exact = different == 1 or (without_items and is_all_repeated(same))
-        return IdenticalRepeats(contestants.most_plays, len(blocks), different, exact)
+                self.same = same
+            exact = different == 1 or is_design_repeated(played, same)
+        return IdenticalRepeats(tracker.most_plays, len(blocks), different, exact)
 
     def _may_be_deterministic(self, matches: Sequence[MatchRow]) -> bool:
         """A quick look at replies alone, which rules out most runs: whether contestants said the
@@ -164,6 +160,11 @@ class RunScores:
             key = match.item, hash(tuple(sorted(replies)))
             plays.setdefault(key, set()).add((match.block, match.repeat))
         return any(len(found) >= ENOUGH for found in plays.values())
+
+    def first_identical(self, block: str) -> str:
+        """The first block that is identical with this one: what clusters matches that are not
+        independent."""
+        return self.same.get(block, block)
 
     def notes(self, kind: type[N]) -> Iterator[tuple[MatchRow, N]]:
         """The notes of one kind in matches that count, by match, as the type that was written."""
@@ -190,9 +191,10 @@ class RunScores:
         blocks: dict[str, list[bool]] = {}
         for block, case in cases:
             blocks.setdefault(block, []).append(case)
-        means = [fmean(found) for found in blocks.values()]
-        low, high, _ = compute_interval(means, (0.0, 1.0))
-        return Share(sum(map(sum, blocks.values())), fmean(means), low, high, len(means))
+        means = {block: fmean(found) for block, found in blocks.items()}
+        values, weights = estimates.merge_blocks(means, self.same)
+        low, high, _ = compute_interval(values, (0.0, 1.0), weights=weights)
+        return Share(sum(map(sum, blocks.values())), fmean(means.values()), low, high, len(values))
 
     def ranking_metric(self, role: str, measured: bool = False) -> str | None:
         """The metric that a role is ranked by: the first one that is measured for this role alone,
@@ -241,7 +243,7 @@ class RunScores:
             (tries[0].alias, tries[0].seat.role) for tries in group_attempts(violations)
         )
         defaulted = self._count_defaulted(violations)
-        found = estimates.compute_cells(self.observations, self.bounds, self.method)
+        found = estimates.compute_cells(self.observations, self.bounds, self.method, self.same)
         without = missing_by_failure(self.reader, list(self.metrics.values()), self.roles)
         cells = {(cell.alias, cell.role, cell.metric) for cell in found}
         nothing = compute_interval([], (0, 0))
@@ -315,9 +317,9 @@ class RunScores:
         """All differences between models in one role and metric, in a fixed order."""
         table = estimates.block_means(self.observations)
         if self.is_exact:
-            found = estimates.compare_exactly(table)
+            found = estimates.compare_exactly(table, self.same)
         elif self.anytime is None:
-            found = estimates.compare_models(table, self.bounds, method=self.method)
+            found = estimates.compare_models(table, self.bounds, ALPHA, self.method, self.same)
         else:
             found = [pair for each in self.anytime.values() for pair in each.pairs]
         order = list(self.metrics)
@@ -380,6 +382,11 @@ class RunScores:
 def parse_metric(facts: Mapping[str, Any]) -> Metric:
     """A metric as the record describes it."""
     return Metric(**{**facts, "roles": tuple(facts["roles"])})
+
+
+def describe_design(match: MatchRow) -> str:
+    """What the plan wanted of a match: the item, and who sits where."""
+    return repr((match.item, sorted((seat.key, alias) for seat, alias in match.seats.items())))
 
 
 def find_whole_blocks(reader: RunReader) -> set[str]:

@@ -36,7 +36,6 @@ from parley.match.match import Match, Outcome
 from parley.money import cost_rows, total_cost
 from parley.options import CONCURRENCY
 from parley.plans import Done, MatchSpec, finished_blocks
-from parley.plans.arrangements import contestant_roles
 from parley.rules.references import DrawOrder
 from parley.rules.task import Task
 from parley.runs.budget import Budget
@@ -274,7 +273,7 @@ class Player:
         self.faults: dict[str, ParticipantError] = {}  # by message
         self.failed: Counter[str] = Counter()  # how many matches each of them has stopped
         self.fatal: ParleyError | None = None
-        self.repeats = RepeatNotice(contestant_roles(prepared.task), reader, progress)
+        self.repeats = RepeatNotice(reader, progress)
         progress.begin(len(finished))
         progress.notices += [*prepared.cautions, *filter(None, [journal.notice])]
         if sandbox is not None and prepared.config.sandbox == "none":

@@ -19,12 +19,12 @@ from parley.store import MatchRow, RunReader
 
 
 class RepeatNotice:
-    """Tells the user, while a run is played, that more repeats add nothing."""
+    """Tells the user, while a run is played, that more repeats add nothing: contestants and
+    judges alike answer the same to the same words."""
 
-    def __init__(self, roles: Iterable[str], reader: RunReader, progress: Progress) -> None:
-        """`roles` are those of contestants; what was played before counts."""
-        self._roles, self._progress = frozenset(roles), progress
-        self._tracker, self._told = RepeatTracker(), False
+    def __init__(self, reader: RunReader, progress: Progress) -> None:
+        """What was played before counts."""
+        self._progress, self._tracker, self._told = progress, RepeatTracker(), False
         for match in reader.matches():
             if match.has_ended and self.is_watching:
                 self.add_match(
@@ -44,9 +44,7 @@ class RepeatNotice:
     def add_match(self, match: MatchSpec | MatchRow, lines: Iterable[Line]) -> None:
         """Take in a match that has ended."""
         seats = {seat.key: (seat.role, alias) for seat, alias in match.seats.items()}
-        exchanges = collect_exchanges(lines, seats)
-        own = [each for each in exchanges if each.role in self._roles]
-        self._tracker.add(match.block, match.repeat, own)
+        self._tracker.add(match.block, match.repeat, collect_exchanges(lines, seats))
         if self._tracker.is_deterministic and not self._told:
             self._told = True
             self._progress.notify(

@@ -77,6 +77,8 @@ class Rank:
 
 Key = tuple[str, str, str]  # metric, role, alias
 Table = Mapping[Key, Mapping[str, float]]  # block means
+Same = Mapping[str, str]  # by block, the first one that is identical; empty: all differ
+ALL_DIFFER: Same = {}
 
 
 def match_means(observations: Iterable[Observation]) -> dict[Key, dict[str, list[float]]]:
@@ -103,12 +105,25 @@ def block_means(observations: Iterable[Observation]) -> dict[Key, dict[str, floa
     }
 
 
+def merge_blocks(means: Mapping[str, float], same: Same) -> tuple[list[float], list[int]]:
+    """The means of blocks that differ, and how many identical blocks each stands for; no such
+    weights where all differ."""
+    if not same:
+        return list(means.values()), []
+    groups: dict[str, list[float]] = {}
+    for block, mean in means.items():
+        groups.setdefault(same[block], []).append(mean)
+    return list(map(fmean, groups.values())), list(map(len, groups.values()))
+
+
 def compute_cells(
     observations: Sequence[Observation],
     bounds: Mapping[str, tuple[float, float]],
     method: str = "block",
+    same: Same = ALL_DIFFER,
 ) -> list[Cell]:
-    """Every model's result in every role and metric."""
+    """Every model's result in every role and metric. Means are over all blocks; identical ones are
+    one observation for the interval."""
     table = block_means(observations)
     seen: dict[Key, list[Observation]] = {}
     for observation in observations:
@@ -117,14 +132,15 @@ def compute_cells(
         )
     found = []
     for (metric, role, alias), rows in seen.items():
-        values = list(table.get((metric, role, alias), {}).values())
+        means = table.get((metric, role, alias), {})
+        values, weights = merge_blocks(means, same)
         found.append(
             Cell(
                 alias=alias,
                 role=role,
                 metric=metric,
-                mean=fmean(values) if values else None,
-                interval=compute_interval(values, bounds[metric], method=method),
+                mean=fmean(means.values()) if means else None,
+                interval=compute_interval(values, bounds[metric], method=method, weights=weights),
                 sd=stdev(values) if len(values) > 1 else None,
                 blocks=len(values),
                 matches=len({row.match for row in rows}),
@@ -139,13 +155,15 @@ def compare_models(
     bounds: Mapping[str, tuple[float, float]],
     alpha: float = ALPHA,
     method: str = "block",
+    same: Same = ALL_DIFFER,
 ) -> list[PairedDifference]:
-    """All differences between models in the same role and metric, on shared blocks."""
+    """All differences between models in the same role and metric, on shared blocks; identical
+    blocks are one observation for intervals and p."""
     found: list[PairedDifference] = []
     for metric, role in sorted({(metric, role) for metric, role, _ in table}):
         aliases = sorted(alias for m, r, alias in table if (m, r) == (metric, role))
         family = [
-            compare_two_models(table, metric, role, a, b, bounds[metric], alpha, method)
+            compare_two_models(table, metric, role, a, b, bounds[metric], alpha, method, same)
             for a, b in combinations(aliases, 2)
         ]
         found += adjust_for_pairs([pair for pair in family if pair is not None])
@@ -161,18 +179,22 @@ def compare_two_models(
     bounds: tuple[float, float],
     alpha: float,
     method: str,
+    same: Same = ALL_DIFFER,
 ) -> PairedDifference | None:
     """Two models compared on the blocks that both played; none if there are none."""
     ours, theirs = table[metric, role, a], table[metric, role, b]
-    mine, others = ([one[block] for block in ours if block in theirs] for one in (ours, theirs))
-    gaps = [one - other for one, other in zip(mine, others, strict=True)]
-    if not gaps:
+    shared = [block for block in ours if block in theirs]
+    if not shared:
         return None
+    (mine, weights), (others, _) = (
+        merge_blocks({block: one[block] for block in shared}, same) for one in (ours, theirs)
+    )
+    gaps = [one - other for one, other in zip(mine, others, strict=True)]
     width = bounds[1] - bounds[0]
     both_ways = (-width, width)
     found, p = (
-        compute_interval(gaps, both_ways, alpha, method),
-        p_value_of_point(gaps, both_ways, 0.0),
+        compute_interval(gaps, both_ways, alpha, method, weights),
+        p_value_of_point(gaps, both_ways, 0.0, weights),
     )
     if (
         is_constant(gaps, bounds)
@@ -181,12 +203,12 @@ def compare_two_models(
     ):
         # Both vary, but always together: their own intervals say where the difference may lie.
         one, other = (
-            compute_interval(mine, bounds, alpha / 2),
-            compute_interval(others, bounds, alpha / 2),
+            compute_interval(mine, bounds, alpha / 2, weights=weights),
+            compute_interval(others, bounds, alpha / 2, weights=weights),
         )
         found = Interval(one.low - other.high, one.high - other.low, one.kind)  # type: ignore[operator]
         p = 1.0
-    if p is not None and is_sign_test_apt(gaps, both_ways):
+    if p is not None and is_sign_test_apt(gaps, both_ways, weights):
         p = min(p, 2 * 0.5 ** len(gaps))
         if p <= alpha and found.low is not None and found.high is not None:
             # an end that the signs refute
@@ -196,29 +218,34 @@ def compare_two_models(
                 else (found.low, min(found.high, 0.0))
             )
             found = Interval(low, high, found.kind)
-    return PairedDifference(role, metric, a, b, fmean(gaps), found.low, found.high, p, len(gaps))
+    difference = fmean(gaps, weights or None)
+    return PairedDifference(role, metric, a, b, difference, found.low, found.high, p, len(gaps))
 
 
-def is_sign_test_apt(gaps: Sequence[float], bounds: tuple[float, float]) -> bool:
+def is_sign_test_apt(
+    gaps: Sequence[float], bounds: tuple[float, float], weights: Sequence[int] = ()
+) -> bool:
     """Whether the exact sign test may decide: all gaps have one sign, and Student's t does not
     apply, or there are so many blocks that asking both tests adds next to no false alarms (with 7
     blocks it would add up to 1.6% for three models)."""
     least = 1e-9 * max(1.0, bounds[1])
     if not (min(gaps) > least or max(gaps) < -least):
         return False
-    return len(gaps) >= BOTH_TESTS or not is_student_apt(gaps, bounds)
+    return len(gaps) >= BOTH_TESTS or not is_student_apt(gaps, bounds, weights)
 
 
-def compare_exactly(table: Table) -> list[PairedDifference]:
+def compare_exactly(table: Table, same: Same = ALL_DIFFER) -> list[PairedDifference]:
     """All differences between models whose scores are exact: no interval, no p."""
     found = []
     for metric, role in sorted({(metric, role) for metric, role, _ in table}):
         aliases = sorted(alias for m, r, alias in table if (m, r) == (metric, role))
         for a, b in combinations(aliases, 2):
             ours, theirs = table[metric, role, a], table[metric, role, b]
-            if gaps := [ours[block] - theirs[block] for block in ours if block in theirs]:
+            gaps = {block: ours[block] - theirs[block] for block in ours if block in theirs}
+            if gaps:
+                mean, different = fmean(gaps.values()), len(merge_blocks(gaps, same)[0])
                 found.append(
-                    PairedDifference(role, metric, a, b, fmean(gaps), None, None, None, len(gaps))
+                    PairedDifference(role, metric, a, b, mean, None, None, None, different)
                 )
     return found
 

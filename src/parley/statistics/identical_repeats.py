@@ -88,6 +88,7 @@ class PlayedMatch(NamedTuple):
     """All that was asked and said in a match, judges included, and what it was scored."""
 
     block: str
+    design: str  # what the plan wanted of it: the item, and who sits where
     exchanges: Sequence[DigestedReply]
     scores: Sequence[tuple[str, str, str, float | None]]  # role, alias, metric, value
 
@@ -111,9 +112,23 @@ def group_identical_blocks(matches: Iterable[PlayedMatch]) -> dict[str, str]:
     return found
 
 
-def is_all_repeated(representatives: Mapping[str, str]) -> bool:
-    """Whether every different block was played at least twice: then no other is to be expected."""
-    return min(Counter(representatives.values()).values(), default=0) >= 2
+def is_design_repeated(matches: Iterable[PlayedMatch], same: Mapping[str, str]) -> bool:
+    """Whether the plan played each of its blocks (items, orders of the seats) equally often, more
+    than once, and always identically: then further repeats would not change the mean. Blocks that
+    differ although the plan wanted the same are chance, however often each of them was seen.
+
+    `same` has the first identical block of every block; one that broke off counts as that one.
+    """
+    wanted: dict[str, list[str]] = {}
+    for match in matches:
+        wanted.setdefault(match.block, []).append(match.design)
+    designs = {block: tuple(sorted(parts)) for block, parts in wanted.items()}
+    played: dict[tuple[str, ...], list[str]] = {}
+    for first in same.values():
+        played.setdefault(designs[first], []).append(first)
+    times = {len(firsts) for firsts in played.values()}
+    alike = all(len(set(firsts)) == 1 for firsts in played.values())
+    return alike and len(times) == 1 and min(times) > 1
 
 
 def digest_exchanges(exchanges: Sequence[DigestedReply]) -> bytes:

@@ -35,14 +35,16 @@ def compute_interval(
     bounds: tuple[float, float],
     alpha: float = ALPHA,
     method: str = "block",
+    weights: Sequence[int] = (),
 ) -> Interval:
     """A block t interval; near a bound of the range, or where blocks do not differ at all, one made
-    for bounded scores."""
+    for bounded scores. `weights`: how many identical blocks each value stands for. They count in
+    the mean, and make the interval no narrower."""
     if method not in METHODS:
         raise unknown_name("method", method, METHODS)
     if len(values) < 2:
         return Interval(None, None, None)
-    blocks = Blocks(values, bounds)
+    blocks = Blocks(values, bounds, weights)
     if is_constant(values, bounds):
         return equal_blocks_interval(blocks, alpha)
     usual = wilson_interval(blocks, alpha) if blocks.near else student_interval(blocks, alpha)
@@ -50,13 +52,16 @@ def compute_interval(
 
 
 def p_value_of_point(
-    values: Sequence[float], bounds: tuple[float, float], point: float
+    values: Sequence[float],
+    bounds: tuple[float, float],
+    point: float,
+    weights: Sequence[int] = (),
 ) -> float | None:
     """The two-sided p of a point between the bounds: the α at which the interval of these blocks
     would just reach it."""
     if len(values) < 2:
         return None
-    blocks = Blocks(values, bounds)
+    blocks = Blocks(values, bounds, weights)
     n, mean, (low, high) = blocks.n, blocks.mean, bounds
     if is_constant(values, bounds):
         end = low if point < mean else high
@@ -74,21 +79,31 @@ def is_constant(values: Sequence[float], bounds: tuple[float, float]) -> bool:
     return max(values) - min(values) < 1e-12 * max(1.0, abs(bounds[0]), abs(bounds[1]))
 
 
-def is_student_apt(values: Sequence[float], bounds: tuple[float, float]) -> bool:
+def is_student_apt(
+    values: Sequence[float], bounds: tuple[float, float], weights: Sequence[int] = ()
+) -> bool:
     """Whether Student's t is right for these blocks: they differ, and no bound is near."""
-    return len(values) > 1 and not is_constant(values, bounds) and not Blocks(values, bounds).near
+    if len(values) < 2 or is_constant(values, bounds):
+        return False
+    return not Blocks(values, bounds, weights).near
 
 
 class Blocks:
-    """The means of two or more blocks, and how they lie in their range."""
+    """The means of two or more different blocks, how often each was played, and how they lie in
+    their range."""
 
-    def __init__(self, values: Sequence[float], bounds: tuple[float, float]) -> None:
+    def __init__(
+        self, values: Sequence[float], bounds: tuple[float, float], weights: Sequence[int] = ()
+    ) -> None:
         self.values, self.bounds, self.n = values, bounds, len(values)
-        self.mean, self.spread = fmean(values), stdev(values)
+        self.mean, self.spread = fmean(values, weights or None), stdev(values)
+        self.size = sum(weights) ** 2 / sum(each**2 for each in weights) if weights else self.n
 
     @property
     def error(self) -> float:
-        return self.spread / math.sqrt(self.n)
+        """The standard error of the weighted mean of n independent values (Kish 1965): `size` is n
+        where all weights are equal, else less."""
+        return self.spread / math.sqrt(self.size)
 
     @property
     def near(self) -> bool:
@@ -114,7 +129,7 @@ class Blocks:
         most = self.place * (1 - self.place)
         extra = (1 + sum(value <= low or value >= high for value in self.values)) / (1 + self.n)
         squares = (self.n - 1) * (self.spread / (high - low)) ** 2
-        return self.n * (self.n - 1 + extra) * most / (squares + extra * most)
+        return self.size * (self.n - 1 + extra) * most / (squares + extra * most)
 
 
 def student_interval(blocks: Blocks, alpha: float) -> Interval:
@@ -155,11 +170,8 @@ def bootstrap_t_interval(blocks: Blocks, alpha: float) -> Interval | None:
     Where so few blocks differ that many draws have no variance, it has nothing to say, and the
     interval is as without it.
     """
-    n, centred, rng = (
-        blocks.n,
-        sorted(value - blocks.mean for value in blocks.values),
-        Random(DRAWS),
-    )
+    n, centre, rng = blocks.n, fmean(blocks.values), Random(DRAWS)
+    centred = sorted(value - centre for value in blocks.values)
     found = []
     for _ in range(DRAWS):
         drawn = rng.choices(centred, k=n)

@@ -6,11 +6,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any, NamedTuple
 
-from parley.statistics.estimates import Observation, block_means
-from parley.statistics.intervals import ALPHA, UNKNOWN, Interval, compute_interval, is_constant
+from parley.statistics.estimates import ALL_DIFFER, Observation, Same, block_means, merge_blocks
+from parley.statistics.intervals import (
+    ALPHA,
+    UNKNOWN,
+    Blocks,
+    Interval,
+    compute_interval,
+    is_constant,
+)
 from parley.statistics.student_t import t_quantile
 
 Place = tuple[str, int]  # role and position
@@ -171,10 +178,13 @@ def collect_meetings(rows: Iterable[SeatScore], seats: tuple[Place, Place]) -> l
 
 
 def make_role_tables(
-    met: Iterable[Meeting], aliases: Sequence[str], bounds: Mapping[str, tuple[float, float]]
+    met: Iterable[Meeting],
+    aliases: Sequence[str],
+    bounds: Mapping[str, tuple[float, float]],
+    same: Same = ALL_DIFFER,
 ) -> dict[str, MeetingTable]:
     """A table for every metric; models listed in `aliases` that did not play keep their empty row
-    and column."""
+    and column. Identical blocks are one observation for intervals."""
     by_metric: dict[str, dict[Pair, list[Meeting]]] = {}
     for meeting in met:
         by_metric.setdefault(meeting.metric, {}).setdefault(
@@ -187,19 +197,22 @@ def make_role_tables(
         )
         here = bounds[metric]
         cells = {
-            (one, other): make_cell(pairs.get((one, other), []), here)
+            (one, other): make_cell(pairs.get((one, other), []), here, same)
             for one in listed
             for other in listed
         }
         edges = add_margin_intervals(
-            [each for met in pairs.values() for each in met], average_margins(cells, listed), here
+            [each for met in pairs.values() for each in met],
+            average_margins(cells, listed),
+            here,
+            same,
         )
         tables[metric] = MeetingTable(metric, listed, cells, edges)
     return tables
 
 
 def add_margin_intervals(
-    met: Sequence[Meeting], edges: Margins, bounds: tuple[float, float]
+    met: Sequence[Meeting], edges: Margins, bounds: tuple[float, float], same: Same = ALL_DIFFER
 ) -> Margins:
     """Margins with their intervals over blocks."""
     firsts = [(each.first, each.second, each.block, each.first_value) for each in met]
@@ -214,18 +227,18 @@ def add_margin_intervals(
                 blocks.setdefault(block, {}).setdefault((one, other), []).append(value)
         if any(len(pairs) < margin.cells for pairs in blocks.values()):
             return margin
-        return margin._replace(
-            interval=compute_interval(
-                [fmean(map(fmean, pairs.values())) for pairs in blocks.values()], bounds
-            )
-        )
+        means = {block: fmean(map(fmean, pairs.values())) for block, pairs in blocks.items()}
+        values, weights = merge_blocks(means, same)
+        return margin._replace(interval=compute_interval(values, bounds, weights=weights))
 
     rows = {alias: known(firsts, margin, alias) for alias, margin in edges.rows.items()}
     columns = {alias: known(seconds, margin, alias) for alias, margin in edges.columns.items()}
     return Margins(rows, columns, known(firsts, edges.first), known(seconds, edges.second))
 
 
-def make_cell(met: Iterable[Meeting], bounds: tuple[float, float]) -> MeetingCell | None:
+def make_cell(
+    met: Iterable[Meeting], bounds: tuple[float, float], same: Same = ALL_DIFFER
+) -> MeetingCell | None:
     """A pair's cell; none if no match gave either seat a score."""
     scored = [each for each in met if each.first_value is not None or each.second_value is not None]
     if not scored:
@@ -235,16 +248,16 @@ def make_cell(met: Iterable[Meeting], bounds: tuple[float, float]) -> MeetingCel
         for side, value in zip(sides, (each.first_value, each.second_value), strict=True):
             if value is not None:
                 side.setdefault(each.block, []).append(value)
-    means = [[fmean(values) for values in side.values()] for side in sides]
-    first, second = (fmean(values) if values else None for values in means)
+    means = [{block: fmean(values) for block, values in side.items()} for side in sides]
+    first, second = (fmean(by_block.values()) if by_block else None for by_block in means)
     idle = (
         sum(each.first_value is None for each in scored),
         sum(each.second_value is None for each in scored),
     )
-    found = [compute_interval(values, bounds) for values in means]
-    return MeetingCell(
-        first, second, len(scored), len({each.block for each in scored}), idle, found[0], found[1]
-    )
+    merged = [merge_blocks(by_block, same) for by_block in means]
+    found = [compute_interval(values, bounds, weights=weights) for values, weights in merged]
+    blocks = len({same.get(each.block, each.block) for each in scored})
+    return MeetingCell(first, second, len(scored), blocks, idle, found[0], found[1])
 
 
 def average_margins(cells: Mapping[Pair, MeetingCell | None], aliases: Iterable[str]) -> Margins:
@@ -274,7 +287,10 @@ def average_margins(cells: Mapping[Pair, MeetingCell | None], aliases: Iterable[
 
 
 def position_effects(
-    rows: Iterable[SeatScore], bounds: Mapping[str, tuple[float, float]], alpha: float = ALPHA
+    rows: Iterable[SeatScore],
+    bounds: Mapping[str, tuple[float, float]],
+    alpha: float = ALPHA,
+    same: Same = ALL_DIFFER,
 ) -> list[Effect]:
     """The effect of every position (early, late) in every role that has several, with a block t
     interval."""
@@ -287,15 +303,16 @@ def position_effects(
         low, high = bounds[metric]
         most = 2 * (high - low) * (1 - 1 / len(positions))  # no contrast can be larger
         paid = degrees_of_freedom_spent(seats, positions)
-        for position, values in position_contrasts(seats, positions).items():
-            mean = fmean(values) if values else None
+        for position, by_block in position_contrasts(seats, positions).items():
+            mean = fmean(by_block.values()) if by_block else None
+            values, weights = merge_blocks(by_block, same)
             found.append(
                 Effect(
                     metric,
                     role,
                     position,
                     mean,
-                    contrast_interval(values, paid, most, alpha),
+                    contrast_interval(values, weights, paid, most, alpha),
                     len(values),
                 )
             )
@@ -313,22 +330,25 @@ def degrees_of_freedom_spent(seats: Sequence[SeatScore], positions: Sequence[int
     return 0.0 if balanced else (len({alias for _, alias in sat}) - 1) / max(1, len(positions) - 1)
 
 
-def contrast_interval(values: Sequence[float], paid: float, most: float, alpha: float) -> Interval:
+def contrast_interval(
+    values: Sequence[float], weights: Sequence[int], paid: float, most: float, alpha: float
+) -> Interval:
     """A block t interval that has paid for the models' usual scores; unknown where nothing is left
     after that."""
     freedom = len(values) - 1 - paid
     if freedom < 1:
         return Interval(None, None, None)
     if not paid or is_constant(values, (-most, most)):
-        return compute_interval(values, (-most, most), alpha)
-    error = stdev(values) * math.sqrt((len(values) - 1) / freedom / len(values))
+        return compute_interval(values, (-most, most), alpha, weights=weights)
+    blocks = Blocks(values, (-most, most), weights)
+    error = blocks.error * math.sqrt((len(values) - 1) / freedom)
     half = t_quantile(1 - alpha / 2, freedom) * error
-    return Interval(max(-most, fmean(values) - half), min(most, fmean(values) + half), "block t")
+    return Interval(max(-most, blocks.mean - half), min(most, blocks.mean + half), "block t")
 
 
 def position_contrasts(
     seats: Sequence[SeatScore], positions: Sequence[int]
-) -> dict[int, list[float]]:
+) -> dict[int, dict[str, float]]:
     """By position, for every block: what was scored there above the models' usual, less the same
     over all positions.
 
@@ -352,10 +372,10 @@ def position_contrasts(
             for place, by_block in by_position.items():
                 for block, mean in by_block.items():
                     above.setdefault(block, {}).setdefault(place, []).append(mean - usual)
-    found: dict[int, list[float]] = {place: [] for place in positions}
-    for by_place in above.values():
+    found: dict[int, dict[str, float]] = {place: {} for place in positions}
+    for block, by_place in above.items():
         if len(by_place) == len(positions):
             centre = fmean(map(fmean, by_place.values()))
             for place, values in by_place.items():
-                found[place].append(fmean(values) - centre)
+                found[place][block] = fmean(values) - centre
     return found

@@ -12,6 +12,7 @@ from parley.results.part import Part, Rows, Style
 from parley.results.scores import RunScores
 from parley.results.types import as_json
 from parley.rules.notes import Votes
+from parley.statistics import estimates
 from parley.statistics.agreement import BlockEstimate, krippendorff_alpha
 from parley.statistics.correlation import (
     Correlation,
@@ -123,17 +124,18 @@ def compute_judges(run: RunScores) -> JudgeReport | None:
     if judged is None:
         return None
     votes = list(collect_votes(run))
+    merged = [vote._replace(block=run.first_identical(vote.block)) for vote in votes]
     bounds = run.bounds[judged]
     panels = {vote.match: 0 for vote in votes} | {
         vote.match: 1 for vote in votes if vote.score is None
     }
     return JudgeReport(
         metric=judged,
-        panel=tuple(panel_rows(votes, bounds)),
+        panel=tuple(panel_rows(votes, bounds, run.same)),
         incomplete=Incomplete(sum(panels.values()), len(panels)),
-        agreement=tuple(agreement_rows(votes)),
+        agreement=tuple(agreement_rows(merged)),
         validity=tuple(row for role in run.roles for row in validity_rows(run, role, judged)),
-        bias=(*length_bias(run, votes), *self_preference_rows(run, votes, bounds)),
+        bias=(*length_bias(run, merged), *self_preference_rows(run, merged, bounds)),
         also_play=tuple(judges_that_play(run, votes)),
     )
 
@@ -162,7 +164,9 @@ def collect_votes(run: RunScores) -> Iterator[JudgeVote]:
                 )
 
 
-def panel_rows(votes: Sequence[JudgeVote], bounds: tuple[float, float]) -> Iterator[PanelRow]:
+def panel_rows(
+    votes: Sequence[JudgeVote], bounds: tuple[float, float], same: estimates.Same
+) -> Iterator[PanelRow]:
     """How each judge votes on each role: mean with its interval over blocks, votes given of those
     asked for."""
     seats = sorted({(vote.judge, vote.name) for vote in votes})
@@ -176,15 +180,16 @@ def panel_rows(votes: Sequence[JudgeVote], bounds: tuple[float, float]) -> Itera
             for vote in mine:
                 if vote.score is not None:
                     blocks.setdefault(vote.block, []).append(vote.score)
-            means = [fmean(scores) for scores in blocks.values()]
-            low, high, _ = compute_interval(means, bounds)
+            means = {block: fmean(scores) for block, scores in blocks.items()}
+            values, weights = estimates.merge_blocks(means, same)
+            low, high, _ = compute_interval(values, bounds, weights=weights)
             yield PanelRow(
                 judge=name if names.count(name) == 1 else f"{name} ({judge})",
                 role=role,
                 votes=sum(map(len, blocks.values())),
                 asked=len(mine),
-                blocks=len(means),
-                mean=fmean(means) if means else None,
+                blocks=len(values),
+                mean=fmean(means.values()) if means else None,
                 low=low,
                 high=high,
             )
@@ -214,7 +219,8 @@ def validity_rows(run: RunScores, role: str, judged: str) -> Iterator[ValidityRo
     by_model: dict[str, dict[str, list[float]]] = {}
     for row in run.observations:
         if row.role == role and row.metric in (judged, measured):
-            by_match.setdefault((row.block, row.match, row.alias), {})[row.metric] = row.value
+            unit = (run.first_identical(row.block), row.match, row.alias)
+            by_match.setdefault(unit, {})[row.metric] = row.value
             if row.value is not None:
                 by_model.setdefault(row.alias, {}).setdefault(row.metric, []).append(row.value)
     if measured is None or not any({judged, measured} <= by.keys() for by in by_match.values()):

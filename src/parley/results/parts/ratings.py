@@ -44,7 +44,11 @@ def compute_ratings(run: RunScores) -> tuple[MetricRatings, ...]:
     """Ratings by every metric that says who of two won."""
     found = []
     for metric, bounds in run.bounds.items():
-        here = [meeting for meeting in run.meetings if meeting.metric == metric]
+        here = [
+            meeting._replace(block=run.first_identical(meeting.block))
+            for meeting in run.meetings
+            if meeting.metric == metric
+        ]
         if bradley_terry.is_win_loss(here, bounds):
             fitted = bradley_terry.fit_ratings(bradley_terry.complete_games(here))
             models = tuple(

@@ -109,7 +109,7 @@ def compute_role_tables(run: RunScores) -> tuple[RoleTableResult, ...]:
     if run.two_seats is None:
         return ()
     listed = [*run.config.players, *run.config.excluded]
-    found = role_tables.make_role_tables(run.meetings, listed, run.bounds)
+    found = role_tables.make_role_tables(run.meetings, listed, run.bounds, run.same)
     first, second = (seat_name(*seat) for seat in run.two_seats)
     return tuple(
         RoleTableResult(
@@ -290,7 +290,7 @@ def compute_positions(run: RunScores) -> tuple[PositionEffect, ...]:
             each.interval.high,
             each.blocks,
         )
-        for each in role_tables.position_effects(run.seated, run.bounds)
+        for each in role_tables.position_effects(run.seated, run.bounds, same=run.same)
     )
 
 
