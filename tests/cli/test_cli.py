@@ -238,7 +238,7 @@ def test_a_match_is_shown_as_each_seat_saw_it(played):
 def test_a_fair_run_passes_its_audit(played):
     facts = parley("audit", "public", "--json", cwd=played).json
     assert facts["breaches"] == []
-    every = dict.fromkeys(("synchrony", "shown", "replay", "anonymity", "information"), 4)
+    every = dict.fromkeys(("digest", "synchrony", "shown", "replay", "anonymity", "information"), 4)
     assert facts["checked"] == {**every, "plan": 1, "balance": 1, "items": 1}
     assert facts["unchecked"] == {}
 

@@ -491,7 +491,7 @@ def test_an_audit_needs_neither_keys_nor_functions(tmp_path, monkeypatch):
     result = parley.run(
         "public_goods", {"f": lambda view: "5", "b": "bot/random"}, repeats=2, store=tmp_path
     )
-    found = audit_run(result.ref)
+    found = audit_run(result.ref, digest=result.digest)
     assert (found.breaches, found.checked["replay"], found.cautions) == ([], 2, [])
 
 
