@@ -148,21 +148,23 @@ MODELS_2 = [
     "o4-mini",
     "lamda",
     "chat-gpt",
+    *"exaone hyperclova stepfun yi-34b yi-6b yi-9b yi-1.5 yi-large yi-lightning palmyra 阶跃星辰 百川 书生".split(),  # noqa: SIM905
 ]
-SHARED_2 = [*SHARED, *"zephyr orca dolly reka perplexity sonar bloom hermes aya".split()]  # noqa: SIM905
+SHARED_2 = [*SHARED, *"zephyr orca dolly reka perplexity sonar bloom hermes aya o1 o3 o4 solar clova".split(), "command r"]  # noqa: SIM905
 MAKERS_2 = [
     *MAKERS, "open ai", "deep mind", "google deepmind", "mistral ai", "mistralai", "hugging face",
     "huggingface", "ai21", "databricks", "meta ai", "x.ai", "stability ai", "alibaba cloud",
     "facebook", "ibm", "yandex", "iflytek", "aleph alpha", "z.ai",
+    "sber", "sberbank", "upstage", "naver", "lg ai", "lg ai research", "huawei", "ai21 labs",
 ]  # fmt: skip
 # Makers whose name means little else than language models.
 LABS = frozenset((
     "openai", "open ai", "anthropic", "deepmind", "deep mind", "google deepmind", "深度求索", "zhipu", "智谱",
     "月之暗面", "xai", "x.ai", "01.ai", "mistral ai", "mistralai", "ai21", "meta ai", "stability ai", "aleph alpha",
-    "z.ai",
+    "z.ai", "ai21 labs", "lg ai", "lg ai research",
 ))  # fmt: skip
 # Shared names that, with a capital letter, more often than not mean the model.
-FAMOUS = frozenset("claude gemini gemma llama grok copilot mistral kimi perplexity vicuna".split())  # noqa: SIM905
+FAMOUS = frozenset(("command r", *"claude gemini gemma llama grok copilot mistral kimi perplexity vicuna reka".split()))  # noqa: SIM905
 # The same names in other scripts.
 ALIASES = {
     alias: name
@@ -186,6 +188,10 @@ ALIASES = {
         "ernie": "文心大模型",
         "baidu": "바이두 バイドゥ",
         "kimi": "кими 키미",
+        "sber": "сбер сбербанк",
+        "naver": "네이버 ネイバー",
+        "hyperclova": "하이퍼클로바x 하이퍼클로바",
+        "exaone": "엑사원",
         "yandex": "яндекс",
         "gigachat": "гигачат",
         "tencent": "騰訊 텐센트",
@@ -196,7 +202,7 @@ ALIASES = {
 FAMILIES = (
     "claude anthropic",
     "gemini gemma bard palm lamda google deepmind 谷歌",
-    "gpt chatgpt openai copilot microsoft phi 微软 o1-preview o1-mini o3-mini o4-mini",
+    "gpt chatgpt openai copilot microsoft phi 微软 o1 o3 o4 o1-preview o1-mini o3-mini o4-mini",
     "llama meta facebook",
     "grok xai x.ai",
     "qwen tongyi alibaba 通义千问 千问 阿里巴巴 阿里云",
@@ -210,16 +216,21 @@ FAMILIES = (
     "nova titan amazon",
     "granite ibm",
     "nemotron nvidia",
-    "jamba ai21",
-    "command-r cohere aya",
+    "jamba ai21 ai21labs",
+    "command-r commandr cohere aya",
     "yandexgpt yandex",
     "讯飞星火 iflytek",
+    "gigachat sber sberbank",
+    "exaone lgai lgairesearch",
+    "solar upstage",
+    "hyperclova clova naver",
+    "yi-34b yi-6b yi-9b yi-1.5 yi-large yi-lightning 01.ai",
 )
 VERSION_2 = (
     r"(?:(?: ?[-–] ?|[ .])?(?:[vr]?\d[a-z0-9]{0,9}+(?:\.\d{1,3}+)?|opus|sonnet|haiku|pro|flash|"
     r"ultra|turbo|mini|nano|max|chat|coder|instruct|thinking|preview|large|small|medium|lite|tiny|"
-    r"instant|advanced|nemo|scout|maverick|omni|vision|reasoner|experimental|exp|base)(?![a-z0-9])"
-    r"|-[a-z]{2,12}+(?=-\d)){0,5}+"
+    r"micro|premier|core|plus|code|lightning|instant|advanced|nemo|scout|maverick|omni|vision|reasoner|experimental|exp|base)(?![a-z0-9])"
+    r"|-[a-z]{2,12}+(?=-\d)|(?<=command r)[+]){0,5}+"
 )
 KNOWN_WORDS = sorted({*MODELS_2, *SHARED_2, *MAKERS_2, *ALIASES}, key=len, reverse=True)
 FAMILY_OF = {name: family for family in FAMILIES for name in family.split()}
@@ -237,7 +248,7 @@ SPEAKER_2 = (
     f"that's me,?|that is me,?|réponds au nom de|respondo al nombre de|höre auf den namen|rispondo al nome di|(?:think of|see|consider|regard|treat|picture|imagine|recogni[sz]e|remember) me as|"
     f"ich bin's,?|aqui fala(?: o| a)?|(?:te|le|os|les) habla|qui parla|vous parle|hier meldet sich|sou eu,?(?: o)?|soy yo,?|c'est moi,?|"
     f"(?:describe|see|present|think of|regard|consider|call|style) myself(?: as)?|you have the (?:honou?r|pleasure) of {TALKING} (?:to|with|against)|"
-    f"it's me,?|it is me,?|it's I,?|it is I,?|you(?: are|'re| were|'ve been)(?: [a-z]{{1,9}})? {TALKING} "
+    f"(?:you've|you have|you) (?:reached|got|met)|you(?:'re| are) through to|I(?:'m| am) (?:now |currently |being |presently |still )?(?:running|run|served|deployed|operating)(?: on| as| under| under the name(?: of)?)?|it's me,?|it is me,?|it's I,?|it is I,?|you(?: are|'re| were|'ve been| have been| had been)(?: [a-z]{{1,9}})? {TALKING} "
     f"(?:to|with|against)|(?:speaking|writing|answering|replying|responding) as|in my "
     "(?:role|capacity|function) as|(?:gave|given) (?:me )?the name|I was (?:once |first |originally |formerly |long |never not )?(?:named|called|christened)|dubbed me|"
     "(?:refer to|address|know|introduce) me as|introduce myself(?: as|~:)|I (?:bear|carry|have) the name|"
@@ -261,7 +272,7 @@ ADVERBS = (
     "also|obviously|honestly|truly|in truth|as it happens|in reality"
 )
 SORTS_2 = (
-    f"{SORTS}|{ADVERBS}|none other than|better known as|the one they call|the one people call|what @@maker calls|(?:fine-tuned|distilled|quantised|quantized|smallest|largest|smaller|larger|open|so-called|famous|old|current|original|"
+    f"{SORTS}|{ADVERBS}|none other than|better known as|the one they call|the one people call|(?:what|the (?:one|model|AI|assistant|thing)(?: that| which)?) @@maker calls|(?:fine-tuned|distilled|quantised|quantized|smallest|largest|smaller|larger|open|so-called|famous|old|current|original|"
     "tiny|big|little|good old|mere|humble|certain|simple|plain|modern|brand-new|official)|(?:[\\w.-]{1,12} )?(?:version|variant|instance|copy|flavou?r|edition|release|"
     "generation|member|descendant|build|distillation|type|size|child|checkpoint|fork)(?: \\d[\\w.]{0,6})? of|\\d{1,4}[bmk]?(?:-parameter)?|known as|also known as|aka|a[.]k[.]a[.]|your|latest|newest|"
     "new|friendly|helpful|humble|chat|bot|system|engine|agent|program|instance of|member "
@@ -280,11 +291,12 @@ PLAIN = f"(?:(?:(?:the|an?|your) (?:[a-z-]{{1,12}} ){{0,3}}?(?:model|assistant|A
 NOUN = (
     "(?:text|answer|reply|response|message|translation|code|program|review|words|lines?|sentences?|"
     "output|move|story|essay|poem|solution|conversation|chat|seat|match|game|reasoning|argument|"
-    "post|note|paragraph|proposal|explanation|function|script|letter|comment|turn|summary|guess)"
+    "post|note|hand|diff|paragraph|proposal|explanation|function|script|letter|comment|turn|summary|guess)"
 )
 THIS = rf"(?:this|these|the above|the preceding|the following|my|everything above|all of this|what you are reading|the(?= [a-z]{{1,12}} (?:that )?you))(?: {NOUN})?(?: (?:that )?you(?:'re| are) (?:reading|seeing|hearing))?"
 DID = (
     "(?:auto-?|machine-|co-|ghost-?)?(?:written|produced|generated|created|made|composed|drafted|translated|answered|prepared|"
+    "left|performed|done|carried out|published|approved|found|spotted|played|served|issued|contributed|penned|rendered|suggested|tested|checked|handled|delivered|"
     "given|brought to you|authored|typed|provided|submitted|posted|filed|coded|reviewed|sent|crafted)"
 )
 DOES = (
@@ -294,12 +306,12 @@ DOES = (
 BY = (
     "(?:by|with|using|via|through|from|with the help of)"
     "(?: (?:an?|the|your)(?: [a-z-]{1,12}){0,3}? (?:model|AI|assistant|LLM|chatbot|bot|system)| the)?(?: model| AI| assistant)?"
-    "(?:,? (?:called|named|known as))?"
+    "(?:,? (?:called|named|known as|namely|specifically|to wit))?"
 )
-LINE_2 = r"(?:\A|(?<=[\n\"“({\[])|(?<=[.!?…)]) )[\x20\t#/*_>(;%|•+-]{0,8}+"
+LINE_2 = r"(?:\A|(?<=[\n\"“({\[])|(?<=[.!?…)]) )[\x20\t#/*_>(;%|•+—–-]{0,8}+"
 START = r"(?:\A|(?<=[\n\"“])|(?<=[.!?…,:;]) )[\x20\t>]{0,4}+"
 FIELDS_OF_MODELS = (
-    "(?:(?:[a-z]{1,12}[\\x20_-])?model(?:[\\x20_-]?(?:name|id|used|version))?|llm|engine|assistant|ai|bot|agent|"
+    "(?:(?:(?:this|ai|base|language|underlying|chat|active|current|llm|foundation|the)[\\x20_-])?model(?:[\\x20_-]?(?:name|id|used|version))?|llm|engine|assistant|ai|bot|agent|"
     "generated[\\x20_-](?:by|with)|answered[\\x20_-]by|generator|responder|respondent|chatbot|backend|"
     "produced[\\x20_-](?:by|with)|modell|modèle|modelo|模型|модель|モデル|모델)"
 )
@@ -309,20 +321,24 @@ FIELDS_OF_AUTHORS = (
     "translator|translated[\\x20_-]by|reviewer|coder|made[\\x20_-](?:by|with)|powered[\\x20_-]by|credits?|"
     "agent|sender|co-authored-by|(?:posted|sent|composed|drafted|coded|submitted|reviewed|signed|said)[\\x20_-]by|"
     "responder|me|self|sig|voter|bidder|debater|negotiator|(?:agent|player|bot|speaker|author|assistant|my|sender|seat|user)[\\x20_-]?(?:name|id)|who am i|who i am|i am|about me|playing as|speaking|answering|player(?: name)?|username|"
-    "作者|署名|автор|автор ответа)"
+    "作者|署名|автор|автор ответа|"
+    "(?:[a-z]{2,14}[\\x20_-])?[a-z]{2,12}(?:ed|en)[\\x20_-](?:off[\\x20_-])?by|"
+    "(?:[a-z]{2,14}[\\x20_-])?(?:reviewer|translator|author|writer|speaker|signatory|editor|judge|critic|narrator|contributor)(?: of [a-z]{2,12})?|"
+    "(?:my|agent|player|responding|answering|speaker|author|assistant|seat|reviewer|writer)[\\x20_-]model|"
+    "(?:playing|screen|nick|seat|table|pen)[\\x20_-]?name|whoami|origin|translation and notes?|text and notes?)"
 )
 # After the value of a field: a call or a request that names the model it is sent to.
 NOT_A_CALL = r"(?![\"'],?\s{0,20}(?:\)|[\"']?(?:messages|prompt|temperature|max_tokens|stream|input|role)\b|[a-z_]{1,20}=))"
 FIELDS_OF_NAMES = "(?:name|user|nom|nombre|nome|имя|名前|이름|姓名|名字)"
 STOPS_HERE = (
     r"(?=[*_`.!)。\],;]{0,3}[\x20\t]{0,4}(?:\Z|[\n\"”)(|<>*/]|-->|"
-    r"(?:for|on|at|as|seat|in response|using|during)(?![a-z])))"
+    r"(?:for|on|at|as|seat|in response|using|during|via|through|please|see|so)(?![a-z])))"
 )
 FIELDS_OF_MAKERS = "(?:maker|creator|vendor|provider|developer|company|manufacturer|lab|owner|organi[sz]ation|(?:trained|built|developed)[\\x20_-]by|made[\\x20_-]by|powered[\\x20_-]by|created[\\x20_-]by)"
 SIGNS_OFF = (
     r"(?=[*_`.!)。]{0,3}~(?:\([^()\n]{0,40}\)~)?(?:[,—–-]~(?:seat|player|your|from|on|signing|at your|for|playing|"
     r"(?:(?:an?|the|your) )?(?:[a-z]{1,12} )?(?:AI|model|assistant)|[\ue000-\ue008])[^\n.]{0,40}|"
-    r" (?:on|at|from|in|for) (?:seat|@@maker|the|behalf)[^\n.]{0,40})?[.!]?~(?:\Z|[\"”]))"
+    r" (?:on|at|from|in|for) (?:seat|@@maker|the|behalf)[^\n.]{0,40})?[.!]?~(?:\Z|[\"”\]]))"
 )
 FIRST_PERSON = r"[^\n]{0,80}?(?<![a-z\x27])(?:I|my|me|we|let's|let us)(?![a-z])"
 DEFINES = (
@@ -388,8 +404,77 @@ AI_ABROAD = (
 MADE_IN_GERMAN = (
     "(?:entwickelt|trainiert|gebaut|geschaffen|erschaffen|erstellt|programmiert|gemacht)"
 )
+ROLES = (
+    "(?:reviewer|translator|host|dealer|narrator|judge|critic|editor|servant|guide|pal|buddy|mate|boy|girl|author|"
+    "writer|helper|correspondent|interlocutor|counterpart)"
+)
+PLAYS = (
+    "(?:pass|fold|raise|call|bid|vote|accept|reject|decline|refuse|offer|propose|trade|bluff|check|wait|cooperate|"
+    "defect|concede|abstain|play|pick|choose|draw|hold|stay|bet|invest|shove|muck|agree|counter|stand|surrender|"
+    "show|win|lose|assist|help|serve|answer|respond|reply|comply|share|keep|give|take|stick|object|insist)"
+)
+# Words with which a speaker refers to itself by name and then acts.
+ACTS = (
+    f"(?:(?:will|would|shall|must|cannot|can't|won't|never|always|therefore|hereby|gladly|now|does(?: not|n't)|has decided to|decides to|"
+    f"wants to|wishes to|would like to|chooses to|is going to|is happy to|is glad to|is ready to|is here to|is pleased to|is proud to)"
+    f"(?: therefore| now| gladly| not| just| also| hereby)? {PLAYS}s?|is(?: not|n't)? (?:{PLAYS}ing|folding|raising|passing|feeling))(?![a-z])"
+)
 NOT_A_FAMILY_NAME_2 = r"(?![^\S\n]+(?-i:[A-Z][a-z]))"  # the next line begins anew
 CLAIMS_2 = (
+    # a speaker that calls itself by its name, and acts
+    rf"{BEGIN}@byline(?= {ACTS}[^.!?\n]{{0,80}}?(?<![a-z\x27])(?:you|your|I|my|me|us|this (?:turn|round|hand|time))(?![a-z]))",
+    rf"{BEGIN}@byline(?= {ACTS}[^.!?\n]{{0,60}}[.!] (?:I|my|you|your)(?![a-z]))",
+    rf"{BEGIN}@speaks(?=[^.!?\n]{{0,60}}?,? (?:and|of which|since|as|because) (?:I'm|I am) one(?![a-z]))",
+    rf"{START}(?:[a-z]{{1,12}}, )?@byline(?= (?:folds|passes|raises|checks|calls|bids|accepts|rejects|declines|votes)(?![a-z])(?:[^.!?\n]{{0,40}}?(?<![a-z])(?:you|your)(?![a-z])|~[.!]))",
+    f"{BEGIN}this (?:[a-z]{{1,12}} )?@maker(?=(?:-made|-built|-trained|'s)? (?:[a-z]{{1,12}} )?{AI_NOUN})",
+    f"{BEGIN}this (?:humble |poor |little |old )?{AI_NOUN} {MADE_OF} {TEAM}@anybody",
+    # a pronoun of the first person beside the name
+    rf"{BEGIN}(?:I|ich|je|yo|eu|io|ik|jag|jeg|ja|já|ben|я|minä|én|saya|aku|tôi)~[,(—–-]{{1,2}}~(?:[\w\x27-]{{1,14}} ){{0,4}}?{MARKS}@byline(?={MARKS}~[,)—–-])",
+    rf"{BEGIN}(?:me|myself|mir|moi|mí|mim|mij|mig|meg|mnie|mną|мной|мною)~[,(—–-]{{1,2}}~(?:[\w\x27-]{{1,14}} ){{1,4}}?{MARKS}@byline(?={MARKS}~[,)—–-])",
+    rf"{BEGIN}(?:me|myself|mir|moi|mí|mim|mij|mig|meg|mnie|mną|мной|мною)~[,(—–-]{{1,2}}~{MARKS}@sure(?={MARKS}~[,)—–-])",
+    "(?:我|本人|在下|私|僕|わたし)~[，,、（(—]{1,2}~(?:模型|AI|名为|名叫)?~@anybody(?=~[，,、）)—。]|です|でした|が)",
+    rf"{BEGIN}(?:je|moi|mig|mij|mir|mną|мной|me|myself|mim|mí|io)~[,(:—–-]{{1,2}}~(?:[\w\x27-]{{1,14}} ){{0,3}}?{MARKS}@sure(?={MARKS}~(?:[.!]|\Z))",
+    rf"{BEGIN}@byline(?=[^.!?\n]{{0,24}}?~[,;(—–-]{{1,2}}~(?:that is|i[.]e[.]|I mean|in other words|meaning|which is|which means|read|aka|d[.]h[.]|das heißt|also|"
+    rf"c'est-à-dire|o sea|es decir|ou seja|isto é|cioè|ossia|czyli|dat wil zeggen|det vill säga|то есть|т[.]е[.]|yani)(?:,? to say)?,?(?: (?:by|from|with|von|par|por|de|da|od|от))? "
+    r"(?:me|myself|yours truly|mir|mich|ich|moi|yo|mí|mim|eu|me|io|mnie|mną|mij|mig|мной|мною|меня|я|ben)(?!\w))",
+    "@anybody(?=[，,、]?~(?:也就是我|就是我|即我|つまり私|すなわち私|즉 저|즉 나))",
+    # whose words, move or match it is
+    f"{BEGIN}(?:courtesy of|thanks to|sponsored by|presented by) your (?:[a-z]{{1,12}} ){{0,2}}?{MARKS}@byline",
+    rf"{BEGIN}(?:I|my|me)(?![a-z])[^.!?\n]{{0,40}}?,? courtesy of {TEAM}@anybody",
+    f"{BEGIN}(?:gg|good game|greetings|hugs|kisses|cheers|regards|love|hello|hi|congrats|congratulations|salutations|thanks|wishes|waves)"
+    rf"(?:,? (?:and|to|all|everyone|everybody|you|for|now|again|out|once|more|best|warm|big)){{0,3}} from (?:the (?:whole |entire )?|your (?:[a-z]{{1,12}} ){{0,2}})?{MARKS}@byline",
+    rf"{START}(?:all in|{PLAYS}(?: to \d{{1,6}})?|no|yes|deal|no deal|agreed|done|fine),? (?:says|said|quoth|declares|answers|replies) {MARKS}@byline(?=~[.!]|~\Z)",
+    rf"{BEGIN}(?:if you must know|in case you wonder|since you ask|you ask|you asked|you want to know|wondering|guess|you may ask|people ask|they ask)[^.!?:\n]{{0,50}}[:?]~(?:it's |it is |it was )?{MARKS}@byline(?= (?:did|does|is|was|has)(?![a-z])|~[.!,]|~\Z)",
+    f"{BEGIN}as (?:the|an?|your|our) (?:[a-z-]{{1,14}} ){{0,2}}?@speaks(?= (?:model |AI |assistant )?(?:[a-z]{{2,12}}ing|who|that|which|behind) (?:[a-z]{{1,9}} )?(?:this|these|here|your|you|my|the (?:above|present)))(?P<mine>)",
+    f"{BEGIN}(?:an?|one|this) @anybody(?= (?:[a-z]{{1,12}} )?{AI_NOUN}~[:;—–-]{{1,2}}~(?:I|my|we)(?![a-z]))",
+    rf"{BEGIN}@byline(?=, (?:@@maker's|the|an?|your|our) [^,.!?\n]{{0,30}}?(?:{AI_NOUN})[^,.!?\n]{{0,20}}?,? (?:answering|speaking|writing|here|replying|typing|playing|reporting|at your)(?![a-z]))",
+    rf"{LINE_2}@?(?:{ROLES}|player|speaker|agent|bot|assistant)~[:#]?~{MARKS}@byline(?=~[:>])",
+    rf"(?:\A|(?<=\n)|(?<=[.!?…\"”)\d]) )[\x20\t]{{0,4}}(?:--|—|―|–)~{MARKS}@sure(?=, [^\n.!?]{{0,40}}[.!]?~(?:\Z|[\"”\]]))",
+    rf"(?<=[^\w\s,;\ue000-\ue008]) (?:yours|love|best|cheers|regards|xoxo|hugs)(?: truly| sincerely| always| ever)?~,~{MARKS}@byline{SIGNS_OFF}",
+    rf"{LINE_2}(?:firmato|podpisano|подпись|подписано|с уважением|undertecknat|ondertekend|imza|podpis|firma|assinatura|signature|unterschrift)~[:,—–-]{{1,2}}~{MARKS}@byline",
+    rf"{BEGIN}(?:перевод|ответ|текст|отзыв|код)[а-яё]{{0,2}} (?:выполн|сдела|написа|подготов|перев|созда|сгенерир)[а-яё]{{1,8}} (?:моделью |нейросетью |с помощью )?{MARKS}@byline",
+    # how a speaker presents itself
+    f"{START}(?:it's|it is|this is|here's|c'est|es|è) {MARKS}@byline(?= (?:here|speaking|writing|again)(?![a-z]))",
+    f"{BEGIN}(?:it's |it is |this is |from |love,? )?your (?:[a-z-]{{1,12}} ){{0,2}}?(?:friend|assistant|AI|bot|chatbot|opponent|{ROLES}),? "
+    f"{MARKS}@byline(?= (?:is|wishes|says|will|again|here|has|would)(?![a-z]))",
+    rf"(?:\A|(?<=\n)|(?<=[^\w\s\ue000-\ue008]) ){MARKS}@byline(?=,? at (?:your|the table's) service(?![a-z]))",
+    f"{BEGIN}@byline(?=,? (?:to be (?:exact|precise|specific)|if you must know|if anyone cares|since you ask|in case you)(?![a-z]))",
+    rf"{BEGIN}(?:I am|I'm|I'm just|I am only) (?:an?|the|your|not a human but an?) (?:[\w-]{{1,14}} ){{0,3}}?{AI_NOUN}[^.!?\n]{{0,12}}?[.:;(—–-]{{1,2}} {MARKS}@byline(?=~[.,!;)]|~\Z)",
+    f"{BEGIN}the name (?:on|behind|above|below|under) [a-z]{{1,9}}(?: [a-z]{{1,12}}){{0,2}}?(?: is|~:) {MARKS}@byline",
+    rf"{BEGIN}(?:playing|player|screen|nick|seat|table|pen|code)[\x20-]?name~[:=]?~{MARKS}@byline",
+    rf"{LINE_2}(?:note|anm[.]?|n[.]d[.][trü][.]|nota|review|comment|answer|reply|verdict|pr review|translator)[^:\n\ue000-\ue008]{{0,24}}[(\[]~(?:by |von |par |por )?@own(?=~[)\]]~:)",
+    r"(?<!\w)(?:traducteur|traductrice|auteur|traductora?|autora?|Übersetzer(?:in)?|tradutora?|translator|author|reviewer)[^.\n\ue000-\ue008]{0,20}? "
+    f"(?:s'appelle|named|called|heißt|namens|se llama|si chiama|whose name is) {MARKS}@byline",
+    f"{BEGIN}(?:su|votre|ihr|euer|vostro|seu|vuestro) (?:[a-z]{{1,12}} )?(?:servidora?|serviteur|diener|servitore|criado),? {MARKS}@byline",
+    # makers
+    f"{BEGIN}(?:people|team|folks|ones?|engineers|researchers|humans|guys|company|lab) (?:who|that|which) (?:{MADE_ME}) me (?:all )?(?:work|works|sit|sits|live|are|is|were|belong)"
+    f"(?: [a-z]{{1,12}}){{0,2}}? (?:at|for|in|from|of|to|called|named) {TEAM}@maker",
+    f"{BEGIN}I(?: am|'m) (?:powered|driven|backed|run|operated|brought to you|animated) (?:by|with|on) (?:the [a-z]{{1,12}} (?:of|from|in|behind) )?@anybody",
+    "@anybody(?=(?:社)?(?:が|によって|により|で|の|に)~(?:開発|作|訓練|トレーニング|学習|設計|生)[^。\\n]{0,24}?(?:私|僕|わたし|俺))",
+    "この[^。\\n]{0,8}?は、?@anybody(?=(?:が|により|によって)~(?:作成|書|訳|翻訳|生成))",
+    "@anybody(?=(?:사)?(?:가|이|에서|의) (?:만든|개발한|훈련한|학습시킨|제작한)[^.\\n]{0,20}?(?:저는|저 |제가|나는|내가|저예요|접니다))",
+    "@anybody(?=(?:公司)?~(?:所)?(?:开发|训练|研发|创造|打造)的(?:我|本人|本模型))",
+    rf"{BEGIN}(?:меня|мене|нас) (?:[а-яё]{{1,12}} )?(?:созда|разработ|обуч|сдела|натренир|придума|выпуст|створ)[а-яё]{{1,4}} (?:[а-яё]{{1,12}} ){{0,2}}?(?:в |из )?@anybody",
     # a speaker and its kind: "as every model from X, I"
     f"{BEGIN}(?:being|as|like|since I am|because I am|I am|I'm) (?:an?|the|one of the|one of those|every|all|any|most|other|many|each)"
     rf"(?: other)? (?:[\w-]{{1,14}} ){{0,3}}?@anybody(?= (?:[\w-]{{1,14}} ){{0,2}}?{AI_NOUN}(?:~,|~[.;!]|~\Z| (?:that|which|"
@@ -451,7 +536,7 @@ CLAIMS_2 = (
     f"(?: to| with| against)?|you (?:face|see|read|hear)|writing (?:this|these|here)|speaking(?: here)?|behind (?:this|these|my)(?: [a-z]{{1,12}})?|on this seat|in this seat)"
     f"(?: right now| here| now)? (?:is|was|has been|comes)(?: [a-z]{{1,12}}){{0,2}}? (?:{MADE_OF} {TEAM}|called |named )?{MARKS}@anybody",
     f"{BEGIN}what you(?:'re| are)? (?:see|read|hear|get|have|reading|seeing|hearing|getting|facing)(?: here| now| in front of you)? is {SORT_2}{MARKS}@byline",
-    rf"{BEGIN}(?:this|my|the above) [a-z]{{1,14}} (?:was|were|is|are|has been|comes|came)(?: [a-z]{{1,12}}ly)? (?:to you )?(?:{DID} )?(?:to you )?{BY} {MARKS}@sure",
+    rf"{BEGIN}(?:this|my|the above) [a-z]{{1,14}} (?:was|were|is|are|is being|has been|comes|came)(?: [a-z]{{1,12}}ly)? (?:to you )?(?:{DID} )?(?:to you )?{BY} {MARKS}@sure",
     f"{BEGIN}as (?:my|your) (?:[a-z]{{1,12}} ){{0,2}}?(?:opponent|partner|assistant|rival|player),? {MARKS}@byline(?=~,)",
     # makers, with something between
     f"{BEGIN}my (?:own |original )?(?:creators?|makers?|developers?|trainers?|inventors?|builders?|programmers?|designers?)(?=~[,(:—–-]| (?:is|are|was|were|at|"
@@ -462,7 +547,7 @@ CLAIMS_2 = (
     rf"[^.!?\n]{{0,60}}? (?:by|at|from|in|of) {TEAM}{MARKS}@clear",
     f"{BEGIN}an? @anybody(?= (?:[a-z]{{1,12}} )?{AI_NOUN},? (?:like|such as) (?:me|myself))",
     f"{BEGIN}(?:I am|I'm|I remain|to be|being) (?:an? |the |one )?@maker(?=(?:'s?)? (?:[a-z-]{{1,12}} ){{0,3}}?{AI_NOUN}(?! [a-z]{{1,12}}(?:er|or|ist|ee)s?(?![a-z])))(?P<mine>)",
-    f"{BEGIN}my (?:origins?|maker|creator|developer|name|identity|model|home|birthplace)(?![a-z])[^.!?:\\n]{{0,40}}:~{TEAM}{MARKS}@anybody",
+    f"{BEGIN}my (?:[a-z]{{1,9}} )?(?:origins?|maker|creator|developer|name|identity|model|home|birthplace)(?![a-z])[^.!?:\\n]{{0,40}}:~{TEAM}{MARKS}@anybody",
     f"{BEGIN}as (?:the|your|our) (?:[a-z]{{1,12}} ){{0,2}}?@table(?= (?:of|in|at|on) (?:this|the|our)(?![a-z]))(?P<mine>)",
     # questions that the speaker answers itself
     f"{BEGIN}(?:who|what|which (?:model|AI|assistant|one|company|lab|team))(?: [a-z\\x27]{{1,12}}){{0,2}}? (?:(?:{BUILT_ME}|made) me|am I|I am|I'm|"
@@ -514,7 +599,7 @@ CLAIMS_2 = (
     f"{LINE_2}(?:my |final )?{NOUN}~[(\\[]~(?:by |from )?@byline(?=~[)\\]]~:)",
     r"(?:\A|(?<=\n))[\x20\t#>*]{0,5}@byline(?='s (?:[a-z]{1,9} )?(?:answer|response|reply|vote|bid|move|turn|solution|verdict|take|choice|guess|offer|opinion)[\x20]{0,2}(?:\n|\Z|:))",
     f"{BEGIN}(?:from |as )?your (?:[a-z-]{{1,12}} ){{0,2}}?(?:friend|opponent|partner|rival|teammate|player|colleague|ally|competitor|assistant|AI|bot|model|"
-    f"companion)~[,:—–-]{{1,2}}~{MARKS}@byline{SIGNS_OFF}",
+    f"{ROLES}|companion)~[,:—–-]{{1,2}}~{MARKS}@byline{SIGNS_OFF}",
     rf"(?:\A|(?<=\n))[\x20\t]{{0,4}}{MARKS}@byline(?=, your (?:[a-z]{{1,12}} ){{0,2}}?(?:AI|opponent|bot|assistant|chatbot|partner|model|player)[.!]?~(?:\Z|\n))",
     rf"(?:\A|(?<=\n))[\x20\t]{{0,4}}\|[\x20\t]{{0,4}}(?:me|I|myself|self|this seat|my (?:name|model|maker|identity)|who I am|author|speaker|"
     rf"answered by|written by|(?:me|I) \([^()|\n]{{0,20}}\))[\x20\t]{{0,4}}\|[\x20\t]{{0,4}}{MARKS}@anybody",
@@ -533,7 +618,7 @@ CLAIMS_2 = (
     r"(?: de (?:langage|lenguaje|linguagem)| linguistico)?,?(?: [\w-]{1,14}){0,3}? (?:von|par|por|pela|pelo|da|de|du|di|dal|van|от|chez|"
     r"компанией|(?:созданн|разработанн|обученн|сделанн)[а-я]{2,3})(?: компанией| la| le| der| l')? (?:компании )?@anybody",
     rf"{BEGIN}(?:als|ich bin|bin ich) (?:eine? )?von (?:der Firma |dem Unternehmen )?@anybody(?= (?:\w{{1,12}} )?{MADE_IN_GERMAN}e[snmr]?)",
-    f"{BEGIN}{MY_OWN}(?: (?:ist|sind|est|sont|c'est|es|son|é|são|è|sono|is|heißt|heißen|lautet|s'appelle|se llama|bei|chez|von|de|da|это)|~[:,—–-]){{1,2}} "
+    f"{BEGIN}{MY_OWN}(?: (?:ist|sind|est|sont|c'est|es|son|é|são|è|sono|is|heißt|heißen|lautet|s'appelle|se llama|bei|chez|von|de|da|na|no|em|en|in|presso|à|в|из|это)|~[:,—–-]){{1,2}} "
     "(?:die |der |das |la |l'|a |o )?(?:firma |unternehmen |société |entreprise |empresa |компания )?@anybody",
     "(?:on m'a|j'ai été|je suis|je viens|je sors)(?!\\w)[^.!?。\\n]{0,40}? (?:chez|de chez|par|d')~@clear",
     f"{BEGIN}(?:modèle|assistant|IA|chatbot) d'~@maker(?=[^.!?\\n]{{0,40}}?(?:je|j'|moi)(?!\\w))",
@@ -564,7 +649,7 @@ CLAIMS_2 = (
     "writer|one|speaker|player|bot|machine|program|entity|mind|voice|hand|thing|creature)(?: that| who| which)?"
     "(?: is| are| was| has been)? (?:writing|answering|speaking|talking|generating|producing|behind|"
     "replying|responding|composing|typing|playing|wrote|of|you are|you're|in|reading)"
-    f"(?: {TALKING})?(?: to| with)?(?: {THIS}| you| here| now|(?= is)){{0,2}}"
+    f"(?: {TALKING})?(?: to| with)?(?: {THIS}| you| here| right now| now| today| tonight| at the moment|(?= is)){{0,3}}"
     f"(?: is| was| are|~:)(?: called| named)? {SORT_2}{MARKS}@speaks",
     f"{BEGIN}@sure(?= (?:is|was)(?: [a-z]{{1,12}})? (?:my name|me(?![a-z])|who I am|what I am|what I "
     "run on|what (?:they|you|people) call me|speaking|writing this|talking to you|answering "
@@ -611,18 +696,19 @@ CLAIMS_2 = (
     rf"replies))?~[:>]){FIRST_PERSON})(?P<label>)",
     rf"{START}@table(?='s (?:answer|response|reply|translation|solution|review|move|vote|choice|guess|"
     r"verdict|take|turn|opinion|offer|proposal)~(?:[:=]| is ))",
-    f"{LINE_2}[\"']?{FIELDS_OF_MODELS}[\"']?(?:~[:：]|[\\x20][—–-](?=[\\x20]))~{MARKS}@speaks(?![\\x20](?-i:[A-Z][a-z])){NOT_A_CALL}",
-    f"{LINE_2}[\"']?{FIELDS_OF_AUTHORS}[\"']?~[:：]~{MARKS}[—–-]{{0,2}}~@byline(?![\\x20](?-i:[A-Z][a-z]))",
-    f"{LINE_2}[\"']?{FIELDS_OF_NAMES}[\"']?~[:：]~{MARKS}@sure",
+    f"{LINE_2}[\"']?{FIELDS_OF_MODELS}[\"']?(?:~[:：]|[\\x20][—–-](?=[\\x20]))~{MARKS}@speaks(?![\\x20](?-i:[A-Z][a-z])){NOT_A_CALL}(?P<field>)",
+    f"{LINE_2}[\"']?{FIELDS_OF_AUTHORS}[\"']?~[:：]~{MARKS}[—–\\x7e-]{{0,2}}~@byline(?![\\x20](?-i:[A-Z][a-z]))",
+    f"{LINE_2}[\"']?{FIELDS_OF_NAMES}[\"']?~[:：]~{MARKS}@sure(?P<field>)",
     f"{LINE_2}[\"']?{FIELDS_OF_MAKERS}[\"']?~[:：]~{MARKS}@lab",
     f"{LINE_2}[\"']?{FIELDS_OF_MAKERS}[\"']?~[:：]~{MARKS}@maker(?=[^.]{{0,80}}?[\ue000\ue006])",
     f"{BEGIN}model~[:=]~{MARKS}@sure(?={MARKS}[,;] (?:vendor|maker|provider|developer|company|by)~[:=])",
-    rf",\s?[\"']{FIELDS_OF_MODELS}[\"']~:~{MARKS}@speaks{NOT_A_CALL}",
-    rf",\s?[\"']{FIELDS_OF_AUTHORS}[\"']~:~{MARKS}[—–-]{{0,2}}~@byline",
-    rf"(?:\A|(?<=\n))[\x20\t]{{0,8}}(?:(?!const |let |var ){FIELDS_OF_MODELS}|(?:(?:const|let|var|final|static) )?"
+    rf",\s?[\"']{FIELDS_OF_MODELS}[\"']~:~{MARKS}@speaks{NOT_A_CALL}(?P<field>)",
+    rf",\s?[\"']{FIELDS_OF_AUTHORS}[\"']~:~{MARKS}[—–\x7e-]{{0,2}}~@byline",
+    rf"(?:\A|(?<=\n))[\x20\t#/*;]{{0,8}}(?!const |let |var ){FIELDS_OF_MODELS}~=~{MARKS}@speaks{NOT_A_CALL}(?P<field>)",
+    rf"(?:\A|(?<=\n))[\x20\t#/*;]{{0,8}}(?:(?:(?:const|let|var|final|static) )?"
     f"{FIELDS_OF_AUTHORS})~=~{MARKS}@speaks{NOT_A_CALL}",
     f"{LINE_2}(?:proudly |automatically |kindly )?(?:{NOUN} )?(?:{DID}|powered|signed) {BY} {MARKS}@byline{STOPS_HERE}",
-    f"{BEGIN}{THIS} (?:was|were|is|are|has been|have been|comes|came|come)(?: [a-z]{{1,12}}ly)? "
+    f"{BEGIN}{THIS} (?:was|were|is|are|is being|are being|has been|have been|comes|came|come)(?: [a-z]{{1,12}}ly)? "
     f"(?:to you )?(?:{DID} )?(?:for you )?{BY} {MARKS}@byline{NOT_A_FAMILY_NAME_2}",
     f"{BEGIN}{DID} (?:for you )?by (?:me|myself)~[,(:—–-]~{MARKS}@speaks",
     f"{BEGIN}@sure(?= {DOES} (?:this|these|the above|the preceding)(?: {NOUN})?(?!\\w| [a-z]))",
@@ -726,7 +812,7 @@ ABOUT_OTHERS = re.compile(
     r"husband|wife|son|daughter|father|mother|dad|grandfather|cat|dog|horse|nephew|flatmate|classmate|gardener|plumber)\b"
     r"| [가-힣]{1,8}(?:를|을|와|과|의|에게)|\s(?-i:[А-Я])[а-яё]{2}"
     r"|[^\"“”«»\n]{0,60}[\"”»][,.!?]?\s(?:said|says|asked|asks|cried|cries|whispered|shouted|replied|answered|wrote|"
-    r"writes|sagte|sagt|dit|dijo|disse|he |she )"
+    r"writes|sagte|sagt|dit|dijo|disse|he |she |(?:the|an?|my|our|his|her) (?:\w{1,12} ){1,2}(?:said|says|claimed|claims|asked|replied|answered|wrote|announced|declared|insisted))"
     r"|的(?:朋友|邻居|老师|学生|同事|哥哥|弟弟|姐姐|妹妹|用户|开发者|粉丝|员工|竞争)|(?:を|より|が(?!開発|作|訓練|トレー|学習)|に(?!よ|開発|作|訓練)|から|와|한테|를|을|와|과|에게|보다)",
     re.IGNORECASE,
 )
@@ -734,7 +820,7 @@ ABOUT_OTHERS = re.compile(
 QUOTED = re.compile(
     r"(?<![Ii] )(?:said|says|asked|asks|cried|cries|whispered|shouted|replied|answered|wrote|writes|claimed|claims|sagte|sagt|"
     r"dit|dijo|disse|told (?:me|us|them|him|her)|translate|write|reply (?:was|is)|saying|means|narrator|line|sentence|phrase|word|words|quote|title)"
-    r"(?: [a-z]{1,9}){0,3}?[:,]?\s?[\"“«'‘][^\"“”«»\n]{0,80}\Z|translate(?: this)?:\s?\Z"
+    r"(?: [a-z]{1,9}){0,3}?[:,]?\s?(?:[\"“«]|(?<![a-z])['‘])[^\"“”«»\n]{0,80}\Z|translate(?: this)?:\s?\Z"
     r"|(?:n't|n’t|not|never|nobody|stop|whether|if|unless|as though|imagine|(?<!I )suppose|(?:you|they|people) (?:think|believe|suspect)"
     r"(?: that)?|(?:thinks|believes|claims|suspects|guesses|assumes)(?: that)?) \Z|[а-яё]\Z",
     re.IGNORECASE,
@@ -769,7 +855,23 @@ PLACES = {
     "lab": "[\ue008]", "clear": "[\ue000\ue003\ue006\ue008]",
 }  # fmt: skip
 PEOPLE = SIGNS["shared"] + SIGNS["cast"] + SIGNS["famous"]  # names that people bear too
+MAKER_SIGNS = SIGNS["maker"] + SIGNS["lab"]
 # Labels at the beginning of lines that are those of speakers: names, and words that label no field.
+# Settings, code and price lists: there a field that names a model says nothing of the speaker.
+CONFIGURATION = re.compile(
+    r"(?<![a-z])(?:temperature|max_?tokens|prices?|costs?|top_p|api_?key|base_url|endpoint|timeout|messages|prompt|stream|stop|"
+    r"context_(?:window|length)|seed|retries|batch_size|licen[cs]e|default|params|parameters|rpm|on|region|quantization)[\"']?\s?[:=]"
+    r"|(?:\A|\n)\s{0,12}(?:export|ENV|const|let|var|import|def|class|return|from \w{1,20} import)\s|[\"'\ue000-\ue008]\s{1,4}(?:#|//)"
+    r"|(?:model|name|engine)[\"']?\s?[:=][^\n]{0,60}\n[\s\S]{0,200}?(?:model|name|engine)[\"']?\s?[:=]"
+    r"|(?:\A|\n)\s{0,12}- (?:name|model|id|engine):",
+    re.IGNORECASE,
+)
+# After a maker: a person was employed or taught there.
+EMPLOYED = re.compile(
+    r" as an? (?![^.!?\n]{0,40}(?:AI|model|assistant|chatbot|bot|system|agent|LLM)(?![a-z]))"
+    r"| (?:for|over) (?:\w{1,9} ){1,2}(?:days|weeks|months|years)(?![a-z])",
+    re.IGNORECASE,
+)
 LABEL = re.compile(
     r"(?:\A|(?<=[\n\"“]))[ \t>#*-]{0,4}+[\[(]?(?P<label>[\ue000-\ue008]|"
     r"(?!(?:Answer|Reason|Reasoning|Rationale|Vote|Move|Note|Bid|Guess|Offer|Question|Comment|Explanation|Final|Reply|"
@@ -851,6 +953,8 @@ def name_pattern(names: frozenset[str], scheme: int, present: frozenset[str]) ->
     )
     rest = r"(?:-[a-z0-9.]{1,20}+){0,4}+(?![a-z0-9])"
     apart = r"(?![a-z0-9]|-[a-z])"
+    if scheme > 1:
+        apart = r"(?![a-z0-9]|-(?!(?:made|built|trained|developed|based|born)(?![a-z]))[a-z])"
     kinds: dict[str, list[str]] = {}
     for word in searched_words(names, scheme):
         if word in present:
@@ -913,7 +1017,7 @@ def kind_of_name(found: re.Match[str], names: frozenset[str], scheme: int, capit
         return kind
     if kind == "maker":
         return "lab" if plain_name(name) in LABS else kind
-    if any(char.isdigit() for char in name) or has_version(name):
+    if has_version(name):
         return "own"
     if kind == "shared" and plain_name(name) in names_borne(names):
         return "cast"
@@ -923,7 +1027,7 @@ def kind_of_name(found: re.Match[str], names: frozenset[str], scheme: int, capit
 def has_version(name: str) -> bool:
     """Whether a name goes on after the word by which it is known: mistral-medium."""
     word = next((word for word in KNOWN_WORDS if name.startswith(word)), name)
-    return re.search("[a-z]", name[len(word) :]) is not None
+    return re.search("[a-z0-9+]", name[len(word) :]) is not None
 
 
 @lru_cache(maxsize=4096)

@@ -19,8 +19,11 @@ from parley.match.claims import (
     ABOUT_OTHERS,
     ARTICLE,
     CAPITAL,
+    CONFIGURATION,
+    EMPLOYED,
     JOINS,
     LABEL,
+    MAKER_SIGNS,
     OF_A_MODEL,
     PEOPLE,
     QUOTED,
@@ -122,6 +125,7 @@ class NamesInText:
             spans.append((start, done))
             self.found.append(FoundName(*folded.original_span(start, done), name[0]))
         if self._scheme > 1:
+            self._join_makers(folded.text, spans, kinds)
             families = [family_of(found.name) for found in self.found]
             kinds = settle_kinds(folded.text, spans, kinds, families)
         pieces: list[str] = []
@@ -135,6 +139,23 @@ class NamesInText:
             self._shifts.append(end - length)
             done = end
         self._signed = "".join((*pieces, folded.text[done:]))
+
+    def _join_makers(self, text: str, spans: list[tuple[int, int]], kinds: list[str]) -> None:
+        """A maker right before its model makes one name with it: Amazon Nova."""
+        for number in reversed(range(len(spans) - 1)):
+            (start, end), (model, last) = spans[number], spans[number + 1]
+            first, second = self.found[number], self.found[number + 1]
+            if (
+                text[end:model] == " "
+                and kinds[number] in ("maker", "lab")
+                and kinds[number + 1] not in ("maker", "lab", "odd")
+                and family_of(first.name) == family_of(second.name)
+            ):
+                kind = "own" if kinds[number + 1] == "own" else "known"
+                spans[number : number + 2] = [(start, last)]
+                kinds[number : number + 2] = [kind]
+                name = f"{first.name} {second.name}"
+                self.found[number : number + 2] = [FoundName(first.start, second.end, name)]
 
     def _find_claims(self, folded: Folded) -> None:
         for start, end in merge_windows(self._places, len(self._signed)):
@@ -159,6 +180,8 @@ class NamesInText:
             return True
         if "label" in claim.re.groupindex and self._is_dialogue:
             return False
+        if "field" in claim.re.groupindex and self._is_configuration:
+            return False
         before = self._signed[max(0, claim.start() - 120) : claim.start()]
         return not (is_about_others(self._signed, claim.start("name")) or QUOTED.search(before))
 
@@ -173,6 +196,11 @@ class NamesInText:
             else:
                 labels.add(found["label"])
         return len(labels) > 1
+
+    @cached_property
+    def _is_configuration(self) -> bool:
+        """Whether a text is code, settings or a list of models with their prices."""
+        return CONFIGURATION.search(self._signed) is not None
 
     def _hide_joined(self) -> None:
         """A name that stands beside a masked one and goes with it is masked too."""
@@ -268,6 +296,8 @@ class NamesInText:
 def is_about_others(signed: str, place: int) -> bool:
     """Whether the words around a name show that somebody or something else is meant."""
     if ABOUT_OTHERS.match(signed, place + 1):
+        return True
+    if signed[place] in MAKER_SIGNS and EMPLOYED.match(signed, place + 1):
         return True
     if signed[place] in PEOPLE and CAPITAL.match(signed, place + 1):
         return True
