@@ -148,7 +148,7 @@ MODELS_2 = [
     "o4-mini",
     "lamda",
     "chat-gpt",
-    *"exaone hyperclova stepfun yi-34b yi-6b yi-9b yi-1.5 yi-large yi-lightning palmyra 阶跃星辰 百川 书生".split(),  # noqa: SIM905
+    *"exaone hyperclova stepfun yi-34b yi-6b yi-9b yi-1.5 yi-large yi-lightning palmyra minimax-m1 minimax-m2 minimax-text minimax-01 阶跃星辰 百川 书生".split(),  # noqa: SIM905
 ]
 SHARED_2 = [*SHARED, *"zephyr orca dolly reka perplexity sonar bloom hermes aya o1 o3 o4 solar clova".split(), "command r"]  # noqa: SIM905
 MAKERS_2 = [
@@ -224,6 +224,7 @@ FAMILIES = (
     "exaone lgai lgairesearch",
     "solar upstage",
     "hyperclova clova naver",
+    "minimax minimax-m1 minimax-m2 minimax-text minimax-01",
     "yi-34b yi-6b yi-9b yi-1.5 yi-large yi-lightning 01.ai",
 )
 VERSION_2 = (
@@ -241,7 +242,7 @@ TALKING = (
     "debating|arguing|trading|competing|negotiating|bargaining)"
 )
 SPEAKER_2 = (
-    f"(?:{BEGIN}(?:I am|I'm|Im|my name is|my name's|the name's|the name is|call me|calls "
+    f"(?:{BEGIN}(?:I am|I'm|Im|my name is|my name's|the name's|name's|the name is|call me|calls "
     "me|called me|I go by|I go under the name|I answer to the name|I answer to the name of|I identify as|I present "
     f"myself as|I happen to be|know me as|named me|moi,? c'est|I (?:also |only |always )?(?:answer|respond|react) to|I a m|I remain|I have always been,?|I've always been,?|I am,? and (?:[a-z]{{1,9}} ){{1,3}}been,?|"
     f"(?:(?:proud|happy|glad|pleased|honoured|honored|lucky|supposed|said|delighted|here) to be|I (?:may|might|must|can only)(?: just| only| well| simply)? be|I used to be)|"
@@ -269,7 +270,7 @@ SPEAKER_2 = (
 )
 ADVERBS = (
     "actually|really|just|indeed|basically|in fact|of course|proudly|currently|still|only|simply|"
-    "also|obviously|honestly|truly|in truth|as it happens|in reality"
+    "also|obviously|honestly|truly|literally|definitely|certainly|totally|secretly|officially|technically|now|quite|naturally|merely|in truth|as it happens|in reality"
 )
 SORTS_2 = (
     f"{SORTS}|{ADVERBS}|none other than|better known as|the one they call|the one people call|(?:what|the (?:one|model|AI|assistant|thing)(?: that| which)?) @@maker calls|(?:fine-tuned|distilled|quantised|quantized|smallest|largest|smaller|larger|open|so-called|famous|old|current|original|"
@@ -311,7 +312,7 @@ BY = (
 LINE_2 = r"(?:\A|(?<=[\n\"“({\[])|(?<=[.!?…)]) )[\x20\t#/*_>(;%|•+—–-]{0,8}+"
 START = r"(?:\A|(?<=[\n\"“])|(?<=[.!?…,:;]) )[\x20\t>]{0,4}+"
 FIELDS_OF_MODELS = (
-    "(?:(?:(?:this|ai|base|language|underlying|chat|active|current|llm|foundation|the)[\\x20_-])?model(?:[\\x20_-]?(?:name|id|used|version))?|llm|engine|assistant|ai|bot|agent|"
+    "(?:(?:(?:this|ai|base|language|underlying|chat|active|current|llm|foundation|the)[\\x20_-])?model(?:[\\x20_-]?(?:name|id|used|version))?(?: (?:used )?(?:for|in|behind) (?:this|the|my) [a-z]{1,12})?|llm|engine|assistant|ai|bot|agent|"
     "generated[\\x20_-](?:by|with)|answered[\\x20_-]by|generator|responder|respondent|chatbot|backend|"
     "produced[\\x20_-](?:by|with)|modell|modèle|modelo|模型|модель|モデル|모델)"
 )
@@ -453,6 +454,22 @@ CLAIMS_2 = (
     rf"(?<=[^\w\s,;\ue000-\ue008]) (?:yours|love|best|cheers|regards|xoxo|hugs)(?: truly| sincerely| always| ever)?~,~{MARKS}@byline{SIGNS_OFF}",
     rf"{LINE_2}(?:firmato|podpisano|подпись|подписано|с уважением|undertecknat|ondertekend|imza|podpis|firma|assinatura|signature|unterschrift)~[:,—–-]{{1,2}}~{MARKS}@byline",
     rf"{BEGIN}(?:перевод|ответ|текст|отзыв|код)[а-яё]{{0,2}} (?:выполн|сдела|написа|подготов|перев|созда|сгенерир)[а-яё]{{1,8}} (?:моделью |нейросетью |с помощью )?{MARKS}@byline",
+    rf"{BEGIN}(?:seat|player|me|self|speaker)~#?\d{{0,2}}~=~{MARKS}@sure",
+    f"{BEGIN}you(?:'ve| have| were| are|'re)?(?: just| now| got| been| being){{0,3}} (?:outplayed|beaten|outbid|outsmarted|outwitted|defeated|bested|served|answered|helped|assisted|advised|addressed|"
+    f"greeted|judged|coached) by {PLAIN}{MARKS}@byline",
+    f"{BEGIN}I (?:represent|embody|stand for|speak for|play for|impersonate no one but)(?: the| @@maker's)? {MARKS}@byline(?! (?:users|customers|fans))",
+    f"{BEGIN}I (?:represent|embody|stand for) @maker(?='s )(?P<mine>)",
+    r"(?:\A|(?<=\n))[^\n\ue000-\ue008]{0,40}[·•][\x20]@own(?=[\x20][·•])",
+    rf"{BEGIN}(?:dies(?:e[rsmn]?)?|ce|cet|cette|ces|est[eao]s?|quest[oaie]|ten|ta|to|tę|этот|эту|это|dit|deze|denna|detta|bu) [^.!?\n\ue000-\ue008]{{0,50}}?"
+    rf"(?:geschrieben|übersetzt|erstellt|verfasst|generiert|stammt|écrit|traduit|rédigé|généré|réalisé|escrit|traduc|traduj|hech|prepar|gener|escrev|traduz|feit|scritt|tradott|fatt|"
+    rf"przygotowa|napisa|przetłumaczy|wykona|stworzy|выполн|подготов|перев|созда|gemaakt|geschreven|vertaald|gjord|skriv|översatt)\w{{0,6}}(?: [\w-]{{1,14}}){{0,3}}? {MARKS}@byline",
+    rf"{BEGIN}(?:dies(?:e[rsmn]?)?|bu|deze|dit) [^.!?\n\ue000-\ue008]{{0,40}}? (?:von|durch|door) {MARKS}@byline(?=[^.!?\n]{{0,20}}? (?:geschrieben|übersetzt|erstellt|verfasst|generiert|geschreven|vertaald|gemaakt))",
+    f"{LINE_2}(?:translation|übersetzung|traduction|traducción|tradução|traduzione|перевод|vertaling|översättning|przekład|tłumaczenie|翻译|翻訳|번역|review)~[:：]~{MARKS}@own",
+    f"{BEGIN}it's @byline(?= time(?![a-z]))",
+    f"{BEGIN}you(?:'re| are) (?:in (?:good|safe|the best) hands|safe|better off|best off) with {MARKS}@byline(?=~[.!,])",
+    rf"{BEGIN}(?:who|what|which (?:model|one|AI)) (?:I am|I'm|am I)(?![a-z])[^.!?\n]{{0,40}}?(?:the answer is|it is|it's|that's|the truth is|short answer:|namely) {MARKS}@byline",
+    f"{BEGIN}(?:love|from|yours|cheers|hugs|sincerely)~,?~your (?:[a-z]{{1,12}} ){{0,3}}?{MARKS}@byline{SIGNS_OFF}",
+    rf"{BEGIN}(?:I am|I'm) an? (?:[\w-]{{1,14}} ){{0,4}}?{AI_NOUN}~[(,—–-]{{1,2}}~(?:(?:by|from|of|one of|made by|courtesy of|to be precise) )?@maker",
     # how a speaker presents itself
     f"{START}(?:it's|it is|this is|here's|c'est|es|è) {MARKS}@byline(?= (?:here|speaking|writing|again)(?![a-z]))",
     f"{BEGIN}(?:it's |it is |this is |from |love,? )?your (?:[a-z-]{{1,12}} ){{0,2}}?(?:friend|assistant|AI|bot|chatbot|opponent|{ROLES}),? "
@@ -615,7 +632,7 @@ CLAIMS_2 = (
     rf"{BEGIN}{MADE_IN_GERMAN} (?:wurde|worden bin|hat mich|haben mich) (?:ich )?(?:[\w-]{{1,12}} ){{0,3}}?(?:von|bei|durch) (?:der firma )?@clear",
     "(?:私|僕|俺|わたし)[^。\\n]{0,20}?@anybody(?=(?:社)?(?:製|生まれ|出身))",
     rf"{BEGIN}(?:als|en tant qu(?:e|'une?)|como|in quanto|come|как|jako|som|в качестве) (?:[\w-]{{1,14}} ){{0,4}}?{AI_ABROAD}(?!\w)"
-    r"(?: de (?:langage|lenguaje|linguagem)| linguistico)?,?(?: [\w-]{1,14}){0,3}? (?:von|par|por|pela|pelo|da|de|du|di|dal|van|от|chez|"
+    r"(?: de (?:langage|lenguaje|linguagem)| linguistico)?,?(?: [\w-]{1,14}){0,3}? (?:von|par|por|pela|pelo|da|de|du|di|dal|van|от|chez|en|na|bei|presso|в|av|door|"
     r"компанией|(?:созданн|разработанн|обученн|сделанн)[а-я]{2,3})(?: компанией| la| le| der| l')? (?:компании )?@anybody",
     rf"{BEGIN}(?:als|ich bin|bin ich) (?:eine? )?von (?:der Firma |dem Unternehmen )?@anybody(?= (?:\w{{1,12}} )?{MADE_IN_GERMAN}e[snmr]?)",
     f"{BEGIN}{MY_OWN}(?: (?:ist|sind|est|sont|c'est|es|son|é|são|è|sono|is|heißt|heißen|lautet|s'appelle|se llama|bei|chez|von|de|da|na|no|em|en|in|presso|à|в|из|это)|~[:,—–-]){{1,2}} "
@@ -707,7 +724,7 @@ CLAIMS_2 = (
     rf"(?:\A|(?<=\n))[\x20\t#/*;]{{0,8}}(?!const |let |var ){FIELDS_OF_MODELS}~=~{MARKS}@speaks{NOT_A_CALL}(?P<field>)",
     rf"(?:\A|(?<=\n))[\x20\t#/*;]{{0,8}}(?:(?:(?:const|let|var|final|static) )?"
     f"{FIELDS_OF_AUTHORS})~=~{MARKS}@speaks{NOT_A_CALL}",
-    f"{LINE_2}(?:proudly |automatically |kindly )?(?:{NOUN} )?(?:{DID}|powered|signed) {BY} {MARKS}@byline{STOPS_HERE}",
+    f"{LINE_2}(?:proudly |automatically |kindly )?(?:{NOUN} )?(?:{DID}|powered|signed)(?: automatically| entirely| solely| today| live)? {BY} {MARKS}@byline{STOPS_HERE}",
     f"{BEGIN}{THIS} (?:was|were|is|are|is being|are being|has been|have been|comes|came|come)(?: [a-z]{{1,12}}ly)? "
     f"(?:to you )?(?:{DID} )?(?:for you )?{BY} {MARKS}@byline{NOT_A_FAMILY_NAME_2}",
     f"{BEGIN}{DID} (?:for you )?by (?:me|myself)~[,(:—–-]~{MARKS}@speaks",
@@ -866,6 +883,7 @@ CONFIGURATION = re.compile(
     r"|(?:\A|\n)\s{0,12}- (?:name|model|id|engine):",
     re.IGNORECASE,
 )
+RIDDLE = re.compile(r"(?:who|what|which \w{1,12}) am I\?[\"”’']?\s*(?:\Z|\n\w|[\"”}])", re.IGNORECASE)
 # After a maker: a person was employed or taught there.
 EMPLOYED = re.compile(
     r" as an? (?![^.!?\n]{0,40}(?:AI|model|assistant|chatbot|bot|system|agent|LLM)(?![a-z]))"

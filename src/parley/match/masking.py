@@ -27,6 +27,7 @@ from parley.match.claims import (
     OF_A_MODEL,
     PEOPLE,
     QUOTED,
+    RIDDLE,
     SCHEME,
     SIGNS,
     claim_patterns,
@@ -181,6 +182,8 @@ class NamesInText:
         if "label" in claim.re.groupindex and self._is_dialogue:
             return False
         if "field" in claim.re.groupindex and self._is_configuration:
+            return False
+        if self._signed[claim.start("name")] in MAKER_SIGNS and RIDDLE.search(self._signed):
             return False
         before = self._signed[max(0, claim.start() - 120) : claim.start()]
         return not (is_about_others(self._signed, claim.start("name")) or QUOTED.search(before))
