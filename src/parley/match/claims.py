@@ -150,7 +150,11 @@ MODELS_2 = [
     "chat-gpt",
     *"exaone hyperclova stepfun yi-34b yi-6b yi-9b yi-1.5 yi-large yi-lightning palmyra minimax-m1 minimax-m2 minimax-text minimax-01 阶跃星辰 百川 书生".split(),  # noqa: SIM905
 ]
-SHARED_2 = [*SHARED, *"zephyr orca dolly reka perplexity sonar bloom hermes aya o1 o3 o4 solar clova".split(), "command r"]  # noqa: SIM905
+SHARED_2 = [
+    *SHARED,
+    *"zephyr orca dolly reka perplexity sonar bloom hermes aya o1 o3 o4 solar clova".split(),
+    "command r",
+]  # noqa: SIM905
 MAKERS_2 = [
     *MAKERS, "open ai", "deep mind", "google deepmind", "mistral ai", "mistralai", "hugging face",
     "huggingface", "ai21", "databricks", "meta ai", "x.ai", "stability ai", "alibaba cloud",
@@ -164,7 +168,12 @@ LABS = frozenset((
     "z.ai", "ai21 labs", "lg ai", "lg ai research",
 ))  # fmt: skip
 # Shared names that, with a capital letter, more often than not mean the model.
-FAMOUS = frozenset(("command r", *"claude gemini gemma llama grok copilot mistral kimi perplexity vicuna reka".split()))  # noqa: SIM905
+FAMOUS = frozenset(
+    (
+        "command r",
+        *"claude gemini gemma llama grok copilot mistral kimi perplexity vicuna reka".split(),
+    )
+)  # noqa: SIM905
 # The same names in other scripts.
 ALIASES = {
     alias: name
@@ -883,7 +892,9 @@ CONFIGURATION = re.compile(
     r"|(?:\A|\n)\s{0,12}- (?:name|model|id|engine):",
     re.IGNORECASE,
 )
-RIDDLE = re.compile(r"(?:who|what|which \w{1,12}) am I\?[\"”’']?\s*(?:\Z|\n\w|[\"”}])", re.IGNORECASE)
+RIDDLE = re.compile(
+    r"(?:who|what|which \w{1,12}) am I\?[\"”’']?\s*(?:\Z|\n\w|[\"”}])", re.IGNORECASE
+)
 # After a maker: a person was employed or taught there.
 EMPLOYED = re.compile(
     r" as an? (?![^.!?\n]{0,40}(?:AI|model|assistant|chatbot|bot|system|agent|LLM)(?![a-z]))"
