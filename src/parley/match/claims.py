@@ -152,9 +152,24 @@ MODELS_2 = [
 ]
 SHARED_2 = [
     *SHARED,
-    *"zephyr orca dolly reka perplexity sonar bloom hermes aya o1 o3 o4 solar clova".split(),
+    *[
+        "zephyr",
+        "orca",
+        "dolly",
+        "reka",
+        "perplexity",
+        "sonar",
+        "bloom",
+        "hermes",
+        "aya",
+        "o1",
+        "o3",
+        "o4",
+        "solar",
+        "clova",
+    ],
     "command r",
-]  # noqa: SIM905
+]
 MAKERS_2 = [
     *MAKERS, "open ai", "deep mind", "google deepmind", "mistral ai", "mistralai", "hugging face",
     "huggingface", "ai21", "databricks", "meta ai", "x.ai", "stability ai", "alibaba cloud",
@@ -171,9 +186,21 @@ LABS = frozenset((
 FAMOUS = frozenset(
     (
         "command r",
-        *"claude gemini gemma llama grok copilot mistral kimi perplexity vicuna reka".split(),
+        *[
+            "claude",
+            "gemini",
+            "gemma",
+            "llama",
+            "grok",
+            "copilot",
+            "mistral",
+            "kimi",
+            "perplexity",
+            "vicuna",
+            "reka",
+        ],
     )
-)  # noqa: SIM905
+)
 # The same names in other scripts.
 ALIASES = {
     alias: name
