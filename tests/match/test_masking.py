@@ -12,10 +12,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from parley import Metric, Role, Task
-from parley.match.claims import MAKERS_2, MODELS_2, SHARED_2
+from parley.match.claims import MAKERS_2, MODELS_2, SHARED_2, claim_table
 from parley.match.folding import fold_for_search
-from parley.match.masking import MASK, Masking, closed_words, mask_names
+from parley.match.masking import MASK, Masking, NamesInText, closed_words, mask_names
 from parley.match.match import Match, clean_text
+from parley.match.starts import EDGE, NAME, keys_of_row
 from parley.participants.python import Python
 from parley.rules.pool import Seat
 
@@ -377,6 +378,40 @@ def test_a_maker_beside_it_shows_that_a_name_is_a_models(name, text):
 def test_what_is_no_claim_stays_as_it_is(text):
     for said in (text, f"Well.\n{text}\nYes.", json.dumps({"reason": text}, ensure_ascii=False)):
         assert mask_names(said, TABLE) == (said, [])
+
+
+class EveryRow(NamesInText):
+    """The search with all rows at all places."""
+
+    def _match_rows(self, lowered, start, end):
+        for pattern in claim_table(self._scheme).patterns:
+            yield from pattern.finditer(self._signed, start, end)
+
+
+def test_rows_that_are_tried_where_they_can_begin_find_all_that_they_would_find():
+    lines = [
+        line for name in ("claims.txt", "forms.txt", "innocent.txt") for line in sentences(name)
+    ]
+    for line in lines[::7]:
+        text = line.partition(" ||| ")[0]
+        assert NamesInText(text, TABLE, 2).hidden == EveryRow(text, TABLE, 2).hidden, text
+
+
+@pytest.mark.parametrize(
+    ("row", "keys"),
+    [
+        (r"(?<!\w)my name is @speaks", {"my "}),
+        ("(?:I am|Im|I'm) @own", {"i ", "im"}),
+        ("(?:the )?(?:author|writers?) @own", {"the ", "autho", "write"}),
+        (r"(?:\A|(?<=\n))by @own", {EDGE}),
+        (r"(?<!\w)@maker(?= made me)", {NAME}),
+        ("我是@own", {"我"}),
+        (r"[a-z]{1,9} @own", None),
+        (r"(?:the )?\w @own", None),
+    ],
+)
+def test_a_row_is_filed_under_what_it_can_begin_with(row, keys):
+    assert keys_of_row(row) == keys
 
 
 def test_a_name_that_the_task_brings_in_stays():

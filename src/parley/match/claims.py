@@ -12,6 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
+from typing import NamedTuple
+
+from parley.match.starts import keys_of_row
 
 SCHEME = 3  # of runs that begin now
 HIDDEN_SHOWN = 3  # the first scheme in which judges are shown hidden characters
@@ -941,15 +944,52 @@ CAPITAL = re.compile(r"[^\S\n][A-Z][a-z]")  # after a name: it goes on, as "Clau
 NOT_A_FAMILY_NAME = r"(?!\s+(?-i:[A-Z])[a-z])"
 
 
+class ClaimTable(NamedTuple):
+    """The rows of a scheme, and where they are filed: by what they can begin with."""
+
+    patterns: list[re.Pattern[str]]
+    signs: list[frozenset[str]]  # the kinds of names that a row takes
+    filed: dict[str, list[int]]
+    everywhere: list[int]  # rows that can begin with anything
+    marks: re.Pattern[str]  # what rows begin with that is no word
+
+
 @cache
-def claim_patterns(scheme: int) -> list[re.Pattern[str]]:
+def claim_table(scheme: int) -> ClaimTable:
     """The patterns for text as it comes: also inside JSON, where line breaks and quotes are written
     with a backslash. In them a space is a gap of any kind, ~ a gap or none, ' any apostrophe, and
     @word the place of a name."""
-    if scheme == 1:
-        return [compile_claim(row) for row in CLAIMS_1]
-    rows = (*(row for row in CLAIMS_1 if row not in (HERE_1, MADE_ME_1)), *CLAIMS_2)
-    return [compile_claim(row) for row in rows]
+    rows: tuple[str, ...] = CLAIMS_1
+    if scheme > 1:
+        rows = (*(row for row in CLAIMS_1 if row not in (HERE_1, MADE_ME_1)), *CLAIMS_2)
+    filed: dict[str, list[int]] = {}
+    everywhere = []
+    for number, row in enumerate(rows):
+        keys = keys_of_row(row) if scheme > 1 else None
+        if keys is None:
+            everywhere.append(number)
+        for key in keys or ():
+            filed.setdefault(key, []).append(number)
+    marks = [key for key in filed if (len(key) == 1 and not key.isascii()) or not key[0].isalpha()]
+    return ClaimTable(
+        [compile_claim(row) for row in rows],
+        [signs_of_row(row) for row in rows],
+        filed,
+        everywhere,
+        re.compile("|".join(map(re.escape, marks)) or "(?!)"),
+    )
+
+
+def signs_of_row(row: str) -> frozenset[str]:
+    """The signs of the names that a row can claim."""
+    signs: set[str] = set()
+    for place in re.findall("(?<!@)@([a-z]+)", row):
+        if place in PLACES:
+            found = set(re.findall(PLACES[place], "".join(SIGNS.values())))
+        else:
+            found = set(PEOPLE) if place in ("person", "someone") else set()
+        signs |= found
+    return frozenset(signs)
 
 
 def compile_claim(row: str) -> re.Pattern[str]:

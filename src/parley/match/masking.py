@@ -30,7 +30,7 @@ from parley.match.claims import (
     RIDDLE,
     SCHEME,
     SIGNS,
-    claim_patterns,
+    claim_table,
     family_of,
     kind_of_name,
     name_pattern,
@@ -38,6 +38,7 @@ from parley.match.claims import (
     shortest_words,
 )
 from parley.match.folding import Folded, fold_for_search
+from parley.match.starts import find_starts
 from parley.rules.pool import Seat
 
 MASK = "[name withheld]"
@@ -159,14 +160,13 @@ class NamesInText:
                 self.found[number : number + 2] = [FoundName(first.start, second.end, name)]
 
     def _find_claims(self, folded: Folded) -> None:
+        lowered = lower_text(self._signed)
         for start, end in merge_windows(self._places, len(self._signed)):
-            for pattern in claim_patterns(self._scheme):
-                for claim in pattern.finditer(self._signed, start, end):
-                    place = claim.start("name")
-                    number = bisect_left(self._places, place)
-                    if self._stays(number) or (self._scheme > 1 and not self._is_meant(claim)):
-                        continue
-                    self.hidden.setdefault(number, claim.span())
+            for claim in self._match_rows(lowered, start, end):
+                number = bisect_left(self._places, claim.start("name"))
+                if self._stays(number) or (self._scheme > 1 and not self._is_meant(claim)):
+                    continue
+                self.hidden.setdefault(number, claim.span())
         if self._scheme > 1:
             self._hide_joined()
             self._hide_kin()
@@ -174,6 +174,30 @@ class NamesInText:
             number: folded.original_span(self._unsigned(start), self._unsigned(end - 1, True) + 1)
             for number, (start, end) in self.hidden.items()
         }
+
+    def _match_rows(self, lowered: str, start: int, end: int) -> Iterator[re.Match[str]]:
+        """What the rows of the table find in a part of the text, in the order of the rows."""
+        table = claim_table(self._scheme)
+        names = [place for place in self._places if start <= place < end]
+        signs = {self._signed[place] for place in names}
+        starts: dict[str, list[int]] = {}
+        if table.filed:
+            for key, place in find_starts(lowered, start, names, table.marks):
+                starts.setdefault(key, []).append(place)
+        tried: dict[int, list[int]] = {number: [] for number in table.everywhere}
+        for key, places in starts.items():
+            for number in table.filed.get(key, ()):
+                tried.setdefault(number, []).extend(places)
+        for number in sorted(tried):
+            if signs.isdisjoint(table.signs[number]):
+                continue
+            pattern, done = table.patterns[number], start
+            if not tried[number]:
+                yield from pattern.finditer(self._signed, start, end)
+            for place in sorted(tried[number]):
+                if place >= done and (claim := pattern.match(self._signed, place, end)):
+                    done = claim.end()
+                    yield claim
 
     def _is_meant(self, claim: re.Match[str]) -> bool:
         """Whether a claim means its speaker, and not somebody or something else."""
