@@ -1020,7 +1020,7 @@ def searched_words(names: frozenset[str], scheme: int) -> tuple[str, ...]:
     )
 
 
-COMMON_PARTS = ("stral", "xtral", ".ai", "-mini", "hugging")  # of several names
+COMMON_PARTS = ("stral", "xtral", ".ai", "-mini", "hugging", "yi-")  # of several names
 
 
 @lru_cache(maxsize=512)
