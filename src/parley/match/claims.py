@@ -509,6 +509,9 @@ CLAIMS_2 = (
     rf"{BEGIN}(?:who|what|which (?:model|one|AI)) (?:I am|I'm|am I)(?![a-z])[^.!?\n]{{0,40}}?(?:the answer is|it is|it's|that's|the truth is|short answer:|namely) {MARKS}@byline",
     f"{BEGIN}(?:love|from|yours|cheers|hugs|sincerely)~,?~your (?:[a-z]{{1,12}} ){{0,3}}?{MARKS}@byline{SIGNS_OFF}",
     rf"{BEGIN}(?:I am|I'm) an? (?:[\w-]{{1,14}} ){{0,4}}?{AI_NOUN}~[(,—–-]{{1,2}}~(?:(?:by|from|of|one of|made by|courtesy of|to be precise) )?@maker",
+    rf"{BEGIN}@byline(?=, (?:an?|the|your) [^,.!?\n]{{0,40}}, {DOES} (?:this|these)(?![a-z]))",
+    f"{BEGIN}(?:hi|hello|hey|greetings)(?:,? [a-z]{{1,12}}){{0,2}}~[,!.]?~{MARKS}@speaks(?=,?(?: (?:from|by|of|at) @@maker)? here(?![a-z]))",
+    rf"{START}(?:I )?(?:fold|pass|raise|call|bid|bet|all in|shove|muck|check)(?: (?:to )?\d{{1,6}})?[.!] {MARKS}@byline(?= [a-z]{{2,12}}s(?![a-z]))",
     # how a speaker presents itself
     f"{START}(?:it's|it is|this is|here's|c'est|es|è) {MARKS}@byline(?= (?:here|speaking|writing|again)(?![a-z]))",
     f"{BEGIN}(?:it's |it is |this is |from |love,? )?your (?:[a-z-]{{1,12}} ){{0,2}}?(?:friend|assistant|AI|bot|chatbot|opponent|{ROLES}),? "
@@ -610,7 +613,7 @@ CLAIMS_2 = (
     "wrote this|is this|this is|is speaking|is writing|is behind (?:me|this))(?: [a-z]{1,12}){0,3}~[?:,—–-]{1,2}~"
     "(?:(?:it's|it is|it was|that's|that is|that would be|why|well|I'm|I am|of course|obviously|the answer is),? ){0,2}"
     rf"{TEAM}{MARKS}@anybody(?= (?:did|do|does|has|is|are|was|were)(?![a-z])|'s |~[.,!;)]|~\Z)",
-    f"{BEGIN}my (?:model|maker|creator|developer|company|lab|family|identity)~[?]~(?:that's |that is |it's )?{MARKS}@anybody",
+    f"{BEGIN}my (?:model|maker|creator|developer|company|lab|family|identity|architecture|engine|backend|base|version|type|vendor)~[?]~(?:that's |that is |it's )?{MARKS}@anybody",
     # what belongs to the speaker
     f"{BEGIN}my (?:inner |own |whole |entire |good old |famous )?@anybody(?= (?:training|weights|brain|circuits|instincts|self|"
     "nature|persona|guidelines|heritage|side|upbringing|makers?|creators?|siblings?|roots|"
@@ -704,7 +707,7 @@ CLAIMS_2 = (
     f"{BEGIN}(?:the|your) (?:[a-z-]{{1,12}} ){{0,3}}?(?:model|assistant|AI|system|LLM|chatbot|author|"
     "writer|one|speaker|player|bot|machine|program|entity|mind|voice|hand|thing|creature)(?: that| who| which)?"
     "(?: is| are| was| has been)? (?:writing|answering|speaking|talking|generating|producing|behind|"
-    "replying|responding|composing|typing|playing|wrote|of|you are|you're|in|reading)"
+    "replying|responding|composing|typing|playing|bidding|voting|trading|negotiating|judging|reviewing|translating|debating|arguing|betting|wrote|of|you are|you're|in|reading)"
     f"(?: {TALKING})?(?: to| with)?(?: {THIS}| you| here| right now| now| today| tonight| at the moment|(?= is)){{0,3}}"
     f"(?: is| was| are|~:)(?: called| named)? {SORT_2}{MARKS}@speaks",
     f"{BEGIN}@sure(?= (?:is|was)(?: [a-z]{{1,12}})? (?:my name|me(?![a-z])|who I am|what I am|what I "
